@@ -72,6 +72,7 @@ _HALVES = 3.5
 _ROI = {"output_height": 7, "output_width": 7, "spatial_scale": 0.125, "sampling_ratio": 2}
 _SAME = {"pads": [1, 1, 1, 1]}
 _QUERY = (1, 12, 128, 64)
+_IMAGE = numbers(1, 64, 56, 56)
 
 
 def _of_bytes() -> list[np.ndarray]:
@@ -185,6 +186,13 @@ def layers() -> list[Layer]:
         Layer("ScatterND rows", "ScatterND", 18, [numbers(512, 768), _places((128, 1), 512), numbers(128, 768)]),
         Layer("RoiAlign 100 of 256x32x32", "RoiAlign", 16, [numbers(1, 256, 32, 32), _regions(100), np.zeros(100, np.int64)], _ROI),
         Layer("RoiAlign max", "RoiAlign", 16, [numbers(1, 256, 32, 32), _regions(100), np.zeros(100, np.int64)], {**_ROI, "mode": "max"}),
+        Layer("Resize twice, nearest", "Resize", 18, [_IMAGE, None, np.array([1, 1, 2, 2], np.float32)], {"mode": "nearest"}, (2,)),
+        Layer("Resize twice, linear", "Resize", 18, [_IMAGE, None, np.array([1, 1, 2, 2], np.float32)], {"mode": "linear"}, (2,)),
+        Layer("GroupNormalization 8 of 64", "GroupNormalization", 21, [_IMAGE, numbers(64), numbers(64)], {"num_groups": 8}),
+        Layer("InstanceNormalization", "InstanceNormalization", 21, [_IMAGE, numbers(64), numbers(64)]),
+        Layer("BatchNormalization", "BatchNormalization", 15, [_IMAGE, *(numbers(64) ** 2 for _ in range(4))]),
+        Layer("MaxPool 2x2", "MaxPool", 12, [_IMAGE], {"kernel_shape": [2, 2], "strides": [2, 2]}, bar=4),
+        Layer("LeakyRelu", "LeakyRelu", 16, [_IMAGE], {"alpha": 0.1}),
         Layer("Col2Im 3x3 64 of 56x56", "Col2Im", 18, [numbers(1, 576, 3136), np.array([56, 56]), np.array([3, 3])], _SAME, (1, 2)),
         Layer("Attention 12x128x64", "Attention", 23, [numbers(*_QUERY), numbers(*_QUERY), numbers(*_QUERY)]),
         Layer("Attention 12x128x64 f16", "Attention", 23, [numbers(*_QUERY).astype(np.float16) for _ in range(3)], bar=_HALVES),

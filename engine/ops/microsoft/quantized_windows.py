@@ -66,7 +66,7 @@ def q_linear_global_average_pool(
 
 def nhwc_max_pool(data: Array, /, **window: Any) -> Array:
     """MaxPool of ``[N, lengths..., C]``."""
-    largest, _ = WINDOWS["MaxPool"]((_channels_second(data, 1),), window, 2)
+    (largest,) = WINDOWS["MaxPool"]((_channels_second(data, 1),), window, 1)
     return _as_it_came(largest, 1)
 
 

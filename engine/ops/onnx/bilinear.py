@@ -22,16 +22,24 @@ def between(data: Array, axes: Sequence[int], around: Sequence[_Neighbours]) -> 
     data = np.moveaxis(data, axes, last)
     shape = (*data.shape[: data.ndim - len(axes)], *(len(one[0][0]) for one in around))
     check_elements(math.prod(shape), "the output of Resize")
-    made = np.zeros(shape, data.dtype)
-    for number, corner in enumerate(product((0, 1), repeat=len(axes))):
+    made: Array | None = None
+    lines = {corner: _taken(data, corner, around, last) for corner in product((0, 1), repeat=len(axes) - 1)}
+    for corner in product((0, 1), repeat=len(axes)):
         weight = reduce(
             np.multiply, (_lying(one[1][side], axis) for axis, side, one in zip(last[::-1], corner[::-1], around[::-1], strict=True))
         )
-        part = reduce(
-            lambda one, taken: one.take(*taken), ((one[0][side], axis) for axis, side, one in zip(last, corner, around, strict=True)), data
-        )
-        made = made + weight * part if number else weight * part
+        part = lines[corner[:-1]].take(around[-1][0][corner[-1]], -1)
+        part = np.multiply(weight, part, out=part)
+        made = part if made is None else np.add(made, part, out=made)
+    assert made is not None
     return np.moveaxis(made, last, axes)
+
+
+def _taken(data: Array, corner: Sequence[int], around: Sequence[_Neighbours], axes: Sequence[int]) -> Array:
+    """The neighbours on one side along each axis but the last."""
+    for side, axis, one in zip(corner, axes, around, strict=False):
+        data = data.take(one[0][side], axis)
+    return data
 
 
 def _lying(numbers: Array, axis: int) -> Array:

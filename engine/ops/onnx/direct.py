@@ -17,6 +17,7 @@ from engine.ops.onnx.conditions import one_axis
 from engine.ops.onnx.element_movement import PLACES
 from engine.ops.onnx.elementwise import NUMBERS
 from engine.ops.onnx.integers import INTEGERS
+from engine.ops.onnx.normalizing import NORMALIZING
 from engine.ops.onnx.quantizing import QUANTIZING
 from engine.ops.onnx.roi_align import REGIONS
 from engine.ops.onnx.row import Direct
@@ -98,6 +99,7 @@ DIRECT: Mapping[str, Direct] = {
     **PLACES,
     **FOLDING,
     **INTEGERS,
+    **NORMALIZING,
     **QUANTIZING,
     **COLUMNS,
     **REGIONS,

@@ -188,7 +188,7 @@ def _nearest(data: Array, axes: Sequence[_Axis], exact: Mapping[int, Array], rou
 
 
 def _real(data: Array) -> Array:
-    return data if data.dtype == np.float64 else data.astype(np.float32)
+    return data if data.dtype == np.float64 else data.astype(np.float32, copy=False)
 
 
 def _back(made: Array, dtype: np.dtype, cut: Callable[[Array], Array] = np.trunc) -> Array:
@@ -196,7 +196,7 @@ def _back(made: Array, dtype: np.dtype, cut: Callable[[Array], Array] = np.trunc
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         made = np.clip(cut(made.astype(np.float64)), float(limits.min), float(limits.max))
-    return made.astype(dtype)
+    return made.astype(dtype, copy=False)
 
 
 _WHOLE: Mapping[int, Sequence[Sequence[int]]] = {2: ((0, 1),), 3: ((0, 1, 2),), 4: ((2, 3), (1, 2)), 5: ((2, 3, 4),)}

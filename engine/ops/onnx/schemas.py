@@ -18,6 +18,7 @@ from engine.ops.onnx.losses import mean_of_what_counts
 from engine.ops.onnx.machine_learning import DOMAIN as ML_DOMAIN
 from engine.ops.onnx.machine_learning import MACHINE_LEARNING, TREE_MODELS
 from engine.ops.onnx.machine_values import given, taken
+from engine.ops.onnx.normalizing import batch_normalized, group_normalized
 from engine.ops.onnx.older import Older, older
 from engine.ops.onnx.output_types import ELEMENT_TYPES, TENSOR, output_types
 from engine.ops.onnx.own import images_sampled, own
@@ -103,6 +104,8 @@ def _prepare_older(computed: Older, attributes: Mapping[str, Any], outputs: int)
 
 _CASTS: Mapping[str, Callable[..., Kernel]] = {"Cast": cast, "CastLike": cast_like}
 _IN_PART: Mapping[str, Any] = {
+    "BatchNormalization": batch_normalized,
+    "GroupNormalization": group_normalized,
     "GridSample": images_sampled,
     "NegativeLogLikelihoodLoss": mean_of_what_counts,
 }

@@ -15,7 +15,7 @@ from engine.ops.convolution.deformable import deformable_convolution
 from engine.ops.convolution.dense import group_convolution
 from engine.ops.convolution.transposed import group_convolution_backprop_data
 from engine.ops.onnx.older import Arguments, Attributes, Older
-from engine.ops.pooling.maximum import max_pool_with_indices
+from engine.ops.pooling.maximum import largest, max_pool_with_indices
 from engine.ops.pooling.pooling_windows import Frame, combined, frame_of, summed_in_order
 from engine.ops.precision import computable
 from engine.ops.window import Lengths, per_axis
@@ -191,19 +191,21 @@ def _padding_after(frame: Frame, axis: int, attributes: Attributes) -> int:
 def _max_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """Largest elements, and where they lie in the whole tensor; with ``storage_order`` 1 the first spatial axis runs fastest."""
     (data,) = arguments
+    if outputs == 1:
+        return (largest(data, _frame(attributes, data)),)
     by_columns = bool(attributes.get("storage_order"))
     # Padding is less than the least byte, so that this is found where it lies.
     values = data.astype(np.int16) if data.dtype in (np.int8, np.uint8) else data
-    largest, where = max_pool_with_indices(
+    found, where = max_pool_with_indices(
         values, **pool_of(attributes, data.ndim - 2), index_element_type=ElementType.I64, axis=2 if by_columns else 0
     )
-    largest = largest.astype(data.dtype, copy=False)
+    found = found.astype(data.dtype, copy=False)
     if not by_columns:
-        return largest, where
+        return found, where
     lengths = data.shape[2:]
     turned = np.ravel_multi_index(np.unravel_index(where, lengths), lengths, order="F") if where.size else where
     planes = np.arange(math.prod(data.shape[:2])).reshape(*data.shape[:2], *[1] * len(lengths))
-    return largest, turned + planes * math.prod(lengths)
+    return found, turned + planes * math.prod(lengths)
 
 
 def _lp_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:

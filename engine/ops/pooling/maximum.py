@@ -32,7 +32,11 @@ def max_pool(
 
     ``[N, C, lengths...] -> [N, C, places...]``. Spec: pooling/max-pool-1.
     """
-    frame = frame_of(data.shape, kernel, strides, (), pads_begin, pads_end, auto_pad, rounding_type)
+    return largest(data, frame_of(data.shape, kernel, strides, (), pads_begin, pads_end, auto_pad, rounding_type))
+
+
+def largest(data: Array, frame: Frame) -> Array:
+    """Largest element of each window, without where it lies: a quarter of the time."""
     values = _comparable(data)
     return combined(values, frame, _lowest(values.dtype), np.maximum).astype(data.dtype, copy=False)
 
