@@ -78,15 +78,17 @@ def along(parameter: Array, shape: Sequence[int], axis: int, block_size: int = 0
 def quanta(values: Array | np.floating[Any], zero_point: Array | None, dtype: np.dtype) -> Array:
     """Numbers rounded to the nearest integer, halves to even, plus a zero point, cut to what a type holds; NaN is its least.
 
+    The array of the numbers is used for the steps on the way and does not stay what it was.
     The zero point comes after rounding: an odd one would send halves the other way.
     """
     least, most = integer_limits(dtype)
-    made = np.rint(values)
+    made = np.asarray(values)
+    np.rint(made, out=made)
     if zero_point is not None:
-        made = made + np.asarray(zero_point).astype(made.dtype)
+        made += np.asarray(zero_point).astype(made.dtype)
     if made.size and np.isnan(made.max()):
-        made = np.where(np.isnan(made), made.dtype.type(least), made)
-    made = np.clip(made, made.dtype.type(least), made.dtype.type(most))
+        made[np.isnan(made)] = least
+    np.clip(made, made.dtype.type(least), made.dtype.type(most), out=made)
     # ml_dtypes make their small integers of others, and not of floats.
     return made.astype(dtype) if dtype.isbuiltin == 1 else made.astype(np.int8).astype(dtype)
 
@@ -112,15 +114,19 @@ def dequantize_linear(
     if zero_point is not None and zero_point.dtype != data.dtype:
         raise ValueError(f"the data is {type_name(data.dtype)} and the zero point {type_name(zero_point.dtype)}, expected one type")
     zero = None if zero_point is None else along(zero_point, data.shape, axis, block_size)
-    steps = difference(data, zero).astype(np.float32)
+    steps = np.asarray(difference(data, zero)).astype(np.float32, copy=False)
     dtype = helper.tensor_dtype_to_np_dtype(output_dtype) if output_dtype else scale.dtype
-    return np.asarray(steps * computable(along(scale, data.shape, axis, block_size))).astype(dtype, copy=False)
+    steps *= computable(along(scale, data.shape, axis, block_size))
+    return steps.astype(dtype, copy=False)
 
 
 def difference(data: Array, zero_point: Array | None) -> Array:
     """What quanta are above or below their zero point, exactly: in f32 up to 16 bits, in i64 above."""
     exact = np.int64 if data.dtype.kind in "iu" and data.dtype.itemsize > 2 else np.float32
-    return data.astype(exact) if zero_point is None else data.astype(exact) - np.asarray(zero_point).astype(exact)
+    made = data.astype(exact)
+    if zero_point is not None:
+        made -= np.asarray(zero_point).astype(exact)
+    return made
 
 
 def dynamic_quantize_linear(data: Array, /) -> tuple[Array, Array, Array]:
