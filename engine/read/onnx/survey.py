@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 MOST_MESSAGES = 3_000_000
 _LEAST_BYTES = 2
 """Of a message within another: its tag and its length."""
+
+_NUMBERS = re.compile(
+    rb"(?:[\x00\x08\x10\x18\x20\x28\x30\x38\x40\x48\x50\x58\x60\x68\x70\x78][\x80-\xff]*[\x00-\x7f]"
+    rb"|[\x05\x0d\x15\x1d\x25\x2d\x35\x3d\x45\x4d\x55\x5d\x65\x6d\x75\x7d].{4})++",
+    re.DOTALL,
+)
+"""Fields that are integers or floats, one after the other: a forest has millions, each with a tag of its own."""
 
 # Field numbers (onnx.proto) of the messages that hold many others, by kind: field -> kind of the message inside.
 _INSIDE: dict[str, dict[int, str]] = {
@@ -31,8 +40,14 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
         kind, at, end = waiting.pop()
         inside = _INSIDE[kind]
         while at < end:
+            start = at
             tag, at = varint(document, at, end)
             match tag & 7:
+                case 0 | 5 if numbers := _NUMBERS.match(document, start, end):
+                    at = numbers.end()
+                    unseen -= at - start
+                    if found + unseen // _LEAST_BYTES <= most:
+                        return
                 case 0:
                     _, at = varint(document, at, end)
                 case 1:

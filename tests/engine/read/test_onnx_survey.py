@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, numpy_helper
 
-from engine.read.onnx.survey import survey
+from engine.read.onnx.survey import survey, varint
 
 _MANY = 1000
 _WEIGHTS = numpy_helper.from_array(np.zeros(8 * _MANY, np.float32), "w")
@@ -35,3 +37,22 @@ def test_parts_are_counted_and_weights_are_not(document: Callable[[int, bool], b
     survey(document(_MANY // 2 - 5, weights_first), _MANY)
     with pytest.raises(ValueError, match="more than 1,000 parts"):
         survey(document(_MANY // 2 + 1, weights_first), _MANY)
+
+
+def test_numbers_count_for_nothing_and_are_passed_over_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Integers of one to ten bytes, and floats: each is a field of its own in the file."""
+    integers = [2**power for power in range(0, 63, 7)] * _MANY + [-1]
+    nodes = [NodeProto(attribute=[AttributeProto(ints=integers), AttributeProto(floats=[0.5] * _MANY)])] * 2
+    document = ModelProto(graph=GraphProto(node=[*[NodeProto(input=["a"])] * (_MANY // 2), *nodes])).SerializeToString()
+    asked = Mock(side_effect=varint)
+    monkeypatch.setattr(sys.modules[survey.__module__], "varint", asked)
+    with pytest.raises(ValueError, match="more than 1,000 parts"):
+        survey(document, _MANY)
+    assert asked.call_count < 5 * _MANY
+    survey(document, _MANY + 10)
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_a_file_that_ends_within_a_number_is_left_to_the_parser(cut: int) -> None:
+    document = ModelProto(graph=GraphProto(node=[NodeProto(attribute=[AttributeProto(ints=[2**62] * _MANY, f=0.5)])])).SerializeToString()
+    survey(document[:-cut], 10)
