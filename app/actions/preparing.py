@@ -71,6 +71,7 @@ def look_at_fit(session: Session) -> bool:
     debugger = session.run.debugger
     if in_use and (debugger is None or debugger.cursor.step == 0 or debugger.state == "failed"):
         models.use_inputs(found, MADE_UP)
+        session.model.before = {}  # nobody has seen a run of the others
         session.message = Message(
             f"The made-up inputs are as long as {lengths} where the model leaves it open: with {OPEN_LENGTHS[0]} it fails", "info"
         )

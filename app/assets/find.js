@@ -1,4 +1,4 @@
-// The finder: a field that opens with "/", hits while typing, arrows and Enter go to one.
+// The finder: a field that opens with "/" or Ctrl+F, hits while typing, arrows and Enter go to one.
 
 import { element } from "./element.js";
 
@@ -12,15 +12,24 @@ page[NAME] ??= { made: new WeakMap(), open: null, shown: null };
  * @type {{ made: WeakMap<Element, Finder>, open: (() => void) | null, shown: Finder | null, listening?: boolean }}
  */
 const finders = page[NAME];
+/**
+ * Whether a key asks for the finder. A second Ctrl+F is the browser's own, which searches the words of the page.
+ * @param {KeyboardEvent} event
+ */
+const isAsked = (event) => {
+  if (event.altKey) return false;
+  if (event.ctrlKey || event.metaKey) return event.key === "f";
+  const at = event.composedPath()[0];
+  const typed = at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName));
+  return event.key === "/" && !typed;
+};
 if (!finders.listening) {
   finders.listening = true;
   window.addEventListener(
     "keydown",
     (event) => {
       if (finders.shown) return finders.shown.first(event);
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !finders.open) return;
-      const at = event.composedPath()[0];
-      if (at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName))) return;
+      if (!finders.open || !isAsked(event)) return;
       event.preventDefault();
       finders.open();
     },
@@ -61,7 +70,7 @@ class Finder {
   constructor(host) {
     this.pill = element("button", "pill");
     this.pill.append(element("span", "glass", "⌕"), element("span", "words", "Find"), element("kbd", "", "/"));
-    this.pill.title = "Find a node by name, type, shape or value ( / )";
+    this.pill.title = "Find a node by name, type, shape or value ( / or Ctrl+F )";
     this.veil = element("div", "veil");
     this.box = element("div", "box");
     this.field = element("input", "field");

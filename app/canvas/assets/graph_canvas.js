@@ -141,15 +141,20 @@ export class Canvas {
     else savePicture(svg, this.file, format === "png");
   }
 
+  /** Whether a key is that of a tool, which is used then. @param {string} key */
+  byKey(key) {
+    const own = TOOLS[key];
+    if (own) this.tool(own);
+    return Boolean(own);
+  }
+
   /** Step keys are Streamlit's shortcuts and bubble by themselves; these are the canvas's own. @param {KeyboardEvent} event */
   pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const own = TOOLS[event.key];
-    if (own) this.tool(own);
-    else if (event.key === "Backspace") this.send({ kind: "key", key: event.key });
+    if (event.key === "Backspace") this.send({ kind: "key", key: event.key });
     else if (event.key === "Enter" && this.structure?.nodes[this.selected]?.body)
       this.send({ kind: "open", id: this.selected });
-    else return;
+    else if (!this.byKey(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
   }

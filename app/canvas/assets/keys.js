@@ -25,6 +25,8 @@ const WRITTEN_IN = "input:not([type=checkbox]), textarea, select, [contenteditab
 /** Where arrow keys scroll, once keys have led there; after a click they move the run. */
 const SCROLLED = "[role=region][tabindex]";
 const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio], [role=separator]";
+/** Where a digit begins to write into a cell. */
+const TABLE = "canvas, [role=grid]";
 const RADIO = "[role=radio]";
 const COMES_BACK = 1500; // milliseconds in which the page may give the focus back to a radio button that was clicked
 let clickedRadio = -Infinity; // when the last click was on one
@@ -57,7 +59,7 @@ function pressed(playback, event) {
   const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
   if (event.key === " " && !target.closest?.("button")) playback.toggle();
   else if (name && playback.run !== undefined) playback.go(name);
-  else return;
+  else if (name || target.closest?.(TABLE) || !playback.canvas.byKey(event.key)) return;
   event.preventDefault();
   event.stopImmediatePropagation();
 }

@@ -111,6 +111,8 @@ export type StickyFrame = {
   outer?: StickyFrame;
   /** How many frames inside it stick, one below the other. */
   below: number;
+  /** Where its head sticks, if it does. */
+  head?: Bounds;
   /** Whether its own state and title are hidden, because they stick. */
   covers?: [state: boolean, title: boolean];
 };

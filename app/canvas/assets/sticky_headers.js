@@ -34,6 +34,19 @@ const STATE = 280; // what a state may take of a line
 const widthOf = (/** @type {StickyFrame} */ { cluster, part }) =>
   36 + (cluster.title.length + cluster.name.length + part.told.length) * 5.6;
 
+/**
+ * Whether a head reads after those of the frames around it: beside or below them.
+ * @param {Bounds} area
+ * @param {StickyFrame | undefined} outer
+ */
+function isAfter(area, outer) {
+  for (let around = outer; around; around = around.outer) {
+    const { head } = around;
+    if (head && (area.top < head.top || (area.left < head.right && area.top < head.bottom))) return false;
+  }
+  return true;
+}
+
 export class StickyHeaders {
   /** @param {HTMLElement} stage */
   constructor(stage) {
@@ -94,7 +107,7 @@ export class StickyHeaders {
     this.camera = camera;
     this.watchCorner();
     const frames = this.frames.map((frame) => ({ frame, lies: this.look(frame, camera) }));
-    for (const { frame } of frames) frame.below = 0;
+    for (const { frame } of frames) Object.assign(frame, { below: 0, head: undefined });
     for (const { frame, lies } of [...frames].reverse()) {
       const below = frame.below + (lies.away ? 1 : 0);
       if (frame.outer) frame.outer.below = Math.max(frame.outer.below, below);
@@ -215,6 +228,7 @@ export class StickyHeaders {
       this.room(frame, { left, top, end }, wide, wide) ?? this.room(frame, { left, top, end }, wide, HEAD.short);
     if (!area || Math.min(lies.bottom, view.height) - area.top < HEAD.shown) return null;
     this.taken.push(area);
+    frame.head = area;
     return { left: area.left, top: area.top, width: area.right - area.left, title: true };
   }
 
@@ -236,7 +250,8 @@ export class StickyHeaders {
         const ends = others.map((one) => one.left - HEAD.edge).filter((at) => at >= left);
         const right = Math.min(left + most, within.end, ...ends);
         const area = { left, right, top, bottom };
-        if (left >= within.left && right - left >= least && !others.some((one) => overlap(one, area))) return area;
+        if (left < within.left || right - left < least || !isAfter(area, frame.outer)) continue;
+        if (!others.some((one) => overlap(one, area))) return area;
       }
     }
     return undefined;

@@ -9,14 +9,14 @@ from app.parts.widgets import markup
 
 _SHOWN = {"Right": "→", "Left": "←", "Up": "↑", "Down": "↓"}
 _OTHER = (
-    ("/", "Find a node by name, operation, shape or value"),
+    ("/ or Ctrl+F", "Find a node by name, operation, shape or value"),
     ("P", "Play: step automatically, or stop; so does the space bar"),
     ("Backspace", "On the canvas: out of the body that it shows"),
     ("F", "The canvas alone in the window; Esc brings the panels back"),
     ("Tab", "Into the canvas: arrow keys walk along wires, Enter shows a box or opens it, Esc steps again"),
-    ("+ − 0", "On the canvas: closer, further, everything"),
-    ("U", "On the canvas: iterations side by side, or the loop drawn once"),
-    ("? L", "On the canvas: the legend"),
+    ("+ − 0", "The canvas closer, further, all of it"),
+    ("U", "Iterations side by side, or the loop drawn once"),
+    ("? L", "The legend: what colours and lines mean"),
     ("Double click", "A body on a canvas of its own"),
     ("Red dot", "A breakpoint: a click switches it off, and on again"),
 )

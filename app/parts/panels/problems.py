@@ -73,7 +73,7 @@ def _go(one: FragileDecision) -> None:
 def _show_left_out(plan: Plan) -> None:
     """Nothing for a model of which a run leaves out nothing."""
     if plan not in _left_out:
-        _left_out[plan] = left_out_for_outputs(plan).sentences(most=12)
+        _left_out[plan] = left_out_for_outputs(plan).sentences()
     if _left_out[plan]:
         what = "".join(f"<li>{markup.text(decode(one), 600)}</li>" for one in _left_out[plan])
         markup.show(

@@ -51,17 +51,18 @@ def show(session: Session) -> None:
         )
         return
     offered = [one for one in EXPORT_FORMATS if one != ".parquet" or find_spec("pyarrow")]
-    ending = st.segmented_control("Format", offered, default=offered[0], key=KEY, label_visibility="collapsed") or offered[0]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        ending = st.segmented_control("Format", offered, default=offered[0], key=KEY, label_visibility="collapsed") or offered[0]
+        st.download_button(
+            f"Download {ending}",
+            lambda: written(debugger, ending),
+            file_name=f"{session.model.opened.file_name()}{ending}",
+            icon=":material/download:",
+            key=f"export_download_{ending}",
+            on_click="ignore",
+        )
     left_out = " Values that were not kept are left out." if debugger.plan.lacks_weights else ""
     markup.show(f"{_MEANING[ending]}. Everything up to step {debugger.steps:,}.{left_out}", "quiet")
-    st.download_button(
-        f"Download {ending}",
-        lambda: written(debugger, ending),
-        file_name=f"{session.model.opened.file_name()}{ending}",
-        icon=":material/download:",
-        key=f"export_download_{ending}",
-        on_click="ignore",
-    )
 
 
 def _this_run(session: Session, opened: Opened, debugger: engine.Debugger) -> None:

@@ -41,6 +41,16 @@ OUTSIDE_THEIR_FRAME = """() => {
     }).map((one) => `${one.text.textContent} of ${structure.nodes[id].address}`);
   });
 }"""
+READ_IN_ORDER = """canvas => {
+  const { clusters } = globalThis[Symbol.for('loopscope.canvas')].canvases.get('canvas_graph').structure;
+  const areas = new Map([...canvas.querySelectorAll('.sticky-header')].filter((one) => one.querySelector('b').textContent)
+    .map((one) => [one.dataset.frame, one.getBoundingClientRect()]));
+  const isAfter = (a, b) => a.top >= b.bottom || (a.top >= b.top - 1 && a.left >= b.right);
+  return [...areas].filter(([id, area]) => {
+    for (let outer = clusters[id].parent; outer; outer = clusters[outer]?.parent)
+      if (areas.has(outer) && !isAfter(area, areas.get(outer))) return true;
+  }).map(([id]) => clusters[id].name);
+}"""
 SHOWN = """canvas => [...canvas.querySelectorAll('.sticky-header, .head .frame-state')].filter((one) => {
   const { visibility, display } = getComputedStyle(one);
   return visibility === 'visible' && display !== 'none' && one.textContent.includes('iteration');
@@ -81,6 +91,7 @@ def test_nothing_lies_on_the_operation_that_runs_next(still: Page, server: str, 
         still.wait_for_timeout(60)
         assert canvas.evaluate(LYING_ON_CURRENT) == [], step
         assert canvas.evaluate(HEADS_ON_BOXES) == [], step
+        assert canvas.evaluate(READ_IN_ORDER) == [], step
 
 
 @pytest.mark.parametrize("sample", ["linear_attention", "count_primes"])

@@ -35,11 +35,14 @@ def test_timeline_and_matrix_go_where_they_are_clicked(page: Page, server: str) 
     expect(page.locator(".st-key-side")).to_contain_text("sequence")
 
 
-def test_a_node_is_found_with_one_key_and_its_line_of_code_is_shown(page: Page, server: str) -> None:
+@pytest.mark.parametrize("key", ["/", "Control+f"])
+def test_a_node_is_found_with_one_key_and_its_line_of_code_is_shown(page: Page, server: str, key: str) -> None:
     open_sample(page, server, "decoder", step="30")
     page.locator(".crumbs").click()
-    expect(page.get_by_title("Find a node by name, type, shape or value ( / )")).to_be_visible()  # from then on its key is listened to
-    page.keyboard.press("/")
+    expect(
+        page.get_by_title("Find a node by name, type, shape or value ( / or Ctrl+F )")
+    ).to_be_visible()  # from then on its key is listened to
+    page.keyboard.press(key)
     field = page.get_by_label("Find", exact=True)
     expect(field).to_be_focused()
     page.keyboard.type("multiply sentence")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from onnx import parser
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 
+import engine
+from engine import build
 from tests.app.screens.test_debugger import page_text
 
 Visit = Callable[..., AppTest]
@@ -97,3 +100,12 @@ def test_a_sequence_is_made_up_again_as_a_sequence(opened: Visit) -> None:
     app.button("inputs_run").click().run()
     assert not app.exception
     assert not app.error
+
+
+def test_inputs_that_did_not_fit_are_no_run_to_compare_with(opened: Visit, tmp_path: Path) -> None:
+    graph = build.Graph("8 alone")
+    folded = build.ops.reshape(graph.parameter("x", "f32", [None]), np.array([2, 4]), special_zero=False)
+    engine.write_model(graph.model({"folded": folded}), tmp_path / "eight.xml")
+    app = opened(model=str(tmp_path / "eight.xml"), step="1", lens="compare")
+    assert app.session_state["loopscope"].model.inputs["x"].shape == (8,)
+    assert "the same run in OpenVINO" in app.selectbox("compare_with").options[0]
