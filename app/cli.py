@@ -12,10 +12,8 @@ from pathlib import Path
 
 from app.state.freed_memory import keep_freed_memory
 from app.state.memory_limit import bound_memory
-from engine.errors import EngineError, MissingInput, in_one_line
-from engine.ops.custom import install_file, install_packages
+from engine.errors import EngineError, MissingInput, in_one_line, neutral
 from engine.version import VERSION
-from engine.view import neutral
 
 COMMANDS = {
     "run": "run",
@@ -71,6 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _install_operations(words: list[str]) -> list[str]:
     """Installs the operations of packages and of every ``--ops FILE``; gives the words without those."""
+    if words[:1] in (["-h"], ["--help"], ["--version"]):
+        return words
+    # Only here: what is asked for above needs no operation, and importing them takes longer than all of its answer.
+    from engine.ops.custom import install_file, install_packages
+
     install_packages()
     rest: list[str] = []
     position = 0

@@ -1,8 +1,9 @@
-"""Every way the engine says no: a place, a small family of errors, one sentence each."""
+"""Every way the engine says no: a place, a small family of errors, one sentence each; and names as sentences show them."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -126,3 +127,31 @@ def shorten(text: str, most: int = 120) -> str:
         return text
     end = "..." + (text[-1] if text[0] == text[-1] and text[0] in "'\"" else "")
     return text[: most - len(end)] + end
+
+
+MOST_OF_A_NAME = 160
+
+
+def neutral(text: str, most: int = MOST_OF_A_NAME) -> str:
+    """Text cut in the middle to ``most`` characters, without characters that could hide or reorder what is shown.
+
+    Control characters, surrogates, private and format characters (bidirectional overrides among them) become U+FFFD;
+    line breaks and tabs become spaces.
+
+    >>> neutral("a\\tb\\x00c"), neutral("abc\\u202egnp.exe"), neutral("encoder/layer/add", 9)
+    ('a b\\ufffdc', 'abc\\ufffdgnp.exe', 'enco…/add')
+    """
+    if len(text) > most:
+        tail = (most - 1) // 2
+        text = f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}" if tail else text[:most]
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if character in "\n\r\t\u2028\u2029":
+        return " "
+    category = unicodedata.category(character)
+    # Zs holds odd spaces that are harmless; everything of class C hides something.
+    return "\ufffd" if category[0] == "C" or character in "\ufffe\uffff" else character

@@ -13,10 +13,9 @@ from app.command import progress
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.report import SCHEMA
 from app.command.run import FINISHED, REFUSED
-from engine.errors import EngineError, InputError, in_one_line
+from engine.errors import EngineError, InputError, in_one_line, neutral
 from engine.ir import full_address
 from engine.run_file import SavedRun, difference_from, is_run_file, read_run, resume
-from engine.view import neutral
 
 Answer = tuple[Mapping[str, Any], Iterator[str]]
 """What is said as JSON, and the lines for a terminal."""

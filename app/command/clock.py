@@ -10,9 +10,8 @@ from dataclasses import asdict
 from app.command import progress
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FINISHED, REFUSED
-from engine.errors import EngineError
+from engine.errors import EngineError, neutral
 from engine.peers import Clock, clock
-from engine.view import neutral
 
 _MOST_SHOWN = 15
 

@@ -16,9 +16,8 @@ from app.command.run import FAILED, FINISHED, REFUSED
 from app.command.source_comparison import beside_source
 from engine.compare import COMPARED
 from engine.debug import run_stopped
-from engine.errors import EngineError
+from engine.errors import EngineError, neutral
 from engine.peers import TOLERANCE, Report, against, source_of
-from engine.view import neutral
 
 
 def main(words: Sequence[str]) -> int:

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from app.describe.wording import ending, record_sentence, times
+from engine.errors import neutral
 from engine.trace import ControlFlowRecord
-from engine.view import neutral
 
 _LOOKED_AT = 100_000
 _LINES = 40

@@ -19,11 +19,10 @@ from app.command.output_files import refuse_unwritable
 from app.command.run import FAILED, FINISHED
 from engine.compare import COMPARED, TOLERANCE, Drift, write_table
 from engine.debug import run_stopped
-from engine.errors import InputError
+from engine.errors import InputError, neutral
 from engine.ir import Model
 from engine.peers import drift_from_runtime
 from engine.read import what_is_at
-from engine.view import neutral
 
 _MOST_SHOWN = 10
 _RUNTIMES = {"openvino:CPU": "openvino", "openvino": "openvino", "onnxruntime": "onnx"}

@@ -9,9 +9,8 @@ from dataclasses import asdict
 
 from app.command import progress
 from app.command.run import FINISHED, REFUSED
-from engine.errors import EngineError
+from engine.errors import EngineError, neutral
 from engine.peers import Fates, fates
-from engine.view import neutral
 
 _KEPT_TOLD = 3
 

@@ -12,12 +12,11 @@ import numpy as np
 
 from app.describe.random_inputs import has_open_lengths, lengths_by_rules, lengths_by_trials, random_inputs
 from app.describe.signatures import signatures
-from engine.errors import InputError, elided, shorten
+from engine.errors import InputError, elided, neutral, shorten
 from engine.ir import Model, Signature
 from engine.ops.stored import entry_name, stored_arrays, unpacked
 from engine.read import what_is_at
 from engine.sweep import one_sample, seed_said
-from engine.view import neutral
 
 _HELP = "an .npz file with an array per input, by name or position; values in words (NUMBER=27); or: random seed=3"
 _SEED = "seed="

@@ -16,10 +16,9 @@ from app.command.gradient_data import compared, gradient_data
 from app.command.output_files import refuse_unwritable
 from app.command.report import SCHEMA, as_text
 from app.command.run import FAILED, FINISHED, REFUSED, interruptible, outcome_of
-from engine.errors import EngineError, InputError, in_one_line
+from engine.errors import EngineError, InputError, in_one_line, neutral
 from engine.explain import branches_of, walks_of
 from engine.ir import REAL_FLOATS, Model, decode
-from engine.view import neutral
 
 
 def main(words: Sequence[str]) -> int:

@@ -13,9 +13,9 @@ from app.command.compare import tolerance
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.run import FINISHED
 from engine.compare import Precision, precision
+from engine.errors import neutral
 from engine.ir import Model
 from engine.ops import NARROWER
-from engine.view import neutral
 
 _TOLERANCE = 1e-2
 _MOST_SHOWN = 20

@@ -8,11 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import engine
-from engine.ir import Model
-from engine.sweep import Sweep
-from engine.view import neutral
+from engine.errors import neutral
+
+if TYPE_CHECKING:
+    from engine.ir import Model
+    from engine.sweep import Sweep
 
 _AT_FIRST, _EVERY = 0.5, 0.2
 """Seconds: what takes less than the first is not told, what takes longer is told so often."""

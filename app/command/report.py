@@ -14,10 +14,11 @@ from app.command.control_flow_lines import control_flow_lines
 from app.command.explained import explained
 from app.command.value_data import value_data
 from engine.debug import Line, Result
+from engine.errors import neutral
 from engine.explain import NotFinite
 from engine.ir import Model, Signature, type_name
 from engine.ops import NO_VALUE, is_tensor
-from engine.view import neutral, value_preview
+from engine.view import value_preview
 
 SCHEMA = 1
 """Version of what the commands say as JSON; ``answers.schema.json`` describes it."""

@@ -16,12 +16,11 @@ from app.command.given_inputs import add_inputs, read_inputs
 from app.command.output_files import refuse_unwritable
 from app.command.report import Outcome, as_json, as_text
 from engine.debug import Result, RunStopped
-from engine.errors import EngineError, in_one_line
+from engine.errors import EngineError, in_one_line, neutral
 from engine.explain import NotFinite, first_not_finite
 from engine.ir import Model, Signature
 from engine.ops.stored import FORMS, entry_name, packed, write
 from engine.run import Plan, StopCause, generated_loops
-from engine.view import neutral
 
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
 

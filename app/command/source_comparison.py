@@ -10,8 +10,8 @@ from dataclasses import asdict
 import engine
 from app.command import progress
 from app.command.run import FAILED, FINISHED, REFUSED
+from engine.errors import neutral
 from engine.peers import Source, SourceReport, against_source, source_alone
-from engine.view import neutral
 
 _WIDEST = 60
 

@@ -10,9 +10,8 @@ import engine
 from app.command import progress
 from app.command.drift import rounding_said
 from app.command.run import interruptible
-from engine.errors import in_one_line
+from engine.errors import in_one_line, neutral
 from engine.sweep import Change, Changes, Sweep, changes
-from engine.view import neutral
 
 _SHOWN = 10
 FINISHED, FAILED, STOPPED = 0, 1, 130

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from engine.view import neutral
+from engine.errors import neutral
 
 LONGEST_NAME = 80
 Kind = Literal["idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from app.describe.iteration_table import LoopColumns, Row
+from engine.errors import neutral
 from engine.ir import iteration_words
-from engine.view import COLOURS, neutral
+from engine.view import COLOURS
 
 MOST_STRIPS = 6
 _WIDTH, _HEIGHT = 600, 22

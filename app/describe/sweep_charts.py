@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from app.describe.sweep_columns import said, short_names
+from engine.errors import neutral
 from engine.ir import readable
 from engine.sweep import RowLayout, numbers
-from engine.view import COLOURS, neutral
+from engine.view import COLOURS
 
 Theme = Literal["light", "dark"]
 Chart = dict[str, Any]

@@ -11,11 +11,11 @@ import engine
 from app.describe.iteration_table import LoopColumns, Row, loop_columns, rows
 from app.describe.node_index import places
 from app.describe.wording import record_sentence, times
-from engine.errors import EngineError, shorten
+from engine.errors import EngineError, neutral, shorten
 from engine.explain import Fact
 from engine.ir import IF, readable
 from engine.trace import ControlFlowRecord
-from engine.view import neutral, without_iterations
+from engine.view import without_iterations
 
 MOST_VERDICTS, MOST_TABLES, MOST_ROWS = 40, 8, 200
 MOST_FACTS, MOST_DEPTH = 20, 12

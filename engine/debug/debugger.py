@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -52,9 +53,6 @@ class Debugger(Run):
     with ``whole=False`` not what no output needs, as in ``engine.run``.
     """
 
-    drawn: ClassVar[Callable[[Debugger], Mapping[str, Any]] | None] = None
-    """What a notebook shows of a run, by media type; the engine's door sets it, because a run cannot draw itself."""
-
     def __init__(
         self,
         model: Model,
@@ -89,8 +87,9 @@ class Debugger(Run):
         return f"<Debugger of {shorten(self.model.name)!r}, {self.state}: step {cursor.step:,}, {place}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, Any]:
-        draw = type(self).drawn
-        return {"text/plain": repr(self)} if draw is None else draw(self)
+        """What a notebook shows, by media type; the file that draws is found by its name, because it knows runs and not they it."""
+        shown: Mapping[str, Any] = importlib.import_module("engine.notebook").run_bundle(self)
+        return shown
 
     def restart(self) -> Cursor:
         """Back to the beginning, everything computed forgotten; without weights, which it would take again, only the cursor goes back."""

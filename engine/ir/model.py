@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, NewType
+from typing import Any, Literal, NamedTuple, NewType
 
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
@@ -250,8 +251,6 @@ class Model:
     meta_data: Mapping[str, object] = field(default_factory=_no_attributes)
     notes: tuple[str, ...] = field(default=())
     """What the reader wants the user to know."""
-    drawn: ClassVar[Callable[[Model], Mapping[str, Any]] | None] = None
-    """What a notebook shows of a model, by media type; the engine's door sets it, because a model cannot draw itself."""
 
     def __repr__(self) -> str:
         """Short: a model's nodes are no reading matter."""
@@ -261,8 +260,9 @@ class Model:
         return f"<Model {self.name!r}, {len(self.graph.nodes)} nodes: {taken or 'no inputs'} -> {given or 'no outputs'}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, Any]:
-        draw = type(self).drawn
-        return {"text/plain": repr(self)} if draw is None else draw(self)
+        """What a notebook shows, by media type; the file that draws is found by its name, because it knows models and not they it."""
+        shown: Mapping[str, Any] = importlib.import_module("engine.notebook").bundle(self)
+        return shown
 
     @cached_property
     def inputs(self) -> tuple[Signature, ...]:

@@ -13,12 +13,12 @@ A click on a box or a cluster header gives a static address; ``toggle(model, fol
 
 from __future__ import annotations
 
+from engine.errors import neutral
 from engine.view import unrolling
 from engine.view.boxes import short_name
 from engine.view.build import graph_view
 from engine.view.colours import COLOURS, channels, declarations
 from engine.view.cursor_boxes import cursor_boxes
-from engine.view.escape import neutral
 from engine.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from engine.view.marked_boxes import breakpoint_boxes

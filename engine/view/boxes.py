@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from engine.errors import neutral
 from engine.ir.address import decode
 from engine.ir.model import Node, Port
-from engine.view.escape import neutral
 from engine.view.graph import NodeKind, ViewNode
 from engine.view.measure import monospace_width, text_width
 from engine.view.operation_families import family_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
+from engine.errors import neutral
 from engine.ir.model import Graph, LayerId, Node
 from engine.view.boxes import tensor_text
-from engine.view.escape import neutral
 
 _LONGEST = 60
 _MAY_BE_UNKNOWN = frozenset({"makes"})

@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from engine.errors import neutral
 from engine.ir.address import decode
 from engine.ir.model import Model, Node
-from engine.view.escape import neutral
 from engine.view.grouping import CHAIN, OUTER, is_group
 from engine.view.operation_families import Family, family_of
 from engine.view.partition import has_span

@@ -19,11 +19,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from engine.debug.run import Run
-from engine.errors import ReadError, listed, shorten
+from engine.errors import ReadError, listed, neutral, shorten
 from engine.ir.address import ROOT, labels
 from engine.ir.model import Model
 from engine.ir.walk import graphs
-from engine.view.escape import neutral
 from engine.view.graph import GraphView, ViewNode, without_iterations
 from engine.view.preview import number_text
 

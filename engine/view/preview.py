@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from engine.errors import neutral
 from engine.ir.constant import Constant
-from engine.view.escape import neutral
 
 _SCANNED = 1 << 20
 """Arrays beyond this many elements are not searched for NaN: a preview must not take longer than a step."""

@@ -63,6 +63,26 @@ def test_the_names_of_the_door() -> None:
     assert set(PUBLIC) - {name for found in spoken.finditer(readme) for name in found.groups()} == set()
 
 
+def test_each_name_of_the_door_is_what_its_room_has() -> None:
+    assert set(engine._HOMES) | {"build"} == set(PUBLIC)
+    assert set(PUBLIC) <= set(dir(engine))
+    for name, home in engine._HOMES.items():
+        assert getattr(engine, name) is getattr(importlib.import_module(f"engine.{home}"), name)
+    assert not hasattr(engine, "nothing")
+
+
+def test_a_name_is_imported_when_it_is_asked_for() -> None:
+    """``loopscope --help`` and ``import engine`` wait for nothing that they do not need."""
+    program = "import app.cli, engine, sys; print('numpy' in sys.modules, engine.Limits.__name__, 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "Limits", "True"]
+    program = (
+        "import app.cli, sys; app.cli.main(['check', 'sample_models/collatz/model.xml']); print({'scipy', 'engine.debug'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("set()\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("room", ["check", "compare", "run"])
 def test_functions_called_as_their_rooms_hide_no_module(room: str) -> None:

@@ -9,7 +9,7 @@ from app.describe.lessons import Lesson
 from app.describe.signatures import signatures
 from app.parts.widgets import markup
 from app.state.user_session import Session
-from engine.view import neutral
+from engine.errors import neutral
 
 
 def show(session: Session, lesson: Lesson) -> None:

@@ -11,7 +11,7 @@ from app.parts.many_runs import chart_of_runs, separation_line
 from app.parts.widgets import markup
 from app.state.background_sweep import Sweeping
 from app.state.user_session import Session
-from engine.view import neutral
+from engine.errors import neutral
 
 
 def show(session: Session, sweeping: Sweeping) -> None:

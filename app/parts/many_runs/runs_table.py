@@ -9,8 +9,8 @@ from app.actions import running_many
 from app.describe.sweep_columns import problem, said
 from app.parts.widgets import markup
 from app.state.user_session import Session, widget
+from engine.errors import neutral
 from engine.sweep import places_where
-from engine.view import neutral
 
 _MOST, _LONGEST_TITLE = 5000, 100
 

@@ -8,7 +8,7 @@ from app.actions import walking_back
 from app.describe.backward import sources, targets, usual_sources
 from app.state.open_model import Opened
 from app.state.user_session import Session
-from engine.view import neutral
+from engine.errors import neutral
 
 
 def show(session: Session, opened: Opened) -> None:

@@ -12,8 +12,9 @@ from app.components import component
 from app.describe.node_index import places
 from app.describe.values_at_cursor import values_at
 from app.state.user_session import Session, current, widget
+from engine.errors import neutral
 from engine.ir import Model, readable
-from engine.view import Hit, family_of, neutral, search
+from engine.view import Hit, family_of, search
 
 KEY = "find"
 MOST_SHOWN = 40

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.components import component
+from engine.errors import neutral
 from engine.ir import readable_steps
-from engine.view import neutral
 
 _address = component("place", "address.js", style="address.css")
 _LONGEST = 160

@@ -8,8 +8,7 @@ from typing import Literal
 
 from app.components import component
 from app.state.user_session import widget
-from engine.errors import MOST_OF_A_SENTENCE
-from engine.view import neutral
+from engine.errors import MOST_OF_A_SENTENCE, neutral
 
 _chain = component("chain", "chain.js", style="chain.css")
 _LONGEST = {"role": 200, "value": 200}

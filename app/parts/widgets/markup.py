@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from engine.view import neutral
+from engine.errors import neutral
 
 
 def text(words: object, most: int = 200) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from app.components import component
 from app.state.user_session import widget
-from engine.view import neutral
+from engine.errors import neutral
 
 _rows = component("rows", "rows.js", style="rows.css")
 LONGEST = 120

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
 from engine.ir.element_type import ANY_TYPE
+from engine.ops import special_functions as special
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.elements import COMPUTED, COMPUTED_FLOATS, elementwise, through_float
 from engine.ops.family import family

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
 
+from engine.ops import special_functions as special
 from engine.ops.declare import Array, Attribute, Operation
 from engine.ops.derivative import flat
 from engine.ops.elements import COMPUTED, COMPUTED_FLOATS, INTEGER_DTYPES, elementwise, own_type, through_float

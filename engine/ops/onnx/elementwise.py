@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 
 import numpy as np
-from scipy import special
 
 from engine.ir.element_type import ElementType
+from engine.ops import special_functions as special
 from engine.ops.activation.formulas import sigmoid, softplus
 from engine.ops.activation.rectifiers import relu
 from engine.ops.arithmetic.binary import GREATER, LESSER, refuse_zeros

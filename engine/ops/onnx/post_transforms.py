@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
+
+from engine.ops import special_functions as special
 
 _LEAST = 1e-7
 """SOFTMAX_ZERO takes what is nearer to 0 for 0."""

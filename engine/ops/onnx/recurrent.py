@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import special
 
+from engine.ops import special_functions as special
 from engine.ops.onnx.older import Arguments, Attributes, Older
 from engine.ops.precision import computable
 

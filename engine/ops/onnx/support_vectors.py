@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import special
 from scipy.spatial import distance
 
+from engine.ops import special_functions as special
 from engine.ops.bounds import check_elements
 from engine.ops.onnx.linear_models import rows_of
 from engine.ops.onnx.older import Arguments, Attributes, Older

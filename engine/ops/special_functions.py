@@ -1,0 +1,29 @@
+"""scipy's special functions, imported when one is first computed: that takes longer than reading and checking a small model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def erf(numbers: np.ndarray, /) -> np.ndarray:
+    from scipy import special
+
+    return special.erf(numbers)
+
+
+def erfinv(numbers: np.ndarray, /) -> np.ndarray:
+    from scipy import special
+
+    return special.erfinv(numbers)
+
+
+def expit(numbers: np.ndarray, /) -> np.ndarray:
+    from scipy import special
+
+    return special.expit(numbers)
+
+
+def softmax(numbers: np.ndarray, /, axis: int) -> np.ndarray:
+    from scipy import special
+
+    return special.softmax(numbers, axis=axis)
