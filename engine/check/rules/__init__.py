@@ -12,6 +12,7 @@ from engine.check.rules import (
     constant_bytes,
     declared_types,
     fusions,
+    given_back,
     graph_structure,
     handed_through,
     if_branches,
@@ -44,6 +45,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         *packed_weights.RULES,
         *computed_in_place.RULES,
         *byte_weights.RULES,
+        *given_back.RULES,
         *fusions.RULES,
     ),
 }

@@ -147,6 +147,16 @@ _BYTES = """<ir_version: 8, opset_import: ["" : 17]>
 main (uint8[1,3] x) => (int32[1,1] y) <int8[3,1] w = {1, -2, 127}> { y = MatMulInteger (x, w) }"""
 
 
+_EXCHANGED = """<ir_version: 8, opset_import: ["" : 17]>
+main (float[1] a, float[1] b, float[3] x) => (float[1] y, float[1] z) {
+  y, z = Scan <num_scan_inputs = 1, body = step (float[1] p, float[1] q, float v) => (q, next) { next = Add (p, v) }> (a, b, x)
+}"""
+_NUMBERED = """<ir_version: 8, opset_import: ["" : 17]>
+main (int64 n, bool go, int64 x) => (int64 y) {
+  y = Loop (n, go, x) <body = step (int64 i, bool going, int64 last) => (bool again, int64 i) { again = Identity (going) }>
+}"""
+
+
 TWO_RANKS = """<ir_version: 8, opset_import: ["" : 17]>
 choose (bool c, bool d, float[3] x) => (y, z) {
   y = If (c) <then_branch = a () => (p) { p = Neg (x) }, else_branch = b () => (q) {
@@ -348,6 +358,8 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS919": Made(_turned),
     "LS920": Made(_sums),
     "LS921": OnnxSample(_BYTES),
+    "LS922": OnnxSample(_EXCHANGED),
+    "LS923": OnnxSample(_NUMBERED),
     "LS930": Made(_five_tokens),
     "LS931": Made(_do_while),
     "LS918": _sample(
