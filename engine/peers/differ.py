@@ -148,7 +148,9 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
     counts_differ = any(there.shape[: len(probe.lengths)] != probe.lengths for probe, there in answer.values.items())
     cause = byte_sums.sentence(run.model, judged.first, both.patience) if judged.outputs or judged.first is not None else ""
     if judged.outputs and not replaced:
-        cause = cause or own_quantization.sentence(run, both.given, [one.address for one in judged.outputs], both.patience, tolerance)
+        cause = cause or own_quantization.sentence(
+            run, both.given, [one.address for one in judged.outputs], both.patience, tolerance, both.document
+        )
     return Report(
         answer.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, answer.refused, reasons,
         judged.quanta(run), judged.following, replaced, counts_differ, cause,

@@ -75,7 +75,7 @@ def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
     if drift.first is None and drift.outputs > tolerance:
         names = [signature.name for signature in run.model.outputs]
         replaced = () if answer.refused else instead(run, names, both.patience, both.document)
-        cause = "" if replaced else own_quantization.sentence(run, both.given, names, both.patience, tolerance)
+        cause = "" if replaced else own_quantization.sentence(run, both.given, names, both.patience, tolerance, both.document)
     return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, cause, values)
 
 

@@ -27,8 +27,25 @@ def probed(run: Run, path: Path, probes: Sequence[Probe], prefix: str, target: P
     writing = _Writing(run, model.graph)
     for number, probe in enumerate(probes):
         writing.let_out(probe, f"{prefix}{number}")
-    onnx.save(model, str(target), save_as_external_data=model.ByteSize() > _MOST_IN_ONE_FILE, all_tensors_to_one_file=True)
+    _save(model, target)
     return list(probes)
+
+
+def with_attribute(path: Path, name: str, value: int, target: Path) -> Path:
+    """Writes a model in which the attribute of that name has that value in all nodes that have it; gives the file."""
+    model = onnx.load(str(path))
+    waiting: list[Any] = [model.graph, *model.functions]
+    while waiting:
+        for attribute in (one for node in waiting.pop().node for one in node.attribute):
+            waiting += [attribute.g, *attribute.graphs]
+            if attribute.name == name:
+                attribute.i = value
+    _save(model, target)
+    return target
+
+
+def _save(model: onnx.ModelProto, target: Path) -> None:
+    onnx.save(model, str(target), save_as_external_data=model.ByteSize() > _MOST_IN_ONE_FILE, all_tensors_to_one_file=True)
 
 
 class _Writing:

@@ -1,13 +1,14 @@
 """Runs models with ONNX Runtime on the processor, in a process of its own: a runtime that crashes or hangs takes nothing with it.
 
-Arguments: a file of inputs (by position), then pairs of a model and the file that its outputs go to. Started as a file, so it imports
-nothing of ours. The last line of the output says which version ran.
+Arguments: entries of the session's configuration, a file of inputs (by position), then pairs of a model and the file that its outputs
+go to. Started as a file, so it imports nothing of ours. The last line of the output says which version ran.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,12 +31,19 @@ FORMS = "loopscope.forms"
 """As in ``engine/ops/stored.py``, which says what is in it."""
 
 
-def main(inputs: str, *files: str) -> int:
+_ENTRY = re.compile(r"session\.[a-z_]+=[0-9]+")
+
+
+def main(*words: str) -> int:
     """0 when all models have run; else the last line of stderr says why not."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
+    entries = [word for word in words if _ENTRY.fullmatch(word)]
+    for entry in entries:
+        options.add_session_config_entry(*entry.split("="))
+    inputs, *files = words[len(entries) :]
     options.intra_op_num_threads = 1  # what DynamicQuantizeLSTM gives depends on how the work is divided, and so does the order of sums
     fed = read(inputs)
     try:

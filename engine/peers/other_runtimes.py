@@ -167,7 +167,7 @@ def _probed(run: Run, probes: Sequence[Probe], plain: Path, target: Path) -> lis
 def run_file(dialect: str, folder: Path, file: Path, patience: Patience, properties: Sequence[str] = ()) -> tuple[str, Path]:
     """Runs a model's file with ``inputs.npz`` of the folder: name and version of the runtime, and the file of its outputs.
 
-    ``properties``: what OpenVINO is told beside, such as ``NUM_STREAMS=1``.
+    ``properties``: what the runtime is told beside, such as ``NUM_STREAMS=1``.
     """
     called, outputs = CALLED[dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
