@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
 from engine.check.order import ASSIGN, READ_VALUE, order
-from engine.check.rule import Finding, Rule
+from engine.check.rule import ONNXRUNTIME, Finding, Rule
 from engine.check.subject import Subject
 from engine.errors import Where, listed, shorten
 from engine.ir.model import Edge, Node
@@ -254,8 +254,34 @@ def duplicate_name(subject: Subject) -> Iterator[Finding]:
                     f"{count} layers are named {shorten(name)!r}.",
                     found=f"{count} layers of one name",
                     expected="a name of its own for each layer",
-                    advice="Nothing breaks: addresses of these layers end in ~ and the layer's id.",
+                    advice="Nothing breaks here: addresses of these layers end in ~ and the layer's id.",
                 )
+
+
+def node_name_twice(subject: Subject) -> Iterator[Finding]:
+    """Two nodes of one graph have the same name.
+
+    What it does:
+        Looks for names that several nodes of an ONNX graph have. Nodes without a name, which are called by type and number here, do not
+        count, nor do Constants, which ONNX Runtime takes for initializers.
+    Why it matters:
+        ONNX Runtime 1.31 does not open such a model. Tools that put nodes beside others, such as converters to float16, write them.
+    Example that fails:
+        [a] h = Neg(x)  [a] y = Neg(h)
+    Example that passes:
+        [a] h = Neg(x)  [b] y = Neg(h)
+    """
+    for place in () if subject.is_openvino else subject.places:
+        named = [one for one in place.graph.nodes if one.opset and one.constant is None and not one.name.startswith(f"{one.type}_")]
+        uses = Counter(node.name for node in named)
+        for name in (name for name, count in uses.items() if count > 1):
+            yield Finding(
+                subject.where(place, next(node for node in named if node.name == name)),
+                f"{uses[name]} nodes are named {shorten(name)!r}.",
+                found=f"{uses[name]} nodes of one name",
+                expected="a name of its own for each node, or none",
+                advice="Here it does no harm; ONNX Runtime does not open the model: rename all but one of them.",
+            )
 
 
 def no_results(subject: Subject) -> Iterator[Finding]:
@@ -357,4 +383,5 @@ RULES = (
     Rule("LS109", "duplicate-name", Severity.NOTE, duplicate_name),
     Rule("LS110", "no-results", Severity.WARNING, no_results),
     Rule("LS111", "remark-of-the-reader", Severity.NOTE, remark_of_the_reader),
+    Rule("LS112", "node-name-twice", Severity.WARNING, node_name_twice, runtimes=ONNXRUNTIME),
 )

@@ -131,6 +131,11 @@ def _sample(base: str, *replacements: tuple[str, str]) -> Sample:
     return Sample(base, replacements)
 
 
+_NAMED = """<ir_version: 8, opset_import: ["" : 17]>
+one (float[2] x) => (float[2] y) {{
+  [a] h = Neg (x)
+  [{second}] y = Neg (h)
+}}"""
 _DEFAULT = """<ir_version: 8, opset_import: ["" : 17]>
 main (float[3] x, float[3] w = {1, 2, 3}) => (float[3] y) { y = Add (x, w) }"""
 _MINUS_ONE = """<ir_version: 8, opset_import: ["" : 17]>
@@ -185,6 +190,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS109": _sample("flat", (_C_FLAT, _C_FLAT.replace('name="c"', 'name="x"'))),
     "LS110": _sample("flat", (result(3, "y", f32(2, 3)), ""), (_edge(2, 2, 3, 0), "")),
     "LS111": OnnxSample(_DEFAULT),
+    "LS112": OnnxSample(_NAMED.format(second="a")),
     "LS201": _sample("flat", _after(_C_FLAT, layer(7, "s", "Const", 'element_type="string" shape="2" offset="0" size="12"', gives=(F32,)))),
     "LS202": _sample("flat", _attribute(_C_FLAT, "size", "12", "16")),
     "LS203": _sample(

@@ -118,3 +118,24 @@ def test_attributes_that_onnx_runtime_refuses(call: str, told: str) -> None:
             onnxruntime.InferenceSession(model.SerializeToString())
     else:
         onnxruntime.InferenceSession(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "opens"),
+    [
+        ("[a] h = Neg(x) [a] y = Neg(h)", False),
+        ("[a] h = Neg(x) [a] k = Neg(x) y = Neg(h)", False),
+        ("[a] h = Neg(x) [b] y = Neg(h)", True),
+        ("h = Neg(x) [Neg_0] y = Neg(h)", True),
+        ("[a] h = Constant <value_floats = [1.0, 2.0]> () [a] y = Add(x, h)", True),
+        ("[y] h = Neg(x) y = Neg(h)", True),
+    ],
+)
+def test_node_names_that_onnx_runtime_refuses(nodes: str, opens: bool) -> None:
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> one (float[2] x) => (float[2] y) {{ {nodes} }}')
+    assert ("LS112" in {one.code for one in check(read_model(model.SerializeToString()), CATALOGUE).diagnostics}) is not opens
+    if opens:
+        onnxruntime.InferenceSession(model.SerializeToString())
+    else:
+        with pytest.raises(Exception, match="two nodes with same node name"):
+            onnxruntime.InferenceSession(model.SerializeToString())
