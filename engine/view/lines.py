@@ -98,7 +98,7 @@ class Lines:
             self._enter_copies(place, region, node.bodies[0], index, source)
             return
         for body in node.bodies:
-            inside = self._places.get(f"{region.address}/{body.name}")
+            inside = self._drawn(f"{region.address}/{body.name}", body)
             for parameter, (role, entry) in input_roles(body).items():
                 if entry is None or entry.external != index or parameter not in body.graph.by_id:
                     continue
@@ -108,6 +108,11 @@ class Lines:
                 if target:
                     edge = ViewEdge("", "input_map", "", target, label=role, into=into, slices=slices_of(entry), input=index)
                     self._connect(place, source, edge)
+
+    def _drawn(self, address: str, body: Body) -> Place | None:
+        """Where a body is drawn; None where it is not, also because another node has the same id, and so the same address."""
+        place = self._places.get(address)
+        return place if place is not None and place.graph is body.graph else None
 
     def _enter_header(self, place: Place, header: str, node: Node, index: int, source: Source) -> None:
         if node.is_foreign:
@@ -121,7 +126,7 @@ class Lines:
 
     def _enter_copies(self, place: Place, region: Region, body: Body, index: int, source: Source) -> None:
         """As into a body, but slices go to every copy, initial values to the first iteration only, and invariants to their one box."""
-        copies = [self._places[address] for address in region.copies]
+        copies = [one for address in region.copies if (one := self._drawn(address, body)) is not None]
         for parameter, (role, entry) in input_roles(body).items():
             if entry is None or entry.external != index or parameter not in body.graph.by_id:
                 continue
@@ -143,7 +148,7 @@ class Lines:
                 continue
             tensor = f"{region.address}/{body.name}/{place.label[parameter]}"
             self._add(ViewEdge("", "data", shared, place.box[parameter], tensor, into=place.at(parameter)))
-        following = self._places[region.copies[number + 1]] if number + 1 < len(region.copies) else None
+        following = self._drawn(region.copies[number + 1], body) if number + 1 < len(region.copies) else None
         self._outputs_of_copy(place, body, region, last=following is None)
         self._carry_on(place, body, region, following, begins=number == 0)
 

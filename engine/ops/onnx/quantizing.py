@@ -124,9 +124,7 @@ def difference(data: Array, zero_point: Array | None) -> Array:
     """What quanta are above or below their zero point, exactly: in f32 up to 16 bits, in i64 above."""
     exact = np.int64 if data.dtype.kind in "iu" and data.dtype.itemsize > 2 else np.float32
     made = data.astype(exact)
-    if zero_point is not None:
-        made -= np.asarray(zero_point).astype(exact)
-    return made
+    return made if zero_point is None else np.subtract(made, np.asarray(zero_point).astype(exact), out=made if made.ndim else None)
 
 
 def dynamic_quantize_linear(data: Array, /) -> tuple[Array, Array, Array]:

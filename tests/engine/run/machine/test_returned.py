@@ -58,6 +58,22 @@ def test_it_is_refused_in_generated_code_as_well() -> None:
         engine.run(model, {"x": X, "trips": np.int64(40)})
 
 
+@pytest.mark.parametrize("trips", [1, 40])
+def test_a_sequence_of_undeclared_results_is_one(trips: int) -> None:
+    """Nothing but SequenceMap makes one here: stepping took it for an array, and generated code failed in Python's words."""
+    text = """main (float[3] x, int64 trips) => (float[3] last) {
+        half = Constant <value_float = 0.5> ()
+        last = Loop (trips, , x) <body = step (int64 number, bool go, float[3] v) => (bool again, float[3] w) {
+            again = Identity (go)
+            both = SequenceMap (v) <body = each (one) => (same) { same = Identity (v) }>
+            w = Mul (both, half)
+        }>
+    }"""
+    model = engine.read_model(parse_model(HEAD + text).SerializeToString())
+    with pytest.raises(engine.RunStopped, match="Mul_2: Mul-14 failed: input 0 is a sequence of 1, expected a tensor"):
+        engine.run(model, {"x": np.ones(3, np.float32), "trips": np.array(trips)})
+
+
 def test_identity_hands_on_whatever_there_is() -> None:
     text = "main (float[2] x) => (seq(float[2]) y) { s = SequenceConstruct (x, x) y = Identity (s) }"
     assert len(engine.run(engine.read_model(parse_model(HEAD + text).SerializeToString()), {"x": X}).outputs[0]) == 2
