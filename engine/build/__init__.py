@@ -10,7 +10,8 @@ model = graph.model(last)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import typing
+from typing import TYPE_CHECKING
 
 from engine.build import compat as compat  # build.compat.v1 is a name of its own, and no page of the documentation
 from engine.build.body import Collected, current_iteration
@@ -31,6 +32,7 @@ from engine.build.tensor_array import TensorArray
 from engine.build.tensorflow_names import (
     TensorShape,
     add,
+    cast,
     concat,
     constant,
     equal,
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
 
 print = Print  # TensorFlow's second version calls it so
 
-ops = cast("NamedOperations", Operations(CATALOGUE))
+ops = typing.cast("NamedOperations", Operations(CATALOGUE))
 """One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)`` explains one."""
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "Variable",
     "add",
     "case",
+    "cast",
     "concat",
     "cond",
     "constant",

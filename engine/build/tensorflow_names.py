@@ -45,6 +45,12 @@ def ones(shape: Any, dtype: ElementTypeLike = "f32", name: str = "ones") -> Tens
     return _filled(1, shape, dtype, name)
 
 
+def cast(x: Any, dtype: ElementTypeLike, name: str = "Cast") -> Tensor:
+    """A tensor in another element type, as ``build.ops.convert`` gives it."""
+    to = {"destination_type": str(element_type_of(dtype))}
+    return graph_of([x], "cast").apply("Convert", (x,), to, name)[0]
+
+
 def concat(values: Any, axis: int, name: str = "concat") -> Tensor:
     """Tensors joined along an axis."""
     parts = [leaf.value for leaf in leaves(values)]

@@ -144,6 +144,7 @@ NAMES: dict[str, tuple[Any, Any]] = {
     "logical_not": (lambda: build.logical_not(build.constant(True)), False),
     "ones": (lambda: build.ones([2, 1]), [[1], [1]]),
     "zeros": (lambda: build.zeros([2], "i32"), [0, 0]),
+    "cast": (lambda: build.cast(build.constant([1.9, 0.0]), "i32"), [1, 0]),
     "concat": (lambda: build.concat([build.ones([1, 2]), build.zeros([1, 2])], axis=0), [[1, 1], [0, 0]]),
     "constant, filled": (lambda: build.constant(7, shape=[2]), [7, 7]),
     "constant, shaped": (lambda: build.constant([1, 2, 3, 4], "f32", [2, 2], name="four"), [[1, 2], [3, 4]]),
