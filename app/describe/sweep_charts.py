@@ -154,7 +154,8 @@ def _evenly(places: np.ndarray) -> np.ndarray:
 def _axis(field: str, title: str, values: np.ndarray) -> Chart:
     """Of a scatter; whole numbers have no ticks between them."""
     axis = {"grid": field == "y", "tickMinStep": 1 if np.all(values == np.rint(values)) else 0}
-    return {"field": field, "type": "quantitative", "title": _title(title), "scale": {"zero": False, "padding": 8}, "axis": axis}
+    scale = {"zero": False, "padding": 8, "nice": False}  # no axis reaches below what is there
+    return {"field": field, "type": "quantitative", "title": _title(title), "scale": scale, "axis": axis}
 
 
 def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Chart | None:
