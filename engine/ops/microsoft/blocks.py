@@ -135,7 +135,7 @@ def unpacked(data: Array, bits: int) -> Array:
     if bits == 8:
         return data
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    return ((data[..., None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(*data.shape[:-1], -1)
+    return ((data[..., None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(*data.shape[:-1], data.shape[-1] * shifts.size)
 
 
 def _floats(data: Array, bits: int) -> Array:
@@ -143,7 +143,7 @@ def _floats(data: Array, bits: int) -> Array:
     made = np.empty((*data.shape, 8 // bits), np.float32)
     for place in range(8 // bits):
         made[..., place] = (data >> np.uint8(place * bits)) & np.uint8((1 << bits) - 1)
-    return made.reshape(*data.shape[:-1], -1)
+    return made.reshape(*data.shape[:-1], data.shape[-1] * (8 // bits))
 
 
 def _check_block(bits: int, block_size: int) -> None:

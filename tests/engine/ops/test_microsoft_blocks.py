@@ -110,6 +110,7 @@ GATHERED = {
         for zeros in (False, True)
     },
     "an index outside gives zeros": rows(4, 32, np.array([7, -8, 1]), zeros=True),
+    "no rows": rows(4, 32, np.zeros(0, np.int64), zeros=True),
     "f16": rows(4, 32, np.array([5, 1]), zeros=True, floats=np.float16),
     "of three axes": Case(
         "GatherBlockQuantized",
