@@ -344,7 +344,9 @@ class Random:
         lengths = None if signature.shape.dimensions is None else signature.shape.lengths_or_zeros()
         if lengths is None or not signature.shape.is_static:
             name = shorten(signature.name, 60)
-            raise InputError(f"input {name!r} has the shape {signature.shape}: give its lengths, such as {name}[2,3]=normal(0,1)")
+            known = signature.shape.dimensions
+            fitting = "2,3" if known is None else ",".join(str(one.length if one.is_static else 2) for one in known)
+            raise InputError(f"input {name!r} has the shape {signature.shape}: give its lengths, such as {name}[{fitting}]=uniform(0,1)")
         return tuple(lengths)
 
 

@@ -160,6 +160,6 @@ def test_words_of_any_length_are_read_in_one_pass() -> None:
 def test_an_input_of_unknown_lengths_needs_them_said() -> None:
     graph = build.Graph("any")
     model = graph.model([graph.parameter("x", "f32", [-1, 3]) * 2.0])
-    with pytest.raises(InputError, match="give its lengths, such as x"):
+    with pytest.raises(InputError, match=r"give its lengths, such as x\[2,3\]=uniform\(0,1\)"):
         samples_of(model, "random:3")
     assert samples_of(model, "random:3 x[2,3]=uniform(0,1)").batch(0, 3).varying[0].shape == (3, 2, 3)  # type: ignore[union-attr]
