@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ops import special_functions as special
-from engine.ops.activation.formulas import sigmoid, softplus
+from engine.ops.activation.formulas import mish, sigmoid, softplus
 from engine.ops.activation.rectifiers import relu
 from engine.ops.arithmetic.binary import GREATER, LESSER, refuse_zeros
 from engine.ops.declare import Array, Kernel
@@ -110,7 +110,17 @@ def elu(data: Array, /, *, alpha: float) -> Array:
 def hard_sigmoid(data: Array, /, *, alpha: float, beta: float) -> Array:
     """``alpha`` x + ``beta``, cut to 0 .. 1."""
     real = data.dtype.type
-    return np.maximum(real(0), np.minimum(real(1), data * real(alpha) + real(beta)))
+    made: Array = data * real(alpha)
+    made += real(beta)
+    return np.clip(made, real(0), real(1), out=made if made.ndim else None)
+
+
+@through_float
+def hard_swish(data: Array, /) -> Array:
+    """x times its hard sigmoid of a sixth and a half."""
+    made = hard_sigmoid(data, alpha=1 / 6, beta=0.5)
+    made *= data
+    return made
 
 
 def erf(data: Array, /) -> Array:
@@ -183,6 +193,8 @@ NUMBERS: Mapping[str, Direct] = {
     "LeakyRelu": Direct(kernel=leaky_relu, first=6),
     "Elu": Direct(kernel=elu, first=6),
     "HardSigmoid": Direct(kernel=hard_sigmoid, first=6),
+    "HardSwish": Direct(kernel=hard_swish, first=14),
+    "Mish": Direct(kernel=mish, first=18),
     "Clip": Direct(kernel=clip, first=6),
     "IsNaN": _function("isnan", 9),
     "IsInf": Direct(kernel=is_infinite, first=10),

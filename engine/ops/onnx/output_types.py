@@ -40,11 +40,13 @@ def output_types(schema: Schema) -> Callable[[Sequence[Known], Mapping[str, Any]
 
 
 def _settled(schema: Schema, output: Any) -> _Settled:
+    alike = tuple(index for index, one in enumerate(schema.inputs) if one.type_str == output.type_str and one.is_homogeneous)
+    if alike:  # also of a type that may be but one: derivatives are held against differences in f64
+        return alike
     if len(output.types) == 1:
         named = TENSOR.fullmatch(next(iter(output.types)))
         return ELEMENT_TYPES.get(named[1], ()) if named else ()
-    alike = tuple(index for index, one in enumerate(schema.inputs) if one.type_str == output.type_str and one.is_homogeneous)
-    return alike if alike or "to" not in schema.attributes else "to"
+    return "to" if "to" in schema.attributes else ()
 
 
 def _of_a_node(entries: Sequence[_Settled], inputs: Sequence[Known], attributes: Mapping[str, Any]) -> list[ElementType | None]:
