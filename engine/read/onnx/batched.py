@@ -49,6 +49,8 @@ def with_loop_over_batch(node: NodeProto, attributes: Mapping[str, AttributeProt
     states = max(len(names) - scans, 0)
     if not 1 <= scans <= len(names) or len(results) < states:
         raise ValueError(f"num_scan_inputs is {scans}, which does not fit a body of {len(names)} inputs and {len(results)} outputs")
+    # What the body hands through has the name of what enters here.
+    results = [_unused(f"{name} given back", names) if name in names else name for name in results]
     given, nodes, made = names, [_inside(attributes, scans, names, results)], results
     inputs = list(node.input)[1:]
     if node.input and node.input[0]:

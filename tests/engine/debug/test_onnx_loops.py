@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 import engine
 
@@ -107,3 +107,14 @@ def test_stepping_and_running_agree_with_the_runtime(body: tuple[list[onnx.NodeP
             np.testing.assert_array_equal(mine, slow)
             # Some hundred roundings in each of nine iterations, of numbers of about 1.
             np.testing.assert_allclose(mine, other, atol=1e-4)
+
+
+def test_a_batched_scan_gives_back_a_slice() -> None:
+    """Sequences of 2 and 3 elements; the state is the element before, and sums are collected."""
+    step = "step (float[1] p, float[1] v) => (v, w) { w = Add (p, v) }"
+    text = f"""<ir_version: 3, opset_import: ["" : 8]>
+    main (int64[2] n, float[2,1] a, float[2,3,1] x) => (y, z) {{ y, z = Scan <num_scan_inputs = 1, body = {step}> (n, a, x) }}"""
+    feeds = {"n": np.array([2, 3]), "a": np.ones((2, 1), np.float32), "x": np.arange(1, 7, dtype=np.float32).reshape(2, 3, 1)}
+    last, sums = engine.run(engine.read_model(parser.parse_model(text).SerializeToString()), feeds).outputs
+    np.testing.assert_array_equal(last, [[2], [6]])
+    np.testing.assert_array_equal(sums[..., 0], [[2, 3, 0], [5, 9, 11]])
