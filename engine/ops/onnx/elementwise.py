@@ -115,10 +115,13 @@ def hard_sigmoid(data: Array, /, *, alpha: float, beta: float) -> Array:
     return np.clip(made, real(0), real(1), out=made if made.ndim else None)
 
 
+_A_SIXTH = float(np.float32(1 / 6))
+
+
 @through_float
 def hard_swish(data: Array, /) -> Array:
-    """x times its hard sigmoid of a sixth and a half."""
-    made = hard_sigmoid(data, alpha=1 / 6, beta=0.5)
+    """x times its hard sigmoid of a half and a sixth, which the function that defines the operation has in f32."""
+    made = hard_sigmoid(data, alpha=_A_SIXTH, beta=0.5)
     made *= data
     return made
 

@@ -31,7 +31,7 @@ def test_what_a_row_says_itself_counts() -> None:
 
 
 def test_a_family_can_share_every_field_but_those_that_make_a_row_what_it_is() -> None:
-    own = {"name", "version", "opsets", "page", "kernel", "opset", "doc", "input_docs", "output_docs", "pure", "shows"}
+    own = {"name", "version", "opsets", "page", "kernel", "opset", "doc", "input_docs", "output_docs", "pure", "shows", "output_types"}
     assert set(Fields.__annotations__) == {field.name for field in fields(Operation)} - own
 
 

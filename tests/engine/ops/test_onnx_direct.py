@@ -123,12 +123,14 @@ _WIDE_STEPS: Mapping[str, float] = {
     # Both formulas round thrice; the runtime has no denormals where the reference has them.
     "Sigmoid": 4,
     "Softplus": 4,
+    # One formula takes a tanh of a logarithm, ours a fraction of powers of e.
+    "Mish": 4,
     # A square is a product, and a cube two, as in the runtime.
     "Pow": 2,
     # Theirs is computed in f64.
     "Erf": 1,
 }
-_ONCE = frozenset({"Elu", "Erf", "HardSigmoid", "LeakyRelu", "Sigmoid", "Softplus"})
+_ONCE = frozenset({"Elu", "Erf", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Sigmoid", "Softplus"})
 
 
 def ids(schema: Schema) -> str:
