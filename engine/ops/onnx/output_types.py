@@ -28,6 +28,7 @@ ELEMENT_TYPES: Mapping[str, ElementType] = {
     **{f"int{bits}": ElementType(f"i{bits}") for bits in (4, 8, 16, 32, 64)},
     **{f"uint{bits}": ElementType(f"u{bits}") for bits in (2, 4, 8, 16, 32, 64)},
 }
+_NUMBERED: Mapping[int, ElementType | None] = {number: ELEMENT_TYPES.get(name.lower()) for name, number in TensorProto.DataType.items()}
 TENSOR = re.compile(r"tensor\((\w+)\)")
 _Settled: TypeAlias = ElementType | tuple[int, ...] | str
 """One type for all nodes; the numbers of the inputs that have the same; the attribute that says it; an empty tuple for none of these."""
@@ -58,6 +59,6 @@ def _of_an_output(one: _Settled, inputs: Sequence[Known], attributes: Mapping[st
         return one
     if isinstance(one, str):
         number = attributes.get(one)
-        return ELEMENT_TYPES.get(TensorProto.DataType.Name(number).lower()) if number in TensorProto.DataType.values() else None
+        return _NUMBERED.get(number) if isinstance(number, int) else None
     known = (inputs[index].element_type for index in one if index < len(inputs))
     return next((element_type for element_type in known if element_type is not None), None)
