@@ -22,7 +22,8 @@ def numbers(*shape: int) -> np.ndarray:
 
 def weights(*shape: int, outputs: int = 1) -> np.ndarray:
     """Filters, ``outputs`` leading axes apart, under which random numbers stay about as large as they are, however many are summed."""
-    return numbers(*shape) / np.sqrt(np.float32(np.prod(shape[outputs:])))
+    scaled: np.ndarray = numbers(*shape) / np.sqrt(np.float32(np.prod(shape[outputs:])))
+    return scaled
 
 
 def window(strides: list[int], begin: list[int], end: list[int], dilations: list[int], auto_pad: str = "explicit") -> dict[str, object]:
