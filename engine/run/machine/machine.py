@@ -153,15 +153,18 @@ class Machine(RunState):
                 self._enter_loop(frame, region)
             case IfRegion() as region:
                 taken = regions.then_is_taken(region, self.values[region.condition])
+                branch = region.then if taken else region.otherwise
+                regions.bind_branch(branch, self.values, self.defaults)
+                # Only now: what could not be bound was not entered.
                 self.recording.branch_log(region.table).branches.append(taken)
-                self._enter_branch(region.then if taken else region.otherwise)
+                self._begin_branch(branch)
             case CallRegion() as region:
-                self._enter_branch(region.branch)
+                regions.bind_branch(region.branch, self.values, self.defaults)
+                self._begin_branch(region.branch)
             case None:
                 raise AssertionError(instruction.label)
 
-    def _enter_branch(self, branch: Branch) -> None:
-        regions.bind_branch(branch, self.values, self.defaults)
+    def _begin_branch(self, branch: Branch) -> None:
         self.frames.append(Frame(branch.program, branch=branch))
         self._begin_row(branch.program)
 
