@@ -13,8 +13,8 @@ from engine.ir.shape import PartialShape, static
 from engine.ops.declare import Array, Attribute, KeepingKernel, Known, Operation
 from engine.ops.microsoft.quantized import BYTES, SCALES
 from engine.ops.microsoft.row import row
-from engine.ops.onnx.integers import CentredMatrix, Whole
-from engine.ops.onnx.quantizing import MOST_STEPS, dynamic_steps
+from engine.ops.onnx.byte_products import ByteMatrix
+from engine.ops.onnx.quantizing import dynamic_bytes
 from engine.ops.onnx.recurrent import Activation, activations_of, directions_of, initial_state, lstm_of_gates
 
 
@@ -44,7 +44,7 @@ def dynamic_quantize_lstm(
 
 
 class _OneLayer:
-    """``dynamic_quantize_lstm`` with one and the same weights, which are centred when the first run asks for it."""
+    """``dynamic_quantize_lstm`` with one and the same weights, which are made ready when the first run asks for it."""
 
     def __init__(self, kernel_attributes: Mapping[str, Any], most_bytes: int) -> None:
         self.most_bytes = most_bytes
@@ -62,11 +62,12 @@ class _OneLayer:
 
 
 def dynamic_quantize_lstm_by_constant(w: Known, /, **attributes: Any) -> KeepingKernel | None:
-    """The kernel of one node whose weights are constants, which it keeps in f32."""
+    """The kernel of one node whose weights are constants, which it keeps ready for products."""
     if not w.shape.is_static or w.shape.rank != 3:
         return None
     directions, size, gates = w.shape.lengths
-    return _OneLayer(attributes, 4 * directions * gates * (size + gates // 4))
+    matrices = ((directions, rows, gates) for rows in (size, gates // 4))
+    return _OneLayer(attributes, sum(map(ByteMatrix.most_bytes, matrices)))
 
 
 def _layer(
@@ -112,18 +113,16 @@ def _layer(
 
 
 class _Weights:
-    """Of one direction, centred once: quantizes rows together and multiplies them."""
+    """Of one direction, made ready once: quantizes rows together and multiplies them."""
 
     def __init__(self, weights: Array, scale: Array, zero: Array) -> None:
         self.shape, self.rows = weights.shape, weights.shape[0]
-        self._centred, self._scale = CentredMatrix(weights, zero), scale
+        self._matrix, self._scale = ByteMatrix.of(weights, zero), scale
 
     def times(self, rows: Array) -> Array:
         """``[B, I] -> [B, 4 H]``."""
-        steps, scale = dynamic_steps(rows)
-        sums = self._centred.floats(Whole(steps, MOST_STEPS))
-        sums *= scale * self._scale
-        return sums
+        steps, scale = dynamic_bytes(rows)
+        return np.asarray(np.multiply(self._matrix.sums(steps), scale * self._scale, dtype=np.float32, casting="unsafe"))
 
 
 def _of_directions(weights: Array, scale: Array, zero: Array) -> list[_Weights]:

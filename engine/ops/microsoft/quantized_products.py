@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from engine.ops.matrix import matmul
 from engine.ops.microsoft.products import infer_fused_gemm, infer_fused_matmul
 from engine.ops.microsoft.quantized import BYTES, SCALES, one_number
 from engine.ops.microsoft.row import row
-from engine.ops.onnx.integers import Whole, keeping_one_matrix, matmul_floats, matmul_integer, rows_less
-from engine.ops.onnx.quantizing import MOST_STEPS, dynamic_steps, quanta
+from engine.ops.onnx.byte_products import ByteMatrix, Bytes, keeping, rows_less
+from engine.ops.onnx.integers import MadeReady, matmul_integer
+from engine.ops.onnx.quantizing import dynamic_bytes, quanta
 from engine.ops.precision import computable
 
 
@@ -32,11 +33,11 @@ def matmul_integer_to_float(
 
     ``[..., M, K] x [..., K, N] -> [..., M, N]``; the first has one scale, or one for each row, the second one, or one for each column.
     """
-    return _to_float(matmul_floats, first, second, first_scale, second_scale, first_zero, second_zero, bias)
+    return _to_float(ByteMatrix.of, first, second, first_scale, second_scale, first_zero, second_zero, bias)
 
 
 def _to_float(
-    product: Callable[..., Array],
+    ready: MadeReady,
     first: Array,
     second: Array,
     first_scale: Array,
@@ -45,39 +46,39 @@ def _to_float(
     second_zero: Array | None = None,
     bias: Array | None = None,
 ) -> Array:
-    return _scaled(product, rows_less(first, first_zero), first_scale, second, second_scale, second_zero, bias)
+    return _scaled(ready, rows_less(first, first_zero), first_scale, second, second_scale, second_zero, bias)
 
 
 def dynamic_quantize_matmul(
     first: Array, second: Array, second_scale: Array, second_zero: Array | None = None, bias: Array | None = None, /
 ) -> Array:
     """The product of floats and a quantized matrix, for which all of the floats are quantized to u8 between their extremes."""
-    return _of_floats(matmul_floats, first, second, second_scale, second_zero, bias)
+    return _of_floats(ByteMatrix.of, first, second, second_scale, second_zero, bias)
 
 
 def _of_floats(
-    product: Callable[..., Array],
+    ready: MadeReady,
     first: Array,
     second: Array,
     second_scale: Array,
     second_zero: Array | None = None,
     bias: Array | None = None,
 ) -> Array:
-    steps, scale = dynamic_steps(first)
-    return _scaled(product, Whole(steps, MOST_STEPS), scale, second, second_scale, second_zero, bias)
+    steps, scale = dynamic_bytes(first)
+    return _scaled(ready, steps, scale, second, second_scale, second_zero, bias)
 
 
 def _scaled(
-    product: Callable[..., Array],
-    first: Whole,
+    ready: MadeReady,
+    first: Bytes,
     first_scale: Array,
     second: Array,
     second_scale: Array,
     second_zero: Array | None,
     bias: Array | None,
 ) -> Array:
-    sums = product(first, second, second_zero)
-    sums *= computable(_scale_of_rows(first_scale, first.numbers)) * computable(_scale_of_columns(second_scale, second))
+    factors = computable(_scale_of_rows(first_scale, first.numbers)) * computable(_scale_of_columns(second_scale, second))
+    sums = np.asarray(np.multiply(ready(second, second_zero).sums(first), factors, dtype=np.float32, casting="unsafe"))
     if bias is not None:
         if bias.ndim != 1 or bias.shape[0] != sums.shape[-1]:
             raise ValueError(f"the bias has shape {list(bias.shape)}, expected [{sums.shape[-1]}]")
@@ -173,7 +174,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "MatMulIntegerToFloat",
         matmul_integer_to_float,
         infer=infer_product,
-        by_constant=keeping_one_matrix(_to_float),
+        by_constant=keeping(ByteMatrix, _to_float),
         inputs=(4, 7),
         types=(BYTES, BYTES, _HALVES, _HALVES, BYTES, BYTES, _HALVES),
     ),
@@ -181,7 +182,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "DynamicQuantizeMatMul",
         dynamic_quantize_matmul,
         infer=infer_product,
-        by_constant=keeping_one_matrix(_of_floats),
+        by_constant=keeping(ByteMatrix, _of_floats),
         inputs=(3, 5),
         types=(SCALES, BYTES, SCALES, BYTES, SCALES),
     ),

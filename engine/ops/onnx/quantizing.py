@@ -14,6 +14,7 @@ from engine.ops.bounds import check_elements
 from engine.ops.declare import Array
 from engine.ops.elements import integer_limits
 from engine.ops.index import axis_within
+from engine.ops.onnx.byte_products import Bytes
 from engine.ops.onnx.row import Direct
 from engine.ops.precision import computable
 
@@ -133,17 +134,15 @@ def dynamic_quantize_linear(data: Array, /) -> tuple[Array, Array, Array]:
     return quanta(data / scale, zero_point, np.dtype(np.uint8)), scale, zero_point
 
 
-def dynamic_steps(data: Array) -> tuple[Array, Array]:
-    """How many steps above or below 0 each number is when it is quantized so, whole numbers in f32, and how long a step is."""
+def dynamic_bytes(data: Array) -> tuple[Bytes, Array]:
+    """A tensor that is quantized so, ready for products, and its scale."""
     scale, zero_point = dynamic_scale(data)
-    middle = np.float32(zero_point)
+    zero = zero_point.reshape(1).astype(np.int32) - 128
     steps = np.asarray(np.rint(data / scale))
+    steps += zero
     # What is no number becomes the least, as of a cast to u8: the two functions pass it over.
-    np.fmin(np.fmax(steps, -middle, out=steps), MOST_STEPS - middle, out=steps)
-    return steps, scale
-
-
-MOST_STEPS = 255
+    np.fmin(np.fmax(steps, -128, out=steps), 127, out=steps)
+    return Bytes(steps.astype(np.int8), zero), scale
 
 
 def dynamic_scale(data: Array) -> tuple[Array, Array]:

@@ -177,7 +177,7 @@ class _Planner:
         own = operation in self.catalogue.categories.get("custom", ())
         checked, tensors = own or self._holds_sequences, operation.only_tensors
         called = checked and (own or tensors)
-        symbol, of_floats, of_integers = ("", "", "") if called else _expressions(operation, keywords, len(node.inputs))
+        symbol, of_floats, of_integers = ("", "", "") if called else _expressions(operation, keywords, self._types(graph, node))
         if operation.counts_outputs:
             keywords["outputs"] = len(node.outputs)
         made = partial(
@@ -232,6 +232,11 @@ class _Planner:
             if made is not None and self._keeps(made.most_bytes):
                 return made
         return None
+
+    def _types(self, graph: Graph, node: Node) -> list[ElementType | None]:
+        """What each input is declared to be, where it is."""
+        sources = graph.sources[node.id]
+        return [None if one is None else graph.by_id[one.layer].outputs[one.output].element_type for one in sources[: len(node.inputs)]]
 
     def _is_steady(self, program: Program, source: Source | None) -> bool:
         return source is not None and program.slots[source.layer, source.output] in self.steady
@@ -317,9 +322,14 @@ def _holds(when: Mapping[str, object], keywords: Mapping[str, object]) -> bool:
     return all(keywords.get(name) == value for name, value in when.items())
 
 
-def _expressions(operation: Operation, attributes: Mapping[str, Any], inputs: int) -> tuple[str, str, str]:
-    """The Python expressions of an operation with these attributes, for all types, floats and integers; empty where there is none."""
-    if not (_holds(operation.symbol_when, attributes) and _takes(operation, inputs)):
+def _expressions(operation: Operation, attributes: Mapping[str, Any], inputs: Sequence[ElementType | None]) -> tuple[str, str, str]:
+    """The Python expressions of an operation with these attributes, for all types, floats and integers; empty where there is none.
+
+    None holds for inputs of a type that the operation does not have, such as numbers that are negated as booleans.
+    """
+    types = operation.types
+    foreign = types and any(one is not None and one not in types[min(at, len(types) - 1)] for at, one in enumerate(inputs))
+    if foreign or not (_holds(operation.symbol_when, attributes) and _takes(operation, len(inputs))):
         return "", "", ""
     some = operation.symbol or operation.float_symbol  # integers have none where these have none
     of_integers = operation.integer_symbol if some and _holds(operation.integer_symbol_when, attributes) else ""

@@ -10,7 +10,7 @@ import pytest
 
 import engine
 from engine.ops.declare import Known
-from engine.ops.onnx.integers import CentredMatrix, Whole
+from engine.ops.onnx.byte_products import ByteMatrix
 from engine.ops.onnx_catalogue import ONNX
 from engine.run.plan.planner import plan_of
 from tests.engine.ops.byte_limits import limits
@@ -64,7 +64,8 @@ def test_runs_with_a_constant_matrix_give_the_bits_of_runs_with_an_input(name: s
     case = CASES[name]
     plan = plan_of(engine.read_model(case.model))
     (instruction,) = plan.main.instructions
-    assert getattr(instruction.call, "most_bytes", None) == 4 * _array(case.inputs, _MATRIX[case.type]).size
+    kept = ByteMatrix.most_bytes(_array(case.inputs, _MATRIX[case.type]).shape)
+    assert getattr(instruction.call, "most_bytes", None) == kept
     session = engine.Session(engine.read_model(case.model))
     given = replace(case, constant=())
     (expected,) = given.here()
@@ -95,20 +96,6 @@ def test_what_is_kept_of_one_matrix_is_not_used_for_another(name: str) -> None:
     for one in (matrix, other, matrix, matrix):
         arrays = [*case.inputs[:place], one, *case.inputs[place + 1 :]]
         np.testing.assert_array_equal(kernel(*arrays), operation.kernel(*arrays))
-
-
-@pytest.mark.parametrize("length", [0, 1, 513, 514, 515, 1537])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_products_as_floats_are_the_whole_sums_rounded_once(length: int, sign: int) -> None:
-    """Of 514 terms the sums come to just less than 2^24, of 515 to more, where f32 holds even numbers alone; the first makes them odd."""
-    data = np.full((2, length), 255, np.float32) * sign
-    data[:, :1] -= sign
-    matrix = np.full((length, 3), -128, np.int8)
-    matrix[:1] = -127
-    expected = (data.astype(np.int64) @ matrix.astype(np.int64)).astype(np.float32)
-    found = CentredMatrix(matrix, None).floats(Whole(data, 255))
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, expected)
 
 
 def _array(inputs: Sequence[np.ndarray | None], place: int) -> np.ndarray:

@@ -1,0 +1,199 @@
+"""Exact products of matrices of 8-bit integers less their zero points: sums in i32, which wrap around, by instructions for bytes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from math import prod
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import numkong
+import numpy as np
+
+from engine.ir.element_type import ElementType
+from engine.ops.bounds import check_elements
+from engine.ops.declare import Array, KeepingKernel, Known
+
+
+class Bytes(NamedTuple):
+    """Whole numbers as i8, and what each is measured from: i32 of at least one axis, which broadcasts with them."""
+
+    numbers: Array
+    zero: Array
+
+    @staticmethod
+    def of(data: Array, zero: Array | None) -> Bytes:
+        """Of i8 or u8 and zero points of the same type, one or some that broadcast. ``ValueError`` for what does not fit."""
+        if data.dtype not in LIMITS:
+            raise ValueError(f"elements of type {ElementType.of(data)}, expected i8 or u8")
+        shift = 128 if data.dtype == np.uint8 else 0
+        numbers = np.bitwise_xor(data, np.uint8(128)).view(np.int8) if shift else data
+        if zero is None or not zero.size:
+            return Bytes(numbers, np.array([-shift], np.int32))
+        if zero.dtype != data.dtype:
+            raise ValueError(f"zero points of type {ElementType.of(zero)} for elements of type {ElementType.of(data)}, expected one type")
+        if zero.size == 1:
+            return Bytes(numbers, zero.reshape(1).astype(np.int32) - shift)
+        if zero.ndim > data.ndim or not _fit(zero, data):
+            raise ValueError(f"zero points of shape {list(zero.shape)} do not fit data of shape {list(data.shape)}")
+        return Bytes(numbers, zero.astype(np.int32) - shift)
+
+
+LIMITS = {np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in (np.int8, np.uint8)}
+
+
+def _fit(zero: Array, data: Array) -> bool:
+    return all(length in (1, whole) for length, whole in zip(zero.shape[::-1], data.shape[::-1], strict=False))
+
+
+def rows_less(rows: Array, zero: Array | None) -> Bytes:
+    """Rows ``[..., M, K]`` and their zero points: one, ``[M]`` or ``[..., M, 1]``."""
+    found = Bytes.of(rows, by_row(zero))
+    if found.zero.size > 1 and found.zero.shape[-1] > 1:
+        raise ValueError(f"zero points of shape {list(found.zero.shape)} for rows of shape {list(rows.shape)}, expected one for each row")
+    return found
+
+
+def by_row(numbers: Array | None) -> Array | None:
+    """Of a vector with a number for each row, a column."""
+    return numbers[:, None] if numbers is not None and numbers.ndim == 1 and numbers.size > 1 else numbers
+
+
+class ByteMatrix:
+    """``columns - zero`` ``[..., K, N]``, ready for products; zero points are one, ``[N]`` or ``[..., 1, N]``.
+
+    With A and B as they are, and their zero points a and b, ``(A - a) @ (B - b)`` is ``A @ B - a * (sums of B - K * b) - (sums of A) * b``.
+    """
+
+    def __init__(self, columns: Bytes) -> None:
+        numbers, self._zero = columns
+        self._is_vector = numbers.ndim == 1
+        if not numbers.ndim or (self._zero.size > 1 and (self._is_vector or (self._zero.ndim > 1 and self._zero.shape[-2] > 1))):
+            raise ValueError(
+                f"zero points of shape {list(self._zero.shape)} for a matrix of shape {list(numbers.shape)}, expected one for each column"
+            )
+        if self._is_vector:
+            numbers = numbers[:, None]
+        self.shape = numbers.shape
+        turned = np.ascontiguousarray(numbers.reshape(prod(self.shape[:-2]), *self.shape[-2:]).swapaxes(-1, -2))
+        self._packed = [numkong.dots_pack(one) for one in turned] if numbers.size else []
+        sums = _sums_of_rows(turned).reshape(*self.shape[:-2], 1, self.shape[-1])
+        self._less = sums - np.int32(self.shape[-2]) * self._zero
+        self._is_centred = not self._zero.any()
+
+    @classmethod
+    def of(cls, columns: Array, zero: Array | None, /) -> Self:
+        """Of i8 or u8. ``ValueError`` for zero points that do not fit."""
+        return cls(Bytes.of(columns, zero))
+
+    @staticmethod
+    def most_bytes(shape: Sequence[int]) -> int:
+        """What a matrix of such a shape keeps, with all that goes with it."""
+        *batches, inner, columns = shape if len(shape) > 1 else (*shape, 1)
+        return prod(batches) * (numkong.PackedMatrix.packed_size(columns, inner, "int8") + 8 * columns)
+
+    def sums(self, rows: Bytes) -> Array:
+        """``[..., M, K] -> [..., M, N]`` in i32, an array of the caller's own; a vector on either side has no axis in it."""
+        numbers, zero = rows
+        is_vector = numbers.ndim == 1
+        if not numbers.ndim or numbers.shape[-1] != self.shape[-2]:
+            columns = self.shape[:1] if self._is_vector else self.shape
+            raise ValueError(f"shapes {list(numbers.shape)} and {list(columns)} have no matrix product")
+        if is_vector:
+            numbers = numbers[None]
+        result = self._products(numbers, zero * self._less)
+        if not self._is_centred:
+            result -= _sums_of_rows(numbers) * self._zero
+        if is_vector:
+            result = result[..., 0, :]
+        return np.asarray(result[..., 0]) if self._is_vector else result
+
+    def _products(self, rows: Array, less: Array) -> Array:
+        """``rows @ columns - less``, both as they are; rows ``[..., M, K]``, and what is less ``[..., M or 1, N]``."""
+        *batches, inner, columns = self.shape
+        if not batches:
+            check_elements(prod(rows.shape[:-1]) * columns, "the product")
+            result = self._times(rows.reshape(prod(rows.shape[:-1]), inner), 0).reshape(*rows.shape[:-1], columns)
+            result -= less
+            return result
+        together = np.broadcast_shapes(rows.shape[:-2], tuple(batches))
+        check_elements(prod(together) * rows.shape[-2] * columns, "the product")
+        every, subtracted = (
+            np.broadcast_to(one, (*together, *one.shape[-2:])).reshape(prod(together), *one.shape[-2:]) for one in (rows, less)
+        )
+        which = np.broadcast_to(np.arange(prod(batches)).reshape(batches), together).reshape(-1).tolist()
+        result = np.empty((len(every), rows.shape[-2], columns), np.int32)
+        for one, matrix, offset, made in zip(every, which, subtracted, result, strict=True):
+            np.subtract(self._times(one, matrix), offset, out=made)
+        return result.reshape(*together, *result.shape[1:])
+
+    def _times(self, rows: Array, matrix: int) -> Array:
+        if not rows.size or not self._packed:
+            return np.zeros((len(rows), self.shape[-1]), np.int32)
+        return np.asarray(numkong.dots_packed(np.ascontiguousarray(rows), self._packed[matrix]))
+
+
+def _sums_of_rows(numbers: Array) -> Array:
+    """``[..., M, K] -> [..., M, 1]`` in i32: a product with ones, which is faster than numpy's sums of bytes."""
+    *leading, length = numbers.shape
+    if not numbers.size:
+        return np.zeros((*leading, 1), np.int32)
+    rows = np.ascontiguousarray(numbers).reshape(prod(leading), length)
+    return np.asarray(numkong.dots_packed(rows, _ones(length))).reshape(*leading, 1)
+
+
+@lru_cache(maxsize=64)
+def _ones(length: int) -> Any:
+    return numkong.dots_pack(np.ones((1, length), np.int8))
+
+
+class _Ready(Protocol):
+    """Something made of a constant and its zero points."""
+
+    @classmethod
+    def of(cls, constant: Array, zero: Array | None, /) -> Self: ...
+
+    @staticmethod
+    def most_bytes(shape: Sequence[int]) -> int: ...
+
+
+_R = TypeVar("_R", bound=_Ready)
+
+
+class _Kept(Generic[_R]):
+    """Makes something of a constant and its zero points, once as long as both stay the same."""
+
+    def __init__(self, kind: type[_R]) -> None:
+        self._kind = kind
+        self._made: tuple[weakref.ref[Array], bytes, _R] | None = None
+        """The constant, its zero points, and what was made of both; set as one, for the threads that share a plan."""
+
+    def __call__(self, constant: Array, zero: Array | None) -> _R:
+        key = b"" if zero is None else zero.tobytes()
+        made = self._made
+        if made is None or made[0]() is not constant or made[1] != key:
+            made = self._made = weakref.ref(constant), key, self._kind.of(constant, zero)
+        return made[2]
+
+
+class _Keeping:
+    """A kernel with what it keeps."""
+
+    def __init__(self, kernel: Callable[..., Any], most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._kernel = kernel
+
+    def __call__(self, *arrays: Any) -> Any:
+        return self._kernel(*arrays)
+
+
+def keeping(kind: type[_Ready], kernel: Callable[..., Any]) -> Callable[..., KeepingKernel | None]:
+    """What makes the kernel of one node with a constant, from a kernel that is given, before its arrays, what makes a ``kind`` of that."""
+
+    def made(constant: Known, /, **attributes: Any) -> KeepingKernel | None:
+        if not constant.shape.is_static or not constant.shape.rank:
+            return None
+        return _Keeping(partial(kernel, _Kept(kind), **attributes), kind.most_bytes(constant.shape.lengths))
+
+    return made
