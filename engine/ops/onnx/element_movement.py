@@ -10,6 +10,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from engine.ir.element_type import ElementType
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array
 from engine.ops.index import axis_within, positions_within, whole_numbers
@@ -18,6 +19,7 @@ from engine.ops.movement.slicing import slice_
 from engine.ops.onnx.output_sizes import check_size
 from engine.ops.onnx.row import Direct
 from engine.ops.shape import reshape, unsqueeze
+from engine.ops.sort.largest import top_k
 
 
 def reshaped(data: Array, shape: Array, /, *, allowzero: int = 0) -> Array:
@@ -139,6 +141,14 @@ def numbers_between(start: Array, limit: Array, delta: Array, /) -> Array:
     return np.arange(start.item(), limit.item(), delta.item()).astype(start.dtype, copy=False)
 
 
+def best_elements(data: Array, count: Array, /, *, axis: int, largest: int = 1, sorted: int = 1) -> tuple[Array, Array]:
+    """The ``count`` greatest or least elements along an axis and their positions in i64, the best first, ``sorted`` or not."""
+    if count.size != 1:
+        raise ValueError(f"K has shape {list(count.shape)}, expected one number")
+    mode = "max" if largest else "min"
+    return top_k(data, count.reshape(-1)[0], axis=axis, mode=mode, sort="value", index_element_type=ElementType.I64)
+
+
 PLACES: Mapping[str, Direct] = {
     "Concat": Direct(kernel=concat, first=4),
     "ConstantOfShape": Direct(kernel=constant_of_shape, first=9),
@@ -152,6 +162,7 @@ PLACES: Mapping[str, Direct] = {
     "Slice": Direct(kernel=sliced, first=10),
     "Split": Direct(kernel=split, first=2, counts_outputs=True),
     "Squeeze": Direct(kernel=squeezed, first=13),
+    "TopK": Direct(kernel=best_elements, first=10),
     "Transpose": Direct(kernel=transposed, first=1),
     "Unsqueeze": Direct(kernel=unsqueeze, first=13),
 }

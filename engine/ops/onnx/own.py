@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.element_type import ElementType
 from engine.native.workers import WORKERS, Crashed, Refused
 from engine.ops.activation.formulas import gelu
 from engine.ops.bounds import check_elements
@@ -26,7 +25,6 @@ from engine.ops.onnx.spectra import SPECTRA
 from engine.ops.onnx.texts import TEXTS
 from engine.ops.onnx.windows import NEWER_WINDOWS, WINDOWS
 from engine.ops.precision import computable
-from engine.ops.sort.largest import top_k
 from engine.ops.sort.suppression import suppress_indices
 
 
@@ -202,14 +200,6 @@ def _unique(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple
     return unique(arguments[0], None if axis is None else np.array(axis), sorted=bool(attributes.get("sorted", 1)))
 
 
-def _top_k(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    data, count = arguments
-    if count.size != 1:
-        raise ValueError(f"K has shape {list(count.shape)}, expected one number")
-    mode = "max" if attributes.get("largest", 1) else "min"
-    return top_k(data, count.reshape(-1)[0], axis=attributes.get("axis", -1), mode=mode, sort="value", index_element_type=ElementType.I64)
-
-
 def _gather_elements(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """The indices may be fewer than the data along the other axes as well."""
     data, indices = arguments
@@ -319,7 +309,6 @@ OWN: Mapping[str, tuple[int, Older]] = {
     "Pad": (1, _pad),
     "Resize": (11, resize),
     "Softsign": (1, _softsign),
-    "TopK": (10, _top_k),
     "Unique": (11, _unique),
 }
 """Operations whose kernel in the onnx package leaves out attributes, ranks or types; checked against ONNX Runtime."""

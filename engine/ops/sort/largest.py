@@ -245,8 +245,10 @@ def _numbers(keys: np.ndarray, largest: bool) -> np.ndarray:
     order = keys
     if keys.dtype.kind == "f":
         bits = (keys + keys.dtype.type(0)).view(np.int32)  # -0 becomes 0
-        order = bits ^ ((bits >> 31) & 0x7FFF_FFFF)
-        order[np.isnan(keys)] = 0x7FFF_FFFF
+        order = bits >> 31
+        order &= 0x7FFF_FFFF
+        order ^= bits
+        np.putmask(order, np.isnan(keys), 0x7FFF_FFFF)
     numbers = order.astype(np.int64)
     if keys.dtype == np.uint32:
         numbers -= 1 << 31

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -179,6 +181,16 @@ def squeeze(schema: Any, dice: Dice, dtype: np.dtype) -> Node:
     return [drawn(dice, dtype, shape), *([np.array(ones, np.int64)] if ones and dice.random() < 0.6 else [])], {}, 1
 
 
+def top_k(schema: Any, dice: Dice, dtype: np.dtype) -> Node:
+    """Of numbers that differ: which of equal ones comes first is not said."""
+    shape = tuple(max(one, 1) for one in lengths(dice, 1))
+    axis = int(dice.integers(-len(shape), len(shape)))
+    attributes = {"largest": int(dice.integers(2))} if "largest" in schema.attributes and dice.random() < 0.7 else {}
+    count = int(dice.integers(1, shape[axis] + 1))
+    numbers = dice.permutation(math.prod(shape)).reshape(shape).astype(dtype)
+    return [numbers, np.array([count], np.int64)], {"axis": axis, **attributes}, 2
+
+
 def transpose(schema: Any, dice: Dice, dtype: np.dtype) -> Node:
     shape = lengths(dice)
     perm = tuple(int(axis) for axis in dice.permutation(len(shape)))
@@ -206,6 +218,7 @@ MOVING: Mapping[str, Callable[[Any, Dice, np.dtype], Node]] = {
     "Slice": slice_,
     "Split": split,
     "Squeeze": squeeze,
+    "TopK": top_k,
     "Transpose": transpose,
     "Unsqueeze": unsqueeze,
 }
