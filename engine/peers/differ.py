@@ -17,6 +17,7 @@ from engine.debug.run import Run
 from engine.errors import EngineError, elided
 from engine.ir.element_type import type_name
 from engine.ir.model import Signature
+from engine.ir.readable import readable
 from engine.native.alone import never
 from engine.peers import byte_sums, own_quantization
 from engine.peers.again import Again
@@ -136,10 +137,13 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
     if reasons and len(reasons) == len(answer.outputs) and not answer.values:
         raise EngineError(f"no output can be compared: {elided(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
     judged = _judged(run, answer, tolerance)
-    if judged.outputs and judged.first is None and answer.values:
+    if judged.at_rounded or (judged.outputs and judged.first is None and answer.values):
         rounded = [probe for probe in answer.values if judged.rounding.is_quantizing(probe)]
-        if rounded:  # a runtime that is not asked for the floats between them computes them as it does without being asked
-            judged = _judged(run, both.ask(rounded), tolerance)
+        if rounded:
+            # Asked for floats in some runs and not in others, a runtime fuses operations in some and not in others, and gives values that
+            # do not follow from each other; it is asked for the integers alone, all in one run.
+            alone = _judged(run, both.ask(rounded), tolerance)
+            judged = alone if not judged.at_rounded or alone.first is None else judged
     compared = [*answer.values, *both.estimated]
     values = sum(len(probe.expected) for probe in compared)
     replaced: tuple[str, ...] = ()
@@ -151,6 +155,7 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
         cause = cause or own_quantization.sentence(
             run, both.given, [one.address for one in judged.outputs], both.patience, tolerance, both.document
         )
+    cause = cause or judged.turning(run, answer.runtime)
     return Report(
         answer.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, answer.refused, reasons,
         judged.quanta(run), judged.following, replaced, counts_differ, cause,
@@ -192,6 +197,22 @@ class _Judged:
     outputs: tuple[Difference, ...]
     following: tuple[Difference, ...]
     """Outputs that differ by quanta, or for their sake."""
+    at: tuple[Probe, int] | None
+    """The value, and its row, that the first is; None where something else than a value differs."""
+
+    @property
+    def at_rounded(self) -> bool:
+        """Whether the first is an integer that was made of floats."""
+        return self.at is not None and self.rounding.is_quantizing(self.at[0])
+
+    def turning(self, run: Run, runtime: str) -> str:
+        """In a sentence, that the first value differs for its inputs' sake alone, which differ by less than is called a difference; empty
+        where that is not so, or not known."""
+        if self.at is None or not self.rounding.turns(*self.at):
+            return ""
+        name = elided(readable(value_names(self.at[0].program)[self.at[0].slot]))
+        same = f"Computed from what {runtime} has for its inputs, {name} is the same here"
+        return f"{same}: those differ by less than the tolerance, and it makes more of that."
 
     def quanta(self, run: Run) -> Quanta | None:
         steps = self.rounding.steps
@@ -208,14 +229,15 @@ def _judged(run: Run, answer: Answer, tolerance: float) -> _Judged:
     rounding = Rounding(Again(run, rows), tolerance)
     odd = (_structure(run, probe, answer.values[probe]) for probe in answer.values)
     first = min((one for one in odd if one is not None), key=lambda one: one.step, default=None)
+    at: tuple[Probe, int] | None = None
     differing = heapq.merge(*(_differing(run, probe, there, rounding) for probe, there in rows.items()), key=lambda one: one[0])
     for count, (step, row, probe) in enumerate(differing):
         if first is not None and first.step <= step:
             break
         if count == _MOST_JUDGED or not rounding.explains(probe, row):
-            first = _named(run, probe, row, rows[probe], rounding)
+            first, at = _named(run, probe, row, rows[probe], rounding), (probe, row)
             break
-    return _Judged(rounding, first, *_ends(run, answer, rounding, first))
+    return _Judged(rounding, first, *_ends(run, answer, rounding, first), at)
 
 
 def _structure(run: Run, probe: Probe, there: np.ndarray) -> Difference | None:

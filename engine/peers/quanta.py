@@ -80,6 +80,17 @@ class Rounding:
         region = program.instructions[probe.position].region
         return same or (region is not None and any(inside.index in self._touched for inside in region.programs))
 
+    def turns(self, probe: Probe, row: int) -> bool:
+        """Whether the operation gives here, of what the other runtime has for its inputs, what that has for its output."""
+        program = probe.program
+        try:
+            there = self.again.theirs(program, row, probe.slot)
+            if probe.position < 0:
+                return self.agree(program, row, probe.slot, self.again.received(program, row, probe.slot), there)
+            return self.agree(program, row, probe.slot, self.again.outputs(program, row, probe.position)[probe.output], there)
+        except Unknown:
+            return False
+
     def _note(self, probe: Probe, row: int, here: np.ndarray, there: np.ndarray) -> None:
         if np.any(here != there):
             self.steps.append(OneStep(probe, row, here, there, str(here.dtype), here != there))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from onnx import numpy_helper, parser
 
 import engine
 from app.cli import main
-from engine.peers import Report, against
+from engine.peers import Report, against, differ
+from engine.peers.other_runtimes import Answer, ask
 from tests.engine.run.test_quantized_models import quantized
 
 X = np.linspace(-6.3, 6.3, 64, dtype=np.float32).reshape(4, 16)
@@ -131,6 +133,41 @@ def test_the_command_exits_with_0_and_tells(
     assert told["quanta"]["element_type"] == "int8"
     assert told["quanta"]["elements"] >= 1
     assert told["quanta"]["first"]["address"] in told["sentence"]
+
+
+def test_integers_are_judged_by_a_run_that_is_asked_for_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where ONNX Runtime, asked for floats as well, fuses operations in one run and not in another: what it gives is of both."""
+    model = parser.parse_model(INPUT + CHAIN)
+    asked: list[int] = []
+
+    def of_two_runs(*arguments: Any) -> Answer:
+        answer = ask(*arguments)
+        asked.append(len(answer.values))
+        if len(asked) > 1:
+            return answer
+        quantized = (probe for probe, value in answer.values.items() if value.dtype == np.int8 and probe.position == 0)
+        return replace(answer, values={**answer.values, **{probe: answer.values[probe] + np.int8(3) for probe in quantized}})
+
+    monkeypatch.setattr(differ, "ask", of_two_runs)
+    report = compared(tmp_path, model, model, {"x": X})
+    assert report.agrees, report.sentence
+    assert asked[0] > asked[1] == 1
+
+
+EDGE = """(float[4, 16] y, float[4, 16] z) <float factor = {1.0}> {
+    scaled = Mul (x, factor)
+    y = FUNCTION (scaled)
+    z = Add (y, y)
+}"""
+
+
+@pytest.mark.parametrize(("function", "turns"), [("Floor", True), ("Round", False)])
+def test_a_value_that_turns_on_the_rounding_of_its_inputs_says_so(function: str, turns: bool, tmp_path: Path) -> None:
+    """Whole numbers times 0.99999 are just below them."""
+    model = parser.parse_model(INPUT + EDGE.replace("FUNCTION", function))
+    report = compared(tmp_path, model, changed(model, {"factor": -1e-5}), {"x": np.arange(1, 65, dtype=np.float32).reshape(4, 16)})
+    assert (report.first is not None) is turns
+    assert ("Floor_1 is the same here" in report.sentence) is turns, report.sentence
 
 
 SMALL = """(float[4, 16] y) <float factor = {1.0}, int64[2] same = {4, 16}> {
