@@ -13,12 +13,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from engine.ops.bounds import check_elements
 from engine.ops.convolution.dense import placed_windows
 from engine.ops.declare import Array
-from engine.ops.onnx.byte_products import ByteMatrix, Bytes
+from engine.ops.onnx.byte_products import ByteMatrix, Bytes, threads
 from engine.ops.onnx.windows import convolved, window_of
 from engine.ops.window import Lengths, span
 
 _BLOCK_BYTES = 1 << 18
-"""Windows are copied and multiplied in blocks of about so many bytes, which stay in a processor's cache."""
+"""Windows are copied and multiplied in blocks of about so many bytes for each processor, which stay in its cache."""
 _FROM_TERMS = 24
 """From so many terms of a sum on, copying windows as bytes costs less than the products of floats do."""
 _EXACT = 1 << 24
@@ -75,7 +75,7 @@ class ByteFilters:
         view, counts = _windows(data, tuple(kernel), window_of(attributes, len(kernel)))
         check_elements(len(view) * outputs * prod(counts), "the result of the convolution")
         result = np.empty((len(view), outputs, *counts), np.int32)
-        lines = max(1, _BLOCK_BYTES // max(1, prod(counts[1:]) * self._matrix.shape[0]))
+        lines = max(1, threads() * _BLOCK_BYTES // max(1, prod(counts[1:]) * self._matrix.shape[0]))
         for image, made in zip(view, result, strict=True):
             for top in range(0, counts[0], lines):
                 block = image[top : top + lines]

@@ -150,7 +150,8 @@ def dynamic_scale(data: Array) -> tuple[Array, Array]:
     least, most = np.float32(data.min(initial=0)), np.float32(data.max(initial=0))
     scale = (most - least) / np.float32(255) if most != least else np.float32(1)
     middle = float(np.rint(-least / scale))
-    return np.asarray(scale), np.asarray(int(min(middle, 255)) if middle > 0 else 0, np.uint8)
+    # Where a number is none, ONNX Runtime's zero point is the greatest: 255 is not more than what is no number.
+    return np.asarray(scale), np.asarray(0 if middle <= 0 else int(min(255, middle)), np.uint8)
 
 
 QUANTIZING: Mapping[str, Direct] = {

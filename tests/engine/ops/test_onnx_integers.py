@@ -59,6 +59,7 @@ PRODUCTS: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray 
         None,
         None,
     ),
+    "so many that threads share them": (drawn("uint8", 301, 300), drawn("int8", 300, 1500), zero("uint8", 7), drawn("int8", 1500)),
     "few rows by many columns": (drawn("uint8", 9, 300), drawn("int8", 300, 1027), zero("uint8", 7), drawn("int8", 1027)),
     "few rows by many columns, long sums": (extreme("uint8", 5, 1200), extreme("uint8", 1200, 1027), None, zero("uint8", 1)),
     "few rows by columns that lie one behind the other": (drawn("uint8", 9, 300), drawn("int8", 1027, 300).T, None, None),

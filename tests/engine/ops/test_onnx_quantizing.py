@@ -188,8 +188,10 @@ def test_f16_out_of_range_saturates(dtype: Any) -> None:
 
 
 def test_what_is_no_number_stays_so_in_a_scale() -> None:
-    _, scale, _ = node("DynamicQuantizeLinear", [np.array([1, np.nan], np.float32)], 11, outputs=3).here()
+    """ONNX Runtime passes some over in small tensors; where its scale is no number either, its zero point is the greatest."""
+    _, scale, zero_point = node("DynamicQuantizeLinear", [np.array([1, np.nan], np.float32)], 11, outputs=3).here()
     assert math.isnan(scale)
+    assert zero_point == 255
 
 
 REFUSED = {
