@@ -174,7 +174,11 @@ def _sums_of_rows(numbers: Array) -> Array:
     if not numbers.size:
         return np.zeros((*leading, 1), np.int32)
     rows = np.ascontiguousarray(numbers).reshape(prod(leading), length)
-    return np.asarray(numkong.dots_packed(rows, _ones(length))).reshape(*leading, 1)
+    return np.asarray(numkong.dots_packed(rows, _ones(length) if length <= _KEPT_ONES else _ones.__wrapped__(length))).reshape(*leading, 1)
+
+
+_KEPT_ONES = 1 << 16
+"""Up to so many ones are kept for the next product."""
 
 
 @lru_cache(maxsize=64)
