@@ -27,7 +27,7 @@ from engine.peers.given_rows import rows_of
 from engine.peers.other_runtimes import Answer, Patience, ask
 from engine.peers.portions import portions
 from engine.peers.probes import Choice, Probe, as_it_is, whole_bytes
-from engine.peers.quanta import OneStep, Rounding
+from engine.peers.quanta import OneStep, Rounding, is_small
 from engine.peers.replaced import sentences
 from engine.peers.report import Difference, Quanta, Report
 from engine.peers.transport import NARROW
@@ -138,7 +138,7 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
         raise EngineError(f"no output can be compared: {elided(next(iter(reasons)))!r} is not, since {next(iter(reasons.values()))}")
     judged = _judged(run, answer, tolerance)
     if judged.at_rounded or (judged.outputs and judged.first is None and answer.values):
-        rounded = [probe for probe in answer.values if judged.rounding.is_quantizing(probe)]
+        rounded = list(_rounded(both, judged.rounding))
         if rounded:
             # Asked for floats in some runs and not in others, a runtime fuses operations in some and not in others, and gives values that
             # do not follow from each other; it is asked for the integers alone, all in one run.
@@ -160,6 +160,17 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
         answer.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, answer.refused, reasons,
         judged.quanta(run), judged.following, replaced, counts_differ, cause,
     )  # fmt: skip
+
+
+def _rounded(both: Beside, rounding: Rounding) -> Iterator[Probe]:
+    """The integers that were made of floats, as they are, as many as may be asked for at once."""
+    run, left = both.run, _MOST_FETCHED
+    for probe in (*both.answer.values, *both.estimated):
+        if is_small(run.values.get(run.timeline, probe.program, 0, probe.slot)) and whole_bytes(run, probe) <= left:
+            whole = probe if probe.fingerprint is None else as_it_is(run, probe)
+            if rounding.is_quantizing(whole):
+                left -= whole.expected.nbytes
+                yield whole
 
 
 def fed(run: Run, inputs: Inputs) -> list[Any]:
