@@ -155,7 +155,7 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
         cause = cause or own_quantization.sentence(
             run, both.given, [one.address for one in judged.outputs], both.patience, tolerance, both.document
         )
-    cause = cause or judged.turning(run, answer.runtime)
+    cause = cause or judged.reason(answer.runtime)
     return Report(
         answer.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, answer.refused, reasons,
         judged.quanta(run), judged.following, replaced, counts_differ, cause,
@@ -216,14 +216,21 @@ class _Judged:
         """Whether the first is an integer that was made of floats."""
         return self.at is not None and self.rounding.is_quantizing(self.at[0])
 
-    def turning(self, run: Run, runtime: str) -> str:
-        """In a sentence, that the first value differs for its inputs' sake alone, which differ by less than is called a difference; empty
-        where that is not so, or not known."""
-        if self.at is None or not self.rounding.turns(*self.at):
+    def reason(self, runtime: str) -> str:
+        """Why the first value differs, in a sentence; empty where that is not known."""
+        if self.at is None:
             return ""
-        name = elided(readable(value_names(self.at[0].program)[self.at[0].slot]))
-        same = f"Computed from what {runtime} has for its inputs, {name} is the same here"
-        return f"{same}: those differ by less than the tolerance, and it makes more of that."
+        probe, row = self.at
+        name = elided(readable(value_names(probe.program)[probe.slot]))
+        if self.rounding.turns(probe, row):
+            same = f"Computed from what {runtime} has for its inputs, {name} is the same here"
+            return f"{same}: those differ by less than the tolerance, and it makes more of that."
+        narrow = self.rounding.passed_over(probe, row)
+        return (
+            f"{runtime} leaves out the rounding to {narrow} before {name}: its numbers there are none that {narrow} holds."
+            if narrow
+            else ""
+        )
 
     def quanta(self, run: Run) -> Quanta | None:
         steps = self.rounding.steps

@@ -16,6 +16,7 @@ from engine.run.plan.plan import Program
 
 _WIDEST = 2
 """Bytes of the integers that numbers are quantized to."""
+_NARROW = {"float16": "f16", "bfloat16": "bf16"}
 _ROUNDED = 1.001
 """Of a step: floats that are made of integers are rounded themselves."""
 
@@ -90,6 +91,19 @@ class Rounding:
             return self.agree(program, row, probe.slot, self.again.outputs(program, row, probe.position)[probe.output], there)
         except Unknown:
             return False
+
+    def passed_over(self, probe: Probe, row: int) -> str:
+        """The narrow type that a Cast to a wider one begins with, where what the other runtime has is no number of it: it casts to neither,
+        as optimizers do with two casts in a row. Empty where that is not so."""
+        program = probe.program
+        if probe.position < 0 or program.instructions[probe.position].node.type != "Cast":
+            return ""
+        narrow = np.asarray(self.again.ours(program, row, program.instructions[probe.position].inputs[0])).dtype
+        there = np.asarray(self.again.theirs(program, row, probe.slot))
+        if there.dtype.kind != "f" or narrow.name not in _NARROW or narrow.itemsize >= there.dtype.itemsize:
+            return ""
+        known = there[np.isfinite(there)]
+        return _NARROW[narrow.name] if np.any(known.astype(narrow).astype(there.dtype) != known) else ""
 
     def _note(self, probe: Probe, row: int, here: np.ndarray, there: np.ndarray) -> None:
         if np.any(here != there):

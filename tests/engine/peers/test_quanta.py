@@ -170,6 +170,24 @@ def test_a_value_that_turns_on_the_rounding_of_its_inputs_says_so(function: str,
     assert ("Floor_1 is the same here" in report.sentence) is turns, report.sentence
 
 
+def test_a_rounding_that_the_runtime_leaves_out_is_named(tmp_path: Path) -> None:
+    """ONNX Runtime computes Exp of f16 in f32, and drops its own cast to f16 together with that of the model from it."""
+    text = """<ir_version: 9, opset_import: ["" : 21]> one (float16[4, 16] x) => (float[4, 16] y) {
+        small = Exp (x)
+        wide = Cast <to = 1> (small)
+        y = Relu (wide)
+    }"""
+    path = tmp_path / "model.onnx"
+    onnx.save(parser.parse_model(text), path)
+    inputs = {"x": X.astype(np.float16)}
+    debugger = engine.Debugger(engine.read_model(path), inputs)
+    debugger.run()
+    report = against(debugger, inputs, tolerance=1e-6)
+    assert report.first is not None
+    assert report.first.address == "main/Cast_1"
+    assert "leaves out the rounding to f16 before Cast_1: its numbers there are none that f16 holds." in report.sentence
+
+
 SMALL = """(float[4, 16] y) <float factor = {1.0}, int64[2] same = {4, 16}> {
     scaled = Mul (x, factor)
     small = FUNCTION (scaled)
