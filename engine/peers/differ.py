@@ -222,15 +222,12 @@ class _Judged:
             return ""
         probe, row = self.at
         name = elided(readable(value_names(probe.program)[probe.slot]))
-        if self.rounding.turns(probe, row):
-            same = f"Computed from what {runtime} has for its inputs, {name} is the same here"
-            return f"{same}: those differ by less than the tolerance, and it makes more of that."
-        narrow = self.rounding.passed_over(probe, row)
-        return (
-            f"{runtime} leaves out the rounding to {narrow} before {name}: its numbers there are none that {narrow} holds."
-            if narrow
-            else ""
-        )
+        if narrow := self.rounding.passed_over(probe, row):
+            return f"{runtime} leaves out the rounding to {narrow} before {name}: its numbers there are none that {narrow} holds."
+        if not self.rounding.turns(probe, row):
+            return ""
+        same = f"Computed from what {runtime} has for its inputs, {name} is the same here"
+        return f"{same}: those differ by less than the tolerance, and it makes more of that."
 
     def quanta(self, run: Run) -> Quanta | None:
         steps = self.rounding.steps
