@@ -28,42 +28,27 @@ def matmul_integer_to_float(
     second_zero: Array | None = None,
     bias: Array | None = None,
     /,
+    *,
+    ready: MadeReady = ByteMatrix.of,
 ) -> Array:
     """The product of quantized matrices as floats, plus a bias for each column.
 
     ``[..., M, K] x [..., K, N] -> [..., M, N]``; the first has one scale, or one for each row, the second one, or one for each column.
     """
-    return _to_float(ByteMatrix.of, first, second, first_scale, second_scale, first_zero, second_zero, bias)
-
-
-def _to_float(
-    ready: MadeReady,
-    first: Array,
-    second: Array,
-    first_scale: Array,
-    second_scale: Array,
-    first_zero: Array | None = None,
-    second_zero: Array | None = None,
-    bias: Array | None = None,
-) -> Array:
     return _scaled(ready, rows_less(first, first_zero), first_scale, second, second_scale, second_zero, bias)
 
 
 def dynamic_quantize_matmul(
-    first: Array, second: Array, second_scale: Array, second_zero: Array | None = None, bias: Array | None = None, /
-) -> Array:
-    """The product of floats and a quantized matrix, for which all of the floats are quantized to u8 between their extremes."""
-    return _of_floats(ByteMatrix.of, first, second, second_scale, second_zero, bias)
-
-
-def _of_floats(
-    ready: MadeReady,
     first: Array,
     second: Array,
     second_scale: Array,
     second_zero: Array | None = None,
     bias: Array | None = None,
+    /,
+    *,
+    ready: MadeReady = ByteMatrix.of,
 ) -> Array:
+    """The product of floats and a quantized matrix, for which all of the floats are quantized to u8 between their extremes."""
     steps, scale = dynamic_bytes(first)
     return _scaled(ready, steps, scale, second, second_scale, second_zero, bias)
 
@@ -174,7 +159,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "MatMulIntegerToFloat",
         matmul_integer_to_float,
         infer=infer_product,
-        by_constant=keeping(ByteMatrix, _to_float),
+        by_constant=keeping(ByteMatrix, matmul_integer_to_float),
         inputs=(4, 7),
         types=(BYTES, BYTES, _HALVES, _HALVES, BYTES, BYTES, _HALVES),
     ),
@@ -182,7 +167,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "DynamicQuantizeMatMul",
         dynamic_quantize_matmul,
         infer=infer_product,
-        by_constant=keeping(ByteMatrix, _of_floats),
+        by_constant=keeping(ByteMatrix, dynamic_quantize_matmul),
         inputs=(3, 5),
         types=(SCALES, BYTES, SCALES, BYTES, SCALES),
     ),

@@ -174,16 +174,18 @@ def _sums_of_rows(numbers: Array) -> Array:
     if not numbers.size:
         return np.zeros((*leading, 1), np.int32)
     rows = np.ascontiguousarray(numbers).reshape(prod(leading), length)
-    return np.asarray(numkong.dots_packed(rows, _ones(length) if length <= _KEPT_ONES else _ones.__wrapped__(length))).reshape(*leading, 1)
+    return np.asarray(numkong.dots_packed(rows, (_kept_ones if length <= _KEPT_ONES else _ones)(length))).reshape(*leading, 1)
 
 
 _KEPT_ONES = 1 << 16
 """Up to so many ones are kept for the next product."""
 
 
-@lru_cache(maxsize=64)
-def _ones(length: int) -> Any:
+def _ones(length: int) -> numkong.PackedMatrix:
     return numkong.dots_pack(np.ones((1, length), np.int8))
+
+
+_kept_ones = lru_cache(maxsize=64)(_ones)
 
 
 class _Ready(Protocol):
@@ -227,11 +229,11 @@ class _Keeping:
 
 
 def keeping(kind: type[_Ready], kernel: Callable[..., Any]) -> Callable[..., KeepingKernel | None]:
-    """What makes the kernel of one node with a constant, from a kernel that is given, before its arrays, what makes a ``kind`` of that."""
+    """What makes the kernel of one node with a constant, from a kernel that takes what makes a ``kind`` of that as ``ready``."""
 
     def made(constant: Known, /, **attributes: Any) -> KeepingKernel | None:
         if not constant.shape.is_static or not constant.shape.rank:
             return None
-        return _Keeping(partial(kernel, _Kept(kind), **attributes), kind.most_bytes(constant.shape.lengths))
+        return _Keeping(partial(kernel, ready=_Kept(kind), **attributes), kind.most_bytes(constant.shape.lengths))
 
     return made

@@ -16,17 +16,19 @@ MadeReady = Callable[[Array, Array | None], Any]
 """Makes of weights and their zero points what multiplies: anew, or the one that is kept."""
 
 
-def matmul_integer(rows: Array, columns: Array, rows_zero: Array | None = None, columns_zero: Array | None = None, /) -> Array:
+def matmul_integer(
+    rows: Array,
+    columns: Array,
+    rows_zero: Array | None = None,
+    columns_zero: Array | None = None,
+    /,
+    *,
+    ready: MadeReady = ByteMatrix.of,
+) -> Array:
     """``(rows - rows_zero) @ (columns - columns_zero)`` in i32, which wraps around: ``[..., M, K] x [..., K, N] -> [..., M, N]``.
 
     Zero points are scalars, or ``[M]`` or ``[..., M, 1]`` for each row, ``[N]`` or ``[..., 1, N]`` for each column.
     """
-    return _matmul_integer(ByteMatrix.of, rows, columns, rows_zero, columns_zero)
-
-
-def _matmul_integer(
-    ready: MadeReady, rows: Array, columns: Array, rows_zero: Array | None = None, columns_zero: Array | None = None
-) -> Array:
     return np.asarray(ready(columns, columns_zero).sums(rows_less(rows, rows_zero)))
 
 
@@ -40,22 +42,10 @@ def qlinear_matmul(
     scale: Array,
     zero: Array,
     /,
+    *,
+    ready: MadeReady = ByteMatrix.of,
 ) -> Array:
     """The product of two quantized matrices, quantized; scales and zero points as ``matmul_integer`` takes zero points."""
-    return _qlinear_matmul(ByteMatrix.of, rows, rows_scale, rows_zero, columns, columns_scale, columns_zero, scale, zero)
-
-
-def _qlinear_matmul(
-    ready: MadeReady,
-    rows: Array,
-    rows_scale: Array,
-    rows_zero: Array,
-    columns: Array,
-    columns_scale: Array,
-    columns_zero: Array,
-    scale: Array,
-    zero: Array,
-) -> Array:
     sums = ready(columns, columns_zero).sums(rows_less(rows, rows_zero))
     factors = by_row(_one_or_more(rows_scale)) * _one_or_more(columns_scale) / by_row(_one_or_more(scale))
     return _quantized(sums, np.asarray(factors), by_row(_one_or_more(zero)))
@@ -73,17 +63,20 @@ def _quantized(sums: Array, factors: Array, zero: Any) -> Array:
     return moved.clip(*LIMITS[zero.dtype], out=moved).astype(zero.dtype)
 
 
-def conv_integer(data: Array, filters: Array, data_zero: Array | None = None, filters_zero: Array | None = None, /, **window: Any) -> Array:
+def conv_integer(
+    data: Array,
+    filters: Array,
+    data_zero: Array | None = None,
+    filters_zero: Array | None = None,
+    /,
+    *,
+    ready: MadeReady = ByteFilters.of,
+    **window: Any,
+) -> Array:
     """Correlation of data with filters, both less their zero points, in i32; padding lies at the zero point of the data.
 
     ``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]``; the filters have one zero point, or ``O``.
     """
-    return _conv_integer(ByteFilters.of, data, filters, data_zero, filters_zero, **window)
-
-
-def _conv_integer(
-    ready: MadeReady, data: Array, filters: Array, data_zero: Array | None = None, filters_zero: Array | None = None, **window: Any
-) -> Array:
     if data_zero is not None and data_zero.size != 1:
         raise ValueError(f"the zero points of the data have shape {list(data_zero.shape)}, expected one number")
     return np.asarray(ready(filters, filters_zero).sums(Bytes.of(data, data_zero), window))
@@ -100,26 +93,12 @@ def qlinear_conv(
     zero: Array,
     bias: Array | None = None,
     /,
+    *,
+    ready: MadeReady = ByteFilters.of,
     **window: Any,
 ) -> Array:
     """A quantized correlation: the sums of ``conv_integer`` and a bias in i32, quantized; a scale for all filters or for each."""
-    return _qlinear_conv(ByteFilters.of, data, data_scale, data_zero, filters, filters_scale, filters_zero, scale, zero, bias, **window)
-
-
-def _qlinear_conv(
-    ready: MadeReady,
-    data: Array,
-    data_scale: Array,
-    data_zero: Array,
-    filters: Array,
-    filters_scale: Array,
-    filters_zero: Array,
-    scale: Array,
-    zero: Array,
-    bias: Array | None = None,
-    **window: Any,
-) -> Array:
-    sums = _conv_integer(ready, data, filters, data_zero, filters_zero, **window)
+    sums = conv_integer(data, filters, data_zero, filters_zero, ready=ready, **window)
     places = [1] * (sums.ndim - 2)
     if bias is not None:
         if bias.shape != sums.shape[1:2]:
@@ -132,8 +111,8 @@ def _qlinear_conv(
 
 
 INTEGERS: Mapping[str, Direct] = {
-    "ConvInteger": Direct(kernel=conv_integer, first=10, by_constant=keeping(ByteFilters, _conv_integer)),
-    "MatMulInteger": Direct(kernel=matmul_integer, first=10, by_constant=keeping(ByteMatrix, _matmul_integer)),
-    "QLinearConv": Direct(kernel=qlinear_conv, first=10, by_constant=keeping(ByteFilters, _qlinear_conv), kept_input=3),
-    "QLinearMatMul": Direct(kernel=qlinear_matmul, first=10, by_constant=keeping(ByteMatrix, _qlinear_matmul), kept_input=3),
+    "ConvInteger": Direct(kernel=conv_integer, first=10, by_constant=keeping(ByteFilters, conv_integer)),
+    "MatMulInteger": Direct(kernel=matmul_integer, first=10, by_constant=keeping(ByteMatrix, matmul_integer)),
+    "QLinearConv": Direct(kernel=qlinear_conv, first=10, by_constant=keeping(ByteFilters, qlinear_conv), kept_input=3),
+    "QLinearMatMul": Direct(kernel=qlinear_matmul, first=10, by_constant=keeping(ByteMatrix, qlinear_matmul), kept_input=3),
 }
