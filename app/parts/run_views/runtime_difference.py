@@ -27,8 +27,8 @@ def show(report: Report | None, fates: Fates | None, runtime: str) -> None:
         chain.show([_line(first, report)], key=KEY, on_pick=lambda _: _go(first))
     for one in report.outputs if first else ():
         markup.show(f"Output {markup.text(one.address)}: {markup.text(one.here)} here, {markup.text(one.there)} there", "quiet")
-    if first and report.rounding:
-        markup.show(markup.sentence(report.rounding), "quiet")
+    for text in filter(None, (report.cause, report.rounding) if first else ()):
+        markup.show(markup.sentence(text), "quiet")
     left_out = [f"{count:,} {reason}" for reason, count in report.left_out.items()]
     told = [report.refused] if report.refused else [f"Not compared: {', '.join(left_out)}."] if left_out else []
     for text in told:
