@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, NewType
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, PartialShape
+from engine.ir.swift import swiftly_made
 
 LayerId = NewType("LayerId", int)
 """Means something only inside its own graph: bodies and their surroundings may repeat ids."""
@@ -38,6 +39,7 @@ SCAN, SEQUENCE_MAP = "Scan", "SequenceMap"
 """Only ONNX has them: a Scan's parts lose the axis that they are taken along, a SequenceMap's are the elements of a sequence."""
 
 
+@swiftly_made
 @dataclass(frozen=True, slots=True)
 class Port:
     """An input or output of a node, with what the file declares for it; declarations may be missing or wrong."""
@@ -134,6 +136,7 @@ class Body:
         return tuple(first[external] for external in sorted(first))
 
 
+@swiftly_made
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
     """One operation of a graph: a ``<layer>`` of an IR file, a NodeProto of an ONNX file."""

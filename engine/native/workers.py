@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import subprocess
 import sys
+import time
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -41,6 +42,7 @@ class Workers:
         self._seconds, self._most_bytes = seconds, most_bytes
         self._idle: deque[subprocess.Popen[bytes]] = deque()
         self._turns = BoundedSemaphore(_MOST_AT_ONCE)
+        self._watch = _Watch(seconds)
         atexit.register(self.close)
 
     def ask(self, work: str, *parts: bytes) -> list[bytes]:
@@ -54,8 +56,8 @@ class Workers:
 
         Nothing else may be asked by the same thread until the answer is there: all turns may be taken by such as wait.
         """
-        request = _Request(self._turns, self._idle)
-        request.send(self._taken, [*self._bounds(parts), work.encode(), *parts], self._seconds)
+        request = _Request(self._turns, self._idle, self._watch)
+        request.send(self._taken, [*self._bounds(parts), work.encode(), *parts])
         try:
             yield request.answer
         finally:
@@ -88,23 +90,55 @@ class Workers:
             _end(process)
 
 
+class _Watch:
+    """Ends the processes that take too long: one thread for all requests, which looks now and then, and ends when none is under way.
+
+    A thread for each request would take longer than most requests.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._begun: dict[subprocess.Popen[bytes], float] = {}
+        self._is_looking = False
+        self._lock = Lock()
+
+    def begins(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._begun[process] = time.monotonic()
+            if not self._is_looking:
+                self._is_looking = True
+                start_new_thread(self._look, ())
+
+    def ends(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._begun.pop(process, None)
+
+    def _look(self) -> None:
+        while True:
+            time.sleep(min(1.0, self._seconds / 10))
+            with self._lock:
+                if not self._begun:
+                    self._is_looking = False
+                    return
+                for process, begun in self._begun.items():
+                    if time.monotonic() - begun > self._seconds:
+                        process.kill()
+
+
 class _Request:
     """One request to one process, from its turn to its answer."""
 
-    def __init__(self, turns: BoundedSemaphore, idle: deque[subprocess.Popen[bytes]]) -> None:
-        self._turns, self._idle = turns, idle
-        self._answered = Lock()
+    def __init__(self, turns: BoundedSemaphore, idle: deque[subprocess.Popen[bytes]], watch: _Watch) -> None:
+        self._turns, self._idle, self._watch = turns, idle, watch
         self._process: subprocess.Popen[bytes] | None = None
         self._made: list[bytes] = []
         self._error: Crashed | Refused | None = None
 
-    def send(self, take: Callable[[], subprocess.Popen[bytes]], parts: list[bytes], seconds: float) -> None:
+    def send(self, take: Callable[[], subprocess.Popen[bytes]], parts: list[bytes]) -> None:
         self._turns.acquire()
-        self._answered.acquire()
         try:
             self._process = take()
-            # Not a Timer, which waits for its thread to begin: on a busy machine longer than most requests take.
-            start_new_thread(_kill_unless, (self._answered, seconds, self._process))
+            self._watch.begins(self._process)
             assert self._process.stdin is not None
             send(self._process.stdin, parts)
         except BaseException as error:
@@ -119,8 +153,9 @@ class _Request:
             except BaseException as error:
                 self._fail(error)
             else:
-                self._idle.append(self._process)
+                process = self._process
                 self._end()
+                self._idle.append(process)
                 self._made, self._error = made, None if status == MADE else Refused(b" ".join(made).decode("utf-8", "replace"))
         if self._error is not None:
             raise self._error
@@ -129,7 +164,6 @@ class _Request:
     def _fail(self, error: BaseException) -> None:
         """Whatever it was: what is still in the pipes of the process answers no later request."""
         if self._process is not None:
-            self._process.kill()
             _end(self._process)
         self._end()
         if not isinstance(error, (OSError, EOFError)):
@@ -137,14 +171,10 @@ class _Request:
         self._error = Crashed()
 
     def _end(self) -> None:
+        if self._process is not None:
+            self._watch.ends(self._process)
         self._process = None
-        self._answered.release()
         self._turns.release()
-
-
-def _kill_unless(answered: Lock, seconds: float, process: subprocess.Popen[bytes]) -> None:
-    if not answered.acquire(timeout=seconds):
-        process.kill()
 
 
 def _started(most_bytes: int) -> subprocess.Popen[bytes]:

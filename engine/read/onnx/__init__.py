@@ -55,6 +55,8 @@ def _graph(proto: ModelProto, held: Held, types: Inferred, weights: Weights, fil
     built: dict[int, Built] = {}
     for scope in reversed(scopes):
         built[id(scope)] = Builder(scope, external, file, built).build()
+    for scope in scopes:
+        scope.calls.clear()  # Scopes inside know those around them: in a circle they would keep the whole file.
     return built[id(scopes[0])].graph
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 
 from onnx import AttributeProto
@@ -40,7 +41,8 @@ def attributes(given: Given, external: ExternalData) -> Mapping[str, object]:
         if kind in _GRAPHS:
             continue
         try:
-            values[name] = _frozen(attribute, kind, external)
+            plain = _PLAIN.get(kind)
+            values[name] = plain(attribute) if plain is not None else _frozen(attribute, kind, external)
         except ValueError as error:
             raise ValueError(f"attribute {name[:60]!r}: {error}") from error
     return MappingProxyType(values)
@@ -58,8 +60,8 @@ def _frozen(attribute: AttributeProto, kind: int, external: ExternalData) -> obj
 _NONE: Given = MappingProxyType({})
 _GRAPHS = (int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS))
 _PLAIN: Mapping[int, Callable[[AttributeProto], object]] = {
-    AttributeProto.FLOAT: lambda one: float(one.f),
-    AttributeProto.INT: lambda one: int(one.i),
+    AttributeProto.FLOAT: attrgetter("f"),
+    AttributeProto.INT: attrgetter("i"),
     AttributeProto.STRING: lambda one: _text(one.s),
     AttributeProto.FLOATS: lambda one: tuple(one.floats[:]),
     AttributeProto.INTS: lambda one: tuple(one.ints[:]),

@@ -18,7 +18,7 @@ _MOST_INFERRED_BYTES = 32 * 2**20
 """Beyond this the types and shapes of a file are taken as it says them."""
 _LARGE = 1024
 """Elements of a tensor that is no shape, axes or the like: of its data no shape is computed."""
-_SMALL_FILE, _SMALL_GRAPH = 2**18, 2**12
+_SMALL_FILE, _SMALL_GRAPH = 2**19, 2**12
 """Bytes of what is taken as it is: looking for large tensors in it would take longer."""
 _TENSOR, _GRAPH = int(AttributeProto.TENSOR), int(AttributeProto.GRAPH)
 

@@ -162,7 +162,10 @@ class _Parting:
                 length = document[at]
                 at += 1
                 if length >= 128:
-                    length, at = varint(document, at - 1, end)
+                    if document[at] < 128:  # of most fields
+                        length, at = length & 127 | document[at] << 7, at + 1
+                    else:
+                        length, at = varint(document, at - 1, end)
                 found.append((start, tag, at, at + length))
                 at += length
             elif kind == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -73,15 +74,16 @@ def constant(tensor: TensorProto, external: ExternalData, data: memoryview | Non
     ``data``: its ``raw_data``, where that was not parsed.
     """
     shape = tuple(tensor.dims[:])
-    if shape and min(shape) < 0:
-        raise ValueError(f"it has the shape {list(shape)[:8]}: a length is negative")
-    if not is_of_an_array(shape):
-        raise ValueError(f"it has the shape {list(shape)[:8]}, larger than any array")
+    elements = _elements(shape)
     element_type = ELEMENT_TYPES.get(tensor.data_type)
     if tensor.data_location == _EXTERNAL:
         data = external.view(tensor)
     if element_type is not None and element_type.bits >= 8 and (data is not None or tensor.HasField("raw_data")):
-        return _raw(shape, element_type, tensor.raw_data if data is None else data)
+        raw = tensor.raw_data if data is None else data
+        if len(raw) * 8 != elements * element_type.bits:
+            size = elements * element_type.bits // 8
+            raise ValueError(f"it has the shape {list(shape)[:8]} of {element_type}, {size} bytes, and its data has {len(raw)} bytes")
+        return Constant(element_type, shape, raw)
     if data is not None:
         tensor = _with_data(tensor, bytes(data))
     try:
@@ -99,11 +101,14 @@ def constant(tensor: TensorProto, external: ExternalData, data: memoryview | Non
 _EXTERNAL = int(TensorProto.EXTERNAL)
 
 
-def _raw(shape: tuple[int, ...], element_type: ElementType, data: bytes | memoryview) -> Constant:
-    size = _bytes(shape, element_type)
-    if len(data) != size:
-        raise ValueError(f"it has the shape {list(shape)[:8]} of {element_type}, {size} bytes, and its data has {len(data)} bytes")
-    return Constant(element_type, shape, data)
+@lru_cache(maxsize=1024)
+def _elements(shape: tuple[int, ...]) -> int:
+    """``ValueError`` where no array has the shape. A model has few shapes for many tensors."""
+    if shape and min(shape) < 0:
+        raise ValueError(f"it has the shape {list(shape)[:8]}: a length is negative")
+    if not is_of_an_array(shape):
+        raise ValueError(f"it has the shape {list(shape)[:8]}, larger than any array")
+    return math.prod(shape)
 
 
 def _bytes(shape: tuple[int, ...], element_type: ElementType | None) -> int:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from onnx import TensorProto, TypeProto
 
 from engine.ir.element_type import ElementType
-from engine.ir.model import NO_ATTRIBUTES, Form, Port
+from engine.ir.model import Form
 from engine.ir.shape import DYNAMIC, PartialShape
 
 ELEMENT_TYPES: dict[int, ElementType] = {
@@ -52,9 +52,6 @@ class ValueType:
 
     def __str__(self) -> str:
         return self.text
-
-    def port(self, id: int, names: tuple[str, ...]) -> Port:
-        return Port(id, self.element_type, self.shape, names, NO_ATTRIBUTES, self.form)
 
 
 UNKNOWN_TYPE = ValueType()

@@ -16,6 +16,8 @@ from engine.ir.model import Model
 from engine.ir.walk import graphs
 from engine.native.workers import WORKERS
 from engine.read import read_model
+from engine.read.onnx.parted import NOTHING, Held
+from engine.read.onnx.scopes import Scope, Survey
 
 _WIDE = 3000
 
@@ -123,6 +125,8 @@ def test_garbage_is_collected_again_after_a_file_that_is_refused() -> None:
 _ONE_MODEL_AFTER_ANOTHER = """
 import sys, weakref
 from engine.read import read_model
+from engine.read.onnx.parted import NOTHING, Held
+from engine.read.onnx.scopes import Scope, Survey
 
 class Circle:
     def __init__(self, model):
@@ -140,3 +144,17 @@ def test_reading_one_model_after_another_keeps_none_that_only_circles_hold() -> 
     document = weights_in_constants().SerializeToString()
     told = subprocess.run([sys.executable, "-c", _ONE_MODEL_AFTER_ANOTHER], input=document, capture_output=True, check=True)
     assert int(told.stdout) < 4
+
+
+@pytest.mark.parametrize("made", [weights_in_constants, weights_in_branches, weights_for_a_function])
+def test_reading_leaves_no_circles_that_hold_the_file(made: Callable[[], ModelProto]) -> None:
+    """Else the next model finds no memory that this one gave back, and gets every page of it anew from the system."""
+    document = made().SerializeToString()
+    gc.collect()
+    gc.disable()
+    try:
+        read_model(document)
+        left = {type(one) for one in gc.get_objects() if isinstance(one, Scope | Survey | Held) and one is not NOTHING}
+    finally:
+        gc.enable()
+    assert not left
