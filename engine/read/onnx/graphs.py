@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -65,7 +65,7 @@ class Builder:
 
     def _parameter(self, name: str) -> LayerId:
         layer = self._new()
-        self.nodes.append(Node(layer, name, "Parameter", outputs=(self._port(name, 0),)))
+        self.nodes.append(Node(layer, name, "Parameter", outputs=(self._end_of_graph(name),)))
         self.made[name] = layer, 0
         return layer
 
@@ -144,6 +144,11 @@ class Builder:
         self.ports[index][name] = port
         return port
 
+    def _end_of_graph(self, name: str) -> Port:
+        """Of a Parameter or a Result, which is there also where its name is empty."""
+        port = self._port(name, 0)
+        return port if name else replace(port, names=("",))
+
     def _made_later(self, name: str) -> Output | None:
         """What makes a name, in a graph that is not in order: the first node that does."""
         if self.later is None:
@@ -174,7 +179,7 @@ class Builder:
 
     def _result(self, name: str) -> LayerId:
         layer = self._new()
-        self.nodes.append(Node(layer, name, "Result", inputs=(self._port(name, 0),)))
+        self.nodes.append(Node(layer, name, "Result", inputs=(self._end_of_graph(name),)))
         source = self.made.get(name)
         if source is not None:
             self.edges.append((*source, layer, 0))
