@@ -104,51 +104,70 @@ class ByteMatrix:
             raise ValueError(f"shapes {list(numbers.shape)} and {list(columns)} have no matrix product")
         if is_vector:
             numbers = numbers[None]
-        result = self._products(numbers, zero * self._less)
+        less = [zero * self._less]
         if not self._is_centred:
-            result -= _sums_of_rows(numbers) * self._zero
+            less.append(_sums_of_rows(numbers) * self._zero)
+        result = self._products(numbers, less)
         if is_vector:
             result = result[..., 0, :]
         return np.asarray(result[..., 0]) if self._is_vector else result
 
-    def _products(self, rows: Array, less: Array) -> Array:
-        """``rows @ columns - less``, both as they are; rows ``[..., M, K]``, and what is less ``[..., M or 1, N]``."""
+    def _products(self, rows: Array, less: Sequence[Array]) -> Array:
+        """``rows @ columns``, both as they are, less each of some; rows ``[..., M, K]``, and what is less ``[..., M or 1, N or 1]``."""
         *batches, inner, columns = self.shape
         if not batches:
             check_elements(prod(rows.shape[:-1]) * columns, "the product")
-            result = self._times(rows.reshape(prod(rows.shape[:-1]), inner), 0).reshape(*rows.shape[:-1], columns)
-            result -= less
+            flat = self._room(prod(rows.shape[:-1]))
+            self._multiply(rows.reshape(len(flat), inner), 0, flat)
+            result = np.asarray(flat).reshape(*rows.shape[:-1], columns)
+            for one in less:
+                result -= one
             return result
         together = np.broadcast_shapes(rows.shape[:-2], tuple(batches))
         check_elements(prod(together) * rows.shape[-2] * columns, "the product")
-        every, subtracted = (
-            np.broadcast_to(one, (*together, *one.shape[-2:])).reshape(prod(together), *one.shape[-2:]) for one in (rows, less)
-        )
-        which = np.broadcast_to(np.arange(prod(batches)).reshape(batches), together).reshape(-1).tolist()
+        every, *offsets = (_batches(one, together) for one in (rows, *less))
+        which = _batches(np.arange(prod(batches)).reshape(*batches, 1, 1), together).reshape(-1).tolist()
         result = np.empty((len(every), rows.shape[-2], columns), np.int32)
-        for one, matrix, offset, made in zip(every, which, subtracted, result, strict=True):
-            np.subtract(self._times(one, matrix), offset, out=made)
+        room = self._room(rows.shape[-2])
+        product = np.asarray(room)
+        for one, matrix, made, *others, last in zip(every, which, result, *offsets, strict=True):
+            self._multiply(one, matrix, room)
+            for other in others:  # all in one place, which stays in the cache
+                product -= other
+            np.subtract(product, last, out=made)
         return result.reshape(*together, *result.shape[1:])
 
-    def _times(self, rows: Array, matrix: int) -> Array:
-        if not rows.size or not self._packed:
-            return np.zeros((len(rows), self.shape[-1]), np.int32)
-        return _by_threads(np.ascontiguousarray(rows), self._packed[matrix], self.shape[-1])
+    def _room(self, rows: int) -> numkong.Tensor:
+        """For what rows make of the columns."""
+        return numkong.empty((rows, self.shape[-1]), dtype="int32")
+
+    def _multiply(self, rows: Array, matrix: int, room: numkong.Tensor) -> None:
+        if rows.size and self._packed:
+            _by_threads(np.ascontiguousarray(rows), self._packed[matrix], room)
+        else:
+            np.asarray(room)[...] = 0
 
 
-def _by_threads(rows: Array, packed: numkong.PackedMatrix, columns: int) -> Array:
+def _batches(matrices: Array, together: tuple[int, ...]) -> Array:
+    """``[..., M, N] -> [batches, M, N]``, where the leading axes broadcast to those of all together."""
+    if matrices.shape[:-2] != together:
+        matrices = np.broadcast_to(matrices, (*together, *matrices.shape[-2:]))
+    return matrices.reshape(prod(together), *matrices.shape[-2:])
+
+
+def _by_threads(rows: Array, packed: numkong.PackedMatrix, room: numkong.Tensor) -> None:
     """A product of which each processor does some rows, where there is enough to do."""
-    share = max(_WORTH_A_THREAD // max(1, rows.shape[1] * columns), -(-len(rows) // threads()))
-    if share >= len(rows):
-        return np.asarray(numkong.dots_packed(rows, packed))
-    result = numkong.empty((len(rows), columns), dtype="int32")
+    count = len(rows)
+    share = max(_WORTH_A_THREAD // (rows.shape[1] * room.shape[1]), -(-count // threads()))
+    if share >= count:
+        numkong.dots_packed(rows, packed, out=room)
+        return
 
     def part(start: int) -> None:
-        numkong.dots_packed(rows, packed, out=result, start_row=start, end_row=min(start + share, len(rows)))
+        numkong.dots_packed(rows, packed, out=room, start_row=start, end_row=min(start + share, count))
 
-    for _ in _pool(os.getpid()).map(part, range(0, len(rows), share)):
+    for _ in _pool(os.getpid()).map(part, range(0, count, share)):
         pass
-    return np.asarray(result)
 
 
 _WORTH_A_THREAD = 1 << 25
