@@ -198,12 +198,12 @@ def _double(dice: random.Random, element: etree._Element, elements: list[etree._
     parent = element.getparent()
     if parent is not None:
         for _ in range(dice.choice((1, 1, 2, 50))):
-            parent.insert(parent.index(element), etree.fromstring(etree.tostring(element, with_tail=False)))
+            parent.insert(parent.index(element), etree.fromstring(etree.tostring(element, with_tail=False, encoding="unicode")))
 
 
 def _move(dice: random.Random, element: etree._Element, elements: list[etree._Element]) -> None:
     """To a place where it does not belong."""
-    twin = etree.fromstring(etree.tostring(element, with_tail=False))
+    twin = etree.fromstring(etree.tostring(element, with_tail=False, encoding="unicode"))
     dice.choice(elements).append(twin)
     if dice.random() < 0.5:
         _remove(dice, element, elements)
