@@ -75,14 +75,20 @@ def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | No
     first, end = run.timeline.executions.rows_of(region, run.timeline.executions.parent_row(program, row)[0])
     slot = program.slots[layer, 0]
 
-    def number(at: int) -> float:
-        return float(np.asarray(run.values.get(run.timeline, program, at, slot)).reshape(-1)[0].astype(np.float64))
+    def numbers_at(at: int) -> list[float]:
+        return list(np.asarray(run.values.get(run.timeline, program, at, slot)).reshape(-1)[:2].astype(np.float64).tolist())
 
-    if end - first < 2 or np.size(run.values.get(run.timeline, program, first, slot)) != 1:
+    def number(at: int) -> float:
+        return next(iter(numbers_at(at)), math.nan)
+
+    if end - first < 2 or len(numbers_at(first)) != 1:
         return None
 
     rows = [int(at) for at in np.unique(np.linspace(first, end - 1, min(MOST_POINTS, end - first)).astype(np.int64))]
-    numbers = [number(at) for at in rows]
+    found_there = [numbers_at(at) for at in rows]
+    if any(len(one) != 1 for one in found_there):  # what is carried may change its shape on the way
+        return None
+    numbers = [one for (one,) in found_there]
     span = end - 1 - first
     odd = next((place for place, one in enumerate(numbers) if not math.isfinite(one)), None)
     found = None if odd is None else _first_odd(number, rows[odd - 1] if odd else first, rows[odd])

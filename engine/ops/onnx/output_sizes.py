@@ -122,6 +122,18 @@ def _terms(arguments: Arguments, attributes: Attributes) -> int:
     return int(rows) * (max(attributes.get("ngram_indexes") or (), default=-1) + 1)
 
 
+def _pieces(arguments: Arguments, attributes: Attributes) -> int:
+    """Of SplitToSequence: tensors without elements, too, take their time and memory."""
+    tensor, split = (*arguments, None)[:2]
+    axis = attributes.get("axis", 0)
+    if -tensor.ndim <= axis < tensor.ndim and (split is None or split.ndim == 0):
+        pieces = tensor.shape[axis] // (1 if split is None else max(1, int(split)))
+        if pieces > _MOST_PIECES:
+            raise ValueError(f"the output of SplitToSequence would have {pieces} tensors, more than the limit of {_MOST_PIECES}")
+    return int(tensor.size)
+
+
+_MOST_PIECES = 1_000_000
 _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "Tile": _tile,
     "StringConcat": _characters,
@@ -133,4 +145,5 @@ _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "RandomUniform": _random,
     "CenterCropPad": _crop,
     "MelWeightMatrix": _mel,
+    "SplitToSequence": _pieces,
 }

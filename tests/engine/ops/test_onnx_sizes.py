@@ -164,3 +164,17 @@ def test_what_an_operation_of_openvino_gives(type: str, opset: str, arguments: l
         operation.kernel(*arguments, **attributes)
     with at_most(size - 1), pytest.raises(ValueError, match=f"would have {size} elements"):
         operation.kernel(*arguments, **attributes)
+
+
+@pytest.mark.parametrize(
+    ("axis", "split"), [(0, None), (-2, None), (0, np.array(1)), (0, np.array(1000)), (0, np.array(0)), (0, np.array(-1))]
+)
+def test_an_empty_tensor_is_not_split_into_billions(axis: int, split: np.ndarray | None) -> None:
+    """Found by the fuzzer: it took as long as they take to be made, though none of them has an element."""
+    with pytest.raises(ValueError, match=r"the output of SplitToSequence would have \d+ tensors, more than the limit of 1000000"):
+        check_size("SplitToSequence", [np.zeros((2**40, 0)), split], {"axis": axis})
+
+
+@pytest.mark.parametrize(("axis", "split"), [(0, None), (1, None), (0, np.array(2)), (0, np.array([1, 3])), (5, None)])
+def test_a_tensor_is_split(axis: int, split: np.ndarray | None) -> None:
+    check_size("SplitToSequence", [np.zeros((4, 3)), split], {"axis": axis})

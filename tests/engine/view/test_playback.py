@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import pytest
 
 import engine
@@ -169,6 +170,26 @@ def test_the_first_number_that_is_none_is_marked() -> None:
     # 1e38 * 1.5 ** 3 is the first that float32 cannot hold; 101 iterations are 100 steps from 0 to 1.
     assert found.not_finite == pytest.approx(0.04, abs=0.011)
     assert found.points[-1] is None
+
+
+@pytest.mark.parametrize(("begin", "end"), [(1, 9), (0, 0)])
+def test_a_number_that_becomes_empty_on_the_way_has_no_line(begin: int, end: int) -> None:
+    """Found by the fuzzer: the first value alone was looked at."""
+    text = f"""main (float[N] x) => (float[M] y) {{
+        trips = Constant <value = int64 {{3}}> ()
+        y = Loop (trips, , x) <body = step (int64 i, bool go, float[K] v) => (bool again, float[L] w) {{
+            again = Identity (go)
+            begin = Constant <value = int64[1] {{{begin}}}> ()
+            end = Constant <value = int64[1] {{{end}}}> ()
+            w = Slice (v, begin, end)
+        }}>
+    }}"""
+    parsed = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    debugger = engine.Debugger(engine.read_model(parsed.SerializeToString()), {"x": np.ones(1, np.float32)})
+    debugger.run()
+    assert debugger.state == "finished"
+    (loop,) = (one for one in debugger.model.graph.nodes if one.type == "Loop")
+    assert sparkline(debugger, f"main/{loop.name}/body/v", None) is None
 
 
 def test_a_provenance_is_shaded_by_distance() -> None:
