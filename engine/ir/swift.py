@@ -11,9 +11,8 @@ Class = TypeVar("Class", bound=type)
 def swiftly_made(frozen: Class) -> Class:
     """Of a dataclass with ``frozen=True, slots=True`` and no weak references: the same class, with another ``__init__``.
 
-    Defaults are taken as they are now: factories among them have to give the same object each time.
     That of the dataclass goes around its own lock once for each field. This one lets the new instance be of a class without a lock while it
-    is filled.
+    is filled. Defaults are taken as they are now: factories among them have to give the same object each time.
     """
     unlocked = type(frozen.__name__, frozen.__bases__, {"__slots__": frozen.__dict__["__slots__"]})
     known: dict[str, Any] = {"_frozen": frozen, "_unlocked": unlocked, "_set": object.__setattr__}
@@ -29,5 +28,5 @@ def swiftly_made(frozen: Class) -> Class:
     body = "\n    ".join(["_set(self, '__class__', _unlocked)", *filled, "self.__class__ = _frozen"])
     exec(f"def __init__({', '.join(taken)}):\n    {body}", known)
     known["__init__"].__qualname__ = f"{frozen.__qualname__}.__init__"
-    frozen.__init__ = known["__init__"]  # type: ignore[misc]
+    frozen.__init__ = known["__init__"]  # type: ignore[misc]  # of a class of ours, before anybody has it
     return frozen

@@ -106,8 +106,8 @@ class _Watch:
         with self._lock:
             self._begun[process] = time.monotonic()
             if not self._is_looking:
+                start_new_thread(self._look, ())  # which waits for the lock
                 self._is_looking = True
-                start_new_thread(self._look, ())
 
     def ends(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:

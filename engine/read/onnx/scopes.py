@@ -295,8 +295,8 @@ class Survey:
 
     def _check_texts(self, texts: Sequence[str | bytes]) -> None:
         try:
-            # Which tells at once whether there are bytes among them.
-            if len("".join(texts)) <= self.limits.name or max(map(len, texts)) <= self.limits.name:  # type: ignore[arg-type]
+            joined = "".join(texts)  # type: ignore[arg-type]  # bytes among them are what is looked for
+            if len(joined) <= self.limits.name or max(map(len, texts)) <= self.limits.name:
                 return
         except TypeError:
             pass
