@@ -334,9 +334,7 @@ def test_the_engine_never_prints() -> None:
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in ("print", "input", "eval", "exec")
-        and not (
-            node.func.id == "exec" and (room_of(path) == "run" or path.name == "swift.py")
-        )  # generated from plans, from our own classes
+        and not (node.func.id == "exec" and room_of(path) == "run")  # generated from plans
     ]
     assert not printing
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.build.frame import Scope
@@ -15,6 +14,7 @@ from engine.errors import BuildError, shorten
 from engine.ir.address import encode
 from engine.ir.model import Edge, LayerId, Model, Node, Port
 from engine.ir.model import Graph as FinishedGraph
+from engine.ir.replace import replace
 from engine.ir.walk import graphs
 
 if TYPE_CHECKING:

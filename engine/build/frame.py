@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.build.naming import Names
@@ -13,6 +13,7 @@ from engine.build.written import Written, refuse_lost
 from engine.errors import BuildError
 from engine.ir.constant import Constant
 from engine.ir.model import NO_ATTRIBUTES, Body, Edge, Graph, LayerId, Node, Port, Source
+from engine.ir.replace import replace
 from engine.ops.declare import Known
 from engine.ops.effects import OPSET
 

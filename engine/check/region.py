@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from engine.check import trips
 from engine.check.known import declared, may_be_empty, scalar_value, unite, widen
 from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, InputMap, LayerId, Node, OutputMap, Source
+from engine.ir.replace import replace
 from engine.ir.shape import DYNAMIC, Dimension, PartialShape, static
 from engine.ops.declare import NOTHING_KNOWN, Known
 

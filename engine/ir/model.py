@@ -10,10 +10,11 @@ from os import PathLike
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, NewType
 
+from msgspec import Struct
+
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, PartialShape
-from engine.ir.swift import swiftly_made
 
 LayerId = NewType("LayerId", int)
 """Means something only inside its own graph: bodies and their surroundings may repeat ids."""
@@ -39,9 +40,7 @@ SCAN, SEQUENCE_MAP = "Scan", "SequenceMap"
 """Only ONNX has them: a Scan's parts lose the axis that they are taken along, a SequenceMap's are the elements of a sequence."""
 
 
-@swiftly_made
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Struct, frozen=True):
     """An input or output of a node, with what the file declares for it; declarations may be missing or wrong."""
 
     id: int
@@ -49,7 +48,7 @@ class Port:
     shape: PartialShape = DYNAMIC
     names: tuple[str, ...] = ()
     """Tensor names (output ports; in ONNX also of input ports, by which nodes are connected)."""
-    rt_info: Mapping[str, object] = field(default_factory=_no_attributes, hash=False)
+    rt_info: Mapping[str, object] = NO_ATTRIBUTES
     form: Form = "tensor"
     """Element type and shape are those of the tensors in it."""
 
@@ -63,16 +62,14 @@ class Edge(NamedTuple):
     to_port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """What feeds an input: output number ``output`` (0-based position) of a node of the same graph."""
 
     layer: LayerId
     output: int
 
 
-@dataclass(frozen=True, slots=True)
-class InputMap:
+class InputMap(Struct, frozen=True):
     """A ``port_map`` input: outer input number ``external`` (-1: none) feeds body Parameter ``internal``."""
 
     external: int
@@ -91,8 +88,7 @@ class InputMap:
         return self.external == -1 and self.purpose == "current_iteration"
 
 
-@dataclass(frozen=True, slots=True)
-class OutputMap:
+class OutputMap(Struct, frozen=True):
     """A ``port_map`` output: body Result ``internal`` makes an outer output (``external`` -1: none).
 
     ``external`` orders the entries: sorted by it, those that are not -1 are the node's outputs 0, 1, 2, ...
@@ -111,16 +107,14 @@ class OutputMap:
     """ONNX scan outputs: values of all iterations are stacked along a new axis instead of concatenated."""
 
 
-@dataclass(frozen=True, slots=True)
-class BackEdge:
+class BackEdge(Struct, frozen=True):
     """Carries the value of body Result ``from_layer`` into body Parameter ``to_layer`` of the next iteration."""
 
     from_layer: LayerId
     to_layer: LayerId
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Body:
+class Body(Struct, frozen=True, eq=False):
     """A nested graph of a control-flow node and how it is bound to the outside."""
 
     name: BodyName
@@ -136,9 +130,7 @@ class Body:
         return tuple(first[external] for external in sorted(first))
 
 
-@swiftly_made
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Node(Struct, frozen=True, eq=False):
     """One operation of a graph: a ``<layer>`` of an IR file, a NodeProto of an ONNX file."""
 
     id: LayerId
@@ -147,13 +139,13 @@ class Node:
     """As the file spells it (``Add``, ``Const``, ``Loop``)."""
     opset: str = ""
     """As the file spells it (``opset1``); for ONNX the domain and version (``ai.onnx 13``)."""
-    attributes: Mapping[str, object] = field(default_factory=_no_attributes)
+    attributes: Mapping[str, object] = NO_ATTRIBUTES
     """IR: verbatim text by name. ONNX: typed values, frozen."""
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
     bodies: tuple[Body, ...] = ()
     constant: Constant | None = None
-    rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
+    rt_info: Mapping[str, object] = NO_ATTRIBUTES
     line: int = 0
     """Line of the file where it begins; 0 when unknown."""
     output_names: tuple[str, ...] = ()

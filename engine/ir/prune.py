@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from engine.ir.constant import Constant
 from engine.ir.model import Edge, Graph, LayerId, Model, Node, Port, Source
+from engine.ir.replace import replace
 
 Named = tuple[str, Source]
 """What an output is to be called, and the tensor of the outermost graph that it is."""

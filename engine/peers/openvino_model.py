@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from engine.debug.run import Run
 from engine.ir.constant import Constant
 from engine.ir.model import BodyName, Edge, Graph, LayerId, Model, Node, OutputMap, Port, Source
+from engine.ir.replace import replace
 from engine.ir.shape import PartialShape
 from engine.peers.fingerprint import Fingerprint
 from engine.peers.probes import Probe, enough, owner, times

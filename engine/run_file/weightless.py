@@ -6,7 +6,6 @@ marks them as not kept.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from engine.ir.constant import Constant, encode, packed_size
 from engine.ir.element_type import ElementType
 from engine.ir.model import Graph, Model, Node
+from engine.ir.replace import replace
 
 SMALL = 64
 """Elements that a Const may have to keep its data: shapes, axes, trip counts, scalars."""

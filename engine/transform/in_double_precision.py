@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from engine.ir.constant import Constant
 from engine.ir.element_type import REAL_FLOATS, ElementType
 from engine.ir.model import Graph, Model, Node, Port
+from engine.ir.replace import replace
 from engine.ir.walk import graphs
 
 _TYPES = frozenset(str(one) for one in REAL_FLOATS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 from engine.check.propagate import Propagated, propagate
@@ -12,6 +12,7 @@ from engine.ir.address_pattern import AddressPattern, address_patterns
 from engine.ir.constant import Constant
 from engine.ir.element_type import REAL_FLOATS
 from engine.ir.model import Body, Edge, Graph, LayerId, Model, Node, Port
+from engine.ir.replace import replace
 from engine.ir.walk import PlacedGraph, graphs
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.dialect import catalogue_for

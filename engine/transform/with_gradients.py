@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from engine.build.gradient.adopt import adopt
 from engine.build.gradient.dead_ends import sentence
@@ -19,6 +18,7 @@ from engine.ir.element_type import REAL_FLOATS
 from engine.ir.model import Edge, LayerId, Model, Node, Port, Source, expect_model
 from engine.ir.model import Graph as FinishedGraph
 from engine.ir.outermost import tensor_named
+from engine.ir.replace import replace
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.dialect import to_build_beside
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from engine.build.frame import Frame
 from engine.build.tensor import Tensor
 from engine.check.order import order
 from engine.errors import BuildError
 from engine.ir.model import Edge, Graph, LayerId, Node, Source
+from engine.ir.replace import replace
 from engine.ops.declare import Known
 
 Knowledge = Callable[[LayerId, int], Known]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from engine.build.tensor import Tensor
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.model import Edge, Graph, LayerId, Node, OutputMap, Port, Source
+from engine.ir.replace import replace
 from engine.ir.shape import Dimension, PartialShape, static
 from engine.ops.declare import Known
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.build.frame import Frame
 from engine.build.tensor import Tensor
 from engine.ir.model import LayerId, Source
+from engine.ir.replace import replace
 
 
 @dataclass(frozen=True, slots=True)

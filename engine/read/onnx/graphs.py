@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 import numpy as np
@@ -13,6 +13,7 @@ from onnx import AttributeProto, GraphProto
 from engine.errors import ReadError, Where, shorten
 from engine.ir.constant import Constant
 from engine.ir.model import NO_ATTRIBUTES, Body, BodyName, Edge, Graph, InputMap, LayerId, Node, Port
+from engine.ir.replace import replace
 from engine.ir.shape import PartialShape
 from engine.read.onnx.attributes import attributes
 from engine.read.onnx.body_bindings import Bound, bound

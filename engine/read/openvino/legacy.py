@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from engine.ir.model import Graph, Node
+from engine.ir.replace import replace
 
 
 def with_layer_names(graph: Graph) -> Graph:

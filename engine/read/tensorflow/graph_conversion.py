@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import glob
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from engine.ir.model import Model
+from engine.ir.replace import replace
 from engine.read.conversion import read_converted, run_openvino
 from engine.read.file_limits import ReadLimits
 from engine.read.recognise import Format

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from engine.build import ops
 from engine.build.structure import leaves
 from engine.build.tensor import Tensor
 from engine.ir.element_type import ElementType
+from engine.ir.replace import replace
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Operation
 from engine.ops.derivative import Reverse

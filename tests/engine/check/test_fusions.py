@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 import engine
 from engine import build
+from engine.ir.replace import replace
 
 
 def _starting(called: str, start: float, trips: int | None) -> engine.Model:

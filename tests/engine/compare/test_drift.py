@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from engine.compare import Drift, write_table
 from engine.compare.correlation import correlated, tells
 from engine.errors import EngineError
 from engine.ir.model import Graph, Model
+from engine.ir.replace import replace
 from engine.run.plan.plan import Program
 from engine.trace.run_values import Values
 from engine.trace.vectorised import Columns

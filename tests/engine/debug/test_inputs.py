@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from engine.debug.door import outward
 from engine.debug.inputs import Inputs, bind
 from engine.errors import InputError
 from engine.ir.element_type import ElementType
+from engine.ir.replace import replace
 from tests.engine.drafts import F32, I64, Draft
 
 

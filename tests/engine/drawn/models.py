@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 import engine
 from engine.check.propagate import Propagated, propagate
 from engine.ir.address import labels
 from engine.ir.model import Graph, Node
+from engine.ir.replace import replace
 from engine.ops.catalogue import CATALOGUE
 from tests.engine.drawn.graph import BOOLEAN, F32, INTEGERS, Choices, Growing, Options
 from tests.engine.drawn.regions import fill, region

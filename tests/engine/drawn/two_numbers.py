@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
 import engine
 from engine.ir.element_type import ElementType
 from engine.ir.model import Port
+from engine.ir.replace import replace
 from engine.ir.shape import PartialShape
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from engine.explain.literals import array_text
 from engine.explain.running import kernel, onnx_kernel
 from engine.ir.element_type import ElementType
 from engine.ir.model import Port
+from engine.ir.replace import replace
 from engine.ir.shape import PartialShape
 from engine.run.plan.planner import plan_of
 from sample_models import InputSet, Sample, samples

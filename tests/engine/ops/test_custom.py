@@ -14,6 +14,7 @@ from onnx import parser
 import engine
 from engine import build
 from engine.ir.element_type import ElementType
+from engine.ir.replace import replace
 from engine.ir.shape import PartialShape
 from engine.ops import custom
 from engine.ops.attribute_text import AttributeKind
@@ -36,9 +37,7 @@ def zero_out_model(**attributes: str) -> engine.Model:
     draft = Draft()
     x = draft.parameter("x", F32, (2, 2))
     node = draft.op("ZeroOut", x, opset=1, name="first_only", outputs=1, **attributes)
-    draft.nodes[-1] = type(draft.nodes[-1])(
-        **{name: getattr(draft.nodes[-1], name) for name in draft.nodes[-1].__slots__} | {"opset": "extension"}
-    )
+    draft.nodes[-1] = replace(draft.nodes[-1], opset="extension")
     draft.result(node)
     return draft.model()
 

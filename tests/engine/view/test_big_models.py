@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 import engine
 from engine.ir.model import Model
+from engine.ir.replace import replace
 from engine.view.build import graph_view
 from engine.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
 from engine.view.overlay import overlay_at

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from engine import build
 from engine.build import ops
 from engine.errors import WriteError
 from engine.ir.model import Graph, Model
+from engine.ir.replace import replace
 from engine.ir.walk import nodes
 from engine.write.tensorflow.graph_def import graph_def
 from engine.write.tensorflow.translations import RULES

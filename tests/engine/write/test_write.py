@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -19,6 +18,7 @@ from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.equal import difference
 from engine.ir.model import Edge, Graph, LayerId, Model, Node, Port
+from engine.ir.replace import replace
 from engine.ir.shape import SCALAR, PartialShape
 from engine.read import read_model
 from engine.write import write_model

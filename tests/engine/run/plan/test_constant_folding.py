@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,6 +12,7 @@ from engine.build.tensor import Tensor
 from engine.explain.history import history
 from engine.ir.element_type import ElementType
 from engine.ir.model import Port
+from engine.ir.replace import replace
 from engine.ir.shape import PartialShape
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Operation
