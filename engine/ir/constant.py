@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import weakref
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from engine.errors import NotKept
 from engine.ir import aligned, mapped
@@ -20,8 +20,7 @@ _IN_USE: weakref.WeakKeyDictionary[Constant, weakref.ref[np.ndarray]] = weakref.
 """Large arrays that somebody holds: several runs of a model, and of the same with values rounded, share its weights."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Constant:
+class Constant(Struct, frozen=True, eq=False, weakref=True):
     """Element type, shape, and raw bytes as the IR stores them (sub-byte types packed), decoded when asked for."""
 
     element_type: ElementType

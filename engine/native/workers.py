@@ -22,6 +22,8 @@ _PROCESSOR_SECONDS, _PER_MEGABYTE = 2.0, 1.0
 """What it may take of the processor: so much, and as much again for each megabyte of it. ONNX's shape inference takes 0.1 for one."""
 _MOST_BYTES = 2 * 2**30
 """Memory of one process."""
+_PIPE_BYTES = 2**20
+"""That one side sends without waiting for the other, where the system lets it: 64 KB are usual, less than most requests."""
 _MOST_AT_ONCE = 4
 """Requests; what comes meanwhile waits."""
 
@@ -181,7 +183,13 @@ def _started(most_bytes: int) -> subprocess.Popen[bytes]:
     # -P: the folder of the file is not a place for imports. A session of its own: Ctrl+C is for us, who close its input at our end.
     command = [sys.executable, "-P", str(_CHILD), str(most_bytes)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
+    for stream in (process.stdin, process.stdout):
+        with suppress(ImportError, AttributeError, OSError):  # where there is no such thing, or no more of it
+            import fcntl
+
+            fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)  # type: ignore[arg-type]  # both are there
+    return process
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

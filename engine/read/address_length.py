@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from engine.ir.model import Graph
 from engine.read.file_limits import ReadLimits
 
@@ -18,4 +20,7 @@ def check_addresses(graph: Graph, limits: ReadLimits) -> None:
                 f"the addresses of layers inside nested bodies have more than {limits.addresses} characters, the limit 'addresses':"
                 " the names around them are too long"
             )
-        waiting.extend((body.graph, length + len(node.name)) for node in inner.nodes if node.bodies for body in node.bodies)
+        waiting.extend((body.graph, length + len(node.name)) for node in filter(_BODIES, inner.nodes) for body in node.bodies)
+
+
+_BODIES = attrgetter("bodies")

@@ -15,7 +15,7 @@ from engine.read.file_limits import ReadLimits
 from engine.read.onnx.graphs import Builder, Built
 from engine.read.onnx.inference import Inferred, inference, nothing
 from engine.read.onnx.parted import Held, parted
-from engine.read.onnx.scopes import Survey
+from engine.read.onnx.scopes import NO_CALLS, Survey
 from engine.read.onnx.survey import survey
 from engine.read.onnx.tensors import ExternalData
 from engine.read.weights import Weights
@@ -52,11 +52,14 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
 def _graph(proto: ModelProto, held: Held, types: Inferred, weights: Weights, file: str, limits: ReadLimits) -> Graph:
     scopes = Survey(proto, file, limits, types, held).read()
     external = ExternalData(Path(file).parent if file else None, weights)
+    builders = [Builder(scope, external, file) for scope in scopes]
+    for builder in builders:
+        builder.prepare()
     built: dict[int, Built] = {}
-    for scope in reversed(scopes):
-        built[id(scope)] = Builder(scope, external, file, built).build()
+    for scope, builder in zip(reversed(scopes), reversed(builders), strict=True):
+        built[id(scope)] = builder.build(built)
     for scope in scopes:
-        scope.calls.clear()  # Scopes inside know those around them: in a circle they would keep the whole file.
+        scope.calls = NO_CALLS  # Scopes inside know those around them: in a circle they would keep the whole file.
     return built[id(scopes[0])].graph
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from itertools import chain, islice, repeat
+from operator import attrgetter, getitem
 from types import MappingProxyType
 
-from onnx import AttributeProto
+from onnx import AttributeProto, NodeProto
 
 from engine.ir.model import NO_ATTRIBUTES
 from engine.read.onnx.tensors import ExternalData, array, constant, dense
@@ -16,13 +17,20 @@ Given = Mapping[str, AttributeProto]
 """The attributes of a function's call (and its defaults) by name."""
 
 
+def given_of(nodes: Sequence[NodeProto], around: Given) -> list[Given]:
+    """``given`` of each node."""
+    listed = [*map(getitem, map(_ATTRIBUTE, nodes), _WHOLE)]
+    every = [*chain.from_iterable(listed)]
+    if any(map(_REFERENCE, every)):
+        return [given(one, around) for one in listed]
+    names = map(_NAME, every)
+    return [dict(zip(islice(names, len(one)), one, strict=True)) if one else _NONE for one in listed]
+
+
 def given(nodes_attributes: Sequence[AttributeProto], around: Given) -> Given:
     """The attributes of a node by name; those that refer to an attribute of the function around it are resolved, or left out."""
-    listed = nodes_attributes[:]  # a list is looked at twice as fast as the container of protobuf
-    if not listed:
-        return _NONE
     found: dict[str, AttributeProto] = {}
-    for attribute in listed:
+    for attribute in nodes_attributes:
         reference = attribute.ref_attr_name
         if not reference:
             found[attribute.name] = attribute
@@ -58,6 +66,9 @@ def _frozen(attribute: AttributeProto, kind: int, external: ExternalData) -> obj
 
 
 _NONE: Given = MappingProxyType({})
+_NAME, _ATTRIBUTE, _REFERENCE = map(attrgetter, ("name", "attribute", "ref_attr_name"))
+_WHOLE = repeat(slice(None))
+"""A slice of a container of protobuf is a list, at which one looks twice as fast."""
 _GRAPHS = (int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS))
 _PLAIN: Mapping[int, Callable[[AttributeProto], object]] = {
     AttributeProto.FLOAT: attrgetter("f"),

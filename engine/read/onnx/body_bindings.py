@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from onnx import AttributeProto
 
 from engine.ir.model import BackEdge, InputMap, LayerId, OutputMap
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """The port map of one body."""
 
     inputs: tuple[InputMap, ...] = ()

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain, compress, islice, repeat
+from operator import add, attrgetter, itemgetter
+from typing import cast
 
 import numpy as np
+from msgspec import Struct
 from onnx import AttributeProto, GraphProto
 
 from engine.errors import ReadError, Where, shorten
 from engine.ir.constant import Constant
 from engine.ir.model import NO_ATTRIBUTES, Body, BodyName, Edge, Graph, InputMap, LayerId, Node, Port
-from engine.ir.replace import replace
 from engine.ir.shape import PartialShape
-from engine.read.onnx.attributes import attributes
+from engine.read.onnx.attributes import Given, attributes
 from engine.read.onnx.body_bindings import Bound, bound
-from engine.read.onnx.scopes import Call, Plain, Scope
+from engine.read.onnx.scopes import Call, Scope
 from engine.read.onnx.tensors import ExternalData, constant, dense
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType
 
@@ -25,52 +26,59 @@ Output = tuple[LayerId, int]
 _EDGE: Callable[[tuple[LayerId, int, LayerId, int]], Edge] = partial(tuple.__new__, Edge)
 """``Edge`` itself calls a function of Python's for this."""
 _TENSOR = int(AttributeProto.TENSOR)
+_FIRST, _SECOND = itemgetter(0), itemgetter(1)
+_ELEMENT_TYPE, _SHAPE, _FORM = map(attrgetter, ("element_type", "shape", "form"))
 
 
-@dataclass(slots=True, eq=False)
-class Builder:
-    """Builds the graph of one scope; the graphs inside it are built already."""
+class Builder(Struct, eq=False):
+    """Builds the graph of one scope, column by column, which takes half the time of node by node."""
 
     scope: Scope
     external: ExternalData
     file: str
-    built: Mapping[int, Built]
-    """The graphs built so far, by ``id`` of their scope."""
-    nodes: list[Node] = field(default_factory=list[Node])
-    edges: list[tuple[LayerId, int, LayerId, int]] = field(default_factory=list[tuple[LayerId, int, LayerId, int]])
-    made: dict[str, Output] = field(default_factory=dict[str, Output])
-    """What makes each name, as far as the nodes have come."""
-    ports: defaultdict[int, dict[str, Port]] = field(default_factory=lambda: defaultdict(dict))
-    """By number and name: one and the same for all nodes that name the value alike."""
-    types: Mapping[str, ValueType] = field(default_factory=dict[str, ValueType])
-    """Of the names of the scope, and of those that it captures."""
+    initializers: list[Node] = []
+    values: list[Mapping[str, object]] = []
+    """The attributes of each node."""
+    data: dict[int, Constant] = {}
+    """Of nodes that are constants, by number."""
+    inputs: list[list[str]] = []
+    """Of each node, the names; none of a constant: what flows into it flows nowhere."""
+    made: dict[str, Output] = {}
+    """What makes each name, at the end of the graph."""
+    edges: list[tuple[LayerId, int, LayerId, int]] = []
     first: int = 0
     """The number of layers before the nodes."""
-    later: dict[str, Output] | None = None
-    """The nodes that produce each name, computed on first use."""
+    types: Mapping[str, ValueType] = {}
+    """Of the names of the scope, and of those that it captures."""
 
-    def build(self) -> Built:
-        """``ReadError`` when a tensor or an attribute cannot be read."""
+    def prepare(self) -> None:
+        """All that needs no types, which another process may still look for; ``ReadError`` when a tensor or an attribute cannot be read."""
+        scope = self.scope
+        parameters = (*scope.inputs, *scope.captures)
+        self.made = {name: (LayerId(number), 0) for number, name in enumerate(parameters)}
+        self._initializers(len(parameters))
+        self.first = len(parameters) + len(self.initializers)
+        self._attributes()
+        self._connect()
+
+    def build(self, built: Mapping[int, Built]) -> Built:
+        """``built``: the graphs inside it, by ``id`` of their scope. ``ReadError`` when an operation and its bodies do not fit."""
         scope = self.scope
         self.types = {**scope.types, **{name: scope.type_of(name) for name in scope.captures}} if scope.captures else scope.types
-        parameters = [self._parameter(name) for name in scope.inputs]
-        captured = {name: self._parameter(name) for name in scope.captures}
-        self._initializers()
-        self.first = len(self.nodes)
-        self._nodes()
-        results = [self._result(name) for name in scope.outputs]
-        return Built(Graph(tuple(self.nodes), tuple(map(_EDGE, self.edges)), scope.name), parameters, captured, results)
+        parameters = [*scope.inputs, *scope.captures]
+        nodes = [Node(LayerId(n), name, "Parameter", outputs=(self._end_of_graph(name),)) for n, name in enumerate(parameters)]
+        nodes += self.initializers
+        nodes += self._nodes(built)
+        results = [LayerId(number) for number in range(len(nodes), len(nodes) + len(scope.outputs))]
+        for layer, name in zip(results, scope.outputs, strict=True):
+            nodes.append(Node(layer, name, "Result", inputs=(self._end_of_graph(name),)))
+            if name in self.made:
+                self.edges.append((*self.made[name], layer, 0))
+        captured = {name: LayerId(number) for number, name in enumerate(scope.captures, len(scope.inputs))}
+        entered = [LayerId(number) for number in range(len(scope.inputs))]
+        return Built(Graph(tuple(nodes), tuple(map(_EDGE, self.edges)), scope.name), entered, captured, results)
 
-    def _new(self) -> LayerId:
-        return LayerId(len(self.nodes))
-
-    def _parameter(self, name: str) -> LayerId:
-        layer = self._new()
-        self.nodes.append(Node(layer, name, "Parameter", outputs=(self._end_of_graph(name),)))
-        self.made[name] = layer, 0
-        return layer
-
-    def _initializers(self) -> None:
+    def _initializers(self, first: int) -> None:
         graph = self.scope.proto
         if not isinstance(graph, GraphProto):
             return
@@ -81,110 +89,147 @@ class Builder:
                 data = constant(tensor, self.external, held.get(number))
             except ValueError as error:
                 raise self._unreadable(name, error) from error
-            self._constant(name, data)
-        for sparse in graph.sparse_initializer:
+            self._initializer(LayerId(first + number), name, data)
+        for number, sparse in enumerate(graph.sparse_initializer, first + len(self.initializers)):
             try:
                 data = dense(sparse, self.external)
             except ValueError as error:
                 raise self._unreadable(sparse.values.name, error) from error
-            self._constant(sparse.values.name, data)
+            self._initializer(LayerId(number), sparse.values.name, data)
 
     def _unreadable(self, initializer: str, error: ValueError) -> ReadError:
         return ReadError(f"initializer {shorten(initializer, 60)!r}: {error}", Where(self.file))
 
-    def _constant(self, name: str, data: Constant | np.ndarray) -> None:
-        layer = self._new()
+    def _initializer(self, layer: LayerId, name: str, data: Constant | np.ndarray) -> None:
         self.made[name] = layer, 0
         if isinstance(data, Constant):
-            port = Port(0, data.element_type, _shape(data.shape), (name,), NO_ATTRIBUTES)
-            self.nodes.append(Node(layer, name, "Const", "", NO_ATTRIBUTES, (), (port,), (), data, NO_ATTRIBUTES))
+            port = Port(0, data.element_type, _shape(data.shape), (name,))
+            self.initializers.append(Node(layer, name, "Const", "", NO_ATTRIBUTES, (), (port,), (), data))
         else:
             # Types that OpenVINO lacks: the operation Constant gives the array.
             port = Port(0, None, _shape(data.shape), (name,))
-            self.nodes.append(Node(layer, name, "Constant", "ai.onnx 13", {"value": data}, outputs=(port,)))
+            self.initializers.append(Node(layer, name, "Constant", "ai.onnx 13", {"value": data}, outputs=(port,)))
 
-    def _nodes(self) -> None:
-        """In one function, and with names of its own for what it uses: reading a model takes most of its time here."""
-        nodes, edges, made, ports, port, external = self.nodes, self.edges, self.made, self.ports, self._port, self.external
-        firsts = ports[0]
-        data: Constant | None
-        bodies: tuple[Body, ...]
-        for number, call in enumerate(self.scope.calls):
-            layer, name, names = LayerId(len(nodes)), call.name or f"{call.type}_{number}", call.outputs
-            values, data, bodies = NO_ATTRIBUTES, None, ()
+    def _attributes(self) -> None:
+        calls = self.scope.calls
+        self.values = [NO_ATTRIBUTES] * len(calls.given)
+        for number in compress(range(len(calls.given)), calls.given):
+            given = calls.given[number]
             try:
-                if call.type == "Constant":
-                    values, data = self._attributes(call, number)
-                elif call.given:
-                    values = attributes(call.given, external)
-                if isinstance(call, Call):
-                    bodies = tuple(self._body(call, body, inner) for body, inner in call.inner)
+                if calls.types[number] != "Constant" or not calls.opsets[number].startswith("ai.onnx ") or len(given) != 1:
+                    self.values[number] = attributes(given, self.external)
+                else:
+                    self._constant(number, given)
             except ValueError as error:
-                raise ReadError(f"node {shorten(name, 60)!r}: {error}", Where(self.file)) from error
-            inputs = []
-            # What flows into a constant flows nowhere.
-            for index, one in enumerate(call.inputs if data is None else ()):
-                source = made.get(one) or (self._made_later(one) if one else None)
-                if source is not None:
-                    edges.append(source + (layer, index))  # noqa: RUF005  # takes half the time of the other way
-                inputs.append(ports[index].get(one) or port(one, index))
-            if data is not None:
-                outputs = _of_constant(data, names)
-            elif len(names) == 1:
-                outputs = (firsts.get(names[0]) or port(names[0], 0),)
-            else:
-                outputs = tuple([ports[index].get(one) or port(one, index) for index, one in enumerate(names)])
-            for index, one in enumerate(names):
-                if one:
-                    made[one] = layer, index
-            nodes.append(Node(layer, name, call.type, call.opset, values, tuple(inputs), outputs, bodies, data, NO_ATTRIBUTES))
+                raise self._misfit(number, error) from error
 
-    def _port(self, name: str, index: int) -> Port:
-        type = self.types.get(name, UNKNOWN_TYPE)
-        port = Port(index, type.element_type, type.shape, (name,) if name else (), NO_ATTRIBUTES, type.form)
-        self.ports[index][name] = port
-        return port
+    def _constant(self, number: int, given: Given) -> None:
+        """Of a Constant the attribute, or the data."""
+        held = given.get("value")
+        if held is None or held.type != _TENSOR:
+            self.values[number], data = _written_out(attributes(given, self.external))
+        else:
+            found = constant(held.t, self.external, self.scope.held.constants.get(number))
+            data = found if isinstance(found, Constant) else None
+            self.values[number] = NO_ATTRIBUTES if data is not None else {"value": found}
+        if data is not None:
+            self.data[number] = data
+
+    def _misfit(self, number: int, error: ValueError) -> ReadError:
+        return ReadError(f"node {shorten(self._name(number), 60)!r}: {error}", Where(self.file))
+
+    def _name(self, number: int) -> str:
+        calls = self.scope.calls
+        return calls.names[number] or f"{calls.types[number]}_{number}"
+
+    def _connect(self) -> None:
+        """The edges to the nodes, and what makes each name."""
+        calls = self.scope.calls
+        self.inputs = [*calls.inputs]
+        for number in self.data:
+            self.inputs[number] = []
+        names = [*chain.from_iterable(calls.outputs)]
+        outputs = [*_places(self.first, calls.outputs)]
+        makers = dict(zip(names, outputs, strict=True))
+        makers.pop("", None)
+        if len(makers) == len(names) - names.count("") and makers.keys().isdisjoint(self.made):
+            self.made |= makers
+            sources = [*map(self.made.get, chain.from_iterable(self.inputs))]
+        else:
+            sources = [*self._made_before(dict(zip(reversed(names), reversed(outputs), strict=True)))]
+        self.edges = [*map(add, filter(None, sources), compress(_places(self.first, self.inputs), sources))]
+
+    def _made_before(self, firsts: Mapping[str, Output]) -> Iterator[Output | None]:
+        """Of each input, where a name is made several times: the last that makes it before, else the first that does so later."""
+        for layer, (inputs, outputs) in enumerate(zip(self.inputs, self.scope.calls.outputs, strict=True), self.first):
+            for name in inputs:
+                yield self.made.get(name) or (firsts.get(name) if name else None)
+            self.made |= {name: (LayerId(layer), index) for index, name in enumerate(outputs) if name}
+
+    def _nodes(self, built: Mapping[int, Built]) -> Iterator[Node]:
+        calls = self.scope.calls
+        made = [*calls.outputs]
+        for number in self.data:
+            made[number] = []
+        inputs, outputs = self._ports(self.inputs, made)
+        for number, data in self.data.items():
+            outputs[number] = _of_constant(data, calls.outputs[number])
+        bodies: list[tuple[Body, ...]] = [()] * len(made)
+        for number, call in calls.within.items():
+            try:
+                bodies[number] = tuple([self._body(call, body, built[id(inner)]) for body, inner in call.inner])
+            except ValueError as error:
+                raise self._misfit(number, error) from error
+        names = calls.names if all(calls.names) else [self._name(number) for number in range(len(made))]
+        numbers = range(len(made))
+        layers = range(self.first, self.first + len(made))
+        return map(Node, layers, names, calls.types, calls.opsets, self.values, inputs, outputs, bodies, map(self.data.get, numbers))
+
+    def _ports(self, *columns: Sequence[Sequence[str]]) -> list[list[tuple[Port, ...]]]:
+        """Of each node, by its names in each column: one and the same wherever a number and a name are the same."""
+        places = [[*zip(_numbers(names), chain.from_iterable(names), strict=True)] for names in columns]
+        ports = self._new_ports(dict.fromkeys(chain(*places)))
+        return [_in_parts(map(ports.__getitem__, found), names) for found, names in zip(places, columns, strict=True)]
+
+    def _new_ports(self, places: Collection[tuple[int, str]]) -> Mapping[tuple[int, str], Port]:
+        """By number and name."""
+        names = [*map(_SECOND, places)]
+        types = [*map(self.types.get, names, repeat(UNKNOWN_TYPE))]
+        elements, shapes, forms = (map(column, types) for column in (_ELEMENT_TYPE, _SHAPE, _FORM))
+        made = map(Port, map(_FIRST, places), elements, shapes, zip(names, strict=True), repeat(NO_ATTRIBUTES), forms)
+        ports = dict(zip(places, made, strict=True))
+        if "" in names:
+            ports |= {place: Port(place[0]) for place in places if not place[1]}
+        return ports
 
     def _end_of_graph(self, name: str) -> Port:
         """Of a Parameter or a Result, which is there also where its name is empty."""
-        port = self._port(name, 0)
-        return port if name else replace(port, names=("",))
+        type = self.types.get(name, UNKNOWN_TYPE)
+        return Port(0, type.element_type, type.shape, (name,), NO_ATTRIBUTES, type.form)
 
-    def _made_later(self, name: str) -> Output | None:
-        """What makes a name, in a graph that is not in order: the first node that does."""
-        if self.later is None:
-            self.later = {}
-            for number, call in enumerate(self.scope.calls, self.first):
-                for index, one in enumerate(call.outputs):
-                    self.later.setdefault(one, (LayerId(number), index))
-        return self.later.get(name)
-
-    def _attributes(self, call: Plain | Call, number: int) -> tuple[Mapping[str, object], Constant | None]:
-        """Of a node that is called Constant the attributes, or the data."""
-        if not call.opset.startswith("ai.onnx ") or len(call.given) != 1:
-            return attributes(call.given, self.external), None
-        held = call.given.get("value")
-        if held is not None and held.type == _TENSOR:
-            data = constant(held.t, self.external, self.scope.held.constants.get(number))
-            return ({}, data) if isinstance(data, Constant) else ({"value": data}, None)
-        return _written_out(attributes(call.given, self.external))
-
-    def _body(self, call: Call, name: BodyName, inner: Scope) -> Body:
-        built = self.built[id(inner)]
+    def _body(self, call: Call, name: BodyName, built: Built) -> Body:
         kind = "" if call.is_function else call.type
         # Which inputs an unknown operation passes to its graphs is unknown; only their captures are certain.
         port_map = Bound() if call.is_foreign else bound(kind, call.given, call.captures_from, built.parameters, built.results)
         at = {captured: index for index, captured in reversed([*enumerate(call.inputs)][call.captures_from :])}
-        captures = tuple(InputMap(at[captured], layer) for captured, layer in built.captured.items())
+        captures = tuple([InputMap(at[captured], layer) for captured, layer in built.captured.items()])
         return Body(name, built.graph, (*port_map.inputs, *captures), port_map.outputs, port_map.back_edges)
 
-    def _result(self, name: str) -> LayerId:
-        layer = self._new()
-        self.nodes.append(Node(layer, name, "Result", inputs=(self._end_of_graph(name),)))
-        source = self.made.get(name)
-        if source is not None:
-            self.edges.append((*source, layer, 0))
-        return layer
+
+def _numbers(names: Iterable[Sequence[str]]) -> Iterator[int]:
+    """Of each name that of its place among those of its node."""
+    return chain.from_iterable(map(range, map(len, names)))
+
+
+def _places(first: int, names: Sequence[Sequence[str]]) -> Iterator[Output]:
+    """Of each name the layer and that number; ``first``: the layer of the first node."""
+    layers = map(repeat, cast("Sequence[LayerId]", range(first, first + len(names))), map(len, names))
+    return zip(chain.from_iterable(layers), _numbers(names), strict=True)
+
+
+def _in_parts(ports: Iterator[Port], names: Iterable[Sequence[str]]) -> list[tuple[Port, ...]]:
+    """As many for each node as it has names."""
+    return [*map(tuple, map(islice, repeat(ports), map(len, names)))]
 
 
 def _of_constant(data: Constant, names: Sequence[str]) -> tuple[Port, ...]:
@@ -197,8 +242,7 @@ def _shape(lengths: tuple[int, ...]) -> PartialShape:
     return PartialShape.of(lengths)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Built:
+class Built(Struct, frozen=True, eq=False):
     """A finished graph, and the layers by which it is bound."""
 
     graph: Graph

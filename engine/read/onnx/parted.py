@@ -5,7 +5,8 @@ The data that is left out is that of initializers and of Constants, in the outer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from engine.read.onnx.survey import varint
@@ -84,17 +85,12 @@ class _Parting:
         if depth > _MOST_DEPTH:
             raise _NotParted
         pieces, kept = _Pieces(), at
-        initializers = nodes = 0
-        for start, tag, inside, stop in self._fields(at, end):
+        for start, tag, inside, stop, number in self._large_fields(at, end):
             made = None
-            if tag == _NODE:
-                if enters_nodes and stop - inside > self.large:
-                    made = self._node(inside, stop, nodes, held, depth)
-                nodes += 1
+            if tag == _NODE and enters_nodes:
+                made = self._node(inside, stop, number, held, depth)
             elif tag == _INITIALIZER:
-                if stop - inside > self.large:
-                    made = self._tensor(inside, stop, held.initializers, initializers)
-                initializers += 1
+                made = self._tensor(inside, stop, held.initializers, number)
             if made is not None:
                 pieces += (self.view[kept:start], *_written(tag, made))
                 kept = stop
@@ -148,38 +144,56 @@ class _Parting:
     def _texts(self, fields: Sequence[_Field], wanted: int) -> list[bytes]:
         return [self.document[at:end] for _, tag, at, end in fields if tag == wanted]
 
+    def _large_fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Of a message that takes these bytes, those of whose like it may hold thousands; with each how many of its like come before."""
+        document, large, tags = self.document, self.large, bytearray()
+        numbers, counted = Counter[int](), 0
+        while at < end:
+            start, tag, length = at, document[at], document[at + 1]
+            if tag in _ONE_BYTE_TAGS and (length < 128 or document[at + 2] < 128):  # nearly all
+                at += 2
+                if length >= 128:
+                    length, at = length & 127 | document[at] << 7, at + 1
+                at += length
+            else:
+                _, tag, inside, at = self._field(at, end)
+                length = at - inside
+            tags.append(tag if tag < 256 else 0)
+            if length > large:
+                for one in (_NODE, _INITIALIZER):
+                    numbers[one] += tags.count(one, counted, -1)
+                counted = len(tags) - 1
+                yield start, tag, at - length, at, numbers[tag]
+        self._counted(len(tags), at, end)
+
     def _fields(self, at: int, end: int) -> list[_Field]:
         """Of a message that takes these bytes."""
-        document = self.document
         found = list[_Field]()
         while at < end:
-            start, tag = at, document[at]
-            at += 1
-            if tag >= 128:
-                tag, at = varint(document, start, end)
-            kind = tag & 7
-            if kind == 2:
-                length = document[at]
-                at += 1
-                if length >= 128:
-                    if document[at] < 128:  # of most fields
-                        length, at = length & 127 | document[at] << 7, at + 1
-                    else:
-                        length, at = varint(document, at - 1, end)
-                found.append((start, tag, at, at + length))
-                at += length
-            elif kind == 0:
-                _, after = varint(document, at, end)
-                found.append((start, tag, at, after))
-                at = after
-            elif kind in _FIXED:
-                at += _FIXED[kind]
-            else:
-                raise _NotParted
-        self.fields += len(found)
+            found.append(self._field(at, end))
+            at = found[-1][-1]
+        self._counted(len(found), at, end)
+        return found
+
+    def _counted(self, fields: int, at: int, end: int) -> None:
+        self.fields += fields
         if at != end or self.fields > _MOST_FIELDS:
             raise _NotParted
-        return found
+
+    def _field(self, at: int, end: int) -> _Field:
+        start, tag, length = at, self.document[at], self.document[at + 1]
+        if length < 128 and tag in _ONE_BYTE_TAGS:
+            return start, tag, at + 2, at + 2 + length
+        tag, at = varint(self.document, start, end)
+        kind = tag & 7
+        if kind == 2:
+            length, at = varint(self.document, at, end)
+            return start, tag, at, at + length
+        if kind == 0:
+            return start, tag, at, varint(self.document, at, end)[1]
+        if kind in _FIXED:
+            return start, tag, at, at + _FIXED[kind]
+        raise _NotParted
 
 
 # Fields of onnx.proto: the number, and how the content is written (0: a number, 2: bytes of a length that is said before).
@@ -188,6 +202,8 @@ _NODE, _INITIALIZER = 1 << 3 | 2, 5 << 3 | 2
 _KIND, _ATTRIBUTE, _DOMAIN = 4 << 3 | 2, 5 << 3 | 2, 7 << 3 | 2
 _NAME, _TENSOR, _BODY, _TYPE, _REFERENCE = 1 << 3 | 2, 5 << 3 | 2, 6 << 3 | 2, 20 << 3, 21 << 3 | 2
 _RAW_DATA = 9 << 3 | 2
+_ONE_BYTE_TAGS = frozenset(number << 3 | 2 for number in range(1, 16))
+"""Of bytes of a length that is said before, the tags that are one byte, as nearly all are."""
 _FIXED = {1: 8, 5: 4}
 """Bytes of what is written otherwise."""
 _TYPES = {_TENSOR: 4, _BODY: 5}

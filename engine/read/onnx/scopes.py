@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, compress, filterfalse, repeat
+from operator import attrgetter, getitem, methodcaller
+from typing import cast
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+from msgspec import Struct
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 from engine.errors import ReadError, Where, shorten
 from engine.ir.address import encode
 from engine.ir.model import FOREIGN, BodyName, ForeignBody
 from engine.read.file_limits import ReadLimits
-from engine.read.onnx.attributes import Given, given
+from engine.read.onnx.attributes import Given, given, given_of
 from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
 from engine.read.onnx.inference import Inferred
 from engine.read.onnx.parted import NOTHING, Held
@@ -33,22 +34,8 @@ BODIES: Mapping[str, Mapping[str, BodyName]] = {
 FunctionKey = tuple[str, str, str]
 
 
-class Plain(NamedTuple):
-    """A node without scopes inside it: nearly all are, and a tuple is made in no time."""
-
-    proto: NodeProto
-    name: str
-    type: str
-    opset: str
-    inputs: list[str]
-    """Names; empty where nothing is given."""
-    outputs: list[str]
-    given: Mapping[str, AttributeProto]
-
-
-@dataclass(slots=True, eq=False)
-class Call:
-    """A node, with the scopes inside it."""
+class Call(Struct, eq=False):
+    """A node that has scopes inside it."""
 
     proto: NodeProto
     name: str
@@ -66,8 +53,25 @@ class Call:
     """What the operation does with its graphs is unknown."""
 
 
-@dataclass(slots=True, eq=False)
-class Scope:
+class Calls(Struct, frozen=True, eq=False):
+    """The nodes of a graph, column by column: of one thing at a time, protobuf gives all in half the time."""
+
+    names: list[str] = []
+    types: list[str] = []
+    opsets: list[str] = []
+    inputs: list[list[str]] = []
+    """Names; empty where nothing is given. Captures are appended."""
+    outputs: list[list[str]] = []
+    given: list[Given] = []
+    within: dict[int, Call] = {}
+    """Those that have scopes inside them, by number."""
+
+
+NO_CALLS = Calls()
+"""Of a graph that was not looked at yet. It stays empty."""
+
+
+class Scope(Struct, eq=False):
     """One graph, or one call of a function."""
 
     name: str
@@ -87,8 +91,8 @@ class Scope:
     """Of the outermost graph: its types, for which another process is waited for."""
     place: tuple[int, str] | None = None
     """The node and the attribute of the graph around that hold it, by which it is found again among those with types."""
-    calls: list[Plain | Call] = field(default_factory=list["Plain | Call"])
-    captures: dict[str, None] = field(default_factory=dict[str, None])
+    calls: Calls = NO_CALLS
+    captures: dict[str, None] = {}
     _types: dict[str, ValueType] | None = None
     _typed: GraphProto | None = None
     _is_found: bool = False
@@ -186,20 +190,26 @@ class Survey:
         if self.nodes > self.limits.nodes:
             raise self._refused(f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes' (functions count where called)")
         self._check_texts((scope.name, *scope.inputs, *scope.outputs, *scope.initializers))
-        # Column by column, which takes half the time of row by row.
-        names, kinds, domains = [one.name for one in nodes], [one.op_type for one in nodes], [one.domain or _ONNX for one in nodes]
-        inputs, outputs = [one.input[:] for one in nodes], [one.output[:] for one in nodes]
-        attributes = [given(one.attribute, scope.attributes) for one in nodes]
-        for texts in (names, kinds, domains, chain(*inputs), chain(*outputs), chain(*attributes)):
-            self._check_texts([*texts])
-        opsets = {one: f"{one} {scope.opsets[one]}" if one in scope.opsets else one for one in {*domains}}
-        plain = [*map(_PLAIN, zip(nodes, names, kinds, map(opsets.__getitem__, domains), inputs, outputs, attributes, strict=True))]
-        scope.calls = [*plain]
-        unlike_others = {number for number, kind in enumerate(kinds) if kind in self.unlike_others}
-        unlike_others.update(number for number, found in enumerate(attributes) if found and _has_graphs(found))
-        for number in sorted(unlike_others):
-            scope.calls[number] = call = Call(*plain[number])
-            self._enter_all(scope, number, call, domains[number])
+        names, types, domains = ([*map(column, nodes)] for column in (_NAME, _TYPE, _DOMAIN))
+        inputs, outputs = (cast("list[list[str]]", [*map(getitem, map(column, nodes), _WHOLE)]) for column in (_INPUTS, _OUTPUTS))
+        attributes = given_of(nodes, scope.attributes)
+        self._check_texts([*names, *types, *domains, *chain(*inputs), *chain(*outputs), *chain(*attributes)])
+        opsets = [*map({one: _with_version(_domain(one), scope.opsets) for one in {*domains}}.__getitem__, domains)]
+        scope.calls = calls = Calls(names, types, opsets, inputs, outputs, attributes)
+        for number in self._with_scopes(types, attributes):
+            call = Call(nodes[number], names[number], types[number], opsets[number], inputs[number], outputs[number], attributes[number])
+            self._enter_all(scope, number, call, _domain(domains[number]))
+            calls.within[number] = call
+            opsets[number], inputs[number], attributes[number] = call.opset, call.inputs, call.given
+
+    def _with_scopes(self, types: Sequence[str], attributes: Sequence[Given]) -> Iterable[int]:
+        """The numbers of the nodes that may have scopes inside them."""
+        numbers: set[int] = set()
+        if not self.unlike_others.isdisjoint(types):
+            numbers.update(number for number, kind in enumerate(types) if kind in self.unlike_others)
+        if not _GRAPHS.isdisjoint(map(_KIND, chain.from_iterable(map(_VALUES, filter(None, attributes))))):
+            numbers.update(number for number, found in enumerate(attributes) if found and _has_graphs(found))
+        return sorted(numbers)
 
     def _enter_all(self, scope: Scope, number: int, call: Call, domain: str) -> None:
         """The scopes inside a node, where its operation is a function or has graphs."""
@@ -313,8 +323,10 @@ class Survey:
 
 
 _ONNX = "ai.onnx"
-_PLAIN: Callable[[tuple[object, ...]], Plain] = partial(tuple.__new__, Plain)
-"""``Plain`` itself calls a function of Python's for this."""
+_NAME, _TYPE, _DOMAIN, _INPUTS, _OUTPUTS, _KIND = map(attrgetter, ("name", "op_type", "domain", "input", "output", "type"))
+_VALUES = methodcaller("values")
+_WHOLE = repeat(slice(None))
+"""A slice of a container of protobuf is a list: four times as fast as ``list``."""
 _GRAPHS = frozenset((int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS)))
 
 
@@ -340,8 +352,14 @@ def _opsets(imports: Iterable[object]) -> dict[str, int]:
     return opsets
 
 
+def _with_version(domain: str, opsets: Mapping[str, int]) -> str:
+    return f"{domain} {opsets[domain]}" if domain in opsets else domain
+
+
 def _types(values: Sequence[ValueInfoProto]) -> dict[str, ValueType]:
-    return {one.name: value_type_of(written) for one in values[:] if (written := one.type.SerializeToString())}
+    listed = values[:]
+    written = [*map(TypeProto.SerializeToString, map(_KIND, listed))]
+    return dict(zip(compress(map(_NAME, listed), written), map(value_type_of, filter(None, written)), strict=True))
 
 
 def _typed_node(scope: Scope, number: int, node: NodeProto) -> NodeProto:
@@ -370,13 +388,12 @@ def _function_scope(function: FunctionProto, depth: int, attributes: Given, call
 
 def _find_captures(scope: Scope) -> None:
     """What a scope takes from those around it; the scopes inside it are done already."""
-    for call in scope.calls:
-        if isinstance(call, Call):
-            for _, inner in call.inner:
-                call.inputs += [name for name in inner.captures if name not in call.inputs[call.captures_from :]]
+    calls = scope.calls
+    for call in calls.within.values():
+        for _, inner in call.inner:
+            call.inputs += [name for name in inner.captures if name not in call.inputs[call.captures_from :]]
     if scope.parent is None:
         return
-    local = {*scope.inputs, *scope.initializers, ""}
-    local.update(*[call.outputs for call in scope.calls])
-    used = chain.from_iterable([call.inputs for call in scope.calls])
-    scope.captures = {name: None for name in chain(used, scope.outputs) if name not in local}
+    local = {*scope.inputs, *scope.initializers, "", *chain.from_iterable(calls.outputs)}
+    used = chain(chain.from_iterable(calls.inputs), scope.outputs)
+    scope.captures = dict.fromkeys(filterfalse(local.__contains__, used))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from array import array as Numbers
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -86,6 +89,11 @@ def constant(tensor: TensorProto, external: ExternalData, data: memoryview | Non
         return Constant(element_type, shape, raw)
     if data is not None:
         tensor = _with_data(tensor, bytes(data))
+    elif element_type is not None and elements <= _FEW and tensor.data_type in _LISTED and not tensor.HasField("segment"):
+        code, listed = _LISTED[tensor.data_type]
+        numbers = listed(tensor)[:]
+        if len(numbers) == elements:
+            return Constant(element_type, shape, Numbers(code, numbers).tobytes())
     try:
         array = np.asarray(numpy_helper.to_array(tensor))
     except Exception as error:
@@ -99,6 +107,14 @@ def constant(tensor: TensorProto, external: ExternalData, data: memoryview | Non
 
 
 _EXTERNAL = int(TensorProto.EXTERNAL)
+_LISTED: Mapping[int, tuple[str, Callable[[TensorProto], Sequence[float]]]] = {
+    TensorProto.FLOAT: ("f", attrgetter("float_data")),
+    TensorProto.DOUBLE: ("d", attrgetter("double_data")),
+    TensorProto.INT32: ("i", attrgetter("int32_data")),
+    TensorProto.INT64: ("q", attrgetter("int64_data")),
+}
+"""Where a tensor says its numbers one by one, and what they are in an array of Python's: of few, numpy makes one in ten times as long."""
+_FEW = 64
 
 
 @lru_cache(maxsize=1024)
