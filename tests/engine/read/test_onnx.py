@@ -286,3 +286,24 @@ def test_graphs_that_nothing_would_run_are_told() -> None:
     text = FLEX.replace("OPERATION", "Mul").replace("ai.onnx.preview", "my.own")
     (found,) = check(engine.read_model(parser.parse_model(text).SerializeToString()), CATALOGUE).errors
     assert "'FlexAttention' (my.own 1 with graphs) is unknown" in found.message
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fed"),
+    [
+        ([("x", "a"), ("a", "b"), ("b", "y")], [0, 1, 2, 3]),
+        ([("b", "y"), ("x", "a"), ("a", "b")], [3, 0, 2, 1]),  # not in order
+        ([("x", "a"), ("a", "a"), ("a", "y")], [0, 1, 2, 3]),  # the last that makes a name before
+        ([("a", "y"), ("x", "a"), ("a", "a")], [2, 0, 2, 1]),  # or else the first that makes it later
+        ([("x", "x"), ("x", "y")], [0, 1, 2]),
+        ([("gone", "y")], [None, 1]),
+        ([("", "y")], [None, 1]),
+    ],
+)
+def test_an_input_comes_from_what_makes_its_name(nodes: list[tuple[str, str]], fed: list[int | None]) -> None:
+    """Layer 0 is the Parameter x; the last is the Result y."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
+    made = [helper.make_node("Neg", [one], [other]) for one, other in nodes]
+    graph = engine.read_model(helper.make_model(helper.make_graph(made, "g", [x], [y])).SerializeToString()).graph
+    sources = [graph.sources[node.id][0] for node in graph.nodes[1:]]
+    assert [None if source is None else source.layer for source in sources] == fed

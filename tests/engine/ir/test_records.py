@@ -1,0 +1,40 @@
+"""The records of a Model: frozen, made again with other fields, equal by what they hold or by being the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.ir.constant import Constant
+from engine.ir.element_type import ElementType
+from engine.ir.model import Body, Graph, LayerId, Node, Port, Source
+from engine.ir.replace import replace
+
+A_NODE = Node(LayerId(0), "a", "Add")
+CASES: list[tuple[Any, str, Any]] = [
+    (Port(0), "shape", None),
+    (Source(LayerId(1), 0), "output", 2),
+    (A_NODE, "name", "b"),
+    (Body("body", Graph((), ())), "name", "then"),
+    (Constant(ElementType.F32, (0,), b""), "shape", (0, 1)),
+    (Graph((), ()), "name", "g"),
+]
+
+
+@pytest.mark.parametrize(("record", "name", "value"), CASES, ids=lambda one: type(one).__name__)
+def test_a_record_never_changes_but_is_made_again(record: Any, name: str, value: Any) -> None:
+    with pytest.raises(AttributeError):
+        setattr(record, name, value)
+    made = replace(record, **{name: value})
+    assert type(made) is type(record)
+    assert getattr(made, name) == value != getattr(record, name)
+    with pytest.raises(TypeError):
+        replace(record, no_such_field=1)
+
+
+def test_ports_and_sources_are_equal_by_what_they_hold_and_nodes_are_themselves() -> None:
+    assert Port(0, names=("x",)) == Port(0, names=("x",)) != Port(1, names=("x",))
+    assert len({Source(LayerId(1), 0), Source(LayerId(1), 0), Source(LayerId(1), 1)}) == 2
+    assert replace(A_NODE) != A_NODE
+    assert len({A_NODE, replace(A_NODE)}) == 2
