@@ -67,8 +67,8 @@ _LAID_OUT = (
 
 _SEARCHES = ("GreedySearch", "BeamSearch", "Sampling", "WhisperBeamSearch")
 _SEARCH = (
-    "Of ONNX Runtime's searches, GreedySearch over a decoder alone is run (model_type 0, ONNX opset 11 "
-    "or later, caches of known heads as inputs 3 and up): export the decoder by itself, or the model with GreedySearch."
+    "Of ONNX Runtime's searches, those over a decoder alone are run (GreedySearch, BeamSearch and Sampling with model_type 0, ONNX opset "
+    "11 or later, caches of known heads as inputs 3 and up): export the decoder by itself, or the model with one of these."
 )
 
 

@@ -19,7 +19,7 @@ from engine.read.onnx.attributes import Given, given, given_of
 from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
 from engine.read.onnx.inference import Inferred
 from engine.read.onnx.parted import NOTHING, Held
-from engine.read.onnx.searches import GRAPHS, greedy_search
+from engine.read.onnx.searches import GRAPHS, SEARCHES, search
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
 from engine.read.onnx.written_out import written_out
 
@@ -266,8 +266,8 @@ class Survey:
         """As a function, with the graphs written into it; where ONNX has none, nothing would run its graphs: they are there to be read."""
         types = [scope.type_of(name) for name in call.inputs]
         _ = self.inferred.graph  # before anything else is asked of another process
-        if call.proto.domain == "com.microsoft" and call.type == "GreedySearch":
-            function = greedy_search(call.proto, call.given, scope.opsets[_ONNX])
+        if call.proto.domain == "com.microsoft" and call.type in SEARCHES:
+            function = search(call.proto, call.given, scope.opsets[_ONNX])
         else:
             function = written_out(call.proto, call.given, version, types)
         if function is None:

@@ -10,7 +10,7 @@ from onnx import TensorProto, numpy_helper
 
 from engine.read.onnx.tensors import ExternalData, array, constant
 
-KINDS = {
+KINDS: dict[int, st.SearchStrategy[float]] = {
     TensorProto.FLOAT: st.floats(width=32),
     TensorProto.DOUBLE: st.floats(),
     TensorProto.INT32: st.integers(-(2**31), 2**31 - 1),
@@ -20,7 +20,7 @@ KINDS = {
     TensorProto.UINT64: st.integers(0, 2**64 - 1),
     TensorProto.FLOAT16: st.integers(0, 2**16 - 1),
 }
-FIELDS = {
+FIELDS: dict[int, str] = {
     TensorProto.FLOAT: "float_data",
     TensorProto.DOUBLE: "double_data",
     TensorProto.INT64: "int64_data",
@@ -31,7 +31,9 @@ NOWHERE = ExternalData(None, None)
 
 def listed(kind: int, numbers: list[float], dims: list[int]) -> TensorProto:
     """A tensor that says its numbers one by one."""
-    return TensorProto(data_type=kind, dims=dims, **{FIELDS.get(kind, "int32_data"): numbers})
+    tensor = TensorProto(data_type=kind, dims=dims)
+    getattr(tensor, FIELDS.get(kind, "int32_data")).extend(numbers)
+    return tensor
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -173,19 +173,19 @@ def test_a_name_of_the_graph_around_means_what_it_means_there() -> None:
     np.testing.assert_array_equal(mine, both(search())[0])
 
 
-NOT_RUN: Mapping[str, tuple[bytes, Sequence[str]]] = {
-    "beams": (search(type="BeamSearch"), ("BeamSearch",)),
-    "sampling": (search(type="Sampling"), ("Sampling",)),
-    "an encoder": (search(model_type=1), ("GreedySearch",)),
-    "endless runs of words": (search(no_repeat_ngram_size=10**12), ("GreedySearch",)),
-    "an end that is no word": (search(eos_token_id=2**40), ("GreedySearch",)),
-    "an old opset": (search(opset=10), ("GreedySearch",)),
+NOT_RUN: Mapping[str, bytes] = {
+    "an encoder": search(model_type=1),
+    "endless runs of words": search(no_repeat_ngram_size=10**12),
+    "an end that is no word": search(eos_token_id=2**40),
+    "an old opset": search(opset=10),
+    "logits that are filtered": search(type="Sampling", presence_penalty=0.5),
+    "a search of nothing": search(type="BeamSearch"),
 }
 
 
-@pytest.mark.parametrize(("data", "names"), NOT_RUN.values(), ids=NOT_RUN.keys())
-def test_what_is_not_run_says_so(data: bytes, names: Sequence[str]) -> None:
+@pytest.mark.parametrize("data", NOT_RUN.values(), ids=NOT_RUN.keys())
+def test_what_is_not_run_says_so(data: bytes) -> None:
     (found,) = (one for one in check(engine.read_model(data), CATALOGUE).errors if one.code == "LS301")
-    assert all(name in found.message for name in names)
+    assert any(name in found.message for name in ("GreedySearch", "Sampling", "BeamSearch"))
     assert "is drawn and not run" in found.message
-    assert found.advice.startswith("Of ONNX Runtime's searches, GreedySearch over a decoder alone is run")
+    assert found.advice.startswith("Of ONNX Runtime's searches, those over a decoder alone are run")
