@@ -220,9 +220,9 @@ def _as_texts(array: np.ndarray) -> np.ndarray:
     """An array of numpy's texts as objects, each of which takes some 60 bytes though it may have taken none in the file."""
     if array.dtype.kind != "U":
         return array
-    check_stored(array, "an array in it")
     if array.size > MOST_TEXTS:
         raise ValueError(f"it holds an array of {array.size:,} texts: at most {MOST_TEXTS:,} are read")
+    check_stored(array, "an array in it")
     return array.astype(object)
 
 

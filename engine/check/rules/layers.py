@@ -67,8 +67,9 @@ _LAID_OUT = (
 
 _SEARCHES = ("GreedySearch", "BeamSearch", "Sampling", "WhisperBeamSearch")
 _SEARCH = (
-    "Of ONNX Runtime's searches, those over a decoder alone are run (GreedySearch, BeamSearch and Sampling with model_type 0, ONNX opset "
-    "11 or later, caches of known heads as inputs 3 and up): export the decoder by itself, or the model with one of these."
+    "Of ONNX Runtime's searches, those over a decoder alone are run (model_type 0, caches of known heads as inputs 3 and up), and "
+    "BeamSearch over T5's encoder and decoder (model_type 1), with ONNX opset 11 or later: export the graphs by themselves, or the model "
+    "with one of these."
 )
 
 

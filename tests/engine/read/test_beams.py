@@ -13,6 +13,7 @@ from onnx import GraphProto, TensorProto, helper
 import engine
 from engine.check.check import check
 from engine.ops.catalogue import CATALOGUE
+from tests.engine.read import encoder_decoder
 from tests.engine.read.test_searches import EOS, MICROSOFT, PAD, WORDS, decoder
 
 BEAM_INPUTS = (
@@ -104,6 +105,42 @@ def test_drawn_beam_searches_are_those_of_the_runtime() -> None:
         if len(mine) == 1:  # of prompts that are done before the others, scores mean nothing
             needed = sum(bool(one.any()) for one in every)
             np.testing.assert_allclose(every[:needed], all_expected[:needed], rtol=1e-4, atol=1e-4)
+
+
+KINDS = {
+    "with the first logits and hidden states": {"gives_logits": True, "hidden": True},
+    "with the first logits": {"gives_logits": True},
+    "of the newer form": {"gives_logits": False},
+    "with all tokens each time": {"gives_logits": True, "hidden": True, "whole": True},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_drawn_searches_over_an_encoder_and_a_decoder_are_those_of_the_runtime(kind: dict[str, bool]) -> None:
+    for seed in range(12):
+        dice = np.random.default_rng(seed)
+        batch, length, beams = (int(one) for one in dice.integers(1, (4, 4, 5)))
+        most = int(dice.integers(4, 10))
+        feeds = {
+            "input_ids": dice.integers(1, WORDS, (batch, length), np.int32),
+            "max_length": ints(most),
+            "min_length": ints(int(dice.choice((0, 3)))),
+            "num_beams": ints(beams),
+            "num_return_sequences": ints(int(dice.integers(1, beams + 1))),
+            "length_penalty": floats(dice.choice((0, 1, 2))),
+            "repetition_penalty": floats(dice.choice((1, 1.3))),
+        }
+        if dice.random() < 0.4:
+            feeds["input_ids"][0, 0] = PAD
+        if dice.random() < 0.3:
+            feeds["attention_mask"] = np.ones((batch, length), np.int32)
+        graphs = encoder_decoder.graphs(seed, layers=1 + seed % 2, **kind)
+        chosen = {"early_stopping": int(dice.integers(2)), "eos_token_id": int(dice.integers(1, WORDS))}
+        start = int(dice.integers(WORDS))
+        data = model("BeamSearch", feeds, 2, graphs, model_type=1, decoder_start_token_id=start, **chosen)
+        (mine, scores), (theirs, expected) = both(data, feeds)
+        np.testing.assert_array_equal(mine, theirs, err_msg=f"seed {seed}")
+        np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
 
 
 def one_search(outputs: int = 1, **more: np.ndarray) -> tuple[bytes, Feeds]:

@@ -175,6 +175,7 @@ def test_a_name_of_the_graph_around_means_what_it_means_there() -> None:
 
 NOT_RUN: Mapping[str, bytes] = {
     "an encoder": search(model_type=1),
+    "beams of what is no decoder": search(type="BeamSearch", model_type=1),
     "endless runs of words": search(no_repeat_ngram_size=10**12),
     "an end that is no word": search(eos_token_id=2**40),
     "an old opset": search(opset=10),

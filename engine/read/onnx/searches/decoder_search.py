@@ -21,7 +21,6 @@ _FIRST_OPSET = 11
 _BEFORE_PASTS = 3
 """The decoder's inputs before its caches: tokens, positions, mask."""
 _LOWEST = float(np.finfo(np.float32).min)
-_PAST_AXES = 5
 END = 2**62
 """As the end of a slice: that of the axis."""
 _LONGEST_RUN = 64
@@ -29,7 +28,7 @@ _LONGEST_RUN = 64
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Of one layer: ``[2, rows, heads, tokens, width]``."""
+    """Of one layer: ``[2, rows, heads, tokens, width]``, or keys and values apart."""
 
     kind: int
     heads: int
@@ -51,7 +50,7 @@ class Nodes:
     def several(self, outputs: int, kind: str, *inputs: str, **attributes: Any) -> list[str]:
         """The outputs' names."""
         name = f"{kind}_{len(self.made)}"
-        made = [self.mark + name, *(f"{self.mark}{name} {number}" for number in range(1, outputs))]
+        made = [self.mark + name, *(f"{self.mark}{name} {one}" for one in range(1, outputs))]
         self.made.append(helper.make_node(kind, list(inputs), made, name=name, **attributes))
         return made
 
@@ -86,7 +85,7 @@ class Search(ABC):
     node: NodeProto
     attributes: Given
     graphs: Sequence[GraphProto]
-    """The decoder, or the one of the first token and then the one of the others."""
+    """The decoder, or another that comes first and then the decoder."""
     caches: Sequence[Cache]
     mark: str
     """What no name in the graphs begins with."""
@@ -98,21 +97,25 @@ class Search(ABC):
 
     @classmethod
     def of(cls, node: NodeProto, attributes: Given, version: int) -> FunctionProto | None:
-        """A function of the node's inputs; None for a search that is not over a decoder alone with caches of known heads, or is asked
-        for what is not computed here."""
-        decoder = _graph(attributes, "decoder")
-        alone = not _number(attributes, "model_type", 0) and "encoder" not in attributes
+        """A function of the node's inputs; None for a search whose graphs are others, or that is asked for what is not computed here."""
         counted = cls.NEEDED <= len(node.input) <= len(cls.INPUTS) and all(node.input[: cls.NEEDED])
-        if decoder is None or not alone or not _bounded(attributes) or version < _FIRST_OPSET or not counted:
+        understood = cls.understood(attributes) if _bounded(attributes) and version >= _FIRST_OPSET and counted else None
+        if understood is None:
             return None
-        caches = [_cache(one) for one in decoder.input[_BEFORE_PASTS:]]
-        graphs = [one for one in (_graph(attributes, "init_decoder"), decoder) if one is not None]
-        shaped = all(len(one.input) == _BEFORE_PASTS + len(caches) and len(one.output) == 1 + len(caches) for one in graphs)
-        known = [one for one in caches if one is not None]
-        if not caches or len(known) < len(caches) or not shaped:
-            return None
-        search = cls(node, attributes, graphs, known, _unused_mark(graphs))
+        search = cls(node, attributes, *understood, _unused_mark(understood[0]))
         return search.function() if search.is_computed else None
+
+    @classmethod
+    def understood(cls, attributes: Given) -> tuple[list[GraphProto], list[Cache]] | None:
+        """The graphs of a decoder alone, and its caches; None where there is another, or its inputs and outputs are others."""
+        decoder = graph(attributes, "decoder")
+        if decoder is None or number(attributes, "model_type", 0) or "encoder" in attributes:
+            return None
+        caches = caches_of(decoder.input[_BEFORE_PASTS:], heads=2)
+        graphs = [one for one in (graph(attributes, "init_decoder"), decoder) if one is not None]
+        if not caches or not all(len(one.input) == _BEFORE_PASTS + len(caches) and len(one.output) == 1 + len(caches) for one in graphs):
+            return None
+        return graphs, caches
 
     @property
     @abstractmethod
@@ -140,7 +143,7 @@ class Search(ABC):
         return output < len(self.node.output) and bool(self.node.output[output])
 
     def number(self, name: str, default: int = 0) -> int:
-        return _number(self.attributes, name, default)
+        return number(self.attributes, name, default)
 
     def real(self, name: str, default: float) -> float:
         return float(self.attributes[name].f) if name in self.attributes else default
@@ -160,17 +163,24 @@ class Search(ABC):
         """The logits of the last token, ``[rows, words]`` in f32; with two graphs, by the one or the other."""
         outputs = [f"{self.mark}logits", *presents]
         if len(self.graphs) == 1:
-            nodes.made.append(_run("decoder", inputs, outputs))
+            nodes.made.append(run("decoder", inputs, outputs))
         else:
             branches = []
             for name in ("init_decoder", "decoder"):
                 inner = [f"{one} of {name}" for one in outputs]
-                branches.append(graph_of([_run(name, inputs, inner)], name, [], inner))
-            then, otherwise = branches
-            nodes.made.append(
-                helper.make_node("If", [self._is_first(nodes)], outputs, name="first token", then_branch=then, else_branch=otherwise)
-            )
-        last = nodes.add("Cast", nodes.add("Gather", outputs[0], nodes.constant(-1, np.int64), axis=1), to=TensorProto.FLOAT)
+                branches.append(graph_of([run(name, inputs, inner)], name, [], inner))
+            self.first_or_not(nodes, branches[0], branches[1], outputs)
+        return self.last(nodes, outputs[0])
+
+    def first_or_not(self, nodes: Nodes, first: GraphProto, later: GraphProto, outputs: list[str]) -> None:
+        """The one in the first iteration, and then the other."""
+        nodes.made.append(
+            helper.make_node("If", [self._is_first(nodes)], outputs, name="first token", then_branch=first, else_branch=later)
+        )
+
+    def last(self, nodes: Nodes, logits: str) -> str:
+        """The logits of the last token, ``[rows, words]`` in f32."""
+        last = nodes.add("Cast", nodes.add("Gather", logits, nodes.constant(-1, np.int64), axis=1), to=TensorProto.FLOAT)
         size = self.number("vocab_size")
         return nodes.columns(last, nodes.constant([0], np.int64), nodes.constant([size], np.int64)) if size > 0 else last
 
@@ -246,7 +256,7 @@ def graph_of(nodes: Sequence[NodeProto], name: str, inputs: Sequence[str], outpu
     return graph
 
 
-def _run(name: str, inputs: list[str], outputs: list[str]) -> NodeProto:
+def run(name: str, inputs: list[str], outputs: list[str]) -> NodeProto:
     """Of the graph in the search's attribute of that name, which may be large: it is not copied."""
     node = helper.make_node(name, inputs, outputs, name=name, domain=GRAPHS)
     node.attribute.add(name="graph", ref_attr_name=name, type=AttributeProto.GRAPH)
@@ -255,16 +265,16 @@ def _run(name: str, inputs: list[str], outputs: list[str]) -> NodeProto:
 
 def _bounded(attributes: Given) -> bool:
     """Whether its numbers are words, and runs of words are not longer than nodes are made for."""
-    words = all(-(2**31) <= _number(attributes, name, 0) < 2**31 for name in ("eos_token_id", "pad_token_id", "vocab_size"))
-    return words and _number(attributes, "no_repeat_ngram_size", 0) <= _LONGEST_RUN
+    words = all(-(2**31) <= number(attributes, name, 0) < 2**31 for name in ("eos_token_id", "pad_token_id", "vocab_size"))
+    return words and number(attributes, "no_repeat_ngram_size", 0) <= _LONGEST_RUN
 
 
-def _graph(attributes: Given, name: str) -> GraphProto | None:
+def graph(attributes: Given, name: str) -> GraphProto | None:
     found = attributes.get(name)
     return found.g if found is not None and found.HasField("g") else None
 
 
-def _number(attributes: Given, name: str, default: int) -> int:
+def number(attributes: Given, name: str, default: int) -> int:
     return int(attributes[name].i) if name in attributes else default
 
 
@@ -273,21 +283,31 @@ def _unused_mark(graphs: Sequence[GraphProto]) -> str:
     used: set[str] = set()
     waiting = [*graphs]
     while waiting:
-        graph = waiting.pop()
-        used.update(one.name for one in graph.output)
-        for node in graph.node:
+        inner = waiting.pop()
+        used.update(one.name for one in inner.output)
+        for node in inner.node:
             used.update(node.input)
-            waiting += [inner for one in node.attribute for inner in (one.g, *one.graphs)]
+            waiting += [graph for one in node.attribute for graph in (one.g, *one.graphs)]
     mark = "search/"
     while any(name.startswith(mark) for name in used):
         mark = f"{mark[:-1]}'/"
     return mark
 
 
-def _cache(declared: ValueInfoProto) -> Cache | None:
-    """As the decoder's input says; None where it does not."""
+def caches_of(declared: Sequence[ValueInfoProto], heads: int) -> list[Cache]:
+    """As inputs or outputs say, whose axis ``heads`` is that of the heads, before tokens and widths; nothing where one does not."""
+    found = [_cache(one, heads) for one in declared]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else []
+
+
+def _cache(declared: ValueInfoProto, heads: int) -> Cache | None:
     tensor = declared.type.tensor_type
     lengths = [one.dim_value for one in tensor.shape.dim]
-    if len(lengths) != _PAST_AXES or min(lengths[2], lengths[4]) < 1 or tensor.elem_type not in (TensorProto.FLOAT, TensorProto.FLOAT16):
+    if (
+        len(lengths) != heads + 3
+        or min(lengths[heads], lengths[-1]) < 1
+        or tensor.elem_type not in (TensorProto.FLOAT, TensorProto.FLOAT16)
+    ):
         return None
-    return Cache(tensor.elem_type, lengths[2], lengths[4])
+    return Cache(tensor.elem_type, lengths[heads], lengths[-1])
