@@ -173,6 +173,12 @@ def test_a_name_of_the_graph_around_means_what_it_means_there() -> None:
     np.testing.assert_array_equal(mine, both(search())[0])
 
 
+def test_a_name_that_is_no_text_is_refused() -> None:
+    data = search().replace(b"position_ids", b"position_id\xff")
+    with pytest.raises(engine.EngineError, match="is not text in UTF-8"):
+        engine.read_model(data)
+
+
 NOT_RUN: Mapping[str, bytes] = {
     "an encoder": search(model_type=1),
     "beams of what is no decoder": search(type="BeamSearch", model_type=1),

@@ -289,7 +289,8 @@ def _unused_mark(graphs: Sequence[GraphProto]) -> str:
             used.update(node.input)
             waiting += [graph for one in node.attribute for graph in (one.g, *one.graphs)]
     mark = "search/"
-    while any(name.startswith(mark) for name in used):
+    # What is not UTF-8 comes as bytes, and is refused once the graphs are looked at.
+    while any(isinstance(name, str) and name.startswith(mark) for name in used):
         mark = f"{mark[:-1]}'/"
     return mark
 
