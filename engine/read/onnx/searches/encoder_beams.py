@@ -50,9 +50,9 @@ class EncoderBeams(Beams):
         tokens = self.input("input_ids")
         mask = self.input("attention_mask") or self._mask(nodes, tokens)
         start = self.number("decoder_start_token_id")
-        first = nodes.filled(start, np.int32, nodes.length(tokens, 0), 1)
+        first = [nodes.filled(start, np.int32, nodes.length(tokens, 0), 1)] if self._gives_logits else []
         outputs = [f"{self.mark}encoder {place}" for place in range(len(self.graphs[0].output))]
-        nodes.made.append(run("encoder", [tokens, mask, first][: len(self.graphs[0].input)], outputs))
+        nodes.made.append(run("encoder", [tokens, mask, *first], outputs))
         begin = nodes.filled(start, np.int32, nodes.length(rows, 0), 1)
         crosses = outputs[-len(self.caches) :]
         self._for_beams(nodes, rows, {"mask of the encoder": mask, **dict(zip(self._crosses, crosses, strict=True))})
