@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import engine
@@ -78,15 +79,24 @@ def _pinned(session: Session, debugger: engine.Debugger) -> str:
     path = session.canvas.selected
     while path:
         place = at.get(without_iterations(path))
-        if place is not None and place.node.bodies and place.node.type != IF:
+        if place is not None and place.node.is_loop:
             return debugger.resolve(path) or ""
         path = path.rpartition("/")[0]
     return ""
 
 
 def _latest(debugger: engine.Debugger, loops: bool) -> str:
-    """The last loop, or If, of the outermost graph that ran before the cursor."""
-    found = [one for one in places(debugger.model).values() if one.graph_address == ROOT and one.node.bodies]
+    """The last loop, or If, of the outermost graph and of what it calls that ran before the cursor."""
+    at = places(debugger.model)
     resolve = debugger.resolver()
-    wanted = (one.address for one in reversed(found) if (one.node.type != IF) == loops)
-    return next((address for address in wanted if resolve(address)), "")
+    wanted = (one for one in reversed(at.values()) if (one.node.is_loop if loops else one.node.type == IF))
+    return next((one.address for one in wanted if _runs_once(at, one) and resolve(one.address)), "")
+
+
+def _runs_once(at: Mapping[str, Place], place: Place) -> bool:
+    """Whether it is in no loop and no branch."""
+    while place.graph_address != ROOT:
+        place = at[place.graph_address.rpartition("/")[0]]
+        if not place.node.is_function:
+            return False
+    return True

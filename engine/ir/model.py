@@ -38,6 +38,7 @@ def _no_attributes() -> Mapping[str, object]:
 LOOP, TENSOR_ITERATOR, IF = "Loop", "TensorIterator", "If"
 SCAN, SEQUENCE_MAP = "Scan", "SequenceMap"
 """Only ONNX has them: a Scan's parts lose the axis that they are taken along, a SequenceMap's are the elements of a sequence."""
+_LOOPS = frozenset({LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP})
 
 
 class Port(Struct, frozen=True):
@@ -155,6 +156,16 @@ class Node(Struct, frozen=True, eq=False):
     def is_foreign(self) -> bool:
         """Whether its bodies belong to an operation that is unknown here, whatever its type is called."""
         return self.opset.endswith(FOREIGN)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is the call of a function of ONNX, whose body runs once."""
+        return self.opset.startswith("function ")
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether its body runs once for each iteration."""
+        return self.type in _LOOPS and bool(self.bodies) and not self.is_foreign and not self.is_function
 
     def body(self, name: BodyName) -> Body:
         """The nested graph of that name; ``KeyError`` when the node has none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from engine.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Graph, LayerId, Node
+from engine.ir.model import Graph, LayerId, Node
 from engine.view.boxes import short_name
 from engine.view.differences import differences
 from engine.view.graph import ViewNode
@@ -13,7 +13,6 @@ from engine.view.group_titles import BLOCK, Call, group_title, mostly
 from engine.view.grouping import CHAIN, Grouping
 from engine.view.places import Place
 
-_LOOPS = frozenset({LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP})
 _LISTED = 10
 _MOST_LOOPS = 100
 """Loops of one box that are followed while the model runs."""
@@ -46,7 +45,7 @@ def unlike(graph: Graph, groups: Grouping) -> Unlike:
 def group_box(place: Place, group: str, layers: Sequence[LayerId], title: tuple[str, str], cluster: str, differing: Unlike) -> ViewNode:
     """``layers``: what it holds, constants left out. Its id is still to be given."""
     nodes = [place.graph.by_id[layer] for layer in layers]
-    loops = [place.at(node.id) for node in nodes if node.type in _LOOPS and not node.is_foreign]
+    loops = [place.at(node.id) for node in nodes if node.is_loop]
     differs = differing.get(group, {})
     lines = [f"{place.graph.by_id[layer].type} {short_name(place.graph.by_id[layer].name)}: {words}" for layer, words in differs.items()]
     detail = ""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from app.describe.node_index import Place, places
 from app.parts.widgets import markup
 from app.state.user_session import Session
-from engine.ir import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Model
-
-_LOOPS = (LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP)
+from engine.ir import Model
 
 
 def first_loop(model: Model) -> Place | None:
-    return next((one for one in places(model).values() if one.node.bodies and one.node.type in _LOOPS), None)
+    return next((one for one in places(model).values() if one.node.is_loop), None)
 
 
 def none_to_show() -> None:

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.cli import main
 from tests.engine.read.onnx_models import CASES, SEQUENCE
+from tests.engine.read.test_beams import one_search
 from tests.engine.read.test_searches import search
 
 Visit = Callable[..., AppTest]
@@ -55,12 +56,13 @@ def test_loopscope_runs_and_checks_it(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["check", str(path), "--json"]) == 0
 
 
-def test_a_function_that_ran_is_not_said_not_to_have_begun(opened: Visit, tmp_path: Path) -> None:
-    """GreedySearch is one, with a loop in it: the loop is what is named as having iterations."""
+@pytest.mark.parametrize("type", ["GreedySearch", "BeamSearch"])
+def test_the_loop_in_a_function_is_the_one_whose_iterations_are_listed(opened: Visit, tmp_path: Path, type: str) -> None:
+    """The search is a function, whose body runs once."""
     path = tmp_path / "search.onnx"
-    path.write_bytes(search())
-    app = opened(model=str(path), node="main/GreedySearch_0", step="999999")
+    path.write_bytes(search() if type == "GreedySearch" else one_search()[0])
+    app = opened(model=str(path), node=f"main/{type}_0", step="999999")
     text = " ".join(str(one.proto.body) for one in app.get("html"))
     assert "has not begun" not in text
-    assert "<b>GreedySearch_0</b> runs, its iterations are listed here" not in text
+    assert "its iterations are listed here" not in text
     assert "<b>Result</b>" in text
