@@ -89,7 +89,7 @@ def _latest(debugger: engine.Debugger, loops: bool) -> str:
     """The last loop, or If, of the outermost graph and of what it calls that ran before the cursor."""
     at = places(debugger.model)
     resolve = debugger.resolver()
-    wanted = (one for one in reversed(at.values()) if (one.node.is_loop if loops else one.node.type == IF))
+    wanted = (one for one in reversed([*at.values()]) if (one.node.is_loop if loops else one.node.type == IF))
     return next((one.address for one in wanted if _runs_once(at, one) and resolve(one.address)), "")
 
 

@@ -53,6 +53,9 @@ class Port(Struct, frozen=True):
     form: Form = "tensor"
     """Element type and shape are those of the tensors in it."""
 
+    def __hash__(self) -> int:
+        return hash((self.id, self.element_type, self.shape, self.names, self.form))
+
 
 class Edge(NamedTuple):
     """From an output port to an input port, by layer and port ids, as the file writes it."""

@@ -68,8 +68,8 @@ _LAID_OUT = (
 _SEARCHES = ("GreedySearch", "BeamSearch", "Sampling", "WhisperBeamSearch")
 _SEARCH = (
     "Of ONNX Runtime's searches, those over a decoder alone are run (model_type 0, caches of known heads as inputs 3 and up), and "
-    "BeamSearch over T5's encoder and decoder (model_type 1), with ONNX opset 11 or later: export the graphs by themselves, or the model "
-    "with one of these."
+    "BeamSearch over T5's encoder and decoder (model_type 1), with ONNX opset 11 or later, without a penalty of presence: export the "
+    "graphs by themselves, or the model with one of these."
 )
 
 

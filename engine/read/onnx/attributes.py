@@ -19,7 +19,7 @@ Given = Mapping[str, AttributeProto]
 
 def given_of(nodes: Sequence[NodeProto], around: Given) -> list[Given]:
     """``given`` of each node."""
-    listed = [*map(getitem, map(_ATTRIBUTE, nodes), _WHOLE)]
+    listed = [*map(getitem, map(_ATTRIBUTE, nodes), WHOLE)]
     every = [*chain.from_iterable(listed)]
     if any(map(_REFERENCE, every)):
         return [given(one, around) for one in listed]
@@ -67,8 +67,8 @@ def _frozen(attribute: AttributeProto, kind: int, external: ExternalData) -> obj
 
 _NONE: Given = MappingProxyType({})
 _NAME, _ATTRIBUTE, _REFERENCE = map(attrgetter, ("name", "attribute", "ref_attr_name"))
-_WHOLE = repeat(slice(None))
-"""A slice of a container of protobuf is a list, at which one looks twice as fast."""
+WHOLE = repeat(slice(None))
+"""A slice of a container of protobuf is a list, and made four times as fast as by ``list``."""
 _GRAPHS = (int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS))
 _PLAIN: Mapping[int, Callable[[AttributeProto], object]] = {
     AttributeProto.FLOAT: attrgetter("f"),

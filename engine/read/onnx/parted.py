@@ -145,10 +145,10 @@ class _Parting:
         return [self.document[at:end] for _, tag, at, end in fields if tag == wanted]
 
     def _large_fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Of a message that takes these bytes, those of whose like it may hold thousands; with each how many of its like come before."""
+        """Of a graph that takes these bytes, what is large; with each node and initializer, how many of its like come before it."""
         document, large, tags = self.document, self.large, bytearray()
         numbers, counted = Counter[int](), 0
-        while at < end:
+        while at < end and len(tags) <= _MOST_FIELDS:
             start, tag, length = at, document[at], document[at + 1]
             if tag in _ONE_BYTE_TAGS and (length < 128 or document[at + 2] < 128):  # nearly all
                 at += 2
@@ -169,7 +169,7 @@ class _Parting:
     def _fields(self, at: int, end: int) -> list[_Field]:
         """Of a message that takes these bytes."""
         found = list[_Field]()
-        while at < end:
+        while at < end and len(found) <= _MOST_FIELDS:
             found.append(self._field(at, end))
             at = found[-1][-1]
         self._counted(len(found), at, end)

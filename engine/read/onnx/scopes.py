@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, compress, filterfalse, repeat
+from itertools import chain, compress, filterfalse
 from operator import attrgetter, getitem, methodcaller
 from typing import cast
 
@@ -15,11 +15,11 @@ from engine.errors import ReadError, Where, shorten
 from engine.ir.address import encode
 from engine.ir.model import FOREIGN, BodyName, ForeignBody
 from engine.read.file_limits import ReadLimits
-from engine.read.onnx.attributes import Given, given, given_of
+from engine.read.onnx.attributes import WHOLE, Given, given, given_of
 from engine.read.onnx.batched import functions, is_batched, with_loop_over_batch
 from engine.read.onnx.inference import Inferred
 from engine.read.onnx.parted import NOTHING, Held
-from engine.read.onnx.searches import GRAPHS, SEARCHES, search
+from engine.read.onnx.searches import GRAPHS, OURS, SEARCHES, search
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
 from engine.read.onnx.written_out import written_out
 
@@ -190,8 +190,8 @@ class Survey:
         if self.nodes > self.limits.nodes:
             raise self._refused(f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes' (functions count where called)")
         self._check_texts((scope.name, *scope.inputs, *scope.outputs, *scope.initializers))
-        names, types, domains = ([*map(column, nodes)] for column in (_NAME, _TYPE, _DOMAIN))
-        inputs, outputs = (cast("list[list[str]]", [*map(getitem, map(column, nodes), _WHOLE)]) for column in (_INPUTS, _OUTPUTS))
+        names, types, domains = ([*map(column, nodes)] for column in (_NAME, _OPERATION, _DOMAIN))
+        inputs, outputs = (cast("list[list[str]]", [*map(getitem, map(column, nodes), WHOLE)]) for column in (_INPUTS, _OUTPUTS))
         attributes = given_of(nodes, scope.attributes)
         self._check_texts([*names, *types, *domains, *chain(*inputs), *chain(*outputs), *chain(*attributes)])
         opsets = [*map({one: _with_version(_domain(one), scope.opsets) for one in {*domains}}.__getitem__, domains)]
@@ -207,7 +207,7 @@ class Survey:
         numbers: set[int] = set()
         if not self.unlike_others.isdisjoint(types):
             numbers.update(number for number, kind in enumerate(types) if kind in self.unlike_others)
-        if not _GRAPHS.isdisjoint(map(_KIND, chain.from_iterable(map(_VALUES, filter(None, attributes))))):
+        if not _GRAPHS.isdisjoint(map(_TYPE, chain.from_iterable(map(_VALUES, filter(None, attributes))))):
             numbers.update(number for number, found in enumerate(attributes) if found and _has_graphs(found))
         return sorted(numbers)
 
@@ -275,7 +275,10 @@ class Survey:
             return
         inner = _function_scope(function, scope.depth + 1, {**scope.attributes, **call.given}, scope.callers)
         # What the graphs capture, and the operations that they mean, are those around them.
-        inner.parent, inner.opsets = scope, scope.opsets
+        inner.parent = scope
+        inner.opsets = {domain: version for domain, version in scope.opsets.items() if domain not in (GRAPHS, OURS)}
+        while call.outputs and not call.outputs[-1]:
+            call.outputs.pop()
         call.opset = f"function {_domain(call.proto.domain)}"
         call.is_function = True
         self._enter(call, "body", inner)
@@ -323,10 +326,8 @@ class Survey:
 
 
 _ONNX = "ai.onnx"
-_NAME, _TYPE, _DOMAIN, _INPUTS, _OUTPUTS, _KIND = map(attrgetter, ("name", "op_type", "domain", "input", "output", "type"))
+_NAME, _OPERATION, _DOMAIN, _INPUTS, _OUTPUTS, _TYPE = map(attrgetter, ("name", "op_type", "domain", "input", "output", "type"))
 _VALUES = methodcaller("values")
-_WHOLE = repeat(slice(None))
-"""A slice of a container of protobuf is a list: four times as fast as ``list``."""
 _GRAPHS = frozenset((int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS)))
 
 
@@ -358,7 +359,7 @@ def _with_version(domain: str, opsets: Mapping[str, int]) -> str:
 
 def _types(values: Sequence[ValueInfoProto]) -> dict[str, ValueType]:
     listed = values[:]
-    written = [*map(TypeProto.SerializeToString, map(_KIND, listed))]
+    written = [*map(TypeProto.SerializeToString, map(_TYPE, listed))]
     return dict(zip(compress(map(_NAME, listed), written), map(value_type_of, filter(None, written)), strict=True))
 
 
@@ -390,8 +391,7 @@ def _find_captures(scope: Scope) -> None:
     """What a scope takes from those around it; the scopes inside it are done already."""
     calls = scope.calls
     for call in calls.within.values():
-        for _, inner in call.inner:
-            call.inputs += [name for name in inner.captures if name not in call.inputs[call.captures_from :]]
+        call.inputs += dict.fromkeys(chain.from_iterable([inner.captures for _, inner in call.inner]))
     if scope.parent is None:
         return
     local = {*scope.inputs, *scope.initializers, "", *chain.from_iterable(calls.outputs)}

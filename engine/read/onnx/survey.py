@@ -72,13 +72,17 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
                     return
 
 
+_LAST_SHIFT = 63
+"""Of the tenth byte: no number has more."""
+
+
 def varint(document: bytes, at: int, end: int) -> tuple[int, int]:
     value = shift = 0
     while at < end:
         byte = document[at]
         at += 1
         value |= (byte & 127) << shift
-        if byte < 128:
+        if byte < 128 or shift == _LAST_SHIFT:
             break
         shift += 7
     return value, at

@@ -35,6 +35,7 @@ def test_a_record_never_changes_but_is_made_again(record: Any, name: str, value:
 
 def test_ports_and_sources_are_equal_by_what_they_hold_and_nodes_are_themselves() -> None:
     assert Port(0, names=("x",)) == Port(0, names=("x",)) != Port(1, names=("x",))
+    assert len({Port(0, rt_info={}), Port(0, rt_info={}), Port(1)}) == 2
     assert len({Source(LayerId(1), 0), Source(LayerId(1), 0), Source(LayerId(1), 1)}) == 2
     assert replace(A_NODE) != A_NODE
     assert len({A_NODE, replace(A_NODE)}) == 2

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from onnx import GraphProto, TensorProto, helper
@@ -39,7 +40,8 @@ def model(type: str, feeds: Feeds, outputs: int, graphs: Mapping[str, GraphProto
     while not names[-1]:
         names.pop()
     given = ["sequences", "sequences_scores", "scores"][:outputs]
-    node = helper.make_node(type, names, given, pad_token_id=PAD, **attributes, **graphs, **MICROSOFT)
+    unnamed = attributes.pop("unnamed", 0)
+    node = helper.make_node(type, names, [*given, *[""] * unnamed], pad_token_id=PAD, **attributes, **graphs, **MICROSOFT)
     kinds = {name: helper.np_dtype_to_tensor_dtype(feeds[name].dtype) for name in names if name}
     inputs = [helper.make_tensor_value_info(name, kind, [None] * (1 + (name in TABLES))) for name, kind in kinds.items()]
     made = [helper.make_tensor_value_info(one, TensorProto.INT32 if one == "sequences" else TensorProto.FLOAT, None) for one in given]
@@ -63,6 +65,15 @@ def ints(*values: int) -> np.ndarray:
 
 def floats(*values: float) -> np.ndarray:
     return np.array(values, np.float32)
+
+
+SAMPLED: Feeds = {
+    "input_ids": np.array([[1, 2]], np.int32),
+    "max_length": ints(12),
+    "min_length": ints(0),
+    "repetition_penalty": floats(1),
+    "seed": ints(5),
+}
 
 
 def drawn_beams(seed: int) -> tuple[bytes, Feeds]:
@@ -161,6 +172,36 @@ def test_outputs_that_are_not_asked_for_are_left_out(outputs: int) -> None:
     mine, theirs = both(*one_search(outputs))
     assert [one.shape for one in mine] == [one.shape for one in theirs]
     np.testing.assert_array_equal(mine[0], theirs[0])
+
+
+@pytest.mark.parametrize("type", ["BeamSearch", "Sampling"])
+def test_outputs_without_a_name_are_left_out_too(type: str) -> None:
+    feeds = one_search()[1] if type == "BeamSearch" else SAMPLED
+    data = model(type, feeds, 1, {"decoder": decoder("decoder")}, eos_token_id=EOS, unnamed=1)
+    (mine,), (theirs,) = both(data, feeds)
+    np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("temperature", [0, -2, 0.5])
+def test_a_temperature_counts_where_it_is_above_zero(temperature: float) -> None:
+    data = model("Sampling", SAMPLED, 1, {"decoder": decoder("decoder")}, eos_token_id=EOS, top_p=0.9, temperature=float(temperature))
+    (mine,), (theirs,) = both(data, SAMPLED)
+    np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_file_that_has_a_domain_of_our_name_changes_nothing() -> None:
+    data, feeds = one_search()
+    other = onnx.ModelProto.FromString(data)
+    other.opset_import.append(helper.make_opsetid("loopscope", 1))
+    (mine,), (theirs,) = both(other.SerializeToString(), feeds)
+    np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_first_token_that_is_none_is_not_run() -> None:
+    feeds = one_search()[1]
+    graphs = encoder_decoder.graphs(0, gives_logits=True)
+    data = model("BeamSearch", feeds, 1, graphs, model_type=1, decoder_start_token_id=2**31, eos_token_id=EOS)
+    assert "LS301" in {one.code for one in check(engine.read_model(data), CATALOGUE).errors}
 
 
 def test_what_is_kept_of_beams_can_be_looked_at() -> None:

@@ -8,11 +8,11 @@ from onnx import FunctionProto, NodeProto
 
 from engine.read.onnx.attributes import Given
 from engine.read.onnx.searches.beams import Beams
-from engine.read.onnx.searches.decoder_search import GRAPHS, Search
+from engine.read.onnx.searches.decoder_search import GRAPHS, OURS, Search
 from engine.read.onnx.searches.encoder_beams import EncoderBeams
 from engine.read.onnx.searches.token_by_token import Greedy, Sampling
 
-__all__ = ["GRAPHS", "SEARCHES", "search"]
+__all__ = ["GRAPHS", "OURS", "SEARCHES", "search"]
 
 SEARCHES: Mapping[str, Sequence[type[Search]]] = {
     "GreedySearch": (Greedy,),

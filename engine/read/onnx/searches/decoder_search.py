@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ _FIRST_OPSET = 11
 _BEFORE_PASTS = 3
 """The decoder's inputs before its caches: tokens, positions, mask."""
 _LOWEST = float(np.finfo(np.float32).min)
+_WORDS = ("eos_token_id", "pad_token_id", "vocab_size", "decoder_start_token_id")
 END = 2**62
 """As the end of a slice: that of the axis."""
 _LONGEST_RUN = 64
@@ -80,7 +82,7 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search(ABC):
-    """One node of a search over a decoder alone, whose loop is written here."""
+    """One node of a search, whose loop is written here."""
 
     node: NodeProto
     attributes: Given
@@ -135,7 +137,7 @@ class Search(ABC):
 
     def input(self, name: str) -> str:
         """The function's name of an input; empty where the node leaves it out."""
-        place = self.INPUTS.index(name) if name in self.INPUTS else len(self.node.input)
+        place = self.INPUTS.index(name)
         return self.input_name(name) if place < len(self.node.input) and self.node.input[place] else ""
 
     def asks_for(self, output: int) -> bool:
@@ -265,7 +267,7 @@ def run(name: str, inputs: list[str], outputs: list[str]) -> NodeProto:
 
 def _bounded(attributes: Given) -> bool:
     """Whether its numbers are words, and runs of words are not longer than nodes are made for."""
-    words = all(-(2**31) <= number(attributes, name, 0) < 2**31 for name in ("eos_token_id", "pad_token_id", "vocab_size"))
+    words = all(-(2**31) <= number(attributes, name, 0) < 2**31 for name in _WORDS)
     return words and number(attributes, "no_repeat_ngram_size", 0) <= _LONGEST_RUN
 
 
@@ -288,11 +290,13 @@ def _unused_mark(graphs: Sequence[GraphProto]) -> str:
         for node in inner.node:
             used.update(node.input)
             waiting += [graph for one in node.attribute for graph in (one.g, *one.graphs)]
-    mark = "search/"
     # What is not UTF-8 comes as bytes, and is refused once the graphs are looked at.
-    while any(isinstance(name, str) and name.startswith(mark) for name in used):
-        mark = f"{mark[:-1]}'/"
-    return mark
+    texts = (name for name in used if isinstance(name, str))
+    marks = [len(found[1]) for found in map(_MARKS.match, texts) if found]
+    return f"search{chr(39) * (max(marks) + 1 if marks else 0)}/"
+
+
+_MARKS = re.compile("search('*)/")
 
 
 def caches_of(declared: Sequence[ValueInfoProto], heads: int) -> list[Cache]:

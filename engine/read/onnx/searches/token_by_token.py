@@ -110,7 +110,7 @@ class Sampling(_OneByOne):
 
     def chosen(self, nodes: Nodes, scores: str) -> list[str]:
         temperature = self.real("temperature", 1)
-        if temperature != 1:
+        if temperature > 0 and temperature != 1:
             scores = nodes.add("Div", scores, nodes.constant(temperature, np.float32))
         return nodes.several(
             2,

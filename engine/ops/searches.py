@@ -38,9 +38,13 @@ def beam_scorer(
     ``scores``, ``words``, ``beams``: ``[batch, 2 * beams]``, the best first, beams counted within the batch. ``sequences``:
     ``[batch * beams, tokens]``. ``ended``: ``[batch, beams, most]``, the best first, with scores ``[batch, beams]`` and how many there
     are ``[batch]``; ``done``: ``[batch]``. Gives the scores ``[batch, beams]``, words ``[batch * beams, 1]`` and rows ``[batch * beams]``
-    of the beams that go on, and the four of what has ended anew.
+    of the beams that go on, and ``ended``, ``ended_scores``, ``ended_count`` and ``done`` as they are then.
     """
-    batch, count = ended_scores.shape
+    batch, count = _fitting(sequences, ended, ended_scores, ended_count, done, length_penalty)
+    for name, given in (("scores", scores), ("words", words), ("beams", beams)):
+        _expect(name, given, (batch, 2 * count))
+    if beams.size and not 0 <= beams.min() <= beams.max() < count:
+        raise ValueError(f"the candidates are of beams {beams.min()} to {beams.max()}, expected 0 to {count - 1}")
     next_scores = np.zeros((batch, count), np.float32)
     next_words = np.full((batch, count), pad_token_id, np.int32)
     rows = np.repeat(np.arange(batch, dtype=np.int64)[:, None] * count, count, axis=1)
@@ -65,7 +69,8 @@ def beam_scorer(
 
 
 def _best(scores: Array, one: int) -> np.float32:
-    """The best score of one of the batch, as ONNX Runtime looks for it: its rows overlap by half."""
+    """The best score of one of the batch, where ONNX Runtime looks for it, which decides when it ends: a mistake of its own, as the rows
+    of one of the batch begin at twice this place."""
     count = scores.shape[1] // 2
     return np.float32(scores.reshape(-1)[one * count : one * count + 2 * count].max())
 
@@ -87,8 +92,10 @@ def best_beams(
 
     Inputs as of ``beam_scorer``; of one of the batch that is done, no beam goes on.
     """
-    batch, count = beam_scores.shape
-    most = int(np.asarray(returned).reshape(-1)[0])
+    batch, count = _fitting(sequences, ended, ended_scores, ended_count, done, length_penalty)
+    _expect("beam_scores", beam_scores, (batch, count))
+    _expect("returned", returned, (1,))
+    most = int(returned[0])
     if not 1 <= most <= count:
         raise ValueError(f"num_return_sequences is {most}, expected 1 to {count}, the number of beams")
     kept = _Ended(ended, ended_scores, ended_count, length_penalty, pad_token_id)
@@ -96,6 +103,29 @@ def best_beams(
         for beam in range(0 if done[one] else count):
             kept.add(one, sequences[one * count + beam], beam_scores[one, beam])
     return kept.tokens[:, :most], kept.scores[:, :most]
+
+
+def _fitting(sequences: Array, ended: Array, scores: Array, counts: Array, done: Array, penalty: Array) -> tuple[int, int]:
+    """Of the batch and of the beams, how many there are; ``ValueError`` where shapes or numbers do not go together."""
+    if scores.ndim != 2 or not scores.shape[1]:
+        raise ValueError(f"the scores of what has ended have shape {list(scores.shape)}, expected [batch, beams] with a beam at least")
+    batch, beams = scores.shape
+    if sequences.ndim != 2 or ended.ndim != 3 or sequences.shape[1] > ended.shape[2]:
+        shapes = f"{list(sequences.shape)} and {list(ended.shape)}"
+        raise ValueError(f"sequences and ended have shapes {shapes}, expected [batch * beams, tokens] and [batch, beams, as many or more]")
+    _expect("sequences", sequences, (batch * beams, sequences.shape[1]))
+    _expect("ended", ended, (batch, beams, ended.shape[2]))
+    _expect("ended_count", counts, (batch,))
+    _expect("done", done, (batch,))
+    _expect("length_penalty", penalty, ())
+    if batch and not 0 <= counts.min() <= counts.max() <= beams:
+        raise ValueError(f"{counts.min()} to {counts.max()} sequences have ended, expected 0 to {beams}, the number of beams")
+    return batch, beams
+
+
+def _expect(name: str, given: Array, shape: tuple[int, ...]) -> None:
+    if given.shape != shape:
+        raise ValueError(f"{name} has shape {list(given.shape)}, expected {list(shape)}")
 
 
 class _Ended:
@@ -133,9 +163,14 @@ def sampled_token(
 
     As ONNX Runtime draws: what is improbable is given the score ``filter_value``, then one number of the generator chooses.
     """
-    scores, number = scores.copy(), int(state)
+    if scores.ndim != 2 or not scores.shape[1] or state.size != 1:
+        shapes = f"{list(scores.shape)} and {list(state.shape)}"
+        raise ValueError(f"scores and state have shapes {shapes}, expected [batch, words] with a word at least, and one number")
+    scores, number = scores.copy(), int(state.reshape(())) % _MODULUS
     tokens = np.empty((len(scores), 1), np.int32)
     for row, token in zip(scores, tokens, strict=True):
+        if not np.isfinite(row).any():
+            raise ValueError("no word of a row has a score that is a number, so none can be drawn")
         row[_improbable(row, np.float32(top_p), min_tokens_to_keep, from_the_top == 1)] = np.float32(filter_value)
         known = np.isfinite(row)
         weights = np.where(known, np.exp(row.astype(np.float64) - float(row[known].max(initial=np.finfo(np.float32).min))), 0)
@@ -192,7 +227,7 @@ def _infer_token(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
 
 
 _FLOAT, _INT, _LONG, _FLAG = (frozenset({one}) for one in (ElementType.F32, ElementType.I32, ElementType.I64, ElementType.BOOLEAN))
-_PAD = Attribute("pad_token_id", "int", doc="What fills a sequence behind its end.")
+_PAD = Attribute("pad_token_id", "int", least=-(2**31), doc="What fills a sequence behind its end.")
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="BeamScorer",
