@@ -12,6 +12,7 @@ import onnx.parser
 
 from sample_models import samples
 from tests.engine.read.onnx_models import CASES
+from tests.engine.read.test_beams import searches
 from tests.fuzz import onnx_mutants, onnx_pieces
 from tests.fuzz.damage import mutated
 
@@ -107,12 +108,13 @@ class Originals:
 
 
 def originals(files: Sequence[Path] = ()) -> Originals:
-    """The files given, or all sample models, ONNX models with bodies, sequences, texts and narrow floats, and a zip archive."""
+    """The files given, or all sample models, ONNX models with bodies, sequences, texts, narrow floats and searches, and a zip archive."""
     if files:
         return Originals((), (), (), tuple(_original(path, ()) for path in files))
     ir = [_original(one.model, tuple(given.arrays() for given in one.sets if not given.never_ends)) for one in samples()]
     written = [Original(name, onnx.parser.parse_model(_HEAD + text).SerializeToString()) for name, text in _ONNX.items()]
     written += [Original(f"{one.name}.onnx", one.model().SerializeToString(), b"", (one.inputs,)) for one in CASES]
+    written += [Original(f"{name}.onnx", data, b"", (given,)) for name, (data, given) in searches().items()]
     return Originals(tuple(written), tuple(ir), (Original(_ARCHIVE.name, _ARCHIVE.read_bytes()),))
 
 

@@ -147,18 +147,22 @@ class _Parting:
     def _large_fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
         """Of a graph that takes these bytes, what is large; with each node and initializer, how many of its like come before it."""
         document, large, tags = self.document, self.large, bytearray()
+        note = tags.append
         numbers, counted = Counter[int](), 0
-        while at < end and len(tags) <= _MOST_FIELDS:
+        for _ in range(_MOST_FIELDS):
+            if at >= end:
+                break
             start, tag, length = at, document[at], document[at + 1]
             if tag in _ONE_BYTE_TAGS and (length < 128 or document[at + 2] < 128):  # nearly all
                 at += 2
                 if length >= 128:
                     length, at = length & 127 | document[at] << 7, at + 1
                 at += length
+                note(tag)
             else:
                 _, tag, inside, at = self._field(at, end)
                 length = at - inside
-            tags.append(tag if tag < 256 else 0)
+                note(tag if tag < 256 else 0)
             if length > large:
                 for one in (_NODE, _INITIALIZER):
                     numbers[one] += tags.count(one, counted, -1)

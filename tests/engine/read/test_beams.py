@@ -167,6 +167,26 @@ def one_search(outputs: int = 1, **more: np.ndarray) -> tuple[bytes, Feeds]:
     return model("BeamSearch", feeds, outputs, {"decoder": decoder("decoder")}, eos_token_id=EOS), feeds
 
 
+def searches() -> Mapping[str, tuple[bytes, Feeds]]:
+    """One of each kind."""
+    beams = one_search()[1]
+    sampling = model("Sampling", SAMPLED, 1, {"decoder": decoder("decoder")}, eos_token_id=EOS, top_p=0.9)
+    found = {"beams": one_search(3), "sampling": (sampling, SAMPLED)}
+    for gives_logits in (True, False):
+        graphs = encoder_decoder.graphs(1, gives_logits=gives_logits, hidden=gives_logits)
+        data = model("BeamSearch", beams, 2, graphs, model_type=1, decoder_start_token_id=1, eos_token_id=EOS)
+        found["encoder with logits" if gives_logits else "encoder"] = data, beams
+    return found
+
+
+@pytest.mark.parametrize("name", ["beams", "sampling", "encoder with logits", "encoder"])
+def test_a_healthy_search_brings_no_error(name: str) -> None:
+    data, feeds = searches()[name]
+    read = engine.read_model(data)
+    assert check(read, CATALOGUE).ok
+    assert engine.run(read, feeds).outputs[0].dtype == np.int32
+
+
 @pytest.mark.parametrize("outputs", [1, 2, 3])
 def test_outputs_that_are_not_asked_for_are_left_out(outputs: int) -> None:
     mine, theirs = both(*one_search(outputs))
