@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress, filterfalse
 from operator import attrgetter, getitem, methodcaller
@@ -129,14 +129,15 @@ class Scope(Struct, eq=False):
             typed = self.typed() or self.proto
             self._types = _types(typed.value_info)
             if isinstance(typed, GraphProto):
-                self._types |= {**_types(typed.input), **_types(typed.output)}
+                self._types |= _types(typed.input)
+                self._types |= _types(typed.output)
         return self._types
 
     @property
-    def initializers(self) -> Iterator[str]:
-        if isinstance(self.proto, GraphProto):
-            yield from (one.name for one in self.proto.initializer)
-            yield from (one.values.name for one in self.proto.sparse_initializer)
+    def initializers(self) -> list[str]:
+        if not isinstance(self.proto, GraphProto):
+            return []
+        return [*map(_NAME, self.proto.initializer[:]), *[one.values.name for one in self.proto.sparse_initializer[:]]]
 
     def type_of(self, name: str) -> ValueType:
         """What the file says of a name here or in the scopes around."""
@@ -189,11 +190,11 @@ class Survey:
         self.nodes += len(nodes)
         if self.nodes > self.limits.nodes:
             raise self._refused(f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes' (functions count where called)")
-        self._check_texts((scope.name, *scope.inputs, *scope.outputs, *scope.initializers))
+        own = (scope.name, *scope.inputs, *scope.outputs, *scope.initializers)
         names, types, domains = ([*map(column, nodes)] for column in (_NAME, _OPERATION, _DOMAIN))
         inputs, outputs = (cast("list[list[str]]", [*map(getitem, map(column, nodes), WHOLE)]) for column in (_INPUTS, _OUTPUTS))
         attributes = given_of(nodes, scope.attributes)
-        self._check_texts([*names, *types, *domains, *chain(*inputs), *chain(*outputs), *chain(*attributes)])
+        self._check_texts([*own, *names, *types, *domains, *chain(*inputs), *chain(*outputs), *chain(*attributes)])
         opsets = [*map({one: _with_version(_domain(one), scope.opsets) for one in {*domains}}.__getitem__, domains)]
         scope.calls = calls = Calls(names, types, opsets, inputs, outputs, attributes)
         for number in self._with_scopes(types, attributes):
@@ -359,6 +360,8 @@ def _with_version(domain: str, opsets: Mapping[str, int]) -> str:
 
 def _types(values: Sequence[ValueInfoProto]) -> dict[str, ValueType]:
     listed = values[:]
+    if not listed:
+        return {}
     written = [*map(TypeProto.SerializeToString, map(_TYPE, listed))]
     return dict(zip(compress(map(_NAME, listed), written), map(value_type_of, filter(None, written)), strict=True))
 
