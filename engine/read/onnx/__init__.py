@@ -15,7 +15,8 @@ from engine.read.file_limits import ReadLimits
 from engine.read.onnx.graphs import Builder, Built
 from engine.read.onnx.inference import Inferred, inference, nothing
 from engine.read.onnx.parted import Held, parted
-from engine.read.onnx.scopes import NO_CALLS, Survey
+from engine.read.onnx.scope import NO_CALLS
+from engine.read.onnx.scopes import Survey
 from engine.read.onnx.survey import survey
 from engine.read.onnx.tensors import ExternalData
 from engine.read.weights import Weights

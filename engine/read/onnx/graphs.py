@@ -18,7 +18,7 @@ from engine.ir.model import NO_ATTRIBUTES, Body, BodyName, Edge, Graph, InputMap
 from engine.ir.shape import PartialShape
 from engine.read.onnx.attributes import Given, attributes
 from engine.read.onnx.body_bindings import Bound, bound
-from engine.read.onnx.scopes import Call, Scope
+from engine.read.onnx.scope import Call, Scope
 from engine.read.onnx.tensors import ExternalData, constant, dense
 from engine.read.onnx.types import UNKNOWN_TYPE, ValueType
 

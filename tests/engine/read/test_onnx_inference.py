@@ -17,7 +17,8 @@ from engine.ir.walk import graphs
 from engine.native.workers import WORKERS
 from engine.read import read_model
 from engine.read.onnx.parted import NOTHING, Held
-from engine.read.onnx.scopes import Scope, Survey
+from engine.read.onnx.scope import Scope
+from engine.read.onnx.scopes import Survey
 
 _WIDE = 3000
 
@@ -126,7 +127,8 @@ _ONE_MODEL_AFTER_ANOTHER = """
 import sys, weakref
 from engine.read import read_model
 from engine.read.onnx.parted import NOTHING, Held
-from engine.read.onnx.scopes import Scope, Survey
+from engine.read.onnx.scope import Scope
+from engine.read.onnx.scopes import Survey
 
 class Circle:
     def __init__(self, model):
