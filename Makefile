@@ -9,7 +9,7 @@ ARGS ?=
 PARALLEL := --numprocesses auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test coverage lint docs conformance benchmarks screenshots clean
+.PHONY: help install run check test coverage lint types style docs conformance benchmarks screenshots clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -22,9 +22,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	@touch $@
+	@touch $(VENV)/.installed $@
 
 install: $(VENV)/.installed ## make .venv and install Loopscope
 
@@ -32,9 +32,14 @@ run: install ## open the app in the browser on a sample (MODEL=path opens it on 
 	$(BIN)/loopscope $(if $(MODEL),"$(MODEL)",--sample) $(ARGS)
 
 lint: $(VENV)/.installed-dev ## style and types, of Python and JavaScript, and the quick tests of JavaScript
+	@$(MAKE) --no-print-directory --jobs 2 types style
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+style: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/python -m tests.javascript check
 	$(BIN)/python -m tests.javascript test
 
@@ -45,7 +50,7 @@ test: lint ## style, types and all tests, those in a real browser included
 	@sh tests/chromium.sh
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not measured"
 	@# Only what a real browser did too late on a busy machine, or what measures that machine, gets a second chance.
-	$(BIN)/python -m pytest $(PARALLEL) -m "browser or measured" || $(BIN)/python -m pytest -m "browser or measured" --last-failed
+	$(BIN)/python -m pytest $(PARALLEL) tests -m "browser or measured" || $(BIN)/python -m pytest tests -m "browser or measured" --last-failed
 
 # Tracing took 1.6 times the CPU when it was measured: tests of speed would miss their limits, and `make test` goes without it.
 coverage: $(VENV)/.installed-dev ## run the tests that need no browser and print the lines that none of them reaches
