@@ -57,6 +57,7 @@ def test_what_the_mouse_has_chosen_leaves_the_keys_to_the_run(page: Page, server
     colour.click()
     page.get_by_role("option", name="steps of while_not_one").click()
     expect(colour).to_have_value("steps of while_not_one")
+    expect(colour).not_to_be_focused()
     page.keyboard.press("ArrowLeft")
     expect(place(page)).to_contain_text("step 2")
     page.get_by_role("radio", name="Timeline").focus()
