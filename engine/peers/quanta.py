@@ -58,10 +58,9 @@ class Rounding:
 
     def explains(self, probe: Probe, row: int) -> bool:
         """Whether a value that differs is one quantum, or what the operation gives of inputs that differ by quanta."""
-        if not self.steps and not self.is_quantizing(probe):
-            return False
         program, there = probe.program, np.asarray(self.again.theirs(probe.program, row, probe.slot))
-        if not self._explains(probe, row, probe.expected[row], there):
+        rounded = bool(self.steps) or self.is_quantizing(probe)
+        if not (rounded and self._explains(probe, row, probe.expected[row], there)) and not self._is_of_another_run(probe, row, there):
             return False
         self._touched.update(one.index for one in program.around())
         return True
@@ -80,6 +79,21 @@ class Rounding:
             return True
         region = program.instructions[probe.position].region
         return same or (region is not None and any(inside.index in self._touched for inside in region.programs))
+
+    def _is_of_another_run(self, probe: Probe, row: int, there: np.ndarray) -> bool:
+        """Whether floats that are made of rounded integers are one step from what the runtime's own integers give: asked for floats, it
+        joins operations otherwise than in the run that is asked for the integers."""
+        program = probe.program
+        if probe.position < 0 or there.dtype.kind != "f":
+            return False
+        try:
+            here = np.asarray(self.again.outputs(program, row, probe.position)[probe.output])
+        except Unknown:
+            return False
+        kind = _of_one_scale(self.again, program, row, probe.slot, here, there)
+        if kind:
+            self.steps.append(OneStep(probe, row, here, there, kind, ~close(here[None], there[None], self.tolerance)[0]))
+        return bool(kind)
 
     def turns(self, probe: Probe, row: int) -> bool:
         """Whether the operation gives here, of what the other runtime has for its inputs, what that has for its output."""
@@ -131,7 +145,7 @@ class Rounding:
         if is_one_step(one, other) and is_rounded(self.again, program, 0, slot):
             kind = str(one.dtype)
         else:
-            kind = _of_one_scale(self.again, program, slot, one, other)
+            kind = _of_one_scale(self.again, program, 0, slot, one, other)
         if kind:
             self.steps.append(OneStep(None, 0, one, other, kind, ~close(one[None], other[None], self.tolerance)[0]))
         return bool(kind)
@@ -172,27 +186,27 @@ def is_rounded(again: Again, program: Program, row: int, slot: Slot) -> bool:
     return False
 
 
-def _of_one_scale(again: Again, program: Program, slot: Slot, here: np.ndarray, there: np.ndarray) -> str:
+def _of_one_scale(again: Again, program: Program, row: int, slot: Slot, here: np.ndarray, there: np.ndarray) -> str:
     """The type of the rounded integers that floats are made of, one each, where they differ by at most what one step makes; else empty."""
     number = program.producer.get(slot)
     if number is None or program.instructions[number].region is not None or here.dtype.kind != "f" or here.shape != there.shape:
         return ""
     inputs = program.instructions[number].inputs
-    sources = {place: again.ours(program, 0, one) for place, one in enumerate(inputs) if one}
-    rounded = [place for place, one in sources.items() if is_small(one) and is_rounded(again, program, 0, inputs[place])]
+    sources = {place: again.ours(program, row, one) for place, one in enumerate(inputs) if one}
+    rounded = [place for place, one in sources.items() if is_small(one) and is_rounded(again, program, row, inputs[place])]
     if len(rounded) != 1:
         return ""
     try:
-        step = _step(again, program, number, rounded[0], program.instructions[number].outputs.index(slot))
+        step = _step(again, program, row, number, rounded[0], program.instructions[number].outputs.index(slot))
     except Unknown:
         return ""
     distance = np.abs(here.astype(np.float64) - there.astype(np.float64))
     return str(sources[rounded[0]].dtype) if step is not None and np.all(distance <= step * _ROUNDED) else ""
 
 
-def _step(again: Again, program: Program, number: int, place: int, output: int) -> np.ndarray | None:
+def _step(again: Again, program: Program, row: int, number: int, place: int, output: int) -> np.ndarray | None:
     """What one step of each element of an input makes of the same element of the output; None where others change as well."""
-    inputs = again.inputs(program, 0, number)
+    inputs = again.inputs(program, row, number)
     before = np.asarray(again.computed(program, number, inputs)[output], np.float64)
     integers = np.asarray(inputs[place])
     if integers.shape != before.shape:

@@ -154,6 +154,23 @@ def test_integers_are_judged_by_a_run_that_is_asked_for_nothing_else(tmp_path: P
     assert asked[0] > asked[1] == 1
 
 
+@pytest.mark.parametrize(("steps", "agrees"), [(1, True), (2, False)])
+def test_floats_of_a_run_that_rounded_otherwise_are_one_quantum_away(
+    steps: int, agrees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As above: what DequantizeLinear gives is then of other integers than those that the run for integers had."""
+    model = parser.parse_model(INPUT + CHAIN)
+
+    def of_other_integers(*arguments: Any) -> Answer:
+        answer = ask(*arguments)
+        floats = {probe: value for probe, value in answer.values.items() if probe.position == 4}
+        return replace(answer, values={**answer.values, **{probe: value + np.float32(0.05 * steps) for probe, value in floats.items()}})
+
+    monkeypatch.setattr(differ, "ask", of_other_integers)
+    report = compared(tmp_path, model, model, {"x": X})
+    assert (report.first is None or report.first.address != "main/DequantizeLinear_4") == agrees, report.sentence
+
+
 EDGE = """(float[4, 16] y, float[4, 16] z) <float factor = {1.0}> {
     scaled = Mul (x, factor)
     y = FUNCTION (scaled)
