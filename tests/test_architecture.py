@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatch
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -368,3 +369,10 @@ def test_modules_say_what_they_are_for() -> None:
         if not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert not silent
+
+
+def test_pytest_looks_into_every_folder_of_ours(pytestconfig: pytest.Config) -> None:
+    """Of itself it leaves out folders that are called build."""
+    folders = {folder for room in ("app", "engine", "tests") for path in sources(room) for folder in path.relative_to(ROOT).parts[:-1]}
+    assert "build" in folders
+    assert not [one for one in sorted(folders) for pattern in pytestconfig.getini("norecursedirs") if fnmatch(one, pattern)]

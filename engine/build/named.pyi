@@ -173,6 +173,43 @@ class NamedOperations(Operations):
     ) -> Tensor:
         """[B1 * ... * Bk * N, D1, ..., Dk] to [N, D1 * B1, ..., Dk * Bk], cropped; all other inputs are [k + 1]. Page movement/batch-to-space-2."""
 
+    def beam_scorer(
+        self,
+        scores: Value,
+        words: Value,
+        beams: Value,
+        sequences: Value,
+        ended: Value,
+        ended_scores: Value,
+        ended_count: Value,
+        done: Value,
+        length_penalty: Value,
+        /,
+        *,
+        eos_token_id: int,
+        pad_token_id: int,
+        early_stopping: int = 0,
+        name: str = "",
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The beams that go on, and the sequences that have ended so far. Page ."""
+
+    def best_beams(
+        self,
+        sequences: Value,
+        beam_scores: Value,
+        ended: Value,
+        ended_scores: Value,
+        ended_count: Value,
+        done: Value,
+        length_penalty: Value,
+        returned: Value,
+        /,
+        *,
+        pad_token_id: int,
+        name: str = "",
+    ) -> tuple[Tensor, Tensor]:
+        """The best of the sequences that have ended and of those that go on, ``[batch, returned, most]``, and their scores. Page ."""
+
     def bgr_to_nv12(
         self,
         image: Value,
@@ -2075,6 +2112,20 @@ class NamedOperations(Operations):
         name: str = "",
     ) -> Tensor:
         """Each number as the nearest that the type ``to`` can hold; the element type stays. Other tensors than of floats stay as they are. Page ."""
+
+    def sampled_token(
+        self,
+        scores: Value,
+        state: Value,
+        /,
+        *,
+        top_p: float,
+        filter_value: float,
+        min_tokens_to_keep: int = 0,
+        from_the_top: int = 0,
+        name: str = "",
+    ) -> tuple[Tensor, Tensor]:
+        """A token for each row of scores ``[batch, words]`` as ``[batch, 1]``, and the next state of the generator. Page ."""
 
     def scaled_dot_product_attention(
         self,
