@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
+from typing import IO
 
 from engine.native.child import MADE, received, send
 
@@ -185,11 +186,17 @@ def _started(most_bytes: int) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
     for stream in (process.stdin, process.stdout):
-        with suppress(ImportError, AttributeError, OSError):  # where there is no such thing, or no more of it
-            import fcntl
-
-            fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)  # type: ignore[arg-type]  # both are there
+        if stream is not None:
+            _widen(stream)
     return process
+
+
+def _widen(stream: IO[bytes]) -> None:
+    """Where the system has such a thing, and enough of it left."""
+    with suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from engine.errors import shorten
@@ -11,6 +13,8 @@ from engine.ops.infer import same
 
 OPSET = "loopscope"
 """What layers of these operations have as their version; no other runtime knows them."""
+own = partial(Operation, version=1, opsets=(1, 17), opset=OPSET, page="")
+"""An operation of our own."""
 _LONGEST = 300
 """Letters of a line."""
 
@@ -42,12 +46,8 @@ def after(value: Array, /, *others: Array) -> Array:
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
+    own(
         name="Print",
-        version=1,
-        opsets=(1, 17),
-        opset=OPSET,
-        page="",
         kernel=print_values,
         infer=same,
         inputs=(1, None),
@@ -59,7 +59,5 @@ OPERATIONS: tuple[Operation, ...] = (
         shows=print_line,
         gradient=unchanged,
     ),
-    Operation(
-        name="After", version=1, opsets=(1, 17), opset=OPSET, page="", kernel=after, infer=same, inputs=(1, None), gradient=unchanged
-    ),
+    own(name="After", kernel=after, infer=same, inputs=(1, None), gradient=unchanged),
 )

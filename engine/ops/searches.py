@@ -11,7 +11,7 @@ import numpy as np
 from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, SCALAR, PartialShape
 from engine.ops.declare import Array, Attribute, Known, Operation
-from engine.ops.effects import OPSET
+from engine.ops.effects import own
 
 _MODULUS, _FACTOR = 2**31 - 1, 16807
 """Of minstd_rand0, the default generator of the C++ library that ONNX Runtime is built with."""
@@ -229,12 +229,8 @@ def _infer_token(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
 _FLOAT, _INT, _LONG, _FLAG = (frozenset({one}) for one in (ElementType.F32, ElementType.I32, ElementType.I64, ElementType.BOOLEAN))
 _PAD = Attribute("pad_token_id", "int", least=-(2**31), doc="What fills a sequence behind its end.")
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
+    own(
         name="BeamScorer",
-        version=1,
-        opsets=(1, 17),
-        opset=OPSET,
-        page="",
         kernel=beam_scorer,
         infer=_infer_scorer,
         inputs=(9, 9),
@@ -246,12 +242,8 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("early_stopping", "int", default=0, doc="1: as many sequences as there are beams are enough."),
         ),
     ),
-    Operation(
+    own(
         name="BestBeams",
-        version=1,
-        opsets=(1, 17),
-        opset=OPSET,
-        page="",
         kernel=best_beams,
         infer=_infer_best,
         inputs=(8, 8),
@@ -259,12 +251,8 @@ OPERATIONS: tuple[Operation, ...] = (
         types=(_INT, _FLOAT, _INT, _FLOAT, _INT, _FLAG, _FLOAT, _LONG),
         attributes=(_PAD,),
     ),
-    Operation(
+    own(
         name="SampledToken",
-        version=1,
-        opsets=(1, 17),
-        opset=OPSET,
-        page="",
         kernel=sampled_token,
         infer=_infer_token,
         inputs=(2, 2),

@@ -84,7 +84,8 @@ class Rounding:
         """Whether floats that are made of rounded integers are one step from what the runtime's own integers give: asked for floats, it
         joins operations otherwise than in the run that is asked for the integers."""
         program = probe.program
-        if probe.position < 0 or there.dtype.kind != "f":
+        inputs = program.instructions[probe.position].inputs if probe.position >= 0 and there.dtype.kind == "f" else ()
+        if not any(is_small(self.again.ours(program, row, one)) for one in inputs if one):
             return False
         try:
             here = np.asarray(self.again.outputs(program, row, probe.position)[probe.output])
