@@ -144,6 +144,13 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--server", action="store_true", help="serve other machines: listens on all addresses, and users cannot open paths of this machine"
     )
+    parser.add_argument(
+        "--host-name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --server: a name by which browsers reach it (repeat for more); addresses and this machine's own name are known",
+    )
     return parser.parse_args(words)
 
 

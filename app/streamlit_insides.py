@@ -5,8 +5,10 @@ Its page has such insides too: ``canvas/assets/streamlit.js`` has those that scr
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from streamlit.runtime.session_manager import SessionStorage
@@ -39,6 +41,39 @@ def send_at_once() -> None:
         return made
 
     starlette_server._bind_socket = bound
+
+
+def serve_with(headers: Sequence[tuple[str, str]], protocol: type[asyncio.Protocol]) -> None:
+    """Add headers to every response of the server, and speak HTTP with this class."""
+    from streamlit.web.server.starlette import starlette_server
+
+    options = getattr(starlette_server, "_get_uvicorn_config_kwargs", None)
+    if options is None:
+        raise StreamlitChanged("starlette_server._get_uvicorn_config_kwargs")
+
+    def extended() -> dict[str, Any]:
+        return {**options(), "headers": list(headers), "http": protocol}
+
+    starlette_server._get_uvicorn_config_kwargs = extended
+
+
+def resolve_no_public_address() -> None:
+    """Keep Streamlit from sending a request to a public address to find its own.
+
+    It does so in the event loop when a handshake comes from a foreign origin, and when it prints its URLs.
+    """
+    from streamlit import net_util
+
+    names = ("get_external_ip", "get_internal_ip")
+    for name in names:
+        if not hasattr(net_util, name):
+            raise StreamlitChanged(f"net_util.{name}")
+    for name in names:
+        setattr(net_util, name, _no_address)
+
+
+def _no_address() -> None:
+    """Return None, as Streamlit does where it has found no address."""
 
 
 def keep_closed_sessions_in(storage: SessionStorage) -> None:

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from app.node import find_node
+from engine.replaced_file import replaced_files
 
 _APP = Path(__file__).parent
 _FRONTEND = _APP / "frontend"
@@ -76,8 +77,10 @@ def _fetch(folder: Path, entry: dict[str, str]) -> None:
     source = (folder / "node_modules" / _PACKAGE / "dist" / "viz.js").read_bytes()
     VENDOR.mkdir(parents=True, exist_ok=True)
     compressed = gzip.compress(source, mtime=0)
-    LIBRARY.write_bytes(compressed)
-    _STAMP.write_text(json.dumps(entry | {"sha256": hashlib.sha256(compressed).hexdigest()}), encoding="utf-8")
+    stamp = entry | {"sha256": hashlib.sha256(compressed).hexdigest()}
+    with replaced_files(LIBRARY, _STAMP) as (library, stamped):
+        library.write(compressed)
+        stamped.write(json.dumps(stamp).encode())
 
 
 def _run(command: list[str], folder: Path) -> None:

@@ -24,6 +24,7 @@ _CHAIN = ("errors", "native", "ir", "ops", "check", "run", "trace", "debug", "ex
 for _position, _room in enumerate(_CHAIN):
     ALLOWED[_room] = frozenset(_CHAIN[:_position])
 ALLOWED["version"] = frozenset()
+ALLOWED["replaced_file"] = frozenset()
 ALLOWED["read"] = frozenset({"errors", "native", "ir"})
 ALLOWED["write"] = frozenset({"errors", "ir"})
 ALLOWED["build"] = frozenset({"errors", "ir", "ops", "check"})
@@ -38,6 +39,8 @@ ALLOWED["view"] |= {"compare"}
 ALLOWED["sweep"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
 ALLOWED["notebook"] = frozenset({"debug", "errors", "ir", "view"})
+for _room in ("build", "compare", "debug", "explain", "run_file", "sweep", "write"):
+    ALLOWED[_room] |= {"replaced_file"}
 
 RUN = ("plan", "record", "machine", "codegen", "drive")
 """The rooms of ``engine/run``, lowest first: each may import from those before it."""
@@ -90,6 +93,7 @@ DOORS = (
     "engine.ops.stored",
     "engine.peers",
     "engine.read",
+    "engine.replaced_file",
     "engine.run",
     "engine.run_file",
     "engine.sweep",

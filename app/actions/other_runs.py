@@ -12,11 +12,12 @@ from app.actions.refusals import afresh, told
 from app.describe.signatures import bindings, bindings_of_other
 from app.state import open_model as opening
 from app.state.background_run import Comparing
-from app.state.compare_choice import CHOICE, LOOP, MODEL, PATTERN, ROUNDED, RUNTIME, TYPE, WHERE
+from app.state.compare_choice import CHOICE, CODE, LOOP, MODEL, PATTERN, ROUNDED, RUNTIME, TYPE, WHERE
 from app.state.launch import limits, must_be_local
 from app.state.looks import LENS
 from app.state.open_model import Opened
 from app.state.run_in_view import Drifted
+from app.state.source_confirmation import confirm
 from app.state.uploads import Files, has_model
 from app.state.user_session import PATIENCE, Message, Session, current, place, widget
 from engine.compare import COMPARED, Spot, drift
@@ -47,13 +48,16 @@ def compare_with_runtime(session: Session, opened: Opened, seconds: float) -> No
 def compare_with_source(session: Session, opened: Opened, seconds: float) -> None:
     """Runs the present inputs once more, in the program that the file was converted from and in the runtime of the model.
 
-    The program is a user's own code, and a module that it names is imported: only who sits at this machine may name one.
+    The program is a user's own code, and a module that it names is imported: only a user of this
+    machine may name one, and confirms it with a code that the terminal shows.
     """
     must_be_local()
     where = str(widget(WHERE) or "").strip()
     if not where:
         raise InputError("name the source first: a .pt2 file, the folder of a SavedModel, or module:function")
-    source, inputs = source_of(where), bindings(opened.model, session.model.inputs)
+    source = source_of(where)
+    confirm(where, str(widget(CODE) or ""))
+    inputs = bindings(opened.model, session.model.inputs)
     run = _run(opened.model, inputs, opened, seconds)
 
     def work(stopped: Callable[[], bool]) -> None:

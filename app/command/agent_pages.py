@@ -9,6 +9,7 @@ from typing import Any
 import engine
 from app.page import page_of
 from engine.errors import ReadError, WriteError, shorten
+from engine.replaced_file import replaced_file
 
 MOST_PAGES = 100
 """Of one server."""
@@ -40,11 +41,21 @@ class AgentPages:
         for number in range(1, 10_000):
             path = self.folder / f"{stem}{f'_{number}' if number > 1 else ''}.html"
             try:
-                with path.open("xb") as file:
-                    file.write(content)
+                path.touch(exist_ok=False)
+                _fill(path, content)
             except FileExistsError:
                 continue
             except OSError as error:
                 raise WriteError(f"{path.name} cannot be written: {error.strerror or error}") from None
             return path
         raise WriteError(f"there are too many pages called {stem}")
+
+
+def _fill(path: Path, content: bytes) -> None:
+    """Write a file whose name is reserved; it is removed again if that fails."""
+    try:
+        with replaced_file(path) as file:
+            file.write(content)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise

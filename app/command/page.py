@@ -17,6 +17,7 @@ from app.links.codec import Link, Window, read
 from app.page import page_of
 from engine.errors import EngineError, listed, shorten
 from engine.ir import graphs
+from engine.replaced_file import replaced_file
 from engine.run_file import is_run_file
 from engine.view import Folding, NodeData, default_folding, given_node_data
 
@@ -45,7 +46,8 @@ def main(words: Sequence[str]) -> int:
         node_data=_overlay(options.overlay, debugger.model),
         most_bytes=int(options.megabytes * 2**20),
     )
-    target.write_text(page, encoding="utf-8")
+    with replaced_file(target) as file:
+        file.write(page.encode())
     print(f"{options.output}: {len(page.encode()) / 2**20:.2f} MB, opens at step {debugger.cursor.step:,} of {debugger.steps:,}")
     return 0
 

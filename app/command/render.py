@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.command import progress
+from app.command.output_files import refuse_unwritable
 from engine.errors import EngineError, listed, shorten
 from engine.ir import graphs
+from engine.replaced_file import replaced_file
 from engine.view import PICTURE_FORMATS, default_folding, graph_view, render
 
 
@@ -19,11 +21,14 @@ def main(words: Sequence[str]) -> int:
     found = [one for one in PICTURE_FORMATS if target.suffix.lower() == f".{one}"]
     if not found:
         raise EngineError(f"{target.name!r} does not end in .{', .'.join(PICTURE_FORMATS)}, so that it is not clear what to draw")
+    refuse_unwritable(options.output)
     model = progress.read(options.model)
     bodies = [place.address for place in graphs(model)]
     if options.body not in bodies:
         raise EngineError(f"the model has no graph {shorten(options.body)!r} to draw: it has {listed(bodies)}")
-    target.write_bytes(render(graph_view(model, default_folding(model), options.body), found[0]))
+    picture = render(graph_view(model, default_folding(model), options.body), found[0])
+    with replaced_file(target) as file:
+        file.write(picture)
     return 0
 
 

@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import engine
@@ -20,6 +19,7 @@ from engine.errors import EngineError, in_one_line, neutral
 from engine.explain import NotFinite, first_not_finite
 from engine.ir import Model, Signature
 from engine.ops.stored import FORMS, entry_name, packed, write
+from engine.replaced_file import replaced_file
 from engine.run import Plan, StopCause, generated_loops
 
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
@@ -161,7 +161,8 @@ def write_outputs(path: str, signatures: Sequence[Signature], outputs: Sequence[
     for position, (signature, value) in enumerate(zip(signatures, outputs, strict=True)):
         name = entry_name(next(iter(signature.names), signature.name))
         values[f"{name}:{position}" if name in values or name in _TAKEN else name] = value
-    write(Path(path), packed(values))
+    with replaced_file(path) as file:
+        write(file, packed(values))
 
 
 _DEFAULT = engine.Limits()

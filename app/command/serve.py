@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from app.state.launch import LAUNCH
-from app.streamlit_insides import send_at_once
+from app.streamlit_insides import resolve_no_public_address, send_at_once, serve_with
 from engine.errors import InputError, listed, shorten
 from engine.read import what_is_at
 from sample_models import sample, samples
@@ -34,6 +34,8 @@ def main(options: argparse.Namespace) -> int:
     if options.model and what_is_at(options.model) is None:
         told = f"`loopscope --sample {options.model}` opens it" if sample(options.model) else "`loopscope --help` lists the commands"
         raise InputError(f"{shorten(options.model)}: there is no such file, and no such command: {told}")
+    if options.host_name and not options.server:
+        raise InputError("--host-name names a server for other machines: expected --server beside it")
     for file in filter(None, (options.inputs, options.overlay)):
         Path(file).stat()
     LAUNCH.model = str(Path(options.model).resolve()) if options.model else ""
@@ -48,13 +50,17 @@ def main(options: argparse.Namespace) -> int:
         print(bounds(), flush=True)
     if not options.no_browser:
         threading.Thread(target=_open_when_ready, args=(port, url), daemon=True).start()
-    from streamlit import App  # only here: `loopscope run` has no use for it, and it takes most of a second
-
+    # Imported here because Streamlit takes most of a second, and `loopscope run` does not use it.
     from app.actions.session_end import watching_over_sessions
+    from app.command.gate import HEADERS, GuardedApp, TimedRequests, visitors
     from app.parts.frame.failure import say_sorry
 
     send_at_once()
-    App(APP / "main.py", on_script_error=say_sorry, lifespan=watching_over_sessions).run(config=settings(address, port))
+    serve_with(HEADERS, TimedRequests)
+    resolve_no_public_address()
+    app = GuardedApp(APP / "main.py", on_script_error=say_sorry, lifespan=watching_over_sessions)
+    app.visitors = visitors(server=options.server, host_names=options.host_name)
+    app.run(config=settings(address, port))
     return 0
 
 
@@ -83,6 +89,7 @@ def settings(address: str, port: int) -> Mapping[str, Any]:
     if LAUNCH.server:
         # Uploads stay in memory as long as their session.
         packaged["server.maxUploadSize"] = _SERVER_UPLOAD_MEGABYTES
+        packaged["server.allowedHosts"] = []  # the gate decides, which knows --host-name
     return {**packaged, "server.address": address, "server.port": port}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from app.command.value_data import value_data, values
 from engine.errors import EngineError
 from engine.ir import type_name
 from engine.ops import is_tensor
+from engine.replaced_file import replaced_file
 
 _ALL = 1 << 62
 
@@ -56,7 +56,7 @@ def _written(value: Any, path: str, address: str) -> str:
     plain = array if array.dtype.isbuiltin == 1 and not array.dtype.names else values(array)
     if plain.dtype.isbuiltin != 1:
         plain = plain.astype(np.float64)
-    with Path(path).open("wb") as file:
+    with replaced_file(path) as file:
         np.save(file, plain, allow_pickle=False)
     held = "" if plain.dtype == array.dtype else f", as {type_name(plain.dtype)}, which holds every {type_name(array.dtype)}"
     return f"{path}: {type_name(array.dtype)} {list(array.shape)}{held}"

@@ -7,7 +7,8 @@ import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+
+from engine.replaced_file import replaced_file
 
 MOST = 8
 _LONGEST = 1 << 16
@@ -58,8 +59,7 @@ def forget() -> None:
 def _write(entries: list[dict[str, object]]) -> None:
     try:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-        with NamedTemporaryFile("w", encoding="utf-8", dir=folder(), prefix="recent", delete=False) as written:
-            json.dump(entries, written)
-        Path(written.name).replace(folder() / "recent.json")  # two servers may write at once: one of them wins whole
+        with replaced_file(folder() / "recent.json") as file:  # of two servers that write, the last wins
+            file.write(json.dumps(entries).encode())
     except (OSError, RuntimeError):
         return

@@ -13,6 +13,7 @@ from engine.ops.attribute_text import AttributeKind
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import REQUIRED, Attribute, Operation
 from engine.ops.input_names import input_names
+from engine.replaced_file import replaced_file
 
 STUB = Path(__file__).with_name("named.pyi")
 
@@ -116,4 +117,5 @@ def _returned(operation: Operation) -> str:
 
 
 if __name__ == "__main__":
-    STUB.write_text(stub(CATALOGUE), encoding="utf-8")
+    with replaced_file(STUB) as file:
+        file.write(stub(CATALOGUE).encode())

@@ -8,6 +8,8 @@ from pathlib import Path
 from engine.compare.drift import Drift
 from engine.debug.run import Run
 from engine.errors import EngineError
+from engine.explain.csv_table import write_csv
+from engine.replaced_file import replaced_file
 
 FORMATS = (".parquet", ".csv")
 
@@ -27,9 +29,10 @@ def write_table(found: Drift, run: Run, path: str | Path) -> int:
     columns = ("address", "other", "matched", "iteration", "absolute", "relative", "cosine")
     frame = pd.DataFrame(_rows(found, run), columns=list(columns)).astype({"iteration": "Int64"})
     if target.suffix.lower() == ".csv":
-        frame.to_csv(target, index=False)
+        write_csv(frame, target)
     else:
-        frame.to_parquet(target, index=False)
+        with replaced_file(target) as file:
+            frame.to_parquet(file, index=False)
     return len(frame)
 
 

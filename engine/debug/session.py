@@ -25,6 +25,7 @@ from engine.ir.shape import DYNAMIC, PartialShape
 from engine.ir.walk import nodes
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.stored import packed, stored_arrays, unpacked, write
+from engine.replaced_file import replaced_file
 from engine.run import drive
 from engine.run.machine.limits import Limits, Paused
 from engine.run.machine.machine import Failure, Machine
@@ -73,7 +74,8 @@ class Session:
 
     def save(self, path: str | Path) -> None:
         """Writes the variables that have a value to an ``.npz`` file, by id, in the form of ``engine/ops/stored.py``."""
-        write(Path(path), packed(self.variables))
+        with replaced_file(path) as file:
+            write(file, packed(self.variables))
 
     def load(self, path: str | Path) -> None:
         """Takes variables from a file that ``save`` has written; those that it does not hold stay. Errors as those of ``put``."""

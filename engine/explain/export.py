@@ -16,10 +16,12 @@ from engine.debug.door import outward
 from engine.debug.overrides_by_address import told
 from engine.debug.run import Run
 from engine.errors import EngineError, NotKept
+from engine.explain.csv_table import write_csv
 from engine.explain.history import summarise
 from engine.ir.element_type import ElementType
 from engine.ops.stored import plain, write
 from engine.ops.values import is_tensor, shortest
+from engine.replaced_file import replaced_file
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Program
 
@@ -42,13 +44,15 @@ def export(run: Run, path: str | Path, *, most_values: int = 100_000, most_bytes
         raise EngineError(f"a trace is written as {', '.join(EXPORT_FORMATS)}, not as {ending or 'a file without ending'}")
     values = _bounded(run, most_values, most_bytes)
     if ending == ".npz":
-        write(target, {one.address: plain(one.array) for one in values}, zipfile.ZIP_DEFLATED)
+        with replaced_file(target) as file:
+            write(file, {one.address: plain(one.array) for one in values}, zipfile.ZIP_DEFLATED)
         return len(values)
     rows = [_row(one, in_text=ending != ".parquet") for one in values]
     if ending == ".json":
         changes = [{"address": one.address, "reached": one.reached} for one in told(run)]
         exported = {"values": rows, "control_flow": _control_flow(run), "changes": changes}
-        target.write_text(json.dumps(exported, allow_nan=False))
+        with replaced_file(target) as file:
+            file.write(json.dumps(exported, allow_nan=False).encode())
         return len(rows)
     _write_table(target, rows)
     return len(rows)
@@ -71,12 +75,13 @@ def _write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     frame = pd.DataFrame([_as_texts(row) for row in rows], columns=list(_COLUMNS), dtype=object)
     frame = frame.astype({"mean": "float64", "not_finite": "int64"})
     if target.suffix.lower() == ".csv":
-        frame.to_csv(target, index=False)
+        write_csv(frame, target)
         return
     for name in ("min", "max"):
         frame[f"{name}_exact"] = [str(row[name]) if isinstance(row[name], int) else None for row in rows]
     texts = dict.fromkeys(("min_exact", "max_exact"), "string")
-    frame.astype({"min": "float64", "max": "float64", **texts}).to_parquet(target, index=False)
+    with replaced_file(target) as file:
+        frame.astype({"min": "float64", "max": "float64", **texts}).to_parquet(file, index=False)
 
 
 def _as_texts(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, BinaryIO
 
 import ml_dtypes
 import numpy as np
@@ -97,7 +97,7 @@ def unpacked(entries: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {name: _as_texts(array) for name, array in entries.items() if name not in used and name not in described} | described
 
 
-def write(target: Path, entries: Mapping[str, np.ndarray], compression: int = zipfile.ZIP_STORED) -> None:
+def write(target: Path | BinaryIO, entries: Mapping[str, np.ndarray], compression: int = zipfile.ZIP_STORED) -> None:
     """Writes an ``.npz`` file of plain arrays, as ``np.savez`` would, which takes names only as keywords and so refuses some."""
     with zipfile.ZipFile(target, "w", compression) as archive:
         for name, array in entries.items():

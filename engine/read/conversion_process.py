@@ -11,6 +11,8 @@ import sys
 
 def main(source: str, target: str, how: str) -> int:
     """0 when the .xml file (and its .bin) is written; else the last line of stderr says why not."""
+    # OpenVINO's converter reports its use to a public address unless this package is absent.
+    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # Python's mark for a module that cannot be imported
     import openvino
 
     try:

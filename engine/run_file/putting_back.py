@@ -20,6 +20,7 @@ from engine.run.record.columns import Column, Rows
 from engine.run.record.endings import ENDINGS
 from engine.run.record.recording import LoopTable, recorded_slots
 from engine.run_file.layout import layout_of
+from engine.run_file.recorded_types import RecordedTypes
 from engine.run_file.value_lists import read
 from engine.trace.sizes import Executions
 
@@ -42,12 +43,13 @@ def put_back(run: Run, document: bytes, entries: Mapping[str, Any]) -> None:
     fresh = run.machine
     machine = replace(fresh, values=list(fresh.values), recording=type(fresh.recording)(plan, fresh.recording.record), frames=[])
     machine.control = replace(fresh.control, iterations=_whole(data, "iterations"))
+    types = RecordedTypes(plan)
     try:
         _tables(machine, entries)
-        machine.frames = _frames(plan, _listed(data, "frames"), entries)
+        machine.frames = _frames(plan, _listed(data, "frames"), entries, types)
         _state(machine, data)
-        missing = _values(machine, data, entries)
-        _rows(machine, data, entries)
+        missing = _values(machine, data, entries, types)
+        _rows(machine, data, entries, types)
         executions = Executions(machine)
     except (KeyError, IndexError, TypeError, AttributeError, OverflowError, AssertionError) as error:
         raise ValueError(f"its recording contradicts itself ({type(error).__name__})") from None
@@ -79,7 +81,7 @@ def _tables(machine: Machine, entries: Mapping[str, Any]) -> None:
         machine.recording.tables[number] = LoopTable(counts.tolist(), endings.tolist())
 
 
-def _frames(plan: Plan, told: list[Any], entries: Mapping[str, Any]) -> list[Frame]:
+def _frames(plan: Plan, told: list[Any], entries: Mapping[str, Any], types: RecordedTypes) -> list[Frame]:
     frames: list[Frame] = []
     for depth, one in enumerate(told):
         program = plan.main if not depth else _inside(frames[-1], one["graph"])
@@ -92,6 +94,8 @@ def _frames(plan: Plan, told: list[Any], entries: Mapping[str, Any]) -> list[Fra
         wanted = len(concatenated(region)) if region is not None else 0
         if len(collected) != wanted or any(abs(len(parts) - iteration) > 1 for parts in collected):
             raise ValueError("its recording has collected other parts than its loop's iterations give")
+        for joined, parts in zip(concatenated(region) if region is not None else (), collected, strict=True):
+            types.expect_rows(joined.result, parts)
         if region is not None and iteration >= max(bound, 1):
             raise ValueError("its recording is in an iteration that its loop never comes to")
         if one["ending"] not in ENDINGS or not isinstance(one["behind"], bool):
@@ -135,7 +139,7 @@ def _state(machine: Machine, data: Mapping[str, Any]) -> None:
 # -- values -----------------------------------------------------------------------------------------------------------
 
 
-def _values(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any]) -> frozenset[Slot]:
+def _values(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any], types: RecordedTypes) -> frozenset[Slot]:
     plan, values = machine.plan, machine.values
     filled = [Slot(int(text)) for text in data["slots"]]
     sources = [_slot(plan, data["slots"][str(slot)]) for slot in filled]
@@ -145,10 +149,14 @@ def _values(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any
         if entry is None and source not in plan.constant_numbers:
             raise ValueError("its recording lacks a value that it names")
         values[slot] = plan.constant[source] if entry is None else settle(entry)
+        types.expect(slot, values[slot])
     hidden = (*plan.states, *plan.variables.values())
     for slot, value in zip(hidden, read("hidden", data["hidden"], entries), strict=True):
+        types.expect_hidden(slot, value)
         values[slot] = value
     begun = read("begun_with", data["begun_with"], entries)
+    for slot, value in zip(plan.main.hidden, begun, strict=True):
+        types.expect_hidden(slot, value)
     machine.begun_with = dict(zip(plan.main.hidden, begun, strict=True))
     missing = frozenset(_slot(plan, slot) for slot in _listed(data, "missing"))
     if not missing <= plan.main.producer.keys() or (missing and plan.main.hidden):
@@ -159,7 +167,7 @@ def _values(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any
     return missing
 
 
-def _rows(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any]) -> None:
+def _rows(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any], types: RecordedTypes) -> None:
     recording = machine.recording
     for text, one in data["rows"].items():
         program = machine.plan.programs[_index(text, len(machine.plan.programs))]
@@ -169,9 +177,13 @@ def _rows(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any])
         if stride < 1 or one["columns"].keys() != one["pending"].keys() or not {*map(int, one["columns"])} <= allowed:
             raise ValueError("its recording has columns of other values than a run records")
         for name, form in one["columns"].items():
-            column = columns[Slot(int(name))] = Column()
-            column.add(read(f"column.{program.index}.{name}", form, entries))
+            slot = Slot(int(name))
+            column = columns[slot] = Column()
+            packed_values = read(f"column.{program.index}.{name}", form, entries)
+            types.expect_rows(slot, packed_values)
+            column.add(packed_values)
             column.pending = list(read(f"pending.{program.index}.{name}", one["pending"][name], entries))
+            types.expect_rows(slot, column.pending)
             if column.packed != -(-packed // stride):
                 raise ValueError("its recording has a column that is not as long as it says")
         recording.rows[program.index] = Rows(columns, stride, packed, is_judged=one["is_judged"] is True)

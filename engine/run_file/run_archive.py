@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def is_run_file(name: str) -> bool:
     return name.lower().endswith(ENDING)
 
 
-def write_archive(target: Path, description: bytes, entries: Mapping[str, bytes]) -> None:
+def write_archive(target: Path | BinaryIO, description: bytes, entries: Mapping[str, bytes]) -> None:
     least = 2 / _TIMES if sum(map(len, entries.values())) > _FREELY else 0.0
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in {DESCRIPTION: description, **entries}.items():

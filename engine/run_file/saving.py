@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from itertools import islice
 from operator import index
@@ -20,6 +19,7 @@ from engine.ir.equal import difference
 from engine.ir.model import Model
 from engine.ops.stored import packed
 from engine.read import read_model
+from engine.replaced_file import replaced_file
 from engine.run_file.keeping import kept
 from engine.run_file.recording_again import with_everything
 from engine.run_file.run_archive import (
@@ -35,7 +35,7 @@ from engine.run_file.saved_run import MOST_PAUSES, Description, to_json
 from engine.run_file.verifying import flow_records, output_entries
 from engine.run_file.weightless import with_zeros, without_data
 from engine.version import VERSION
-from engine.write import write_model
+from engine.write import ir_documents
 
 BUDGET = 64 * 2**20
 """Bytes of what a file keeps of what a run gave."""
@@ -149,10 +149,8 @@ def _arrays(folder: str, entries: Mapping[str, np.ndarray]) -> dict[str, bytes]:
 def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
     """The files of a model: as IR, or for ONNX the very file, held against the model, which may be another than the file is by now."""
     if model.dialect == "openvino":
-        with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
-            file = Path(folder) / "model.xml"
-            write_model(model if weights else with_zeros(model), file)
-            return {"model/model.xml": file.read_bytes(), "model/model.bin": file.with_suffix(".bin").read_bytes()}
+        document, data = ir_documents(model if weights else with_zeros(model))
+        return {"model/model.xml": document, "model/model.bin": data}
     if not document and not model.file:
         raise WriteError(
             "an ONNX model that was read from bytes is saved with its file's content: give it as document=..., "
@@ -177,18 +175,8 @@ def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
 
 
 def _write(target: Path, description: bytes, entries: Mapping[str, Any]) -> None:
-    """To a file beside it first, so that what was there is replaced by a whole file or not at all."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}-", suffix=ENDING, dir=target.parent)
+        with replaced_file(target) as file:
+            write_archive(file, description, entries)
     except OSError as error:
         raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from None
-    os.close(handle)
-    new = Path(name)
-    try:
-        write_archive(new, description, entries)
-        new.chmod(0o644)
-        new.replace(target)
-    except OSError as error:
-        raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from None
-    finally:
-        new.unlink(missing_ok=True)

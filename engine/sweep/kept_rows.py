@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from engine.errors import InputError
+from engine.replaced_file import naming, replaced_file
 
 _GROUP = 1 << 16
 """Rows that stand together in the Parquet file, whatever chunks they came in."""
@@ -46,25 +47,31 @@ class KeptRows:
         found = next(before, None)  # rows of another sweep are refused before anything is written
         fresh = self.part.with_name(self.part.name + ".new")
         self._file = fresh.open("wb")
-        self._stream = ipc.new_stream(self._file, self._marked)
-        while found is not None:
-            self.add(found)
-            yield found
-            found = next(before, None)
-        fresh.replace(self.part)
+        try:
+            with naming(self.part):
+                self._stream = ipc.new_stream(self._file, self._marked)
+            while found is not None:
+                self.add(found)
+                yield found
+                found = next(before, None)
+            fresh.replace(self.part)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Some more rows, at once on disk."""
-        self._stream.write_batch(batch, custom_metadata={_KEY: _digest_of(batch)})
-        self._file.flush()
+        with naming(self.part):
+            self._stream.write_batch(batch, custom_metadata={_KEY: _digest_of(batch)})
+            self._file.flush()
         self.first += len(batch)
 
     def finish(self, *, complete: bool) -> None:
         """Writes the Parquet file of all rows so far; the stream goes when they are ``complete``."""
-        self._stream.close()
-        self._file.close()
-        made = self.path.with_name(self.path.name + ".new")
-        with parquet.ParquetWriter(made, self.schema) as writer:
+        with naming(self.part):
+            self._stream.close()
+            self._file.close()
+        with replaced_file(self.path) as file, parquet.ParquetWriter(file, self.schema) as writer:
             waiting = self.schema.empty_table()
             for batch in self._rows(self.part):
                 waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
@@ -73,7 +80,6 @@ class KeptRows:
                     waiting = waiting.slice(_GROUP)
             if len(waiting) or not self.first:
                 writer.write_table(waiting.combine_chunks())
-        made.replace(self.path)
         if complete:
             self.part.unlink()
 

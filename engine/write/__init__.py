@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from engine.errors import WriteError
 from engine.ir.model import Model, expect_model
+from engine.replaced_file import replaced_file, replaced_files
 from engine.write.weights_file import WeightsWriter
 from engine.write.xml_document import write_document
 
@@ -38,10 +36,17 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
         return _write_graph_def(model, target)
     # The model may read its constants from the very file that is replaced: that one lives on, unnamed, until its last reader closes it.
     try:
-        with _replaced(target) as document, _replaced(target.with_suffix(".bin")) as weights:
+        with replaced_files(target.with_suffix(".bin"), target) as (weights, document):
             write_document(model, WeightsWriter(weights), document)
     except OSError as error:
         raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from error
+
+
+def ir_documents(model: Model) -> tuple[bytes, bytes]:
+    """Return the contents of the .xml and the .bin file; ``WriteError`` as ``write_model``."""
+    document, weights = io.BytesIO(), io.BytesIO()
+    write_document(model, WeightsWriter(weights), document)
+    return document.getvalue(), weights.getvalue()
 
 
 def _write_graph_def(model: Model, target: Path) -> None:
@@ -56,24 +61,9 @@ def _write_graph_def(model: Model, target: Path) -> None:
         raise WriteError("the model's loops and branches lie too deep in each other to be written as a TensorFlow graph") from None
     try:
         document = text_format.MessageToString(message).encode() if target.suffix == ".pbtxt" else message.SerializeToString()
-        with _replaced(target) as file:
+        with replaced_file(target) as file:
             file.write(document)
     except ValueError as error:
         raise WriteError(f"{str(target)!r} cannot be written: the graph has more than 2 GB, which no GraphDef holds") from error
     except OSError as error:
         raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from error
-
-
-@contextmanager
-def _replaced(target: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of ``target`` in the end, unless something went wrong."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}-", suffix=target.suffix, dir=target.parent)
-    new = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        new.chmod(0o644)
-        new.replace(target)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise

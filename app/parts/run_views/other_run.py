@@ -7,7 +7,7 @@ import streamlit as st
 from app.actions import other_runs, side_by_side
 from app.describe.wording import DEVICES, narrower_type
 from app.parts.widgets import markup
-from app.state.compare_choice import MODEL, PATTERN, ROUNDED, SOURCE, TYPE, WHERE
+from app.state.compare_choice import CODE, MODEL, PATTERN, ROUNDED, SOURCE, TYPE, WHERE
 from app.state.launch import paths_allowed
 from app.state.user_session import Session, place, widget
 from engine.ops import NARROWER
@@ -64,7 +64,13 @@ def _rounding() -> None:
 
 
 def _source() -> None:
-    st.text_input(
+    program, code = st.columns([3, 1], gap="medium")
+    code.text_input(
+        "Code from the terminal",
+        key=CODE,
+        help="A program runs code of this machine. Compare prints a code where Loopscope was started; enter it here once for each program.",
+    )
+    program.text_input(
         "The program that the model was converted from",
         key=WHERE,
         placeholder="/path/to/model.pt2, the folder of a SavedModel, or module:function",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -15,11 +16,12 @@ from tests.app.screens.test_debugger import page_text
 from tests.engine.peers.sources.cases import TORCH, Case
 
 Visit = Callable[..., AppTest]
+_PRINTED = re.compile(r"enter (\w+) in the page")
 NONE, THREE = (next(one for one in TORCH if (one.program, one.name) == ("doubling", name)) for name in ("none", "three"))
 
 
 @pytest.fixture
-def beside(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case, str], AppTest]:
+def beside(opened: Visit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[[Case, str], AppTest]:
     """Compare of a file with a source that did what the framework once did, for the inputs of a case."""
     monkeypatch.setattr("app.actions.other_runs.PATIENCE", 60.0)
 
@@ -35,6 +37,11 @@ def beside(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case, st
         app.text_input("compare_source_where").set_value(where).run()
         app.button("compare_run").click().run()
         assert not app.exception
+        if found := _PRINTED.findall(capsys.readouterr().out):
+            assert "a source program runs code of this machine" in app.error[0].value
+            app.text_input("compare_source_code").set_value(found[-1]).run()
+            app.button("compare_run").click().run()
+            assert not app.exception
         return app
 
     return visit
@@ -76,6 +83,27 @@ def test_the_source_is_shown_where_the_run_here_does_not_finish(
 )
 def test_what_is_no_source_is_said(where: str, why: str, beside: Callable[[Case, str], AppTest]) -> None:
     assert why in beside(NONE, where).error[0].value
+
+
+def test_no_program_runs_without_the_code_of_the_terminal(
+    opened: Visit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither an empty code, nor a wrong one, nor the code of another program."""
+    ran: list[object] = []
+    monkeypatch.setattr("app.actions.other_runs.source_alone", lambda *given, **_: ran.append(given))
+    monkeypatch.setattr("app.actions.other_runs.against_source", lambda *given, **_: ran.append(given))
+    app = opened(model="sample:collatz", lens="compare")
+    app.selectbox("compare_with").select(SOURCE).run()
+    codes: list[str] = []
+    for program, entered in (("one:a", ""), ("two:b", "0000000000"), ("two:b", "code of one:a"), ("two:b", "")):
+        app.text_input("compare_source_where").set_value(program).run()
+        app.text_input("compare_source_code").set_value(codes[0] if entered.startswith("code") else entered).run()
+        app.button("compare_run").click().run()
+        assert "enter the code that Loopscope's terminal shows" in app.error[0].value
+        codes += _PRINTED.findall(capsys.readouterr().out)
+    assert not ran
+    assert len(codes) == 4
+    assert codes[1] != codes[2] == codes[3]
 
 
 def test_a_server_for_others_runs_no_programs_of_its_users(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,14 @@ import contextlib
 import copy
 import io
 import json
+import re
+import tempfile
 import tracemalloc
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +22,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine.errors import EngineError
+from engine import build
+from engine.errors import EngineError, ReadError
 from engine.explain import verdict
+from engine.run.plan.plan import LoopRegion
 from engine.run_file import loading
+from engine.run_file.recorded_types import RecordedTypes
 from engine.run_file.run_archive import array_bytes, array_of, digest
 from tests.engine.run_file.test_recorded_runs import addresses
 from tests.engine.run_file.test_stored_files import STORED
@@ -247,3 +253,88 @@ def test_bombs_and_lies_take_little_memory(made: Callable[[], bytes]) -> None:
         assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
     finally:
         tracemalloc.stop()
+
+
+def _saved(model: str, inputs: list[object], steps: int | None, *, weights: bool = True) -> dict[str, bytes]:
+    """The entries of a saved run that has come so far."""
+    debugger = engine.Debugger(engine.read_model(f"sample_models/{model}/model.xml"), inputs)
+    if steps is None:
+        debugger.run()
+    else:
+        debugger.seek(steps)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.loopscope"
+        engine.save(debugger, path, weights=weights)
+        with zipfile.ZipFile(path) as archive:
+            return {one: archive.read(one) for one in archive.namelist()}
+
+
+RUNS: dict[str, Callable[[], dict[str, bytes]]] = {
+    "stored": lambda: WHOLE,
+    "without weights": lambda: BARE,
+    "collatz, without weights": lambda: _saved("collatz", [27], 50, weights=False),
+    "gcd": lambda: _saved("gcd", [48, 18], None, weights=False),
+}
+
+
+def other_arrays(array: np.ndarray) -> Iterator[np.ndarray]:
+    """Arrays of other shapes and types, as near to the recorded one as they can be."""
+    flat = array.reshape(-1)
+    rows = len(array) if array.ndim else 1
+    yield from (np.zeros(shape, array.dtype) for shape in ((0,), (rows, 0), (0, rows), (rows, 2), ()))
+    yield from (flat[:-1], array[None])
+    if array.dtype.kind not in "US":
+        for dtype in ("c16", "f2", "f8", "i1", "?", "M8[s]"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield array.astype(dtype)
+    yield np.full(array.shape, "x")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_array_may_have_another_type_or_shape_or_be_gone(name: str) -> None:
+    entries = RUNS[name]()
+    assert look(packed(entries))
+    arrays = [one for one in entries if one.endswith(".npy")]
+    for one in arrays:
+        look(packed({other: content for other, content in entries.items() if other != one}))
+        for array in other_arrays(array_of(entries[one])):
+            look(packed({**entries, one: array_bytes(np.asarray(array))}))
+
+
+def _column(entries: dict[str, bytes]) -> str:
+    return next(name for name in entries if re.fullmatch(r"recording/column\.\d+\.\d+\.npy", name))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda column: column.astype(np.complex128), "its recording has complex128 [] as main/while_not_one/body/"),
+        (lambda column: column.astype(np.float32), "its recording has f32 [] as main/while_not_one/body/"),
+        (lambda column: np.zeros((len(column), 0), column.dtype), "its recording has i64 [0] as main/while_not_one/body/"),
+        (lambda column: np.full(len(column), "x"), " as main/while_not_one/body/"),
+    ],
+)
+def test_a_column_that_no_run_records_is_one_sentence(change: Callable[[np.ndarray], np.ndarray], expected: str) -> None:
+    entries = _saved("collatz", [27], None, weights=False)
+    name = _column(entries)
+    entries[name] = array_bytes(change(array_of(entries[name])))
+    with pytest.raises(ReadError, match=re.escape(expected)) as refused:
+        loading.resume(loading.read_run(packed(entries)))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("value", [np.zeros(0, np.int64), np.zeros(2, np.int64), np.zeros((), np.complex64), np.zeros((1, 0), np.int64)])
+def test_a_trip_count_that_no_loop_takes_is_refused(value: np.ndarray) -> None:
+    """The model says neither type nor shape of it, so that only the loop knows them."""
+    graph = build.Graph("counted")
+    n = graph.parameter("n", "i64")
+    (last,) = build.while_loop(lambda y: True, lambda y: y + 1, [graph.constant(0)], maximum_iterations=n * 1)
+    debugger = engine.Debugger(graph.model(last), [3])
+    (region,) = (one.region for _, one in debugger.plan.regions)
+    assert isinstance(region, LoopRegion)
+    assert region.trip_count is not None
+    types = RecordedTypes(debugger.plan)
+    types.expect(region.trip_count, np.array(3))
+    with pytest.raises(ValueError, match=r"its recording has .* as main/.*, expected"):
+        types.expect(region.trip_count, value)
