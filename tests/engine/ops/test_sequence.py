@@ -207,14 +207,46 @@ QUERY, KEY, VALUE = numbers(2, 3, 4, 8), numbers(2, 3, 5, 8), numbers(2, 3, 5, 6
         [],
         [numbers(2, 1, 4, 5)],
         [numbers(2, 1, 4, 5) > 0],
-        [np.zeros((2, 3, 4, 5), bool)],
         [numbers(1, 1, 1, 5), np.array([0.3], np.float32)],
         [np.float32(0), np.array(0.3, np.float32)],
     ],
-    ids=["plain", "added", "boolean", "nothing visible", "scaled", "scaled without mask"],
+    ids=["plain", "added", "boolean", "scaled", "scaled without mask"],
 )
 def test_attention(more: list[np.ndarray], causal: bool) -> None:
     close("ScaledDotProductAttention", 13, [QUERY, KEY, VALUE, *more], {"causal": causal})
+
+
+LOWEST = np.finfo(np.float32).min
+
+
+@pytest.mark.parametrize("sink", [[], [np.zeros((1, 1, 1, 1), np.float32)]], ids=["", "sink"])
+@pytest.mark.parametrize(
+    "blind",
+    [np.array(False), np.array(-np.inf, np.float32), np.array(LOWEST)],
+    ids=["boolean", "minus infinity", "lowest number"],
+)
+def test_query_that_sees_no_key(blind: np.ndarray, sink: list[np.ndarray]) -> None:
+    """Minus infinity gives 0; a finite bias is a number as any other and gives the mean of the values.
+
+    OpenVINO's CPU gives 0 too where it keeps the operation (with a cache), and NaN where it takes it apart.
+    """
+    mask = np.full((4, 5), True if blind.dtype == np.bool_ else 0, blind.dtype)
+    mask[1] = blind
+    scale = [np.array([0.5], np.float32)] if sink else []
+    got = ours("ScaledDotProductAttention", 13, [QUERY, KEY, VALUE, mask, *scale, *sink], {"causal": "false"})[0]
+    plain = ours("ScaledDotProductAttention", 13, [QUERY, KEY, VALUE, mask[0], *scale, *sink], {"causal": "false"})[0]
+    hidden = np.broadcast_to(VALUE.mean(2), got[:, :, 1].shape) if blind.dtype != np.bool_ and np.isfinite(blind) and not sink else 0
+    np.testing.assert_allclose(got[:, :, 1], np.broadcast_to(hidden, got[:, :, 1].shape), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(np.delete(got, 1, 2), np.delete(plain, 1, 2))
+
+
+def test_scores_below_all_numbers_give_0() -> None:
+    """A query whose scores overflow to minus infinity sees no key either; NaN in a query stays NaN."""
+    query, key = -np.ones((2, 1, 8), np.float32), np.full((2, 3, 8), np.inf, np.float32)
+    got = ours("ScaledDotProductAttention", 13, [query, key, numbers(2, 3, 2)], {"causal": "false"})[0]
+    np.testing.assert_array_equal(got, np.zeros((2, 1, 2)))
+    got = ours("ScaledDotProductAttention", 13, [query * np.nan, key, numbers(2, 3, 2)], {"causal": "false"})[0]
+    assert np.isnan(got).all()
 
 
 def test_attention_of_rank_three() -> None:
