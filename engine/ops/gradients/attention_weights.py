@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
 import numpy as np
 
+from engine.ir.element_type import ElementType
 from engine.ops.derivative import Adjoints, Reverse, Value
 
 _LAST = np.array([-1])
@@ -22,6 +24,8 @@ def scaled_dot_product_attention(at: Reverse, /) -> Adjoints:
     of_weights = at.sum_to(product(at, at.adjoint, value, False, True), weights)
     pulled = at.ops.reduce_sum(of_weights * weights, _LAST, keep_dims=True)
     of_scores = weights * (of_weights - pulled)
+    if not at.attributes["causal"] and mask is not None and mask.rank != 0 and mask.element_type is ElementType.BOOLEAN:
+        of_scores = at.where(mask, of_scores)
     of_products = at.sum_to(of_scores, products)
     scaled = of_products * factor
     found: list[Value | None] = [
@@ -71,7 +75,10 @@ def _masked(at: Reverse, scores: Value, mask: Value | None) -> Value:
         return scores
     if mask.rank is None or mask.element_type is None:
         raise ValueError("the rank or type of the mask is not known: give the model's inputs theirs")
-    return scores + mask if mask.element_type.is_float else at.ops.select(mask, scores, hidden)
+    if mask.element_type.is_float:
+        return scores + mask
+    lowest = np.full((), np.finfo(hidden.dtype).min if hidden.dtype.isbuiltin else ml_dtypes.finfo(hidden.dtype).min, hidden.dtype)
+    return at.ops.select(mask, scores, lowest)
 
 
 def minus_infinity(like: Value) -> np.ndarray:

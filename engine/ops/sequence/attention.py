@@ -27,9 +27,10 @@ def scaled_dot_product_attention(
 ) -> Array:
     """``softmax(query x keyT * scale + mask) x value``, batches broadcast.
 
-    ``[N, ..., L, E], [N, ..., S, E], [N, ..., S, V] -> [N, ..., L, V]``. The mask is added, or where it is boolean keeps what is
-    true; it is ignored with ``causal``. ``sink`` is one more column of weights that takes part in the sum and nothing else.
-    A query that sees no key gives 0.
+    ``[N, ..., L, E], [N, ..., S, E], [N, ..., S, V] -> [N, ..., L, V]``. The mask is added; where it is boolean, false adds the
+    lowest number. It is ignored with ``causal``. ``sink`` is one more column of weights that takes part in the sum and nothing else.
+    A query whose scores are all minus infinity gives 0. A query with a boolean mask of nothing but false gives the mean of the
+    values, as in OpenVINO's CPU plugin.
     Spec: sequence/scaled-dot-product-attention.
     """
     if min(query.ndim, key.ndim, value.ndim) < 2:
@@ -53,7 +54,7 @@ def _masked(weights: Array, mask: Array) -> Array:
     shape = np.broadcast_shapes(weights.shape, mask.shape)
     target = weights if shape == weights.shape else np.array(np.broadcast_to(weights, shape))
     if mask.dtype == np.bool_:
-        np.copyto(target, -np.inf, where=~mask)
+        np.add(target, np.finfo(target.dtype).min, out=target, where=~mask)
     else:
         target += computable(mask)
     return target
