@@ -212,6 +212,8 @@ class _Walk:
             return ()
         except _RULE_FAULTS:
             return ()
+        if self.catalogue.is_foreign(operation):
+            return inferred
         return knowledge.computed(operation, inputs, attributes, inferred)
 
     def _region(self, address: GraphAddress, row: _Row, outer: Sequence[Known]) -> _Frame | None:

@@ -177,7 +177,7 @@ class _Planner:
         """An instruction that calls a kernel; ``made`` takes what it has beside its inputs and outputs."""
         attributes = typed(operation, node.attributes)
         keywords = dict(attributes)
-        own = operation in self.catalogue.categories.get("custom", ())
+        own = self.catalogue.is_foreign(operation)
         checked, tensors = own or self._holds_sequences, operation.only_tensors
         called = checked and (own or tensors)
         symbol, of_floats, of_integers = ("", "", "") if called else _expressions(operation, keywords, self._types(graph, node))
