@@ -250,7 +250,7 @@ def test_a_kernel_does_not_write_into_its_inputs(kernel: Callable[[np.ndarray], 
         _, made = build.while_loop(lambda i, v: i < 40, lambda i, v: (i + 1, *graph.apply(operation, [v], {})), (0, x))
     else:
         (made,) = graph.apply(operation, [value], {})
-    with pytest.raises(engine.EngineError, match="its kernel writes into an input, .*: let it write into a copy"):
+    with pytest.raises(engine.EngineError, match=r"its kernel writes into an input, .*: let it write into a copy"):
         engine.run(graph.model([made, x]), [feed], catalogue=graph.catalogue)
     np.testing.assert_array_equal(feed, [3, 1, 2])
 
