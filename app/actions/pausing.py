@@ -24,6 +24,15 @@ def add_breakpoint(pattern: str, condition: str = "", kind: BreakpointKind = "ad
 
 
 @refusals.afresh
+def toggle_breakpoint(kind: BreakpointKind) -> None:
+    """Set a breakpoint of a kind that stops everywhere, or remove it if it is set."""
+    session = current()
+    if session.run.debugger:
+        session.run.debugger.breakpoints.toggle(kind)
+        _pauses_elsewhere(session)
+
+
+@refusals.afresh
 def remove_breakpoint(number: int) -> None:
     session = current()
     if session.run.debugger:

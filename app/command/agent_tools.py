@@ -18,7 +18,7 @@ from app.command.report import describe
 from app.command.value_data import value_data
 from engine.check import check, own_runtimes, text
 from engine.errors import AddressError, InputError
-from engine.explain import first_not_finite, iteration_matrix, verdict
+from engine.explain import NotFinite, first_infinity, first_nan, iteration_matrix, verdict
 from engine.ir import ROOT, Graph, PlacedGraph, Port, Source, full_address, graphs
 from engine.ops import CATALOGUE
 from engine.peers import against, fates
@@ -119,10 +119,12 @@ class AgentTools:
         return {**told, "rows": [{**row, "cells": [_in_short(cell) for cell in row["cells"]]} for row in told["rows"]]}
 
     def first_nan(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Say which operation, in which iteration, made the first NaN or infinity of a run."""
-        found = first_not_finite(self._runs.run(model, inputs, values), self._runs.seconds)
-        told = {"address": found.address or None, "step": found.step, "source": found.source or None}
-        return {**told, "certain": found.is_certain, "sentence": found.sentence}
+        """Say which operation, in which iteration, made the first NaN of a run; infinities that it is made of do not count."""
+        return _not_finite(first_nan(self._runs.run(model, inputs, values), self._runs.seconds))
+
+    def first_infinity(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Say which operation, in which iteration, made the first infinity of a run."""
+        return _not_finite(first_infinity(self._runs.run(model, inputs, values), self._runs.seconds))
 
     def compare(self, model: str, inputs: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run a model here and in its own runtime, OpenVINO or ONNX Runtime, and say the first operation and iteration that differ."""
@@ -212,3 +214,8 @@ def _named(place: PlacedGraph, source: Source) -> str:
 def _port(port: Port) -> str:
     told = _declared(port.element_type, port.shape)
     return f"{told['type']} {told['shape']}"
+
+
+def _not_finite(found: NotFinite) -> dict[str, Any]:
+    place = {"address": found.address or None, "step": found.step, "source": found.source or None}
+    return {**place, "certain": found.is_certain, "sentence": found.sentence}

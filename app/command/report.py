@@ -33,8 +33,8 @@ class Outcome:
     message: str = ""
     address: str = ""
     result: Result | None = None
-    odd: NotFinite | None = None
-    """The first NaN or infinity; None when it was not searched for."""
+    odd: tuple[NotFinite, ...] = ()
+    """The first NaN, the first infinity, or both, as far as they were searched for."""
     debugger: engine.Debugger | None = None
     """The run, when it was recorded, so that it can be explained."""
 
@@ -60,8 +60,7 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
         yield ', "optimised": ' + json.dumps({name: getattr(left, name) for name in ("removed", "folded", "computed_once")})
     if outcome.result is not None and outcome.result.printed:
         yield ', "printed": ' + json.dumps([{"address": line.address, "text": line.text} for line in outcome.result.printed])
-    if outcome.odd is not None:
-        odd = outcome.odd
+    for odd in outcome.odd:
         found = {
             "address": odd.address or None,
             "step": odd.step,
@@ -69,7 +68,7 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
             "certain": odd.is_certain,
             "sentence": odd.sentence,
         }
-        yield ', "first_nan": ' + json.dumps(found)
+        yield f', "first_{odd.kind}": ' + json.dumps(found)
     yield "}"
 
 
@@ -81,8 +80,8 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     yield from control_flow_lines(outcome.result.control_flow)
     yield from (f"  {neutral(sentence, len(sentence))}" for sentence in outcome.result.left_out.sentences())
     yield from _printed(outcome.result.printed)
-    if outcome.odd is not None:
-        yield neutral(outcome.odd.sentence, len(outcome.odd.sentence))
+    for odd in outcome.odd:
+        yield neutral(odd.sentence, len(odd.sentence))
     if outcome.state != "finished":
         return
     yield "outputs"

@@ -16,7 +16,7 @@ from app.command.output_files import refuse_unwritable
 from app.command.report import Outcome, as_json, as_text
 from engine.debug import Result, RunStopped
 from engine.errors import EngineError, in_one_line, neutral
-from engine.explain import NotFinite, first_not_finite
+from engine.explain import NotFinite, first_infinity, first_nan
 from engine.ir import Model, Signature
 from engine.ops.stored import FORMS, entry_name, packed, write
 from engine.replaced_file import replaced_file
@@ -30,7 +30,7 @@ def main(words: Sequence[str]) -> int:
     options = _options(words)
     try:
         model = progress.read(options.model)
-        run = _searched if options.first_nan else _saved if options.save else _run
+        run = _searched if options.first_nan or options.first_infinity else _saved if options.save else _run
         refuse_unwritable(options.outputs)
         refuse_unwritable(options.save)
         outcome = run(model, read_inputs(options.inputs, model), options)
@@ -99,11 +99,12 @@ def _explained(model: Model, inputs: Mapping[str | int, object], options: argpar
 
 
 def _searched(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
-    """A run that keeps what it takes to look for the first NaN or infinity in it."""
+    """Run a model and keep what it takes to look for the first NaN or the first infinity in it."""
     debugger = engine.Debugger(model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options))
     with interruptible(debugger.stop):
         progress.run_whole(debugger)
-    odd = first_not_finite(debugger, _SECONDS_OF_SEARCH)
+    searches = ((options.first_nan, first_nan), (options.first_infinity, first_infinity))
+    odd = tuple(search(debugger, _SECONDS_OF_SEARCH) for wanted, search in searches if wanted)
     if options.save:
         _save(debugger, options)
     return outcome_of(debugger, odd)
@@ -129,7 +130,7 @@ def _record(options: argparse.Namespace) -> engine.Record | None:
     return engine.Record(everything=True, recompute=False, budget_bytes=int(options.budget * 2**20))
 
 
-def outcome_of(debugger: engine.Debugger, odd: NotFinite | None = None) -> Outcome:
+def outcome_of(debugger: engine.Debugger, odd: tuple[NotFinite, ...] = ()) -> Outcome:
     """How a run went, to be told."""
     if debugger.state == "finished":
         return Outcome("finished", result=debugger.result, odd=odd, debugger=debugger)
@@ -197,7 +198,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="print outputs and control flow as JSON, with the reason why each loop ended and each branch was taken (not with --fetch)",
     )
-    parser.add_argument("--first-nan", action="store_true", help="say which operation, in which iteration, made the first NaN or infinity")
+    parser.add_argument("--first-nan", action="store_true", help="say which operation, in which iteration, made the first NaN")
+    parser.add_argument("--first-infinity", action="store_true", help="say which operation, in which iteration, made the first infinity")
     parser.add_argument("--save", default="", metavar="RUN.loopscope", help="where the run goes as a file that `loopscope` opens again")
     parser.add_argument(
         "--budget",
@@ -230,8 +232,10 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(words)
     if options.generated and options.json:
         parser.error("--generated prints Python, which has no place in --json")
-    if options.first_nan and options.fetch:
-        parser.error("--first-nan searches the whole run, of which --fetch asks for a part")
+    if (options.first_nan or options.first_infinity) and options.fetch:
+        parser.error(
+            f"{'--first-nan' if options.first_nan else '--first-infinity'} searches the whole run, of which --fetch asks for a part"
+        )
     if options.without_weights and not options.save:
         parser.error("--without-weights says what --save keeps: give it with --save")
     if options.save and options.fetch:

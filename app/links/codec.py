@@ -218,9 +218,9 @@ def _window(one: object) -> Window | Unreadable:
 
 def _pause(one: object) -> Pause | Unreadable:
     match one:
-        case [str(pattern), str(condition), "address" | "nan" | "shape" as kind, bool(on)]:
+        case [str(pattern), str(condition), "address" | "nan" | "infinity" | "shape" as kind, bool(on)]:
             return Pause(pattern, condition, kind, on)
-    return Unreadable("a breakpoint in a link is a list of its place, its condition, address, nan or shape, and whether it is on")
+    return Unreadable("a breakpoint in a link is a list of its place, its condition, address, nan, infinity or shape, and whether it is on")
 
 
 def _watch(one: object) -> str | Unreadable:

@@ -66,7 +66,9 @@ def _types(allowed: frozenset[ElementType]) -> str:
     return ", ".join(sorted(str(one) for one in allowed))
 
 
-def inferred(operation: Operation, inputs: Sequence[Tensor], texts: Mapping[str, object], called: str) -> tuple[Known, ...]:
+def inferred(
+    operation: Operation, catalogue: Catalogue, inputs: Sequence[Tensor], texts: Mapping[str, object], called: str
+) -> tuple[Known, ...]:
     """What is known of the outputs; ``BuildError`` when the inputs contradict the operation."""
     attributes = typed(operation, texts)
     knowns = [tensor.known for tensor in inputs]
@@ -80,5 +82,5 @@ def inferred(operation: Operation, inputs: Sequence[Tensor], texts: Mapping[str,
     if operation.outputs is None and not found:
         raise BuildError(f"{called}() has a number of outputs that cannot be told from {', '.join(map(repr, inputs))}")
     with np.errstate(all="ignore"):
-        known = tuple(computed(operation, knowns, attributes, found))
+        known = tuple(found if catalogue.is_foreign(operation) else computed(operation, knowns, attributes, found))
     return (*known, *[NOTHING_KNOWN] * ((operation.outputs or len(known)) - len(known)))

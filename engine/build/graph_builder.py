@@ -183,7 +183,7 @@ class Graph:
             checked_name(name, f"{called}(): name")
         with self.frame.all_or_nothing():
             tensors = lifted(self, operation, inputs, called)
-            outputs = inferred(operation, tensors, texts, called)
+            outputs = inferred(operation, self.catalogue, tensors, texts, called)
         opset = operation.opset or f"opset{operation.opsets[0]}"
         return self.frame.add(operation.name, opset, texts, tensors, outputs, name=name)
 

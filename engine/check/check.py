@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.check.diagnostic import EVERYBODY, InvalidModel, Report, Runtime
+from engine.check.propagate import GraphAddress
 from engine.check.rule import ONNXRUNTIME, OPENVINO
 from engine.check.rules import RULES
 from engine.check.subject import Subject
-from engine.ir.model import Model, expect_model
+from engine.ir.model import LayerId, Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.dialect import catalogue_for
 
@@ -18,6 +19,8 @@ class CheckedModel:
     """A model that has a meaning to run; the only thing that a plan is made from. ``checked`` makes it."""
 
     model: Model
+    mixed: frozenset[tuple[GraphAddress, LayerId]] = frozenset()
+    """As of ``Propagated``."""
 
 
 def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
@@ -47,7 +50,7 @@ def checked(model: Model, catalogue: Catalogue) -> CheckedModel:
     report = Report.of(diagnostic for rule in _BEFORE_RUNNING for diagnostic in rule.apply(subject))
     if not report.ok:
         raise InvalidModel(report)
-    return CheckedModel(model)
+    return CheckedModel(model, subject.propagated.mixed)
 
 
 _BEFORE_RUNNING = tuple(rule for rule in RULES if rule.before_running)

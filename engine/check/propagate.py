@@ -15,6 +15,7 @@ from engine.ir.address import ROOT, labels
 from engine.ir.model import IF, Body, Graph, LayerId, Model, Node, Port, Source
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import NOTHING_KNOWN, AttributeProblem, Known, Operation, Role, typed
+from engine.ops.mixed_types import input_groups
 
 GraphAddress = str
 _ROUNDS = 8
@@ -39,6 +40,8 @@ class Propagated:
 
     known: Mapping[tuple[GraphAddress, LayerId], tuple[Known, ...]]
     contradictions: tuple[Contradiction, ...] = ()
+    mixed: frozenset[tuple[GraphAddress, LayerId]] = frozenset()
+    """Nodes whose operands have several element types where the operation's specification has one."""
 
     def output(self, graph: GraphAddress, layer: LayerId, output: int = 0) -> Known:
         """What is known of one output; ``NOTHING_KNOWN`` where there is no such node or output."""
@@ -60,7 +63,7 @@ def propagate(model: Model, catalogue: Catalogue, inputs: Mapping[LayerId, Known
     parameters = {node.id: (inputs or {}).get(node.id) or knowledge.declared(node) for node in model.graph.parameters}
     with np.errstate(all="ignore"):
         walk.run(parameters)
-    return Propagated(walk.known, tuple(walk.contradictions.values()))
+    return Propagated(walk.known, tuple(walk.contradictions.values()), frozenset(walk.mixed))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +110,8 @@ class _Walk:
     labels: dict[GraphAddress, Mapping[LayerId, str]] = field(default_factory=dict)
     bodies: dict[GraphAddress, _BodyState] = field(default_factory=dict)
     operations: dict[tuple[str, str], Operation | None] = field(default_factory=dict)
+    mixed: dict[tuple[GraphAddress, LayerId], list[Known]] = field(default_factory=dict)
+    """Operands of several types where one is specified. They stay when less is known in later rounds: they hold for the first iteration."""
 
     def run(self, parameters: region.Bindings) -> None:
         """Go through the outermost graph and, on a stack of our own, through the bodies where their nodes come."""
@@ -168,7 +173,7 @@ class _Walk:
             return (knowledge.of_constant(node),)
         if role is Role.RESULT or node.type == "Result":
             return (inputs[0] if inputs else NOTHING_KNOWN,)
-        missing = self._settled(row, inputs)
+        missing = self._settled(frame.address, row, inputs)
         if operation is None or row.attributes is None or operation.infer is None or len(inputs) < operation.inputs[0]:
             return tuple(missing)
         inferred = self._inferred(frame.address, row, operation, inputs)
@@ -178,12 +183,22 @@ class _Walk:
         """An output's type and shape as ONNX's own inference found them; nothing in an IR, whose operations infer them here."""
         return Known(port.element_type, port.shape) if self.model.dialect == "onnx" else NOTHING_KNOWN
 
-    def _settled(self, row: _Row, inputs: Sequence[Known]) -> list[Known]:
+    def _settled(self, address: GraphAddress, row: _Row, inputs: Sequence[Known]) -> list[Known]:
         """What is said of the outputs; their element types as ONNX's schema settles them, where it does."""
         said, operation = [self._said(port) for port in row.node.outputs], row.operation
+        if operation is not None and operation.alike:
+            inputs = self._operands(address, row.node, operation, inputs)
         types = operation.output_types(inputs, row.attributes or {}) if operation is not None and operation.output_types else ()
         settled = (types[min(index, len(types) - 1)] if types else None for index in range(len(said)))
         return [known if type is None else Known(type, known.shape) for known, type in zip(said, settled, strict=True)]
+
+    def _operands(self, address: GraphAddress, node: Node, operation: Operation, inputs: Sequence[Known]) -> Sequence[Known]:
+        """Return the inputs, or those of an earlier round whose element types differed from each other."""
+        groups = input_groups(operation.alike, len(inputs))
+        types = [{inputs[index].element_type for index in group} - {None} for group in groups]
+        if any(len(found) > 1 for found in types):
+            self.mixed[address, node.id] = list(inputs)
+        return self.mixed.get((address, node.id), inputs)
 
     def _inferred(self, address: GraphAddress, row: _Row, operation: Operation, inputs: Sequence[Known]) -> Sequence[Known]:
         attributes = row.attributes or {}
@@ -197,6 +212,8 @@ class _Walk:
             return ()
         except _RULE_FAULTS:
             return ()
+        if self.catalogue.is_foreign(operation):
+            return inferred
         return knowledge.computed(operation, inputs, attributes, inferred)
 
     def _region(self, address: GraphAddress, row: _Row, outer: Sequence[Known]) -> _Frame | None:

@@ -1,4 +1,4 @@
-"""Where a run stops: at a place, at a pattern of places, when a condition over values holds, at the first NaN, at a change of shape."""
+"""Where a run stops: at a place or a pattern of places, where a condition holds, at a NaN, an infinity or a change of shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.run.plan.plan import LoopRegion, Plan, Program
 
 ITERATION = "iteration"
 """The name of the iteration of the innermost open loop in a condition."""
-BreakpointKind = Literal["address", "nan", "shape"]
+BreakpointKind = Literal["address", "nan", "infinity", "shape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Breakpoint:
-    """One breakpoint; it stops a run before the place runs (address), or after an operation whose value is unusual (nan, shape).
+    """One breakpoint; it stops a run before the place runs (address), or after an operation whose value is unusual (the others).
 
     A condition that names the operation of the place itself is asked once that has run.
     """
@@ -59,7 +59,8 @@ class Breakpoint:
         return Pause(self.pattern, self.condition.text if self.condition else "", self.kind, self.on)
 
     def describe(self) -> str:
-        what = {"address": "after" if self.after else "before", "nan": "first NaN or infinity at", "shape": "change of shape at"}[self.kind]
+        before = "after" if self.after else "before"
+        what = {"address": before, "nan": "NaN made at", "infinity": "infinity made at", "shape": "change of shape at"}[self.kind]
         condition = f" when {self.condition.text}" if self.condition else ""
         return f"{what} {readable(self.pattern) if self.pattern else 'any operation'}{condition}"
 
@@ -85,6 +86,18 @@ class Breakpoints:
     def restore(self, pause: Pause) -> Breakpoint:
         """Adds one as it was set; errors as of ``add``."""
         return self.add(pause.pattern, pause.condition, pause.kind, on=pause.on)
+
+    def toggle(self, kind: BreakpointKind) -> None:
+        """Remove the breakpoints of a kind that stop everywhere, or add one if there is none."""
+        everywhere = [one.id for one in self.items() if one.kind == kind and not one.pattern and one.condition is None]
+        for id in everywhere:
+            self.remove(id)
+        if not everywhere:
+            self.add(kind=kind)
+
+    def has(self, kind: BreakpointKind) -> bool:
+        """Return whether a breakpoint of a kind stops everywhere; one that is switched off counts."""
+        return any(one.kind == kind and not one.pattern and one.condition is None for one in self.items())
 
     def remove(self, id: int) -> None:
         """Takes a breakpoint away; nothing happens when it is gone already."""

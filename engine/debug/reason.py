@@ -16,6 +16,8 @@ from engine.ops.values import is_tensor
 from engine.run.plan.numbers import Slot
 from engine.trace.timeline import Moment
 
+_GIVEN = {"nan": "a NaN", "infinity": "an infinity"}
+
 
 def reason(run: Run, breakpoints: Breakpoints) -> str | None:
     """The first breakpoint that stops a run at the cursor, in words; None when none does."""
@@ -44,10 +46,10 @@ def _after_something(run: Run, breakpoint: Breakpoint) -> str | None:
     last = completed(levels, instruction_at(before))
     if last is None or not concerns(breakpoint, last):
         return None
-    if breakpoint.kind == "nan":
+    if breakpoint.kind != "shape":
         if not holds(run, breakpoint, levels, instruction_at(before), values):
             return None
-        return f"breakpoint {breakpoint.id}, {decode(last.label)!r} gave a NaN or an infinity, and its inputs have none"
+        return f"breakpoint {breakpoint.id}, {decode(last.label)!r} gave {_GIVEN[breakpoint.kind]}, and its inputs have none"
     change = next((found for slot in last.outputs if (found := _change(run, (*before, *moment), slot))), None)
     if change is None or not condition_holds(breakpoint.condition, levels, values):
         return None

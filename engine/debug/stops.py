@@ -13,6 +13,7 @@ from engine.debug.expression import Expression
 from engine.debug.names import slot_of
 from engine.debug.run import Run
 from engine.errors import ExpressionError, ValueUnavailable
+from engine.ops.unusual_floats import holds_unusual
 from engine.ops.values import is_tensor
 from engine.run.machine.machine import Machine
 from engine.run.plan.numbers import Slot
@@ -50,8 +51,10 @@ def holds(run: Run, breakpoint: Breakpoint, levels: Levels, last: Instruction | 
     last = completed(levels, last)
     if last is None or not concerns(breakpoint, last):
         return False
-    if breakpoint.kind == "nan":
-        unusual = any(_is_odd(values[slot]) for slot in last.outputs) and not any(_is_odd(values[slot]) for slot in last.inputs)
+    if breakpoint.kind != "shape":
+        kind = breakpoint.kind
+        unusual = any(holds_unusual(values[slot], kind) for slot in last.outputs)
+        unusual = unusual and not any(holds_unusual(values[slot], kind) for slot in last.inputs)
     else:
         unusual = shape_changed(run.shapes, last, values)
     return unusual and condition_holds(breakpoint.condition, levels, values)
@@ -119,15 +122,6 @@ def shape_changed(shapes: dict[int, tuple[int, ...]], instruction: Instruction, 
         changed |= shapes.get(slot, shape) != shape
         shapes[slot] = shape
     return changed
-
-
-def _is_odd(value: Any) -> bool:
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
-    if kind == "f":
-        return not bool(np.isfinite(value).all())
-    if kind == "V" and value.dtype.names is None:
-        return not bool(np.isfinite(np.asarray(value).astype(np.float32)).all())
-    return False
 
 
 def check_limits(machine: Machine, step: int) -> None:

@@ -27,7 +27,7 @@ from engine.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_ste
 from engine.explain.iteration_matrix import MOST_COLUMNS, Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
 from engine.explain.literals import fits_in_code
 from engine.explain.margin import Margin
-from engine.explain.not_finite import NotFinite, first_not_finite
+from engine.explain.not_finite import NotFinite, first_infinity, first_nan, first_not_finite
 from engine.explain.parts import Part, parse_index
 from engine.explain.pattern import Pattern, pattern, region_at
 from engine.explain.proof import Fact, deciding
@@ -80,6 +80,8 @@ __all__ = [
     "executions",
     "export",
     "first_control_flow",
+    "first_infinity",
+    "first_nan",
     "first_not_finite",
     "fits_in_code",
     "fragile",

@@ -13,6 +13,7 @@ import numpy as np
 from engine.debug.run import Run
 from engine.errors import AddressError, EngineError
 from engine.ir.address import ANY_ITERATION, Address, Segment
+from engine.ops.unusual_floats import holds_unusual, rows_with
 from engine.ops.values import as_array, is_tensor
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import Program
@@ -142,17 +143,12 @@ def of_values(address: str, values: tuple[Any, ...]) -> History:
 
 def is_finite(value: Any) -> bool:
     """Whether a value, or a sequence of them, holds neither a NaN nor an infinity; what is not a tensor of floats holds none."""
-    if isinstance(value, tuple):
-        return all(is_finite(one) for one in value)
-    return not is_tensor(value) or bool(finite_rows(np.asarray(value).reshape(1, -1))[0])
+    return not holds_unusual(value, None)
 
 
 def finite_rows(column: np.ndarray) -> np.ndarray:
     """For each entry along the first axis, whether it holds neither a NaN nor an infinity."""
-    if column.dtype.kind not in "fV" or column.dtype.names or not column.size:
-        return np.ones(len(column), bool)
-    numbers = column.astype(np.float32) if column.dtype.kind == "V" else column
-    return np.asarray(np.isfinite(numbers).all(axis=tuple(range(1, numbers.ndim))))
+    return ~rows_with(column, None)
 
 
 def _are_equal(one: Any, other: Any) -> bool:

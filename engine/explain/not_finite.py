@@ -14,9 +14,9 @@ import numpy as np
 
 from engine.debug.run import Run
 from engine.errors import EngineError
-from engine.explain.history import finite_rows, is_finite
 from engine.explain.provenance import BY_HAND, Place, Walk
 from engine.ir.readable import readable
+from engine.ops.unusual_floats import NOUNS, UnusualFloat, holds_unusual, rows_with
 from engine.run.plan.numbers import Slot
 from engine.run.plan.plan import ABSENT, Instruction, LoopRegion, Program
 from engine.trace.vectorised import Columns, Recorded
@@ -41,23 +41,31 @@ class NotFinite:
     """What was not looked at though it ran earlier, in words; empty when the answer is certain."""
     source: str = ""
     """Address of the input, the constant or the value set by hand that held one before any operation did, and that it came from; the
-    address itself where it was set by hand there. Empty where the operation made it of finite numbers. Where none made any, the first
+    address itself where it was set by hand there. Empty where the operation made it of others. Where none made any, the first
     input that holds one."""
+    kind: UnusualFloat | None = None
+    """What was searched for; None: a NaN or an infinity, whichever comes first."""
 
     @property
     def is_certain(self) -> bool:
         return not self.left
 
     @property
+    def noun(self) -> str:
+        """The name of what was searched for."""
+        return NOUNS[self.kind]
+
+    @property
     def sentence(self) -> str:
         """One readable line."""
         left = f": {'; '.join(self.left)}" if self.left else ""
+        noun, article = self.noun, "An" if self.kind == "infinity" else "A"
         if self.step is None:
             if left:
-                return f"No NaN or infinity was found in what could be looked at in time{left}."
-            held = f"No operation made a NaN or infinity, but the input {readable(self.source)} holds one."
-            return held if self.source else "No NaN or infinity was made."
-        first = "The first NaN or infinity is" if self.is_certain else "A NaN or infinity, perhaps not the first, was"
+                return f"No {noun} was found in what could be looked at in time{left}."
+            held = f"No operation made {article.lower()} {noun}, but the input {readable(self.source)} holds one."
+            return held if self.source else f"No {noun} was made."
+        first = f"The first {noun} is" if self.is_certain else f"{article} {noun}, perhaps not the first, was"
         if self.source == self.address:
             return f"{first} in {readable(self.address)}, where it was set by hand{left}."
         came = f" from {readable(self.source)}, which holds one" if self.source else ""
@@ -69,12 +77,22 @@ def first_not_finite(run: Run, seconds: float = SECONDS) -> NotFinite:
 
     After so many ``seconds`` nothing more is computed again; the answer then says what was left.
     """
-    return _Search(run, seconds).found()
+    return _Search(run, seconds, None).found()
+
+
+def first_nan(run: Run, seconds: float = SECONDS) -> NotFinite:
+    """Return the first moment at which an operation gives a NaN; infinities that it is made of do not count. As ``first_not_finite``."""
+    return _Search(run, seconds, "nan").found()
+
+
+def first_infinity(run: Run, seconds: float = SECONDS) -> NotFinite:
+    """Return the first moment at which an operation gives an infinity. As ``first_not_finite``."""
+    return _Search(run, seconds, "infinity").found()
 
 
 class _Search:
-    def __init__(self, run: Run, seconds: float) -> None:
-        self.run = run
+    def __init__(self, run: Run, seconds: float, kind: UnusualFloat | None) -> None:
+        self.run, self.kind = run, kind
         self.timeline = run.timeline
         self.recorded = Recorded(run.timeline)
         self.deadline = time.monotonic() + seconds
@@ -93,13 +111,13 @@ class _Search:
             left += self._look_row_by_row(program, slow[program.index], time.monotonic() + remaining / (len(waiting) - number))
         self._look_at_open_rows(programs)
         step, address = self.best or (None, "")
-        return NotFinite(step, address, tuple(left), self._source(address) if address else self._odd_input())
+        return NotFinite(step, address, tuple(left), self._source(address) if address else self._odd_input(), self.kind)
 
     def _odd_input(self) -> str:
         """The address of the first input that holds a NaN or an infinity, such as one that an index was made of; empty for none."""
         walk, main = Walk(self.run), self.run.plan.main
         inputs = (Place(main, 0, slot) for slot in main.parameters.values())
-        return next((walk.address(one) for one in inputs if not is_finite(walk.value(one))), "")
+        return next((walk.address(one) for one in inputs if self._is_odd(walk.value(one))), "")
 
     def _source(self, address: str) -> str:
         """The address of what was not finite before any operation was, and that an operation got it from; empty for none."""
@@ -108,11 +126,14 @@ class _Search:
         if walk.operation(place) == BY_HAND:
             return address
         for operand, _ in walk.made_of(place):
-            if not is_finite(walk.taken(operand)):
+            if self._is_odd(walk.taken(operand)):
                 while operand.slot not in operand.program.producer and (before := next(walk.made_of(operand), None)) is not None:
                     operand = before[0]
                 return walk.address(operand) if walk.operation(operand) in ("Parameter", "Const", BY_HAND) else ""
         return ""
+
+    def _is_odd(self, value: Any) -> bool:
+        return holds_unusual(value, self.kind)
 
     # -- bounds ---------------------------------------------------------------------------------------------------
 
@@ -142,7 +163,7 @@ class _Search:
         region = program.region
         for one in region.carried if isinstance(region, LoopRegion) else ():
             column = self.recorded.column(program, one.parameter)
-            odd = ~finite_rows(column) if column is not None else np.zeros(0, bool)
+            odd = rows_with(column, self.kind) if column is not None else np.zeros(0, bool)
             if odd.any() and self.timeline.executions.parent_row(program, int(odd.argmax()))[1]:
                 self._take(self._first_in(program, int(odd.argmax()) - 1))
 
@@ -154,7 +175,7 @@ class _Search:
     def _made_by(self, program: Program, row: int, number: int, instruction: Instruction) -> tuple[int, str] | None:
         """Step and address of the first output of an operation in one row that is not finite."""
         for output, slot in _made(instruction):
-            if self.run.has_run(program, row, slot) and not is_finite(self._value(program, row, slot)):
+            if self.run.has_run(program, row, slot) and self._is_odd(self._value(program, row, slot)):
                 place = f"{self.timeline.address(program, row)}/{instruction.label}" + (f":{output}" if output else "")
                 return self.timeline.step_at(program, row, number + 1), place
         return None
@@ -200,7 +221,7 @@ class _Search:
                     continue
                 values = np.asarray(column.values)
                 widest = max(widest, values.size // len(rows) if column.varies else 1)
-                odd |= ~finite_rows(values) if column.varies else not is_finite(values)
+                odd |= rows_with(values, self.kind) if column.varies else self._is_odd(values)
             for row in np.flatnonzero(odd):
                 found = self._first_in(program, int(rows[row]))
                 if found is not None:
@@ -216,7 +237,7 @@ class _Search:
             if time.monotonic() > deadline:
                 yield f"of {readable(program.address)} {row:,} of {self._rows(program):,} executions were looked at"
                 return
-            if any(not is_finite(self._value(program, row, slot)) for slot in backwards):
+            if any(self._is_odd(self._value(program, row, slot)) for slot in backwards):
                 self._take(self._first_in(program, row))
             row += 1
 

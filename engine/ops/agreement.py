@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,26 @@ _MOST_VALUES = 1024
 """Elements of an input whose values are told to a shape function."""
 _MOST_KEPT = 256
 _RULE_FAULTS = (TypeError, LookupError, ArithmeticError, AttributeError)
+
+
+def call_foreign(kernel: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Call a kernel of a user with read-only views of its inputs; ``ValueError`` says so where it writes into one."""
+    try:
+        return kernel(*map(_read_only, arguments), **keywords)
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise ValueError("its kernel writes into an input, which other operations read too: let it write into a copy") from error
+
+
+def _read_only(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_read_only, value))
+    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
 
 
 class Agreeing:
@@ -31,7 +51,7 @@ class Agreeing:
         self._answers: dict[tuple[object, ...], tuple[Known, ...] | None] = {}
 
     def __call__(self, *arguments: Any, **state: Any) -> Any:
-        made = self._kernel(*arguments, **state)
+        made = call_foreign(self._kernel, arguments, state)
         outputs = made[0] if state and isinstance(made, tuple) and made else made
         values = outputs if self._several else (outputs,)
         # What is no array at all, the machine tells of built-in kernels and these alike.

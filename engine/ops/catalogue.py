@@ -123,6 +123,10 @@ class Catalogue:
     def _category_by_title(self) -> Mapping[str, str]:
         return {operation.title: category for category, operations in self.categories.items() for operation in operations}
 
+    def is_foreign(self, operation: Operation) -> bool:
+        """Return whether a user has added the operation: only a run calls its kernel."""
+        return any(one is operation for one in self.categories.get("custom", ()))
+
     def with_operations(self, operations: Iterable[Operation], *, replace: bool = False) -> Catalogue:
         """This catalogue and some more; ``ValueError`` when a name and version exists and ``replace`` is not asked for."""
         added = tuple(operations)

@@ -39,20 +39,17 @@ def fake_quantize(
 
 
 def _quantize(values: Array, limits: Sequence[Array], steps: np.generic, out: Array) -> None:
+    """Compute the page's formula in the page's order: another order rounds otherwise and moves 0 off 0."""
     low, high, target_low, target_high = limits
-    ordinary = bool((low < high).all())
     np.subtract(values, low, out=out)
     out /= high - low
     out *= steps
     np.rint(out, out=out)
-    if ordinary:
-        # Between such limits, what the page asks of the values outside is the first or the last level.
-        np.clip(out, 0, steps, out=out)
-    out *= (target_high - target_low) / steps
+    out /= steps
+    out *= target_high - target_low
     out += target_low
-    if not ordinary:
-        np.copyto(out, target_low, where=values <= np.minimum(low, high))
-        np.copyto(out, target_high, where=values > np.maximum(low, high))
+    np.copyto(out, target_low, where=values <= np.minimum(low, high))
+    np.copyto(out, target_high, where=values > np.maximum(low, high))
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:

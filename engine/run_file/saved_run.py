@@ -216,9 +216,9 @@ def _list(data: Mapping[str, object], field: str, made: Callable[[object], Made]
 
 def _pause(one: object) -> Pause:
     match one:
-        case [str(pattern), str(condition), "address" | "nan" | "shape" as kind, bool(on)]:
+        case [str(pattern), str(condition), "address" | "nan" | "infinity" | "shape" as kind, bool(on)]:
             return Pause(_text(pattern, "breakpoints"), _text(condition, "breakpoints"), kind, on)
-    _refuse("breakpoints", one, "place, condition, address, nan or shape, and true or false")
+    _refuse("breakpoints", one, "place, condition, address, nan, infinity or shape, and true or false")
 
 
 def _ran(one: object) -> tuple[str, int | str, str]:

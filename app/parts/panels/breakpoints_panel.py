@@ -12,11 +12,18 @@ from app.links.current_link import pauses, watches
 from app.parts.widgets import markup
 from app.state.user_session import Session, current, widget
 from app.state.user_session import place as put
-from engine.debug import Breakpoint
+from engine.debug import Breakpoint, BreakpointKind
 from engine.ir import readable
 from engine.view import value_preview
 
 PLACE, CONDITION, EXPRESSION = "breakpoint_place", "breakpoint_condition", "watch_expression"
+
+_EVERYWHERE: tuple[tuple[BreakpointKind, str, str], ...] = (
+    ("nan", "Pause at NaN", ":material/error:"),
+    ("infinity", "Pause at infinity", ":material/all_inclusive:"),
+    ("shape", "Pause when a shape changes", ":material/straighten:"),
+)
+"""Breakpoints that stop at any operation: kind, words of the button, icon."""
 
 
 def show(session: Session) -> None:
@@ -49,14 +56,16 @@ def show(session: Session) -> None:
         )
         add.form_submit_button("Add", on_click=_add_breakpoint)
     with st.container(horizontal=True):
-        st.button("Pause at NaN", key="breakpoint_nan", on_click=pausing.add_breakpoint, args=("", "", "nan"), icon=":material/error:")
-        st.button(
-            "Pause when a shape changes",
-            key="breakpoint_shape",
-            on_click=pausing.add_breakpoint,
-            args=("", "", "shape"),
-            icon=":material/straighten:",
-        )
+        for kind, words, icon in _EVERYWHERE:
+            st.button(
+                words,
+                key=f"breakpoint_{kind}",
+                type="primary" if debugger.breakpoints.has(kind) else "secondary",
+                on_click=pausing.toggle_breakpoint,
+                args=(kind,),
+                icon=icon,
+                help="Click again to remove it" if debugger.breakpoints.has(kind) else None,
+            )
     markup.show(markup.section("Watches"))
     values = debugger.watches.values()
     for number, expression in debugger.watches.items():

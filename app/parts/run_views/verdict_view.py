@@ -6,7 +6,7 @@ import streamlit as st
 
 import engine
 from app.actions import moves, selection
-from app.describe.first_nan import first_odd
+from app.describe.first_nan import SEARCHES, first_odd
 from app.describe.wording import name_of
 from app.parts.widgets import markup
 from app.state.user_session import Session, current
@@ -39,31 +39,37 @@ def show(session: Session, decided: str | None) -> None:
 
 
 def _to_the_first_odd(debugger: engine.Debugger) -> None:
-    """Once nothing more will run: the way to the first NaN, where there is one; and to look on, where that took too long to be seen."""
+    """Show buttons to the first NaN and to the first infinity of a run that has ended, and one to look on where a search took too long."""
     if debugger.state == "paused":
         return
-    found = first_odd(debugger)
-    if found.step is not None:
-        what = "First NaN or infinity" if found.is_certain else "NaN or infinity, perhaps not the first"
-        where = markup.plain(f"{what}: {readable(found.address)}")
+    searches = {kind: first_odd(debugger, kind) for kind in SEARCHES}
+    for kind, found in searches.items():
+        if found.step is not None:
+            first, indefinite = f"First {found.noun}", f"{'An' if kind == 'infinity' else 'A'} {found.noun}"
+            what = first if found.is_certain else f"{indefinite}, perhaps not the first"
+            st.button(
+                first if found.is_certain else indefinite,
+                key=f"verdict_{kind}",
+                icon=":material/error:" if kind == "nan" else ":material/all_inclusive:",
+                help=markup.plain(f"{what}: {readable(found.address)}"),
+                on_click=_go,
+                args=(found.step, found.address),
+                width="content",
+            )
+    left = [found for found in searches.values() if not found.is_certain]
+    if left:
+        sentences = " ".join(found.sentence for found in left)
+        words = markup.plain(f"{sentences} This looks at the rest, for up to 20 seconds each.")
         st.button(
-            "First NaN" if found.is_certain else "A NaN",
-            key="verdict_nan",
-            icon=":material/error:",
-            help=where,
-            on_click=_go,
-            args=(found.step, found.address),
-            width="content",
+            "Look for NaN", key="verdict_look", icon=":material/search:", help=words, on_click=_look, type="tertiary", width="content"
         )
-    if not found.is_certain:
-        told = markup.plain(f"{found.sentence} This looks at the rest, for up to 20 seconds.")
-        st.button("Look for NaN", key="verdict_look", icon=":material/search:", help=told, on_click=_look, type="tertiary", width="content")
 
 
 def _look() -> None:
     debugger = current().run.debugger
     if debugger is not None:
-        first_odd(debugger, thoroughly=True)
+        for kind in SEARCHES:
+            first_odd(debugger, kind, thoroughly=True)
 
 
 def _go(step: int, address: str) -> None:

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 import engine
 from app.actions import moves
-from app.describe.first_nan import first_odd
+from app.describe.first_nan import SEARCHES, first_odd
 from app.parts.widgets import lanes, markup
 from app.state.user_session import Session, current
 from engine.debug import value_names
@@ -89,10 +89,10 @@ def chart_of(debugger: engine.Debugger, run: Icicle, colour: Colour | None) -> l
         for one in run.lanes
     ]
     marks = [lanes.Mark(step, "stop", words) for step, words in breakpoint_steps(debugger)]
-    odd = first_odd(debugger)
-    if odd.step is not None:
-        first = "first NaN or infinity" if odd.is_certain else "NaN or infinity, perhaps not the first"
-        marks.append(lanes.Mark(odd.step, "nan", f"{first}: {readable(odd.address)}"))
+    for odd in (first_odd(debugger, kind) for kind in SEARCHES):
+        if odd.step is not None:
+            first = f"first {odd.noun}" if odd.is_certain else f"{odd.noun}, perhaps not the first"
+            marks.append(lanes.Mark(odd.step, "nan", f"{first}: {readable(odd.address)}"))
     return lanes.Chart(f"{run.steps:,} steps of the run in {len(run.lanes)} lanes", "step", max(run.steps, 1), drawn, marks)
 
 
@@ -148,10 +148,8 @@ def _legend(chart: lanes.Chart, by_value: bool) -> str:
     parts = [f'<i class="key {kind}"></i>{kind}' for kind in ("then", "else") if kind in branches]
     if by_value:
         parts.append('<i class="key heat"></i>small to large')
-    kinds = {mark.kind: mark.text for mark in chart.marks}
-    if "nan" in kinds:
-        parts.append(f'<i class="key nan"></i>{markup.text(kinds["nan"], 90)}')
-    if "stop" in kinds:
+    parts += [f'<i class="key nan"></i>{markup.text(mark.text, 90)}' for mark in chart.marks if mark.kind == "nan"]
+    if any(mark.kind == "stop" for mark in chart.marks):
         parts.append('<i class="key stop"></i>breakpoint')
     if parts:
         return "&ensp;".join(parts)

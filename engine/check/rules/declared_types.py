@@ -171,6 +171,8 @@ def declared_type_differs(subject: Subject) -> Iterator[Finding]:
         <port id="2" precision="FP32"/>
     """
     for place, node, index, port, known in _declared(subject):
+        if (place.address, node.id) in subject.propagated.mixed:
+            continue  # LS704 names the operands, which are the cause
         if port.element_type is not None and known.element_type is not None and port.element_type is not known.element_type:
             yield Finding(
                 subject.where(place, node, f"output {index}"),

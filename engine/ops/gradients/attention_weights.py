@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
 import numpy as np
 
+from engine.ir.element_type import ElementType
 from engine.ops.derivative import Adjoints, Reverse, Value
 
 _LAST = np.array([-1])
@@ -18,10 +20,12 @@ def scaled_dot_product_attention(at: Reverse, /) -> Adjoints:
     products = product(at, query, key, False, True)
     factor = scale_of(at, query, scale)
     scores = _masked(at, products * factor, mask)
-    weights, of_sink = _weights(at, scores, sink)
+    weights, of_sink = _weights(at, scores, mask, sink)
     of_weights = at.sum_to(product(at, at.adjoint, value, False, True), weights)
     pulled = at.ops.reduce_sum(of_weights * weights, _LAST, keep_dims=True)
     of_scores = weights * (of_weights - pulled)
+    if not at.attributes["causal"] and mask is not None and mask.rank != 0 and mask.element_type is ElementType.BOOLEAN:
+        of_scores = at.where(mask, of_scores)
     of_products = at.sum_to(of_scores, products)
     scaled = of_products * factor
     found: list[Value | None] = [
@@ -58,7 +62,7 @@ def scale_of(at: Reverse, query: Value, scale: Value | None) -> Value | float:
 
 def _masked(at: Reverse, scores: Value, mask: Value | None) -> Value:
     """The scores with minus infinity where nobody may look."""
-    hidden = np.full((), -np.inf, scores.element_type.dtype if scores.element_type else np.float32)
+    hidden = minus_infinity(scores)
     if at.attributes["causal"]:
         rows, columns = (
             at.ops.range(
@@ -71,13 +75,30 @@ def _masked(at: Reverse, scores: Value, mask: Value | None) -> Value:
         return scores
     if mask.rank is None or mask.element_type is None:
         raise ValueError("the rank or type of the mask is not known: give the model's inputs theirs")
-    return scores + mask if mask.element_type.is_float else at.ops.select(mask, scores, hidden)
+    if mask.element_type.is_float:
+        return scores + mask
+    lowest = np.full((), np.finfo(hidden.dtype).min if hidden.dtype.isbuiltin else ml_dtypes.finfo(hidden.dtype).min, hidden.dtype)
+    return at.ops.select(mask, scores, lowest)
 
 
-def _weights(at: Reverse, scores: Value, sink: Value | None) -> tuple[Value, Value | None]:
+def minus_infinity(like: Value) -> np.ndarray:
+    """Return minus infinity in the type of a tensor."""
+    return np.full((), -np.inf, like.element_type.dtype if like.element_type else np.float32)
+
+
+def weights_of_seen(at: Reverse, scores: Value) -> Value:
+    """Apply softmax along the last axis; a row of minus infinities becomes zeros."""
+    lowest = minus_infinity(scores)
+    blind = at.ops.equal(at.ops.reduce_max(scores, _LAST, keep_dims=True), lowest)
+    shares = at.ops.softmax(at.ops.select(blind, np.zeros_like(lowest), scores), axis=-1)
+    return at.where(at.ops.logical_not(blind), shares)
+
+
+def _weights(at: Reverse, scores: Value, mask: Value | None, sink: Value | None) -> tuple[Value, Value | None]:
     """The weights, and that of the sink."""
     if sink is None:
-        return at.ops.softmax(scores, axis=-1), None
+        seen_by_all = at.attributes["causal"] or mask is None or mask.rank == 0
+        return at.ops.softmax(scores, axis=-1) if seen_by_all else weights_of_seen(at, scores), None
     first = at.ops.slice(scores, np.array([0]), np.array([1]), np.array([1]), _LAST)
     column = at.ops.broadcast(sink, at.shape_of(first), mode="numpy")
     both = at.ops.softmax(at.ops.concat(scores, column, axis=-1), axis=-1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.ops.derivative import Reverse, Value
-from engine.ops.gradients.attention_weights import product, scale_of
+from engine.ops.gradients.attention_weights import minus_infinity, product, scale_of, weights_of_seen
 from engine.ops.onnx.openvino_rules import through
 
 _QUERY, _KEY, _VALUE, _MASK, _PAST_KEY, _PAST_VALUE, _FILLED = range(7)
@@ -101,12 +101,10 @@ class _Form:
             scores, slope = bent * cap, 1.0 - bent * bent
         biased, hidden = self._masked(scores), self._hidden(scores)
         if hidden is not None:
-            biased = at.ops.select(hidden, _infinity(biased), biased)
+            biased = at.ops.select(hidden, minus_infinity(biased), biased)
         if hidden is None and at.input_at(_MASK) is None:
             return at.ops.softmax(biased, axis=-1), slope
-        blind = at.ops.equal(at.ops.reduce_max(biased, _LAST, keep_dims=True), _infinity(biased))
-        seeing = at.ops.softmax(at.ops.select(blind, np.zeros_like(_infinity(biased)), biased), axis=-1)
-        return at.where(at.ops.logical_not(blind), seeing), slope
+        return weights_of_seen(at, biased), slope
 
     def _masked(self, scores: Value) -> Value:
         at, mask = self.at, self.at.input_at(_MASK)
@@ -114,14 +112,14 @@ class _Form:
             return scores
         if mask.rank is None or mask.element_type is None:
             raise ValueError("the rank or type of its mask is not known: give the model's inputs theirs")
-        none = np.array(False) if not mask.element_type.is_float else _infinity(mask)
+        none = np.array(False) if not mask.element_type.is_float else minus_infinity(mask)
         length, reach = scores.shape.at(-1), mask.shape.at(-1)
         if not (length.is_static and reach.is_static and length == reach):
             # What lies behind a mask that is shorter than the keys is hidden.
             missing = _some(at, at.shape_of(scores), 3, 4) - _some(at, at.shape_of(mask), mask.rank - 1, mask.rank)
             before = np.zeros(mask.rank, np.int64)
             mask = at.ops.pad(mask, before, at.ops.concat(before[1:], missing, axis=0), none, pad_mode="constant")
-        return scores + mask if none.dtype != np.bool_ else at.ops.select(mask, scores, _infinity(scores))
+        return scores + mask if none.dtype != np.bool_ else at.ops.select(mask, scores, minus_infinity(scores))
 
     def of_mask(self, of_biased: Value) -> Value | None:
         at, mask = self.at, self.at.input_at(_MASK)
@@ -266,8 +264,3 @@ def _numbers(at: Reverse, shape: Value, axis: int) -> Value:
     """``0, 1, ...`` as many as an axis is long."""
     length = at.ops.gather(shape, np.array(axis), np.array(0), batch_dims=0)
     return at.ops.range(np.array(0), length, np.array(1), output_type="i64")
-
-
-def _infinity(like: Value) -> np.ndarray:
-    """Minus infinity in the type of a tensor."""
-    return np.full((), -np.inf, like.element_type.dtype if like.element_type else np.float32)

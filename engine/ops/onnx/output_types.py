@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from engine.ir.element_type import ElementType
 from engine.ops.declare import Known
+from engine.ops.mixed_types import promoted_type
 from engine.ops.onnx.reference import Schema
 
 ELEMENT_TYPES: Mapping[str, ElementType] = {
@@ -37,7 +38,8 @@ _Settled: TypeAlias = ElementType | tuple[int, ...] | str
 def output_types(schema: Schema) -> Callable[[Sequence[Known], Mapping[str, Any]], Sequence[ElementType | None]] | None:
     """What ``Operation.output_types`` says; None where nothing is settled of any output."""
     entries = [_settled(schema, output) for output in schema.outputs]
-    return partial(_of_a_node, entries) if any(entries) else None
+    repeated = len(schema.inputs) - 1 if len(schema.inputs) and schema.inputs[-1].option.name == "Variadic" else None
+    return partial(_of_a_node, entries, repeated) if any(entries) else None
 
 
 def _settled(schema: Schema, output: Any) -> _Settled:
@@ -50,15 +52,18 @@ def _settled(schema: Schema, output: Any) -> _Settled:
     return "to" if "to" in schema.attributes else ()
 
 
-def _of_a_node(entries: Sequence[_Settled], inputs: Sequence[Known], attributes: Mapping[str, Any]) -> list[ElementType | None]:
-    return [_of_an_output(one, inputs, attributes) for one in entries]
+def _of_a_node(
+    entries: Sequence[_Settled], repeated: int | None, inputs: Sequence[Known], attributes: Mapping[str, Any]
+) -> list[ElementType | None]:
+    """``repeated``: the number of the input that a node may have any number of times."""
+    return [_of_an_output(one, repeated, inputs, attributes) for one in entries]
 
 
-def _of_an_output(one: _Settled, inputs: Sequence[Known], attributes: Mapping[str, Any]) -> ElementType | None:
+def _of_an_output(one: _Settled, repeated: int | None, inputs: Sequence[Known], attributes: Mapping[str, Any]) -> ElementType | None:
     if isinstance(one, ElementType):
         return one
     if isinstance(one, str):
         number = attributes.get(one)
         return _NUMBERED.get(number) if isinstance(number, int) else None
-    known = (inputs[index].element_type for index in one if index < len(inputs))
-    return next((element_type for element_type in known if element_type is not None), None)
+    more = range(repeated + 1, len(inputs)) if repeated in one else ()
+    return promoted_type(inputs[index].element_type for index in (*one, *more) if index < len(inputs))

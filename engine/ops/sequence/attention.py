@@ -27,8 +27,10 @@ def scaled_dot_product_attention(
 ) -> Array:
     """``softmax(query x keyT * scale + mask) x value``, batches broadcast.
 
-    ``[N, ..., L, E], [N, ..., S, E], [N, ..., S, V] -> [N, ..., L, V]``. The mask is added, or where it is boolean keeps what is
-    true; it is ignored with ``causal``. ``sink`` is one more column of weights that takes part in the sum and nothing else.
+    ``[N, ..., L, E], [N, ..., S, E], [N, ..., S, V] -> [N, ..., L, V]``. The mask is added; where it is boolean, false adds the
+    lowest number. It is ignored with ``causal``. ``sink`` is one more column of weights that takes part in the sum and nothing else.
+    A query whose scores are all minus infinity gives 0. A query with a boolean mask of nothing but false gives the mean of the
+    values, as in OpenVINO's CPU plugin.
     Spec: sequence/scaled-dot-product-attention.
     """
     if min(query.ndim, key.ndim, value.ndim) < 2:
@@ -52,24 +54,30 @@ def _masked(weights: Array, mask: Array) -> Array:
     shape = np.broadcast_shapes(weights.shape, mask.shape)
     target = weights if shape == weights.shape else np.array(np.broadcast_to(weights, shape))
     if mask.dtype == np.bool_:
-        np.copyto(target, -np.inf, where=~mask)
+        np.add(target, np.finfo(target.dtype).min, out=target, where=~mask)
     else:
         target += computable(mask)
     return target
 
 
 def _softmax(weights: Array, sink: Array | None) -> None:
-    """In place along the last axis; a row of nothing but minus infinity gives NaN, by the formula and in the runtime."""
+    """Apply softmax in place along the last axis; a row of minus infinities becomes zeros.
+
+    The formula makes such a row NaN. Torch and OpenVINO's fused kernel make it 0, so that padding
+    on the left of a batch does not reach the tokens after it.
+    """
     if not weights.size:
         return
     greatest = weights.max(axis=-1, keepdims=True)
     if sink is not None:
         greatest = np.maximum(greatest, sink)
+    greatest[greatest == -np.inf] = 0
     weights -= greatest
     np.exp(weights, out=weights)
     total = weights.sum(axis=-1, keepdims=True)
     if sink is not None:
         total = total + np.exp(sink - greatest)
+    total[total == 0] = 1
     weights /= total
 
 

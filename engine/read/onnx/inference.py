@@ -5,7 +5,7 @@ It crashes on many a file that is not as it should be, and so works in a process
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from math import prod
@@ -20,6 +20,9 @@ _LARGE = 1024
 """Elements of a tensor that is no shape, axes or the like: of its data no shape is computed."""
 _SMALL_FILE, _SMALL_GRAPH = 2**19, 2**12
 """Bytes of what is taken as it is: looking for large tensors in it would take longer."""
+_CAPTURED = 64
+"""Elements up to which a constant is a shape, axes or the like."""
+_WITH_BODIES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _TENSOR, _GRAPH = int(AttributeProto.TENSOR), int(AttributeProto.GRAPH)
 
 
@@ -50,7 +53,11 @@ def inference(model: ModelProto, document: bytes) -> Iterator[Inferred]:
     """Asks for the types, which another process finds meanwhile. ``document``: what the model was parsed from."""
     nodes = len(model.graph.node)
     try:
-        outline = document if len(document) <= _SMALL_FILE else bytes(_outline(model).SerializeToString())
+        copied = len(document) > _SMALL_FILE or any(_bodies(node) for node in model.graph.node[:])
+        made = _outline(model) if copied else None
+        if made is not None:
+            _add_captured(made.graph, {})
+        outline = document if made is None else bytes(made.SerializeToString())
     except Exception:  # as above
         outline = b""
     if not outline or len(outline) > _MOST_INFERRED_BYTES:
@@ -63,6 +70,54 @@ def inference(model: ModelProto, document: bytes) -> Iterator[Inferred]:
 def nothing() -> list[bytes]:
     """The answer where nothing was asked."""
     return []
+
+
+def _add_captured(graph: GraphProto, outer: Mapping[str, TensorProto]) -> None:
+    """Add the small constants that bodies capture to their initializers: ONNX's inference does not look for values around a body."""
+    known = {**outer, **_constants(graph)}
+    for node in graph.node[:]:
+        for body in _bodies(node):
+            own = {one.name for one in (*body.input, *body.initializer)} | {name for inner in body.node[:] for name in inner.output}
+            names = {name: None for inner in body.node[:] for name in inner.input if name in known and name not in own}
+            visible = {name: tensor for name, tensor in known.items() if name not in own}
+            _add_captured(body, visible)
+            body.initializer.extend(known[name] for name in names)
+
+
+def _constants(graph: GraphProto) -> dict[str, TensorProto]:
+    """Return the small tensors of a graph by name: its initializers that no input replaces, and its Constants."""
+    inputs = {one.name for one in graph.input}
+    found = {one.name: one for one in graph.initializer[:] if one.name not in inputs and _is_small(one)}
+    for node in graph.node[:]:
+        if node.op_type == "Constant" and not node.domain and node.output:
+            for attribute in node.attribute:
+                tensor = _tensor_of(attribute)
+                if tensor is not None and _is_small(tensor):
+                    found[node.output[0]] = TensorProto.FromString(tensor.SerializeToString())
+                    found[node.output[0]].name = node.output[0]
+    return found
+
+
+def _tensor_of(attribute: AttributeProto) -> TensorProto | None:
+    """Return the tensor that an attribute of a Constant spells."""
+    match attribute.name:
+        case "value":
+            return attribute.t
+        case "value_int":
+            return TensorProto(data_type=TensorProto.INT64, int64_data=[attribute.i])
+        case "value_ints":
+            return TensorProto(data_type=TensorProto.INT64, dims=[len(attribute.ints)], int64_data=attribute.ints)
+    return None
+
+
+def _is_small(tensor: TensorProto) -> bool:
+    return tensor.data_location != TensorProto.EXTERNAL and prod(tensor.dims[:]) <= _CAPTURED
+
+
+def _bodies(node: NodeProto) -> list[GraphProto]:
+    if node.op_type not in _WITH_BODIES or node.domain:
+        return []
+    return [one.g for one in node.attribute[:] if one.type == _GRAPH]
 
 
 def _outline(model: ModelProto) -> ModelProto:

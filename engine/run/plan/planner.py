@@ -24,6 +24,7 @@ from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.declare import Known, Operation, Role, typed
 from engine.ops.dialect import catalogue_for
 from engine.ops.infer import comparison, elementwise
+from engine.ops.mixed_types import promoting
 from engine.run.plan.constant_folding import FoldedKernel
 from engine.run.plan.lowering import LOOP_KINDS, branch, loop
 from engine.run.plan.numbers import ProgramIndex, Slot, TableIndex
@@ -64,7 +65,7 @@ _PLANS: weakref.WeakKeyDictionary[Model, weakref.WeakKeyDictionary[Catalogue, di
 def plan_checked(checked_model: CheckedModel, catalogue: Catalogue, optimise: Optimise = EVERYTHING) -> Plan:
     """The plan of a model that has been checked."""
     # A copy of the outermost object: a plan that held the model itself would keep it, and so itself, in the table above for ever.
-    plan = _Planner(replace(checked_model.model), catalogue, optimise).plan()
+    plan = _Planner(replace(checked_model.model), catalogue, optimise, checked_model.mixed).plan()
     if optimise.cse:
         share(plan)
     return plan
@@ -79,6 +80,8 @@ class _Planner:
     model: Model
     catalogue: Catalogue
     optimise: Optimise
+    mixed: frozenset[tuple[str, LayerId]]
+    """Nodes, each with its graph's address, whose operands are promoted to one type."""
     slot_count: int = 1
     programs: list[Program] = field(default_factory=list[Program])
     graphs: list[Graph] = field(default_factory=list[Graph])
@@ -174,7 +177,7 @@ class _Planner:
         """An instruction that calls a kernel; ``made`` takes what it has beside its inputs and outputs."""
         attributes = typed(operation, node.attributes)
         keywords = dict(attributes)
-        own = operation in self.catalogue.categories.get("custom", ())
+        own = self.catalogue.is_foreign(operation)
         checked, tensors = own or self._holds_sequences, operation.only_tensors
         called = checked and (own or tensors)
         symbol, of_floats, of_integers = ("", "", "") if called else _expressions(operation, keywords, self._types(graph, node))
@@ -183,12 +186,18 @@ class _Planner:
         made = partial(
             made, state=self._state() if operation.stateful else None, only_tensors=tensors, checked=checked or self._lacks_weights
         )
+        mixed = (program.address, node.id) in self.mixed
         if operation.prepare is not None:
             call = operation.prepare(keywords, len(node.outputs))
+            if mixed:
+                call = promoting(call, operation.alike)
             return made(call, several=True, settled=True, kernel=call)
         assert operation.kernel is not None
         several = operation.outputs != 1
         kernel = bound(operation.kernel, keywords)
+        if mixed:
+            kernel = promoting(kernel, operation.alike)
+            return made(kernel, several, kernel=kernel)
         if own:
             kernel = Agreeing(operation, kernel, attributes, several=several)
         shows = None if operation.shows is None else partial(operation.shows, **keywords)

@@ -24,18 +24,18 @@ def multiplying(body: Draft, state: Ref) -> Ref:
 def test_it_is_looked_for_once_and_thoroughly_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looked, "_AT_THE_END", 0.0)
     debugger = looping(multiplying, 3000, start=np.zeros((1, 1)))
-    found = first_odd(debugger)
+    found = first_odd(debugger, "infinity")
     assert (found.step, found.is_certain) == (None, False)
-    assert first_odd(debugger) is found
-    asked = first_odd(debugger, thoroughly=True)
+    assert first_odd(debugger, "infinity") is found
+    asked = first_odd(debugger, "infinity", thoroughly=True)
     assert (asked.address, asked.is_certain) == ("main/loop[2500]/body/over", True)
-    assert first_odd(debugger) is asked
-    assert first_odd(debugger, thoroughly=True) is asked
+    assert first_odd(debugger, "infinity") is asked
+    assert first_odd(debugger, "infinity", thoroughly=True) is asked
 
 
 def test_a_run_that_went_on_is_looked_at_again() -> None:
     debugger = engine.Debugger(looping(multiplying, 3, start=np.zeros((1, 1))).model, [np.zeros((1, 1), np.float32)])
-    found = first_odd(debugger)
+    found = first_odd(debugger, "infinity")
     assert found.is_certain
     debugger.run()
-    assert first_odd(debugger) is not found
+    assert first_odd(debugger, "infinity") is not found

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import onnxruntime
 import pytest
 from onnx import parser
 from onnx.backend.test.case.node import collect_testcases
 
 import engine
+from engine.check.propagate import propagate
+from engine.ir.element_type import ElementType
+from engine.ops.onnx.output_types import ELEMENT_TYPES
+from engine.ops.onnx_catalogue import ONNX
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]> g '
 REGRESSOR = "ai.onnx.ml.LinearRegressor <coefficients: floats = [1.0, 2.0]> (x)"
@@ -43,6 +48,49 @@ def test_a_declared_type_that_the_operation_does_not_give(text: str, told: list[
     if told:
         with pytest.raises(Exception, match="Type Error"):
             onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+
+
+MIXED = {
+    "product": "y = Mul ({}, {})",
+    "quotient": "y = Div ({}, {})",
+    "remainder": "y = Mod <fmod: int = 1> ({}, {})",
+    "greatest": "y = Max ({}, {})",
+    "sum of three": "y = Sum ({0}, {1}, {0})",
+    "joined": "y = Concat <axis: int = 0> ({}, {})",
+    "chosen": "c = Less (x, x) y = Where (c, {}, {})",
+    "matrices": "y = MatMul ({}, {})",
+    "gated": "y = PRelu ({}, {})",
+    "scattered": "i = Sub (j, j) y = ScatterElements ({0}, i, {1})",
+}
+
+
+@pytest.mark.parametrize("types", [("int64", "float"), ("float", "double"), ("float16", "float"), ("int8", "float16")], ids="-".join)
+@pytest.mark.parametrize("order", ["x k", "k x"])
+@pytest.mark.parametrize("node", MIXED.values(), ids=MIXED.keys())
+def test_mixed_operands_have_one_type_in_check_and_run(node: str, order: str, types: tuple[str, str]) -> None:
+    text = f"({types[0]}[2] x, {types[1]}[2] k, int64[2] j) => (float[N] y) {{ {node.format(*order.split())} }}"
+    model = engine.read_model(parser.parse_model(HEADER + text).SerializeToString())
+    propagated = propagate(model, ONNX)
+    expected = propagated.output("main", model.graph.results[0].id).element_type
+    arrays = [np.ones(2, ELEMENT_TYPES[name].dtype) for name in (*types, "int64")]
+    result = engine.run(model, dict(zip("xkj", arrays, strict=True)))
+    assert expected is ElementType.of(np.empty(0, np.result_type(*arrays[:2])))
+    assert ElementType.of(np.asarray(result.outputs[0])) is expected
+
+
+@pytest.mark.parametrize("order", ["x, k", "k, x"])
+@pytest.mark.parametrize(("carried", "other"), [("int64", "float"), ("float", "double"), ("float16", "float")])
+@pytest.mark.parametrize("operation", ["Mul", "Max", "Sum"])
+def test_carried_value_that_changes_its_type(operation: str, carried: str, other: str, order: str) -> None:
+    body = (
+        f"body (int64 i, bool go, {carried}[2] x) => (bool next, {carried}[2] out) {{ next = Identity (go) out = {operation} ({order}) }}"
+    )
+    text = f"({carried}[2] x0, {other}[2] k, int64 n) => ({carried}[2] y) {{ y = Loop (n, , x0) <body: graph = {body}> }}"
+    report = engine.check(engine.read_model(parser.parse_model(HEADER + text).SerializeToString()))
+    named = {name: str(ELEMENT_TYPES[name]) for name in (carried, other)}
+    wide = "f64" if "f64" in named.values() or carried == "int64" else "f32"
+    messages = [one.message for one in report.errors if one.code == "LS502"]
+    assert messages == [f"The carried value begins as {named[carried]} and comes back as {wide}."]
 
 
 def _healthy() -> Iterator[tuple[str, bytes]]:

@@ -10,9 +10,11 @@ import pytest
 import engine
 from engine import build
 from engine.build.tensor import Tensor
+from engine.debug.breakpoints import BreakpointKind
 from engine.errors import AddressError, ExpressionError
 from tests.engine.debug.walks import debugger
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
+from tests.engine.explain.runs import begun
 
 BREAKPOINTS = [
     ({"pattern": "main/last"}, ["main/last"]),
@@ -207,7 +209,7 @@ def test_the_first_infinity_stops(recorded: bool) -> None:
     if recorded:
         d.run()
         d.seek(0)
-    d.breakpoints.add(kind="nan")
+    d.breakpoints.add(kind="infinity")
     d.run()
     assert d.cursor.previous == "main/loop[38]/body/larger"
     assert np.isinf(d.value("main/loop[38]/body/larger"))
@@ -226,6 +228,44 @@ def test_an_output_of_a_loop_is_not_odd_before_the_loop_is_done(recorded: bool) 
     assert (d.cursor.kind, d.cursor.step) == ("finished", d.steps)
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_nan_made_of_infinities_stops(recorded: bool) -> None:
+    """The NaN is minus infinity minus minus infinity; the infinities before it are the other breakpoint's."""
+    d = begun("diverging_training", "too_fast")
+    if recorded:
+        d.run()
+        d.seek(0)
+    d.breakpoints.toggle("nan")
+    assert d.run().kind != "finished"
+    assert d.cursor.previous == "main/while_training[5]/body/next_weight"
+    assert np.isnan(d.value("main/while_training[5]/body/next_weight"))
+    assert d.run().kind == "finished"
+
+
+def test_an_infinite_input_does_not_hide_what_is_made_of_it() -> None:
+    main = Draft()
+    x = main.parameter("x", F32, ())
+    less = main.op("Subtract", x, x, name="less")
+    main.result(main.op("Add", less, x, name="more"))
+    main.result(main.op("Exp", main.const(1000.0), name="power"))
+    found = {}
+    for kind in ("nan", "infinity"):
+        d = engine.Debugger(main.model(), [np.float32(np.inf)])
+        d.breakpoints.add(kind=kind)
+        d.run()
+        found[kind] = d.cursor.previous
+    assert found == {"nan": "main/less", "infinity": "main/power"}
+
+
+@pytest.mark.parametrize("kind", ["nan", "infinity", "shape"])
+def test_a_breakpoint_that_stops_everywhere_is_a_toggle(kind: BreakpointKind) -> None:
+    d = debugger()
+    d.breakpoints.add("main/outer", kind=kind)
+    for expected in (True, False, True):
+        d.breakpoints.toggle(kind)
+        assert (d.breakpoints.has(kind), len(d.breakpoints)) == (expected, 1 + expected)
+
+
 def test_a_change_of_shape_stops() -> None:
     d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
     d.breakpoints.add("main/loop/body/longer", kind="shape")
@@ -240,8 +280,8 @@ def test_breakpoints_say_what_they_are() -> None:
     one = d.breakpoints.add("main/outer[1]/body/above", "iteration == 1")
     d.breakpoints.add(kind="nan", on=False)
     assert repr(one) == "<breakpoint 1: before outer · iteration 1 › above when iteration == 1>"
-    assert repr(d.breakpoints.items()[1]) == "<breakpoint 2: first NaN or infinity at any operation (off)>"
-    assert repr(d.breakpoints) == f"<breakpoints: 1 {one.describe()}; 2 first NaN or infinity at any operation (off)>"
+    assert repr(d.breakpoints.items()[1]) == "<breakpoint 2: NaN made at any operation (off)>"
+    assert repr(d.breakpoints) == f"<breakpoints: 1 {one.describe()}; 2 NaN made at any operation (off)>"
 
 
 def test_running_on_from_the_past_to_what_the_newest_iteration_has_not_come_to() -> None:

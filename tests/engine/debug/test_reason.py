@@ -14,7 +14,8 @@ ADD = "main/while_not_one[*]/body/next_steps"
 REASONS: list[tuple[str, str, str, BreakpointKind, str]] = [
     ("collatz", "main/while_not_one[2]/body/equal", "", "address", "breakpoint 1, before while_not_one · iteration 2 › equal"),
     ("collatz", ADD, "next_steps > 4", "address", f"breakpoint 1, after {readable(ADD)} when next_steps > 4"),
-    ("diverging_training", "main/while_training[*]/body/loss", "", "nan", "gave a NaN or an infinity, and its inputs have none"),
+    ("diverging_training", "main/while_training[*]/body/loss", "", "infinity", "gave an infinity, and its inputs have none"),
+    ("diverging_training", "", "", "nan", "'next_weight' gave a NaN, and its inputs have none"),
     ("growing_sequence", "", "", "shape", "breakpoint 1, the shape of 'next_sequence' changed from [3] to [4]"),
 ]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import engine
 from engine.explain.history import history
-from engine.explain.not_finite import first_not_finite
+from engine.explain.not_finite import NotFinite, first_infinity, first_nan, first_not_finite
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 from tests.engine.explain.runs import begun, finished
@@ -22,12 +22,17 @@ from tests.engine.read.onnx_models import read
 RECORDS = [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=600)]
 
 
-def stepped(debugger: engine.Debugger) -> tuple[int | None, str]:
+SEARCHES = [(first_not_finite, lambda value: ~np.isfinite(value)), (first_nan, np.isnan), (first_infinity, np.isinf)]
+"""Each search with what it looks for."""
+Search = tuple[Callable[..., NotFinite], Callable[[np.ndarray], np.ndarray]]
+
+
+def stepped(debugger: engine.Debugger, odd: Callable[[np.ndarray], np.ndarray]) -> tuple[int | None, str]:
     """By looking at the value of each operation as soon as it has run."""
     while debugger.state == "paused":
         cursor = debugger.cursor
         debugger.step()
-        if cursor.kind == "operation" and not np.isfinite(debugger.value(cursor.address).astype(np.float64)).all():
+        if cursor.kind == "operation" and odd(debugger.value(cursor.address).astype(np.float64)).any():
             return debugger.cursor.step, cursor.address
     return None, ""
 
@@ -38,19 +43,21 @@ def stepped(debugger: engine.Debugger) -> tuple[int | None, str]:
     inputs=st.tuples(*[st.sampled_from([0.5, -1.0, 3e38, -3e38, 1e20, np.inf, np.nan])] * 2),
     record=st.sampled_from(RECORDS),
     stop=st.integers(1, 400),
+    search=st.sampled_from(SEARCHES),
 )
-def test_it_is_what_stepping_meets_first(draft: Drawn, inputs: Sequence[float], record: engine.Record, stop: int) -> None:
+def test_it_is_what_stepping_meets_first(draft: Drawn, inputs: Sequence[float], record: engine.Record, stop: int, search: Search) -> None:
     model = whole(draft)
     feeds = [np.float32(value) for value in inputs]
-    expected = stepped(engine.Debugger(model, feeds))
+    look, odd = search
+    expected = stepped(engine.Debugger(model, feeds), odd)
     debugger = engine.Debugger(model, feeds, record=record)
     debugger.run()
-    found = first_not_finite(debugger, 60)
+    found = look(debugger, 60)
     assert found.is_certain
     assert (found.step, found.address) == expected
     part = engine.Debugger(model, feeds, record=record)
     part.seek(stop)
-    found = first_not_finite(part, 60)
+    found = look(part, 60)
     assert (found.step, found.address) == (expected if expected[0] is not None and expected[0] <= stop else (None, ""))
 
 
@@ -184,6 +191,33 @@ def test_samples() -> None:
     assert not np.isfinite(debugger.value(found.address)).all()
     debugger.seek(found.step)
     assert debugger.cursor.previous == found.address  # where it was made, not where the next iteration begins with it
+
+
+def test_nan_and_infinity_are_two_searches() -> None:
+    debugger = finished("diverging_training", "too_fast")
+    assert first_nan(debugger).sentence == "The first NaN is made by while_training · iteration 5 › next_weight."
+    assert first_infinity(debugger).sentence == "The first infinity is made by while_training · iteration 4 › loss."
+    assert first_nan(finished("for_loop")).sentence == "No NaN was made."
+    assert first_infinity(finished("for_loop")).sentence == "No infinity was made."
+
+
+MADE = "made by loop · iteration 0 ›"
+
+
+@pytest.mark.parametrize(
+    ("start", "nan", "infinity"),
+    [
+        (np.inf, f"The first NaN is {MADE} less.", f"The first infinity is {MADE} half from x, which holds one."),
+        (np.nan, f"The first NaN is {MADE} half from x, which holds one.", "No infinity was made."),
+    ],
+)
+def test_inputs_that_are_not_finite(start: float, nan: str, infinity: str) -> None:
+    def build(body: Draft, state: Ref) -> Ref:
+        half = body.op("Multiply", state, body.const(0.5), name="half")
+        return body.op("Subtract", half, state, name="less")
+
+    debugger = looping(build, 3, start=start)
+    assert (first_nan(debugger).sentence, first_infinity(debugger).sentence) == (nan, infinity)
 
 
 def test_what_was_there_before_any_operation_is_told() -> None:

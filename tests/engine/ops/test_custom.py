@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from engine.ops import custom
 from engine.ops.attribute_text import AttributeKind
 from engine.ops.catalogue import CATALOGUE
 from engine.ops.declare import Attribute, AttributeProblem, Operation, typed
+from engine.ops.infer import same
 from tests.engine.drafts import F32, I64, Draft
 
 EXAMPLE = Path(__file__).with_name("my_ops.py")
@@ -221,3 +222,43 @@ def test_tensors_as_attributes() -> None:
     np.testing.assert_array_equal(typed(operation, {"a": "[[1, 2], [3, 4]]"})["a"], [[1, 2], [3, 4]])
     with pytest.raises(AttributeProblem, match="expected numbers in brackets"):
         typed(operation, {"a": "[1, [2]]"})
+
+
+def _doubled_in_place(values: np.ndarray, /) -> np.ndarray:
+    values *= 2
+    return values
+
+
+def _sorted_in_place(values: np.ndarray, /) -> np.ndarray:
+    values.sort()
+    return values
+
+
+def _written_by_numpy(values: np.ndarray, /) -> np.ndarray:
+    return np.add(values, 1, out=values)
+
+
+@pytest.mark.parametrize("kernel", [_doubled_in_place, _sorted_in_place, _written_by_numpy])
+@pytest.mark.parametrize("where", ["input", "constant", "computed", "loop"])
+def test_a_kernel_does_not_write_into_its_inputs(kernel: Callable[[np.ndarray], np.ndarray], where: str) -> None:
+    operation = Operation(name="Writes", version=1, opsets=(1, 17), opset="extension", page="", kernel=kernel, infer=same)
+    graph = build.Graph("writing", catalogue=CATALOGUE.with_operations([operation]))
+    feed = np.array([3, 1, 2], np.float32)
+    x = graph.parameter("x", "f32", [3])
+    value = {"constant": graph.constant(feed.copy()), "computed": x + 1}.get(where, x)
+    if where == "loop":
+        _, made = build.while_loop(lambda i, v: i < 40, lambda i, v: (i + 1, *graph.apply(operation, [v], {})), (0, x))
+    else:
+        (made,) = graph.apply(operation, [value], {})
+    with pytest.raises(engine.EngineError, match=r"its kernel writes into an input, .*: let it write into a copy"):
+        engine.run(graph.model([made, x]), [feed], catalogue=graph.catalogue)
+    np.testing.assert_array_equal(feed, [3, 1, 2])
+
+
+def test_a_kernel_that_returns_its_input_leaves_the_callers_array_writable() -> None:
+    operation = Operation(name="Keeps", version=1, opsets=(1, 17), opset="extension", page="", kernel=lambda values, /: values, infer=same)
+    graph = build.Graph("keeping", catalogue=CATALOGUE.with_operations([operation]))
+    feed = np.ones(3, np.float32)
+    (made,) = graph.apply(operation, [graph.parameter("x", "f32", [3])], {})
+    np.testing.assert_array_equal(engine.run(graph.model([made]), [feed], catalogue=graph.catalogue).outputs[0], feed)
+    feed[0] = 2

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.engine.ops.oracle import Value, agree, ours
+from tests.engine.ops.oracle import Value, agree, openvinos, ours, references
 
 RANDOM = np.random.default_rng(0)
 
@@ -29,6 +31,31 @@ def formula(x: float, low: float, high: float, target_low: float, target_high: f
 def test_fake_quantize(shape: tuple[int, ...], levels: int) -> None:
     limits = [numbers(*shape) - 2, numbers(*shape) + 2, numbers(*shape) - 2, numbers(*shape) + 2]
     agree("FakeQuantize", 1, [numbers(2, 3, 4, 5) * 3, *limits], {"levels": levels}, constant=[1, 2, 3, 4], rtol=1e-4, atol=1e-5)
+
+
+DRAWN = st.integers(1, 10**4).map(lambda hundredths: hundredths / 100)
+
+
+@given(low=DRAWN, high=DRAWN, target=st.none() | st.tuples(DRAWN, DRAWN), levels=st.sampled_from([2, 16, 255, 256]))
+@settings(max_examples=40)
+def test_fake_quantize_bit_for_bit(low: float, high: float, target: tuple[float, float] | None, levels: int) -> None:
+    """Equal to OpenVINO's core; its CPU joins the factors of constant limits and rounds otherwise."""
+    ranges = np.array([-low, high, *((-low, high) if target is None else (-target[0], target[1]))], np.float32)
+    data = np.concatenate([np.linspace(-1.2 * low, 1.2 * high, 999), [0.0, -0.0], ranges]).astype(np.float32)
+    inputs: list[Value] = [data, *(np.array(limit) for limit in ranges)]
+    got = ours("FakeQuantize", 1, inputs, {"levels": str(levels)})[0]
+    expected = references("FakeQuantize", 1, inputs, {"levels": levels})[0]
+    np.testing.assert_array_equal(got.view(np.uint32), expected.view(np.uint32))
+
+
+@pytest.mark.parametrize("limits", [(-2.3196611, 2.3015387), (-1.0, 127 / 128), (0.0, 6.0), (-3.1, 0.0)], ids=str)
+def test_fake_quantize_of_zero(limits: tuple[float, float]) -> None:
+    """Where 0 lies on the grid it stays 0, as in OpenVINO's CPU."""
+    inputs: list[Value] = [np.zeros(1, np.float32), *(np.float32(limit) for limit in limits * 2)]
+    got = ours("FakeQuantize", 1, inputs, {"levels": "256"})[0]
+    np.testing.assert_array_equal(got, openvinos("FakeQuantize", 1, inputs, {"levels": 256})[0])
+    if limits != (-3.1, 0.0):
+        np.testing.assert_array_equal(got, [0])
 
 
 @pytest.mark.parametrize("limits", [(-1, 2, 0, 255), (2, -1, 0, 255), (0.5, 0.5, -1, 1), (-1, 1, 1, -1)], ids=str)

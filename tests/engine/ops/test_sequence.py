@@ -9,7 +9,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import openvino as ov
 import pytest
+from openvino import opset16
 
 from tests.engine.ops.oracle import Value, agree, ours
 
@@ -207,14 +209,77 @@ QUERY, KEY, VALUE = numbers(2, 3, 4, 8), numbers(2, 3, 5, 8), numbers(2, 3, 5, 6
         [],
         [numbers(2, 1, 4, 5)],
         [numbers(2, 1, 4, 5) > 0],
-        [np.zeros((2, 3, 4, 5), bool)],
         [numbers(1, 1, 1, 5), np.array([0.3], np.float32)],
         [np.float32(0), np.array(0.3, np.float32)],
     ],
-    ids=["plain", "added", "boolean", "nothing visible", "scaled", "scaled without mask"],
+    ids=["plain", "added", "boolean", "scaled", "scaled without mask"],
 )
 def test_attention(more: list[np.ndarray], causal: bool) -> None:
     close("ScaledDotProductAttention", 13, [QUERY, KEY, VALUE, *more], {"causal": causal})
+
+
+LOWEST = np.finfo(np.float32).min
+
+
+@pytest.mark.parametrize("sink", [[], [np.zeros((1, 1, 1, 1), np.float32)]], ids=["", "sink"])
+@pytest.mark.parametrize(
+    "blind",
+    [np.array(False), np.array(-np.inf, np.float32), np.array(LOWEST)],
+    ids=["boolean", "minus infinity", "lowest number"],
+)
+def test_query_that_sees_no_key(blind: np.ndarray, sink: list[np.ndarray]) -> None:
+    """Minus infinity gives 0; a finite bias, and false as the lowest number, give the mean of the values.
+
+    So does OpenVINO's CPU where it keeps the operation (with a cache); where it takes it apart, it gives NaN.
+    """
+    mask = np.full((4, 5), True if blind.dtype == np.bool_ else 0, blind.dtype)
+    mask[1] = blind
+    scale = [np.array([0.5], np.float32)] if sink else []
+    got = ours("ScaledDotProductAttention", 13, [QUERY, KEY, VALUE, mask, *scale, *sink], {"causal": "false"})[0]
+    plain = ours("ScaledDotProductAttention", 13, [QUERY, KEY, VALUE, mask[0], *scale, *sink], {"causal": "false"})[0]
+    expected = 0 if blind == -np.inf or sink else VALUE.mean(2)
+    np.testing.assert_allclose(got[:, :, 1], np.broadcast_to(expected, got[:, :, 1].shape), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(np.delete(got, 1, 2), np.delete(plain, 1, 2))
+
+
+@pytest.mark.parametrize("blind", [np.array(False), np.array(-np.inf, np.float32), np.array(LOWEST)], ids=str)
+def test_query_that_sees_no_key_beside_a_cache(blind: np.ndarray) -> None:
+    """OpenVINO's CPU computes attention in one kernel where keys and values come from variables."""
+    mask = np.full((1, 1, 3, 3), True if blind.dtype == np.bool_ else 0, blind.dtype)
+    mask[..., 1, :] = blind
+    query, key, value = (numbers(2, 2, 3, 16) for _ in range(3))
+    expected = _beside_a_cache(query, key, value, mask)
+    got = ours("ScaledDotProductAttention", 13, [query, key, value, mask], {"causal": "false"})[0]
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def _beside_a_cache(query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Return what OpenVINO's CPU gives for attention whose keys and values are appended to empty variables."""
+    heads, width = key.shape[1], key.shape[3]
+    sides = [opset16.parameter([-1, heads, -1, width], np.float32) for _ in range(3)]
+    hidden, rows = opset16.parameter([-1] * 4, mask.dtype.type), opset16.parameter([-1], np.int32)
+
+    def cached(new: ov.Node, name: str) -> ov.Node:
+        batch = opset16.gather(opset16.shape_of(new), np.array([0]), np.array(0))
+        empty = opset16.broadcast(np.float32(0), opset16.concat([batch, opset16.constant(np.array([heads, 0, width]))], 0))
+        past = opset16.gather(opset16.read_value(empty, name, np.float32, [-1, heads, -1, width]), rows, np.array(0))
+        return opset16.concat([past, new], 2)
+
+    keys, values = cached(sides[1], "keys"), cached(sides[2], "values")
+    mixed = opset16.scaled_dot_product_attention(sides[0], keys, values, hidden)
+    sinks = [opset16.assign(keys, "keys"), opset16.assign(values, "values")]
+    model = ov.Model([opset16.result(mixed)], sinks, [*sides, hidden, rows])
+    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"})
+    return np.array(compiled([query, key, value, mask, np.arange(len(query), dtype=np.int32)])[0])
+
+
+def test_scores_below_all_numbers_give_0() -> None:
+    """A query whose scores overflow to minus infinity sees no key either; NaN in a query stays NaN."""
+    query, key = -np.ones((2, 1, 8), np.float32), np.full((2, 3, 8), np.inf, np.float32)
+    got = ours("ScaledDotProductAttention", 13, [query, key, numbers(2, 3, 2)], {"causal": "false"})[0]
+    np.testing.assert_array_equal(got, np.zeros((2, 1, 2)))
+    got = ours("ScaledDotProductAttention", 13, [query * np.nan, key, numbers(2, 3, 2)], {"causal": "false"})[0]
+    assert np.isnan(got).all()
 
 
 def test_attention_of_rank_three() -> None:

@@ -158,3 +158,40 @@ def test_ifs_inside_ifs_inside_ifs() -> None:
     found = engine.check_gradient(model, [X, W], "s", ["x", "w"])
     assert found.ok, found
     assert not engine.check(engine.gradients(model, "s", ["x", "w"])).errors
+
+
+CAPTURED = {
+    "outer products": ("a = Unsqueeze (k, one) b = Unsqueeze (k, zero) m = MatMul (a, b)", ""),
+    "Constants around it": (
+        "a = Unsqueeze (k, c1) b = Unsqueeze (k, c0) m = MatMul (a, b)",
+        "c1 = Constant <value_ints = [1]> () c0 = Constant <value = int64[1] {0}> ()",
+    ),
+    "sums": ("a = Unsqueeze (k, one) e = Mul (a, s) t = ReduceSum <keepdims = 0> (e, one) r = Unsqueeze (t, zero) m = Mul (r, s)", ""),
+    "a new shape": ("a = Reshape (k, three_one) b = Reshape (k, one_three) m = MatMul (a, b)", ""),
+    "expanded": ("a = Unsqueeze (k, one) e = Expand (a, three_three) t = Transpose (e) m = MatMul (e, t)", ""),
+    "in a branch": (
+        (
+            "p = ReduceMax <keepdims = 0> (k) z = Sub (p, p) g = GreaterOrEqual (p, z) "
+            "m = If (g) <then_branch = yes () => (float[3, 3] u) { a = Unsqueeze (k, one) b = Unsqueeze (k, zero) u = MatMul (a, b) }, "
+            "else_branch = no () => (float[3, 3] v) { a2 = Unsqueeze (k, one) v = Mul (a2, s) }>"
+        ),
+        "",
+    ),
+}
+INITIALIZERS = {"zero": "1] zero = {0}", "one": "1] one = {1}", "three_one": "2] three_one = {3, 1}", "one_three": "2] one_three = {1, 3}"}
+INITIALIZERS |= {"three_three": "2] three_three = {3, 3}"}
+
+
+def _scan(step: str, around: str) -> engine.Model:
+    """A Scan whose axes and shapes are constants of the graph around it."""
+    constants = f"<{', '.join(f'int64[{text}' for text in INITIALIZERS.values())}>"
+    body = f"step (float[3, 3] s, float[3] k) => (float[3, 3] n) {{ {step} n = Add (s, m) }}"
+    nodes = f"{around} y = Scan <num_scan_inputs = 1, body = {body}> (s0, x) v = Mul (y, y) loss = ReduceSum <keepdims = 0> (v)"
+    return read(f"g (float[4, 3] x, float[3, 3] s0) => (float loss) {constants} {{ {nodes} }}")
+
+
+@pytest.mark.parametrize(("step", "around"), CAPTURED.values(), ids=CAPTURED.keys())
+def test_axes_of_the_graph_around_a_scan(step: str, around: str) -> None:
+    inputs = [np.random.default_rng(2).uniform(0.2, 0.9, (4, 3)).astype(np.float32), W]
+    found = engine.check_gradient(_scan(step, around), inputs, "loss", ["x", "s0"])
+    assert found.ok, found

@@ -23,6 +23,7 @@ _OTHERS = {"activations": ("tanh", "sigmoid", "sigmoid")}
 
 _ATTENTION = ((2, 3, 2), (2, 4, 2), (2, 4, 3))
 _SEEN = np.array([[True, False, True, True], [False, True, True, False], [True, True, True, True]])
+_SEEN_BY_SOME = _SEEN & np.array([[True], [False], [True]])
 
 
 def _sequence(gates: int, directions: int, biases: int = 0) -> tuple[Any, ...]:
@@ -51,6 +52,7 @@ ROWS = (
     Row("ScaledDotProductAttention", (*_ATTENTION, (3, 4), ()), {"causal": False}, within=_NEAR),
     Row("ScaledDotProductAttention", (*_ATTENTION, (2, 1, 4), (1,), (2, 1, 1)), {"causal": False}, within=_NEAR),
     Row("ScaledDotProductAttention", (*_ATTENTION, _SEEN, ()), {"causal": False}, within=_NEAR),
+    Row("ScaledDotProductAttention", (*_ATTENTION, _SEEN_BY_SOME), {"causal": False}, within=_NEAR),
     Row("ScaledDotProductAttention", (*_ATTENTION, _SEEN), {"causal": True}, within=_NEAR),
     Row("RNNSequence", _sequence(1, 1), _SIZE | {"direction": "forward"}, within=_NEAR),
     Row("GRUSequence", _sequence(3, 1), _SIZE | {"direction": "reverse"}, within=_NEAR),
