@@ -105,7 +105,7 @@ class Side:
         """Some numbers of an entry's first values, of at most as many as ``rows``, which stays the same from call to call."""
         if entry not in self._numbers:
             first = np.asarray(self._value(entry, 0)).astype(np.float64)
-            every = -(-first.size // _MOST_NUMBERS)
+            every = max(1, -(-first.size // _MOST_NUMBERS))
             some = [first.reshape(-1)[::every]]
             for row in range(1, min(rows, _MOST_ROWS, _MOST_NUMBERS // max(some[0].size, 1))):
                 value = self._value(entry, row)

@@ -46,7 +46,7 @@ def _needed(graph: Graph, results: Sequence[LayerId]) -> Graph:
     sources: dict[LayerId, list[LayerId]] = {}
     for edge in graph.edges:
         sources.setdefault(edge.to_layer, []).append(edge.from_layer)
-    waiting = [*results, *(node.id for node in graph.nodes if not node.outputs and node.type != "Result")]
+    waiting = [*results, *(node.id for node in graph.nodes if node.type == "Assign" or (not node.outputs and node.type != "Result"))]
     found = {node.id for node in graph.nodes if node.type == "Parameter"}
     while waiting:
         layer = waiting.pop()
@@ -108,8 +108,15 @@ class _Graph:
         return self._constants[key]
 
     def source(self, probe: Probe) -> Source:
-        """What is asked for of one value: itself, or its fingerprint."""
+        """Return the source that is asked for: the value itself, or its fingerprint.
+
+        An Assign is a sink in OpenVINO and has no output, so that its input is asked for.
+        """
         value = Source(probe.layer, probe.output)
+        if self.nodes[probe.layer].type == "Assign":
+            feeding = self.original.sources[probe.layer][0]
+            assert feeding is not None
+            value = feeding
         return value if probe.fingerprint is None else self._fingerprint(value, probe.fingerprint)
 
     def _fingerprint(self, value: Source, of: Fingerprint) -> Source:
