@@ -38,7 +38,7 @@ def main(words: Sequence[str]) -> int:
     if options.json:
         print(json.dumps({"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence, **asdict(report)}))
     else:
-        offers = [offered(options.model, options.inputs)] if report.counts_differ else []
+        offers = offered(options.model, options.inputs, run.model, inputs, options.seconds) if report.counts_differ else []
         for line in (*_lines(report), *offers):
             print(neutral(line, len(line)))
     return FINISHED if report.outputs_agree else FAILED

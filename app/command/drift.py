@@ -58,7 +58,9 @@ def _beside_runtime(one: engine.Debugger, inputs: Mapping[str | int, object], op
         raise InputError(f"{options.other} does not run {options.model} as it is: compare it with {fitting}")
     with progress.doing("running the model in its own runtime"):
         found = drift_from_runtime(one, inputs, tolerance=options.tolerance, seconds=options.seconds)
-    return _told(found.drift, one, options, found.sentence, [offered(options.model, options.inputs)] if found.drift.partings else [])
+    differ = bool(found.drift.partings)
+    offers = offered(options.model, options.inputs, one.model, inputs, options.seconds) if differ else []
+    return _told(found.drift, one, options, found.sentence, offers)
 
 
 def _told(found: Drift, one: engine.Debugger, options: argparse.Namespace, sentence: str, offers: Sequence[str] = ()) -> int:
@@ -138,6 +140,7 @@ def drift_data(found: Drift) -> dict[str, object]:
         "unmatched": [list(places) for places in found.unmatched],
         "unpacking": [list(places) for places in found.unpacking],
         "left_out": dict(found.left_out),
+        "unrounded": list(found.unrounded),
     }
 
 

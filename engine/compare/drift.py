@@ -18,9 +18,10 @@ from engine.compare.parting import AlignedRows, Parting, align
 from engine.debug.door import outward
 from engine.debug.result import Result
 from engine.debug.run import Run, expect_run
-from engine.errors import EngineError
+from engine.errors import EngineError, elided
 from engine.ir.address import decode
 from engine.ir.model import Model
+from engine.ir.readable import readable
 from engine.native.alone import never
 from engine.native.freed import give_back
 from engine.ops.values import is_tensor
@@ -115,6 +116,8 @@ class Drift:
     """Places of each model that only unpack weights, which the other keeps as they are or packs otherwise: no operations of the model."""
     choice: str = ""
     """A sentence on a language model's output whose largest logit is another one; empty where there is none."""
+    unrounded: tuple[str, ...] = ()
+    """Addresses in the second model that its rounding names and leaves as they are: only shapes, indices and trip counts follow."""
 
     @property
     def worst(self) -> Pair | None:
@@ -131,7 +134,15 @@ class Drift:
                 if math.isinf(self.outputs)
                 else f"The outputs are at most {self.outputs:.2g} apart."
             )
-        return " ".join([*told, self.choice] if self.choice else told)
+        return " ".join(part for part in (*told, self.choice, self._unrounded) if part)
+
+    @property
+    def _unrounded(self) -> str:
+        if not self.unrounded:
+            return ""
+        total, first = len(self.unrounded), f"`{elided(readable(self.unrounded[0]))}`"
+        places = f"{first} stays" if total == 1 else f"{total:,} values, such as {first}, stay"
+        return f"{places} unrounded: only shapes, indices, trip counts or bounds of slices follow."
 
     @property
     def _beginning(self) -> str:
@@ -183,6 +194,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
         outputs_apart(one.model, one.result, other.model, other.result),
         unpacking,
         other_choice(_outputs(one.model, one.result, other.model, other.result)),
+        other.unrounded,
     )
 
 
