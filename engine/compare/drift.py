@@ -175,7 +175,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
     graphs = match(one, other)
     rows, partings = align(one, other, graphs)
     comparing = _Comparing((one, other), tolerance, stopped)
-    pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph.one.index])]
+    pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
     unmatched = (
         tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.only_one),
         tuple(f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other),
@@ -245,7 +245,7 @@ class _Comparing:
 
     def _in_columns(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked]) -> dict[Asked, Deviations]:
         """Those whose rows are recorded, or follow elementwise from what is."""
-        if graph.one.parent is None:
+        if graph.one.parent is None or graph.other.parent is None:
             return {}
         sides = [
             Columns(Recorded(run.timeline), program, numbers)

@@ -81,7 +81,7 @@ def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
 
 def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
     run, answer = both.run, both.answer
-    rows, _ = align(run, run, match(run, run))
+    rows = {graph.one.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()}
     left_out = dict(both.left_out)
     pairs: list[Pair] = []
     partings: list[Parting] = []
