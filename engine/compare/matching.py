@@ -113,7 +113,7 @@ class _Level:
         for matching, _ in opened:
             matching.by_structure()
         listed: set[Side] = set()
-        return [outer.graphs(None, listed), *(matching.graphs(within, listed) for matching, within in opened if matching.found)]
+        return [outer.graphs(None, listed), *(matching.graphs(within, listed) for matching, within in opened)]
 
     def _opened(self, sides: tuple[Side, Side], partners: Mapping[Instruction, Instruction]) -> list[tuple[_Matching, Opened]]:
         """The branches and functions of nodes that have no partner, beside the graphs of the other run."""
@@ -175,10 +175,10 @@ class _Matching:
     found: dict[Entry, Matched] = field(default_factory=dict[Entry, Matched])
 
     def graphs(self, within: Opened | None, listed: set[Side]) -> MatchedGraphs:
-        """What was found; what a side lacks is in the first of its pairs of graphs only."""
+        """Return what was found; what a side lacks is in the first of its pairs of graphs only, and not of branches without any match."""
         pairs = tuple(self.found[one] for one in self.one.entries if one in self.found)
-        new = [side not in listed for side in (self.one, self.other)]
-        listed |= {self.one, self.other}
+        new = [(within is None or bool(pairs)) and side not in listed for side in (self.one, self.other)]
+        listed |= {side for side, first in zip((self.one, self.other), new, strict=True) if first}
         lacking = [side.lacking() if first else () for side, first in zip((self.one, self.other), new, strict=True)]
         unpacking = [side.unpacking if first else () for side, first in zip((self.one, self.other), new, strict=True)]
         graphs = self.one.program, self.other.program
