@@ -17,7 +17,7 @@ from app.command.device_precision import offered
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.output_files import refuse_unwritable
 from app.command.run import FAILED, FINISHED
-from engine.compare import COMPARED, TOLERANCE, Drift, write_table
+from engine.compare import COMPARED, TOLERANCE, Drift, cosine_words, write_table
 from engine.debug import run_stopped
 from engine.errors import InputError, neutral
 from engine.ir import Model
@@ -96,7 +96,7 @@ def _lines(found: Drift) -> Iterator[str]:
     for pair in over[:_MOST_SHOWN]:
         grows = f", {pair.growth.words}" if pair.growth else ""
         matched = "" if pair.one == pair.other else f" (beside {pair.other}, by {pair.how})"
-        yield f"  {pair.worst.address}{matched}: {pair.worst.relative:.2g}, cosine {pair.worst.cosine:.6f}{grows}"
+        yield f"  {pair.worst.address}{matched}: {pair.worst.relative:.2g}{cosine_words(pair.worst)}{grows}"
     if len(over) > _MOST_SHOWN:
         yield f"  and {len(over) - _MOST_SHOWN:,} more over the tolerance"
     for parting in found.partings[1:]:

@@ -52,6 +52,11 @@ class Moment:
     cosine: float
 
 
+def cosine_words(moment: Moment) -> str:
+    """Return the end of a sentence with the cosine; empty where a side has no direction: it is all zeros, or not finite."""
+    return f", cosine {moment.cosine:.6f}" if math.isfinite(moment.cosine) else ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
     """A value of the first run, in all rows that were compared."""

@@ -12,7 +12,7 @@ import pytest
 
 import engine
 from engine import build
-from engine.compare import Drift, write_table
+from engine.compare import Drift, Moment, cosine_words, write_table
 from engine.compare.correlation import correlated, tells
 from engine.errors import EngineError
 from engine.ir.model import Graph, Model
@@ -393,3 +393,8 @@ def test_tensors_without_elements_are_equal(trips: int, rows: int) -> None:
     assert found.sentence.startswith("All ")
     assert found.sentence.endswith("values are equal.")
     assert found.unmatched == ((), ())
+
+
+@pytest.mark.parametrize(("cosine", "words"), [(0.5, ", cosine 0.500000"), (np.nan, ""), (np.inf, "")])
+def test_a_cosine_that_is_not_a_number_is_not_told(cosine: float, words: str) -> None:
+    assert cosine_words(Moment("main/a", 1, None, 1.0, 1.0, cosine)) == words

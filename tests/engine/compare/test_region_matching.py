@@ -18,21 +18,27 @@ LOOP = """n = Constant <value_int = 3> () [loop] l = Loop (n, , x) <
 
 NESTED = {
     "an If in an If": (
-        f"[outer_If] y = If (a) < then_branch = u () => (float[3] v) {{ {INNER} v = Neg (p) }},"
-        " else_branch = w () => (float[3] z) { z = Identity (x) }>",
+        (
+            f"[outer_If] y = If (a) < then_branch = u () => (float[3] v) {{ {INNER} v = Neg (p) }},"
+            " else_branch = w () => (float[3] z) { z = Identity (x) }>"
+        ),
         f"{INNER} y = Neg (p)",
         "main/outer_If",
     ),
     "a loop in an If": (
-        f"[around] y = If (a) < then_branch = u () => (float[3] v) {{ {LOOP} v = Neg (l) }},"
-        " else_branch = w () => (float[3] z) { z = Identity (x) }>",
+        (
+            f"[around] y = If (a) < then_branch = u () => (float[3] v) {{ {LOOP} v = Neg (l) }},"
+            " else_branch = w () => (float[3] z) { z = Identity (x) }>"
+        ),
         f"{LOOP} y = Neg (l)",
         "main/around",
     ),
     "two Ifs around a value": (
-        "[one] y = If (a) < then_branch = u () => (float[3] v) { [two] v = If (b) < then_branch = k () => (float[3] v1) { v1 = Neg (x) },"
-        " else_branch = m () => (float[3] v2) { [product] d = Mul (x, x) [last] v2 = Exp (d) }> },"
-        " else_branch = w () => (float[3] z) { z = Identity (x) }>",
+        (
+            "[one] y = If (a) < then_branch = u () => (float[3] v) { [two] v = If (b) < then_branch = k () => (float[3] v1) { v1 = Neg (x) },"
+            " else_branch = m () => (float[3] v2) { [product] d = Mul (x, x) [last] v2 = Exp (d) }> },"
+            " else_branch = w () => (float[3] z) { z = Identity (x) }>"
+        ),
         "[product] d = Mul (x, x) [last] y = Exp (d)",
         "main/one",
     ),
