@@ -74,7 +74,7 @@ def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
     cause = ""
     if drift.first is None and drift.outputs > tolerance:
         names = [signature.name for signature in run.model.outputs]
-        replaced = () if answer.refused else instead(run, names, both.patience, both.document)
+        replaced = () if answer.refused else instead(both, names, tolerance)
         cause = "" if replaced else own_quantization.sentence(run, both.given, names, both.patience, tolerance, both.document)
     return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, cause, values)
 
