@@ -17,7 +17,7 @@ from app.command.source_comparison import beside_source
 from engine.compare import COMPARED
 from engine.debug import run_stopped
 from engine.errors import EngineError, neutral
-from engine.peers import TOLERANCE, Report, against, source_of
+from engine.peers import TOLERANCE, Report, against, runtime_alone, source_of
 
 
 def main(words: Sequence[str]) -> int:
@@ -38,7 +38,7 @@ def main(words: Sequence[str]) -> int:
     if options.json:
         print(json.dumps({"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence, **asdict(report)}))
     else:
-        offers = [offered(options.model, options.inputs)] if report.counts_differ else []
+        offers = offered(options.model, options.inputs, run.model, inputs, options.seconds) if report.counts_differ else []
         for line in (*_lines(report), *offers):
             print(neutral(line, len(line)))
     return FINISHED if report.outputs_agree else FAILED
@@ -48,7 +48,10 @@ def _finished(options: argparse.Namespace) -> tuple[engine.Debugger, Mapping[str
     """A finished run, and its inputs."""
     debugger, inputs = _run(options)
     if debugger.state != "finished":
-        raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
+        with progress.doing("running the model in its own runtime"):
+            there = runtime_alone(debugger, inputs, seconds=options.seconds)
+        failure = f"{(debugger.failure or 'the run did not finish').removesuffix('.')}. {there}".strip()
+        raise run_stopped(debugger.machine, failure, "error")
     return debugger, inputs
 
 

@@ -1,15 +1,34 @@
-"""What to try where a runtime runs a loop another number of times than we do: our run, rounded to the floats that devices compute in."""
+"""A command to try where a runtime runs a loop another number of times: our run, rounded to the floats that devices compute in."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 
+import engine
 from app.describe.wording import DEVICES
+from engine.compare import COMPARED
+from engine.errors import EngineError
 
 
-def offered(model: str, inputs: str) -> str:
-    """A line with the command that makes that run; ``inputs`` as they were given."""
-    given = f" --inputs {shlex.quote(inputs)}" if inputs else ""
-    command = f"loopscope drift {shlex.quote(model)}{given} --round '*={DEVICES[0]}'"
+def offered(path: str, given: str, model: engine.Model, inputs: Mapping[str | int, object], seconds: float) -> list[str]:
+    """Return a line with a command that makes such a run; none where no such run finishes within ``seconds``.
+
+    ``path`` and ``given`` are the model and the inputs as the command line has them.
+    """
+    finishing = [to for to in DEVICES if _finishes(model, inputs, to, seconds)]
+    if not finishing:
+        return []
+    words = f" --inputs {shlex.quote(given)}" if given else ""
+    command = f"loopscope drift {shlex.quote(path)}{words} --round '*={finishing[0]}'"
     why = "Narrower floats often make a loop run another number of times."
-    return f"  {why} To run it here with the device's precision ({', '.join(DEVICES)}): {command}"
+    return [f"  {why} To run it here with the device's precision ({', '.join(finishing)}): {command}"]
+
+
+def _finishes(model: engine.Model, inputs: Mapping[str | int, object], to: str, seconds: float) -> bool:
+    try:
+        debugger = engine.Debugger(model, inputs, limits=engine.Limits(seconds=seconds), record=COMPARED, rounding={"*": to})
+    except EngineError:
+        return False
+    debugger.run()
+    return debugger.state == "finished"

@@ -17,7 +17,7 @@ from app.command.device_precision import offered
 from app.command.given_inputs import add_inputs, read_inputs
 from app.command.output_files import refuse_unwritable
 from app.command.run import FAILED, FINISHED
-from engine.compare import COMPARED, TOLERANCE, Drift, write_table
+from engine.compare import COMPARED, TOLERANCE, Drift, cosine_words, write_table
 from engine.debug import run_stopped
 from engine.errors import InputError, neutral
 from engine.ir import Model
@@ -58,7 +58,9 @@ def _beside_runtime(one: engine.Debugger, inputs: Mapping[str | int, object], op
         raise InputError(f"{options.other} does not run {options.model} as it is: compare it with {fitting}")
     with progress.doing("running the model in its own runtime"):
         found = drift_from_runtime(one, inputs, tolerance=options.tolerance, seconds=options.seconds)
-    return _told(found.drift, one, options, found.sentence, [offered(options.model, options.inputs)] if found.drift.partings else [])
+    differ = bool(found.drift.partings)
+    offers = offered(options.model, options.inputs, one.model, inputs, options.seconds) if differ else []
+    return _told(found.drift, one, options, found.sentence, offers)
 
 
 def _told(found: Drift, one: engine.Debugger, options: argparse.Namespace, sentence: str, offers: Sequence[str] = ()) -> int:
@@ -94,7 +96,7 @@ def _lines(found: Drift) -> Iterator[str]:
     for pair in over[:_MOST_SHOWN]:
         grows = f", {pair.growth.words}" if pair.growth else ""
         matched = "" if pair.one == pair.other else f" (beside {pair.other}, by {pair.how})"
-        yield f"  {pair.worst.address}{matched}: {pair.worst.relative:.2g}, cosine {pair.worst.cosine:.6f}{grows}"
+        yield f"  {pair.worst.address}{matched}: {pair.worst.relative:.2g}{cosine_words(pair.worst)}{grows}"
     if len(over) > _MOST_SHOWN:
         yield f"  and {len(over) - _MOST_SHOWN:,} more over the tolerance"
     for parting in found.partings[1:]:
@@ -138,6 +140,7 @@ def drift_data(found: Drift) -> dict[str, object]:
         "unmatched": [list(places) for places in found.unmatched],
         "unpacking": [list(places) for places in found.unpacking],
         "left_out": dict(found.left_out),
+        "unrounded": list(found.unrounded),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.compare.deviation import Deviations
-from engine.compare.drift import COMPARED, TOLERANCE, Drift, Moment, Pair, drift
+from engine.compare.drift import COMPARED, TOLERANCE, Drift, Moment, Pair, cosine_words, drift
 from engine.compare.growth import Growth
 from engine.compare.heat import OUTSIDE, Cell, Heat, HeatRow, Spot, heat_of_loops, heat_of_values, loops, operands, spot_of
 from engine.compare.matching import Matched
@@ -29,6 +29,7 @@ __all__ = [
     "Parting",
     "Precision",
     "Spot",
+    "cosine_words",
     "drift",
     "heat_of_loops",
     "heat_of_values",

@@ -18,9 +18,10 @@ from engine.compare.parting import AlignedRows, Parting, align
 from engine.debug.door import outward
 from engine.debug.result import Result
 from engine.debug.run import Run, expect_run
-from engine.errors import EngineError
+from engine.errors import EngineError, elided
 from engine.ir.address import decode
 from engine.ir.model import Model
+from engine.ir.readable import readable
 from engine.native.alone import never
 from engine.native.freed import give_back
 from engine.ops.values import is_tensor
@@ -49,6 +50,11 @@ class Moment:
     absolute: float
     relative: float
     cosine: float
+
+
+def cosine_words(moment: Moment) -> str:
+    """Return the end of a sentence with the cosine; empty where a side has no direction: it is all zeros, or not finite."""
+    return f", cosine {moment.cosine:.6f}" if math.isfinite(moment.cosine) else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +121,8 @@ class Drift:
     """Places of each model that only unpack weights, which the other keeps as they are or packs otherwise: no operations of the model."""
     choice: str = ""
     """A sentence on a language model's output whose largest logit is another one; empty where there is none."""
+    unrounded: tuple[str, ...] = ()
+    """Addresses in the second model that its rounding names and leaves as they are: only shapes, indices and trip counts follow."""
 
     @property
     def worst(self) -> Pair | None:
@@ -131,7 +139,15 @@ class Drift:
                 if math.isinf(self.outputs)
                 else f"The outputs are at most {self.outputs:.2g} apart."
             )
-        return " ".join([*told, self.choice] if self.choice else told)
+        return " ".join(part for part in (*told, self.choice, self._unrounded) if part)
+
+    @property
+    def _unrounded(self) -> str:
+        if not self.unrounded:
+            return ""
+        total, first = len(self.unrounded), f"`{elided(readable(self.unrounded[0]))}`"
+        places = f"{first} stays" if total == 1 else f"{total:,} values, such as {first}, stay"
+        return f"{places} unrounded: only shapes, indices, trip counts or bounds of slices follow."
 
     @property
     def _beginning(self) -> str:
@@ -164,7 +180,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
     graphs = match(one, other)
     rows, partings = align(one, other, graphs)
     comparing = _Comparing((one, other), tolerance, stopped)
-    pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph.one.index])]
+    pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
     unmatched = (
         tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.only_one),
         tuple(f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other),
@@ -183,6 +199,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
         outputs_apart(one.model, one.result, other.model, other.result),
         unpacking,
         other_choice(_outputs(one.model, one.result, other.model, other.result)),
+        other.unrounded,
     )
 
 
@@ -233,7 +250,7 @@ class _Comparing:
 
     def _in_columns(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked]) -> dict[Asked, Deviations]:
         """Those whose rows are recorded, or follow elementwise from what is."""
-        if graph.one.parent is None:
+        if graph.one.parent is None or graph.other.parent is None:
             return {}
         sides = [
             Columns(Recorded(run.timeline), program, numbers)

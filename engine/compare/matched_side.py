@@ -13,7 +13,7 @@ from engine.compare.entries import Entry, entries_of
 from engine.debug.run import Run
 from engine.ops.values import is_tensor
 from engine.run.plan.numbers import Slot
-from engine.run.plan.plan import CallRegion, Program
+from engine.run.plan.plan import Branch, CallRegion, Program
 from engine.run.plan.unpacked_weights import unpacking
 
 _MOST_NUMBERS, _MOST_ROWS = 1024, 256
@@ -32,6 +32,10 @@ class Side:
     """A number for each value that has a partner; the partner has the same number on the other side."""
     unpacks: frozenset[int] = frozenset()
     """The instructions that only unpack weights, which are no operations of the model: they have a partner of their name, or none."""
+    reserved: set[Entry] = field(default_factory=set[Entry])
+    """Entries that are free, and that only their names may match: a branch of the other model has an operation of that name."""
+    alias: dict[Slot, Slot] = field(default_factory=dict[Slot, Slot])
+    """Values that are those of another slot: Parameters of opened branches, and what the nodes of these give."""
     _numbers: dict[Entry, np.ndarray] = field(default_factory=dict[Entry, np.ndarray])
 
     @staticmethod
@@ -39,10 +43,21 @@ class Side:
         """Of a graph of which nothing has a partner yet."""
         return Side(run, program, entries_of(program), unpacks=frozenset(unpacking(run.plan, program)))
 
+    def opened(self, entry: Entry, branch: Branch) -> Side:
+        """Return the side of a branch of this graph as if its operations were in place of the node."""
+        self.alias.update(branch.bindings)
+        taken = self.run.timeline.executions.rows[branch.program.index] == self.rows
+        if taken:
+            self.alias.update(zip(entry.outputs, branch.results, strict=False))
+        operations = tuple(one for one in entries_of(branch.program) if one.instruction is not None)
+        unpacks = frozenset(unpacking(self.run.plan, branch.program))
+        return Side(self.run, branch.program, operations, same=self.same, unpacks=unpacks, alias=self.alias)
+
     @property
     def free(self) -> list[Entry]:
         """The entries that have no partner yet."""
-        return [one for one in self.entries if one not in self.matched and one.position not in self.unpacks]
+        taken = self.matched | self.reserved
+        return [one for one in self.entries if one not in taken and one.position not in self.unpacks]
 
     @property
     def unpacking(self) -> tuple[Entry, ...]:
@@ -75,7 +90,8 @@ class Side:
         if entry.instruction is None:
             return None
         constants = self.run.plan.constant_numbers
-        read = [-1 if slot in constants else self.same.get(slot) for slot in entry.instruction.inputs if slot]
+        slots = [self._meant(slot) for slot in entry.instruction.inputs if slot]
+        read = [-1 if slot in constants else self.same.get(slot) for slot in slots]
         if None in read or all(number == -1 for number in read):
             return None
         return entry.type, entry.region_class, tuple(read), len(entry.outputs)
@@ -105,7 +121,7 @@ class Side:
         """Some numbers of an entry's first values, of at most as many as ``rows``, which stays the same from call to call."""
         if entry not in self._numbers:
             first = np.asarray(self._value(entry, 0)).astype(np.float64)
-            every = -(-first.size // _MOST_NUMBERS)
+            every = max(1, -(-first.size // _MOST_NUMBERS))
             some = [first.reshape(-1)[::every]]
             for row in range(1, min(rows, _MOST_ROWS, _MOST_NUMBERS // max(some[0].size, 1))):
                 value = self._value(entry, row)
@@ -114,6 +130,11 @@ class Side:
                 some.append(array.astype(np.float64).reshape(-1)[::every])
             self._numbers[entry] = np.concatenate(some)
         return self._numbers[entry]
+
+    def _meant(self, slot: Slot) -> Slot:
+        while slot in self.alias:
+            slot = self.alias[slot]
+        return slot
 
     def _value(self, entry: Entry, row: int) -> object:
         return self.run.values.get(self.run.timeline, self.program, row, entry.outputs[0])

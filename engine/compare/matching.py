@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal
 
 from engine.compare.correlation import correlated, tells
-from engine.compare.entries import Entry
+from engine.compare.entries import Entry, entries_of
 from engine.compare.matched_side import Side
+from engine.compare.region_matching import NestedRegion, branches_of, nested_regions, region_partners
 from engine.debug.run import Run
 from engine.run.plan.numbers import Slot
-from engine.run.plan.plan import Program, Region
+from engine.run.plan.plan import Instruction, Program, Region
 
 How = Literal["name", "tensor", "structure", "shape", "correlation"]
 Key = Callable[[Side, Entry], Hashable | None]
@@ -40,6 +42,21 @@ class MatchedGraphs:
     only_other: tuple[Entry, ...]
     unpacking: tuple[tuple[Entry, ...], tuple[Entry, ...]]
     """Of each graph what only unpacks weights, for which the other has nothing of that name."""
+    opened: Opened | None = None
+    """Set where one of the graphs is a branch or function whose node the other model does not have."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A branch or function of one model that lies beside a graph of the other, because the other does not have its node."""
+
+    around: tuple[Program, Program]
+    """The pair of graphs in which the node is."""
+    side: Literal[0, 1]
+    """Number of the run that has the node."""
+    region: Region
+    program: Program
+    """The branch or function."""
 
 
 def match(one: Run, other: Run) -> tuple[MatchedGraphs, ...]:
@@ -47,10 +64,9 @@ def match(one: Run, other: Run) -> tuple[MatchedGraphs, ...]:
     found: list[MatchedGraphs] = []
     waiting = [(one.plan.main, other.plan.main)]
     while waiting:
-        mine, theirs = waiting.pop()
-        graphs = _Matching(Side.of(one, mine), Side.of(other, theirs)).matched()
-        found.append(graphs)
-        inside = [bodies for pair in graphs.pairs for bodies in _bodies(pair.one.region, pair.other.region)]
+        level = _Level((one, other), waiting.pop()).matched()
+        found += level
+        inside = [bodies for graphs in level for pair in graphs.pairs for bodies in _bodies(pair.one.region, pair.other.region)]
         waiting += reversed(inside)
     return tuple(found)
 
@@ -66,26 +82,131 @@ def _bodies(one: Region | None, other: Region | None) -> Iterator[tuple[Program,
 
 
 @dataclass(slots=True, eq=False)
+class _Level:
+    """Two graphs with the branches and functions inside them, while what belongs together is looked for across all of these."""
+
+    runs: tuple[Run, Run]
+    graphs: tuple[Program, Program]
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def matched(self) -> list[MatchedGraphs]:
+        nested = [nested_regions(run, graph) for run, graph in zip(self.runs, self.graphs, strict=True)]
+        partners = region_partners(*nested) if all(nested) else {}
+        sides = Side.of(self.runs[0], self.graphs[0]), Side.of(self.runs[1], self.graphs[1])
+        outer = _Matching(*sides, self.numbers)
+        outer.put_regions(partners)
+        across = [{*partners} - _instructions(sides[0].matched), {*partners.values()} - _instructions(sides[1].matched)]
+        for side, instructions in zip(sides, across, strict=True):
+            side.reserved |= {entry for entry in side.entries if entry.instruction in instructions}
+        outer.by_names()
+        for number, side in enumerate(sides):
+            single = _instructions(sides[1 - number].free)
+            inner = {entry.label for region in nested[1 - number] if region.instruction in single for entry in _inside(region)}
+            side.reserved |= {entry for entry in side.free if entry.label in inner}
+        outer.by_structure()
+        outer.by_values()
+        for side in sides:
+            side.reserved.clear()
+        opened = self._opened(sides, partners)
+        for matching, _ in opened:
+            matching.by_names()
+        for matching, _ in opened:
+            matching.by_structure()
+        listed: set[Side] = set()
+        return [outer.graphs(None, listed), *(matching.graphs(within, listed) for matching, within in opened)]
+
+    def _opened(self, sides: tuple[Side, Side], partners: Mapping[Instruction, Instruction]) -> list[tuple[_Matching, Opened]]:
+        """The branches and functions of nodes that have no partner, beside the graphs of the other run."""
+        paired: tuple[Container[Instruction | None], ...] = (partners.keys(), {*partners.values()})
+        beside = [sides[0]], [sides[1]]
+        found: list[tuple[_Matching, Opened]] = []
+        for number in _BOTH:
+            for side in beside[number]:
+                for entry in side.free:
+                    if entry.region is None or entry.instruction in paired[number]:
+                        continue
+                    for branch in branches_of(entry):
+                        inner = side.opened(entry, branch)
+                        if inner.rows:
+                            beside[number].append(inner)
+                            found += self._beside(number, entry.region, side, inner, beside[1 - number], partners)
+        return found
+
+    def _beside(
+        self,
+        number: Literal[0, 1],
+        region: Region,
+        side: Side,
+        inner: Side,
+        others: Sequence[Side],
+        partners: Mapping[Instruction, Instruction],
+    ) -> Iterator[tuple[_Matching, Opened]]:
+        for other in others:
+            around = (other.program, side.program) if number else (side.program, other.program)
+            matching = _Matching(other, inner, self.numbers) if number else _Matching(inner, other, self.numbers)
+            matching.put_regions(partners)
+            yield matching, Opened(around, number, region, inner.program)
+
+
+_BOTH: tuple[Literal[0, 1], Literal[0, 1]] = (0, 1)
+
+
+def _instructions(entries: Iterable[Entry]) -> set[Instruction]:
+    return {entry.instruction for entry in entries if entry.instruction is not None}
+
+
+def _inside(region: NestedRegion) -> Iterator[Entry]:
+    """The operations in the branches and functions of a region."""
+    waiting = [branch.program for branch in branches_of(region.entry)]
+    for program in waiting:
+        for entry in entries_of(program):
+            if entry.instruction is not None:
+                yield entry
+                waiting += [branch.program for branch in branches_of(entry)]
+
+
+@dataclass(slots=True, eq=False)
 class _Matching:
     """Two graphs while what belongs together is looked for: the surest ways first, then what follows from the pairs they found."""
 
     one: Side
     other: Side
+    numbers: Iterator[int]
     found: dict[Entry, Matched] = field(default_factory=dict[Entry, Matched])
 
-    def matched(self) -> MatchedGraphs:
+    def graphs(self, within: Opened | None, listed: set[Side]) -> MatchedGraphs:
+        """Return what was found; what a side lacks is in the first of its pairs of graphs only, and not of branches without any match."""
+        pairs = tuple(self.found[one] for one in self.one.entries if one in self.found)
+        new = [(within is None or bool(pairs)) and side not in listed for side in (self.one, self.other)]
+        listed |= {side for side, first in zip((self.one, self.other), new, strict=True) if first}
+        lacking = [side.lacking() if first else () for side, first in zip((self.one, self.other), new, strict=True)]
+        unpacking = [side.unpacking if first else () for side, first in zip((self.one, self.other), new, strict=True)]
+        graphs = self.one.program, self.other.program
+        return MatchedGraphs(*graphs, pairs, lacking[0], lacking[1], (unpacking[0], unpacking[1]), within)
+
+    def put_regions(self, partners: Mapping[Instruction, Instruction]) -> None:
+        """Match those of these regions that lie in both graphs."""
+        others = {entry.instruction: entry for entry in self.other.free if entry.region is not None}
+        for entry in self.one.free:
+            partner = partners.get(entry.instruction) if entry.instruction is not None else None
+            if partner is not None and partner in others:
+                other = others[partner]
+                self._put(entry, other, "name" if entry.label == other.label else "structure")
+
+    def by_names(self) -> None:
         self._by_tensor()
         self._by_name()
+
+    def by_structure(self) -> None:
         self._by(Side.binding, "structure")
         while self._by(Side.structure, "structure") or self._by_result():
             pass
+
+    def by_values(self) -> None:
         while self._by_single_shape() or self._by_correlation():
             self._by_structure()
         self._by(lambda side, entry: side.shape_of_untold(entry, self._rows), "shape")
         self._by_structure()
-        pairs = tuple(self.found[one] for one in self.one.entries if one in self.found)
-        lacking, unpacking = (self.one.lacking(), self.other.lacking()), (self.one.unpacking, self.other.unpacking)
-        return MatchedGraphs(self.one.program, self.other.program, pairs, *lacking, unpacking)
 
     @property
     def _rows(self) -> int:
@@ -97,7 +218,7 @@ class _Matching:
         self.one.matched.add(one)
         self.other.matched.add(other)
         for mine, theirs in zip(one.outputs, other.outputs, strict=False):
-            number = len(self.one.same)
+            number = next(self.numbers)
             self.one.same.setdefault(mine, number)
             self.other.same.setdefault(theirs, number)
 

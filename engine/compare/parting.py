@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from engine.compare.matching import Matched, MatchedGraphs
+from engine.compare.matching import Matched, MatchedGraphs, Opened
 from engine.debug.run import Run
 from engine.explain.verdict import verdict
 from engine.ir.readable import readable
 from engine.run.plan.numbers import ProgramIndex
-from engine.run.plan.plan import CallRegion, IfRegion, LoopRegion
+from engine.run.plan.plan import CallRegion, IfRegion, LoopRegion, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +51,44 @@ class AlignedRows:
     """Of that loop; -1 outside of loops."""
 
 
-def align(one: Run, other: Run, graphs: tuple[MatchedGraphs, ...]) -> tuple[Mapping[ProgramIndex, AlignedRows], list[Parting]]:
-    """By the first run's graph the rows of each, iteration beside iteration as far as both go; and where the runs part, in order."""
+def align(one: Run, other: Run, graphs: tuple[MatchedGraphs, ...]) -> tuple[Mapping[MatchedGraphs, AlignedRows], list[Parting]]:
+    """Return the rows of each pair of graphs, iteration beside iteration as far as both go; and where the runs part, in order."""
     zero = np.zeros(1, np.int64)
-    rows: dict[ProgramIndex, AlignedRows] = {one.plan.main.index: AlignedRows(zero, zero, zero, zero - 1)}
+    outermost = AlignedRows(zero, zero, zero, zero - 1)
+    rows: dict[tuple[ProgramIndex, ProgramIndex], AlignedRows] = {_key(one.plan.main, other.plan.main): outermost}
     partings: list[Parting] = []
     for graph in graphs:
+        if graph.opened is not None:
+            rows[_key(graph.one, graph.other)] = _opened((one, other), graph.opened, rows)
         for pair in graph.pairs:
             if pair.one.region is not None:
-                found, parted = _inside((one, other), graph, pair, rows[graph.one.index])
+                found, parted = _inside((one, other), graph, pair, rows[_key(graph.one, graph.other)])
                 rows.update(found)
                 partings += parted
-    return rows, sorted(partings, key=lambda parting: parting.step)
+    return {graph: rows[_key(graph.one, graph.other)] for graph in graphs}, sorted(partings, key=lambda parting: parting.step)
 
 
-_Found = tuple[dict[ProgramIndex, AlignedRows], list[Parting]]
+def _key(one: Program, other: Program) -> tuple[ProgramIndex, ProgramIndex]:
+    return one.index, other.index
+
+
+def _opened(runs: tuple[Run, Run], opened: Opened, rows: Mapping[tuple[ProgramIndex, ProgramIndex], AlignedRows]) -> AlignedRows:
+    """Return the rows in which a run takes a branch, beside those of the graph around its node in the other run."""
+    around = rows.get(_key(*opened.around))
+    if around is None:
+        nothing = np.zeros(0, np.int64)
+        return AlignedRows(nothing, nothing, nothing, nothing)
+    region = opened.region
+    if not isinstance(region, IfRegion):
+        return around
+    mine = around.other if opened.side else around.one
+    taken, inner = (column[mine] for column in runs[opened.side].timeline.executions.branch_rows(region))
+    both = np.flatnonzero(taken.astype(bool) == (opened.program is region.then.program))
+    one, other = (around.one[both], inner[both]) if opened.side else (inner[both], around.other[both])
+    return AlignedRows(one, other, around.execution[both], around.iteration[both])
+
+
+_Found = tuple[dict[tuple[ProgramIndex, ProgramIndex], AlignedRows], list[Parting]]
 
 
 def _inside(runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, around: AlignedRows) -> _Found:
@@ -74,8 +97,8 @@ def _inside(runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, around: 
             return _in_loop(runs, graph, pair, (one, other), around)
         case IfRegion() as one, IfRegion() as other:
             return _in_branches(runs, graph, pair, (one, other), around)
-        case CallRegion() as called, _:
-            return {called.branch.program.index: around}, []
+        case CallRegion() as called, CallRegion() as other:
+            return {_key(called.branch.program, other.branch.program): around}, []
         case _:
             return {}, []
 
@@ -103,17 +126,17 @@ def _in_loop(
         else:
             narrowly = _narrowly(runs[1], f"{runs[1].timeline.address(graph.other, int(around.other[place]))}/{pair.other.label}")
         partings.append(Parting("iterations", _address(runs[0], graph, pair, row), step, told[0], told[1], narrowly))
-    return {loops[0].program.index: rows}, partings
+    return {_key(loops[0].program, loops[1].program): rows}, partings
 
 
 def _in_branches(runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, ifs: tuple[IfRegion, IfRegion], around: AlignedRows) -> _Found:
     branches = [run.timeline.executions.branch_rows(region) for run, region in zip(runs, ifs, strict=True)]
     taken = [branch[0][rows].astype(bool) for branch, rows in zip(branches, (around.one, around.other), strict=True)]
     inner = [branch[1][rows] for branch, rows in zip(branches, (around.one, around.other), strict=True)]
-    found: dict[ProgramIndex, AlignedRows] = {}
-    for name, program in ((True, ifs[0].then.program), (False, ifs[0].otherwise.program)):
+    found: dict[tuple[ProgramIndex, ProgramIndex], AlignedRows] = {}
+    for name, programs in ((True, [one.then.program for one in ifs]), (False, [one.otherwise.program for one in ifs])):
         both = np.flatnonzero((taken[0] == name) & (taken[1] == name))
-        found[program.index] = AlignedRows(inner[0][both], inner[1][both], around.execution[both], around.iteration[both])
+        found[_key(programs[0], programs[1])] = AlignedRows(inner[0][both], inner[1][both], around.execution[both], around.iteration[both])
     partings = []
     for place in np.flatnonzero(taken[0] != taken[1])[:1].tolist():
         row, words = int(around.one[place]), ["the then branch" if side[place] else "the else branch" for side in taken]

@@ -18,6 +18,7 @@ from engine.ir.model import Graph, LayerId, Model, Node, Source
 from engine.ir.walk import PlacedGraph, graphs
 from engine.ops.dialect import catalogue_for
 from engine.run.machine.limits import Limits
+from engine.transform.index_arithmetic import index_arithmetic
 from engine.transform.rounding import rounded
 
 _MOST_STEPS_TO_A_READER = 16
@@ -90,13 +91,19 @@ class Precision:
 
 
 def candidates(model: Model) -> tuple[Candidate, ...]:
-    """The weights of a model (Consts of floats with several rows), and the floats that its loops carry."""
+    """Return the weights of a model (Consts of floats with several rows), and the floats that its loops carry.
+
+    Values that only shapes and indices follow from are not among them.
+    """
     known = propagate(model, catalogue_for(model.dialect))
+    indices = index_arithmetic(model, known)
     return tuple(
         Candidate(f"{place.address}/{place.labels[node.id]}", kind, _readers(place.graph, node))
         for place in graphs(model)
         for node in place.graph.nodes
-        if (kind := _kind(place, node)) and known.output(place.address, node.id).element_type in REAL_FLOATS
+        if (kind := _kind(place, node))
+        and known.output(place.address, node.id).element_type in REAL_FLOATS
+        and (place.address, node.id, 0) not in indices
     )
 
 

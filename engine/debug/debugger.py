@@ -31,7 +31,7 @@ from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Program
 from engine.run.plan.planner import plan_of
 from engine.run.record.recording import Record
-from engine.transform.rounding import rounded
+from engine.transform.rounding import round_model
 
 
 class Debugger(Run):
@@ -46,8 +46,9 @@ class Debugger(Run):
     value of another element type or of a shape that cannot be there; afterwards ``changes`` tells which of them the run has reached.
 
     ``rounding``: what if values were kept in a narrower type? Types (bf16, f16, f8e4m3, f8e5m2, int8 per row, int4 per group) by
-    patterns of addresses (``main/*/state``), in all iterations, as ``engine.transform.rounding.rounded`` takes them; ``model`` is then the
-    model with the rounding in it. ``engine.drift`` compares such a run with the one without.
+    patterns of addresses (``main/*/state``), in all iterations, as ``engine.transform.rounding.round_model`` takes them; ``model`` is then
+    the model with the rounding in it, and ``unrounded`` lists what stays as it is. ``engine.drift`` compares such a run with the one
+    without.
 
     ``fetches``: as of ``engine.run``; only what they need runs, all else is skipped. Without them everything runs, so that it can be seen;
     with ``whole=False`` not what no output needs, as in ``engine.run``.
@@ -69,14 +70,17 @@ class Debugger(Run):
         catalogue: Catalogue = CATALOGUE,
     ) -> None:
         expect_model(model, "engine.Debugger")
+        unrounded: tuple[str, ...] = ()
         if rounding:
-            model = rounded(model, rounding, catalogue)
+            made = round_model(model, rounding, catalogue)
+            model, unrounded = made.model, made.unrounded
         asked = ask(plan_of(model, catalogue, optimise), inputs, fetches, whole=whole and fetches is None)
         overrides = changing.bind(asked.plan, changes or {})
         self.beginning = Beginning(
             asked.values, limits or Limits(), record or Record(), 0 if seed is None else seed, part=fetches is not None or not whole
         )
         super().__init__(model, overrides, _begun(overrides, self.beginning), self.beginning.limits)
+        self.unrounded = unrounded
         self.breakpoints = Breakpoints(self.plan)
         self.watches = Watches(self)
         self.listeners = Listeners(self)

@@ -44,6 +44,8 @@ class Run:
         self.model = model
         self.overrides = overrides
         """The plan, and what a person sets in this run."""
+        self.unrounded: tuple[str, ...] = ()
+        """Addresses of what a rounding of this run names and leaves as it is, because only shapes, indices and trip counts follow."""
         self.limits = limits
         self.shapes: dict[int, tuple[int, ...]] = {}
         """By slot, the shape that a value had when a breakpoint last looked at it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,8 @@ _MOST_FACTS = 32
 _MOST_PLACES = 2_000
 _MOST_REASONS = 4
 _ASKS = " asks "
+_ELEMENT = re.compile(r"\[[0-9, ]+\]")
+"""The place of an element in a tensor, after the name of the tensor."""
 _SHOWN = 80
 """Characters of a text that a model holds."""
 _PASSED_ON: dict[Role, str] = {
@@ -76,9 +79,19 @@ def because(proof: Sequence[Fact]) -> str:
     """The facts for which no further reason is known, as a clause about the condition ("it"); empty when the condition is the only one."""
     if len(proof) == 1 and proof[0].operation in ("Parameter", "Const") and not proof[0].operands:
         return ""
-    texts = list(dict.fromkeys(_clause(fact) for fact in deciding(proof)))
+    texts = list(_once_each(dict.fromkeys(_clause(fact) for fact in deciding(proof))))
     more = f"; and {len(texts) - _MOST_REASONS} more" if len(texts) > _MOST_REASONS else ""
     return "; ".join(texts[:_MOST_REASONS]) + more
+
+
+def _once_each(clauses: Iterable[str]) -> Iterator[str]:
+    """Yield clauses that ask one question, of several elements or in several iterations, as one."""
+    questions: dict[str, list[str]] = {}
+    for clause in clauses:
+        question, asks, _ = _ELEMENT.sub("", clause).partition(", and ")
+        questions.setdefault(question if asks and _ASKS in question else clause, []).append(clause)
+    for first, *more in questions.values():
+        yield f"{first} (the first of {len(more) + 1} times)" if more else first
 
 
 def deciding(proof: Sequence[Fact]) -> tuple[Fact, ...]:

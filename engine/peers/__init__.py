@@ -9,6 +9,7 @@ from engine.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
 from engine.peers.fate import Fate, Fates, fates
 from engine.peers.other_runtimes import runtime_of
 from engine.peers.report import Difference, Quanta, Report
+from engine.peers.runtime_alone import runtime_alone
 from engine.peers.source.beside_source import against_source
 from engine.peers.source.program import Source, source_of
 from engine.peers.source.source_alone import SourceAlone, source_alone
@@ -37,6 +38,7 @@ __all__ = [
     "drift_beside",
     "drift_from_runtime",
     "fates",
+    "runtime_alone",
     "runtime_of",
     "source_alone",
     "source_of",

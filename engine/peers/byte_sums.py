@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,18 @@ from engine.errors import EngineError, elided
 from engine.ir.address import Address
 from engine.ir.model import Model
 from engine.ir.readable import readable
+from engine.ir.walk import graphs
 from engine.ops.dialect import catalogue_for
 from engine.peers import transport
 from engine.peers.other_runtimes import Patience, run_file
 from engine.peers.report import Difference
 
 _HIGHEST, _WEIGHT = 255, 127
+_JOINED = frozenset({
+    *("QuantizeLinear", "DequantizeLinear", "Cast", "Mul", "Add", "Relu", "Clip", "MaxPool"),
+    *("Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"),
+})  # fmt: skip
+"""Operations that ONNX Runtime joins with a product of bytes, or that only move its result."""
 
 
 def sentence(model: Model, first: Difference | None, patience: Patience) -> str:
@@ -29,14 +36,33 @@ def sentence(model: Model, first: Difference | None, patience: Patience) -> str:
         return ""
     places = [found.where.address for found in eight_bit_weights(Subject(model, catalogue_for("onnx")))]
     if first is not None:
-        differs = Address.parse(first.address).static
-        places = [one for one in places if one == differs]
+        places = _behind(model, Address.parse(first.address).static, places)
     if not places or not sums_in_16_bits(patience):
         return ""
     return (
         f"This processor has no VNNI: ONNX Runtime adds pairs of products of 8-bit weights, as in {elided(readable(places[0]))}, in 16"
         " bits, where they stop at 32767 or -32768. Here the sums are exact (LS921)."
     )
+
+
+def _behind(model: Model, address: str, places: Sequence[str]) -> list[str]:
+    """Return those of the places that are the operation at an address, or whose result reaches it through rounding and bias alone.
+
+    ONNX Runtime joins a product with the rounding of its result, so that the rounded value is the first that can differ.
+    """
+    around, _, label = address.rpartition("/")
+    graph = next((place for place in graphs(model) if place.address == around and label in place.labels.values()), None)
+    if graph is None:
+        return []
+    layers = {label: layer for layer, label in graph.labels.items()}
+    waiting = [layers[label]]
+    for layer in waiting:
+        where, node = f"{graph.address}/{graph.labels[layer]}", graph.graph.by_id[layer]
+        if where in places:
+            return [where]
+        if node.type in _JOINED:
+            waiting += [one.layer for one in graph.graph.sources[layer] if one is not None and one.layer not in waiting]
+    return []
 
 
 def sums_in_16_bits(patience: Patience) -> bool:

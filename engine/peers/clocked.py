@@ -9,6 +9,8 @@ from engine.ir.readable import readable
 
 HOLDERS = frozenset({"Loop", "If", "Scan", "TensorIterator"})
 """Operations whose time is that of what is inside them."""
+_LEVELS = 2
+"""Segments from the address of a loop to those of the operations in its body."""
 MOST_TIMES = 10_000
 """Of one operation, that a row lists one by one."""
 
@@ -66,18 +68,25 @@ class Clock:
         held = {one.address: one.microseconds for one in self.operations if one.address and one.operation in HOLDERS}
         return told | {address: lasted for address, lasted in held.items() if not any(one.startswith(f"{address}/") for one in told)}
 
+    def _own(self, row: Clocked) -> float:
+        """Return the microseconds of an operation without those of the operations directly inside it."""
+        if row.operation not in HOLDERS or not row.address:
+            return row.microseconds
+        depth = row.address.count("/") + _LEVELS
+        inside = (one for one in self.operations if one.address.startswith(f"{row.address}/") and one.address.count("/") == depth)
+        return max(row.microseconds - sum(one.microseconds for one in inside), 0.0)
+
     @property
     def sentence(self) -> str:
-        """The costliest operation, which is a loop where nothing is known of what is inside, and the costliest iteration."""
-        shares = self.shares
-        leaves = [one for one in self.operations if one.operation not in HOLDERS or one.address in shares]
-        if not leaves:
+        """The operation that takes most time itself, which may be a loop, and the costliest iteration."""
+        first = max(self.operations, key=self._own, default=None)
+        if first is None:
             return f"{self.runtime} told of no operation."
-        first = leaves[0]
-        part = f", {first.microseconds / self.microseconds:.0%} of the run" if self.microseconds else ""
+        own = self._own(first)
+        part = f", {own / self.microseconds:.0%} of the run" if self.microseconds else ""
         times = f"in {first.runs:,} runs" if first.runs != 1 else "in one run"
-        cost = time_words(first.microseconds)
-        said = f"In {self.runtime} the costliest operation is {first.name!r} ({first.operation}): {cost} {times}{part}."
+        beside = "" if own == first.microseconds else " beside what is inside"
+        said = f"In {self.runtime} the costliest operation is {first.name!r} ({first.operation}): {time_words(own)} {times}{part}{beside}."
         iterations = [(lasted, number, one) for one in self.loops for number, lasted in enumerate(one.times)]
         if iterations:
             lasted, number, loop = max(iterations, key=lambda found: found[0])

@@ -19,7 +19,7 @@ from engine.ir.element_type import type_name
 from engine.ir.model import Signature
 from engine.ir.readable import readable
 from engine.native.alone import never
-from engine.peers import byte_sums, own_quantization
+from engine.peers import byte_sums, fused_outputs, own_quantization
 from engine.peers.again import Again
 from engine.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
 from engine.peers.fate import fates
@@ -28,7 +28,7 @@ from engine.peers.other_runtimes import Answer, Patience, ask
 from engine.peers.portions import portions
 from engine.peers.probes import Choice, Probe, as_it_is, whole_bytes
 from engine.peers.quanta import OneStep, Rounding, is_small
-from engine.peers.replaced import sentences
+from engine.peers.replaced import replaced_regions
 from engine.peers.report import Difference, Quanta, Report
 from engine.peers.transport import NARROW
 
@@ -148,7 +148,7 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
     values = sum(len(probe.expected) for probe in compared)
     replaced: tuple[str, ...] = ()
     if judged.outputs and judged.first is None and not answer.refused:
-        replaced = instead(run, [one.address for one in judged.outputs], both.patience, both.document)
+        replaced = instead(both, [one.address for one in judged.outputs], tolerance)
     counts_differ = any(there.shape[: len(probe.lengths)] != probe.lengths for probe, there in answer.values.items())
     cause = byte_sums.sentence(run.model, judged.first, both.patience) if judged.outputs or judged.first is not None else ""
     if judged.outputs and not replaced:
@@ -187,16 +187,24 @@ def fed(run: Run, inputs: Inputs) -> list[Any]:
     return values
 
 
-def instead(run: Run, outputs: Sequence[str], patience: Patience, document: bytes) -> tuple[str, ...]:
-    """What the runtime runs in place of loops and branches that these outputs come from."""
+def instead(both: Beside, outputs: Sequence[str], tolerance: float) -> tuple[str, ...]:
+    """Return what the runtime runs in place of loops and branches that these outputs come from, and where that begins to differ.
+
+    For the last the runtime is asked for the outputs of the loops alone: asked for values inside, it runs the loops themselves.
+    """
+    run, patience = both.run, both.patience
+    results = [run.plan.main.results[signature.layer] for signature in run.model.outputs if signature.name in outputs]
     try:
-        found = fates(run.model, seconds=patience.seconds, document=document, stopped=patience.stopped)
+        fate = fates(run.model, seconds=patience.seconds, document=both.document, stopped=patience.stopped)
+        found = list(replaced_regions(run, fate.regions, results))
+        probes = fused_outputs.outputs_of(run, [one.instruction for one in found], list(both.answer.values))
+        given = both.ask(probes) if probes else None
     except EngineError:
         if patience.stopped():
             raise
         return ()  # it ran the model, and does not show what it made of it
-    results = [run.plan.main.results[signature.layer] for signature in run.model.outputs if signature.name in outputs]
-    return tuple(sentences(run, found.regions, results))
+    begins = "" if given is None else fused_outputs.sentence(run, given.values, both.answer.runtime, tolerance)
+    return tuple(filter(None, (*(one.sentence for one in found), begins)))
 
 
 @dataclass(frozen=True, slots=True)

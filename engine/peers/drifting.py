@@ -74,14 +74,14 @@ def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
     cause = ""
     if drift.first is None and drift.outputs > tolerance:
         names = [signature.name for signature in run.model.outputs]
-        replaced = () if answer.refused else instead(run, names, both.patience, both.document)
+        replaced = () if answer.refused else instead(both, names, tolerance)
         cause = "" if replaced else own_quantization.sentence(run, both.given, names, both.patience, tolerance, both.document)
     return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, cause, values)
 
 
 def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
     run, answer = both.run, both.answer
-    rows, _ = align(run, run, match(run, run))
+    rows = {graph.one.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()}
     left_out = dict(both.left_out)
     pairs: list[Pair] = []
     partings: list[Parting] = []

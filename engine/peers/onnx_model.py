@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 from engine.debug.run import Run
 from engine.peers.fingerprint import Fingerprint
-from engine.peers.probes import Probe, owner, times
+from engine.peers.probes import Probe, owner, times, varies
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 _MOST_IN_ONE_FILE = 2**30
@@ -77,6 +77,8 @@ class _Writing:
                 shape = (times(self.run, region), *shape)
             value = f"{out}/all"
             _take_out(self._node(program), value)
+            if isinstance(region, LoopRegion) and varies(self.run, region):
+                value = _padded(self.graphs[program.parent.index], value, np.zeros(shape, probe.expected.dtype))
             program = program.parent
         self._give(program, value, name, kind)
 
@@ -106,6 +108,22 @@ class _Writing:
             name = "then_branch" if program is region.then.program else "else_branch"
         found: onnx.GraphProto = next(attribute.g for attribute in self._node(program).attribute if attribute.name == name)
         return found
+
+
+def _padded(graph: onnx.GraphProto, value: str, zeros: np.ndarray) -> str:
+    """Add nodes that give the parts of a value, then zeros, as many as ``zeros`` has along the first axis; return the name of the result."""
+    like = np.array([-1, *zeros.shape[1:]], np.int64)
+    given = {"zeros": zeros, "shape": like, "begin": np.zeros(1, np.int64), "end": np.array(zeros.shape[:1], np.int64)}
+    for name, array in given.items():
+        graph.node.append(helper.make_node("Constant", [], [f"{value}/{name}"], value=numpy_helper.from_array(array)))
+    parts = value
+    if zeros.size:  # of a loop without iterations a runtime does not know the shape
+        parts = f"{value}/shaped"
+        graph.node.append(helper.make_node("Reshape", [value, f"{value}/shape"], [parts]))
+    graph.node.append(helper.make_node("Concat", [parts, f"{value}/zeros"], [f"{value}/longer"], axis=0))
+    bounds = [f"{value}/begin", f"{value}/end"]
+    graph.node.append(helper.make_node("Slice", [f"{value}/longer", *bounds], [f"{value}/padded"]))
+    return f"{value}/padded"
 
 
 def _fingerprint(graph: onnx.GraphProto, value: str, name: str, of: Fingerprint) -> str:

@@ -13,7 +13,7 @@ from engine.ir.model import BodyName, Edge, Graph, LayerId, Model, Node, OutputM
 from engine.ir.replace import replace
 from engine.ir.shape import PartialShape
 from engine.peers.fingerprint import Fingerprint
-from engine.peers.probes import Probe, enough, owner, times
+from engine.peers.probes import Probe, enough, owner, times, varies
 from engine.run.plan.plan import IfRegion, LoopRegion, Program
 
 
@@ -30,7 +30,8 @@ def probed(run: Run, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[
             region = instruction.region
             bodies = [graphs.get(one.index) for one in region.programs] if region is not None else []
             if isinstance(region, LoopRegion) and bodies[0] is not None:
-                asked += _out_of_loop(made, instruction.node.id, bodies[0], times(run, region))
+                given = _out_of_loop(made, instruction.node.id, bodies[0], times(run, region))
+                asked += map(made.padded, given) if varies(run, region) else given
                 made.limit(instruction.node.id, enough(run, region.program))
             elif isinstance(region, IfRegion) and bodies != [None, None]:
                 asked += _out_of_branches(made, instruction.node.id, bodies)
@@ -46,7 +47,7 @@ def _needed(graph: Graph, results: Sequence[LayerId]) -> Graph:
     sources: dict[LayerId, list[LayerId]] = {}
     for edge in graph.edges:
         sources.setdefault(edge.to_layer, []).append(edge.from_layer)
-    waiting = [*results, *(node.id for node in graph.nodes if not node.outputs and node.type != "Result")]
+    waiting = [*results, *(node.id for node in graph.nodes if node.type == "Assign" or (not node.outputs and node.type != "Result"))]
     found = {node.id for node in graph.nodes if node.type == "Parameter"}
     while waiting:
         layer = waiting.pop()
@@ -108,8 +109,15 @@ class _Graph:
         return self._constants[key]
 
     def source(self, probe: Probe) -> Source:
-        """What is asked for of one value: itself, or its fingerprint."""
+        """Return the source that is asked for: the value itself, or its fingerprint.
+
+        An Assign is a sink in OpenVINO and has no output, so that its input is asked for.
+        """
         value = Source(probe.layer, probe.output)
+        if self.nodes[probe.layer].type == "Assign":
+            feeding = self.original.sources[probe.layer][0]
+            assert feeding is not None
+            value = feeding
         return value if probe.fingerprint is None else self._fingerprint(value, probe.fingerprint)
 
     def _fingerprint(self, value: Source, of: Fingerprint) -> Source:
@@ -141,6 +149,15 @@ class _Graph:
             port, source = self.nodes[loop].inputs[0].id, self.constant(np.full(1, trips, np.int64))
             self.edges = [edge for edge in self.edges if (edge.to_layer, edge.to_port) != (loop, port)]
             self.edges.append(Edge(source.layer, self.nodes[source.layer].outputs[0].id, loop, port))
+
+    def padded(self, asked: _Asked) -> _Asked:
+        """Return the parts of a value, then zeros, of as many as there are at most."""
+        shape, source = asked.shape, asked.source
+        if 0 not in shape:  # of a loop without iterations the runtime does not know the shape
+            source = self._shaped(source, -1, *shape[1:])
+        longer = self._made("Concat", (source, self.constant(np.zeros(shape, asked.probe.expected.dtype))), axis="0")
+        bounds = [self.constant(np.array([number], np.int64)) for number in (0, shape[0], 1, 0)]
+        return _Asked(asked.probe, Source(self.add("Slice", (longer, *bounds), 1, version="opset8"), 0), shape)
 
     def zeros(self, asked: _Asked) -> LayerId:
         """A Result of zeros like a value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -25,6 +26,8 @@ _MOST_OF_ONE = 16 * 2**20
 _WORTH_IT = 256
 """Elements from which a fingerprint is shorter."""
 _MORE = 16
+_MOST_PADDED = 100_000
+"""Iterations for which a runtime is asked to have room, in loops that run fewer in some of their executions."""
 _MOST_COMPUTED = 5_000
 """Iterations whose values are computed one by one."""
 
@@ -42,9 +45,10 @@ class Probe:
     expected: np.ndarray
     """With a row along the first axis; of a fingerprint its numbers."""
     lengths: tuple[int, ...]
-    """How often each loop around it runs, outermost first: the first axes of what the other runtime gives."""
+    """How often each loop around it runs at most, outermost first: the first axes of what the other runtime gives."""
     places: np.ndarray
-    """For each row, its number among all iterations of those loops: it skips those in which another branch ran."""
+    """For each row, its number among all iterations of those loops: it skips those in which another branch ran, and those that a loop
+    did not run because it ran fewer than at most."""
     fingerprint: Fingerprint | None = None
     """What is asked for in place of a value that is too large to be handed out in every iteration."""
 
@@ -77,6 +81,11 @@ def owner(program: Program) -> LoopRegion | IfRegion | None:
 def times(run: Run, loop: LoopRegion) -> int:
     """How many iterations a loop runs, at most."""
     return max(_counts(run, loop), default=0)
+
+
+def varies(run: Run, loop: LoopRegion) -> bool:
+    """Return whether a loop runs more iterations in some of its executions than in others."""
+    return len(set(_counts(run, loop))) > 1
 
 
 def enough(run: Run, program: Program) -> int | None:
@@ -187,8 +196,9 @@ class Choice:
             return "in a function"
         if not self.run.timeline.executions.rows[program.index]:
             return "in a body or branch that did not run"
-        if any(len(set(_counts(self.run, loop))) > 1 for one in around if isinstance(loop := owner(one), LoopRegion)):
-            return "in a loop whose number of iterations varies"
+        loops = [loop for one in around if isinstance(loop := owner(one), LoopRegion)]
+        if any(varies(self.run, loop) for loop in loops) and math.prod(times(self.run, loop) for loop in loops) > _MOST_PADDED:
+            return "in a loop whose number of iterations varies much"
         return ""
 
     def _places(self, program: Program) -> np.ndarray:
@@ -196,8 +206,9 @@ class Choice:
             return np.zeros(1, np.int64)
         around, region = self._places(program.parent), owner(program)
         if isinstance(region, LoopRegion):
-            count = times(self.run, region)
-            return (around[:, None] * count + np.arange(count)).reshape(-1)
+            most, counts = times(self.run, region), np.asarray(_counts(self.run, region), np.int64)
+            first = np.repeat(np.cumsum(counts) - counts, counts)
+            return np.asarray(np.repeat(around * most, counts) + np.arange(counts.sum()) - first)
         assert region is not None
         taken = self.run.timeline.executions.taken(region).astype(bool)
         return np.asarray(around[taken if program is region.then.program else ~taken])

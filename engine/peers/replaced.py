@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,15 +20,23 @@ _READS_ALL_SLICES = frozenset({"GatedDeltaNet"})
 """What runs in place of a loop and looks neither at its trip count nor at its condition (measured on OpenVINO 2026.4)."""
 
 
-def sentences(run: Run, fates: Sequence[Fate], results: Sequence[Slot]) -> Iterator[str]:
-    """A sentence for each loop or branch of the outermost graph that another operation runs and that any of the values in ``results``
-    comes from: what runs, and what the loop does here."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Replaced:
+    """A loop or branch that another operation runs."""
+
+    instruction: Instruction
+    sentence: str
+
+
+def replaced_regions(run: Run, fates: Sequence[Fate], results: Sequence[Slot]) -> Iterator[Replaced]:
+    """Yield each loop or branch of the outermost graph that another operation runs and that any of the values in ``results``
+    comes from, with a sentence: what runs, and what the loop does here."""
     main = run.plan.main
     behind = {slot for result in results for slot in backward_slice(main, result)}
     found = {f"{main.address}/{one.label}": one for one in main.instructions if one.region and behind.intersection(one.outputs)}
     for fate in fates:
         if fate.address in found and fate.became in ("replaced", "merged"):
-            yield _sentence(run, fate, found[fate.address])
+            yield Replaced(found[fate.address], _sentence(run, fate, found[fate.address]))
 
 
 def _sentence(run: Run, fate: Fate, instruction: Instruction) -> str:
@@ -45,13 +54,13 @@ def _sentence(run: Run, fate: Fate, instruction: Instruction) -> str:
             why = " (its condition is false at the start)"
         case _:
             why = ""
-    slices = _slices(run, region)
+    slices = slices_of(run, region)
     reads = f", which reads all {counted(slices, 'slice')}" if slices is not None and fate.runs_as in _READS_ALL_SLICES else ""
     return f"{fate.sentence.removesuffix('.')}{reads}; the loop runs {counted(ran, 'iteration')}{why}."
 
 
-def _slices(run: Run, region: LoopRegion) -> int | None:
-    """How many slices the inputs of a loop of the outermost graph have; None where it takes none."""
+def slices_of(run: Run, region: LoopRegion) -> int | None:
+    """Return how many slices the inputs of a loop of the outermost graph have; None where it takes none."""
     if region.kind == SEQUENCE_MAP or not region.sliced:
         return None
     sources = ((one, run.values.get(run.timeline, run.plan.main, 0, one.source)) for one in region.sliced)

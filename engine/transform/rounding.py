@@ -17,9 +17,25 @@ from engine.ir.walk import PlacedGraph, graphs
 from engine.ops.catalogue import CATALOGUE, Catalogue
 from engine.ops.dialect import catalogue_for
 from engine.ops.narrowing import NARROWER, ROUND_TO, round_to
+from engine.transform.index_arithmetic import Value, index_arithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class RoundedModel:
+    """A model with values rounded, and those that stay as they are."""
+
+    model: Model
+    unrounded: tuple[str, ...]
+    """Addresses that a pattern with ``*`` names and that are not rounded: they reach only shapes, indices, trip counts and bounds of
+    slices, which rounding is not meant for."""
 
 
 def rounded(model: Model, rounding: Mapping[str, str], catalogue: Catalogue = CATALOGUE) -> Model:
+    """Return the model of ``round_model``."""
+    return round_model(model, rounding, catalogue).model
+
+
+def round_model(model: Model, rounding: Mapping[str, str], catalogue: Catalogue = CATALOGUE) -> RoundedModel:
     """The model in which every float that a pattern names is rounded to a type, in all iterations; the last pattern that names it counts.
 
     A pattern is an address without iterations (``main/loop/body/state``, ``main/Split_4:1``; without a number every output is meant), or
@@ -27,24 +43,26 @@ def rounded(model: Model, rounding: Mapping[str, str], catalogue: Catalogue = CA
     ``main/*/state``, ``*``. It names what an operation gives, what a Parameter of a body receives in each iteration (a carried state), or
     a Const. What is rounded keeps its address, also where several nodes have its name, and the operation that gives it is called
     ``... before rounding``; inputs of the model, nodes with bodies and those with several outputs keep theirs, and ``... rounded``
-    follows them.
+    follows them. What a pattern with ``*`` names and ``index_arithmetic`` lists is not rounded.
 
     ``InputError`` for a type other than bf16, f16, f8e4m3, f8e5m2, int8 (per row) and int4 (per group), ``AddressError`` for a pattern
     that names no float, or without ``*`` is the end of several addresses.
     """
     patterns = list(_patterns(model, rounding))
     known = propagate(model, catalogue_for(model.dialect, catalogue))
+    indices = index_arithmetic(model, known)
     made: dict[int, _Made] = {}
     used: set[str] = set()
+    unrounded: list[str] = []
     for place in reversed(list(graphs(model))):
-        made[id(place.graph)] = _Rounding(place, patterns, known, made, used).made()
+        made[id(place.graph)] = _Rounding(place, patterns, known, indices, made, used, unrounded).made()
     unused = next((text for text in rounding if text not in used), None)
     if unused is not None:
         raise AddressError(
             f"nothing is rounded by {shorten(unused)!r}: it names no value of floats. An address without iterations is expected, such as "
             f"main/loop/body/state, or an end of one; * stands for any text"
         )
-    return replace(model, graph=made[id(model.graph)].graph, file="")
+    return RoundedModel(replace(model, graph=made[id(model.graph)].graph, file=""), tuple(reversed(unrounded)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +102,10 @@ class _Rounding:
     place: PlacedGraph
     patterns: Sequence[_Asked]
     known: Propagated
+    indices: frozenset[Value]
     inside: Mapping[int, _Made]
     used: set[str]
+    unrounded: list[str]
 
     def made(self) -> _Made:
         graph = self.place.graph
@@ -126,7 +146,9 @@ class _Rounding:
                 continue
             naming = [one for one in self.patterns if one.pattern.names(address, output)]
             self.used.update(one.text for one in naming)
-            if naming:
+            if naming and len(naming[-1].pattern.parts) > 1 and (self.place.address, node.id, output) in self.indices:
+                self.unrounded.append(f"{address}:{output}" if output else address)
+            elif naming:
                 yield output, naming[-1].to
 
     def _hands_over_its_name(self, node: Node) -> bool:

@@ -9,7 +9,7 @@ from app.describe import tensor_summary
 from app.parts.inspector import difference
 from app.parts.widgets import markup
 from app.state.run_in_view import Drifted
-from engine.compare import Spot, operands
+from engine.compare import Spot, cosine_words, operands
 from engine.errors import EngineError
 from engine.ir import readable
 from engine.view import value_preview
@@ -26,7 +26,7 @@ def show(found: Drifted, spot: Spot) -> None:
         markup.show(markup.sentence(error), "quiet")
         return
     where = readable(moment.address)
-    apart = "equal" if not moment.relative else f"{moment.relative:.2g} of the largest magnitude apart, cosine {moment.cosine:.6f}"
+    apart = "equal" if not moment.relative else f"{moment.relative:.2g} of the largest magnitude apart{cosine_words(moment)}"
     matched = "" if pair.how == "name" and pair.one == pair.other else f", matched by {pair.how}"
     with st.container(key="both_moments"):
         markup.show(f"<b>{markup.text(where)}</b>&ensp;{apart}{matched}")

@@ -13,8 +13,10 @@ import pytest
 
 from app import cli
 from app.command import compare, drift
+from app.command.device_precision import offered
 from engine.peers import against, drift_from_runtime
 from tests.benchmarks import loop_models
+from tests.engine.read.onnx_models import read
 
 COMPARING = {"compare": (compare, "against", against), "drift": (drift, "drift_from_runtime", drift_from_runtime)}
 
@@ -54,3 +56,24 @@ def test_no_offer_where_all_counts_agree(tmp_path: Path, capsys: pytest.CaptureF
     store(case.inputs, tmp_path / "in.npz")
     assert cli.main(["compare", str(path), "--inputs", str(tmp_path / "in.npz")]) == 0
     assert "precision" not in capsys.readouterr().out
+
+
+def test_only_what_finishes_is_offered() -> None:
+    """In f16 the number is infinite, and what is gathered by it lies outside; in bf16 it is 0."""
+    text = """
+    (float[3] x) => (float[1] y, float[1] also) {
+      large = Constant <value_floats = [70000.0]> ()
+      less = Constant <value_floats = [69998.0]> ()
+      also = Sub (large, less)
+      index = Cast <to = 7> (also)
+      y = Gather (x, index)
+    }"""
+    model, inputs = read(f"narrow {text}"), {"x": np.array([1, 2, 3], np.float32)}
+    (line,) = offered("m.onnx", "in.npz", model, inputs, 10)
+    assert "(bf16): loopscope drift m.onnx --inputs in.npz --round '*=bf16'" in line
+    wider = text.replace("less = Constant <value_floats = [69998.0]> ()", "less = Constant <value_floats = [1.0]> ()")
+    failing = wider.replace(
+        "index = Cast <to = 7> (also)", "k = Cast <to = 7> (also) m = Constant <value_ints = [69998]> () index = Sub (k, m)"
+    )
+    model = read(f"failing {failing}")
+    assert offered("m.onnx", "", model, inputs, 10) == []

@@ -12,7 +12,7 @@ import pytest
 
 import engine
 from engine import build
-from engine.compare import Drift, write_table
+from engine.compare import Drift, Moment, cosine_words, write_table
 from engine.compare.correlation import correlated, tells
 from engine.errors import EngineError
 from engine.ir.model import Graph, Model
@@ -370,3 +370,31 @@ def test_the_largest_logit_is_another_one() -> None:
     inputs["x"][1] = [5, 5.001, 0, 0]
     found = engine.drift(finished(model, inputs), finished(model, inputs, {"*": "bf16"}), tolerance=1e-5)
     assert found.sentence.endswith(" The largest logit is another one from token 1 on.")
+
+
+@pytest.mark.parametrize("trips", [0, 3])
+@pytest.mark.parametrize("rows", [0, 1])
+def test_tensors_without_elements_are_equal(trips: int, rows: int) -> None:
+    """A cache that grows from nothing, or from nothing to nothing, whose values no correlation can tell apart."""
+    text = """
+    grow (int64 n, float[A,3] first, float[B,3] x) => (float[C,3] last, float[N] sums) {
+      yes = Constant <value = bool {1}> ()
+      half = Mul (first, x)
+      last, sums = Loop (n, yes, first) <body = b (int64 i, bool c, float[D,3] s) => (bool c2, float[E,3] s2, float r) {
+        c2 = Identity (c)
+        s2 = Concat <axis = 0> (s, x)
+        r = ReduceSum <keepdims = 0> (s2)
+      }>
+    }"""
+    model = read(text)
+    inputs = {"n": np.array(trips), "first": np.zeros((0, 3), np.float32), "x": np.full((rows, 3), 0.5, np.float32)}
+    one, other = finished(model, inputs), finished(model, inputs, {"*": "f16"})
+    found = engine.drift(one, other)
+    assert found.sentence.startswith("All ")
+    assert found.sentence.endswith("values are equal.")
+    assert found.unmatched == ((), ())
+
+
+@pytest.mark.parametrize(("cosine", "words"), [(0.5, ", cosine 0.500000"), (np.nan, ""), (np.inf, "")])
+def test_a_cosine_that_is_not_a_number_is_not_told(cosine: float, words: str) -> None:
+    assert cosine_words(Moment("main/a", 1, None, 1.0, 1.0, cosine)) == words

@@ -54,3 +54,18 @@ def test_what_decided_in_onnx(condition: str, told: str) -> None:
     debugger.run()
     address = next(one.address for one in debugger.control_flow)
     assert verdict(debugger, address).sentence == f"Took the {told}."
+
+
+def test_a_question_about_several_elements_is_told_once() -> None:
+    text = """
+    main (float[4] v) => (float[N] y) {
+      limit = Constant <value_float = 9.0> ()
+      small = Less (v, limit)
+      flags = Cast <to = 6> (small)
+      all = ReduceMin <keepdims = 0> (flags)
+      c = Cast <to = 9> (all)
+      y = If (c) <then_branch = yes () => (float[4] a) { a = Identity (v) }, else_branch = no () => (float[4] b) { b = Neg (v) }>
+    }"""
+    debugger = engine.Debugger(read(text), {"v": np.array([1, 2, 3, 4], np.float32)})
+    debugger.run()
+    assert verdict(debugger, "main/If_5").sentence.count(" asks ") <= 1

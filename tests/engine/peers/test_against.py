@@ -23,7 +23,8 @@ from sample_models import FOLDER
 from tests.benchmarks import loop_models
 
 onnx = pytest.importorskip("onnx")
-pytest.importorskip("openvino")
+ov = pytest.importorskip("openvino")
+opset6 = pytest.importorskip("openvino.opset6")
 pytest.importorskip("onnxruntime")
 
 
@@ -202,3 +203,19 @@ def test_nobody_has_to_wait_for_another_runtime() -> None:
     with pytest.raises(engine.EngineError, match="OpenVINO was stopped before it had run the model"):
         against(debugger, [np.array([1, 2], np.float32)], stopped=stopped)
     assert looks[1] - looks[0] < 5
+
+
+def test_the_values_inside_a_stateful_model_are_compared(tmp_path: Path) -> None:
+    """An Assign is a sink in OpenVINO: it has an output in the file, and none that can be asked for."""
+    x = opset6.parameter([1, 3], np.float32, name="x")
+    start = opset6.constant(np.zeros((1, 3), np.float32))
+    state = opset6.read_value(start, "state", np.float32, [1, 3], name="state")
+    total = opset6.add(state, x, name="total")
+    keep = opset6.assign(total, "state", name="keep")
+    model = ov.Model([opset6.result(opset6.tanh(total))], [keep], [x], "stateful")
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    inputs = {"x": np.array([[1, 2, 3]], np.float32)}
+    report = against(finished(engine.read_model(tmp_path / "model.xml"), inputs), inputs)
+    assert report.agrees
+    assert report.refused == ""
+    assert report.places >= 4, "the state, the sum, what keeps it, and the output"

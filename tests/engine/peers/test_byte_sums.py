@@ -36,3 +36,21 @@ def test_the_cause_is_told_of_weights_that_matter(
     found = byte_sums.sentence(model(product(*weights)), first, _PATIENCE)
     assert ("as in MatMulInteger_0, in 16 bits" in found) is told
     assert bool(found) is told
+
+
+@pytest.mark.parametrize("label", ["MatMul_2", "Add_3", "QuantizeLinear_4", "DequantizeLinear_5"])
+def test_the_cause_is_told_of_what_is_rounded_after_a_product(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX Runtime joins the operations between DequantizeLinear and QuantizeLinear, so that the rounded value differs first."""
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    main (uint8[1,2] x) => (float[1,1] y) <int8[2,1] w = {1, 100}, float a = {1.0}, uint8 z = {0}, float b = {1.0}, int8 n = {0}> {
+      left = DequantizeLinear (x, a, z)
+      right = DequantizeLinear (w, b, n)
+      product = MatMul (left, right)
+      sum = Add (product, b)
+      rounded = QuantizeLinear (sum, a, z)
+      y = DequantizeLinear (rounded, a, z)
+    }"""
+    monkeypatch.setattr(byte_sums, "sums_in_16_bits", lambda _: True)
+    found = byte_sums.sentence(model(text), Difference(f"main/{label}", 1, "1", "2"), _PATIENCE)
+    assert "as in MatMul_2, in 16 bits" in found

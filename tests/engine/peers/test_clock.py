@@ -137,6 +137,17 @@ def test_a_loop_that_nothing_is_known_of_is_the_costliest_operation() -> None:
     )
 
 
+def test_a_loop_that_takes_most_of_the_time_itself_is_the_costliest_operation() -> None:
+    """What is left beside a Scan, or what its body computes in a part of its time, is not."""
+    rows = (
+        Clocked("main/scan", "Scan", "scan", 1, 900.0),
+        Clocked("main/m", "MatMul", "m", 1, 60.0),
+        Clocked("main/scan/body/a", "Add", "a", 9, 90.0),
+    )
+    told = "In A runtime 1 the costliest operation is 'scan' (Scan): 810.0 µs in one run, 81% of the run beside what is inside."
+    assert Clock("A runtime 1", 1000.0, rows).sentence == told
+
+
 def test_a_runtime_of_another_format_is_refused() -> None:
     with pytest.raises(EngineError, match="onnxruntime does not run this model: OpenVINO does, or Loopscope itself"):
         clock(engine.read_model(FOLDER / "collatz" / "model.xml"), [27], runtime="onnxruntime")
