@@ -25,6 +25,8 @@ def main(words: Sequence[str]) -> int:
     options = _options(words)
     if options.resume and not options.out:
         raise engine.EngineError("--resume goes on with the rows in the file of --out, and none is given")
+    if options.scheduler_tls and not options.scheduler:
+        raise engine.EngineError("--scheduler-tls secures the connections to a cluster: name its address with --scheduler")
     if options.against or options.round:
         return sweep_comparison.main(lambda model, rounding: _sweep(options, model, rounding), options)
     sweep = _sweep(options, options.model, {})
@@ -52,6 +54,7 @@ def _of_samples(options: argparse.Namespace, read: engine.Model, samples: Sample
         limit=options.limit,
         workers=options.workers,
         scheduler=options.scheduler,
+        scheduler_tls=options.scheduler_tls,
         out=options.out or None,
         resume=options.resume,
         limits=_limits(options),
@@ -144,7 +147,18 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--workers", type=_positive, metavar="N", help="processes (default: one for each core, once the runs turn out to take long)"
     )
-    parser.add_argument("--scheduler", default="", metavar="ADDRESS", help="a Dask scheduler, such as tcp://10.0.0.1:8786")
+    parser.add_argument(
+        "--scheduler",
+        default="",
+        metavar="ADDRESS",
+        help="run on the Dask cluster of this scheduler, such as tls://10.0.0.1:8786 (needs the extra `cluster`)",
+    )
+    parser.add_argument(
+        "--scheduler-tls",
+        nargs=3,
+        metavar=("CA", "CERT", "KEY"),
+        help="PEM files that secure the connections to --scheduler (default: as Dask's own configuration says)",
+    )
     parser.add_argument(
         "--column", action="append", default=[], metavar="EXPR", help="one more column, such as 'max(abs(main/loop/body/Add))'"
     )

@@ -1,4 +1,4 @@
-"""One model over many inputs: a row for each, one after another, in lanes, or on a cluster."""
+"""One model over many inputs: a row for each, one after another, in lanes, in processes, or on a cluster."""
 
 from __future__ import annotations
 

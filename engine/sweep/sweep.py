@@ -6,6 +6,8 @@ import hashlib
 import os
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.sweep.batch import Batch
+    from engine.sweep.parallel_rows import Workers
     from engine.sweep.work_order import Order
 
 _CHUNK, _CHUNK_HERE = 64, 16
@@ -42,6 +45,7 @@ def sweep(
     limit: int | None = None,
     workers: int | None = None,
     scheduler: str = "",
+    scheduler_tls: Sequence[str | Path] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     limits: Limits | None = None,
@@ -60,10 +64,12 @@ def sweep(
     random operations. ``first_nan=False`` does not look for the first NaN or infinity, which takes longer than a run without, nor
     ``margins=False`` for how narrowly loops ended. ``seconds=False`` leaves their column out, so that two sweeps give the same bytes.
 
-    Large sweeps run in ``workers`` processes (not said: one for each core, once two seconds have shown that it takes long), or on the
-    Dask cluster at ``scheduler``; a script that starts processes needs the usual ``if __name__ == "__main__":``. Rows depend on neither,
-    nor on ``lanes``: whether inputs run side by side where that is possible. ``out``: a Parquet file that all rows go to; with
-    ``resume`` those of a sweep that was stopped are kept.
+    Large sweeps run in ``workers`` processes (not said: one for each core, once two seconds have shown that it takes long), which are
+    reached through pipes; a script that starts processes needs the usual ``if __name__ == "__main__":``. With ``scheduler``, a sweep
+    runs on the Dask cluster at that address, which needs the extra ``cluster``. ``scheduler_tls`` names the files of CA, certificate and
+    key for its connections; without it, Dask's own configuration decides. Rows depend on none of these, nor on ``lanes``: whether inputs
+    run side by side where that is possible. ``out``: a Parquet file that all rows go to; with ``resume`` those of a sweep that was
+    stopped are kept.
 
     ``rounding``: types by patterns of addresses (``{"*": "bf16"}``), as ``engine.Debugger`` takes them: values that are kept in
     a narrower type in all runs. ``engine.sweep.changes`` says which inputs another model, or a rounding, treats otherwise.
@@ -76,6 +82,8 @@ def sweep(
     expect_model(model, "engine.sweep")
     if workers is not None and workers < 1:
         raise InputError(f"{workers} workers: a number from 1 on is expected")
+    if scheduler_tls is not None and (not scheduler or len(scheduler_tls) != 3):
+        raise InputError("scheduler_tls names three files (CA, certificate, key) and needs the address of a scheduler")
     if rounding:
         from engine.transform.rounding import rounded
 
@@ -84,17 +92,37 @@ def sweep(
     samples = samples_of(model, inputs, batch)
     expect_all_inputs(model, samples)
     count = samples.count if limit is None else min(limit, samples.count)
-    return Sweep(order, samples, count, workers, scheduler, None if out is None else Path(out), resume)
+    place = _Place(workers, scheduler, None if scheduler_tls is None else tuple(map(Path, scheduler_tls)))
+    return Sweep(order, samples, count, place, None if out is None else Path(out), resume)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the runs of a sweep take place."""
+
+    workers: int | None
+    """Processes on this machine; None: as many as there are cores, if the sweep takes long."""
+    scheduler: str
+    """The address of a Dask cluster; empty: this machine."""
+    tls: tuple[Path, ...] | None
+
+    def opened(self, order: Order) -> AbstractContextManager[Workers]:
+        """Return the processes that compute chunks; they start when the result is entered."""
+        if self.scheduler:
+            from engine.sweep.cluster import TLS, Cluster
+
+            return Cluster(order, self.scheduler, None if self.tls is None else TLS(*self.tls))
+        from engine.sweep.process_pool import ProcessPool
+
+        return ProcessPool(order, self.workers or _cores())
 
 
 class Sweep:
     """One model over many inputs. Going over it runs it, once; ``summary`` is that of the rows so far."""
 
-    def __init__(
-        self, order: Order, samples: Samples, count: int, workers: int | None, scheduler: str, out: Path | None, resume: bool
-    ) -> None:
+    def __init__(self, order: Order, samples: Samples, count: int, place: _Place, out: Path | None, resume: bool) -> None:
         self._order, self._samples = order, samples
-        self._workers, self._scheduler = workers, scheduler
+        self._place = place
         self._out, self._resume = out, resume
         self._stop = Stop()
         self.count = count
@@ -155,23 +183,22 @@ class Sweep:
         from engine.sweep.sample_rows import lanes_of, rows_of
 
         lanes = lanes_of(self._order)
-        workers = self._workers or _cores()
+        asked = self._place.workers
+        workers = asked or _cores()
         left, used = self.count - first, 0.0
-        if not self._scheduler and (
-            self._workers is None or workers == 1 or left < (_LANES_WORTH_PROCESSES if lanes else _WORTH_PROCESSES)
-        ):
+        if not self._place.scheduler and (asked is None or workers == 1 or left < (_LANES_WORTH_PROCESSES if lanes else _WORTH_PROCESSES)):
             for batch in self._batches(first, lanes or _CHUNK_HERE):
                 begun = time.perf_counter()
                 yield rows_of(self._order, batch, self._stop)
                 first, used = first + len(batch), used + time.perf_counter() - begun
                 done = left - (self.count - first)
-                if self._workers is None and workers > 1 and used > _FIRST_SECONDS and used / done * (self.count - first) > _LONG:
+                if asked is None and workers > 1 and used > _FIRST_SECONDS and used / done * (self.count - first) > _LONG:
                     break
             else:
                 return
-        from engine.sweep.cluster import rows_on_cluster
+        from engine.sweep.parallel_rows import rows_in_parallel
 
-        yield from rows_on_cluster(self._order, self._digest, self._batches(first, lanes or _CHUNK), workers, self._scheduler, self._stop)
+        yield from rows_in_parallel(self._place.opened(self._order), self._batches(first, lanes or _CHUNK), self._stop)
 
     def _batches(self, first: int, size: int) -> Iterator[Batch]:
         """What is left, in chunks; read in larger parts, which begin at fixed numbers."""

@@ -1,21 +1,27 @@
-"""Exact products of matrices of 8-bit integers less their zero points: sums in i32, which wrap around, by instructions for bytes."""
+"""Exact products of matrices of 8-bit integers less their zero points: sums in i32, which wrap around, from products in f32."""
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, lru_cache, partial
+from functools import partial
 from math import prod
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-import numkong
 import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ops.bounds import check_elements
 from engine.ops.declare import Array, KeepingKernel, Known
+
+EXACT = 1 << 24
+"""f32 has all integers up to this magnitude, and so all sums of integers whose magnitudes add up to no more."""
+_FEW_TERMS, _TERMS = 256, 1024
+"""Terms of a sum in f32: 256 products of two differences of bytes are always exact, 1024 if the matrix is not extreme."""
+_FEW_ROWS, _WIDTH = 16, 64
+"""BLAS multiplies up to 16 rows with 64 columns without copying the matrix first, which would take most of the time."""
+_CONVERTED = 1 << 14
+"""Elements that are converted together, in the processor's cache."""
 
 
 class Bytes(NamedTuple):
@@ -63,26 +69,20 @@ def by_row(numbers: Array | None) -> Array | None:
 
 
 class ByteMatrix:
-    """``columns - zero`` ``[..., K, N]``, ready for products; zero points are one, ``[N]`` or ``[..., 1, N]``.
-
-    With A and B as they are, and their zero points a and b, ``(A - a) @ (B - b)`` is ``A @ B - a * (sums of B - K * b) - (sums of A) * b``.
-    """
+    """``columns - zero`` ``[..., K, N]``, ready for products; zero points are one, ``[N]`` or ``[..., 1, N]``."""
 
     def __init__(self, columns: Bytes) -> None:
-        numbers, self._zero = columns
+        numbers, zero = columns
         self._is_vector = numbers.ndim == 1
-        if not numbers.ndim or (self._zero.size > 1 and (self._is_vector or (self._zero.ndim > 1 and self._zero.shape[-2] > 1))):
+        if not numbers.ndim or (zero.size > 1 and (self._is_vector or (zero.ndim > 1 and zero.shape[-2] > 1))):
             raise ValueError(
-                f"zero points of shape {list(self._zero.shape)} for a matrix of shape {list(numbers.shape)}, expected one for each column"
+                f"zero points of shape {list(zero.shape)} for a matrix of shape {list(numbers.shape)}, expected one for each column"
             )
         if self._is_vector:
             numbers = numbers[:, None]
         self.shape = numbers.shape
-        turned = np.ascontiguousarray(numbers.reshape(prod(self.shape[:-2]), *self.shape[-2:]).swapaxes(-1, -2))
-        self._packed = [numkong.dots_pack(one) for one in turned] if numbers.size else []
-        sums = _sums_of_rows(turned).reshape(*self.shape[:-2], 1, self.shape[-1])
-        self._less = sums - np.int32(self.shape[-2]) * self._zero
-        self._is_centred = not self._zero.any()
+        self._turned = np.ascontiguousarray(np.subtract(numbers, zero, dtype=np.float32).swapaxes(-1, -2))
+        self._greatest = _greatest_sum(self._turned)
 
     @classmethod
     def of(cls, columns: Array, zero: Array | None, /) -> Self:
@@ -91,9 +91,8 @@ class ByteMatrix:
 
     @staticmethod
     def most_bytes(shape: Sequence[int]) -> int:
-        """What a matrix of such a shape keeps, with all that goes with it."""
-        *batches, inner, columns = shape if len(shape) > 1 else (*shape, 1)
-        return prod(batches) * (numkong.PackedMatrix.packed_size(columns, inner, "int8") + 8 * columns)
+        """Return the bytes that a matrix of a shape keeps: its elements in f32."""
+        return 4 * prod(shape)
 
     def sums(self, rows: Bytes) -> Array:
         """``[..., M, K] -> [..., M, N]`` in i32, an array of the caller's own; a vector on either side has no axis in it."""
@@ -104,107 +103,60 @@ class ByteMatrix:
             raise ValueError(f"shapes {list(numbers.shape)} and {list(columns)} have no matrix product")
         if is_vector:
             numbers = numbers[None]
-        less = [zero * self._less]
-        if not self._is_centred:
-            less.append(_sums_of_rows(numbers) * self._zero)
-        result = self._products(numbers, less)
+        result = self._products(numbers, zero)
         if is_vector:
             result = result[..., 0, :]
         return np.asarray(result[..., 0]) if self._is_vector else result
 
-    def _products(self, rows: Array, less: Sequence[Array]) -> Array:
-        """``rows @ columns``, both as they are, less each of some; rows ``[..., M, K]``, and what is less ``[..., M or 1, N or 1]``."""
+    def _products(self, numbers: Array, zero: Array) -> Array:
+        """Multiply rows ``[..., M, K]`` less their zero points."""
         *batches, inner, columns = self.shape
-        if not batches:
-            check_elements(prod(rows.shape[:-1]) * columns, "the product")
-            flat = self._room(prod(rows.shape[:-1]))
-            self._multiply(rows.reshape(len(flat), inner), 0, flat)
-            result = np.asarray(flat).reshape(*rows.shape[:-1], columns)
-            for one in less:
-                result -= one
-            return result
-        together = np.broadcast_shapes(rows.shape[:-2], tuple(batches))
-        check_elements(prod(together) * rows.shape[-2] * columns, "the product")
-        every, *offsets = (_batches(one, together) for one in (rows, *less))
-        which = _batches(np.arange(prod(batches)).reshape(*batches, 1, 1), together).reshape(-1).tolist()
-        result = np.empty((len(every), rows.shape[-2], columns), np.int32)
-        room = self._room(rows.shape[-2])
-        product = np.asarray(room)
-        for one, matrix, made, *others, last in zip(every, which, result, *offsets, strict=True):
-            self._multiply(one, matrix, room)
-            for other in others:  # all in one place, which stays in the cache
-                product -= other
-            np.subtract(product, last, out=made)
-        return result.reshape(*together, *result.shape[1:])
-
-    def _room(self, rows: int) -> numkong.Tensor:
-        """For what rows make of the columns."""
-        return numkong.empty((rows, self.shape[-1]), dtype="int32")
-
-    def _multiply(self, rows: Array, matrix: int, room: numkong.Tensor) -> None:
-        if rows.size and self._packed:
-            _by_threads(np.ascontiguousarray(rows), self._packed[matrix], room)
-        else:
-            np.asarray(room)[...] = 0
+        together = np.broadcast_shapes(numbers.shape[:-2], tuple(batches))
+        check_elements(prod(together) * numbers.shape[-2] * columns, "the product")
+        shape = (*together, numbers.shape[-2], columns)
+        rows = np.subtract(numbers, zero, dtype=np.float32)
+        if not batches:  # one matrix for all rows: one product
+            rows = rows.reshape(prod(rows.shape[:-1]), inner)
+        most = max(127 - int(zero.min()), int(zero.max()) + 128) if zero.size else 0
+        terms = _TERMS if self._greatest * most <= EXACT else _FEW_TERMS
+        result = _product(rows[..., :terms], self._turned[..., :terms])
+        for start in range(terms, inner, terms):
+            result += _product(rows[..., start : start + terms], self._turned[..., start : start + terms])
+        return result.reshape(shape)
 
 
-def _batches(matrices: Array, together: tuple[int, ...]) -> Array:
-    """``[..., M, N] -> [batches, M, N]``, where the leading axes broadcast to those of all together."""
-    if matrices.shape[:-2] != together:
-        matrices = np.broadcast_to(matrices, (*together, *matrices.shape[-2:]))
-    return matrices.reshape(prod(together), *matrices.shape[-2:])
+def _product(rows: Array, turned: Array) -> Array:
+    """Multiply rows ``[..., M, K]`` with the rows of a matrix ``[..., N, K]``, in i32."""
+    count, columns = rows.shape[-2], turned.shape[-2]
+    if _FEW_ROWS < count <= columns:
+        return as_integers(np.matmul(turned, rows.swapaxes(-1, -2))).swapaxes(-1, -2)
+    if not 2 <= count <= _FEW_ROWS or turned.ndim > 2 or columns <= _WIDTH:
+        return as_integers(np.matmul(rows, turned.swapaxes(-1, -2)))
+    result = np.empty((count, columns), np.int32)
+    whole = columns // _WIDTH * _WIDTH
+    blocks = turned[:whole].reshape(whole // _WIDTH, _WIDTH, turned.shape[-1])
+    result[:, :whole].reshape(count, whole // _WIDTH, _WIDTH)[...] = np.matmul(rows, blocks.swapaxes(-1, -2)).swapaxes(0, 1)
+    result[:, whole:] = np.matmul(rows, turned[whole:].T)
+    return result
 
 
-def _by_threads(rows: Array, packed: numkong.PackedMatrix, room: numkong.Tensor) -> None:
-    """A product of which each processor does some rows, where there is enough to do."""
-    count = len(rows)
-    share = max(_WORTH_A_THREAD // (rows.shape[1] * room.shape[1]), -(-count // threads()))
-    if share >= count:
-        numkong.dots_packed(rows, packed, out=room)
-        return
-
-    def part(start: int) -> None:
-        numkong.dots_packed(rows, packed, out=room, start_row=start, end_row=min(start + share, count))
-
-    for _ in _pool(os.getpid()).map(part, range(0, count, share)):
-        pass
+def as_integers(numbers: Array) -> Array:
+    """Convert integers in f32 to i32, in the memory of a contiguous array: fresh memory of a large one takes longer than its sums."""
+    if numbers.size <= _CONVERTED:
+        return numbers.astype(np.int32)
+    floats = numbers.reshape(-1)
+    integers = floats.view(np.int32)
+    for start in range(0, len(floats), _CONVERTED):
+        integers[start : start + _CONVERTED] = floats[start : start + _CONVERTED]
+    return integers.reshape(numbers.shape)
 
 
-_WORTH_A_THREAD = 1 << 25
-"""Products of so many pairs of bytes take some 0.3 ms, many times what it takes to hand them to another thread."""
-
-
-@cache
-def threads() -> int:
-    """How many products are done side by side: as many as BLAS does."""
-    asked = os.environ.get("OPENBLAS_NUM_THREADS", "") or os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdecimal() and int(asked) else os.cpu_count() or 1
-
-
-@lru_cache(maxsize=1)
-def _pool(process: int) -> ThreadPoolExecutor:
-    """Of this process: one that was forked has none of the threads of its parent."""
-    return ThreadPoolExecutor(threads(), "bytes")
-
-
-def _sums_of_rows(numbers: Array) -> Array:
-    """``[..., M, K] -> [..., M, 1]`` in i32: a product with ones, which is faster than numpy's sums of bytes."""
-    *leading, length = numbers.shape
-    if not numbers.size:
-        return np.zeros((*leading, 1), np.int32)
-    rows = np.ascontiguousarray(numbers).reshape(prod(leading), length)
-    return np.asarray(numkong.dots_packed(rows, (_kept_ones if length <= _KEPT_ONES else _ones)(length))).reshape(*leading, 1)
-
-
-_KEPT_ONES = 1 << 16
-"""Up to so many ones are kept for the next product."""
-
-
-def _ones(length: int) -> numkong.PackedMatrix:
-    return numkong.dots_pack(np.ones((1, length), np.int8))
-
-
-_kept_ones = lru_cache(maxsize=64)(_ones)
+def _greatest_sum(turned: Array) -> float:
+    """Return the greatest sum of magnitudes of 1024 terms of a column; 0 for a number of terms that is always exact."""
+    inner = turned.shape[-1]
+    if inner <= _FEW_TERMS:
+        return 0.0
+    return max(float(np.abs(turned[..., start : start + _TERMS]).sum(axis=-1).max(initial=0)) for start in range(0, inner, _TERMS))
 
 
 class _Ready(Protocol):

@@ -110,6 +110,7 @@ def test_failed_runs_are_told_and_change_the_exit_code(capsys: pytest.CaptureFix
     [
         (["--inputs", "y=1..3"], "'y' means no input"),
         (["--inputs", "number=1..3", "--resume"], "--resume goes on with the rows in the file of --out"),
+        (["--inputs", "number=1..3", "--scheduler-tls", "a", "b", "c"], "--scheduler-tls secures the connections to a cluster"),
         (["--inputs", "number=1..3", "--column", "import os"], "is not an expression"),
         (["--inputs", "number=1..3", "--column", "max(zz)"], "there is no 'zz' in main"),
         (["--inputs", "number=1..3", "--column", "max(main/while_not_one/body/zz)"], "there is no 'zz' in while_not_one"),

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.errors import EngineError
 from engine.ops.bounds import at_most
 from engine.ops.declare import Known
+from engine.ops.onnx.byte_products import ByteMatrix, rows_less
 from engine.ops.onnx_catalogue import ONNX
 from tests.engine.ops.byte_limits import limits
 from tests.engine.ops.test_onnx_own import Case, feeds, one_node, ran
@@ -59,7 +62,12 @@ PRODUCTS: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray 
         None,
         None,
     ),
-    "so many that threads share them": (drawn("uint8", 301, 300), drawn("int8", 300, 1500), zero("uint8", 7), drawn("int8", 1500)),
+    "more rows than BLAS multiplies without a copy": (
+        drawn("uint8", 301, 300),
+        drawn("int8", 300, 1500),
+        zero("uint8", 7),
+        drawn("int8", 1500),
+    ),
     "few rows by many columns": (drawn("uint8", 9, 300), drawn("int8", 300, 1027), zero("uint8", 7), drawn("int8", 1027)),
     "few rows by many columns, long sums": (extreme("uint8", 5, 1200), extreme("uint8", 1200, 1027), None, zero("uint8", 1)),
     "few rows by columns that lie one behind the other": (drawn("uint8", 9, 300), drawn("int8", 1027, 300).T, None, None),
@@ -84,6 +92,57 @@ def test_products_are_exact(name: str, constant: bool) -> None:
     found = kernel(rows, columns, rows_zero, columns_zero)
     expected = by_definition(rows, columns, rows_zero, columns_zero)
     assert (found.dtype, found.shape) == (np.int32, expected.shape)
+    np.testing.assert_array_equal(found, expected)
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Draw rows, columns and their zero points: of the types' whole range, or only of its ends."""
+    dice = np.random.default_rng(draw(st.integers(0, 2**32)))
+    count, columns = (draw(st.sampled_from([0, 1, 2, 3, 15, 16, 17, 65])) for _ in range(2))
+    columns = draw(st.sampled_from([columns, 63, 64, 129, 200]))
+    terms = draw(st.sampled_from([0, 1, 255, 256, 257, 511, 1023, 1024, 1025, 2500]))
+    batch = draw(st.sampled_from([(), (2,), (3, 2)]))
+
+    def whole(kind: str, *shape: int) -> np.ndarray:
+        least, most = np.iinfo(kind).min, np.iinfo(kind).max
+        if draw(st.booleans()):
+            return dice.integers(least, most, shape, kind, endpoint=True)
+        ends = np.array([least, most], kind)
+        return ends[dice.integers(0, 2, shape)] if draw(st.booleans()) else np.full(shape, draw(st.sampled_from(ends.tolist())), kind)
+
+    left, right = (draw(st.sampled_from(["int8", "uint8"])) for _ in range(2))
+    inside = batch if draw(st.booleans()) else ()
+    zeros = whole(left, *batch, count, 1) if draw(st.booleans()) else whole(left)
+    others = whole(right, *inside, 1, columns) if draw(st.booleans()) else whole(right)
+    return whole(left, *batch, count, terms), whole(right, *inside, terms, columns), zeros, others
+
+
+@pytest.mark.chance
+@given(matrices())
+def test_drawn_products_are_exact(drawn_matrices: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]) -> None:
+    """At the ends of the types' range, sums pass the greatest that f32 has, and zero points go against it."""
+    rows, columns, rows_zero, columns_zero = drawn_matrices
+    found = ByteMatrix.of(columns, columns_zero).sums(rows_less(rows, rows_zero))
+    expected = by_definition(rows, columns, rows_zero, columns_zero)
+    assert (found.dtype, found.shape) == (np.int32, expected.shape)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("channels", [1, 28, 29, 30, 200])
+def test_convolutions_of_extreme_bytes_are_exact(kind: str, channels: int) -> None:
+    """Sums of 9 terms for each channel: 255 * 255 * 9 * 28 is the last that f32 is sure to have."""
+    data, filters = extreme("uint8", 1, channels, 4, 3), extreme(kind, 2, channels, 3, 3, greatest=False)
+    filters[1, -1, 2, 2] += 1
+    far = zero(kind, np.iinfo(kind).max)
+    operation = ONNX.find("ConvInteger", "ai.onnx 10")
+    assert operation is not None
+    assert operation.kernel is not None
+    found = operation.kernel(data, filters, zero("uint8", 0), far)
+    differences = filters.astype(np.int64) - far
+    expected = np.broadcast_to((255 * differences).sum(axis=(1, 2, 3))[None, :, None, None], (1, 2, 2, 1))
+    assert found.dtype == np.int32
     np.testing.assert_array_equal(found, expected)
 
 

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import signal
+import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from distributed import LocalCluster
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from distributed import LocalCluster, Security
 from pyarrow import parquet
 
 import engine
 from engine.errors import EngineError, InputError
-from engine.sweep.batch import Batch
-from engine.sweep.cluster import rows_on_cluster
+from engine.sweep.cluster import Cluster
+from engine.sweep.parallel_rows import rows_in_parallel
 from engine.sweep.stopping import Stop
-from engine.sweep.work_order import Order
+from tests.engine.sweep.chunks import numbers_of, order_and_chunks
 
 COLLATZ = Path("sample_models/collatz/model.xml")
+
+
+def certificates(folder: Path) -> list[str]:
+    """Write a certificate that signs itself, and return the names of CA, certificate and key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopscope test")])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    encoding = serialization.Encoding.PEM
+    (folder / "cert.pem").write_bytes(certificate.public_bytes(encoding))
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "key.pem").write_bytes(key.private_bytes(encoding, *plain))
+    return [str(folder / name) for name in ("cert.pem", "cert.pem", "key.pem")]
 
 
 def kept(path: Path, **options: object) -> bytes:
@@ -37,17 +61,50 @@ def test_bytes_do_not_depend_on_workers_or_lanes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_lost_worker_has_its_chunks_done_again() -> None:
+def test_a_lost_worker_of_a_cluster_has_its_chunks_done_again() -> None:
     """One of two is killed between two chunks; no row is missing."""
-    order = Order(engine.read_model(COLLATZ), seconds=False, lanes=False)
-    batches = [Batch(np.arange(20 * one, 20 * one + 20), {0: np.arange(20 * one, 20 * one + 20) + 1}, {}) for one in range(8)]
-    found = []
+    order, batches = order_and_chunks()
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        rows = rows_on_cluster(order, "lost", iter(batches), 2, cluster.scheduler_address, Stop())
-        found.append(next(rows))
+        rows = rows_in_parallel(Cluster(order, cluster.scheduler_address, None), iter(batches), Stop())
+        first = next(rows)
         os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
-        found += rows
-    assert [row["number"] for one in found for row in one.to_pylist()] == list(range(1, 161))
+        assert numbers_of([first, *rows]) == list(range(1, 161))
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_secured_needs_the_files_of_its_certificates(tmp_path: Path) -> None:
+    files = certificates(tmp_path)
+    security = Security(
+        tls_ca_file=files[0],
+        tls_scheduler_cert=files[1],
+        tls_scheduler_key=files[2],
+        tls_worker_cert=files[1],
+        tls_worker_key=files[2],
+        tls_client_cert=files[1],
+        tls_client_key=files[2],
+        require_encryption=True,
+    )
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, security=security) as cluster:
+        address = cluster.scheduler_address
+        assert address.startswith("tls://")
+        secured = kept(tmp_path / "secured.parquet", lanes=False, scheduler=address, scheduler_tls=files)
+        with pytest.raises(EngineError, match="there is no Dask scheduler at tls://"):
+            engine.sweep(engine.read_model(COLLATZ), "number=1..3", scheduler=address).run()
+        with pytest.raises(InputError, match=r"there is no file nowhere\.pem; expected CA, certificate and key"):
+            engine.sweep(engine.read_model(COLLATZ), "number=1..3", scheduler=address, scheduler_tls=["nowhere.pem", *files[1:]]).run()
+    assert secured == kept(tmp_path / "alone.parquet", lanes=False, workers=1)
+
+
+def test_a_missing_extra_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "engine.sweep.cluster")
+    with pytest.raises(EngineError, match=r'needs the extra `cluster`: pip install "loopscope\[cluster\]"$'):
+        engine.sweep(engine.read_model(COLLATZ), "number=1..3", scheduler="tcp://127.0.0.1:9").run()
+
+
+def test_files_of_certificates_belong_to_a_scheduler() -> None:
+    with pytest.raises(InputError, match="needs the address of a scheduler"):
+        engine.sweep(engine.read_model(COLLATZ), "number=1..3", scheduler_tls=["ca.pem", "cert.pem", "key.pem"])
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,9 @@ from engine import build
 from engine.errors import EngineError
 from engine.sweep import completed, numbers, of_table, places_where, samples_of, samples_said
 from engine.sweep.batch import Batch
+from engine.sweep.parallel_rows import RowsOfChunk
+from engine.sweep.process_pool import ProcessPool
 from engine.sweep.sample_rows import rows_of
-from engine.sweep.stopping import Stop
-from engine.sweep.work_order import Order
 
 SAMPLES = Path("sample_models")
 
@@ -65,13 +64,13 @@ def test_processes_are_used_once_runs_turn_out_to_take_long(
     """Where nobody said how many; the rows are the same."""
     handed: list[int] = []
 
-    def elsewhere(order: Order, _: str, batches: Iterator[Batch], *given: object) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
+    class InThisProcess(ProcessPool):
+        def submit(self, batch: Batch) -> RowsOfChunk:
             handed.append(int(batch.samples[0]))
-            yield rows_of(order, batch, Stop())
+            return lambda stop: rows_of(self._order, batch, stop)
 
     door = importlib.import_module("engine.sweep.sweep")  # the name of the room is that of the function too
-    monkeypatch.setattr(importlib.import_module("engine.sweep.cluster"), "rows_on_cluster", elsewhere)
+    monkeypatch.setattr(importlib.import_module("engine.sweep.process_pool"), "ProcessPool", InThisProcess)
     monkeypatch.setattr(door, "_cores", lambda: cores)
     monkeypatch.setattr(door, "_FIRST_SECONDS", 0.0)
     monkeypatch.setattr(door, "_LONG", long)
