@@ -15,7 +15,8 @@ from engine.ir.model import IF, LOOP, BackEdge, Body, Graph, InputMap, OutputMap
 from engine.ir.shape import DYNAMIC, PartialShape
 from engine.read.file_limits import ReadLimits
 from engine.read.tflite.drafts import Budget, Declared, Draft, Value
-from engine.read.tflite.operator_rules import RULES, Operator, declared
+from engine.read.tflite.operator_nodes import Operator, declared
+from engine.read.tflite.operator_rules import RULES
 from engine.read.tflite.remainder import Fragment
 from engine.read.tflite.schema import OperatorInfo, SchemaFile, Subgraph, TensorInfo
 

@@ -11,7 +11,7 @@ from engine.ir.model import Graph, LayerId, Source
 from engine.read.conversion import read_converted, run_openvino
 from engine.read.file_limits import ReadLimits
 from engine.read.tflite.drafts import Declared, Draft, Value
-from engine.read.tflite.operator_rules import declared
+from engine.read.tflite.operator_nodes import declared
 from engine.read.tflite.schema import OperatorInfo, SchemaFile, Subgraph, TensorInfo
 
 MOST_SUBGRAPHS = 16

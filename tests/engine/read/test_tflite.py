@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import struct
 from pathlib import Path
@@ -11,7 +12,6 @@ import pytest
 
 import engine
 from engine.errors import ReadError
-from engine.read import converted
 from engine.read.file_limits import ReadLimits
 
 FILES = Path(__file__).parent / "files" / "tflite"
@@ -70,7 +70,7 @@ def test_operators_without_a_translation_are_openvinos() -> None:
 
 
 def test_without_openvino_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(converted.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     model = engine.read_model(FILES / "convolution.tflite")
     assert any("CONV_2D, MAX_POOL_2D" in note for note in model.notes)
     assert any("pip install openvino" in note for note in model.notes)
@@ -80,7 +80,7 @@ def test_without_openvino_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_damaged_file_is_one_sentence(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(converted.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     chance = random.Random(seed)
     whole = (FILES / f"{ALL[seed % len(ALL)]}.tflite").read_bytes()
     for _ in range(60):
@@ -91,11 +91,17 @@ def test_a_damaged_file_is_one_sentence(seed: int, monkeypatch: pytest.MonkeyPat
                 damaged[place] = chance.randrange(256)
             else:
                 struct.pack_into("<i", damaged, place & ~3, chance.choice((0, 1, -1, 2**31 - 1, -(2**31), 7, 65535)))
-        try:
-            engine.read_model(bytes(damaged))
-        except ReadError as error:
-            assert str(error).startswith("this is a TensorFlow Lite model; ")
-            assert "\n" not in str(error)
+        reason = _reason(bytes(damaged))
+        assert reason == "" or reason.startswith("this is a TensorFlow Lite model; ")
+        assert "\n" not in reason
+
+
+def _reason(content: bytes) -> str:
+    try:
+        engine.read_model(content)
+    except ReadError as error:
+        return str(error)
+    return ""
 
 
 def test_a_file_cut_anywhere_is_refused() -> None:
