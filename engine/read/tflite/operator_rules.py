@@ -171,10 +171,6 @@ def _scatter_nd(operator: Operator) -> list[Value]:
     return operator.give("ScatterNDUpdate", "opset15", (zeros, indices, updates), {"reduction": "sum"})
 
 
-def _cast(operator: Operator) -> list[Value]:
-    return operator.give_like(operator.value(0))
-
-
 def _range(operator: Operator) -> list[Value]:
     kind = operator.outputs[0].element_type or operator.value(0).element_type or ElementType.I32
     return operator.give("Range", "opset4", operator.values, {"output_type": str(kind)})
@@ -378,7 +374,7 @@ RULES: Mapping[str, Rule] = {
     "GATHER": _gather,
     "EMBEDDING_LOOKUP": _embedding_lookup,
     "SCATTER_ND": _scatter_nd,
-    "CAST": _cast,
+    "CAST": lambda operator: operator.give_like(operator.value(0)),
     "RANGE": _range,
     "ONE_HOT": _one_hot,
     "SELECT": _select,
