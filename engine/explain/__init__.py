@@ -19,7 +19,7 @@ from engine.explain.code_lines import CodeLine, Listing
 from engine.explain.compare import Comparison, Difference, compare, first_control_flow
 from engine.explain.contributions import Contribution
 from engine.explain.copies import computed_again, copies_of
-from engine.explain.dependences import Dependences, dependences
+from engine.explain.dependences import Dependences, Operation, dependences
 from engine.explain.executions import Executions, executions, how_often
 from engine.explain.export import EXPORT_FORMATS, export
 from engine.explain.fragile import FragileDecision, fragile
@@ -32,7 +32,7 @@ from engine.explain.parts import Part, parse_index
 from engine.explain.pattern import Pattern, pattern, region_at
 from engine.explain.proof import Fact, deciding
 from engine.explain.provenance import ProvenanceStep, provenance
-from engine.explain.schedule import Lead, Schedule, leads, schedule
+from engine.explain.schedule import Lead, Schedule, TicksOf, leads, operation_ticks, schedule
 from engine.explain.ties import Tie, ties
 from engine.explain.verdict import Verdict, is_no_limit, margin_at, verdict
 
@@ -59,10 +59,12 @@ __all__ = [
     "MatrixCell",
     "MatrixRow",
     "NotFinite",
+    "Operation",
     "Part",
     "Pattern",
     "ProvenanceStep",
     "Schedule",
+    "TicksOf",
     "Tie",
     "Verdict",
     "WalkedBack",
@@ -92,6 +94,7 @@ __all__ = [
     "leads",
     "listing",
     "margin_at",
+    "operation_ticks",
     "parse_index",
     "pattern",
     "provenance",

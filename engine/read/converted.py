@@ -155,6 +155,8 @@ def _write_binary(text: Path, found: Format, target: Path, name: str, limits: Re
 
 def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Model:
     place = Where(name)
+    if found is Format.TFLITE:
+        return _of_tflite(source, name, limits)
     _must_be_installed("openvino", found, place)
     if found is Format.EXPORTED_PROGRAM:
         _must_be_installed("torch", found, place)
@@ -171,8 +173,26 @@ def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Mo
                 model = read_converted(target, target.read_bytes(), limits)
         except ValueError as error:
             raise ReadError(f"this is {found.value}; {error}", place) from None
-    by = f"OpenVINO {importlib.metadata.version('openvino')}"
-    return replace(model, file=name, converted_from=f"{found.value}, converted by {by}")
+    return replace(model, file=name, converted_from=f"{found.value}, {_by_openvino()}")
+
+
+def _of_tflite(source: Path, name: str, limits: ReadLimits) -> Model:
+    """The Model of a TensorFlow Lite file, for which OpenVINO is needed only where it has what its schema reader lacks."""
+    from engine.read.tflite import read_tflite  # only here: few models are of this kind
+
+    is_installed = importlib.util.find_spec("openvino") is not None
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
+        try:
+            model, is_converted = read_tflite(source, Path(folder) / "model.xml", limits, with_openvino=is_installed)
+        except (OSError, ValueError) as error:
+            raise ReadError(f"this is {Format.TFLITE.value}; {error}", Where(name)) from None
+    if model.notes and not is_installed:
+        model = replace(model, notes=(*model.notes, "OpenVINO translates more operators: pip install openvino"))
+    return replace(model, file=name, converted_from=f"{Format.TFLITE.value}, {_by_openvino() if is_converted else 'read by its schema'}")
+
+
+def _by_openvino() -> str:
+    return f"converted by OpenVINO {importlib.metadata.version('openvino')}"
 
 
 def _must_be_installed(package: str, found: Format, place: Where) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
+from msgspec import structs
 
 import engine
 from engine import build
 from engine.build import Graph, Tensor, ops
+from engine.ir import Graph as FinishedGraph
+from engine.ir import Node
 from sample_models.recipes.recipe import Recipe
 
 
@@ -29,4 +34,18 @@ def _counter_ahead() -> engine.Model:
         return ops.less(i, n, name="keep_going")
 
     i, x = build.while_loop(is_below, both, (first, numbers), name="while_below_n")
-    return graph.model({"i": i, "x": x})
+    return _with_ticks(graph.model({"i": i, "x": x}), "add_to_x", 5)
+
+
+def _with_ticks(model: engine.Model, name: str, ticks: int) -> engine.Model:
+    """Return the model whose operation of that name, in a loop's body, takes so many ticks in a schedule."""
+    kept = {"ticks": {"version": "0", "value": str(ticks)}}
+
+    def of_graph(graph: FinishedGraph) -> FinishedGraph:
+        return dataclasses.replace(graph, nodes=tuple(map(of_node, graph.nodes)))
+
+    def of_node(node: Node) -> Node:
+        bodies = tuple(structs.replace(body, graph=of_graph(body.graph)) for body in node.bodies)
+        return structs.replace(node, bodies=bodies, rt_info=kept if node.name == name else node.rt_info)
+
+    return dataclasses.replace(model, graph=of_graph(model.graph))

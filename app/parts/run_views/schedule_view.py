@@ -18,7 +18,7 @@ from app.parts.widgets import lanes, markup
 from app.state.focus import LoopInFocus
 from app.state.user_session import Session, current
 from engine.errors import EngineError
-from engine.explain import Dependences, Schedule, dependences, schedule
+from engine.explain import Dependences, Operation, Schedule, dependences, operation_ticks, schedule
 from engine.ir import decode
 from engine.run import Program
 
@@ -26,11 +26,13 @@ KEY = "schedule"
 MOST_NODES = 10_000
 MOST_LANES = 40
 MOST_WORKERS, USUAL_WORKERS = 16, 2
+MOST_TICKS = 100
 _LEAST_TOP, _MOST_TOP = 20, 200
 """Bounds of the last window that can be chosen."""
 _HOW = (
-    "Number and colour of a block are its iteration; a click goes there. Every operation takes one tick, once its operands and the "
-    "condition of its iteration are there. Of those that are ready, the one with the longest chain of others behind it runs first."
+    "Number and colour of a block are its iteration; a click goes there. An operation begins once its operands and the condition of "
+    "its iteration are there, and takes one tick, or as many as the model or you choose. Of those that are ready, the one with the "
+    "longest chain of others behind it runs first."
 )
 _PLAIN, _PART, _MOST_PARTS = 18, 12, 4
 """Heights of a lane, and of one of several blocks at a tick; more than so many share the height of so many, and have no number."""
@@ -39,13 +41,37 @@ Place = tuple[int, int, int]
 """Program number, row and number of an instruction."""
 
 
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """An operation of a loop with the ticks that it takes."""
+
+    program: Program
+    number: int
+    """Of the instruction."""
+    ticks: int
+
+    def ticks_of(self, operation: Operation) -> int:
+        """Return the ticks of an operation: those chosen for this one, the model's for any other."""
+        is_chosen = operation.program is self.program and operation.number == self.number
+        return self.ticks if is_chosen else operation_ticks(operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An operation in its lane: part number ``part`` of the lane's height, from the top, of ``parts``."""
+
+    node: int
+    part: int
+    parts: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
     """The picture of a schedule, and what is where in it."""
 
     chart: lanes.Chart
     words: tuple[str, ...]
-    cells: Sequence[Mapping[int, Sequence[tuple[Program, int, int]]]]
+    cells: Sequence[Mapping[int, Sequence[tuple[Program, int, int] | None]]]
     """By lane and tick: program, row and number of what runs there, from the top down."""
     ticks: Mapping[Place, int]
     hidden: int
@@ -69,7 +95,8 @@ def show(session: Session, loop: LoopInFocus | None, bar: DeltaGenerator) -> Non
         return
     with bar:
         window, workers = _chosen(found)
-    drawn = _picture(found, window, workers)
+        slow = _slow_operation(found)
+    drawn = _picture(found, window, workers, slow)
     markup.show(markup.prose(" ".join(drawn.words)), "quiet")
     lanes.show(drawn.chart, key=KEY, cursor=_tick_of(debugger, drawn), wide=1, on_pick=lambda pick: _go(drawn, pick))
     more = f" {drawn.hidden:,} more operations are scheduled, and not drawn." if drawn.hidden else ""
@@ -85,6 +112,26 @@ def _chosen(found: Dependences) -> tuple[int, int]:
     return window, second.slider("Workers", 1, MOST_WORKERS, USUAL_WORKERS, key="schedule_workers")
 
 
+def _slow_operation(found: Dependences) -> Slow | None:
+    """The operation that takes other ticks than one, and how many: the model's own until another is chosen."""
+    costs: dict[tuple[Program, int], int] = {}
+    for operation in found.operations:
+        if operation is not None:
+            costs.setdefault((operation.program, operation.number), operation_ticks(operation))
+    if not costs:
+        return None
+    places = list(costs)
+    labels = [decode(program.instructions[number].label) for program, number in places]
+    slowest = max(range(len(places)), key=lambda index: costs[places[index]])
+    left, right = st.columns(2, gap="medium")
+    chosen = left.selectbox(
+        "Slow operation", range(len(places)), slowest, format_func=labels.__getitem__, key=f"schedule_slow_{len(places)}"
+    )
+    usual = min(costs[places[chosen]], MOST_TICKS)
+    ticks = right.slider("Its ticks", 1, MOST_TICKS, usual, key=f"schedule_ticks_{chosen}_{usual}")
+    return Slow(*places[chosen], ticks)
+
+
 def _dependences(debugger: engine.Debugger, loop: LoopInFocus) -> Dependences:
     state = (debugger.steps, debugger.state, loop.address)
     kept = _found.get(debugger)
@@ -93,30 +140,58 @@ def _dependences(debugger: engine.Debugger, loop: LoopInFocus) -> Dependences:
     return kept[1]
 
 
-def _picture(found: Dependences, window: int, workers: int) -> Drawn:
+def _picture(found: Dependences, window: int, workers: int, slow: Slow | None) -> Drawn:
     kept = _drawn.get(found)
-    if kept is None or kept[0] != (window, workers):
-        made = schedule(found, window, workers)
-        words = (*sentences(found, made, window, workers), cut(found))
-        kept = _drawn[found] = ((window, workers), picture_of(found, made, tuple(filter(None, words))))
+    chosen = (window, workers, slow)
+    if kept is None or kept[0] != chosen:
+        ticks_of = slow.ticks_of if slow is not None else operation_ticks
+        made = schedule(found, window, workers, ticks_of)
+        words = (*sentences(found, made, window, workers, ticks_of), cut(found))
+        kept = _drawn[found] = (chosen, picture_of(found, made, tuple(filter(None, words))))
     return kept[1]
 
 
 def picture_of(found: Dependences, made: Schedule, words: tuple[str, ...]) -> Drawn:
-    """Lanes in the order of the body; what runs at one tick of a lane shares its height."""
-    cells: defaultdict[tuple[Program, int], defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    """Lanes in the order of the body; what runs at the same time in a lane shares its height."""
+    nodes: defaultdict[tuple[Program, int], list[int]] = defaultdict(list)
     ticks: dict[Place, int] = {}
     for node, one in enumerate(found.operations):
         if one is not None:
-            cells[one.program, one.number][made.ticks[node]].append(node)
+            nodes[one.program, one.number].append(node)
             ticks[one.program.index, one.row, one.number] = made.ticks[node]
-    order = sorted(cells, key=lambda one: _order(*one))
+    order = sorted(nodes, key=lambda one: _order(*one))
     bodies = min((len(program.address) for program, _ in order), default=0)
-    drawn = [_lane(found, program, number, cells[program, number], bodies) for program, number in order[:MOST_LANES]]
+    pieces = [_pieces(made, nodes[key]) for key in order[:MOST_LANES]]
+    drawn = [_lane(found, made, key, at, bodies) for key, at in zip(order, pieces, strict=False)]
     label = f"{len(ticks):,} operations over {made.length:,} ticks"
-    places = [{tick: [_place(found, node) for node in nodes] for tick, nodes in cells[key].items()} for key in order[:MOST_LANES]]
     hidden = len(order) - len(drawn)
-    return Drawn(lanes.Chart(label, "tick", max(made.length, 1), drawn), words, places, ticks, hidden)
+    cells = [_cells(found, made, at) for at in pieces]
+    return Drawn(lanes.Chart(label, "tick", max(made.length, 1), drawn), words, cells, ticks, hidden)
+
+
+def _pieces(made: Schedule, nodes: Sequence[int]) -> list[Piece]:
+    """The operations of a lane; those that run at the same time are parts of its height, one below the other."""
+    pieces: list[Piece] = []
+    ends: list[int] = []
+    group: list[tuple[int, int]] = []
+    for node in sorted(nodes, key=lambda node: (made.ticks[node], node)):
+        begin, end = made.ticks[node], made.ticks[node] + made.costs[node]
+        if begin >= max(ends, default=0):
+            pieces += [Piece(member, part, len(ends)) for member, part in group]
+            ends, group = [], []
+        part = next((part for part, last in enumerate(ends) if last <= begin), len(ends))
+        ends[part : part + 1] = [end]
+        group.append((node, part))
+    return pieces + [Piece(member, part, len(ends)) for member, part in group]
+
+
+def _cells(found: Dependences, made: Schedule, pieces: Sequence[Piece]) -> dict[int, list[tuple[Program, int, int] | None]]:
+    cells: dict[int, list[tuple[Program, int, int] | None]] = {}
+    for piece in pieces:
+        begin = made.ticks[piece.node]
+        for tick in range(begin, min(begin + made.costs[piece.node], begin + MOST_TICKS)):
+            cells.setdefault(tick, [None] * piece.parts)[piece.part] = _place(found, piece.node)
+    return cells
 
 
 def _place(found: Dependences, node: int) -> tuple[Program, int, int]:
@@ -131,20 +206,23 @@ def _order(program: Program, number: int) -> tuple[int, ...]:
     return (*(part for one in reversed(around[:-1]) for part in (one.owner, one.index)), number)
 
 
-def _lane(found: Dependences, program: Program, number: int, at: Mapping[int, Sequence[int]], bodies: int) -> lanes.Lane:
-    most = max(len(nodes) for nodes in at.values())
-    blocks = [_block(found, tick, node, part, len(nodes)) for tick, nodes in sorted(at.items()) for part, node in enumerate(nodes)]
+def _lane(found: Dependences, made: Schedule, key: tuple[Program, int], pieces: Sequence[Piece], bodies: int) -> lanes.Lane:
+    program, number = key
+    most = max(piece.parts for piece in pieces)
+    blocks = [_block(found, made, piece) for piece in pieces]
     instruction = program.instructions[number]
     inside = program.address[bodies + 1 :]
     name = decode(f"{inside}/{instruction.label}" if inside else instruction.label)
     return lanes.Lane(name, blocks, height=max(_PLAIN, _PART * min(most, _MOST_PARTS)), note=instruction.title, pick=True)
 
 
-def _block(found: Dependences, tick: int, node: int, part: int, parts: int) -> lanes.Block:
-    one = found.operations[node]
+def _block(found: Dependences, made: Schedule, piece: Piece) -> lanes.Block:
+    one = found.operations[piece.node]
     iteration = one.iteration if one is not None else 0
-    words = f"iteration {iteration:,} · tick {tick:,}"
-    return (float(tick), float(tick + 1), "shape", iteration, f"{iteration:,}" if parts <= _MOST_PARTS else "", words, part, parts)
+    tick, cost = made.ticks[piece.node], made.costs[piece.node]
+    words = f"iteration {iteration:,} · tick {tick:,}" + (f" to {tick + cost - 1:,}" if cost > 1 else "")
+    shown = f"{iteration:,}" if piece.parts <= _MOST_PARTS else ""
+    return (float(tick), float(tick + cost), "shape", iteration, shown, words, piece.part, piece.parts)
 
 
 def _tick_of(debugger: engine.Debugger, drawn: Drawn) -> float | None:
@@ -159,8 +237,9 @@ def _go(drawn: Drawn, pick: lanes.Pick) -> None:
     if debugger is None or pick.lane < 0:
         return
     cells = drawn.cells[pick.lane]
-    here = cells.get(int(pick.at), ())
-    program, row, number = here[min(int(pick.down * len(here)), len(here) - 1)] if here else next(iter(cells.values()))[0]
+    parts = cells.get(int(pick.at), ())
+    here = parts[min(int(pick.down * len(parts)), len(parts) - 1)] if parts else None
+    program, row, number = here or next(place for places in cells.values() for place in places if place is not None)
     if here and not pick.on_name:
         moves.seek(debugger.timeline.step_at(program, row, number + 1))
     if here or pick.on_name:

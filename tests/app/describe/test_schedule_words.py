@@ -5,21 +5,22 @@ from __future__ import annotations
 import pytest
 
 from app.describe.schedule_words import cut, sentences
-from engine.explain import dependences, schedule
+from engine.explain import Operation, dependences, schedule
 from tests.engine.explain.runs import finished
 
 GAINS_NOTHING = "More workers gain nothing: operations that wait for each other take that long."
+GAINS_NO_WINDOW = "One iteration at a time takes no longer: this window gains nothing here."
 SAID = {
     ("counter_ahead", "main/while_below_n", 10, 1): [
-        "**60 ticks** for 60 operations of 20 iterations: one worker runs one operation at a time, whatever the window.",
-        "With enough workers: 40 ticks.",
-        "`i` gets up to 9 iterations ahead of `x`, never behind.",
+        "**140 ticks** for 60 operations of 20 iterations: one worker runs one operation at a time, whatever the window.",
+        "With enough workers: 100 ticks.",
+        "`i` and `x` go side by side.",
     ],
     ("counter_ahead", "main/while_below_n", 10, 2): [
-        "**40 ticks** for 60 operations of 20 iterations, 1.5 times as fast as one operation at a time.",
-        "One iteration at a time takes no longer: this window gains nothing here.",
+        "**100 ticks** for 60 operations of 20 iterations, 1.4 times as fast as one operation at a time.",
+        GAINS_NO_WINDOW,
         GAINS_NOTHING,
-        "`i` and `x` go side by side.",
+        "`i` gets up to 9 iterations ahead of `x`, never behind.",
     ],
     ("records_scan", "main/each_row", 10, 4): [
         "**8 ticks** for 30 operations of 5 iterations, 3.8 times as fast as one operation at a time.",
@@ -38,6 +39,24 @@ def test_sentences(case: tuple[str, str, int, int]) -> None:
     name, address, window, workers = case
     found = dependences(finished(name), address)
     assert list(sentences(found, schedule(found, window, workers), window, workers)) == SAID[case]
+
+
+@pytest.mark.parametrize(
+    ("window", "ticks", "lead"),
+    [
+        (10, 1, "`i` and `x` go side by side."),
+        (3, 5, "`i` gets up to 2 iterations ahead of `x`, never behind."),
+        (10, 50, "`i` gets up to 9 iterations ahead of `x`, never behind."),
+        (20, 50, "`i` ends before `x` is computed once, and is never behind it."),
+    ],
+)
+def test_a_slow_operation_lets_the_counter_run_ahead(window: int, ticks: int, lead: str) -> None:
+    found = dependences(finished("counter_ahead"), "main/while_below_n")
+
+    def ticks_of(operation: Operation) -> int:
+        return ticks if operation.program.instructions[operation.number].label == "add_to_x" else 1
+
+    assert sentences(found, schedule(found, window, 2, ticks_of), window, 2, ticks_of)[-1] == lead
 
 
 @pytest.mark.parametrize(

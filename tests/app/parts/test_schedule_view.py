@@ -31,18 +31,34 @@ def test_a_lane_for_each_operation_and_a_block_for_each_iteration(opened: Visit)
     drawn = sent(app, "schedule")
     assert [lane["name"] for lane in drawn["lanes"]] == ["count", "add_to_x", "keep_going"]
     assert [block[3] for block in drawn["lanes"][0]["blocks"]] == list(range(20))
-    assert drawn["extent"] == 40
-    assert "40 ticks</b> for 60 operations of 20 iterations" in page_text(app)
+    assert [block[1] - block[0] for block in drawn["lanes"][1]["blocks"]] == [5] * 20
+    assert drawn["extent"] == 100
+    assert "100 ticks</b> for 60 operations of 20 iterations" in page_text(app)
+    assert "i</code> gets up to 9 iterations ahead" in page_text(app)
 
 
 def test_the_sliders_schedule_anew(opened: Visit) -> None:
     app = looked(opened, "counter_ahead")
     app.slider("schedule_workers").set_value(1).run()
-    assert sent(app, "schedule")["extent"] == 60
-    assert "gets up to 9 iterations ahead" in page_text(app)
+    assert sent(app, "schedule")["extent"] == 140
+    app.slider("schedule_workers").set_value(2).run()
     assert app.slider("schedule_window_10").value == 10
     app.slider("schedule_window_10").set_value(3).run()
     assert "gets up to 2 iterations ahead" in page_text(app)
+    app.slider("schedule_window_10").set_value(20).run()
+    app.slider("schedule_ticks_1_5").set_value(50).run()
+    assert sent(app, "schedule")["extent"] == 1000
+    assert "ends before" in page_text(app)
+
+
+def test_operations_of_a_lane_that_overlap_share_its_height() -> None:
+    found = dependences(finished("records_scan"), "main/each_row")
+    drawn = picture_of(found, schedule(found, 10, 3, lambda _: 4), ())
+    for lane, cells in zip(drawn.chart.lanes, drawn.cells, strict=True):
+        for block in lane.blocks:
+            begin, end = int(block[0]), int(block[1])
+            assert block[6:] in {(part, len(cells[begin])) for part, place in enumerate(cells[begin]) if place is not None}
+            assert all(len(cells[tick]) == len(cells[begin]) for tick in range(begin, end))
 
 
 def test_before_the_loop_runs_there_is_nothing_to_schedule(opened: Visit) -> None:
@@ -60,7 +76,7 @@ def test_what_runs_at_one_tick_of_a_lane_shares_its_height() -> None:
     drawn = picture_of(found, schedule(found, 10, None), ())
     blocks = drawn.chart.lanes[0].blocks
     assert [(block[0], block[3], *block[6:]) for block in blocks] == [(0.0, number, number, 5) for number in range(5)]
-    assert [row for _, row, _ in drawn.cells[0][0]] == list(range(5))
+    assert [place and place[1] for place in drawn.cells[0][0]] == list(range(5))
 
 
 def test_of_a_body_with_very_many_operations_the_first_have_lanes() -> None:
@@ -84,17 +100,18 @@ def test_a_click_goes_to_an_operation_of_an_iteration_and_workers_change_the_pic
     page.get_by_text("Timeline", exact=True).click()
     page.get_by_text("Schedule", exact=True).click()
     said = page.locator(".st-key-lens_content")
-    expect(said).to_contain_text("40 ticks for 60 operations", timeout=15_000)
+    expect(said).to_contain_text("100 ticks for 60 operations", timeout=15_000)
+    expect(said).to_contain_text("i gets up to 9 iterations ahead of x, never behind")
     page.wait_for_url(re.compile("timeline=schedule"))
     workers = page.locator(".st-key-schedule_workers input").first
     workers.focus()
     page.keyboard.press("ArrowLeft")
-    expect(said).to_contain_text("i gets up to 9 iterations ahead of x, never behind", timeout=15_000)
+    expect(said).to_contain_text("140 ticks", timeout=15_000)
     canvas = page.locator(".st-key-schedule canvas")
     canvas.scroll_into_view_if_needed()
     page.wait_for_timeout(300)
     box = canvas.bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + box["width"] * 0.99, box["y"] + 2 + 21 * 2.5)  # the last block of the last lane
+    page.mouse.click(box["x"] + box["width"] - 3, box["y"] + 2 + 21 * 2.5)  # the last block of the last lane
     expect(page.locator(".crumbs")).to_contain_text("iteration 19, the last of 20")
     expect(page.locator(".st-key-side")).to_contain_text("keep_going")

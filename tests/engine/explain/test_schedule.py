@@ -65,44 +65,52 @@ def _some_of(nodes: range) -> some.SearchStrategy[list[int]]:
     return some.lists(some.sampled_from(nodes), max_size=3) if nodes else some.just([])
 
 
+def cost(operation: Operation) -> int:
+    """Drawn operations take one to three ticks."""
+    return 1 + operation.number % 3
+
+
 def simulated(found: Dependences, window: int, workers: int | None) -> dict[int, int]:
     """The tick of each operation, by looking at every operation anew at every tick."""
     needs = {node: set(before) for node, before in enumerate(found.needs)}
+    costs = [0 if one is None else cost(one) for one in found.operations]
     for iteration, begin in enumerate(found.begins):
         needs[begin] |= {found.ends[iteration - window]} if iteration >= window else set()
 
     @cache
     def chain(node: int) -> int:
-        return (found.operations[node] is not None) + max((chain(one) for one in needs if node in needs[one]), default=0)
+        return costs[node] + max((chain(one) for one in needs if node in needs[one]), default=0)
 
     chains = {node: chain(node) for node in needs}
     ticks: dict[int, int] = {}
     done: set[int] = set()
     tick = 0
     while len(done) < len(needs):
+        done |= {node for node, begun in ticks.items() if begun + costs[node] <= tick}
         while joints := {node for node in needs.keys() - done if found.operations[node] is None and needs[node] <= done}:
             done |= joints
-        ready = sorted((node for node in needs.keys() - done if needs[node] <= done), key=lambda node: (-chains[node], node))
-        ticks.update(dict.fromkeys(ready[:workers], tick))
-        done.update(ready[:workers])
+        waiting = needs.keys() - done - ticks.keys()
+        ready = sorted((node for node in waiting if needs[node] <= done), key=lambda node: (-chains[node], node))
+        busy = len(ticks.keys() - done)
+        ticks.update(dict.fromkeys(ready if workers is None else ready[: workers - busy], tick))
         tick += 1
     return ticks
 
 
 @given(drawn(), some.sampled_from(WINDOWS), some.sampled_from(WORKERS))
 def test_ticks_are_those_of_a_simulation(found: Dependences, window: int, workers: int | None) -> None:
-    made = schedule(found, window, workers)
+    made = schedule(found, window, workers, cost)
     ticks = operations_of(found, made)
     assert ticks == simulated(found, window, workers)
-    assert made.length == max(ticks.values(), default=-1) + 1
+    assert made.length == max((tick + made.costs[node] for node, tick in ticks.items()), default=0)
 
 
 @given(drawn(), some.sampled_from(WINDOWS))
 def test_with_any_number_of_workers_a_wider_window_and_more_workers_never_cost_a_tick(found: Dependences, window: int) -> None:
-    free = schedule(found, window, None)
-    assert schedule(found, window + 1, None).length <= free.length
-    assert all(free.length <= schedule(found, window, workers).length for workers in (1, 2, 3))
-    assert schedule(found, window, 1).length == sum(one is not None for one in found.operations)
+    free = schedule(found, window, None, cost)
+    assert schedule(found, window + 1, None, cost).length <= free.length
+    assert all(free.length <= schedule(found, window, workers, cost).length for workers in (1, 2, 3))
+    assert schedule(found, window, 1, cost).length == free.work
 
 
 def operations_of(found: Dependences, made: Schedule) -> dict[int, int]:
