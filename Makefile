@@ -65,7 +65,7 @@ conformance: $(VENV)/.installed-dev ## run a folder of recorded models against t
 	$(BIN)/python -m tests.conformance "$(CASES)" $(ARGS)
 
 benchmarks: install $(VENV)/.installed-dev ## measure the engine and the screens
-	@missed=0; for file in tests/benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python "$$file" || missed=1; done; exit $$missed
+	@missed=0; for file in tests/benchmarks/[a-z]*.py; do name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "tests.benchmarks.$$name" || missed=1; done; exit $$missed
 
 screenshots: install $(VENV)/.installed-dev ## take the pictures of README and gallery anew
 	$(BIN)/python -m tests.screenshots

@@ -18,7 +18,7 @@ export default function ({ data, parentElement }) {
   const copy = element("button", "copy", "Copy");
   copy.title = `Copy ${data.exact}`;
   copy.setAttribute("aria-label", "Copy the exact address");
-  copy.onclick = async () => {
+  copy.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(data.exact);
       copy.textContent = "Copied";
@@ -26,7 +26,7 @@ export default function ({ data, parentElement }) {
       copy.textContent = "The browser forbids it";
     }
     setTimeout(() => (copy.textContent = "Copy"), LONG_ENOUGH);
-  };
+  });
   line.append(copy);
   parentElement.querySelector(".address")?.remove();
   parentElement.append(line);

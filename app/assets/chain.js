@@ -25,7 +25,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       line.append(words);
       if (row.value) line.append(element("span", "value", row.value));
       line.title = row.hint;
-      line.onclick = () => setTriggerValue("pick", number);
+      line.addEventListener("click", () => setTriggerValue("pick", number));
       return line;
     }),
   );

@@ -43,7 +43,7 @@ export class CodeListing {
     this.body.setAttribute("aria-label", "The body as code");
     this.copy = element("button", "copy", "Copy");
     this.copy.title = "Copy as a file that runs";
-    this.copy.onclick = async () => {
+    this.copy.addEventListener("click", async () => {
       try {
         const { head = "", lines = [] } = this.data ?? {};
         await navigator.clipboard.writeText(head + lines.map((line) => `${line[0]}\n`).join(""));
@@ -52,7 +52,7 @@ export class CodeListing {
         this.copy.textContent = "The browser forbids it";
       }
       setTimeout(() => (this.copy.textContent = "Copy"), 1600);
-    };
+    });
     this.frame.append(this.copy, this.body);
     host.append(this.frame);
   }
@@ -64,7 +64,7 @@ export class CodeListing {
     this.rows = data.lines.map(([text, address], number) => {
       const row = element("div", address ? "row live" : "row");
       row.append(element("span", "at", String(number + 1)), coloured(text), element("span", "hint"));
-      if (address) row.onclick = () => this.send(number);
+      if (address) row.addEventListener("click", () => this.send(number));
       return row;
     });
     this.body.replaceChildren(...this.rows);

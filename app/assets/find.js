@@ -88,16 +88,16 @@ class Finder {
     host.append(this.pill, this.veil);
     this.at = 0;
     this.picks = 0;
-    this.pill.onclick = () => this.open();
-    this.veil.onmousedown = (event) => event.target === this.veil && this.close();
+    this.pill.addEventListener("click", () => this.open());
+    this.veil.addEventListener("mousedown", (event) => event.target === this.veil && this.close());
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let later;
-    this.field.oninput = () => {
+    this.field.addEventListener("input", () => {
       this.wanted = false;
       clearTimeout(later);
       later = setTimeout(() => this.asking(), 70);
-    };
-    this.veil.onkeydown = (event) => this.key(event);
+    });
+    this.veil.addEventListener("keydown", (event) => this.key(event));
   }
 
   open() {
@@ -202,7 +202,7 @@ class Finder {
         const where = element("div", "where", hit.where);
         if (hit.why) where.append(element("span", "why", hit.why));
         row.append(head, where);
-        row.onclick = () => this.go(hit);
+        row.addEventListener("click", () => this.go(hit));
         return row;
       }),
     );

@@ -25,8 +25,8 @@ class Table {
     table.append(this.head, this.body);
     this.frame.append(table);
     host.append(this.frame);
-    this.body.onclick = (event) => this.pick(event);
-    this.body.onkeydown = (event) => event.key === "Enter" && this.pick(event);
+    this.body.addEventListener("click", (event) => this.pick(event));
+    this.body.addEventListener("keydown", (event) => event.key === "Enter" && this.pick(event));
   }
 
   /** @param {Event} event */

@@ -23,10 +23,10 @@ class Search {
     this.field.spellcheck = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let later;
-    this.field.oninput = () => {
+    this.field.addEventListener("input", () => {
       clearTimeout(later);
       later = setTimeout(() => this.ask(this.field.value), PAUSE);
-    };
+    });
     host.append(this.field);
   }
 

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
+from tests.app.browsing import LONG
 from tests.app.serving import ROOT, serving
 
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
@@ -58,6 +59,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("there is no chromium here")
     if sys.platform == "linux" and ctypes.util.find_library("atomic") is None:
         pytest.skip("libatomic.so.1, which the node of Playwright's wheel needs, is not here (Debian: libatomic1)")
+    expect.set_options(timeout=LONG)  # a busy machine is slow, not wrong
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

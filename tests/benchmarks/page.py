@@ -1,6 +1,6 @@
 """How large pages of runs are, and how long after a double click their first picture is there, in a real chromium, from disk.
 
-Run it by hand: python tests/benchmarks/page.py [MODEL.onnx IN.npz [BODY]]; without words of collatz, count_primes and hybrid_stack.
+Run it by hand: python -m tests.benchmarks.page [MODEL.onnx IN.npz [BODY]]; without words of collatz, count_primes and hybrid_stack.
 """
 
 from __future__ import annotations

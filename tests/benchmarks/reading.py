@@ -1,4 +1,4 @@
-"""How long reading takes, against OpenVINO's ``read_model``: ``python tests/benchmarks/reading.py [ROUNDS]``."""
+"""How long reading takes, against OpenVINO's ``read_model``: ``python -m tests.benchmarks.reading [ROUNDS]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole 24-layer transformer against OpenVINO's CPU on one thread: `python tests/benchmarks/transformer.py [LENGTH ...]`.
+"""A whole 24-layer transformer against OpenVINO's CPU on one thread: `python -m tests.benchmarks.transformer [LENGTH ...]`.
 
 The model is made with OpenVINO's Python API: pre-norm blocks of 512 channels, 8 heads, attention spelt out in MatMul and SoftMax,
 layer norm in ReduceMean and Power, Gelu: about 1,100 operations, 303 MB of weights. Bar: at most 1.8 times OpenVINO's time.

@@ -1,6 +1,6 @@
 """How long the screens take: from a key press to the painted overlay, to the first picture, between frames while something moves.
 
-Real chromium, real server, one step per key. Run it by hand: python tests/benchmarks/ui.py [words of a line, to measure only those]
+Real chromium, real server, one step per key. Run it by hand: python -m tests.benchmarks.ui [words of a line, to measure only those]
 """
 
 from __future__ import annotations

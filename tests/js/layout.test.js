@@ -132,9 +132,20 @@ test("what was laid out is known", async () => {
   assert.equal(asked.length, 1);
 });
 
-test("a layout that takes too long is tried more roughly, and then is too dense", async () => {
+/** A structure with many boxes or lines. */
+const crowded = (/** @type {string} */ name, /** @type {number} */ nodes, /** @type {number} */ edges) => {
+  const many = (/** @type {number} */ count, /** @type {object} */ entry) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [i, entry]));
+  return /** @type {Structure} */ ({ ...alone(name), nodes: many(nodes, {}), edges: many(edges, { latent: true }) });
+};
+
+for (const [nodes, edges] of [
+  [150, 0],
+  [37, 300],
+])
+  test(`a layout of ${nodes} boxes and ${edges} lines is tried for two seconds, and then is too dense`, async () => {
   workWith(() => null);
-  const structure = alone("dense");
+  const structure = crowded(`dense ${nodes}`, nodes, edges);
   await assert.rejects(layOut(structure), TooDense);
   assert.deepEqual(
     asked.map(({ milliseconds }) => milliseconds),
@@ -142,6 +153,13 @@ test("a layout that takes too long is tried more roughly, and then is too dense"
   );
   assert.ok(asked.reduce((sum, { milliseconds }) => sum + milliseconds, 0) <= 2000);
   await assert.rejects(layOut(structure, PATIENT), TooDense);
+});
+
+test("a small picture is waited for, because only a busy machine takes long", async () => {
+  workWith(() => (asked.length < 3 ? null : render("digraph { a [id=a] }", {})));
+  await layOut(alone("small"));
+  assert.ok(asked[2].milliseconds >= 20000);
+  assert.deepEqual(asked[2].attributes, {});
 });
 
 test("an error of the library is not too dense, and the next layout is not held up by it", async () => {

@@ -372,9 +372,19 @@ export class Canvas {
     if (part) this.camera.follow(sightOf(part));
   }
 
-  /** @param {string} text */
-  say(text) {
+  /**
+   * Show a notice over the picture; an empty text hides it.
+   * @param {string} text
+   * @param {{ label: string, act: () => void }} [button]
+   */
+  say(text, button) {
     this.notice.textContent = text;
+    if (button) {
+      const element = document.createElement("button");
+      element.textContent = button.label;
+      element.addEventListener("click", button.act);
+      this.notice.append(element);
+    }
     this.notice.classList.toggle("on", Boolean(text));
     if (text) this.speech.say(text);
   }

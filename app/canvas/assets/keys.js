@@ -25,6 +25,8 @@ const WRITTEN_IN = "input:not([type=checkbox]), textarea, select, [contenteditab
 /** Where arrow keys scroll, once keys have led there; after a click they move the run. */
 const SCROLLED = "[role=region][tabindex]";
 const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio], [role=separator]";
+/** What Space switches, once keys have led there; after a click Space plays the run. */
+const SWITCHED = "input[type=checkbox], summary";
 /** Where a digit begins to write into a cell. */
 const TABLE = "canvas, [role=grid]";
 const RADIO = "[role=radio]";
@@ -53,6 +55,7 @@ function pressed(playback, event) {
   const target = /** @type {Element} */ (event.composedPath()[0]);
   if (target.closest?.("[data-walking]") && event.key.startsWith("Arrow") && !event.shiftKey) return;
   if (target.matches?.(`${SCROLLED}:focus-visible`) && event.key.startsWith("Arrow") && !event.shiftKey) return;
+  if (target.matches?.(`:is(${SWITCHED}):focus-visible`) && event.key === " ") return;
   if (event.key === "Tab") clickedRadio = -Infinity;
   const keepsKeys = target.closest?.(`${WRITTEN_IN}, ${CHOSEN_WITH_KEYS}`);
   if (keepsKeys && !(keepsKeys.matches(RADIO) && performance.now() - clickedRadio < COMES_BACK)) return;

@@ -18,12 +18,14 @@ const LADDER = [
   [ROUGH, 350],
   [{ ...ROUGH, splines: "line" }, 800],
 ];
-// A small picture takes so long on a busy machine only: it gets more of the two seconds for the layout worth waiting for.
+// A small picture takes longer on a busy machine only: nothing in it needs to be folded.
 const SMALL = 150;
+const FEW_LINES = 300;
 /** @type {Rung[]} */
 const LADDER_OF_SMALL = [
   [{}, 1500],
   [ROUGH, 500],
+  [{}, 20000],
 ];
 /**
  * Another way to find the rows, slower but blind to frames: for pictures in which lines run upwards, because a frame was
@@ -58,7 +60,8 @@ export function layOut(structure, ladder = ladderOf(structure)) {
 
 /** @param {Structure} structure */
 export function ladderOf(structure) {
-  return Object.keys(structure.nodes).length < SMALL ? LADDER_OF_SMALL : LADDER;
+  const small = Object.keys(structure.nodes).length < SMALL && Object.keys(structure.edges).length < FEW_LINES;
+  return small ? LADDER_OF_SMALL : LADDER;
 }
 
 /**
@@ -110,12 +113,15 @@ async function attempt(dot, [attributes, milliseconds]) {
   try {
     answer = await shared.worker.run(dot, attributes, milliseconds);
   } finally {
-    if (answer === null) {
-      shared.worker?.end();
-      shared.worker = null;
-    }
+    if (answer === null) stopLayout();
   }
   return answer;
+}
+
+/** Stop the layout that is under way: the next request starts a worker anew. */
+export function stopLayout() {
+  shared.worker?.end();
+  shared.worker = null;
 }
 
 /** A worker, as soon as the component that carries the library has come. */

@@ -2,8 +2,6 @@
 
 import { shared } from "./shared.js";
 
-const START_UP = 6000; // milliseconds: compiles the library
-
 /**
  * The text that some bytes are when they are unpacked.
  * @param {BlobPart} bytes
@@ -38,22 +36,6 @@ async function workerScript(bytes) {
 let allowed = "";
 
 /**
- * From a blob, or from data where the page's policy forbids workers from blobs, as that of VS Code's notebooks does.
- * @param {Blob} script
- */
-async function startWorker(script) {
-  if (allowed) return new LayoutWorker(allowed);
-  const address = URL.createObjectURL(script);
-  const made = new LayoutWorker(address);
-  const started = await made.ready.then(
-    () => true,
-    () => false,
-  );
-  allowed = started ? address : await asData(script);
-  return started ? made : new LayoutWorker(allowed);
-}
-
-/**
  * The address of a script that holds all of it: in base64, because Chromium reads no address of more than 2 MB.
  * @param {Blob} script
  * @returns {Promise<string>}
@@ -61,23 +43,56 @@ async function startWorker(script) {
 function asData(script) {
   const reader = new FileReader();
   return new Promise((resolve) => {
-    reader.onload = () => resolve(/** @type {string} */ (reader.result));
+    reader.addEventListener("load", () => resolve(/** @type {string} */ (reader.result)));
     reader.readAsDataURL(script);
   });
 }
 
+/** A worker that lays out. A busy machine may take long to compile the library: only `end` stops the wait for it. */
 class LayoutWorker {
-  /** @param {string} address */
-  constructor(address) {
-    this.worker = new Worker(address);
-    /** @type {Promise<void>} */
-    this.ready = new Promise((resolve, reject) => {
-      this.worker.addEventListener("message", ({ data }) => data.ready && resolve());
-      this.worker.addEventListener("error", (event) =>
-        reject(new Error(event.message || "the layout worker did not start")),
-      );
+  /** @type {Worker | undefined} */
+  worker;
+  /** Stops the request that is waited for. */
+  stop = () => {};
+
+  /** @param {Blob} script */
+  constructor(script) {
+    /** @type {Promise<never>} */
+    this.ended = new Promise((_, reject) => {
+      this.stop = () => reject(new Error("the layout was stopped"));
     });
-    this.ready.catch(() => {}); // each request for a layout reports the failure
+    this.ready = this.start(script);
+    // Each request for a layout reports the failure.
+    this.ended.catch(() => {});
+    this.ready.catch(() => {});
+  }
+
+  /**
+   * Start from a blob, or from data where the page's policy forbids workers from blobs, as that of VS Code's notebooks does.
+   * @param {Blob} script
+   */
+  async start(script) {
+    if (allowed) return await this.load(allowed);
+    const address = URL.createObjectURL(script);
+    const error = await this.load(address).catch((/** @type {Error} */ reason) => reason);
+    if (error) await this.load(await asData(script));
+    else allowed = address;
+  }
+
+  /**
+   * @param {string} address
+   * @returns {Promise<void>}
+   */
+  load(address) {
+    const worker = new Worker(address);
+    this.worker = worker;
+    return new Promise((resolve, reject) => {
+      worker.addEventListener("message", ({ data }) => data.ready && resolve());
+      worker.addEventListener("error", (event) => {
+        worker.terminate();
+        reject(new Error(event.message || "the layout worker did not start"));
+      });
+    });
   }
 
   /**
@@ -87,23 +102,22 @@ class LayoutWorker {
    * @param {number} milliseconds
    */
   async run(dot, attributes, milliseconds) {
-    await Promise.race([
-      this.ready,
-      new Promise((_, reject) => setTimeout(() => reject(new Error("the layout library did not start")), START_UP)),
-    ]);
-    return await new Promise((resolve, reject) => {
+    await Promise.race([this.ready, this.ended]);
+    const answer = new Promise((resolve, reject) => {
+      const worker = /** @type {Worker} */ (this.worker);
       const timer = setTimeout(() => resolve(null), milliseconds);
-      this.worker.onmessage = ({ data }) => {
-        if (data.ready) return;
+      worker.onmessage = ({ data }) => {
         clearTimeout(timer);
         data.error ? reject(new Error(data.error)) : resolve(data.json);
       };
-      this.worker.postMessage({ dot, attributes });
+      worker.postMessage({ dot, attributes });
     });
+    return await Promise.race([answer, this.ended]);
   }
 
   end() {
-    this.worker.terminate();
+    this.stop();
+    this.worker?.terminate();
   }
 }
 
@@ -115,12 +129,12 @@ export function startLibrary(bytes) {
   if (shared.newWorker) return;
   const script = workerScript(bytes);
   /** @type {Promise<LayoutWorker> | null} */
-  let first = script.then(startWorker);
+  let first = script.then((text) => new LayoutWorker(text));
   first.catch(() => {}); // as above
   shared.newWorker = async () => {
-    const made = first ?? startWorker(await script);
+    const worker = first ?? new LayoutWorker(await script);
     first = null;
-    return await made;
+    return await worker;
   };
   for (const go of shared.waitingForLibrary.splice(0)) go();
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -10,7 +11,21 @@ import pytest
 
 from sample_models import FOLDER
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "login_tty"), reason="a terminal of one's own is had on Unix only")
+
+def missing_terminal() -> str:
+    """Return why this machine gives a child no terminal of its own; empty where it gives one."""
+    if not hasattr(os, "login_tty"):
+        return "this system has no os.login_tty, which gives a child a terminal of its own"
+    try:
+        ends = os.openpty()
+    except OSError as error:
+        return f"this machine gives no pseudo-terminal (is /dev/pts mounted?): {error}"
+    for end in ends:
+        os.close(end)
+    return ""
+
+
+needs_terminal = pytest.mark.skipif(bool(reason := missing_terminal()), reason=reason)
 
 ENDLESS = str(FOLDER / "infinite_loop" / "model.xml")
 INPUTS = ("--inputs", "balance=1 growth=1 guard=1000000000")
@@ -26,6 +41,7 @@ ROWS = [
 ]
 
 
+@needs_terminal
 @pytest.mark.parametrize(("words", "told"), ROWS, ids=[words[0] for words, _ in ROWS])
 def test_what_takes_long_says_so_and_ends_at_an_interrupt(words: tuple[str, ...], told: str) -> None:
     code, seen = _interrupted(words)
@@ -40,6 +56,7 @@ def test_nothing_is_told_where_nobody_looks() -> None:
     assert (ended.returncode, ended.stderr) == (1, "")
 
 
+@needs_terminal
 def test_the_outputs_of_a_long_run_stand_on_lines_of_their_own() -> None:
     """What was told meanwhile is taken back before."""
     process, end = _on_a_terminal(("run", ENDLESS, "--seconds", "1.5", *INPUTS))
@@ -49,18 +66,45 @@ def test_the_outputs_of_a_long_run_stand_on_lines_of_their_own() -> None:
     assert seen.rpartition(HINT)[2].lstrip("\r").startswith("\x1b[K")
 
 
+@needs_terminal
+def test_an_interrupt_ends_a_command_of_a_suite_that_ignores_interrupts() -> None:
+    """As under nohup, where a child inherits that SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code, seen = _interrupted(ROWS[4][0])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (code, ROWS[4][1] in seen) == (130, True), seen
+
+
+def test_a_machine_without_terminals_is_named_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> tuple[int, int]:
+        raise OSError("out of pty devices")
+
+    monkeypatch.setattr(os, "openpty", refuse)
+    assert "pseudo-terminal" in missing_terminal()
+    assert "out of pty devices" in missing_terminal()
+
+
 def _interrupted(words: tuple[str, ...]) -> tuple[int, str]:
     """The exit code, and all that stood on the terminal; Ctrl+C is pressed as soon as the screen says that it may be."""
     process, end = _on_a_terminal(words)
     seen = ""
     while HINT not in seen:
-        seen += os.read(end, 65536).decode("utf-8", "replace")
+        try:
+            seen += os.read(end, 65536).decode("utf-8", "replace")
+        except OSError:  # how a terminal says that the process has gone
+            pytest.fail(f"the command ended with {process.wait()} before it could be interrupted: {seen}")
     os.write(end, b"\x03")
     seen += _until_the_end(end)
     return process.wait(), seen
 
 
-_AT_HOME = "import os, sys; os.login_tty(0); os.execv(sys.executable, [sys.executable, '-m', 'app.cli', *sys.argv[1:]])"
+# A suite that was started in the background may ignore SIGINT, and a child inherits that.
+_AT_HOME = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.login_tty(0); "
+    "os.execv(sys.executable, [sys.executable, '-m', 'app.cli', *sys.argv[1:]])"
+)
 
 
 def _on_a_terminal(words: tuple[str, ...]) -> tuple[subprocess.Popen[bytes], int]:

@@ -79,6 +79,44 @@ def test_a_click_on_a_row_goes_to_that_iteration(page: Page, server: str) -> Non
     expect(page.locator(".st-key-loop_rows tr.now")).to_have_count(1)
 
 
+def test_tab_leaves_the_table_of_iterations_in_both_directions(page: Page, server: str) -> None:
+    open_sample(page, server, "collatz")
+    page.keyboard.press("End")
+    rows = page.locator(".st-key-loop_rows tbody tr")
+    expect(rows).to_have_count(7)
+    rows.nth(5).focus()
+    page.keyboard.press("Tab")
+    expect(rows.nth(6)).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator(".st-key-loop_rows tbody tr:focus")).to_have_count(0)
+    rows.nth(0).focus()
+    page.keyboard.press("Shift+Tab")
+    expect(page.locator(".st-key-loop_rows tbody tr:focus")).to_have_count(0)
+
+
+def test_space_switches_what_keys_have_led_to(page: Page, server: str) -> None:
+    open_sample(page, server, "if_add")
+    page.get_by_role("radio", name="Inputs").click()
+    switch = page.locator(".st-key-side [data-testid=stCheckbox] input").first
+    expect(switch).to_be_attached(timeout=LONG)
+    before = switch.is_checked()
+    page.keyboard.press("Tab")
+    switch.focus()
+    page.keyboard.press("Space")
+    expect(switch).to_be_checked(checked=not before)
+    expect(place(page)).to_contain_text("step 0")
+
+
+def test_a_click_into_the_finder_moves_its_caret(page: Page, server: str) -> None:
+    open_sample(page, server, "collatz")
+    page.keyboard.press("/")
+    field = page.locator("input:focus")
+    field.type("while")
+    field.click(position={"x": 1, "y": 8})
+    page.keyboard.type("x")
+    expect(field).to_have_value("xwhile")
+
+
 def test_a_link_reopens_the_moment(page: Page, server: str) -> None:
     open_sample(page, server, "collatz", set="seventeen", step="31")
     expect(place(page)).to_contain_text("step 31")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.app.browsing import CANVAS, open_sample, place
+from tests.app.browsing import CANVAS, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
 SIDE, LENS = ".divider-side", ".divider-lens"
@@ -27,6 +27,15 @@ def drag(page: Page, divider: str, right: int, down: int) -> None:
     page.mouse.move(x + right / 2, y + down / 2)
     page.mouse.move(x + right, y + down)
     page.mouse.up()
+
+
+def grows(locator: Locator, side: str, least: float) -> None:
+    """Wait until a side of a box is longer than a number of pixels: the page may lay it out a moment after a key."""
+    for _ in range(300):
+        if box(locator)[side] > least:
+            return
+        locator.page.wait_for_timeout(100)
+    assert box(locator)[side] > least
 
 
 def large(page: Page) -> None:
@@ -59,20 +68,20 @@ def test_dividers_are_dragged_and_stay_where_they_were_left(page: Page, server: 
 def test_panels_fold_to_a_strip_by_key_and_by_pointer(page: Page, server: str) -> None:
     large(page)
     canvas = open_sample(page, server, "collatz")
+    settled(page)
     before = box(canvas)
-    page.locator(SIDE).focus()
-    page.keyboard.press("Enter")
-    assert box(canvas)["width"] > 1350
-    assert page.locator(SIDE).get_attribute("aria-valuenow") == "0"
+    page.locator(SIDE).press("Enter")
+    expect(page.locator(SIDE)).to_have_attribute("aria-valuenow", "0")
+    grows(canvas, "width", 1350)
     page.locator(LENS).dblclick()
     expect(page.locator(".st-key-lens_content")).to_be_hidden()
-    assert box(canvas)["height"] > before["height"] + 100
+    grows(canvas, "height", before["height"] + 100)
     page.get_by_role("radio", name="Timeline").click()  # who chooses a lens wants to see it
     expect(page.locator(".st-key-lens_content")).to_be_visible()
-    page.locator(SIDE).focus()
-    page.keyboard.press("ArrowLeft")
+    settled(page)  # a choice takes the focus once more when the script has run
+    page.locator(SIDE).press("ArrowLeft")
     expect(page.locator(".st-key-side")).to_be_visible()
-    page.keyboard.press("ArrowRight")
+    page.locator(SIDE).press("ArrowRight")
     expect(page.locator(".st-key-side")).to_be_hidden()
     expect(place(page)).to_contain_text("step 0")
 

@@ -98,14 +98,32 @@ def test_the_sentence_says_how_many_and_where(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mapping[str, np.ndarray]]:
-    """A convolutional net that ONNX Runtime's quantizer wrote."""
-    return quantized(tmp_path_factory.mktemp("quantized"), "images", "QDQ", "i8", "i8", False)
+    """A convolutional net that ONNX Runtime's quantizer wrote, the same file and the same sums on every processor."""
+    return quantized(tmp_path_factory.mktemp("quantized"), "images", "QDQ", "i8", "i8", False, seven_bits=True)
 
 
-def test_a_quantized_net_agrees_within_one_quantum(pictures: tuple[Path, Mapping[str, np.ndarray]], tmp_path: Path) -> None:
-    """Asked for its outputs alone, ONNX Runtime joins operations, which rounds otherwise than one by one."""
+def one_step_up(*arguments: Any) -> Answer:
+    """Answer as the runtime does, with the int8 values of the last quantization one step higher."""
+    answer = ask(*arguments)
+    last = max((probe for probe, value in answer.values.items() if value.dtype == np.int8), key=lambda probe: probe.position)
+    value = answer.values[last]
+    return replace(answer, values={**answer.values, last: value + (value < np.iinfo(np.int8).max).astype(np.int8)})
+
+
+def test_a_quantized_net_agrees(pictures: tuple[Path, Mapping[str, np.ndarray]], tmp_path: Path) -> None:
     path, inputs = pictures
     model = onnx.load(path)
+    report = compared(tmp_path, model, model, inputs)
+    assert report.agrees, report.sentence
+
+
+def test_a_quantized_net_agrees_within_one_quantum(
+    pictures: tuple[Path, Mapping[str, np.ndarray]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Show a step that a runtime may take on one processor and not on another."""
+    path, inputs = pictures
+    model = onnx.load(path)
+    monkeypatch.setattr(differ, "ask", one_step_up)
     report = compared(tmp_path, model, model, inputs)
     assert report.agrees, report.sentence
     assert report.quanta is not None
@@ -123,16 +141,20 @@ def test_a_quantized_net_with_another_weight_differs(pictures: tuple[Path, Mappi
 
 
 def test_the_command_exits_with_0_and_tells(
-    pictures: tuple[Path, Mapping[str, np.ndarray]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pictures: tuple[Path, Mapping[str, np.ndarray]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path, inputs = pictures
+    monkeypatch.setattr(differ, "ask", one_step_up)
     np.savez(tmp_path / "in.npz", allow_pickle=False, **inputs)
     assert main(["compare", str(path), "--inputs", str(tmp_path / "in.npz"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["agrees"] is True
     assert told["quanta"]["element_type"] == "int8"
     assert told["quanta"]["elements"] >= 1
-    assert told["quanta"]["first"]["address"] in told["sentence"]
+    assert told["quanta"]["first"]["address"].removeprefix("main/") in told["sentence"]
 
 
 def test_integers_are_judged_by_a_run_that_is_asked_for_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,15 +91,21 @@ class Samples(CalibrationDataReader):  # type: ignore[misc]  # the package decla
         return next(self._inputs, None)
 
 
-def quantized(folder: Path, net: str, form: str, data: str, weights: str, each: bool) -> tuple[Path, dict[str, np.ndarray]]:
-    """A file that the quantizer wrote, and inputs for it."""
+def quantized(
+    folder: Path, net: str, form: str, data: str, weights: str, each: bool, *, seven_bits: bool | None = None
+) -> tuple[Path, dict[str, np.ndarray]]:
+    """Return a file that the quantizer wrote, and inputs for it.
+
+    ``seven_bits``: the range of the weights; None chooses the range that is exact on the processor at hand.
+    """
     model, shape = NETS[net]()
+    reduced = pairs_saturate() if seven_bits is None else seven_bits
     source, made = folder / "float.onnx", folder / "quantized.onnx"
     onnx.save(model, source)
     if form == "dynamic":
-        quantize_dynamic(source, made, weight_type=TYPES[weights], per_channel=each, reduce_range=pairs_saturate())
+        quantize_dynamic(source, made, weight_type=TYPES[weights], per_channel=each, reduce_range=reduced)
     else:
-        kinds = {"activation_type": TYPES[data], "weight_type": TYPES[weights], "per_channel": each, "reduce_range": pairs_saturate()}
+        kinds = {"activation_type": TYPES[data], "weight_type": TYPES[weights], "per_channel": each, "reduce_range": reduced}
         quantize_static(source, made, Samples(shape), quant_format=QuantFormat[form], **kinds)
     return made, {"x": np.random.default_rng(13).normal(size=shape).astype(np.float32)}
 
