@@ -28,6 +28,8 @@ class Finding:
     found: str = ""
     expected: str = ""
     advice: str = ""
+    severity: Severity | None = None
+    """Replaces the severity of the rule where the place decides how bad the fault is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +58,4 @@ class Rule:
 
     def _diagnostic(self, finding: Finding) -> Diagnostic:
         what = (finding.where, finding.message, finding.found, finding.expected, finding.advice)
-        return Diagnostic(self.code, self.name, self.severity, *what, self.runtimes)
+        return Diagnostic(self.code, self.name, finding.severity or self.severity, *what, self.runtimes)

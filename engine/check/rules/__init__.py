@@ -18,6 +18,7 @@ from engine.check.rules import (
     if_branches,
     layers,
     loops,
+    onnx_loading,
     output_numbers,
     packed_weights,
     port_maps,
@@ -47,6 +48,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         *byte_weights.RULES,
         *given_back.RULES,
         *fusions.RULES,
+        *onnx_loading.RULES,
     ),
 }
 

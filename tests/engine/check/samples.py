@@ -152,6 +152,22 @@ _BYTES = """<ir_version: 8, opset_import: ["" : 17]>
 main (uint8[1,3] x) => (int32[1,1] y) <int8[3,1] w = {1, -2, 127}> { y = MatMulInteger (x, w) }"""
 
 
+_SHADOWED = """<ir_version: 8, opset_import: ["" : 17]>
+main (float[2] x) => (float[2] y) { t = Relu (x) t = Neg (x) y = Add (t, x) }"""
+_OUTER = """<ir_version: 8, opset_import: ["" : 17]>
+main (bool c, float[2] x) => (float[2] y) {
+  y = If (c) <then_branch = a () => (float[2] x) { }, else_branch = b () => (float[2] z) { z = Neg (x) }>
+}"""
+_TWICE = """<ir_version: 8, opset_import: ["" : 17]>
+main (bool c, float[2] x) => (float[2] y) {
+  y = If (c) <then_branch = a () => (float[2] z) <float[2] w = {1, 2}, float[2] w = {1, 2}> { z = Add (x, w) },
+    else_branch = b () => (float[2] z) { z = Neg (x) }>
+}"""
+_MIXED = """<ir_version: 8, opset_import: ["" : 17]>
+main (int64 n, float[2] x) => (seq(float[2]) last) {
+  s = SequenceEmpty ()
+  last = Loop (n, , s) <body = step (int64 i, bool go, seq(float[2]) q) => (bool again, float[2] z) { again = Identity (go) z = Neg (x) }>
+}"""
 _EXCHANGED = """<ir_version: 8, opset_import: ["" : 17]>
 main (float[1] a, float[1] b, float[3] x) => (float[1] y, float[1] z) {
   y, z = Scan <num_scan_inputs = 1, body = step (float[1] p, float[1] q, float v) => (q, next) { next = Add (p, v) }> (a, b, x)
@@ -366,6 +382,10 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS921": OnnxSample(_BYTES),
     "LS922": OnnxSample(_EXCHANGED),
     "LS923": OnnxSample(_NUMBERED),
+    "LS940": OnnxSample(_SHADOWED),
+    "LS941": OnnxSample(_OUTER),
+    "LS942": OnnxSample(_TWICE),
+    "LS943": OnnxSample(_MIXED),
     "LS930": Made(_five_tokens),
     "LS931": Made(_do_while),
     "LS918": _sample(
