@@ -35,10 +35,10 @@ def main(words: Sequence[str]) -> int:
         shown = report if options.notes else report.without_habits()
         print(text.render_each(shown) if options.each else text.render(shown))
         left_out = len(report.diagnostics) - len(shown.diagnostics)
-        if left_out:
-            print(
-                f"\n{left_out} note{'s' if left_out > 1 else ''} of what exporters leave unused: --notes lists {'them' if left_out > 1 else 'it'}."
-            )
+        if left_out == 1:
+            print("\nA note of what exporters leave unused is not listed; --notes lists it.")
+        elif left_out:
+            print(f"\n{left_out} notes of what exporters leave unused are not listed; --notes lists them.")
     return _exit_code(report, strict=options.strict)
 
 

@@ -273,9 +273,9 @@ def test_the_last_initializer_counts_as_in_the_runtime() -> None:
 @pytest.mark.parametrize("last_is_there", [True, False])
 def test_the_data_of_an_initializer_that_is_replaced_is_not_asked_for(tmp_path: Path, last_is_there: bool) -> None:
     model = parser.parse_model(loop("u = Add (v, w)"))
-    (tmp_path / "there.data").write_bytes(np.float32([1, 2]).tobytes())
+    (tmp_path / "there.data").write_bytes(np.array([1, 2], np.float32).tobytes())
     for name in ("gone.data", "there.data") if last_is_there else ("there.data", "gone.data"):
-        weights = numpy_helper.from_array(np.float32([1, 2]), "w")
+        weights = numpy_helper.from_array(np.array([1, 2], np.float32), "w")
         onnx.external_data_helper.set_external_data(weights, name)
         weights.ClearField("raw_data")
         weights.data_location = TensorProto.EXTERNAL
