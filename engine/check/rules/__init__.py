@@ -18,6 +18,7 @@ from engine.check.rules import (
     if_branches,
     layers,
     loops,
+    onnx_conversion,
     onnx_loading,
     output_numbers,
     packed_weights,
@@ -49,6 +50,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         *given_back.RULES,
         *fusions.RULES,
         *onnx_loading.RULES,
+        *onnx_conversion.RULES,
     ),
 }
 

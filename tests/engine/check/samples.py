@@ -152,6 +152,8 @@ _BYTES = """<ir_version: 8, opset_import: ["" : 17]>
 main (uint8[1,3] x) => (int32[1,1] y) <int8[3,1] w = {1, -2, 127}> { y = MatMulInteger (x, w) }"""
 
 
+_DETERMINANT = """<ir_version: 8, opset_import: ["" : 17]>
+main (float[2,2] x) => (float y) { y = Det (x) }"""
 _SHADOWED = """<ir_version: 8, opset_import: ["" : 17]>
 main (float[2] x) => (float[2] y) { t = Relu (x) t = Neg (x) y = Add (t, x) }"""
 _OUTER = """<ir_version: 8, opset_import: ["" : 17]>
@@ -386,6 +388,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS941": OnnxSample(_OUTER),
     "LS942": OnnxSample(_TWICE),
     "LS943": OnnxSample(_MIXED),
+    "LS950": OnnxSample(_DETERMINANT),
     "LS930": Made(_five_tokens),
     "LS931": Made(_do_while),
     "LS918": _sample(
