@@ -26,6 +26,7 @@ from engine.check.rules import (
     runtimes,
     slices,
     suspicious,
+    transposed_vector,
     zero_iterations,
 )
 
@@ -48,6 +49,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         *computed_in_place.RULES,
         *byte_weights.RULES,
         *given_back.RULES,
+        *transposed_vector.RULES,
         *fusions.RULES,
         *onnx_loading.RULES,
         *onnx_conversion.RULES,

@@ -154,6 +154,8 @@ main (uint8[1,3] x) => (int32[1,1] y) <int8[3,1] w = {1, -2, 127}> { y = MatMulI
 
 _DETERMINANT = """<ir_version: 8, opset_import: ["" : 17]>
 main (float[2,2] x) => (float y) { y = Det (x) }"""
+_TRANSPOSED = """<ir_version: 8, opset_import: ["" : 17]>
+main (float[2,3] a, float[2] v) => (float[3] y) { t = Transpose <perm = [1, 0]> (a) y = MatMul (t, v) }"""
 _SHADOWED = """<ir_version: 8, opset_import: ["" : 17]>
 main (float[2] x) => (float[2] y) { t = Relu (x) t = Neg (x) y = Add (t, x) }"""
 _OUTER = """<ir_version: 8, opset_import: ["" : 17]>
@@ -389,6 +391,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS942": OnnxSample(_TWICE),
     "LS943": OnnxSample(_MIXED),
     "LS950": OnnxSample(_DETERMINANT),
+    "LS924": OnnxSample(_TRANSPOSED),
     "LS930": Made(_five_tokens),
     "LS931": Made(_do_while),
     "LS918": _sample(

@@ -72,7 +72,7 @@ def looped(initial: str, body: str, after: str = "y = ConcatFromSequence <axis =
 
 EMPTY, APPENDED = "e = SequenceEmpty ()", "t = Add (x, x) u = SequenceInsert (v, t)"
 JOINED = "y = ConcatFromSequence <axis = 0> (s)"
-OF_MATRICES = "b (int64 i, bool c, float[2,2] v) => (bool k, float[2,2] u)"
+OF_MATRICES = "b (int64 i, bool c, float[2,2] v) => (bool k, float[2,2] u) { k = Identity (c) d = Det (v) u = Add (v, d) }"
 ONE = "b () => (seq(float[2]) p) { p = SequenceConstruct (x) }"
 
 CONVERTED = {
@@ -89,7 +89,7 @@ CONVERTED = {
 REFUSED = {
     "operation": ("main (float[2,2] x) => (float y) { y = Det (x) }", "Det"),
     "in a body": (
-        f"main (int64 n, float[2,2] x) => (y) {{ y = Loop (n, , x) <body = {OF_MATRICES} {{ k = Identity (c) d = Det (v) u = Add (v, d) }}> }}",
+        f"main (int64 n, float[2,2] x) => (y) {{ y = Loop (n, , x) <body = {OF_MATRICES}> }}",
         "Det",
     ),
     "optional": ("main (float[2] x) => (float[2] y) { o = Optional (x) y = OptionalGetElement (o) }", "Optional"),
