@@ -115,6 +115,13 @@ def _turned() -> Model:
     return graph.model({"back": ops.matmul(there, w, transpose_a=False, transpose_b=True, name="back_again")})
 
 
+def _indexed() -> Model:
+    graph = build.Graph("indexed")
+    data, index = graph.parameter("data", "f32", [4]), graph.parameter("index", "i32", [])
+    bounds = (ops.unsqueeze(index, 0), ops.unsqueeze(index + 1, 0), np.array([1], np.int32))
+    return graph.model(ops.strided_slice(data, *bounds, begin_mask=[0], end_mask=[0], shrink_axis_mask=[1], name="element"))
+
+
 def _sums() -> Model:
     graph = build.Graph("sums")
     parts, start = graph.parameter("parts", "f32", [3, 2]), graph.parameter("start", "f32", [2])
@@ -392,6 +399,7 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS943": OnnxSample(_MIXED),
     "LS950": OnnxSample(_DETERMINANT),
     "LS924": OnnxSample(_TRANSPOSED),
+    "LS925": Made(_indexed),
     "LS930": Made(_five_tokens),
     "LS931": Made(_do_while),
     "LS918": _sample(
