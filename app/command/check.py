@@ -32,7 +32,13 @@ def main(words: Sequence[str]) -> int:
     if options.json:
         print(json.dumps({**text.data(report), "for": sorted(runtime.value for runtime in runtimes)}))
     else:
-        print(text.render_each(report) if options.each else text.render(report))
+        shown = report if options.notes else report.without_habits()
+        print(text.render_each(shown) if options.each else text.render(shown))
+        left_out = len(report.diagnostics) - len(shown.diagnostics)
+        if left_out == 1:
+            print("\nA note of what exporters leave unused is not listed; --notes lists it.")
+        elif left_out:
+            print(f"\n{left_out} notes of what exporters leave unused are not listed; --notes lists them.")
     return _exit_code(report, strict=options.strict)
 
 
@@ -82,6 +88,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "(otherwise: OpenVINO for IR, ONNX Runtime for ONNX, neither for models of other formats)",
     )
     parser.add_argument("--each", action="store_true", help="list every place that a rule found, not only the first")
+    parser.add_argument("--notes", action="store_true", help="list also the notes of what exporters leave unused, which does no harm")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when there are warnings")
     parser.add_argument("--json", action="store_true", help="print the diagnostics as JSON")
     return parser.parse_args(words)

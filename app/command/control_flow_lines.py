@@ -27,13 +27,26 @@ def control_flow_lines(records: Sequence[ControlFlowRecord]) -> Iterator[str]:
     for record in itertools.islice(records, _LOOKED_AT):
         executions.setdefault(_ITERATION.sub("", record.address), []).append(record)
     for static, found in itertools.islice(executions.items(), _LINES):
-        told = record_sentence(found[0]) if len(found) == 1 else _branches(found) if found[0].branch else _loops(found)
+        told = _sentence(found)
         place = found[0].address if len(found) == 1 else static
         yield f"{'  ' * (1 + len(_BODY.findall(static)))}{neutral(place, len(place))}: {told}"
     if len(executions) > _LINES:
         yield f"  ... and {len(executions) - _LINES:,} more loops and branches (all of them with --json)"
     if len(records) > _LOOKED_AT:
         yield f"  The counts are those of the first {_LOOKED_AT:,} executions of {len(records):,} (all of them with --json)."
+
+
+def _sentence(found: Sequence[ControlFlowRecord]) -> str:
+    """Describe all executions of one loop, If or function.
+
+    >>> _sentence([ControlFlowRecord(address=f"main/loop[{number}]/body/call", kind="Function") for number in range(1200)])
+    'called 1,200 times'
+    """
+    if found[0].kind == "Function":
+        return "called once" if len(found) == 1 else f"called {len(found):,} times"
+    if len(found) == 1:
+        return record_sentence(found[0])
+    return _branches(found) if found[0].branch else _loops(found)
 
 
 def _branches(found: Sequence[ControlFlowRecord]) -> str:

@@ -20,6 +20,7 @@ from engine.sweep import one_sample, seed_said
 
 _HELP = "an .npz file with an array per input, by name or position; values in words (NUMBER=27); or: random seed=3"
 _SEED = "seed="
+_RANDOM = "random"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def read_inputs(given: str, model: Model) -> Mapping[str | int, object]:
     """The values by input name or by position; ``InputError`` for what says none.
 
     ``given``: the path of an .npz file, in which a key such as ``0`` is a position where it is no name of the model; or words such as
-    ``number=27 x[2,3]=0``; or ``random``, followed by a seed and by words for inputs of which one wants to say more. What is made up
+    ``number=27 x[2,3]=0``; or ``random`` with a seed and words for inputs of which one wants to say more. What is made up
     is said on standard error. Empty: nothing is given.
     """
     if not given.split():
@@ -62,13 +63,14 @@ def read_inputs(given: str, model: Model) -> Mapping[str | int, object]:
 def are_words(given: str) -> bool:
     """Whether inputs are said in words, where there is no file of that name."""
     words = given.split()
-    return bool(words) and (words[0] == "random" or all("=" in word for word in words))
+    return bool(words) and (words[0] == _RANDOM or all("=" in word for word in words if word != _RANDOM))
 
 
 def inputs_in_words(given: str, model: Model) -> tuple[Mapping[str | int, object], MadeUp | None]:
     """The same of words, which name no file; and what was made up."""
     words = given.split()
-    return _made_up(model, words[1:]) if words[0] == "random" else (_exactly(model, words), None)
+    others = [word for word in words if word != _RANDOM]
+    return _made_up(model, others) if len(others) < len(words) else (_exactly(model, words), None)
 
 
 def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:

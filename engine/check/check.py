@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.check.diagnostic import EVERYBODY, InvalidModel, Report, Runtime
+from engine.check.diagnostic import EVERYBODY, Diagnostic, InvalidModel, Report, Runtime
 from engine.check.propagate import GraphAddress
 from engine.check.rule import ONNXRUNTIME, OPENVINO
-from engine.check.rules import RULES
+from engine.check.rules import RULES, onnx_conversion
 from engine.check.subject import Subject
 from engine.ir.model import LayerId, Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
@@ -30,7 +31,14 @@ def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
     """
     expect_model(model, "engine.check")
     subject = Subject(model, catalogue_for(model.dialect, catalogue))
-    return Report.of(diagnostic for rule in RULES for diagnostic in rule.apply(subject))
+    return Report.of(_of_what_converts([diagnostic for rule in RULES for diagnostic in rule.apply(subject)]))
+
+
+def _of_what_converts(diagnostics: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+    """Leave out how OpenVINO would run a model that its frontend does not convert."""
+    if all(one.code != onnx_conversion.CODE for one in diagnostics):
+        return diagnostics
+    return [one for one in diagnostics if one.runtimes != OPENVINO or one.code == onnx_conversion.CODE]
 
 
 def own_runtimes(model: Model) -> frozenset[Runtime]:

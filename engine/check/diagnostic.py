@@ -63,6 +63,8 @@ class Diagnostic:
     """What to do about it, or what Loopscope does with it."""
     runtimes: frozenset[Runtime] = EVERYBODY
     """The runtimes that the finding is about; empty when it is true everywhere."""
+    is_habit: bool = False
+    """True if exporters write this as a matter of course, and it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,10 @@ class Report:
     def about(self, runtimes: Collection[Runtime]) -> Report:
         """The report without the findings that are only about other runtimes."""
         return Report(tuple(one for one in self.diagnostics if not one.runtimes or not one.runtimes.isdisjoint(runtimes)))
+
+    def without_habits(self) -> Report:
+        """Return the report without the notes about exporters' habits."""
+        return Report(tuple(one for one in self.diagnostics if not one.is_habit))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

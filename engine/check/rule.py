@@ -28,6 +28,8 @@ class Finding:
     found: str = ""
     expected: str = ""
     advice: str = ""
+    severity: Severity | None = None
+    """Replaces the severity of the rule where the place decides how bad the fault is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Rule:
     """Whether it is applied before every run too: it is cheap, and the run itself would not notice the fault."""
     runtimes: frozenset[Runtime] = EVERYBODY
     """The runtimes that the rule is about; empty when it holds for every runtime."""
+    is_habit: bool = False
+    """True if exporters write what the rule finds as a matter of course, and it changes nothing."""
 
     def apply(self, subject: Subject) -> Iterator[Diagnostic]:
         """The diagnostics of this rule for a model, ``MOST_FINDINGS`` at most."""
@@ -56,4 +60,4 @@ class Rule:
 
     def _diagnostic(self, finding: Finding) -> Diagnostic:
         what = (finding.where, finding.message, finding.found, finding.expected, finding.advice)
-        return Diagnostic(self.code, self.name, self.severity, *what, self.runtimes)
+        return Diagnostic(self.code, self.name, finding.severity or self.severity, *what, self.runtimes, self.is_habit)

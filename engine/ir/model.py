@@ -186,6 +186,8 @@ class Graph:
     edges: tuple[Edge, ...]
     name: str = ""
     rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
+    replaced_initializers: tuple[str, ...] = ()
+    """Names of ONNX initializers that a later initializer of the same graph replaces; their data is not read."""
 
     @cached_property
     def by_id(self) -> Mapping[LayerId, Node]:

@@ -18,12 +18,16 @@ from engine.check.rules import (
     if_branches,
     layers,
     loops,
+    onnx_conversion,
+    onnx_loading,
     output_numbers,
     packed_weights,
     port_maps,
     runtimes,
+    scalar_slices,
     slices,
     suspicious,
+    transposed_vector,
     zero_iterations,
 )
 
@@ -46,7 +50,11 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         *computed_in_place.RULES,
         *byte_weights.RULES,
         *given_back.RULES,
+        *transposed_vector.RULES,
+        *scalar_slices.RULES,
         *fusions.RULES,
+        *onnx_loading.RULES,
+        *onnx_conversion.RULES,
     ),
 }
 

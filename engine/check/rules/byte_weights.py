@@ -10,6 +10,7 @@ from engine.check.subject import Subject
 from engine.ir.element_type import ElementType
 from engine.ir.model import Node, Source
 from engine.ir.walk import PlacedGraph
+from engine.native.processor import lacks_vnni
 
 _WEIGHTS = {
     "MatMulInteger": (1,),
@@ -38,7 +39,7 @@ def eight_bit_weights(subject: Subject) -> Iterator[Finding]:
         com.microsoft, and in MatMul, Gemm and Conv between values from DequantizeLinear, which ONNX Runtime makes such operations of.
     Why it matters:
         On x64 processors without VNNI, ONNX Runtime adds two products of u8 and i8 in 16 bits: 2 x 255 x 127 becomes 32767, without
-        a word. The same file gives other numbers on another machine.
+        a word. The same file gives other numbers on another machine. It is a warning where this processor has no VNNI.
     Example that fails:
         MatMulInteger of u8 data and a constant of i8 that holds 127
     Example that passes:
@@ -46,15 +47,18 @@ def eight_bit_weights(subject: Subject) -> Iterator[Finding]:
     """
     if subject.is_openvino:
         return
+    lacks = lacks_vnni()
+    machine, severity = ("This processor has no VNNI:", Severity.WARNING) if lacks else ("On x64 without VNNI,", None)
     for place, node in subject.nodes():
         for least, most in filter(None, (_range(subject, place, source) for source in weights(place, node))):
             if least < SEVEN_BITS[0] or most > SEVEN_BITS[1]:
                 yield Finding(
                     subject.where(place, node),
-                    "On x64 without VNNI, ONNX Runtime adds pairs of its products in 16 bits, where they stop at 32767 or -32768.",
+                    f"{machine} ONNX Runtime adds pairs of its products in 16 bits, where they stop at 32767 or -32768.",
                     found=f"weights from {least} to {most}",
                     expected=f"weights from {SEVEN_BITS[0]} to {SEVEN_BITS[1]}",
                     advice="Here the sums are exact; for such processors quantize with reduce_range=True, or with u8 weights.",
+                    severity=severity,
                 )
 
 

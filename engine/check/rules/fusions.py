@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from engine.check import trips
 from engine.check.diagnostic import Severity
-from engine.check.known import scalar_value
-from engine.check.order import backwards, dependencies
+from engine.check.known import computed, of_constant, same, scalar_value
+from engine.check.order import backwards, dependencies, order
+from engine.check.propagate import propagate
+from engine.check.region import bindings
 from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.rules.suspicious import execution_condition, trip_count
 from engine.check.subject import Region, Subject
-from engine.ir.model import Graph, LayerId, Node, Source
+from engine.ir.address import ROOT
+from engine.ir.model import Edge, Graph, LayerId, Node, Port, Source
+from engine.ir.replace import replace
+from engine.ir.shape import PartialShape
+from engine.ops.declare import NOTHING_KNOWN, AttributeProblem, Known, typed
 
 _LENGTHS = frozenset({"Convert", "Gather", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unsqueeze"})
 """Operations that pick a length out of a shape."""
+_GIVEN = frozenset({"Const", "Constant", "Parameter"})
+"""What a body hands on without computing it."""
+_NUMBERS = frozenset({"Abs", "Add", "Cast", "Div", "Max", "Min", "Mod", "Mul", "Neg", "ReduceMax", "ReduceMin", "ReduceSum", "Sub"})
+_TRUTHS = frozenset({"And", "Equal", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Not", "Or", "Where", "Xor"})
+_PARTS = frozenset({"Gather", "Reshape", "Shape", "Size", "Slice", "Squeeze", "Unsqueeze"})
+_OF_CONDITIONS = _NUMBERS | _TRUTHS | _PARTS
+"""Operations of ONNX that conditions are computed with, none of which makes a large tensor of small ones."""
 _NO_LIMIT = 2**31 - 1
 """The trip count from which OpenVINO's PyTorch frontend means no limit; a negative one means none either."""
 
@@ -105,8 +118,9 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
     """A Loop without a trip count asks its condition only after the first iteration.
 
     What it does:
-        Looks for Loops without a trip count whose first condition is a Const, true, and whose body compares what it carries. A first
-        condition that is computed, if only from constants, asks before the first iteration: nothing to note.
+        Looks for Loops without a trip count whose first condition is a Const, true, and whose body compares what it carries. The condition
+        is computed on the initial values, as far as these are known: where it is true, there is nothing to note. A first condition that
+        is computed, if only from constants, asks before the first iteration: nothing to note either.
     Why it matters:
         OpenVINO's PyTorch frontend makes such a Loop of torch.while_loop: where the condition is false at the start, PyTorch runs
         0 iterations and this Loop 1.
@@ -121,13 +135,89 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
             continue
         if _asks_first(region) or not _asks_what_it_carries(region):
             continue
-        yield Finding(
-            subject.where(region.place, region.node, "input 1"),
-            "This Loop runs at least once; a while loop that it was converted from may run 0 times.",
-            found="a first condition that is constant true, and a condition that the body computes from what it carries",
-            expected="the same condition before the first iteration, if the source is a while loop",
-            advice="It is right where the source is a do-while loop; else compute the condition before the Loop too.",
-        )
+        first = scalar_value(condition_on_initial_values(subject, region))
+        if first:
+            continue
+        where = subject.where(region.place, region.node, "input 1")
+        expected = "the same condition before the first iteration, if the source is a while loop"
+        if first is None:
+            yield Finding(
+                where,
+                "This Loop runs at least once; a while loop that it was converted from may run 0 times.",
+                found="a first condition that is constant true, and a condition that the body computes from what it carries",
+                expected=expected,
+                advice="It is right where the source is a do-while loop; else compute the condition before the Loop too.",
+            )
+        else:
+            yield Finding(
+                where,
+                "This Loop runs once although its condition is false on the initial values: a while loop runs 0 times, one fewer.",
+                found="a first condition that is constant true, and a condition that is false on the initial values",
+                expected=expected,
+                advice="Compute the condition before the Loop too, unless the source is a do-while loop.",
+                severity=Severity.WARNING,
+            )
+
+
+def condition_on_initial_values(subject: Subject, region: Region) -> Known:
+    """Compute what is known of a Loop's condition if it is asked of the initial values, before the first iteration.
+
+    The body computes the condition from the values that it hands on: the initial value takes the place of each of them.
+    """
+    graph = region.body.graph
+    initial = bindings(region.node, region.body, subject.outer(region), None)
+    condition = next(entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition")
+    handed: dict[Source, Known] = {}
+    for edge in region.body.back_edges:
+        source = next(iter(graph.sources.get(edge.from_layer, ())), None)
+        if source is None or edge.from_layer == condition or graph.by_id[source.layer].type in _GIVEN:
+            continue
+        value = initial.get(edge.to_layer, NOTHING_KNOWN)
+        handed[source] = value if source not in handed or same(value, handed[source]) else NOTHING_KNOWN
+    free = max(graph.by_id, default=0) + 1
+    entering = {source: LayerId(number) for number, source in enumerate(handed, free)}
+    ports = {Source(node.id, index): (node.id, port.id) for node in graph.nodes for index, port in enumerate(node.outputs)}
+    cut = {ports[source]: layer for source, layer in entering.items() if source in ports}
+    edges = tuple(
+        edge if (layer := cut.get((edge.from_layer, edge.from_port))) is None else Edge(layer, 0, edge.to_layer, edge.to_port)
+        for edge in graph.edges
+    )
+    parameters = tuple(Node(layer, f"initial {layer}", "Parameter", outputs=(Port(0),)) for layer in entering.values())
+    asked = Graph((*graph.nodes, *parameters), edges)
+    needed = {condition, *dependencies(asked, condition)}
+    asked = Graph(tuple(node for node in asked.nodes if node.id in needed), tuple(edge for edge in edges if edge.to_layer in needed))
+    values = {**initial, **{layer: handed[source] for source, layer in entering.items()}}
+    if subject.is_openvino:
+        return propagate(replace(subject.model, graph=asked), subject.catalogue, values).output(ROOT, condition)
+    return _folded(subject, asked, values)[condition]
+
+
+def _folded(subject: Subject, graph: Graph, values: Mapping[LayerId, Known]) -> Mapping[LayerId, Known]:
+    """Compute the first output of each node from known inputs: ONNX has no rules by which propagation could do so."""
+    known: dict[LayerId, Known] = {}
+    for layer in order(graph).layers:
+        node, sources = graph.by_id[layer], graph.sources[layer]
+        inputs = [known[source.layer] if source is not None and not source.output else NOTHING_KNOWN for source in sources]
+        if node.type == "Parameter":
+            known[layer] = values.get(layer, NOTHING_KNOWN)
+        elif node.constant is not None:
+            known[layer] = of_constant(node)
+        elif node.type == "Result":
+            known[layer] = inputs[0] if inputs else NOTHING_KNOWN
+        else:
+            known[layer] = _computed(subject, node, inputs)
+    return known
+
+
+def _computed(subject: Subject, node: Node, inputs: Sequence[Known]) -> Known:
+    operation = subject.operation(node)
+    if operation is None or not operation.pure or node.type not in _OF_CONDITIONS or len(node.outputs) != 1:
+        return NOTHING_KNOWN
+    try:
+        attributes = typed(operation, node.attributes)
+    except (AttributeProblem, TypeError, LookupError):
+        return NOTHING_KNOWN
+    return computed(operation, inputs, attributes, [Known(shape=PartialShape(()))])[0]
 
 
 def _asks_first(region: Region) -> bool:

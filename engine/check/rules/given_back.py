@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from engine.check.diagnostic import Severity
 from engine.check.rule import ONNXRUNTIME, Finding, Rule
+from engine.check.rules.onnx_loading import captures
 from engine.check.subject import Region, Subject
 from engine.ir.model import LayerId
 
@@ -51,7 +52,7 @@ def iteration_number_given_back(subject: Subject) -> Iterator[Finding]:
 def _handed_through(region: Region) -> Iterator[tuple[LayerId, LayerId]]:
     """Inputs of a body that are outputs as they came, and these."""
     graph = region.body.graph
-    inputs = {parameter.id for parameter in graph.parameters}
+    inputs = {parameter.id for parameter in graph.parameters} - captures(region.within)
     for result in graph.results:
         source = (graph.sources.get(result.id) or (None,))[0]
         if source is not None and source.layer in inputs:

@@ -374,6 +374,6 @@ RULES = (
     Rule("LS409", "outputs-of-one-number", Severity.WARNING, outputs_of_one_number),
     Rule("LS410", "unknown-purpose", Severity.WARNING, unknown_purpose),
     Rule("LS411", "sliced-branch", Severity.WARNING, sliced_branch),
-    Rule("LS412", "unused-body-result", Severity.NOTE, unused_body_result),
-    Rule("LS413", "branch-input-unused", Severity.NOTE, branch_input_unused),
+    Rule("LS412", "unused-body-result", Severity.NOTE, unused_body_result, is_habit=True),
+    Rule("LS413", "branch-input-unused", Severity.NOTE, branch_input_unused, is_habit=True),
 )

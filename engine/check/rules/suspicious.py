@@ -306,13 +306,13 @@ def never_runs(subject: Subject) -> Iterator[Finding]:
 
 RULES = (
     Rule("LS801", "endless-loop", Severity.WARNING, endless_loop),
-    Rule("LS802", "state-never-changes", Severity.NOTE, state_never_changes),
-    Rule("LS803", "state-never-read", Severity.NOTE, state_never_read),
+    Rule("LS802", "state-never-changes", Severity.NOTE, state_never_changes, is_habit=True),
+    Rule("LS803", "state-never-read", Severity.NOTE, state_never_read, is_habit=True),
     Rule("LS804", "growing-state", Severity.NOTE, growing_state),
     Rule("LS805", "impossible-declared-length", Severity.WARNING, impossible_declared_length),
-    Rule("LS806", "unused-result", Severity.NOTE, unused_result),
+    Rule("LS806", "unused-result", Severity.NOTE, unused_result, is_habit=True),
     Rule("LS807", "loop-never-repeats", Severity.NOTE, loop_never_repeats),
     Rule("LS808", "never-runs", Severity.NOTE, never_runs),
-    Rule("LS809", "unused-input", Severity.NOTE, unused_input),
-    Rule("LS810", "dead-output", Severity.NOTE, dead_output),
+    Rule("LS809", "unused-input", Severity.NOTE, unused_input, is_habit=True),
+    Rule("LS810", "dead-output", Severity.NOTE, dead_output, is_habit=True),
 )

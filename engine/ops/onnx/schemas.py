@@ -28,6 +28,7 @@ from engine.ops.onnx.row import LAST
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
 _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout"})
 _FIRST_TRAINING_DROPOUT = 12
+_FIRST_SCAN_WITHOUT_LENGTHS = 9
 _MANY = 2**31 - 1
 
 _KINDS: Mapping[int, AttributeKind] = {
@@ -48,7 +49,10 @@ def operation_of(schema: Schema) -> Operation | None:
     declared: dict[str, Any] = {"name": name, "version": version, "opsets": (version, LAST), "page": page, "outputs": outputs}
     if not schema.domain and name in REGIONS:
         # What the bodies capture comes after the inputs of the schema.
-        return Operation(**{**declared, "outputs": None}, inputs=(0, None), types=(*_types(schema), ANY_TYPE), role=Role.REGION)
+        types = _types(schema)
+        if name == "Scan" and version < _FIRST_SCAN_WITHOUT_LENGTHS:
+            types = types[1:]  # The reader moves the lengths of the sequences behind the other inputs.
+        return Operation(**{**declared, "outputs": None}, inputs=(0, None), types=(*types, ANY_TYPE), role=Role.REGION)
     declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema))}
     declared |= {"types": _types(schema), "alike": _alike(schema), "output_types": output_types(schema)}
     if not schema.domain:

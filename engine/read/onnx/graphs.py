@@ -37,6 +37,8 @@ class Builder(Struct, eq=False):
     external: ExternalData
     file: str
     initializers: list[Node] = []
+    replaced: tuple[str, ...] = ()
+    """Names of initializers that a later one of the same name replaces."""
     values: list[Mapping[str, object]] = []
     """The attributes of each node."""
     data: dict[int, Constant] = {}
@@ -76,29 +78,34 @@ class Builder(Struct, eq=False):
                 self.edges.append((*self.made[name], layer, 0))
         captured = {name: LayerId(number) for number, name in enumerate(scope.captures, len(scope.inputs))}
         entered = [LayerId(number) for number in range(len(scope.inputs))]
-        return Built(Graph(tuple(nodes), tuple(map(_EDGE, self.edges)), scope.name), entered, captured, results)
+        graph = Graph(tuple(nodes), tuple(map(_EDGE, self.edges)), scope.name, replaced_initializers=self.replaced)
+        return Built(graph, entered, captured, results)
 
     def _initializers(self, first: int) -> None:
+        """Read the last initializer of each name: the data of one that is replaced may not even exist."""
         graph = self.scope.proto
         if not isinstance(graph, GraphProto):
             return
-        held = self.scope.held.initializers
-        for number, tensor in enumerate(graph.initializer[:]):
-            name = tensor.name
+        held, names = self.scope.held.initializers, self.scope.initializers
+        last = {name: number for number, name in enumerate(names)}
+        if len(last) < len(names):
+            self.replaced = tuple([name for number, name in enumerate(names) if last[name] != number])
+        dense_tensors = len(graph.initializer)
+        for number, tensor in enumerate(chain(graph.initializer[:], graph.sparse_initializer)):
+            name = names[number]
+            if last[name] != number:
+                continue
             try:
-                data = constant(tensor, self.external, held.get(number))
+                data = constant(tensor, self.external, held.get(number)) if number < dense_tensors else dense(tensor, self.external)
             except ValueError as error:
                 raise self._unreadable(name, error) from error
-            self._initializer(LayerId(first + number), name, data)
-        for number, sparse in enumerate(graph.sparse_initializer, first + len(self.initializers)):
-            try:
-                data = dense(sparse, self.external)
-            except ValueError as error:
-                raise self._unreadable(sparse.values.name, error) from error
-            self._initializer(LayerId(number), sparse.values.name, data)
+            self._initializer(LayerId(first + len(self.initializers)), name, data)
 
     def _unreadable(self, initializer: str, error: ValueError) -> ReadError:
-        return ReadError(f"initializer {shorten(initializer, 60)!r}: {error}", Where(self.file))
+        called = f"initializer {shorten(initializer, 60)!r}"
+        if initializer in self.replaced:
+            called += " (its name is there several times in one graph, and the last initializer counts)"
+        return ReadError(f"{called}: {error}", Where(self.file))
 
     def _initializer(self, layer: LayerId, name: str, data: Constant | np.ndarray) -> None:
         self.made[name] = layer, 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
 
 from msgspec import Struct
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from engine.ir.model import BodyName
 from engine.read.onnx.attributes import Given
@@ -78,6 +78,7 @@ class Scope(Struct, eq=False):
     calls: Calls = NO_CALLS
     captures: dict[str, None] = {}
     _types: dict[str, ValueType] | None = None
+    _constants: dict[str, ValueType] | None = None
     _typed: GraphProto | None = None
     _is_found: bool = False
 
@@ -123,11 +124,18 @@ class Scope(Struct, eq=False):
             return []
         return [*map(_NAME, self.proto.initializer[:]), *[one.values.name for one in self.proto.sparse_initializer[:]]]
 
+    @property
+    def constants(self) -> Mapping[str, ValueType]:
+        """The types of initializers and of Constant nodes, which no part of the file has to declare."""
+        if self._constants is None:
+            self._constants = {name: _type_of_tensor(tensor) for name, tensor in _tensors(self.proto)}
+        return self._constants
+
     def type_of(self, name: str) -> ValueType:
         """What the file says of a name here or in the scopes around."""
         scope: Scope | None = self
         while scope is not None:
-            found = (scope.types if scope._types is None else scope._types).get(name)
+            found = (scope.types if scope._types is None else scope._types).get(name) or scope.constants.get(name)
             if found is not None:
                 return found
             scope = scope.parent
@@ -135,6 +143,23 @@ class Scope(Struct, eq=False):
 
 
 _NAME, _TYPE = map(attrgetter, ("name", "type"))
+
+
+def _tensors(proto: GraphProto | FunctionProto) -> Iterator[tuple[str, TensorProto]]:
+    if isinstance(proto, GraphProto):
+        yield from ((one.name, one) for one in proto.initializer[:])
+    for node in proto.node[:]:
+        if node.op_type == "Constant" and len(node.output) == 1:
+            yield from ((node.output[0], one.t) for one in node.attribute if one.name == "value" and one.HasField("t"))
+
+
+def _type_of_tensor(tensor: TensorProto) -> ValueType:
+    declared = TypeProto()
+    declared.tensor_type.elem_type = tensor.data_type
+    declared.tensor_type.shape.SetInParent()
+    for length in tensor.dims:
+        declared.tensor_type.shape.dim.add().dim_value = max(length, 0)
+    return value_type_of(declared.SerializeToString())
 
 
 def _types(values: Sequence[ValueInfoProto]) -> dict[str, ValueType]:

@@ -245,7 +245,7 @@ def _typed_node(scope: Scope, number: int, node: NodeProto) -> NodeProto:
 
 
 def _graph_scope(graph: GraphProto, parent: Scope | None, opsets: Mapping[str, int], attributes: Given) -> Scope:
-    initializers = {one.name for one in graph.initializer[:]}
+    initializers = {*(one.name for one in graph.initializer[:]), *(one.values.name for one in graph.sparse_initializer[:])}
     # Files of IR version 3 list every initializer among the inputs.
     inputs = [one.name for one in graph.input[:] if one.name not in initializers]
     depth, callers = (parent.depth + 1, parent.callers) if parent else (0, ())

@@ -30,6 +30,27 @@ def test_a_check_tells_of_a_runtime_where_it_is_asked(tmp_path: Path, capsys: py
     assert [(one["severity"], one["runtimes"]) for one in found["diagnostics"]] == [("warning", ["openvino"])] * 2
 
 
+@pytest.mark.parametrize(
+    ("unused", "line"),
+    [
+        (0, ""),
+        (1, "\nA note of what exporters leave unused is not listed; --notes lists it.\n"),
+        (3, "\n3 notes of what exporters leave unused are not listed; --notes lists them.\n"),
+    ],
+)
+def test_habits_of_exporters_are_listed_where_they_are_asked_for(
+    unused: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = " ".join(f"t{number} = Neg (x)" for number in range(unused))
+    text = f'<ir_version: 8, opset_import: ["" : 17]>\nmain (float[2] x) => (float[2] y) {{ {nodes} y = Add (x, x) }}'
+    file = tmp_path / "model.onnx"
+    file.write_bytes(parser.parse_model(text).SerializeToString())
+    assert main(["check", str(file)]) == 0
+    assert capsys.readouterr().out == f"No problems found.\n{line}"
+    assert main(["check", str(file), "--notes", "--each"]) == 0
+    assert capsys.readouterr().out.count("note LS806") == unused
+
+
 def test_rules_are_explained_in_any_case_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--explain", "ls404"]) == 0
     assert capsys.readouterr().out.startswith("LS404 outer-input-unused (error)")

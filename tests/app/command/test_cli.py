@@ -364,3 +364,10 @@ def test_generated_code_has_no_place_in_json(capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit):
         main(["run", str(COLLATZ / "model.xml"), "--generated", "--json"])
     assert "--generated prints Python" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_lists_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert f"\n  loopscope {command} " in capsys.readouterr().out

@@ -26,6 +26,17 @@ def test_one_line_for_each_however_often_it_ran() -> None:
     ]
 
 
+def test_functions_are_called() -> None:
+    """A function has no iterations, and a call in a body does not run on."""
+    records = [ControlFlowRecord(address="main/f", kind="Function"), loop("main/a", 2)]
+    records += [ControlFlowRecord(address=f"main/a[{number}]/body/g", kind="Function") for number in range(2)]
+    assert list(control_flow_lines(records)) == [
+        "  main/f: called once",
+        "  main/a: 2 iterations, then its condition became false",
+        "    main/a/body/g: called 2 times",
+    ]
+
+
 def test_names_of_a_file_do_nothing_to_the_terminal() -> None:
     (line,) = control_flow_lines([loop("main/\x1b[31mred", 2)])
     assert "\x1b" not in line

@@ -51,6 +51,15 @@ def test_values_in_words(words: str, expected: dict[int, object]) -> None:
         np.testing.assert_array_equal(np.asarray(given[key]), np.asarray(value))
 
 
+@pytest.mark.parametrize("words", ["random n=4 seed=3", "n=4 random seed=3", "seed=3 n=4 random", "n=4 seed=3 random"])
+def test_words_are_in_any_order(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = read_inputs("random seed=3 n=4", model())
+    given = read_inputs(words, model())
+    assert all(np.array_equal(np.asarray(given[key]), np.asarray(expected[key])) for key in expected)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == second
+
+
 def test_what_is_not_said_is_made_up_as_the_app_does(capsys: pytest.CaptureFixture[str]) -> None:
     given = read_inputs("random seed=3 n=4", model())
     made = random_inputs(model(), 3)

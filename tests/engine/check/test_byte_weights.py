@@ -9,6 +9,8 @@ import pytest
 
 import engine
 from engine.check.check import check
+from engine.check.diagnostic import Severity
+from engine.check.rules import byte_weights
 from engine.check.rules.byte_weights import SEVEN_BITS
 from engine.ops.catalogue import CATALOGUE
 
@@ -60,6 +62,14 @@ def model(text: str) -> engine.Model:
 @pytest.mark.parametrize(("text", "found"), CASES.values(), ids=CASES.keys())
 def test_signed_weights_beyond_seven_bits_are_named(text: str, found: int) -> None:
     assert [one.code for one in check(model(text), CATALOGUE).diagnostics if one.code == "LS921"] == ["LS921"] * found
+
+
+@pytest.mark.parametrize(("lacks", "severity"), [(True, Severity.WARNING), (False, Severity.NOTE)])
+def test_it_is_a_warning_on_a_processor_without_the_instructions(monkeypatch: pytest.MonkeyPatch, lacks: bool, severity: Severity) -> None:
+    monkeypatch.setattr(byte_weights, "lacks_vnni", lambda: lacks)
+    (finding,) = (one for one in check(model(product(1, 127)), CATALOGUE).diagnostics if one.code == "LS921")
+    assert finding.severity is severity
+    assert ("This processor has no VNNI" in finding.message) is lacks
 
 
 @pytest.mark.parametrize("weight", SEVEN_BITS)

@@ -69,6 +69,18 @@ def test_a_captured_value_is_an_input_of_the_loop_and_a_parameter_of_its_body() 
     assert body.inputs[0] == InputMap(-1, body.graph.parameters[0].id, purpose="current_iteration")
 
 
+def test_captured_constants_have_their_types() -> None:
+    """No part of a file has to declare the type of an initializer, or of what a Constant gives."""
+    step = "b (int64 i, bool c, float[2] v) => (bool k, float[2] u) { k = Identity (c) t = Add (v, w) s = Mul (t, q) u = Sub (s, z) }"
+    nodes = f"q = Constant <value = float {{3}}> () z = Constant <value_float = 2.0> () y = Loop (n, , x) <body = {step}>"
+    head = '<ir_version: 8, opset_import: ["" : 17]>'
+    text = f"{head} main (int64 n, float[2] x) => (float[2] y) <float[2] w = {{1, 2}}> {{ {nodes} }}"
+    model = engine.read_model(parser.parse_model(text).SerializeToString())
+    (loop,) = (node for node in model.graph.nodes if node.bodies)
+    types = {node.name: f"{node.outputs[0].element_type}{node.outputs[0].shape}" for node in loop.body("body").graph.parameters}
+    assert types == {"i": "i64[]", "c": "boolean[]", "v": "f32[2]", "w": "f32[2]", "q": "f32[]", "z": "f32[]"}
+
+
 def test_captures_go_through_every_graph_between() -> None:
     places = {place.address: place for place in graphs(read(NESTED_IFS))}
     for address in ("main/If_2/then", "main/If_2/then/If_0/then", "main/If_2/then/If_0/else"):
