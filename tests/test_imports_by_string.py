@@ -32,7 +32,7 @@ def test_a_string_hides_no_import_that_points_the_other_way() -> None:
 def is_allowed(room: str, name: str) -> bool:
     """Whether the rules let a room import a module; the package itself exports names of every room."""
     package, _, rest = name.partition(".")
-    return room == "__init__" or package != APPLICATION and (package != LIBRARY or rest.split(".")[0] in {room, *ALLOWED.get(room, ())})
+    return room == "__init__" or (package != APPLICATION and (package != LIBRARY or rest.split(".")[0] in {room, *ALLOWED.get(room, ())}))
 
 
 def imported_by_string(path: Path) -> Iterator[str]:
