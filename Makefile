@@ -9,7 +9,7 @@ ARGS ?=
 PARALLEL := --numprocesses auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test coverage lint types style docs conformance benchmarks screenshots clean
+.PHONY: help install run check test frameworks coverage lint types style docs conformance benchmarks screenshots clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -49,8 +49,11 @@ check: lint ## what to run after every change: style, types and the fast tests o
 test: lint ## style, types and all tests, those in a real browser included
 	@sh tests/chromium.sh
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not measured"
-	@# Only what a real browser did too late on a busy machine, or what measures that machine, gets a second chance.
-	$(BIN)/python -m pytest $(PARALLEL) tests -m "browser or measured" || $(BIN)/python -m pytest tests -m "browser or measured" --last-failed
+	$(BIN)/python -m tests.second_chance $(PARALLEL)
+	@$(MAKE) --no-print-directory frameworks
+
+frameworks: $(VENV)/.installed-dev ## tests with PyTorch and TensorFlow, where their CPU wheels can be installed
+	$(BIN)/python -m tests.frameworks
 
 # Tracing took 1.6 times the CPU when it was measured: tests of speed would miss their limits, and `make test` goes without it.
 coverage: $(VENV)/.installed-dev ## run the tests that need no browser and print the lines that none of them reaches

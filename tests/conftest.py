@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -20,6 +21,9 @@ settings.load_profile("repeatable")
 collect_ignore_glob = ["*/make.py", "*_programs.py"]
 """What makes the tables of recorded facts anew needs frameworks that the tests do without."""
 
+COLLECTED = pytest.StashKey[Counter[str] | None]()
+"""The number of tests by folder, before any is deselected; None in a run of part of them."""
+
 _RUNTIMES = frozenset({"openvino", "onnxruntime"})
 _OF_CHANCE = ("tests/engine/drawn/", "tests/test_fuzz.py")
 _WITH_RUNTIMES = ("tests/engine/peers/", "tests/engine/read/test_tensorflow.py", "tests/engine/read/test_converted.py")
@@ -35,8 +39,12 @@ def _code_after_two_iterations() -> Iterator[None]:
 
 
 @pytest.hookimpl(tryfirst=True)  # before the options that select by mark are read
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks ``browser`` (a real chromium), ``oracle`` (another runtime) and ``chance`` (models and inputs that are drawn)."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Count the tests; mark ``browser`` (a real chromium), ``oracle`` (another runtime) and ``chance`` (drawn models and inputs)."""
+    whole = {config.rootpath / name for name in config.getini("testpaths")} <= {config.invocation_params.dir / name for name in config.args}
+    folders = (item.nodeid.partition("::")[0].split("/")[:-1] for item in items)
+    counts = Counter("/".join(parts[: 3 if parts[0] == "tests" else 1]) for parts in folders)
+    config.stash[COLLECTED] = counts if whole else None
     oracles: dict[ModuleType, bool] = {}
     for item in items:
         if not isinstance(item, pytest.Function):

@@ -8,14 +8,14 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.source_files import APPLICATION, LIBRARY, PACKAGES, ROOT, SAMPLES, dotted, imported, imported_by, inside, room_of, sources
 
 ALLOWED: dict[str, frozenset[str]] = {}
 """For each room of the engine, the rooms that it may import from (its own apart)."""
@@ -42,8 +42,9 @@ ALLOWED["notebook"] = frozenset({"debug", "errors", "ir", "view"})
 for _room in ("build", "compare", "debug", "explain", "run_file", "sweep", "write"):
     ALLOWED[_room] |= {"replaced_file"}
 
+DRIVEN = "engine.run"
 RUN = ("plan", "record", "machine", "codegen", "drive")
-"""The rooms of ``engine/run``, lowest first: each may import from those before it."""
+"""The rooms of ``DRIVEN``, lowest first: each may import from those before it."""
 
 PARTS = ("widgets", "panels", "inspector", "many_runs", "run_views", "frame", "course")
 """The folders of ``app/parts``, lowest first, likewise."""
@@ -112,67 +113,40 @@ LONG_FILES: dict[str, str] = {}
 MOST_LINES = 400
 
 
-def sources(folder: str) -> list[Path]:
-    return sorted(path for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts)
-
-
-def imported(path: Path, *, at_run_time: bool) -> Iterator[str]:
-    """Dotted names that a file imports; with ``at_run_time`` without those only for the type checker."""
-    return imported_by(path.read_text(encoding="utf-8"), at_run_time=at_run_time)
-
-
-def imported_by(text: str, *, at_run_time: bool) -> Iterator[str]:
-    waiting: list[ast.AST] = [ast.parse(text)]
-    while waiting:
-        node = waiting.pop()
-        if at_run_time and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            waiting.extend(node.orelse)
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        waiting.extend(ast.iter_child_nodes(node))
-
-
-def room_of(path: Path) -> str:
-    inside = path.relative_to(ROOT / "engine")
-    return inside.parts[0] if len(inside.parts) > 1 else inside.stem
-
-
 @pytest.mark.parametrize("room", sorted(ALLOWED))
 def test_imports_point_one_way(room: str) -> None:
     """Those for annotations too."""
     wrong = []
-    for path in sources("engine"):
+    for path in sources(LIBRARY):
         if room_of(path) != room:
             continue
         for name in imported(path, at_run_time=False):
             parts = name.split(".")
-            if parts[0] == "app":
+            if parts[0] == APPLICATION:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
-            if parts[0] == "engine" and len(parts) > 1 and parts[1] != room and parts[1] not in ALLOWED[room]:
+            if parts[0] == LIBRARY and len(parts) > 1 and parts[1] != room and parts[1] not in ALLOWED[room]:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert not wrong
 
 
 @pytest.mark.parametrize("room", RUN)
 def test_imports_inside_run_point_one_way(room: str) -> None:
-    above = tuple(f"engine.run.{one}." for one in RUN[RUN.index(room) + 1 :])
-    files = [ROOT / "engine/run/drive.py"] if room == "drive" else sources(f"engine/run/{room}")
+    above = tuple(f"{DRIVEN}.{one}." for one in RUN[RUN.index(room) + 1 :])
+    folder = DRIVEN.replace(".", "/")
+    files = [path for path in sources(folder) if path.stem == "drive"] if room == "drive" else sources(f"{folder}/{room}")
     names = {str(path.relative_to(ROOT)): list(imported(path, at_run_time=False)) for path in files}
     assert names
     assert {file: found for file, some in names.items() if (found := [one for one in some if f"{one}.".startswith(above)])} == {}
 
 
 def test_imports_inside_parts_point_one_way() -> None:
-    assert {path.parent.name for path in sources("app/parts")} - {"parts"} == set(PARTS)
+    assert {path.parent.name for path in sources(f"{APPLICATION}/parts")} - {"parts"} == set(PARTS)
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
         for number, folder in enumerate(PARTS)
-        for path in sources(f"app/parts/{folder}")
+        for path in sources(f"{APPLICATION}/parts/{folder}")
         for name in imported(path, at_run_time=False)
-        if name.startswith(tuple(f"app.parts.{above}" for above in PARTS[number + 1 :]))
+        if name.startswith(tuple(f"{APPLICATION}.parts.{above}" for above in PARTS[number + 1 :]))
     ]
     assert not wrong
 
@@ -182,22 +156,22 @@ def test_imports_inside_app_point_one_way(room: str) -> None:
     allowed = {room, *APP[room]}
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
-        for path in sources(f"app/{room}")
+        for path in sources(f"{APPLICATION}/{room}")
         for name in imported(path, at_run_time=False)
-        if name.startswith("app.") and (above := name.split(".")[1]) not in allowed and above not in LOOSE
+        if name.startswith(f"{APPLICATION}.") and (above := name.split(".")[1]) not in allowed and above not in LOOSE
     ]
     assert not wrong
 
 
 def test_every_room_of_app_has_a_rule() -> None:
-    folders = {path.relative_to(ROOT / "app").parts[0] for path in sources("app") if len(path.relative_to(ROOT / "app").parts) > 1}
+    folders = {inside(path).parts[0] for path in sources(APPLICATION) if len(inside(path).parts) > 1}
     assert folders == set(APP)
 
 
 def test_descriptions_and_the_codec_know_no_streamlit() -> None:
     users = [
         str(path.relative_to(ROOT))
-        for path in [*sources("app/describe"), ROOT / "app/links/codec.py"]
+        for path in [*sources(f"{APPLICATION}/describe"), PACKAGES[APPLICATION] / "links/codec.py"]
         if any(name.split(".")[0] == "streamlit" for name in imported(path, at_run_time=False))
     ]
     assert not users
@@ -208,7 +182,7 @@ def test_only_actions_write_a_session() -> None:
     writers = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for room in set(APP) - {"actions", "state", "command"}
-        for path in sources(f"app/{room}")
+        for path in sources(f"{APPLICATION}/{room}")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store | ast.Del)
@@ -219,7 +193,7 @@ def test_only_actions_write_a_session() -> None:
 
 def test_no_file_of_app_is_called_as_another_of_app_or_of_the_engine() -> None:
     """But for those of app/command, which are called as what people type."""
-    files = [*sources("engine"), *(path for path in sources("app") if path.parent.name != "command")]
+    files = [*sources(LIBRARY), *(path for path in sources(APPLICATION) if path.parent.name != "command")]
     named: dict[str, list[str]] = {}
     for path in files:
         named.setdefault(path.stem, []).append(path.relative_to(ROOT).as_posix())
@@ -230,7 +204,7 @@ def test_no_file_of_app_is_called_as_another_of_app_or_of_the_engine() -> None:
 def test_no_file_of_the_engine_is_called_as_one_in_another_room() -> None:
     """Inside ops the folders are dialects and categories, where an operation keeps its name."""
     rooms: dict[str, set[str]] = {}
-    for path in sources("engine"):
+    for path in sources(LIBRARY):
         rooms.setdefault(path.stem, set()).add(room_of(path))
     assert {name for name, found in rooms.items() if len(found) > 1} - SAME_NAME == SAME_NAME_IN_ROOMS.keys()
 
@@ -252,7 +226,7 @@ def exported(door: str) -> list[str]:
 
 def test_everything_outside_the_engine_goes_through_its_doors() -> None:
     """App, documentation, samples, and the Python of README and guide."""
-    files = [path for folder in ("app", "docs", "sample_models") for path in sources(folder)]
+    files = [path for folder in (APPLICATION, "docs", SAMPLES) for path in sources(folder)]
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files}
     for page in (ROOT / "README.md", ROOT / "docs/guide.md"):
         texts[page.name] = "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE))
@@ -261,7 +235,7 @@ def test_everything_outside_the_engine_goes_through_its_doors() -> None:
         f"{file}: {name}"
         for file, text in texts.items()
         for name in imported_by(text, at_run_time=False)
-        if name.split(".")[0] == "engine" and name not in names and name.rpartition(".")[2] not in names.get(name.rpartition(".")[0], ())
+        if name.split(".")[0] == LIBRARY and name not in names and name.rpartition(".")[2] not in names.get(name.rpartition(".")[0], ())
     ]
     assert inner == []
 
@@ -273,12 +247,15 @@ def test_the_rules_themselves_have_no_circle(rules: Mapping[str, Iterable[str]])
 
 def test_loose_files_of_app_import_no_room() -> None:
     """They lie below all rooms; the page (``visit``) and the command line lie above."""
-    imports = {name: [one for one in imported(ROOT / f"app/{name}.py", at_run_time=False) if one.startswith("app.")] for name in LOOSE}
+    imports = {
+        name: [one for one in imported(PACKAGES[APPLICATION] / f"{name}.py", at_run_time=False) if one.startswith(f"{APPLICATION}.")]
+        for name in LOOSE
+    }
     below = LOOSE | {"node"}
     assert {name: found for name, some in imports.items() if (found := [one for one in some if one.split(".")[1] not in below])} == {}
 
 
-@pytest.mark.parametrize("top", ["engine", "app"])
+@pytest.mark.parametrize("top", [LIBRARY, APPLICATION])
 def test_imports_go_in_no_circle(top: str) -> None:
     """Imports for annotations count too."""
     imports = imports_below(top)
@@ -291,7 +268,7 @@ def test_imports_go_in_no_circle(top: str) -> None:
 def test_folders_of_operations_import_in_no_circle() -> None:
     """A dialect or a category is one thing here, and so is each file beside them."""
     folders: dict[str, set[str]] = {}
-    for name, others in imports_below("engine/ops").items():
+    for name, others in imports_below(f"{LIBRARY}/ops").items():
         own = ".".join(name.split(".")[:3])
         folders.setdefault(own, set()).update({".".join(one.split(".")[:3]) for one in others} - {own})
     TopologicalSorter(folders).prepare()
@@ -299,7 +276,7 @@ def test_folders_of_operations_import_in_no_circle() -> None:
 
 def imports_below(top: str) -> dict[str, set[str]]:
     """By the dotted name of each file below a folder, those that it imports."""
-    files = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sources(top)}
+    files = {dotted(path): path for path in sources(top)}
     return {name: {_file_of(one, files) for one in imported(path, at_run_time=False)} & files.keys() for name, path in files.items()}
 
 
@@ -318,23 +295,23 @@ def _reached(name: str, imports: Mapping[str, set[str]]) -> set[str]:
 
 
 def test_every_room_has_a_rule() -> None:
-    assert {room_of(path) for path in sources("engine")} - {"__init__"} <= set(ALLOWED)
+    assert {room_of(path) for path in sources(LIBRARY)} - {"__init__"} <= set(ALLOWED)
 
 
 def test_only_the_app_knows_streamlit() -> None:
     users = {
-        path.relative_to(ROOT).parts[0]
-        for folder in ("engine", "sample_models", "app")
+        dotted(path).split(".")[0]
+        for folder in (LIBRARY, SAMPLES, APPLICATION)
         for path in sources(folder)
         if any(name.split(".")[0] == "streamlit" for name in imported(path, at_run_time=False))
     }
-    assert users <= {"app"}
+    assert users <= {APPLICATION}
 
 
 def test_the_engine_never_prints() -> None:
     printing = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in sources("engine")
+        for path in sources(LIBRARY)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -346,20 +323,20 @@ def test_the_engine_never_prints() -> None:
 
 def test_session_state_has_one_door() -> None:
     users = {
-        str(path.relative_to(ROOT))
-        for path in sources("app")
+        inside(path).as_posix()
+        for path in sources(APPLICATION)
         if any(
             isinstance(node, ast.Attribute) and node.attr == "session_state"
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         )
     }
-    assert users <= {"app/state/user_session.py"}
+    assert users <= {"state/user_session.py"}
 
 
 def test_long_files_say_why() -> None:
     long = {
         str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
-        for folder in ("engine", "app", "tests", "sample_models")
+        for folder in (LIBRARY, APPLICATION, "tests", SAMPLES)
         for path in sources(folder)
     }
     assert {name for name, lines in long.items() if lines > MOST_LINES} == set(LONG_FILES)
@@ -368,7 +345,7 @@ def test_long_files_say_why() -> None:
 def test_modules_say_what_they_are_for() -> None:
     silent = [
         str(path.relative_to(ROOT))
-        for folder in ("engine", "app")
+        for folder in (LIBRARY, APPLICATION)
         for path in sources(folder)
         if not ast.get_docstring(ast.parse(path.read_text()))
     ]
@@ -377,6 +354,6 @@ def test_modules_say_what_they_are_for() -> None:
 
 def test_pytest_looks_into_every_folder_of_ours(pytestconfig: pytest.Config) -> None:
     """Of itself it leaves out folders that are called build."""
-    folders = {folder for room in ("app", "engine", "tests") for path in sources(room) for folder in path.relative_to(ROOT).parts[:-1]}
+    folders = {folder for room in (APPLICATION, LIBRARY, "tests") for path in sources(room) for folder in path.relative_to(ROOT).parts[:-1]}
     assert "build" in folders
     assert not [one for one in sorted(folders) for pattern in pytestconfig.getini("norecursedirs") if fnmatch(one, pattern)]

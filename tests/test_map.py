@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.test_architecture import ROOT, sources
+from tests.source_files import ROOT, sources
 
 
 def test_the_map_names_every_room_and_nothing_that_is_gone() -> None:

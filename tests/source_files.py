@@ -1,0 +1,55 @@
+"""The Python files of the project, the names under which they are imported, and what they import."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+LIBRARY, APPLICATION, SAMPLES = "engine", "app", "sample_models"
+"""Names of our packages."""
+PACKAGES = {LIBRARY: ROOT / "engine", APPLICATION: ROOT / "app", SAMPLES: ROOT / "sample_models"}
+"""The folder of each package."""
+
+
+def sources(folder: str) -> list[Path]:
+    """The Python files of a package, of a folder in a package (``engine/run``), or of a top-level folder."""
+    package, _, inside = folder.partition("/")
+    return sorted(path for path in (PACKAGES.get(package, ROOT / package) / inside).rglob("*.py") if "node_modules" not in path.parts)
+
+
+def inside(path: Path) -> Path:
+    """A file's path from the folder of its package."""
+    return next(path.relative_to(folder) for folder in PACKAGES.values() if path.is_relative_to(folder))
+
+
+def dotted(path: Path) -> str:
+    """The name under which a file of a package is imported."""
+    package = next(name for name, folder in PACKAGES.items() if path.is_relative_to(folder))
+    return ".".join((package, *inside(path).with_suffix("").parts))
+
+
+def imported(path: Path, *, at_run_time: bool) -> Iterator[str]:
+    """Dotted names that a file imports; with ``at_run_time`` without those only for the type checker."""
+    return imported_by(path.read_text(encoding="utf-8"), at_run_time=at_run_time)
+
+
+def imported_by(text: str, *, at_run_time: bool) -> Iterator[str]:
+    waiting: list[ast.AST] = [ast.parse(text)]
+    while waiting:
+        node = waiting.pop()
+        if at_run_time and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting.extend(node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def room_of(path: Path) -> str:
+    parts = inside(path).with_suffix("").parts
+    return parts[0]
