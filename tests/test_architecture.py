@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 ALLOWED: dict[str, frozenset[str]] = {}
 """For each room of the engine, the rooms that it may import from (its own apart)."""
 
-_CHAIN = ("errors", "native", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
+_CHAIN = ("errors", "display", "native", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
 for _position, _room in enumerate(_CHAIN):
     ALLOWED[_room] = frozenset(_CHAIN[:_position])
 ALLOWED["version"] = frozenset()
@@ -37,7 +37,7 @@ ALLOWED["peers"] = frozenset({*ALLOWED["compare"], "compare", "write"})
 ALLOWED["view"] |= {"compare"}
 ALLOWED["sweep"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
-ALLOWED["notebook"] = frozenset({"debug", "errors", "ir", "view"})
+ALLOWED["notebook"] = frozenset({"debug", "display", "errors", "ir", "view"})
 
 RUN = ("plan", "record", "machine", "codegen", "drive")
 """The rooms of ``engine/run``, lowest first: each may import from those before it."""
@@ -84,6 +84,7 @@ DOORS = (
     "engine.explain",
     "engine.ir",
     "engine.native",
+    "engine.notebook",
     "engine.ops",
     "engine.ops.custom",
     "engine.ops.microsoft",
@@ -211,24 +212,6 @@ def test_only_actions_write_a_session() -> None:
         and re.match(r"session\b|current\(\)", ast.unparse(node))
     ]
     assert not writers
-
-
-def test_no_file_of_app_is_called_as_another_of_app_or_of_the_engine() -> None:
-    """But for those of app/command, which are called as what people type."""
-    files = [*sources("engine"), *(path for path in sources("app") if path.parent.name != "command")]
-    named: dict[str, list[str]] = {}
-    for path in files:
-        named.setdefault(path.stem, []).append(path.relative_to(ROOT).as_posix())
-    of_app = {name: found for name, found in named.items() if name not in SAME_NAME and found[-1].startswith("app/")}
-    assert {name: found for name, found in of_app.items() if len(found) > 1} == {}
-
-
-def test_no_file_of_the_engine_is_called_as_one_in_another_room() -> None:
-    """Inside ops the folders are dialects and categories, where an operation keeps its name."""
-    rooms: dict[str, set[str]] = {}
-    for path in sources("engine"):
-        rooms.setdefault(path.stem, set()).add(room_of(path))
-    assert {name for name, found in rooms.items() if len(found) > 1} - SAME_NAME == SAME_NAME_IN_ROOMS.keys()
 
 
 def test_doors_export_what_they_did() -> None:
