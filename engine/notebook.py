@@ -1,29 +1,24 @@
-"""What a notebook shows of a model or a run: the app's canvas as a widget, else a picture, or a few words and why there is no picture."""
+"""The widget of a model or a run, and the still picture of a model for notebooks without widgets."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.debug.debugger import Debugger
+from engine.display import mime_bundle
 from engine.errors import InputError
 from engine.ir.model import Model, Signature
 
 if TYPE_CHECKING:
     from engine.view.node_data import Given, NodeData
 
-_ROOM = "app.notebook"
-_STILL = "app.notebook.still"
-_WIDGETS = "anywidget"
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Widget:
-    """A model or a run as the last value of a cell shows it, with what others say of its nodes as colours."""
+    """A model or a run as the last value of a cell, coloured by the data of a file."""
 
     shown: Model | Debugger
     node_data: NodeData | None
@@ -32,77 +27,56 @@ class Widget:
         return f"<the widget of {self.shown!r}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, Any]:
-        if isinstance(self.shown, Model):
-            return bundle(self.shown, self.node_data)
-        return run_bundle(self.shown, self.node_data)
+        return mime_bundle(self)
 
 
 def widget(shown: Model | Debugger, *, overlay: Given | None = None) -> Widget:
-    """What a notebook shows of a model or a run, coloured by what others say of its nodes.
+    """Return the widget of a model or a run for a notebook cell, coloured by data about its nodes.
 
-    ``overlay``: a number or a text by address (``main/loop[2]/body/add`` holds in that iteration only) or name, or a JSON file of them, as
-    of ``loopscope --overlay``. Needs ``pip install 'loopscope[notebook]'``; a still picture has no colours. A key that names nothing is
-    a warning, ``ReadError`` where none names anything.
+    ``overlay`` maps addresses or names to numbers or texts, or is the path of a JSON file with such a mapping, as
+    for ``loopscope --overlay``. An address with iteration numbers (``main/loop[2]/body/add``) holds in that
+    iteration only. Widgets need ``pip install 'loopscope[notebook]'``; a still picture has no colours.
+
+    Warns about keys that name no node. Raises ``ReadError`` if no key names one, ``InputError`` if ``shown`` is
+    neither a model nor a Debugger.
     """
     if not isinstance(shown, Model | Debugger):
         raise InputError(f"engine.widget shows a model or a Debugger, and this is a {type(shown).__name__}")
     if overlay is None:
         return Widget(shown, None)
+    # Imported here because drawing is slow to import.
     from engine.view.node_data import given_node_data
 
-    found = given_node_data(overlay, shown if isinstance(shown, Model) else shown.model)
-    if words := found.unmatched_words("the overlay"):
+    data = given_node_data(overlay, shown if isinstance(shown, Model) else shown.model)
+    if words := data.unmatched_words("the overlay"):
         warnings.warn(words, stacklevel=2)
-    return Widget(shown, found)
+    return Widget(shown, data)
 
 
-def bundle(model: Model, node_data: NodeData | None = None) -> Mapping[str, Any]:
-    """By media type: always text; a widget where the extra ``notebook`` is installed, else an SVG picture where the ``dot`` program is."""
-    if _shows_widgets():
-        shown: Mapping[str, Any] = importlib.import_module(_ROOM).cell_of_model(model, summary(model), node_data)
-        return shown
-    # Only here: who never shows a model need not wait for what draws it.
+def picture(model: Model) -> Mapping[str, Any]:
+    """Return the summary of a model and, if the program ``dot`` is installed, its graph as SVG, by MIME type."""
+    # Imported here because drawing is slow to import.
     from engine.view.build import graph_view
     from engine.view.folding import default_folding
     from engine.view.render import NoPicture, render
 
     try:
-        picture = render(graph_view(model, default_folding(model)), "svg").decode()
+        svg = render(graph_view(model, default_folding(model)), "svg").decode()
     except NoPicture as problem:
         return {"text/plain": f"{summary(model)}\n  no picture: {problem}"}
-    # As wide as the cell at most.
-    return {"text/plain": summary(model), "image/svg+xml": picture.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)}
-
-
-def run_bundle(debugger: Debugger, node_data: NodeData | None = None) -> Mapping[str, Any]:
-    """By media type: always text; a widget, which follows the debugger and moves it, where the extra ``notebook`` is installed.
-
-    Without it a page that stands still: what the run's loops and branches did, and the graph.
-    """
-    if _shows_widgets():
-        shown: Mapping[str, Any] = importlib.import_module(_ROOM).cell_of_run(debugger, node_data)
-        return shown
-    words = {"text/plain": repr(debugger)}
-    return {**words, "text/html": importlib.import_module(_STILL).still_of_run(debugger)} if _has_app() else words
-
-
-def _shows_widgets() -> bool:
-    """Whether a kernel runs here for which there are widgets."""
-    return importlib.util.find_spec(_WIDGETS) is not None and _has_app()
-
-
-def _has_app() -> bool:
-    """Whether the app stands beside the engine."""
-    return importlib.util.find_spec("app") is not None and importlib.util.find_spec(_ROOM) is not None
+    # At most as wide as the cell.
+    scaled = svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
+    return {"text/plain": summary(model), "image/svg+xml": scaled}
 
 
 def summary(model: Model) -> str:
-    """Name, inputs and outputs, a line each."""
+    """Return the name, the inputs and the outputs of a model, one per line."""
     lines = [f"Model {model.name!r} with {len(model.graph.nodes)} nodes"]
-    lines += [f"  input  {_signature(one)}" for one in model.inputs]
-    lines += [f"  output {_signature(one)}" for one in model.outputs]
+    lines += [f"  input  {_signature(signature)}" for signature in model.inputs]
+    lines += [f"  output {_signature(signature)}" for signature in model.outputs]
     return "\n".join(lines)
 
 
-def _signature(one: Signature) -> str:
-    return f"{next(iter(one.names), one.name)}: {one.element_type or '?'}{one.shape}"
+def _signature(signature: Signature) -> str:
+    name = next(iter(signature.names), signature.name)
+    return f"{name}: {signature.element_type or '?'}{signature.shape}"

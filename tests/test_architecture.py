@@ -20,7 +20,7 @@ from tests.source_files import APPLICATION, LIBRARY, PACKAGES, ROOT, SAMPLES, do
 ALLOWED: dict[str, frozenset[str]] = {}
 """For each room of the engine, the rooms that it may import from (its own apart)."""
 
-_CHAIN = ("errors", "native", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
+_CHAIN = ("errors", "display", "native", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
 for _position, _room in enumerate(_CHAIN):
     ALLOWED[_room] = frozenset(_CHAIN[:_position])
 ALLOWED["version"] = frozenset()
@@ -38,7 +38,7 @@ ALLOWED["peers"] = frozenset({*ALLOWED["compare"], "compare", "write"})
 ALLOWED["view"] |= {"compare"}
 ALLOWED["sweep"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
-ALLOWED["notebook"] = frozenset({"debug", "errors", "ir", "view"})
+ALLOWED["notebook"] = frozenset({"debug", "display", "errors", "ir", "view"})
 for _room in ("build", "compare", "debug", "explain", "run_file", "sweep", "write"):
     ALLOWED[_room] |= {"replaced_file"}
 
@@ -66,14 +66,6 @@ APP = {
 CIRCLES = {"engine.build": "a tensor knows the graph that it is in, which makes tensors"}
 """Folders whose own files import each other in a circle, each with the reason."""
 
-SAME_NAME = frozenset({"__init__"})
-"""Names that several files may have."""
-
-SAME_NAME_IN_ROOMS = {
-    "shape": "OpenVINO's documentation calls a category of operations so, and ir's partial shapes have no better name",
-}
-"""Names that files in several rooms of the engine have, each with the reason."""
-
 LOOSE = frozenset({"components", "bundle", "canvas_event", "vendor", "streamlit_insides"})
 """Files of app outside its rooms that every room may use: how a component of our own is made, what a canvas says, and what is known of
 Streamlit's insides."""
@@ -88,6 +80,7 @@ DOORS = (
     "engine.explain",
     "engine.ir",
     "engine.native",
+    "engine.notebook",
     "engine.ops",
     "engine.ops.custom",
     "engine.ops.microsoft",
@@ -189,24 +182,6 @@ def test_only_actions_write_a_session() -> None:
         and re.match(r"session\b|current\(\)", ast.unparse(node))
     ]
     assert not writers
-
-
-def test_no_file_of_app_is_called_as_another_of_app_or_of_the_engine() -> None:
-    """But for those of app/command, which are called as what people type."""
-    files = [*sources(LIBRARY), *(path for path in sources(APPLICATION) if path.parent.name != "command")]
-    named: dict[str, list[str]] = {}
-    for path in files:
-        named.setdefault(path.stem, []).append(path.relative_to(ROOT).as_posix())
-    of_app = {name: found for name, found in named.items() if name not in SAME_NAME and found[-1].startswith("app/")}
-    assert {name: found for name, found in of_app.items() if len(found) > 1} == {}
-
-
-def test_no_file_of_the_engine_is_called_as_one_in_another_room() -> None:
-    """Inside ops the folders are dialects and categories, where an operation keeps its name."""
-    rooms: dict[str, set[str]] = {}
-    for path in sources(LIBRARY):
-        rooms.setdefault(path.stem, set()).add(room_of(path))
-    assert {name for name, found in rooms.items() if len(found) > 1} - SAME_NAME == SAME_NAME_IN_ROOMS.keys()
 
 
 def test_doors_export_what_they_did() -> None:

@@ -1,11 +1,11 @@
-"""What a cell of a notebook shows of a model or a run: the app's canvas as a widget, and words and a still picture where no widget runs.
+"""What a notebook cell shows of a model or a run: a widget, or a still page where no widget can run.
 
-``engine.notebook`` finds this room by its name, as ``engine.show`` finds the app: the engine imports nothing of app. Where Streamlit's
-component stands in the app, ``canvas/assets/notebook.js`` stands in a cell.
+The engine finds ``display`` through the entry point group ``loopscope.display``. ``canvas/assets/notebook.js`` has
+the role that Streamlit's component has in the app.
 """
 
 from __future__ import annotations
 
-from app.notebook.cells import cell_of_model, cell_of_run
+from app.notebook.mime_display import display
 
-__all__ = ["cell_of_model", "cell_of_run"]
+__all__ = ["display"]

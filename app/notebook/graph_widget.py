@@ -13,7 +13,7 @@ from app.notebook.dress import GRAPH_MARKUP, script, sheet
 from app.notebook.picture import Picture
 from app.vendor import LIBRARY
 from engine.errors import EngineError
-from engine.view import GraphView, NodeData, Overlay, overlay_at, structure
+from engine.view import GraphView, Marks, NodeData, Overlay, overlay_at, structure
 
 
 class GraphWidget(anywidget.AnyWidget):
@@ -77,7 +77,7 @@ class GraphWidget(anywidget.AnyWidget):
         return None
 
     def _overlay(self, view: GraphView) -> Overlay:
-        return overlay_at(None, view, selected=self.picture.selected, node_data=self.node_data)
+        return overlay_at(None, view, Marks(selected=self.picture.selected, node_data=self.node_data))
 
     def _of_run(self) -> Mapping[str, object]:
         """What a moment says of the run as a whole."""

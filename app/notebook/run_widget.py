@@ -17,7 +17,7 @@ from app.page.moments import place_words
 from app.page.said_in_words import MOST_ROWS, MOST_TABLES, tables, verdicts
 from engine.errors import EngineError
 from engine.ir import Address
-from engine.view import GraphView, NodeData, Overlay, overlay_at, playback_batch, tracks
+from engine.view import GraphView, Marks, NodeData, Overlay, overlay_at, playback_batch, tracks
 
 FURTHER = 64
 """Steps that are not computed yet, and that a word of the canvas may ask for."""
@@ -58,12 +58,14 @@ class RunWidget(GraphWidget):
         return overlay_at(
             self.debugger,
             view,
-            selected=self.picture.selected,
-            breakpoints=[one.pattern for one in breakpoints if one.on],
-            switched_off=[one.pattern for one in breakpoints if not one.on],
-            verdicts=loop_endings(self.debugger, view),
+            Marks(
+                selected=self.picture.selected,
+                breakpoints=[one.pattern for one in breakpoints if one.on],
+                switched_off=[one.pattern for one in breakpoints if not one.on],
+                verdicts=loop_endings(self.debugger, view),
+                node_data=self.node_data,
+            ),
             previews=self._previews,
-            node_data=self.node_data,
         )
 
     def _of_run(self) -> Mapping[str, object]:

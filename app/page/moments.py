@@ -15,7 +15,7 @@ from app.page.paged_pictures import Pictures
 from engine.debug import Cursor
 from engine.explain import Listing
 from engine.ir import readable
-from engine.view import GraphView, NodeData, cursor_boxes, difference, overlay_at, tints, tracks
+from engine.view import GraphView, Marks, NodeData, cursor_boxes, difference, overlay_at, tints, tracks
 
 MOST_MOMENTS = 2000
 _VALUES = ("values", "backs", "sparks", "nans")
@@ -128,7 +128,7 @@ def moments(
     lines: list[Mapping[str, object]] = []
     for one in steps:
         twin.seek(one)
-        now = overlay_at(twin, together, previews=previews, verdicts=loop_endings(twin, together)).as_data()
+        now = overlay_at(twin, together, Marks(verdicts=loop_endings(twin, together)), previews=previews).as_data()
         now = {**now, "next": "", "current": "", **_coloured(twin, drawn, node_data)}
         overlays.append(now if with_values else {**now, **{name: {} for name in _VALUES}})
         found.append(spots.at(twin))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from engine.debug import overrides_by_address as changing
-from engine.debug.asked import Fetch, ask
+from engine.debug.asked import Fetch
 from engine.debug.breakpoints import Breakpoint, Breakpoints, goal
 from engine.debug.cursor import Cursor, frontier, next_of
 from engine.debug.inputs import Inputs
 from engine.debug.listeners import Listeners
 from engine.debug.past import next_stop
+from engine.debug.prepare import prepare
 from engine.debug.reason import reason
 from engine.debug.run import Run
 from engine.debug.starting import Beginning, start
 from engine.debug.stops import check_limits, matches, may_run_unwatched, stops
 from engine.debug.watches import Watches
+from engine.display import mime_bundle
 from engine.errors import AddressError, shorten
 from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
@@ -29,9 +30,7 @@ from engine.run.machine.machine import Machine
 from engine.run.plan.optimise import EVERYTHING, Optimise
 from engine.run.plan.overrides import Overrides
 from engine.run.plan.plan import Program
-from engine.run.plan.planner import plan_of
 from engine.run.record.recording import Record
-from engine.transform.rounding import round_model
 
 
 class Debugger(Run):
@@ -70,17 +69,23 @@ class Debugger(Run):
         catalogue: Catalogue = CATALOGUE,
     ) -> None:
         expect_model(model, "engine.Debugger")
-        unrounded: tuple[str, ...] = ()
-        if rounding:
-            made = round_model(model, rounding, catalogue)
-            model, unrounded = made.model, made.unrounded
-        asked = ask(plan_of(model, catalogue, optimise), inputs, fetches, whole=whole and fetches is None)
-        overrides = changing.bind(asked.plan, changes or {})
-        self.beginning = Beginning(
-            asked.values, limits or Limits(), record or Record(), 0 if seed is None else seed, part=fetches is not None or not whole
+        prepared = prepare(
+            model,
+            inputs,
+            limits=limits,
+            record=record,
+            seed=seed,
+            changes=changes,
+            rounding=rounding,
+            fetches=fetches,
+            whole=whole,
+            optimise=optimise,
+            catalogue=catalogue,
         )
-        super().__init__(model, overrides, _begun(overrides, self.beginning), self.beginning.limits)
-        self.unrounded = unrounded
+        self.beginning = prepared.beginning
+        machine = _begun(prepared.overrides, self.beginning)
+        super().__init__(prepared.model, prepared.overrides, machine, self.beginning.limits)
+        self.unrounded = prepared.unrounded
         self.breakpoints = Breakpoints(self.plan)
         self.watches = Watches(self)
         self.listeners = Listeners(self)
@@ -91,9 +96,8 @@ class Debugger(Run):
         return f"<Debugger of {shorten(self.model.name)!r}, {self.state}: step {cursor.step:,}, {place}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, Any]:
-        """What a notebook shows, by media type; the file that draws is found by its name, because it knows runs and not they it."""
-        shown: Mapping[str, Any] = importlib.import_module("engine.notebook").run_bundle(self)
-        return shown
+        """Return the rich display of a notebook, by MIME type."""
+        return mime_bundle(self)
 
     def restart(self) -> Cursor:
         """Back to the beginning, everything computed forgotten; without weights, which it would take again, only the cursor goes back."""

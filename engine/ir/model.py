@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any, Literal, NamedTuple, NewType
 
 from msgspec import Struct
 
+from engine.display import mime_bundle
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, PartialShape
@@ -271,9 +271,8 @@ class Model:
         return f"<Model {self.name!r}, {len(self.graph.nodes)} nodes: {taken or 'no inputs'} -> {given or 'no outputs'}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, Any]:
-        """What a notebook shows, by media type; the file that draws is found by its name, because it knows models and not they it."""
-        shown: Mapping[str, Any] = importlib.import_module("engine.notebook").bundle(self)
-        return shown
+        """Return the rich display of a notebook, by MIME type."""
+        return mime_bundle(self)
 
     @cached_property
     def inputs(self) -> tuple[Signature, ...]:

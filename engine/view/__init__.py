@@ -25,7 +25,8 @@ from engine.view.marked_boxes import breakpoint_boxes
 from engine.view.mirrored import walked_back_now
 from engine.view.node_data import NodeData, given_node_data, read_node_data, tints, write_node_data
 from engine.view.operation_families import family_of
-from engine.view.overlay import NOT_KEPT_TEXT, Overlay, overlay_at
+from engine.view.overlay import NOT_KEPT_TEXT, overlay_at
+from engine.view.overlay_data import Marks, Overlay
 from engine.view.payload import structure
 from engine.view.playback import difference, playback_batch
 from engine.view.preview import has_nan, number_text, scalar_text, value_preview
@@ -43,6 +44,7 @@ __all__ = [
     "Folding",
     "GraphView",
     "Hit",
+    "Marks",
     "NodeData",
     "Overlay",
     "Track",

@@ -1,14 +1,14 @@
 """How one moment of a run restyles a picture: what is current, done or skipped, and the values on the wires.
 
-    overlay = overlay_at(run, view, selected="main/loop_7/body/Add_3", breakpoints=("main/loop_7[*]/body/Add_3",), previews=cache)
+    marks = Marks(selected="main/loop_7/body/Add_3", breakpoints=("main/loop_7[*]/body/Add_3",))
+    overlay = overlay_at(run, view, marks, previews=cache)
 
 Nothing moves: an overlay names only ids of the view that it was made for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
@@ -18,20 +18,17 @@ from engine.debug.overrides_by_address import is_changed
 from engine.debug.run import Run
 from engine.debug.scene import Status
 from engine.errors import EngineError, NotKept, ValueUnavailable
-from engine.explain.provenance import ProvenanceStep
 from engine.ir.address import Address
 from engine.ir.iteration import iteration_words, place_among
 from engine.run.plan.plan import ABSENT, Program
 from engine.view import mirrored
 from engine.view.cursor_boxes import cursor_boxes
 from engine.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
-from engine.view.marked_boxes import breakpoint_boxes, selected_box
-from engine.view.node_data import NodeData, tints
-from engine.view.origins import Lit, lit
+from engine.view.mark_painters import PAINTERS
+from engine.view.overlay_data import NO_MARKS, Marks, Overlay
 from engine.view.preview import value_preview
-from engine.view.runtime_marks import fated_headers, heats
 from engine.view.sparkline import sparkline
-from engine.view.status import BreakpointState, FrameStatus, NodeStatus
+from engine.view.status import NodeStatus
 from engine.view.unrolled_instances import Instances, instances_at
 
 BY_HAND = "✎"
@@ -42,84 +39,23 @@ _WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"
 _READABLE = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Overlay:
-    """What differs from the bare picture, by the view's ids; ``as_data`` gives it as JSON."""
-
-    nodes: dict[str, NodeStatus] = field(default_factory=dict[str, NodeStatus])
-    """Of boxes: where the run is with them."""
-    nans: dict[str, bool] = field(default_factory=dict[str, bool])
-    """Boxes of which a value contains NaN, each True."""
-    values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Texts on the wires that leave a box, by output number; empty text where there is no value."""
-    backs: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """On back edges: the value handed to the next iteration, and the value that this iteration began with."""
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-    """On frames and folded loops: ``iteration 3 of 12``, or a verdict."""
-    progress: dict[str, float] = field(default_factory=dict[str, float])
-    """Of loops that say how often they run: the part that is done, 0 to 1."""
-    frames: dict[str, FrameStatus] = field(default_factory=dict[str, FrameStatus])
-    """Of frames: where the run is with a loop's body, a branch or a copy of an unrolled body; none for a body that is not running."""
-    slices: dict[str, str] = field(default_factory=dict[str, str])
-    """On port maps: ``part [2] of 6``: its index from 0."""
-    sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
-    """On folded loops: ``engine.view.sparkline.Sparkline.as_data``."""
-    next: str = ""
-    """Id of the box or frame that runs next; empty at the end of the run."""
-    current: str = ""
-    """Id of the box or frame that the canvas keeps in sight: what runs next, and in the end what ran last."""
-    selected: str = ""
-    """Id of the selected box."""
-    breakpoints: dict[str, BreakpointState] = field(default_factory=dict[str, BreakpointState])
-    """On boxes: a breakpoint that holds, or one that is switched off."""
-    origins: dict[str, int] = field(default_factory=dict[str, int])
-    """Of boxes and lines that a traced value came through: the distance from it, at most ``engine.view.origins.FARTHEST``."""
-
-    heats: dict[str, int] = field(default_factory=dict[str, int])
-    tints: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
-    """On boxes: what others say of them (``engine.view.node_data``)."""
-    scale: list[str] = field(default_factory=list[str])
-    """What those colours mean; empty where there are none."""
-    """On boxes: how much of a run's time they took, from 1 to ``engine.view.runtime_marks.HOTTEST``."""
-
-    def as_data(self) -> dict[str, object]:
-        """Plain dictionaries and lists, for JSON."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
-
 def overlay_at(
     run: Run | None,
     view: GraphView,
+    marks: Marks = NO_MARKS,
     *,
-    selected: str = "",
-    breakpoints: Collection[str] = (),
-    switched_off: Collection[str] = (),
-    verdicts: Mapping[str, str] | None = None,
-    fates: Mapping[str, str] | None = None,
     previews: dict[str, str] | None = None,
-    origins: Sequence[ProvenanceStep] = (),
-    times: Mapping[str, float] | None = None,
-    node_data: NodeData | None = None,
 ) -> Overlay:
-    """The overlay of a view at the debugger's cursor; without a run, selection and breakpoints only.
+    """Return the overlay of a view at the cursor of a run. Without a run it shows the marks only.
 
-    ``selected``: an address, static or with iterations. ``breakpoints`` and those that are ``switched_off``: address patterns
-    with ``*``. ``verdicts``: why loops ended, by static address, shown on frames of loops that are not running. ``fates``: what a runtime
-    makes of loops and branches, by static address, shown on their frames before that. ``previews``: texts
-    by concrete address, kept by the caller as long as the run lasts. ``origins``: what a value was made of
-    (``engine.explain.provenance.provenance``), lit up with its lines by distance. ``times``: how long operations took, by static address,
-    which a folded box adds up. ``node_data``: what others say of the nodes, as colours.
+    ``previews`` caches texts of values by concrete address; the caller keeps it as long as the run lasts.
     """
-    overlay = Overlay() if run is None else _Painter(run, view, {} if previews is None else previews, verdicts or {}).paint()
-    chosen = selected_box(run, view, selected) if selected else None
-    states: dict[str, BreakpointState] = {node.id: "off" for node in breakpoint_boxes(view, switched_off)}
-    states.update((node.id, "on") for node in breakpoint_boxes(view, breakpoints))
-    found = lit(view, origins) if origins else Lit()
-    headers = overlay.headers | fated_headers(view, overlay.headers, fates or {})
-    marked = replace(overlay, headers=headers, selected=chosen.id if chosen else "", breakpoints=states)
-    if node_data is not None:
-        marked = replace(marked, tints=tints(view, run, node_data), scale=node_data.scale)
-    return replace(marked, origins=found.boxes | found.lines, heats=heats(view, times or {}))
+    overlay = Overlay()
+    if run is not None:
+        overlay = _Painter(run, view, {} if previews is None else previews, marks.verdicts).paint()
+    for paint in PAINTERS:
+        overlay = paint(overlay, run, view, marks)
+    return overlay
 
 
 def _together(found: set[Status]) -> NodeStatus:

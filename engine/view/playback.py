@@ -13,6 +13,7 @@ from engine.debug.stops import stops
 from engine.view.graph import GraphView
 from engine.view.node_data import NodeData
 from engine.view.overlay import overlay_at
+from engine.view.overlay_data import Marks
 
 MOST_STEPS = 400
 Frame = dict[str, object]
@@ -46,7 +47,7 @@ def playback_batch(
     for step in range(first, first + most if further else min(first + most, debugger.steps + 1)):
         if step > twin.seek(step).step:
             break
-        now = overlay_at(twin, view, previews=previews, fates=fates, node_data=node_data).as_data()
+        now = overlay_at(twin, view, Marks(fates=fates or {}, node_data=node_data), previews=previews).as_data()
         frames.append(difference(before, now))
         before = now
         if further and wanted and stops(twin, wanted):

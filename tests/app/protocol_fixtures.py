@@ -16,6 +16,7 @@ from engine.view.build import graph_view
 from engine.view.folding import Folding, Unrolled, default_folding
 from engine.view.graph import GraphView
 from engine.view.overlay import overlay_at
+from engine.view.overlay_data import Marks
 from engine.view.payload import structure
 from engine.view.playback import playback_batch
 from engine.view.tracks import tracks
@@ -71,12 +72,14 @@ def _moment() -> Mapping[str, object]:
     overlay = overlay_at(
         debugger,
         view,
-        selected="main/number",
-        breakpoints=[f"{_LOOP}[*]/body/if_even"],
-        switched_off=[f"{_LOOP}/body/equal"],
-        verdicts={_LOOP: "7 iterations, condition"},
-        origins=provenance(debugger, f"{_LOOP}[1]/body/equal"),
-        times={f"{_LOOP}/body/equal": 2.0, f"{_LOOP}/body/if_even": 1.0},
+        Marks(
+            selected="main/number",
+            breakpoints=[f"{_LOOP}[*]/body/if_even"],
+            switched_off=[f"{_LOOP}/body/equal"],
+            verdicts={_LOOP: "7 iterations, condition"},
+            origins=provenance(debugger, f"{_LOOP}[1]/body/equal"),
+            times={f"{_LOOP}/body/equal": 2.0, f"{_LOOP}/body/if_even": 1.0},
+        ),
     )
     return moment(view, overlay, key="canvas", focus=f"{_LOOP}/body/equal", traced="equal", acted=4, run=_run())
 

@@ -35,6 +35,7 @@ from engine.view import Folding
 from engine.view.build import graph_view
 from engine.view.node_data import read_node_data, tints
 from engine.view.overlay import overlay_at
+from engine.view.overlay_data import Marks
 from sample_models import samples
 from tests.engine.run_file.test_hostile_runs import questions
 from tests.engine.run_file.test_stored_files import STORED
@@ -231,7 +232,7 @@ def _read_overlay(data: bytes, dice: random.Random) -> bool:
     view = graph_view(debugger.model)
     tints(view, debugger, found)
     _ = found.scale, found.unmatched_words("it")
-    overlay_at(debugger, view, node_data=found).as_data()
+    overlay_at(debugger, view, Marks(node_data=found)).as_data()
     return True
 
 
@@ -318,7 +319,7 @@ def _read_link(data: bytes, dice: random.Random) -> bool:
     for window in link.unrolled:
         if isinstance(window, Window):
             folding = at_window(debugger, debugger.model, folding, "main", (window.address, window.first, window.count))
-    overlay_at(debugger, graph_view(debugger.model, folding), selected=link.node).as_data()
+    overlay_at(debugger, graph_view(debugger.model, folding), Marks(selected=link.node)).as_data()
     debugger.watches.values()
     with suppress(EngineError):
         ask(debugger, "main/while_not_one", link.question, most=50)

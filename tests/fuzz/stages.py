@@ -45,6 +45,7 @@ from engine.view.folding import default_folding
 from engine.view.graph import GraphView, without_iterations
 from engine.view.origins import lit
 from engine.view.overlay import overlay_at
+from engine.view.overlay_data import Marks
 from engine.view.payload import structure
 from engine.view.preview import value_preview
 from engine.view.tracks import tracks
@@ -167,7 +168,9 @@ def _steps(walk: Walk) -> None:
 
 def _overlay(walk: Walk) -> None:
     overlay_at(walk.debugger, walk.view).as_data()
-    overlay_at(walk.debugger, walk.view, selected=walk.dice.choice([*walk.addresses, "main", "x"]), breakpoints=("main/*",)).as_data()
+    overlay_at(
+        walk.debugger, walk.view, Marks(selected=walk.dice.choice([*walk.addresses, "main", "x"]), breakpoints=("main/*",))
+    ).as_data()
     tracks(walk.debugger)
     icicle(walk.debugger)
 

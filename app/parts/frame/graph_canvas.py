@@ -18,7 +18,7 @@ from app.state.user_session import Session, current, widget
 from engine.errors import EngineError
 from engine.explain import ProvenanceStep
 from engine.ir import Model, readable
-from engine.view import Folding, GraphView, Overlay, graph_view, overlay_at
+from engine.view import Folding, GraphView, Marks, Overlay, graph_view, overlay_at
 
 KEY = "canvas_graph"
 HEIGHT = 560
@@ -76,15 +76,17 @@ def _overlay(session: Session, debugger: engine.Debugger | None, view: GraphView
     overlay = overlay_at(
         debugger,
         view,
-        selected=session.canvas.selected,
-        breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
-        switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
-        verdicts=loop_endings(debugger, view),
-        fates=session.model.badges,
+        Marks(
+            selected=session.canvas.selected,
+            breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
+            switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
+            verdicts=loop_endings(debugger, view),
+            fates=session.model.badges,
+            origins=steps,
+            times=_times(session),
+            node_data=session.model.node_data,
+        ),
         previews=session.canvas.previews,
-        origins=steps,
-        times=_times(session),
-        node_data=session.model.node_data,
     )
     if session.run.running is None:
         playing.keep_picture(session, view, overlay)

@@ -180,12 +180,12 @@ def test_names_from_a_file_are_text(tmp_path: Path) -> None:
 
 
 def test_without_anywidget_a_model_is_a_picture_or_words_and_a_run_a_page(monkeypatch: pytest.MonkeyPatch, shown: RunWidget) -> None:
-    monkeypatch.setattr("engine.notebook._shows_widgets", lambda: False)
+    monkeypatch.setattr("app.notebook.mime_display.shows_widgets", lambda: False)
     assert WIDGET not in shown.debugger.model._repr_mimebundle_()
     run = shown.debugger._repr_mimebundle_()
     assert set(run) == {"text/plain", "text/html"}
     assert "Stopped after 7 iterations" in run["text/html"]
-    monkeypatch.setattr("engine.notebook._has_app", lambda: False)
+    monkeypatch.setattr("engine.display.entry_points", lambda group: ())
     assert shown.debugger._repr_mimebundle_() == {"text/plain": repr(shown.debugger)}
 
 

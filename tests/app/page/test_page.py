@@ -22,7 +22,7 @@ from engine import build
 from engine.explain import listing
 from engine.ops.stored import write
 from engine.run_file import recording_again
-from engine.view import cursor_boxes, default_folding, overlay_at, read_node_data, unrolling
+from engine.view import Marks, cursor_boxes, default_folding, overlay_at, read_node_data, unrolling
 from sample_models import sample, samples
 from tests.app.page.finished_runs import run_of
 from tests.engine.run_file.test_without_weights import dense
@@ -131,7 +131,7 @@ def test_each_picture_shows_the_moments_as_the_app_does(name: str, unrolled: dic
         place = kept.steps.index(step)
         debugger.seek(step)
         for number, view in enumerate(drawn.views):
-            shown = overlay_at(debugger, view, verdicts=loop_endings(debugger, view)).as_data()
+            shown = overlay_at(debugger, view, Marks(verdicts=loop_endings(debugger, view))).as_data()
             assert kept.spots[place][number] == (shown["next"], shown["current"])
             for table in ("values", "nans", "backs", "headers", "progress", "frames", "slices", "sparks", "nodes"):
                 told, wanted = kept.overlays[place][table], shown[table]
@@ -162,7 +162,7 @@ def test_the_command_colours_a_page_by_iteration(tmp_path: Path, capsys: pytest.
         table = {id: tint for id, tint in table.items() if tint is not None}
         debugger.seek(step)
         for view in drawn.views:
-            wanted = overlay_at(debugger, view, node_data=data_read).tints
+            wanted = overlay_at(debugger, view, Marks(node_data=data_read)).tints
             assert {id: table[id] for id in table if id in view.by_id} == wanted, step
     assert main([*words, str(tmp_path / "none.json")]) == 2
     assert "none.json cannot be read" in capsys.readouterr().err

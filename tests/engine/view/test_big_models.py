@@ -16,6 +16,7 @@ from engine.ir.replace import replace
 from engine.view.build import graph_view
 from engine.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
 from engine.view.overlay import overlay_at
+from engine.view.overlay_data import Marks
 from tests.engine.view.big_models import blocks, linear_attention, transformer
 from tests.engine.view.models import chain, constant, graph, node
 
@@ -117,7 +118,7 @@ def test_loops_in_a_fold_are_told_with_what_they_are_at() -> None:
     debugger = engine.Debugger(model, {"x": [[0.5] * 8] * 5})
     debugger.run()
     (loop,) = boxes[2].loops
-    assert overlay_at(debugger, view, verdicts={loop: "5 times"}).headers == {boxes[2].id: "loop: 5 times"}
+    assert overlay_at(debugger, view, Marks(verdicts={loop: "5 times"})).headers == {boxes[2].id: "loop: 5 times"}
     opened = toggle(model, default_folding(model), boxes[2].address)
     shown = graph_view(model, opened).node_of[loop]
     assert (shown.kind, shown.title) == ("folded", "Loop")

@@ -13,7 +13,7 @@ from engine.build import ops
 from engine.build.tensor import Tensor
 from engine.view import default_folding, graph_view, overlay_at, walked_back_now
 from engine.view.graph import GraphView
-from engine.view.overlay import Overlay
+from engine.view.overlay_data import Overlay
 
 SAMPLE = Path(__file__).parents[3] / "sample_models" / "vanishing_gradient"
 BACK = "main/backward%2Ffor_each_sound%2FLoop"

@@ -10,7 +10,7 @@ import pytest
 import engine
 from engine.errors import ReadError
 from engine.explain import how_often
-from engine.view import NodeData, default_folding, graph_view, overlay_at, read_node_data, unrolling, write_node_data
+from engine.view import Marks, NodeData, default_folding, graph_view, overlay_at, read_node_data, unrolling, write_node_data
 from sample_models import sample
 
 LOOP = "main/while_not_one"
@@ -33,7 +33,7 @@ def read(debugger: engine.Debugger, data: object) -> NodeData:
 def shown(debugger: engine.Debugger, data: NodeData) -> dict[str, list[object]]:
     """By address."""
     view = graph_view(debugger.model, default_folding(debugger.model))
-    tints = overlay_at(debugger, view, node_data=data).tints
+    tints = overlay_at(debugger, view, Marks(node_data=data)).tints
     return {node.address: tints[node.id] for node in view.nodes if node.id in tints}
 
 
@@ -73,7 +73,7 @@ def test_a_value_of_one_iteration_is_shown_in_that_one(debugger: engine.Debugger
             assert shown(debugger, found)[MOD][2] == words
     folding = unrolling.unroll(debugger.model, default_folding(debugger.model), LOOP, debugger)
     view = graph_view(debugger.model, folding)
-    tints = overlay_at(debugger, view, node_data=found).tints
+    tints = overlay_at(debugger, view, Marks(node_data=found)).tints
     copies = {node.address: tints[node.id][2] for node in view.nodes if node.id in tints}
     assert {copies[f"{LOOP}[2]/body/floor_mod"], copies[f"{LOOP}[3]/body/floor_mod"]} == {"7.0", "9.0"}
 
@@ -82,7 +82,7 @@ def test_a_folded_box_has_the_largest_of_what_it_holds(debugger: engine.Debugger
     found = read(debugger, {MOD: 2, f"{LOOP}/body/equal": 5})
     folding = engine.view.toggle(debugger.model, default_folding(debugger.model), LOOP)
     view = graph_view(debugger.model, folding)
-    assert [tint[2] for tint in overlay_at(debugger, view, node_data=found).tints.values()] == ["5.0"]
+    assert [tint[2] for tint in overlay_at(debugger, view, Marks(node_data=found)).tints.values()] == ["5.0"]
 
 
 def test_what_is_written_is_read_again(debugger: engine.Debugger) -> None:

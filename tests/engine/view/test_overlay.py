@@ -11,7 +11,8 @@ import engine
 from engine.view.build import graph_view
 from engine.view.folding import Folding, toggle
 from engine.view.graph import ViewCluster, ViewNode
-from engine.view.overlay import BY_HAND, Overlay, overlay_at
+from engine.view.overlay import BY_HAND, overlay_at
+from engine.view.overlay_data import Marks, Overlay
 from engine.view.preview import has_nan, value_preview
 
 FOLDER = Path(__file__).parents[3] / "sample_models"
@@ -67,14 +68,14 @@ def test_values_back_edges_and_marks() -> None:
     assert [now for now, _ in carried[:-1]] == [before for _, before in carried[1:]]
     chosen = next(node for node in view.nodes if node.kind == "operation")
     overlay = overlay_at(
-        debugger, view, selected=chosen.address, breakpoints=(chosen.address.replace("/body/", "[*]/body/"), "main/nowhere")
+        debugger, view, Marks(selected=chosen.address, breakpoints=(chosen.address.replace("/body/", "[*]/body/"), "main/nowhere"))
     )
     assert (overlay.selected, overlay.breakpoints) == (chosen.id, {chosen.id: "on"})
-    hollow = overlay_at(debugger, view, switched_off=(chosen.address,))
+    hollow = overlay_at(debugger, view, Marks(switched_off=(chosen.address,)))
     assert (hollow.selected, hollow.breakpoints) == ("", {chosen.id: "off"})
-    both = overlay_at(debugger, view, breakpoints=(chosen.address,), switched_off=(chosen.address,))
+    both = overlay_at(debugger, view, Marks(breakpoints=(chosen.address,), switched_off=(chosen.address,)))
     assert both.breakpoints == {chosen.id: "on"}
-    assert overlay_at(None, view, selected=chosen.address) == Overlay(selected=chosen.id)
+    assert overlay_at(None, view, Marks(selected=chosen.address)) == Overlay(selected=chosen.id)
 
 
 def test_previews() -> None:
@@ -106,18 +107,18 @@ def test_what_a_runtime_makes_of_a_loop_stands_on_its_frame() -> None:
     debugger.run()
     (loop,) = [cluster for cluster in view.clusters if cluster.kind == "loop"]
     fates = {loop.address: "OpenVINO: runs as Fused", "main/elsewhere": "kept"}
-    headers = overlay_at(debugger, view, verdicts={loop.address: "7 iterations"}, fates=fates).headers
+    headers = overlay_at(debugger, view, Marks(verdicts={loop.address: "7 iterations"}, fates=fates)).headers
     assert headers[loop.id] == "OpenVINO: runs as Fused · 7 iterations"
-    assert overlay_at(None, view, fates=fates).headers == {loop.id: "OpenVINO: runs as Fused"}
+    assert overlay_at(None, view, Marks(fates=fates)).headers == {loop.id: "OpenVINO: runs as Fused"}
 
 
 def test_boxes_are_heated_by_the_time_of_what_they_stand_for() -> None:
     model = engine.read_model(FOLDER / "collatz" / "model.xml")
     loop, times = "main/while_not_one", {"main/while_not_one/body/equal": 8.0, "main/while_not_one/body/floor_mod": 4.0}
     view = graph_view(model, Folding())
-    heats = overlay_at(None, view, times=times | {"main/while_not_one/body/if_even/then/nothing": 0.0}).heats
+    heats = overlay_at(None, view, Marks(times=times | {"main/while_not_one/body/if_even/then/nothing": 0.0})).heats
     address_of = {node.id: node.address for node in view.nodes}
     assert {address_of[id]: heat for id, heat in heats.items()} == {f"{loop}/body/equal": 8, f"{loop}/body/floor_mod": 4}
     folded = graph_view(model, toggle(model, Folding(), loop))
-    (box,) = overlay_at(None, folded, times=times).heats
+    (box,) = overlay_at(None, folded, Marks(times=times)).heats
     assert next(node.address for node in folded.nodes if node.id == box) == loop

@@ -17,6 +17,7 @@ from engine.view.build import graph_view
 from engine.view.folding import Folding
 from engine.view.graph import ViewNode
 from engine.view.overlay import overlay_at
+from engine.view.overlay_data import Marks
 from engine.view.playback import difference, playback_batch
 from engine.view.sparkline import sparkline
 from engine.view.tracks import tracks
@@ -197,7 +198,7 @@ def test_a_provenance_is_shaded_by_distance() -> None:
     debugger.seek(f"{COLLATZ}[1]/body/keep_going")
     view = graph_view(debugger.model, Folding())
     steps = provenance(debugger, f"{COLLATZ}[1]/body/equal")
-    overlay = overlay_at(debugger, view, origins=steps)
+    overlay = overlay_at(debugger, view, Marks(origins=steps))
     shades = {node.address: distance for id, distance in overlay.origins.items() if isinstance(node := view.by_id[id], ViewNode)}
     assert shades[f"{COLLATZ}/body/equal"] == 0
     assert shades[f"{COLLATZ}/body/floor_mod"] == 1

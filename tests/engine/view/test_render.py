@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from engine.ir.model import Model
-from engine.notebook import bundle, summary
+from engine.notebook import picture, summary
 from engine.view.build import graph_view
 from engine.view.render import HOW_TO_GET_DOT, NoPicture, PictureFormat, render
 from tests.engine.view.models import branches, nested, summing_loop
@@ -38,11 +38,10 @@ def test_picture_files(dot: bool, format: PictureFormat) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_a_notebook_shows(dot: bool, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_notebook_shows(dot: bool, name: str) -> None:
     """Where the extra for widgets is not installed."""
-    monkeypatch.setattr("engine.notebook._shows_widgets", lambda: False)
     model: Model = MODELS[name]
-    shown = bundle(model)
+    shown = picture(model)
     if dot:
         assert shown["text/plain"] == summary(model)
         assert re.search(r'<svg style="max-width:100%;height:auto" width="\d+pt"', shown["image/svg+xml"])

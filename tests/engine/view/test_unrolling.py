@@ -13,7 +13,8 @@ from engine.view.build import graph_view
 from engine.view.dot import dot_text, row_texts
 from engine.view.folding import Folding, Unrolled, default_folding, reveal, toggle
 from engine.view.graph import GraphView
-from engine.view.overlay import Overlay, overlay_at
+from engine.view.overlay import overlay_at
+from engine.view.overlay_data import Marks, Overlay
 from engine.view.payload import structure
 from engine.view.unrolling import followed, resize, run_of, shift, unroll
 from tests.engine.view.models import summing_loop
@@ -107,10 +108,10 @@ def test_selection_and_breakpoints_find_their_copies() -> None:
     debugger.seek(f"{COLLATZ}[1]/body/keep_going")
     view = graph_view(model, Folding(unrolled=(Unrolled(COLLATZ, 0, 3, 7),)))
     place = f"{COLLATZ}/body/equal"
-    marked = overlay_at(debugger, view, selected=place, breakpoints=[place.replace("/body", "[*]/body")])
+    marked = overlay_at(debugger, view, Marks(selected=place, breakpoints=[place.replace("/body", "[*]/body")]))
     assert marked.selected == view.node_of[f"{COLLATZ}[1]/body/equal"].id
     assert len(marked.breakpoints) == 3
-    marked = overlay_at(debugger, view, selected=f"{COLLATZ}[2]/body/equal", breakpoints=[f"{COLLATZ}[0]/body/equal"])
+    marked = overlay_at(debugger, view, Marks(selected=f"{COLLATZ}[2]/body/equal", breakpoints=[f"{COLLATZ}[0]/body/equal"]))
     assert marked.selected == view.node_of[f"{COLLATZ}[2]/body/equal"].id
     assert [*marked.breakpoints] == [view.node_of[f"{COLLATZ}[0]/body/equal"].id]
 
