@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -13,7 +14,7 @@ from app.state import recent
 from app.state.launch import LAUNCH, must_be_local
 from app.state.open_model import Opened, open_path, open_sample, with_inputs
 from app.state.user_session import Message, Session
-from engine.errors import EngineError, InputError, shorten
+from engine.errors import EngineError, InputError, ReadError, shorten
 
 
 def arrive(session: Session) -> None:
@@ -23,7 +24,7 @@ def arrive(session: Session) -> None:
     if wanted.lesson:
         session.learning.large = wanted.large
         teaching.open_lesson(wanted.lesson, wanted.input_set)
-    elif model := wanted.model or LAUNCH.model:
+    elif model := wanted.model or LAUNCH.link:
         try:
             if isinstance(wanted.backward, Unreadable):
                 raise InputError(wanted.backward.expected)
@@ -52,7 +53,7 @@ def _put_back_when_prepared(session: Session, wanted: Link) -> None:
 def _put_back(session: Session, wanted: Link) -> None:
     """The moment that a link says."""
     if session.model.opened is not None:
-        if LAUNCH.overlay and not wanted.lesson and (wanted.model or LAUNCH.model) == LAUNCH.model:
+        if LAUNCH.overlay and not wanted.lesson and (wanted.model or LAUNCH.link) == LAUNCH.link:
             colouring.open_launched()
         if wanted.step:
             preparing.fit_now(session)
@@ -67,15 +68,26 @@ def _put_back(session: Session, wanted: Link) -> None:
 def _opened(link: str) -> Opened:
     if link.startswith(SAMPLE):
         return open_sample(link.removeprefix(SAMPLE))
-    if link == LAUNCH.model:
-        opened = open_path(link)
-        if not LAUNCH.server:
-            recent.remember(opened.link)
-        return with_inputs(opened, LAUNCH.inputs) if LAUNCH.inputs else opened
+    if link == LAUNCH.link:
+        return _launched()
     must_be_local()
     opened = open_path(link)
     recent.remember(opened.link)
     return opened
+
+
+def _launched() -> Opened:
+    """The model that the command was started with; a server's visitors do not learn where it lies."""
+    try:
+        opened = open_path(LAUNCH.model)
+        if not LAUNCH.server:
+            recent.remember(opened.link)
+        opened = replace(opened, link=LAUNCH.link)
+        return with_inputs(opened, LAUNCH.inputs) if LAUNCH.inputs else opened
+    except EngineError as error:
+        if not LAUNCH.server:
+            raise
+        raise ReadError(str(error).replace(LAUNCH.model, LAUNCH.link)) from None
 
 
 def _say_other_set(session: Session, wanted: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ class AgentPages:
 
     def __init__(self, folder: str) -> None:
         """``ReadError`` for what is no folder."""
-        self.folder = Path(folder).resolve()
+        self.folder = Path(os.path.realpath(folder))
         self._written = 0
         if not self.folder.is_dir():
             raise ReadError(f"--pages {shorten(folder)!r} is no folder")

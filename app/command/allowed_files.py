@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -22,7 +23,7 @@ class AllowedFiles:
 
     def __init__(self, folders: Sequence[str]) -> None:
         """``ReadError`` for what is no folder."""
-        self.folders = tuple(Path(folder).resolve() for folder in folders)
+        self.folders = tuple(map(_real, folders))
         for given, folder in zip(folders, self.folders, strict=True):
             if not folder.is_dir():
                 raise ReadError(f"--folder {shorten(given)!r} is no folder")
@@ -35,7 +36,7 @@ class AllowedFiles:
                 f"{shorten(text)!r} is no model that opens here: a file that ends with {', '.join(MODELS[:-1])} or {MODELS[-1]} is expected"
             )
         weights = path.with_suffix(".bin")
-        if weights.exists() and not self._holds(weights.resolve()):
+        if weights.exists() and not self._holds(_real(weights)):
             raise ReadError(f"the weights beside {shorten(text)!r} are a link that leads out of the given folders")
         return path
 
@@ -54,8 +55,10 @@ class AllowedFiles:
     def _inside(self, text: str, endings: Sequence[str]) -> Path:
         if "\0" in text:
             raise ReadError("a path has no zero bytes")
+        if text != text.encode("utf-8", "replace").decode("utf-8"):
+            raise ReadError(f"the path {shorten(text)!r} is no text that a file system takes: expected whole characters")
         for folder in self.folders:
-            path = (folder / text).resolve()
+            path = _real(folder / text)
             if self._holds(path) and what_is_at(path) == "file":
                 return path
         there = listed([shorten(str(path)) for path in islice(self._files(endings), _LISTED)], _LISTED)
@@ -67,8 +70,13 @@ class AllowedFiles:
         for folder in self.folders:
             for depth in range(_DEPTH):
                 for path in sorted(folder.glob("*/" * depth + "*")):
-                    if path.suffix.lower() in endings and self._holds(path.resolve()):
+                    if path.suffix.lower() in endings and what_is_at(path) and self._holds(_real(path)):
                         yield path.relative_to(folder)
 
     def _holds(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self.folders)
+
+
+def _real(path: str | Path) -> Path:
+    """Return where a path leads; one whose links form a circle leads to itself."""
+    return Path(os.path.realpath(path))

@@ -20,7 +20,8 @@ Age = tuple[int, ...]
 
 def _beside(file: Path) -> list[Path]:
     """The files that a model is read from."""
-    return [one for one in (file, file.with_suffix(".bin"), file.with_suffix(".index"), file / "saved_model.pb") if one.exists()]
+    weights = [file.with_suffix(ending) for ending in (".bin", ".index")] if file.name else []  # "." and "/" have no name
+    return [one for one in (file, *weights, file / "saved_model.pb") if one.exists()]
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 
@@ -24,6 +25,11 @@ class Launch:
     """Path of the JSON file with data about that model's nodes; empty for none."""
     server: bool = False
     """Users sit elsewhere: paths of this machine are none of their business."""
+
+    @property
+    def link(self) -> str:
+        """What the page's address calls the first model: on a server its name, never its folder."""
+        return Path(self.model).name if self.server else self.model
 
 
 LAUNCH = Launch()

@@ -83,7 +83,10 @@ def open_sample(name: str) -> Opened:
 
 def open_path(path: str) -> Opened:
     """``ReadError`` when no model can be made of the file."""
-    file = Path(path.strip().strip("'\""))
+    text = path.strip().strip("'\"").strip()
+    if not text:
+        raise ReadError("the path of the model is empty: expected that of a file")
+    file = Path(text)
     with contextlib.suppress(RuntimeError):  # there is no user of that name, and so no file
         file = file.expanduser()
     if what_is_at(file) is None:

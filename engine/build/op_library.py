@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +22,7 @@ def load_op_library(library_filename: str | Path) -> SimpleNamespace:
     As ``loopscope --ops`` it runs the file, which is the caller's own code. A file that has not changed since is not loaded again.
     ``EngineError`` for a file that is none, and for operations that are declared wrongly or exist already.
     """
-    path = Path(library_filename).resolve()
+    path = Path(os.path.realpath(library_filename))
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if path in _LOADED and _LOADED[path][0] == text:
         return _LOADED[path][1]

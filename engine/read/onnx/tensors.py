@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from array import array as Numbers
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -56,8 +57,9 @@ class ExternalData:
         place = PurePosixPath(location)
         if not location or "\\" in location or "\0" in location or place.is_absolute() or ".." in place.parts or ":" in location:
             raise ValueError(f"its data is said to lie in {shown}: only a file in the model's own folder can hold it")
-        folder = self._folder.resolve()
-        path = (folder / location).resolve()
+        # Unlike Path.resolve, this does not raise for links that form a circle.
+        folder = Path(os.path.realpath(self._folder))
+        path = Path(os.path.realpath(folder / location))
         if not path.is_relative_to(folder):
             raise ValueError(f"its data is said to lie in {shown}, a link that leads out of the model's folder")
         return WeightsFile(path, f"put {shown} into the folder of the model")

@@ -21,6 +21,7 @@ from app.command.agent_runs import AgentRuns
 from app.command.allowed_files import AllowedFiles
 from app.command.mcp import TOOLS, UNTRUSTED
 from engine import build
+from engine.errors import ReadError
 from sample_models import FOLDER, sample
 
 Ask = Callable[..., Awaitable[dict[str, Any]]]
@@ -182,6 +183,21 @@ def test_only_models_in_the_given_folder_open(folder: Path, path: str) -> None:
         assert "expected" in text or "zero bytes" in text
 
     talk(folder, conversation)
+
+
+@pytest.mark.parametrize("text", ["circle.xml", "nothing.xml", "self/self/circle.xml", "\ud800.xml", ".", "/", ""])
+def test_links_in_a_circle_are_no_files(folder: Path, text: str) -> None:
+    (folder / "circle.xml").symlink_to("round.xml")
+    (folder / "round.xml").symlink_to("circle.xml")
+    (folder / "self").symlink_to(".")
+    for open_file in (AllowedFiles([str(folder)]).model, AllowedFiles([str(folder)]).inputs):
+        with pytest.raises(ReadError, match="expected") as refused:
+            open_file(text)
+        assert "circle.xml," not in str(refused.value).partition("there are")[2]
+    with pytest.raises(ReadError, match="is no folder"):
+        AllowedFiles([str(folder / "circle.xml")])
+    assert main(["mcp", "--folder", str(folder / "circle.xml")]) == 2
+    assert main(["mcp", "--folder", str(folder), "--pages", str(folder / "circle.xml")]) == 2
 
 
 def test_names_of_a_model_are_quoted_data(folder: Path) -> None:

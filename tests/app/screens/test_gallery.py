@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from app.state.launch import LAUNCH
 from sample_models import FOLDER, samples
 from tests.app.browsing import LONG
 from tests.app.components import sent
+from tests.app.screens.test_debugger import page_text
 
 PAGES = Path(__file__).parents[2] / "engine" / "read" / "files" / "pages"
 Visit = Callable[..., AppTest]
@@ -53,6 +55,38 @@ def test_a_wrong_path_is_a_sentence(opened: Visit, path: str) -> None:
     app.text_input("opener_path").set_value(path).run()
     assert not app.exception
     assert "there is no such file" in app.error[0].value
+
+
+@pytest.mark.parametrize("path", ['"', "'", '""', "  ", ".", "/", '"."', "circle.xml", "circle.xml/model.xml"])
+@pytest.mark.parametrize("by", ["address", "field"])
+def test_a_path_of_no_file_is_a_sentence(opened: Visit, path: str, by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "circle.xml").symlink_to("circle.xml")
+    monkeypatch.chdir(tmp_path)
+    if by == "address":
+        app = opened(model=path)
+    else:
+        app = opened()
+        app.text_input("opener_path").set_value(path).run()
+    assert not app.exception
+    said = " ".join(one.value for one in app.error)
+    assert "went wrong" not in said
+    assert re.search("path of the model is empty|this is a folder|there is no such file", said) or (by == "field" and not path.strip())
+
+
+def test_a_server_shows_no_folders(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = FOLDER / "gcd" / "model.xml"
+    monkeypatch.setattr(LAUNCH, "server", True)
+    monkeypatch.setattr(LAUNCH, "model", str(path))
+    app = opened()
+    assert app.query_params["model"] == "model.xml"
+    assert not app.error
+    assert str(path.parent) not in page_text(app)
+    again = opened(model="model.xml", step="3")
+    assert not again.error
+    refused = opened(model=str(path))
+    assert "samples and uploads only" in refused.error[0].value
+    monkeypatch.setattr(LAUNCH, "model", str(path.with_name("missing.xml")))
+    assert opened().error[0].value.replace("\\", "") == "missing.xml: there is no such file"
 
 
 def test_a_server_offers_no_paths(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
