@@ -62,6 +62,13 @@ def _types_differ(operation: Operation, inputs: Sequence[Tensor]) -> bool:
     return len(set(operation.types)) == 1 and len({tensor.element_type for tensor in inputs} - {None}) > 1
 
 
+def _advice(inputs: Sequence[Tensor]) -> str:
+    """Return what to do about inputs of several types, as the end of a sentence."""
+    both = {tensor.element_type for tensor in inputs} == {ElementType.I32, ElementType.I64}
+    more = "; whole numbers of build.constant are i32 as in TensorFlow, those of loop variables i64" if both else ""
+    return f": convert one with ops.convert{more}"
+
+
 def _types(allowed: frozenset[ElementType]) -> str:
     return ", ".join(sorted(str(one) for one in allowed))
 
@@ -75,7 +82,7 @@ def inferred(
     try:
         found = operation.infer(knowns, attributes) if operation.infer is not None else ()
     except ValueError as problem:
-        advice = ": convert one with ops.convert" if _types_differ(operation, inputs) else ""
+        advice = _advice(inputs) if _types_differ(operation, inputs) else ""
         raise BuildError(f"{called}(): {problem}; it gets {', '.join(map(repr, inputs)) or 'no inputs'}{advice}") from None
     except _RULE_FAULTS as problem:
         raise BuildError(f"{called}() does not take {', '.join(map(repr, inputs))}: {problem}") from problem

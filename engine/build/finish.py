@@ -37,7 +37,7 @@ def finished_model(graph: Graph, outputs: object) -> Model:
         nodes[tensor.source.layer] = _with_tensor_name(nodes[tensor.source.layer], tensor.source.output, name or tensor.name)
         _add_result(nodes, edges, tensor, _free(name or f"{tensor.name.replace(':', '_')}_result", taken))
     refuse_lost(frame.writes, edges, for_good=False)
-    finished = FinishedGraph(tuple(nodes), tuple(edges))
+    finished = FinishedGraph(tuple(frame.kept(nodes, edges)), tuple(edges))
     model = Model(finished, graph.name)
     model = replace(model, rt_info=_scopes(model, {**graph.calls, finished: tuple(frame.calls)}))
     report = check(model, graph.catalogue)

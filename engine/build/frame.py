@@ -52,6 +52,8 @@ class Frame:
         """Nodes that run after all that is awaited, by way of others or of themselves."""
         self.writes: list[Written] = []
         """To arrays, in the order of the calls."""
+        self.replaced: set[LayerId] = set()
+        """Consts that stand for an array of unknown shape and that an array of known shape has replaced."""
         self.ahead = ""
         """The loop whose condition this is, which is tested before the first iteration too."""
 
@@ -199,9 +201,14 @@ class Frame:
         self._waiting = {layer for layer in self._waiting if layer < nodes}
         self.captures = {key: pair for key, pair in self.captures.items() if pair[1].source.layer < nodes}
 
+    def kept(self, nodes: Sequence[Node], edges: Sequence[Edge]) -> Sequence[Node]:
+        """Return the nodes without replaced Consts that nothing reads."""
+        unread = self.replaced - {edge.from_layer for edge in edges} if self.replaced else self.replaced
+        return [node for node in nodes if node.id not in unread] if unread else nodes
+
     def finished(self) -> Graph:
         """The graph so far; ``BuildError`` when a write to an array would be lost."""
         refuse_lost(self.writes, self.edges, for_good=True)
-        finished = Graph(tuple(self.nodes), tuple(self.edges))
+        finished = Graph(tuple(self.kept(self.nodes, self.edges)), tuple(self.edges))
         self.graph.calls[finished] = tuple(self.calls)
         return finished

@@ -56,6 +56,12 @@ class Names:
         """``wanted`` in the current scope; with ``_1``, ``_2``, ... after it when it is taken."""
         return _free(self.prefix + wanted, self._nodes)
 
+    def copied(self) -> Names:
+        """Return a copy, which names that are made later do not change."""
+        copied = Names()
+        copied._nodes, copied._scopes, copied.scopes = dict(self._nodes), dict(self._scopes), list(self.scopes)
+        return copied
+
     def enter(self, wanted: str) -> str:
         """Opens a scope inside the current one; a scope that was opened before gets a number, so that the two stay apart."""
         scope = _free(self.prefix + wanted, self._scopes)

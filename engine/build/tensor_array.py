@@ -17,7 +17,32 @@ from engine.build.structure import FIXED
 from engine.build.tensor import Tensor
 from engine.build.written import Written
 from engine.errors import BuildError
+from engine.ir.element_type import ElementType
 from engine.ir.shape import Dimension, PartialShape
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenShape:
+    """An array without an element_shape, which takes the shape of its first write."""
+
+    element_type: ElementType
+    size: Any
+    initial: Tensor
+    """The array of scalars that stands for it until something is written."""
+
+    def shaped(self, lengths: Sequence[int], *, dynamic: bool) -> TensorArray:
+        """Return the array, none of it written, with elements of a known shape."""
+        if not isinstance(self.size, Tensor):
+            self.initial.frame.replaced.add(self.initial.source.layer)
+        return TensorArray(self.element_type, self.size, tuple(lengths), dynamic_size=dynamic)
+
+
+class FirstWrite(BuildError):
+    """The shape of the first write to a loop variable: the loop is built again with an array of that shape."""
+
+    def __init__(self, message: str, array: OpenShape, lengths: Sequence[int]) -> None:
+        super().__init__(message)
+        self.array, self.lengths = array, tuple(lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, weakref_slot=True)
@@ -28,25 +53,27 @@ class TensorArray(Composite):
     It is kept as one tensor of shape [size, *element_shape]. ``size``: a whole number or a scalar tensor. ``dynamic_size``: a write
     beyond the end makes the array longer, with zeros in between.
 
-    ``element_shape``: lengths. Where some are None, a ``RaggedArray`` is made instead, which has the same methods; its elements have the
+    ``element_shape``: lengths; without it the array takes the shape of its first write, which may be in the body of a while loop.
+    Where some are None, a ``RaggedArray`` is made instead, which has the same methods; its elements have the
     lengths of the first one that is written, or with ``infer_shape=False`` any. The number of axes must be known.
     """
 
     stacked: Tensor
     dynamic: bool = field(metadata=FIXED)
+    unshaped: OpenShape | None = field(metadata=FIXED)
 
     def __new__(
         cls,
         element_type: ElementTypeLike | None = None,
         size: Any = 0,
-        element_shape: Any = (),
+        element_shape: Any = None,
         *,
         dynamic_size: bool = False,
         infer_shape: bool = True,
     ) -> Any:
         from engine.build.ragged_array import RaggedArray  # it is made of what this module has
 
-        if element_type is not None:
+        if element_type is not None and (element_shape is not None or not infer_shape):
             shape = checked_shape(element_shape, "TensorArray: element_shape")
             if not shape.is_static:
                 return RaggedArray.empty(element_type, size, shape, dynamic=dynamic_size, alike=infer_shape)
@@ -56,13 +83,14 @@ class TensorArray(Composite):
         self,
         element_type: ElementTypeLike,
         size: Any = 0,
-        element_shape: Any = (),
+        element_shape: Any = None,
         *,
         dynamic_size: bool = False,
         infer_shape: bool = True,
     ) -> None:
         wanted = element_type_of(element_type)
-        lengths = checked_shape(element_shape, "TensorArray: element_shape").lengths
+        given = () if element_shape is None else element_shape
+        lengths = checked_shape(given, "TensorArray: element_shape").lengths
         graph = graph_of([size], "TensorArray")
         if isinstance(size, Tensor):
             stacked = arithmetic.zeros(size, np.array(lengths, np.int64), graph.constant(np.zeros((), wanted.dtype)))
@@ -70,6 +98,7 @@ class TensorArray(Composite):
             stacked = graph.constant(np.zeros((arithmetic.checked_size(size), *lengths), wanted.dtype), name="TensorArray")
         object.__setattr__(self, "stacked", stacked)
         object.__setattr__(self, "dynamic", bool(dynamic_size))
+        object.__setattr__(self, "unshaped", OpenShape(wanted, size, stacked) if element_shape is None else None)
 
     @staticmethod
     def unstack(tensor: Any) -> TensorArray:
@@ -91,6 +120,9 @@ class TensorArray(Composite):
     def write(self, index: Any, value: Any) -> TensorArray:
         """The array with another element at a place; a place outside of it is an error when it runs, unless its size is dynamic."""
         element = self._lifted(value, "write")
+        shaped = self._of_first_write(element.shape)
+        if shaped is not None:
+            return shaped.write(index, element)
         self._must_fit(element, element.shape.dimensions, "write")
         part = self.stacked.graph.apply("Unsqueeze", (element, np.array([0])), {})[0]
         return self._written(arithmetic.one_place(self._checked(index, "write"), self.stacked.graph), part)
@@ -100,6 +132,9 @@ class TensorArray(Composite):
         parts = self._lifted(value, "scatter")
         if parts.rank == 0:
             raise BuildError(f"TensorArray.scatter() gets {parts!r}, and a scalar has no parts")
+        shaped = self._of_first_write(PartialShape(None if parts.shape.dimensions is None else parts.shape.dimensions[1:]))
+        if shaped is not None:
+            return shaped.scatter(indices, parts)
         self._must_fit(parts, None if parts.shape.dimensions is None else parts.shape.dimensions[1:], "scatter")
         return self._written(arithmetic.places(self.stacked.graph, indices, "scatter"), parts)
 
@@ -152,13 +187,29 @@ class TensorArray(Composite):
         graph.frame.writes.append(Written.here(array.stacked.source.layer, array))
         return array
 
+    def _of_first_write(self, element: PartialShape) -> TensorArray | None:
+        """Return this array with elements of the shape of its first write; None if it has its shape, or the element a rank of 0.
+
+        ``FirstWrite`` where the array is the variable of a loop, whose initial value has to change.
+        """
+        if self.unshaped is None or not element.is_static or not element.lengths:
+            return None
+        if self.stacked is not self.unshaped.initial:
+            message = (
+                f"TensorArray: the first write has shape {element}, and the array, which was made without element_shape, is no variable "
+                f"of a while_loop around it: give element_shape={list(element.lengths)}"
+            )
+            raise FirstWrite(message, self.unshaped, element.lengths)
+        return self.unshaped.shaped(element.lengths, dynamic=self.dynamic)
+
     def _must_fit(self, given: Tensor, found: Sequence[Dimension] | None, called: str) -> None:
         """The shape of one element; a tensor of another one is a ``BuildError``."""
         if self.stacked.shape.dimensions is None or found is None:
             return
         expected = self.stacked.shape.dimensions[1:]
         if len(found) != len(expected) or any(one.intersect(other) is None for one, other in zip(found, expected, strict=True)):
-            raise BuildError(f"TensorArray.{called}(): value is {given!r}, and the elements of {self.stacked!r} have another shape")
+            advice = "" if self.unshaped is None else ": give element_shape, because the shape of this one is not known before it runs"
+            raise BuildError(f"TensorArray.{called}(): value is {given!r}, and the elements of {self.stacked!r} have another shape{advice}")
 
     def _checked(self, index: Any, called: str) -> Any:
         bound = None if self.dynamic and called == "write" else self.stacked.shape.at(0).most
@@ -169,4 +220,5 @@ def _array(stacked: Tensor, *, dynamic: bool) -> TensorArray:
     array: TensorArray = object.__new__(TensorArray)
     object.__setattr__(array, "stacked", stacked)
     object.__setattr__(array, "dynamic", dynamic)
+    object.__setattr__(array, "unshaped", None)
     return array

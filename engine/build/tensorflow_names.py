@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from engine.build.graph_builder import checked_shape, current_graph, graph_of
-from engine.build.lift import ElementTypeLike, element_type_of
+from engine.build.lift import ElementTypeLike, constant_array, element_type_of
 from engine.build.structure import leaves
 from engine.build.tensor import Tensor
 from engine.errors import BuildError
+from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, PartialShape
 
 
@@ -21,11 +22,14 @@ def TensorShape(dims: Any) -> PartialShape:  # TensorFlow's name for it
 
 
 def constant(value: Any, dtype: ElementTypeLike | None = None, shape: Any = None, name: str = "Const") -> Tensor:
-    """A constant in the current graph, which is made when there is none. Integers are i64, floats f32, unless ``dtype`` says more.
+    """A constant in the current graph, which is made when there is none.
 
+    As in TensorFlow, Python's whole numbers are i32 if they fit, else i64, and its floats f32; arrays keep their type. A Python number
+    beside a tensor takes the tensor's type. Alone, as a loop variable or in ``graph.constant``, a whole number is i64.
     ``shape``: the lengths that it is given; one number fills them all. Inside ``control_dependencies`` it waits like an operation.
     """
     graph = current_graph()
+    dtype = _type_of_python(value) if dtype is None else dtype
     made = graph.constant(value, dtype, name)
     if shape is not None:
         array = made.known.value if made.known.value is not None else np.asarray(value)
@@ -33,6 +37,16 @@ def constant(value: Any, dtype: ElementTypeLike | None = None, shape: Any = None
         filled = np.broadcast_to(array, lengths) if array.size == 1 else array.reshape(lengths)
         made = graph.constant(filled.copy(), dtype, name)
     return graph.frame.after_awaited(made)
+
+
+def _type_of_python(value: Any) -> ElementType | None:
+    """Return i32 for Python's whole numbers that fit, f32 for an empty list; None for all other values."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return None
+    array = constant_array(value, None, "the constant")
+    if not array.size:
+        return ElementType.F32
+    return ElementType.I32 if array.dtype == np.int64 and (array == array.astype(np.int32)).all() else None
 
 
 def zeros(shape: Any, dtype: ElementTypeLike = "f32", name: str = "zeros") -> Tensor:

@@ -16,6 +16,7 @@ from engine.build.loop import BOOLEAN, Entered, Iteration, LoopPlan, Variable, m
 from engine.build.shape_invariants import shape_of_variable, shapes_of_variables
 from engine.build.structure import aligned, described, leaves, matches, rebuilt
 from engine.build.tensor import Tensor
+from engine.build.tensor_array import FirstWrite, TensorArray
 from engine.errors import BuildError, shorten
 from engine.ir.element_type import INDEX_TYPES
 from engine.ir.model import NO_ATTRIBUTES
@@ -38,7 +39,8 @@ def while_loop(
 ) -> Any:
     """Repeats ``body`` while ``cond`` holds; gives the variables after the last iteration, in the structure of ``loop_vars``.
 
-    ``loop_vars``: tuples, named tuples, lists, dicts and dataclasses of tensors, numbers and arrays, nested as you like. A tuple or
+    ``loop_vars``: tuples, named tuples, lists, dicts and dataclasses of tensors, numbers and arrays, nested as you like. A whole number
+    of Python's is i64 (TensorFlow: int32), one of ``build.constant`` i32. A tuple or
     list at the top is spread into the arguments of ``cond`` and ``body``; anything else is their one argument. ``body`` gives the
     next values in the same structure. The condition is tested before the first iteration too, so that the loop may not run at all.
     Outer tensors that ``cond`` or ``body`` use become invariant inputs of the loop.
@@ -52,7 +54,8 @@ def while_loop(
     ``swap_memory``: True or False. It steers TensorFlow's training on GPUs, and changes nothing here.
     ``maximum_iterations``: at most so many iterations, a whole number or a scalar tensor.
 
-    It becomes a Loop-5. ``cond`` and ``body`` are called once each, while the graph is built. What ``cond`` builds is put before the
+    It becomes a Loop-5. ``cond`` and ``body`` are called once each, while the graph is built, and once more where the first write to a
+    ``TensorArray`` tells its shape. What ``cond`` builds is put before the
     loop, on the first values, and at the end of the body, on the next ones.
 
     ``TypeError`` when ``cond`` or ``body`` is not callable, or an argument is none of the values above; ``ValueError`` when there are no
@@ -155,8 +158,33 @@ def _checked(asked: _While) -> Any:
         raise BuildError(f"{asked.called}(): loop_vars is empty: a loop needs at least one variable")
     must_take(spread(asked.loop_vars), "one for each of loop_vars", asked.called, cond=asked.cond, body=asked.body)
     graph = graph_of([*(leaf.value for leaf in values), asked.most], asked.called)
-    with graph.frame.all_or_nothing():
-        return _made(graph, asked)
+    while True:
+        names = graph.frame.names.copied()
+        try:
+            with graph.frame.all_or_nothing():
+                return _made(graph, asked)
+        except FirstWrite as first:
+            shaped = _with_shape(asked.loop_vars, first)
+            if shaped is asked.loop_vars:
+                raise
+            graph.frame.names = names
+            asked = replace(asked, loop_vars=shaped)
+
+
+def _with_shape(structure: Any, first: FirstWrite) -> Any:
+    """Return the structure with the array that was written first in its shape; the very same structure if the array is not in it."""
+    if isinstance(structure, TensorArray):
+        found = structure.unshaped is first.array and structure.stacked is first.array.initial
+        return first.array.shaped(first.lengths, dynamic=structure.dynamic) if found else structure
+    if isinstance(structure, dict):
+        changed = {key: _with_shape(value, first) for key, value in structure.items()}
+        return changed if any(changed[key] is not value for key, value in structure.items()) else structure
+    if isinstance(structure, (tuple, list)):
+        values = [_with_shape(value, first) for value in structure]
+        if all(one is other for one, other in zip(values, structure, strict=True)):
+            return structure
+        return type(structure)(*values) if hasattr(structure, "_fields") else type(structure)(values)
+    return structure
 
 
 def _made(graph: Graph, asked: _While) -> Any:

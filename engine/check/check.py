@@ -21,7 +21,7 @@ class CheckedModel:
 
     model: Model
     mixed: frozenset[tuple[GraphAddress, LayerId]] = frozenset()
-    """As of ``Propagated``."""
+    """Nodes whose operands have several element types, as in ``Propagated``."""
 
 
 def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
@@ -58,7 +58,7 @@ def checked(model: Model, catalogue: Catalogue) -> CheckedModel:
     report = Report.of(diagnostic for rule in _BEFORE_RUNNING for diagnostic in rule.apply(subject))
     if not report.ok:
         raise InvalidModel(report)
-    return CheckedModel(model, subject.propagated.mixed)
+    return CheckedModel(model, frozenset(subject.propagated.mixed))
 
 
 _BEFORE_RUNNING = tuple(rule for rule in RULES if rule.before_running)

@@ -40,8 +40,8 @@ class Propagated:
 
     known: Mapping[tuple[GraphAddress, LayerId], tuple[Known, ...]]
     contradictions: tuple[Contradiction, ...] = ()
-    mixed: frozenset[tuple[GraphAddress, LayerId]] = frozenset()
-    """Nodes whose operands have several element types where the operation's specification has one."""
+    mixed: Mapping[tuple[GraphAddress, LayerId], Sequence[Known]] = field(default_factory=dict)
+    """Inputs of the nodes whose operands have several element types where the operation's specification has one."""
 
     def output(self, graph: GraphAddress, layer: LayerId, output: int = 0) -> Known:
         """What is known of one output; ``NOTHING_KNOWN`` where there is no such node or output."""
@@ -63,7 +63,7 @@ def propagate(model: Model, catalogue: Catalogue, inputs: Mapping[LayerId, Known
     parameters = {node.id: (inputs or {}).get(node.id) or knowledge.declared(node) for node in model.graph.parameters}
     with np.errstate(all="ignore"):
         walk.run(parameters)
-    return Propagated(walk.known, tuple(walk.contradictions.values()), frozenset(walk.mixed))
+    return Propagated(walk.known, tuple(walk.contradictions.values()), walk.mixed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from engine.check.diagnostic import Severity
 from engine.check.rule import OPENVINO, Finding, Rule
 from engine.check.subject import Region, Subject
 from engine.errors import Where, shorten
-from engine.ir.model import LOOP, BackEdge, LayerId
+from engine.ir.model import LOOP, TENSOR_ITERATOR, BackEdge, LayerId
 from engine.ops.declare import Known
 
 
@@ -164,7 +164,7 @@ def _types(subject: Subject, region: Region, edge: BackEdge, outer: Sequence[Kno
 
 
 def back_edge_type(subject: Subject) -> Iterator[Finding]:
-    """A carried value of a Loop comes back with another element type.
+    """A carried value of a Loop or Scan comes back with another element type.
 
     What it does:
         Compares the element type of the initial value with that of the Result at the other end of the back edge.
@@ -175,8 +175,9 @@ def back_edge_type(subject: Subject) -> Iterator[Finding]:
     Example that passes:
         both f32
     """
-    for region in subject.loops:
-        yield from _type_findings(subject, region)
+    for region in subject.regions:
+        if region.node.type in (LOOP, "Scan"):
+            yield from _type_findings(subject, region)
 
 
 def back_edge_type_of_iterator(subject: Subject) -> Iterator[Finding]:
@@ -205,7 +206,7 @@ def _type_findings(subject: Subject, region: Region) -> Iterator[Finding]:
                 f"The carried value begins as {types[0]} and comes back as {types[1]}.",
                 found=f"initial value {types[0]}, Result {types[1]}",
                 expected="one element type",
-                advice="Convert one of them." if region.node.type == LOOP else "Convert the initial value before it enters.",
+                advice="Convert one of them." if region.node.type != TENSOR_ITERATOR else "Convert the initial value before it enters.",
             )
 
 

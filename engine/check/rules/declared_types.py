@@ -115,7 +115,8 @@ def type_not_supported(subject: Subject) -> Iterator[Finding]:
 def _apart(subject: Subject, place: PlacedGraph, node: Node, operation: Operation) -> Iterator[Finding]:
     """Two inputs of different types that have one name for theirs."""
     first: dict[str, tuple[int, ElementType]] = {}
-    for index, known in enumerate(subject.inputs(place, node) if operation.alike else ()):
+    inputs = subject.propagated.mixed.get((place.address, node.id)) or subject.inputs(place, node)
+    for index, known in enumerate(inputs if operation.alike else ()):
         name = operation.alike[min(index, len(operation.alike) - 1)]
         if not name or known.element_type is None:
             continue

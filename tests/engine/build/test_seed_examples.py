@@ -219,3 +219,29 @@ def test_the_first_constant_makes_a_graph() -> None:
     code = "from engine import build; c = build.constant(3); print(build.compat.v1.Session().run(c + 1))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "4\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, "i32"),
+        ([1, -(2**31)], "i32"),
+        (2**31, "i64"),
+        ([], "f32"),
+        (0.0, "f32"),
+        (True, "boolean"),
+        (np.int64(0), "i64"),
+        (np.zeros(2, np.int16), "i16"),
+    ],
+    ids=repr,
+)
+def test_constant_has_the_type_that_tensorflow_gives(value: object, expected: str) -> None:
+    with build.Graph("types"):
+        assert str(build.constant(value).element_type) == expected
+
+
+def test_where_whole_numbers_of_two_types_meet_the_difference_is_said() -> None:
+    with build.Graph("mixed"):
+        i, _ = build.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x), (0, build.constant(2.0)))
+        with pytest.raises(engine.BuildError, match=r"build\.constant are i32 as in TensorFlow, those of loop variables i64"):
+            build.add(build.constant(1), i)

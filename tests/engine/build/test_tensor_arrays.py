@@ -127,3 +127,53 @@ def test_a_loop_writes_elements_of_differing_shape() -> None:
     joined, third = run_both(model, [np.int64(4)]).outputs
     np.testing.assert_array_equal(joined, [0, 0, 1, 0, 1, 2])
     np.testing.assert_array_equal(third, [0, 1])
+
+
+def _counted(body: Callable[[Any, Any], Any], array: Any, trips: int = 3) -> Any:
+    return build.while_loop(lambda i, a: i < trips, lambda i, a: (i + 1, body(i, a)), (0, array))[1]
+
+
+def _written_inside(i: Any, a: Any) -> Any:
+    return build.while_loop(lambda j, b: j < 3, lambda j, b: (j + 1, b.write(j, [7, 8])), (0, a))[1]
+
+
+# TensorFlow 2.21 gives the same.
+UNSHAPED: dict[str, tuple[Make, Any]] = {
+    "vectors": (lambda: build.TensorArray("i32", 2).write(0, [1, 2]).write(1, [3, 4]).stack(), [[1, 2], [3, 4]]),
+    "scalars": (lambda: build.TensorArray("i32", 2).write(0, 1).write(1, 2).stack(), [1, 2]),
+    "scattered": (lambda: build.TensorArray("i32", 2).scatter([1, 0], [[1], [2]]).stack(), [[2], [1]]),
+    "dynamic": (lambda: build.TensorArray("i32", 0, dynamic_size=True).write(1, [5]).stack(), [[0], [5]]),
+    "written by a loop": (lambda: _counted(lambda i, a: a.write(i, [7, 8]), build.TensorArray("i32", 3)).stack(), [[7, 8]] * 3),
+    "by a loop, no iteration": (lambda: _counted(lambda i, a: a.write(i, [7, 8]), build.TensorArray("i32", 2), 0).stack(), [[0, 0]] * 2),
+    "by a loop in a loop": (lambda: _counted(_written_inside, build.TensorArray("i32", 3), 2).stack(), [[7, 8]] * 3),
+    "its size before": (lambda: _counted(lambda i, a: a.write(i, [7]), build.TensorArray("i32", 3)).size(), 3),
+}
+
+
+@pytest.mark.parametrize(("make", "expected"), UNSHAPED.values(), ids=UNSHAPED.keys())
+def test_an_array_without_a_shape_takes_that_of_its_first_write(make: Make, expected: Any) -> None:
+    with build.Graph("unshaped") as graph:
+        model = graph.model([make()])
+    np.testing.assert_array_equal(engine.run(model, []).outputs[0], expected)
+    assert not [one for one in engine.check(model).diagnostics if "unused" in one.message]
+
+
+@pytest.mark.parametrize("second", [[1, 2], [[1]]])
+def test_a_second_shape_is_refused(second: Any) -> None:
+    with build.Graph("two shapes"), pytest.raises(BuildError, match="have another shape"):
+        build.TensorArray("i32", 2).write(0, [1]).write(1, second)
+
+
+def test_a_loop_that_does_not_carry_the_array_says_what_to_give() -> None:
+    with build.Graph("after a loop"):
+        array = _counted(lambda i, a: a, build.TensorArray("i32", 3))
+        with pytest.raises(BuildError, match=r"give element_shape=\[2\]"):
+            array.write(0, [1, 2])
+
+
+def test_a_loop_is_named_as_if_it_had_been_built_once() -> None:
+    with build.Graph("names") as graph:
+        array = _counted(lambda i, a: a.write(i, [7, 8]), build.TensorArray("i32", 3))
+        model = graph.model([array.stack()])
+    assert [node.name for node in model.graph.nodes if node.type == "Loop"] == ["while"]
+    assert not [node.name for node in model.graph.nodes if node.name.startswith("while_1/")]

@@ -91,6 +91,15 @@ def test_carried_value_that_changes_its_type(operation: str, carried: str, other
     wide = "f64" if "f64" in named.values() or carried == "int64" else "f32"
     messages = [one.message for one in report.errors if one.code == "LS502"]
     assert messages == [f"The carried value begins as {named[carried]} and comes back as {wide}."]
+    assert [one.code for one in report.warnings if one.code == "LS704"] == ["LS704"]
+
+
+@pytest.mark.parametrize("order", ["s, k", "k, s"])
+def test_state_of_a_scan_that_changes_its_type(order: str) -> None:
+    body = f"step (float[2] s, float[2] e) => (float[2] n) {{ n = Add ({order}) }}"
+    text = f"(float[2] s0, double[2] k, float[3, 2] x) => (float[2] y) {{ y = Scan <num_scan_inputs = 1, body = {body}> (s0, x) }}"
+    report = engine.check(engine.read_model(parser.parse_model(HEADER + text).SerializeToString()))
+    assert [one.message for one in report.errors] == ["The carried value begins as f32 and comes back as f64."]
 
 
 def _healthy() -> Iterator[tuple[str, bytes]]:
