@@ -32,8 +32,10 @@ CASES = {
     ),
     "a call in a call": ("y = local.outer (x)", f"{SCALE}\n{OUTER}", 2),
     "a call in a branch": (
-        "b = Constant <value = bool {1}> () y = If (b) <then_branch = t () => (float[2] p) { p = local.scale (x) },"
-        " else_branch = e () => (float[2] q) { q = Neg (x) }>",
+        (
+            "b = Constant <value = bool {1}> () y = If (b) <then_branch = t () => (float[2] p) { p = local.scale (x) },"
+            " else_branch = e () => (float[2] q) { q = Neg (x) }>"
+        ),
         SCALE,
         1,
     ),
