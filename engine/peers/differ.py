@@ -36,6 +36,7 @@ TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor: what sums in another order and vector instructions may add up to over many iterations."""
 _MOST_FETCHED = 256 * 2**20
 """Bytes of values that are asked for at once after their fingerprints differ."""
+_JOINED = "that the runtime joins with the operations that read them"
 _MOST_JUDGED = 5_000
 """Values that differ and are computed again, to tell what follows from a quantum."""
 
@@ -156,8 +157,9 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
             run, both.given, [one.address for one in judged.outputs], both.patience, tolerance, both.document
         )
     cause = cause or judged.reason(answer.runtime)
+    left_out = {**both.left_out, **({_JOINED: judged.joined} if judged.joined else {})}
     return Report(
-        answer.runtime, judged.outputs, judged.first, values, len(compared), both.left_out, answer.refused, reasons,
+        answer.runtime, judged.outputs, judged.first, values, len(compared), left_out, answer.refused, reasons,
         judged.quanta(run), judged.following, replaced, counts_differ, cause,
     )  # fmt: skip
 
@@ -203,8 +205,10 @@ def instead(both: Beside, outputs: Sequence[str], tolerance: float) -> tuple[str
         if patience.stopped():
             raise
         return ()  # it ran the model, and does not show what it made of it
-    begins = "" if given is None else fused_outputs.sentence(run, given.values, both.answer.runtime, tolerance)
-    return tuple(filter(None, (*(one.sentence for one in found), begins)))
+    begins = None if given is None else fused_outputs.beginning(run, given.values, both.answer.runtime, tolerance)
+    if begins is None:
+        return tuple(one.sentence for one in found)
+    return (*(one.sentence for one in found if one.instruction is begins[0]), begins[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,8 @@ class _Judged:
     """Outputs that differ by quanta, or for their sake."""
     at: tuple[Probe, int] | None
     """The value, and its row, that the first is; None where something else than a value differs."""
+    joined: int = 0
+    """Values of another shape that the runtime has made one operation of with those that read them."""
 
     @property
     def at_rounded(self) -> bool:
@@ -250,7 +256,8 @@ class _Judged:
 def _judged(run: Run, answer: Answer, tolerance: float) -> _Judged:
     rows = {probe: there for probe in answer.values if (there := rows_of(probe, answer.values[probe])) is not None}
     rounding = Rounding(Again(run, rows), tolerance)
-    odd = (_structure(run, probe, answer.values[probe]) for probe in answer.values)
+    joined = frozenset(probe for probe in answer.values if probe not in rows and _is_joined(probe, rows, tolerance))
+    odd = (_structure(run, probe, answer.values[probe]) for probe in answer.values if probe not in joined)
     first = min((one for one in odd if one is not None), key=lambda one: one.step, default=None)
     at: tuple[Probe, int] | None = None
     differing = heapq.merge(*(_differing(run, probe, there, rounding) for probe, there in rows.items()), key=lambda one: one[0])
@@ -260,7 +267,19 @@ def _judged(run: Run, answer: Answer, tolerance: float) -> _Judged:
         if count == _MOST_JUDGED or not rounding.explains(probe, row):
             first, at = _named(run, probe, row, rows[probe], rounding), (probe, row)
             break
-    return _Judged(rounding, first, *_ends(run, answer, rounding, first), at)
+    return _Judged(rounding, first, *_ends(run, answer, rounding, first), at, len(joined))
+
+
+def _is_joined(probe: Probe, rows: Mapping[Probe, np.ndarray], tolerance: float) -> bool:
+    """Return whether a value has another shape in the runtime although all that is computed from it agrees.
+
+    A runtime that makes one operation of several may give its result under the name of a part.
+    """
+    instructions = probe.program.instructions
+    readers = {number for number, one in enumerate(instructions) if probe.slot in one.inputs and one.region is None}
+    behind = [one for one in rows if one.program is probe.program and one.position in readers]
+    agree = (close(one.expected[: len(rows[one])], rows[one], tolerance).all() for one in behind)
+    return len({one.position for one in behind}) == len(readers) > 0 and all(agree)
 
 
 def _structure(run: Run, probe: Probe, there: np.ndarray) -> Difference | None:

@@ -23,8 +23,8 @@ def outputs_of(run: Run, loops: Sequence[Instruction], probes: Sequence[Probe]) 
     return sorted((one for one in own if main.instructions[one.position] in loops), key=lambda one: (one.position, one.output))
 
 
-def sentence(run: Run, given: Mapping[Probe, np.ndarray], runtime: str, tolerance: float) -> str:
-    """Return where the first loop whose outputs differ begins to differ; empty where all agree.
+def beginning(run: Run, given: Mapping[Probe, np.ndarray], runtime: str, tolerance: float) -> tuple[Instruction, str] | None:
+    """Return the first loop whose outputs differ, with a sentence on where they begin to differ; None where all agree.
 
     ``given``: what the runtime gave for the outputs of the loops when it was asked for nothing inside, so that it replaced them.
     """
@@ -43,8 +43,9 @@ def sentence(run: Run, given: Mapping[Probe, np.ndarray], runtime: str, toleranc
         else:
             iteration = _first_apart_along(probe.expected[0], rows[0], axis, tolerance)
             where = f"at iteration {iteration:,}, along axis {axis} of its output {probe.output}"
-        return f"What runs in place of '{elided(instruction.node.name)}' begins to differ {where}: {there} in {runtime}, {here} here."
-    return ""
+        told = f"What runs in place of '{elided(instruction.node.name)}' begins to differ {where}: {there} in {runtime}, {here} here."
+        return instruction, told
+    return None
 
 
 def _token_axis(run: Run, instruction: Instruction, shape: Sequence[int]) -> int | None:

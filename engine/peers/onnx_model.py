@@ -12,8 +12,9 @@ from onnx import helper, numpy_helper
 
 from engine.debug.run import Run
 from engine.peers.fingerprint import Fingerprint
+from engine.peers.inlined_functions import Names, inline
 from engine.peers.probes import Probe, owner, times, varies
-from engine.run.plan.plan import IfRegion, LoopRegion, Program
+from engine.run.plan.plan import CallRegion, IfRegion, LoopRegion, Program
 
 _MOST_IN_ONE_FILE = 2**30
 
@@ -24,11 +25,12 @@ def probed(run: Run, path: Path, probes: Sequence[Probe], prefix: str, target: P
     A probe under n loops gives an array with n axes more, one for the iterations of each, outermost first.
     """
     model = onnx.load(str(path))
-    writing = _Writing(run, model.graph)
-    for number, probe in enumerate(probes):
+    writing = _Writing(run, model)
+    given = [probe for probe in probes if probe.program.index in writing.graphs]
+    for number, probe in enumerate(given):
         writing.let_out(probe, f"{prefix}{number}")
     _save(model, target)
-    return list(probes)
+    return given
 
 
 def with_attribute(path: Path, name: str, value: int, target: Path) -> Path:
@@ -49,12 +51,22 @@ def _save(model: onnx.ModelProto, target: Path) -> None:
 
 
 class _Writing:
-    def __init__(self, run: Run, main: onnx.GraphProto) -> None:
+    def __init__(self, run: Run, model: onnx.ModelProto) -> None:
         self.run = run
-        self.graphs = {0: main}
+        self.graphs = {0: model.graph}
+        """By the number of a program; that of a function is the graph of its call, in place of which its nodes are."""
+        self.names: dict[int, Names] = {0: Names()}
         for program in run.plan.programs:
-            if program.parent is not None and program.parent.index in self.graphs and owner(program) is not None:
+            if program.parent is None or program.parent.index not in self.graphs:
+                continue
+            if owner(program) is not None:
                 self.graphs[program.index] = self._body(program)
+                self.names[program.index] = self.names[program.parent.index]
+            elif isinstance(program.region, CallRegion):
+                graph, call = self.graphs[program.parent.index], self._node(program)
+                names = inline(model, graph, call, f"loopscope call {program.index}/")
+                if names is not None:
+                    self.graphs[program.index], self.names[program.index] = graph, names
 
     def let_out(self, probe: Probe, name: str) -> None:
         """Hands one value out of its graph, and out of every loop and branch around."""
@@ -63,7 +75,10 @@ class _Writing:
         if probe.fingerprint is not None:
             value = _fingerprint(self.graphs[program.index], value, f"{name}/print", probe.fingerprint)
         kind = helper.np_dtype_to_tensor_dtype(probe.expected.dtype)
-        while program.parent is not None:
+        while (around := program.parent) is not None:
+            if isinstance(program.region, CallRegion):
+                program = around
+                continue
             out = f"{name}/{program.index}"
             self._give(program, value, out, kind)
             region = owner(program)
@@ -78,8 +93,8 @@ class _Writing:
             value = f"{out}/all"
             _take_out(self._node(program), value)
             if isinstance(region, LoopRegion) and varies(self.run, region):
-                value = _padded(self.graphs[program.parent.index], value, np.zeros(shape, probe.expected.dtype))
-            program = program.parent
+                value = _padded(self.graphs[around.index], value, np.zeros(shape, probe.expected.dtype))
+            program = around
         self._give(program, value, name, kind)
 
     def _give(self, program: Program, value: str, name: str, kind: int) -> None:
@@ -90,14 +105,16 @@ class _Writing:
     def _name(self, probe: Probe) -> str:
         """What a value is called in its graph: the output of a node, or a body's input."""
         if probe.position >= 0:
-            return probe.program.instructions[probe.position].node.outputs[probe.output].names[0]
+            names = probe.program.instructions[probe.position].node.outputs[probe.output].names
+            return self.names[probe.program.index].of(names[0])
         name: str = self.graphs[probe.program.index].input[list(probe.program.parameters).index(probe.layer)].name
         return name
 
     def _node(self, program: Program) -> onnx.NodeProto:
         """The node that a graph belongs to, which is known by the name of what it gives."""
         assert program.parent is not None
-        name = next(port.names[0] for port in program.parent.instructions[program.owner].node.outputs if port.names)
+        own = next(port.names[0] for port in program.parent.instructions[program.owner].node.outputs if port.names)
+        name = self.names[program.parent.index].of(own)
         found: onnx.NodeProto = next(node for node in self.graphs[program.parent.index].node if name in node.output)
         return found
 
@@ -111,7 +128,7 @@ class _Writing:
 
 
 def _padded(graph: onnx.GraphProto, value: str, zeros: np.ndarray) -> str:
-    """Add nodes that give the parts of a value, then zeros, as many as ``zeros`` has along the first axis; return the name of the result."""
+    """Add nodes that give the parts of a value, then zeros, as many as ``zeros`` has; return the name of the result."""
     like = np.array([-1, *zeros.shape[1:]], np.int64)
     given = {"zeros": zeros, "shape": like, "begin": np.zeros(1, np.int64), "end": np.array(zeros.shape[:1], np.int64)}
     for name, array in given.items():

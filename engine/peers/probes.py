@@ -15,7 +15,7 @@ from engine.ir.model import LOOP, SCAN, TENSOR_ITERATOR, LayerId
 from engine.ops.values import is_tensor
 from engine.peers.fingerprint import Fingerprint
 from engine.run.plan.numbers import Slot
-from engine.run.plan.plan import IfRegion, LoopRegion, Program
+from engine.run.plan.plan import CallRegion, IfRegion, LoopRegion, Program
 from engine.run.record.recording import LoopTable
 from engine.trace.vectorised import Columns, Recorded
 
@@ -192,7 +192,7 @@ class Choice:
     def _reason(self, program: Program) -> str:
         """Why a graph as a whole is left out; empty where it is not."""
         around = [one for one in program.around() if one.parent is not None]
-        if None in map(owner, around):
+        if any(owner(one) is None and not isinstance(one.region, CallRegion) for one in around):
             return "in a function"
         if not self.run.timeline.executions.rows[program.index]:
             return "in a body or branch that did not run"
@@ -205,11 +205,12 @@ class Choice:
         if program.parent is None:
             return np.zeros(1, np.int64)
         around, region = self._places(program.parent), owner(program)
+        if region is None:  # a function, which runs once for each row
+            return around
         if isinstance(region, LoopRegion):
             most, counts = times(self.run, region), np.asarray(_counts(self.run, region), np.int64)
             first = np.repeat(np.cumsum(counts) - counts, counts)
             return np.asarray(np.repeat(around * most, counts) + np.arange(counts.sum()) - first)
-        assert region is not None
         taken = self.run.timeline.executions.taken(region).astype(bool)
         return np.asarray(around[taken if program is region.then.program else ~taken])
 

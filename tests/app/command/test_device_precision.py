@@ -68,7 +68,8 @@ def test_only_what_finishes_is_offered() -> None:
       index = Cast <to = 7> (also)
       y = Gather (x, index)
     }"""
-    model, inputs = read(f"narrow {text}"), {"x": np.array([1, 2, 3], np.float32)}
+    inputs: dict[str | int, object] = {"x": np.array([1, 2, 3], np.float32)}
+    model = read(f"narrow {text}")
     (line,) = offered("m.onnx", "in.npz", model, inputs, 10)
     assert "(bf16): loopscope drift m.onnx --inputs in.npz --round '*=bf16'" in line
     wider = text.replace("less = Constant <value_floats = [69998.0]> ()", "less = Constant <value_floats = [1.0]> ()")

@@ -35,7 +35,8 @@ NESTED = {
     ),
     "two Ifs around a value": (
         (
-            "[one] y = If (a) < then_branch = u () => (float[3] v) { [two] v = If (b) < then_branch = k () => (float[3] v1) { v1 = Neg (x) },"
+            "[one] y = If (a) < then_branch = u () => (float[3] v) { [two] v = If (b) <"
+            " then_branch = k () => (float[3] v1) { v1 = Neg (x) },"
             " else_branch = m () => (float[3] v2) { [product] d = Mul (x, x) [last] v2 = Exp (d) }> },"
             " else_branch = w () => (float[3] z) { z = Identity (x) }>"
         ),

@@ -219,3 +219,51 @@ def test_the_values_inside_a_stateful_model_are_compared(tmp_path: Path) -> None
     assert report.agrees
     assert report.refused == ""
     assert report.places >= 4, "the state, the sum, what keeps it, and the output"
+
+
+def uneven(first: int) -> engine.Model:
+    """A loop in a loop, whose count grows by 1 from ``first`` on."""
+    graph = build.Graph("uneven")
+    x = graph.parameter("x", "f32", [2])
+
+    def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        _, after = build.while_loop(lambda j, _: j < i, lambda j, w: (j + 1, w * 1.5), [graph.constant(0), v])
+        return i + 1, after - 0.25
+
+    return graph.model(build.while_loop(lambda i, _: i < first + 4, outer, [graph.constant(first), x])[1])
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_loops_of_counts_that_vary_are_compared(first: int) -> None:
+    """An execution of the inner loop without any iteration too."""
+    feed = [np.array([1, 2], np.float32)]
+    report = against(finished(uneven(first), feed), feed)
+    assert report.agrees, report.sentence
+    assert report.left_out == {}
+    good, bad = finished(uneven(first), feed), finished(uneven(first), feed, wrong(3.5))
+    report = against(bad, feed)
+    assert report.first is not None
+    assert report.first.address == first_apart(good, bad)
+
+
+def test_onnx_loops_of_counts_that_vary_are_compared() -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    main (int64 n, float[2] x) => (float[2] y) {
+      yes = Constant <value = bool {1}> ()
+      y = Loop (n, yes, x) <body = outer (int64 i, bool c, float[2] a) => (bool c2, float[2] a3) {
+        c2 = Identity (c)
+        a2 = Loop (i, c, a) <body = inner (int64 j, bool d, float[2] v) => (bool d2, float[2] v2) {
+          d2 = Identity (d)
+          v2 = Mul (v, v)
+        }>
+        a3 = Sub (a2, x)
+      }>
+    }"""
+    document = onnx.parser.parse_model(text).SerializeToString()
+    inputs = {"n": np.int64(4), "x": np.array([0.5, 0.25], np.float32)}
+    debugger = finished(engine.read_model(document), inputs)
+    report = against(debugger, inputs, document=document)
+    assert report.agrees, report.sentence
+    assert report.left_out == {}
+    assert report.values == 1 + 4 * 5 + 6 * 4, "the loop and the constant, the outer body in 4 iterations, the inner one in 6"
