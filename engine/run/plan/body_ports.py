@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
-from engine.ops.bounds import check_elements
+from engine.ops.bounds import check_whole
 from engine.run.plan.numbers import Slot
 
 
@@ -55,7 +55,7 @@ class Counter:
         value: np.generic = self.element_type.dtype.type(iteration)
         if not self.shape:
             return value
-        check_elements(math.prod(self.shape), "the iteration number")
+        check_whole(math.prod(self.shape), "the iteration number")
         return np.full(self.shape, value)
 
 
