@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class Counter:
         if self.is_plain:
             plain: np.generic = self.element_type.dtype.type(iteration)
             return plain
-        value: np.generic = np.asarray(cast(np.asarray(iteration), self.element_type))[()]
+        value: Any = np.asarray(cast(np.asarray(iteration), self.element_type))[()]
         if not self.shape:
             return value
         check_whole(math.prod(self.shape), "the iteration number")
