@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.ops.bounds import at_most
+from engine.ops.bounds import at_most, at_once
 from engine.run.codegen import tiering
 from engine.run.machine.execute import computing
 from engine.run.machine.machine import Machine
@@ -17,7 +17,7 @@ def run(machine: Machine, there: Callable[[], bool] | None = None) -> None:
     """
     machine.control.begin()
     try:
-        with computing(), at_most(machine.control.most_elements):
+        with computing(), at_most(machine.control.most_elements), at_once(machine.control.elements_at_once):
             while machine.state == "paused" and not (there is not None and there()):
                 if there is None and _goes_straight(machine) and machine.run_straight():
                     continue
@@ -52,6 +52,7 @@ def advance(machine: Machine, *, generated: bool) -> None:
         and tiering.is_worth_generating(machine, frame)
         and machine.next_stop(frame.iteration) != frame.iteration
     ):
-        tiering.run(machine, frame, frame.region)
+        with at_once(None):
+            tiering.run(machine, frame, frame.region)
     else:
         machine.step()

@@ -112,10 +112,7 @@ def _client(address: str, tls: TLS | None) -> Client:
     if tls is not None:
         for file in tls:
             if not file.is_file():
-                raise InputError(
-                    f"--scheduler-tls: there is no file {shorten(str(file), 100)}; "
-                    "expected CA, certificate and key as PEM"
-                )
+                raise InputError(f"--scheduler-tls: there is no file {shorten(str(file), 100)}; expected CA, certificate and key as PEM")
         security = Security(
             tls_ca_file=str(tls.ca),
             tls_client_cert=str(tls.certificate),

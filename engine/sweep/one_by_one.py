@@ -6,6 +6,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,9 +19,10 @@ from engine.debug.run import Run
 from engine.debug.starting import place, start
 from engine.errors import EngineError, InputError
 from engine.explain.not_finite import first_not_finite
+from engine.ops.bounds import at_most
 from engine.ops.values import is_tensor
 from engine.run import drive
-from engine.run.machine.limits import Paused
+from engine.run.machine.limits import Limits, Paused
 from engine.run.machine.machine import Failure, Machine
 from engine.run.plan.numbers import Slot
 from engine.run.plan.overrides import Overrides
@@ -34,6 +36,7 @@ from engine.sweep.row_layout import ERROR, FIRST_NAN, SAMPLE, SECONDS, Kind
 from engine.sweep.stopping import Stop
 from engine.sweep.work_order import Order
 
+_SHARE_OF_RECORDS = 8
 _NUMBERS: Mapping[Kind, type[bool] | type[int] | type[float]] = {"bool": bool, "int64": int, "uint64": int, "float64": float}
 
 
@@ -67,7 +70,7 @@ def _of_run(order: Order, sample: int, inputs: Mapping[int, Any], row: dict[str,
     looks = layout.finds_nan or layout.tells_margins or bool(layout.expressions)
     values = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
     overrides = Overrides(plan)
-    machine = start(overrides, values, order.limits, Record() if looks else NOTHING, order.seed + sample, keeps=looks)
+    machine = start(overrides, values, order.limits, _record(order.limits) if looks else NOTHING, order.seed + sample, keeps=looks)
     stop.watch(machine.control)
     cause: Ending | None = None
     try:
@@ -80,8 +83,16 @@ def _of_run(order: Order, sample: int, inputs: Mapping[int, Any], row: dict[str,
     if cause is None:
         row |= {one.name: number(machine.values[one.slot], one.kind) for one in layout.outputs}
     if looks:
-        _look(order, Run(plan.model, overrides, machine, order.limits), row)
+        with at_most(machine.control.most_elements):
+            _look(order, Run(plan.model, overrides, machine, order.limits), row)
     return row
+
+
+def _record(limits: Limits) -> Record:
+    """Return a recording that leaves most of a run's memory to its values: rows that are not kept are computed again."""
+    usual = Record()
+    most = usual.budget_bytes if limits.memory_bytes is None else min(usual.budget_bytes, limits.memory_bytes // _SHARE_OF_RECORDS)
+    return replace(usual, budget_bytes=most)
 
 
 def _look(order: Order, run: Run, row: dict[str, Any]) -> None:

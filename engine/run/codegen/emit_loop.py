@@ -122,7 +122,7 @@ class Writer(Lines):
         for number, counter in enumerate(region.counters):
             if not region.program.takes(counter.parameter):
                 continue
-            call = self.constant(at.counter(number), counter.number if counter.shape else counter.element_type.dtype.type)
+            call = self.constant(at.counter(number), counter.element_type.dtype.type if counter.is_plain else counter.number)
             self.emit(f"{self.assigned(counter.parameter)} = {call}({at.iteration})")
         self._record(region.program, produced=False)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from engine.ops.bounds import TooLarge, at_once
 from engine.run.codegen import compile as source
 from engine.run.codegen.deoptimise import deoptimise
 from engine.run.codegen.source_map import Loop
 from engine.run.machine.cycle_detection import CycleDetector, first_return
-from engine.run.machine.execute import cause_of, describe
+from engine.run.machine.execute import LARGE, cause_of, describe
 from engine.run.machine.limits import Endless, Paused
 from engine.run.machine.machine import Machine
 from engine.run.machine.overriding import undo_constants
@@ -28,12 +29,25 @@ class HandedOver(Exception):
     """Generated code gives a loop back to stepping, between two iterations."""
 
 
+_SHARE_OF_CARRIED = 16
+"""Loops whose carried values take more than a sixteenth of the limit of memory are stepped."""
+
+
 def is_worth_generating(machine: Machine, frame: Frame) -> bool:
     """Whether a frame is at the beginning of an iteration, but not the first, of a loop that has been stepped through often enough."""
     region = frame.region
     if region is None or frame.position or not frame.iteration:
         return False
+    if _is_large(machine, region):
+        return False
     return source.stepped_again(machine.overrides, region) >= STEPPED_FIRST and source.can_generate(region)
+
+
+def _is_large(machine: Machine, region: LoopRegion) -> bool:
+    """Return True if the carried values may come near the limit of memory, which only steps check."""
+    limit = machine.control.limits.memory_bytes
+    carried = (machine.values[one.parameter] for one in region.carried)
+    return limit is not None and sum(getattr(one, "nbytes", 0) for one in carried) > max(LARGE, limit // _SHARE_OF_CARRIED)
 
 
 def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
@@ -72,7 +86,8 @@ def _close_logs(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[Progr
 
 def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
     try:
-        count, ending, left = loop(machine, frame)
+        with at_once(machine.control.elements_at_once):
+            count, ending, left = loop(machine, frame)
     except HandedOver as over:
         deoptimise(machine, loop, over)
         return
@@ -81,6 +96,8 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
         raise
     except Exception as error:
         instruction = deoptimise(machine, loop, error)
+        if instruction is not None and isinstance(error, TooLarge):
+            return  # it is stepped, within the whole limit
         if instruction is None:
             raise machine.failed(cause_of(error), error) from error
         raise machine.failed(describe(instruction, machine.values, error), error) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -82,20 +82,36 @@ def check_broadcast(arguments: Sequence[Any]) -> None:
         check_elements(math.prod(np.broadcast_shapes(*shapes)), "the result")
 
 
-def check_held(instruction: Instruction, values: list[Any], constants: Container[int], limit: int) -> None:
-    """``ValueError`` when a large output brings all values together, constants apart, over so many bytes."""
+def check_held(instruction: Instruction, values: list[Any], constants: Container[int], limit: int, recorded: Callable[[], int]) -> None:
+    """Raise ``ValueError`` and drop the outputs if a large output brings all values together, constants apart, over a limit in bytes.
+
+    ``recorded`` returns the bytes that the run has collected and recorded beside its values.
+    """
     made = 0
     for output in instruction.outputs:
         made += getattr(values[output], "nbytes", 0)
     if made < LARGE:
         return
+    total = held_bytes(values, constants) + recorded()
+    if total > limit:
+        for output in instruction.outputs:
+            values[output] = None
+    expect_room(total, limit)
+
+
+def held_bytes(values: list[Any], constants: Container[int]) -> int:
+    """Return the bytes of all values by slot, constants apart; arrays that share memory count once."""
     held: dict[int, int] = {}
     for slot, value in enumerate(values):
         if isinstance(value, np.ndarray) and slot not in constants:
             while isinstance(value.base, np.ndarray):
                 value = value.base
             held[id(value)] = value.nbytes
-    total = sum(held.values())
+    return sum(held.values())
+
+
+def expect_room(total: int, limit: int) -> None:
+    """Raise ``ValueError`` if all values of a run take more bytes than the limit."""
     if total > limit:
         raise ValueError(f"all values of the run together would take {total:,} bytes, more than the limit of {limit:,}")
 

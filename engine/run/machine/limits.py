@@ -47,6 +47,7 @@ class Endless(Paused):
         self.why = why
 
 
+_SHARE_AT_ONCE, _FEW_ELEMENTS = 64, 1 << 20
 _ANY_NUMBER = 1 << 62
 _YIELD_EVERY = 0.02
 _SHORT, _LONG = 0.004, 0.02
@@ -74,6 +75,11 @@ class Control:
     def most_elements(self) -> int | None:
         """Elements that one operation's output may have: four bytes are counted for each."""
         return None if self.limits.memory_bytes is None else max(1, self.limits.memory_bytes // 4)
+
+    @property
+    def elements_at_once(self) -> int | None:
+        """Return the elements of an operation's output from which it is looked first whether the limit has room for it."""
+        return None if self.limits.memory_bytes is None else max(_FEW_ELEMENTS, self.limits.memory_bytes // _SHARE_AT_ONCE)
 
     def begin(self) -> None:
         """Computing starts: the clock runs."""

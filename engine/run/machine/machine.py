@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from engine.ops.bounds import TooLarge, at_once
 from engine.run.machine import overriding, regions
-from engine.run.machine.execute import LARGE, cause_of, check_held, describe, execute
+from engine.run.machine.execute import LARGE, cause_of, check_held, describe, execute, expect_room, held_bytes
 from engine.run.machine.limits import Control, Limits, Paused
 from engine.run.machine.returned import first_of, returned
 from engine.run.machine.state import NO_BOUND, Failure, Frame, RunState
@@ -24,8 +25,12 @@ from engine.run.record.recording import NOTHING, LoopTable, Record, Recording
 
 __all__ = ["Failure", "Frame", "Machine"]
 
+_OF_AN_ELEMENT = 4
+"""Bytes that are counted for an element before its array is made."""
 _OF_A_NUMBER, _OF_AN_ARRAY = 40, 240
 """Bytes of a value beside its data, with its place in a list; an array is often a view of another one."""
+_COUNTED = 1 << 10
+"""Values of a column whose bytes are counted one by one, before they are packed."""
 _SECONDS_BETWEEN_LOOKS = 0.002
 """Whether a run is to stop is asked between operations, but not more often."""
 
@@ -105,17 +110,23 @@ class Machine(RunState):
             self.last, call, gives_a_tuple, takes, output, done = step
             try:
                 if call is None:
-                    execute(self.last, values, anew=set_here is not None)
+                    self._execute(self.last, anew=set_here is not None)
                     is_small = False
                 else:
-                    made = call(*takes(values))
+                    try:
+                        made = call(*takes(values))
+                    except TooLarge as large:
+                        self._expect_room(large)
+                        with at_once(None):
+                            made = call(*takes(values))
                     if gives_a_tuple:
                         made = first_of(made)
                     is_array = type(made) is np.ndarray
                     is_small = is_array and made.nbytes < LARGE
                     values[output] = made if is_array and made.ndim else returned(self.last, made)
                 if most_bytes is not None and not is_small:
-                    check_held(self.last, values, self.plan.constant_numbers, most_bytes)
+                    made = None
+                    check_held(self.last, values, self.plan.constant_numbers, most_bytes, self.recorded_bytes)
                 if set_here is not None:
                     overriding.put(self.overrides, program, self.iterations, self.last.outputs, values)
             except Exception as error:
@@ -128,12 +139,28 @@ class Machine(RunState):
             self._finish_main()
         return frame.position > begun
 
+    def _execute(self, instruction: Instruction, *, anew: bool) -> None:
+        try:
+            execute(instruction, self.values, anew=anew)
+        except TooLarge as large:
+            self._expect_room(large)
+            with at_once(None):
+                execute(instruction, self.values, anew=anew)
+
+    def _expect_room(self, large: TooLarge) -> None:
+        """Raise ``ValueError`` before an operation whose output brings all values together over the limit."""
+        limit = self.control.limits.memory_bytes
+        if limit is not None:
+            held = held_bytes(self.values, self.plan.constant_numbers) + self.recorded_bytes()
+            expect_room(held + _OF_AN_ELEMENT * large.elements, limit)
+
     def _run(self, frame: Frame, instruction: Instruction) -> None:
         try:
             if instruction.region is None:
-                execute(instruction, self.values, anew=frame.program.index in self.overrides.by_program)
+                self._execute(instruction, anew=frame.program.index in self.overrides.by_program)
                 if self.control.limits.memory_bytes is not None:
-                    check_held(instruction, self.values, self.plan.constant_numbers, self.control.limits.memory_bytes)
+                    limit = self.control.limits.memory_bytes
+                    check_held(instruction, self.values, self.plan.constant_numbers, limit, self.recorded_bytes)
                 self._go_on(frame)
             else:
                 self._enter(frame, instruction)
@@ -198,6 +225,12 @@ class Machine(RunState):
         if rows is not None:
             for slot in rows.columns.keys() - program.producer.keys():
                 rows.columns[slot].pending.append(self.values[slot])
+
+    def recorded_bytes(self) -> int:
+        """Return the bytes that loops have collected and that were recorded, apart from the newest row, whose values are in slots."""
+        columns = (column for rows in self.recording.rows.values() for column in rows.columns.values())
+        pending = sum(getattr(value, "nbytes", 0) for column in columns for value in column.pending[-_COUNTED:-1])
+        return self.collected_bytes() + self.recording.bytes + pending
 
     def collected_bytes(self) -> int:
         """About how many bytes the loops under way have collected: all parts are as large as the larger of the first and the last one."""

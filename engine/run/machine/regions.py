@@ -14,7 +14,7 @@ import numpy as np
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
 from engine.ir.shape import PartialShape, is_of_an_array
-from engine.ops.bounds import check_elements
+from engine.ops.bounds import check_whole
 from engine.ops.casting import cast
 from engine.run.plan.body_ports import Carried, Concatenated, LastValue, Sliced
 from engine.run.plan.defaults import Defaults
@@ -240,14 +240,14 @@ def join(output: Concatenated, collected: list[Any]) -> Any:
         return tuple(collected)
     pieces = collected[::-1] if output.reverse else collected
     if output.stacked:
-        check_elements(len(pieces) * int(np.size(pieces[0])), "the stacked output")
+        check_whole(len(pieces) * int(np.size(pieces[0])), "the stacked output")
         return np.stack([np.asarray(piece) for piece in pieces], axis=output.axis)
     first = pieces[0]
     if np.ndim(first) == 0:
         if isinstance(first, np.ndarray):
             return np.stack(pieces)
         return np.array(pieces, first.dtype)
-    check_elements(sum(piece.size for piece in pieces), "the concatenated output")
+    check_whole(sum(piece.size for piece in pieces), "the concatenated output")
     return np.concatenate(pieces, axis=output.axis)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId
-from engine.ops.bounds import check_elements
+from engine.ops.bounds import check_whole
+from engine.ops.casting import cast
 from engine.run.plan.numbers import Slot
 
 
@@ -42,6 +44,10 @@ class Sliced:
     """False for ONNX: a part is one element along the axis, and the axis is dropped. Sequences are taken apart too."""
 
 
+_WIDE = 4
+"""Bytes of a type from which no iteration number wraps around in it."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Counter:
     """A Parameter that receives the iteration number."""
@@ -51,11 +57,21 @@ class Counter:
     shape: tuple[int, ...]
     layer: LayerId
 
+    @property
+    def is_plain(self) -> bool:
+        """True if numpy's own type for a number of the element type has all iteration numbers."""
+        dtype = self.element_type.dtype
+        return not self.shape and dtype.isbuiltin == 1 and dtype.kind in "iuf" and dtype.itemsize >= _WIDE
+
     def number(self, iteration: int) -> np.ndarray | np.generic:
-        value: np.generic = self.element_type.dtype.type(iteration)
+        """Return the iteration number in the declared type and shape; ``ValueError`` for text."""
+        if self.is_plain:
+            plain: np.generic = self.element_type.dtype.type(iteration)
+            return plain
+        value: Any = np.asarray(cast(np.asarray(iteration), self.element_type))[()]
         if not self.shape:
             return value
-        check_elements(math.prod(self.shape), "the iteration number")
+        check_whole(math.prod(self.shape), "the iteration number")
         return np.full(self.shape, value)
 
 

@@ -13,7 +13,7 @@ from engine.ir.element_type import ElementType
 from engine.ir.model import LayerId, Port
 from engine.ir.shape import PartialShape
 from engine.ir.walk import graphs
-from engine.ops.bounds import check_elements
+from engine.ops.bounds import check_whole
 from engine.run.plan.plan import Plan, settle
 
 
@@ -55,6 +55,6 @@ class Defaults:
         """Defaults for a Result (or Parameter) that was never computed."""
         element_type, shape = self.known_result(address, layer)
         lengths = shape.lengths_or_zeros()
-        check_elements(int(np.prod(lengths, dtype=object)), "a value that was never computed")
+        check_whole(int(np.prod(lengths, dtype=object)), "a value that was never computed")
         dtype = (element_type or ElementType.F32).dtype
         return settle(np.full(lengths, "", dtype) if element_type is ElementType.STRING else np.zeros(lengths, dtype))

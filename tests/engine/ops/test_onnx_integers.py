@@ -125,7 +125,7 @@ def test_drawn_products_are_exact(drawn_matrices: tuple[np.ndarray, np.ndarray, 
     rows, columns, rows_zero, columns_zero = drawn_matrices
     found = ByteMatrix.of(columns, columns_zero).sums(rows_less(rows, rows_zero))
     expected = by_definition(rows, columns, rows_zero, columns_zero)
-    assert (found.dtype, found.shape) == (np.int32, expected.shape)
+    assert (found.dtype, found.shape) == (np.dtype(np.int32), expected.shape)
     np.testing.assert_array_equal(found, expected)
 
 
