@@ -69,9 +69,8 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
                         found += 1
                     if found + texts // _TEXTS_PER_MESSAGE > most:
                         raise ValueError(f"the file holds more than {most:,} parts, too many for the memory that they would take")
-                    if inner is not None and tag >> 3 != listed:
-                        if inner and length:
-                            waiting.append((inner, at, min(at + length, end)))
+                    if inner and length:
+                        waiting.append((inner, at, min(at + length, end)))
                     at += length
                     if not inner:
                         unseen -= length
