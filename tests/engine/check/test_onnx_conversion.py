@@ -48,7 +48,7 @@ def _unnamed(values: int) -> GraphProto:
 def _call(schema: defs.OpSchema) -> ModelProto:
     """A model of one node, whose inputs and attributes have a form but no meaning."""
     values = {"INT": 1, "FLOAT": 1.0, "STRING": "a", "INTS": [1], "FLOATS": [1.0], "STRINGS": ["a"], "GRAPH": _unnamed(1)}
-    given = {one.name: one.type.name for one in schema.attributes.values() if one.required}
+    given = {one.name: str(one.type).rpartition(".")[2] for one in schema.attributes.values() if one.required}
     attributes = {name: values.get(kind, helper.make_tensor("t", TensorProto.FLOAT, [1], [1.0])) for name, kind in given.items()}
     inputs = [f"i{number}" for number in range(schema.min_input or min(1, schema.max_input))]
     outputs = [f"o{number}" for number in range(max(1, schema.min_output))]
