@@ -11,7 +11,7 @@ import numpy as np
 
 import engine
 from app.describe.signatures import bindings, signatures
-from engine.check import misfits
+from engine.check import compared_constants, misfits
 from engine.errors import EngineError, InputError, shorten
 from engine.ir import ElementType, Model, PartialShape, Signature, is_of_an_array
 
@@ -45,6 +45,8 @@ MOST_BYTES = 1 << 28
 """Bytes that all inputs of a model together may take to be made up."""
 TRIAL = engine.Limits(seconds=0.3, memory_bytes=1 << 28)
 """Of a run that is to show whether inputs fit: the models that people open have not been looked into, and a first look takes little."""
+_MOST_DRAWN = 9
+"""The largest whole number that is drawn where nothing says otherwise."""
 _TEXT_BYTES = 80
 """About what Python takes for one made-up text."""
 
@@ -54,15 +56,37 @@ def random_inputs(model: Model, seed: int, lengths: Lengths = OPEN_LENGTHS[0]) -
 
     ``lengths``: for where the model leaves the choice; ``lengths_by_rules`` and ``lengths_by_trials`` say which let it run.
     """
-    return made_up({key: (one, _default_shapes(one, lengths)) for key, one in signatures(model).items()}, seed)
+    made = made_up({key: (one, _default_shapes(one, lengths)) for key, one in signatures(model).items()}, seed)
+    return _with_compared_constants(model, made, seed)
 
 
 def made_up_again(model: Model, given: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Other random values, in the shapes of the given ones, and of usual shapes where none is given; errors as those of the first."""
     asked = signatures(model)
-    return made_up(
+    made = made_up(
         {key: (one, shapes(given[key]) if given.get(key) is not None else _default_shapes(one)) for key, one in asked.items()}, seed
     )
+    return _with_compared_constants(model, made, seed)
+
+
+def _with_compared_constants(model: Model, made: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Replace drawn whole numbers by a constant that the model compares the input with, such as a sample rate.
+
+    A constant that can be drawn anyway (0 to 9) is left to chance.
+    """
+    asked = {key: one for key, one in signatures(model).items() if _is_one_integer(one, made[key])}
+    constants = compared_constants(model) if asked else {}
+    for key, one in asked.items():
+        limits = np.iinfo(made[key].dtype)
+        values = [value for value in constants.get(one.layer, ()) if not 0 <= value <= _MOST_DRAWN and limits.min <= value <= limits.max]
+        if values:
+            made[key] = np.full_like(made[key], values[seed % len(values)])
+    return made
+
+
+def _is_one_integer(one: Signature, value: Any) -> bool:
+    """True for a tensor of one whole number of a type that numpy has."""
+    return "sequence" not in one.form and isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iu"
 
 
 def shapes(value: Any) -> Shapes:
@@ -184,7 +208,7 @@ def random_input(one: Signature, shape: Sequence[int], seed: int, least: float =
         return np.asarray(random.random(tuple(shape)) < 0.5)
     if element_type.is_float and not element_type.dtype.names:
         return np.asarray(random.uniform(least, most, tuple(shape))).astype(element_type.dtype)
-    low, high = (0, 9) if (least, most) == (-1.0, 1.0) else (int(least), int(most))
+    low, high = (0, _MOST_DRAWN) if (least, most) == (-1.0, 1.0) else (int(least), int(most))
     high = min(high, (1 << element_type.bits - (1 if element_type.is_signed else 0)) - 1)
     numbers = random.integers(min(low, high), high, tuple(shape), endpoint=True)
     if element_type.dtype.names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.check import text
 from engine.check.check import check, own_runtimes
+from engine.check.compared import compared_constants
 from engine.check.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
 from engine.check.misfits import misfits
 from engine.check.rule import Rule
@@ -19,6 +20,7 @@ __all__ = [
     "Runtime",
     "Severity",
     "check",
+    "compared_constants",
     "misfits",
     "own_runtimes",
     "text",

@@ -18,6 +18,8 @@ from engine.ir.walk import PlacedGraph, graphs
 from engine.ops.catalogue import Catalogue
 from engine.ops.declare import NOTHING_KNOWN, Known, Operation, Role
 
+_CONVERSIONS = frozenset({"Convert"})
+
 
 @dataclass(frozen=True, eq=False)
 class Region:
@@ -120,15 +122,20 @@ class Subject:
 
     def constant(self, place: PlacedGraph, source: Source | None) -> Constant | None:
         """The Const that a tensor is, converted or handed into bodies as it is; None for what is computed, sliced or carried."""
-        node = next((node for _, node in backwards(place.graph, source) if node.type != "Convert"), None)
+        node = self.origin(place, source, _CONVERSIONS)
+        return None if node is None else node.constant
+
+    def origin(self, place: PlacedGraph, source: Source | None, types: frozenset[str]) -> Node | None:
+        """Return the node that a tensor comes from, through operations of these types and into bodies that get it whole and unchanged."""
+        node = next((node for _, node in backwards(place.graph, source) if node.type not in types), None)
         region = self._region_of.get(id(place.graph))
         if node is None or node.constant is not None or node.type != "Parameter" or region is None:
-            return None if node is None else node.constant
+            return node
         fed = [one for one in region.body.inputs if one.internal == node.id and one.axis is None]
         carried = any(edge.to_layer == node.id for edge in region.body.back_edges)
         outer = region.place.graph.sources.get(region.node.id, ())
         handed = outer[fed[0].external] if len(fed) == 1 and not carried and 0 <= fed[0].external < len(outer) else None
-        return self.constant(region.place, handed)
+        return self.origin(region.place, handed, types)
 
     @cached_property
     def _region_of(self) -> Mapping[int, Region]:

@@ -24,9 +24,15 @@ __all__ = [
 
 _READ = "OpenVINO IR (.xml with its .bin), ONNX, TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch exported programs are read"
 
-_OLDER_PADDLE = (
-    "OpenVINO reads the older form only: save it with FLAGS_enable_pir_api=0 in the environment (.pdmodel with .pdiparams), or as ONNX"
-)
+_OPENED_BY = {
+    Format.PADDLE_JSON: "it is not read: paddle2onnx makes an ONNX model of it and its .pdiparams, which is read",
+    Format.EXECUTORCH: "ExecuTorch runs it and its Inspector shows it; here, open the exported program (.pt2) that it was made from",
+    Format.GGUF: "it has weights and no graph: llama.cpp runs it; here, open an export of the original model (optimum-intel, ONNX)",
+    Format.STABLEHLO: "StableHLO's interpreter and XLA run it; here, open a SavedModel or ONNX export of the same program",
+    Format.MLIR: "mlir-opt and IREE open it; here, open a SavedModel or ONNX export of the same program",
+    Format.HLO: "XLA's tools (run_hlo_module) run it; here, open a SavedModel or ONNX export of the same program",
+}
+"""What opens a file that is not read, and what can be opened here in its place."""
 
 _BY_OTHERS = (
     Format.ZIP,
@@ -76,10 +82,8 @@ def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits
             from engine.read import converted
 
             return converted.read_file(Path(file), found, limits) if file else converted.read_bytes(document, found, weights, limits)
-        case Format.PADDLE_JSON:
-            raise ReadError(f"this is {found.value}; {_OLDER_PADDLE}", Where(file))
         case _:
-            raise ReadError(f"this is {found.value}; {_READ}", Where(file))
+            raise ReadError(f"this is {found.value}; {_OPENED_BY.get(found, _READ)}", Where(file))
 
 
 def _weights_file(weights: Weights, file: str) -> WeightsFile:

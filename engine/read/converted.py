@@ -54,6 +54,9 @@ def read_folder(folder: Path, limits: ReadLimits) -> Model:
         return _converted(folder, Format.SAVED_MODEL, str(folder), limits)
     if (folder / _SAVED_MODEL_TEXT).is_file():
         return _of_text(folder / _SAVED_MODEL_TEXT, str(folder), limits)
+    if (folder / "Manifest.json").is_file() and (folder / "Data").is_dir():
+        where = "coremltools and Xcode open it; here, open an ONNX export of the same model"
+        raise ReadError(f"this is {Format.COREML.value}; {where}", Where(str(folder)))
     raise ReadError(
         f"this is a folder without {_SAVED_MODEL} or {_SAVED_MODEL_TEXT}: of folders, TensorFlow SavedModels are read", Where(str(folder))
     )

@@ -23,6 +23,12 @@ class Format(Enum):
     EXPORTED_PROGRAM = "a PyTorch exported program"
     TORCHSCRIPT = "a TorchScript model"
     STATE_DICT = "a PyTorch checkpoint"
+    EXECUTORCH = "an ExecuTorch program (.pte)"
+    GGUF = "a GGUF file"
+    STABLEHLO = "a StableHLO module"
+    MLIR = "an MLIR module"
+    HLO = "an HLO module of XLA"
+    COREML = "a Core ML package (.mlpackage)"
     RUN = "a run that Loopscope saved"
     ZIP = "a zip archive"
     HDF5 = "an HDF5 file"
@@ -41,6 +47,8 @@ _MARKS = (
     (0, b"PK\x03\x04", Format.ZIP),
     (0, b"PK\x05\x06", Format.ZIP),
     (4, b"TFL3", Format.TFLITE),
+    (4, b"ET12", Format.EXECUTORCH),
+    (0, b"GGUF", Format.GGUF),
     (0, b"\x89HDF\r\n\x1a\n", Format.HDF5),
     (0, b"\x1f\x8b", Format.GZIP),
     (0, b"\x93NUMPY", Format.NPY),
@@ -58,6 +66,13 @@ _TEXTS = tuple(
         (rb"(?:saved_model_schema_version\s*:\s*\d|meta_graphs\s*:?\s*\{)", Format.SAVED_MODEL_TEXT),
     )
 )
+_MLIR_BYTECODE = b"ML\xefR"
+_MLIR_ALIAS = rb"#\w+\s*=\s*(?:loc|affine_map|affine_set)\b|!\w+\s*=\s*!"
+_MLIR_TEXT = re.compile(
+    rb"(?:\s|//[^\n]*\n)*(?:(?:builtin\.)?module\s*(?:[@{]|attributes\b)|\"builtin\.module\"|func\.func\s|" + _MLIR_ALIAS + rb")"
+)
+_STABLEHLO_DIALECTS = re.compile(rb"StableHLO|\b(?:stablehlo|mhlo|vhlo|chlo)\.")
+_HLO_TEXT = re.compile(rb"\s*HloModule\s")
 # Fields of ONNX's ModelProto that may follow ir_version: producer name, producer version, domain,
 # model version, doc string, graph, opset import, metadata.
 _ONNX_FIELDS = frozenset({0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72})
@@ -85,6 +100,10 @@ def recognise(head: bytes) -> Format:
         return _first_message(head)
     if head.startswith(b'{"base_code"') and b'"magic":"pir"' in head:
         return Format.PADDLE_JSON
+    if head.startswith(_MLIR_BYTECODE) or _MLIR_TEXT.match(head):
+        return Format.STABLEHLO if _STABLEHLO_DIALECTS.search(head) else Format.MLIR
+    if _HLO_TEXT.match(head):
+        return Format.HLO
     for pattern, found in _TEXTS:
         if pattern.match(head):
             return found

@@ -28,6 +28,7 @@ from engine.check.rules import (
     slices,
     suspicious,
     transposed_vector,
+    value_kinds,
     zero_iterations,
 )
 
@@ -54,6 +55,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         *scalar_slices.RULES,
         *fusions.RULES,
         *onnx_loading.RULES,
+        *value_kinds.RULES,
         *onnx_conversion.RULES,
     ),
 }

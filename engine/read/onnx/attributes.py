@@ -76,7 +76,7 @@ _PLAIN: Mapping[int, Callable[[AttributeProto], object]] = {
     AttributeProto.STRING: lambda one: _text(one.s),
     AttributeProto.FLOATS: lambda one: tuple(one.floats[:]),
     AttributeProto.INTS: lambda one: tuple(one.ints[:]),
-    AttributeProto.STRINGS: lambda one: tuple(_text(text) for text in one.strings),
+    AttributeProto.STRINGS: lambda one: _texts(one.strings[:]),
     AttributeProto.TYPE_PROTO: lambda one: value_type(one.tp),
     AttributeProto.TYPE_PROTOS: lambda one: tuple(value_type(type) for type in one.type_protos),
 }
@@ -109,6 +109,12 @@ _FIELDS = (
     ("i", AttributeProto.INT),
     ("f", AttributeProto.FLOAT),
 )
+
+
+def _texts(listed: Sequence[bytes]) -> tuple[str, ...]:
+    """Decode each different text once: a forest has millions of a few."""
+    decoded = {data: _text(data) for data in {*listed}}
+    return tuple([decoded[data] for data in listed])
 
 
 def _text(data: bytes) -> str:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 
 MOST_MESSAGES = 3_000_000
+_TEXTS_PER_MESSAGE = 4
+"""Texts of an attribute or tensor that take the memory of one message: a forest has one for each of its nodes."""
+_TEXTS: dict[str, int] = {"attribute": 9, "tensor": 6}
+"""The field of each kind of message that lists such texts."""
 _LEAST_BYTES = 2
 """Of a message within another: its tag and its length."""
 
@@ -34,11 +38,11 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
     """``ValueError`` when there are too many messages; a file that is no protobuf is left to the parser, which says so."""
     if len(document) <= most * _LEAST_BYTES:
         return
-    found, unseen = 0, len(document)
+    found, texts, unseen = 0, 0, len(document)
     waiting = [("model", 0, len(document))]
     while waiting:
         kind, at, end = waiting.pop()
-        inside = _INSIDE[kind]
+        inside, listed = _INSIDE[kind], _TEXTS.get(kind)
         while at < end:
             start = at
             tag, at = varint(document, at, end)
@@ -57,12 +61,16 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
                 case 2:
                     length, at = varint(document, at, end)
                     inner = inside.get(tag >> 3)
-                    if inner is not None:
+                    if tag >> 3 == listed:
+                        count, past = _texts(document, start, at + length, end)
+                        texts += count
+                        length = past - at
+                    elif inner is not None:
                         found += 1
-                        if found > most:
-                            raise ValueError(f"the file holds more than {most:,} parts, too many for the memory that they would take")
-                        if inner and length:
-                            waiting.append((inner, at, min(at + length, end)))
+                    if found + texts // _TEXTS_PER_MESSAGE > most:
+                        raise ValueError(f"the file holds more than {most:,} parts, too many for the memory that they would take")
+                    if inner and length:
+                        waiting.append((inner, at, min(at + length, end)))
                     at += length
                     if not inner:
                         unseen -= length
@@ -72,6 +80,17 @@ def survey(document: bytes, most: int = MOST_MESSAGES) -> None:
                     return
 
 
+def _texts(document: bytes, start: int, at: int, end: int) -> tuple[int, int]:
+    """Count the text that ``start`` begins and ends at ``at``, and the short ones of the same field that follow; return where they end."""
+    tag, count = document[start], 1
+    while at + 1 < end and document[at] == tag and document[at + 1] <= _SHORT:
+        at += 2 + document[at + 1]
+        count += 1
+    return count, at
+
+
+_SHORT = 127
+"""The largest length that one byte says."""
 _LAST_SHIFT = 63
 """Of the tenth byte: no number has more."""
 

@@ -17,6 +17,7 @@ from engine.ir.model import Model
 from engine.read import read_model
 from sample_models.recipes import linear_attention
 from tests.engine.check.documents import BASES, BOOL, F32, I64, WEIGHTS, constant, f32, layer, parameter, result
+from tests.engine.check.onnx_texts import DETERMINANT, MIXED, OUTER, SHADOWED, TRANSPOSED, TWICE
 
 _TRIPS = constant(2, "trips", "i64", 0, I64)
 _START = constant(3, "start", "boolean", 8, BOOL)
@@ -159,26 +160,6 @@ _BYTES = """<ir_version: 8, opset_import: ["" : 17]>
 main (uint8[1,3] x) => (int32[1,1] y) <int8[3,1] w = {1, -2, 127}> { y = MatMulInteger (x, w) }"""
 
 
-_DETERMINANT = """<ir_version: 8, opset_import: ["" : 17]>
-main (float[2,2] x) => (float y) { y = Det (x) }"""
-_TRANSPOSED = """<ir_version: 8, opset_import: ["" : 17]>
-main (float[2,3] a, float[2] v) => (float[3] y) { t = Transpose <perm = [1, 0]> (a) y = MatMul (t, v) }"""
-_SHADOWED = """<ir_version: 8, opset_import: ["" : 17]>
-main (float[2] x) => (float[2] y) { t = Relu (x) t = Neg (x) y = Add (t, x) }"""
-_OUTER = """<ir_version: 8, opset_import: ["" : 17]>
-main (bool c, float[2] x) => (float[2] y) {
-  y = If (c) <then_branch = a () => (float[2] x) { }, else_branch = b () => (float[2] z) { z = Neg (x) }>
-}"""
-_TWICE = """<ir_version: 8, opset_import: ["" : 17]>
-main (bool c, float[2] x) => (float[2] y) {
-  y = If (c) <then_branch = a () => (float[2] z) <float[2] w = {1, 2}, float[2] w = {1, 2}> { z = Add (x, w) },
-    else_branch = b () => (float[2] z) { z = Neg (x) }>
-}"""
-_MIXED = """<ir_version: 8, opset_import: ["" : 17]>
-main (int64 n, float[2] x) => (seq(float[2]) last) {
-  s = SequenceEmpty ()
-  last = Loop (n, , s) <body = step (int64 i, bool go, seq(float[2]) q) => (bool again, float[2] z) { again = Identity (go) z = Neg (x) }>
-}"""
 _EXCHANGED = """<ir_version: 8, opset_import: ["" : 17]>
 main (float[1] a, float[1] b, float[3] x) => (float[1] y, float[1] z) {
   y, z = Scan <num_scan_inputs = 1, body = step (float[1] p, float[1] q, float v) => (q, next) { next = Add (p, v) }> (a, b, x)
@@ -393,12 +374,12 @@ SAMPLES: dict[str, Sample | OnnxSample | Made] = {
     "LS921": OnnxSample(_BYTES),
     "LS922": OnnxSample(_EXCHANGED),
     "LS923": OnnxSample(_NUMBERED),
-    "LS940": OnnxSample(_SHADOWED),
-    "LS941": OnnxSample(_OUTER),
-    "LS942": OnnxSample(_TWICE),
-    "LS943": OnnxSample(_MIXED),
-    "LS950": OnnxSample(_DETERMINANT),
-    "LS924": OnnxSample(_TRANSPOSED),
+    "LS940": OnnxSample(SHADOWED),
+    "LS941": OnnxSample(OUTER),
+    "LS942": OnnxSample(TWICE),
+    "LS943": OnnxSample(MIXED),
+    "LS950": OnnxSample(DETERMINANT),
+    "LS924": OnnxSample(TRANSPOSED),
     "LS925": Made(_indexed),
     "LS930": Made(_five_tokens),
     "LS931": Made(_do_while),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import openvino
 import pytest
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, defs, helper, parser
+from onnx import GraphProto, ModelProto, TensorProto, defs, helper, parser
 
 import engine
 from app.cli import main
@@ -48,14 +48,15 @@ def _unnamed(values: int) -> GraphProto:
 def _call(schema: defs.OpSchema) -> ModelProto:
     """A model of one node, whose inputs and attributes have a form but no meaning."""
     values = {"INT": 1, "FLOAT": 1.0, "STRING": "a", "INTS": [1], "FLOATS": [1.0], "STRINGS": ["a"], "GRAPH": _unnamed(1)}
-    given = {one.name: AttributeProto.AttributeType.Name(int(one.type)) for one in schema.attributes.values() if one.required}
+    given = {one.name: str(one.type).rpartition(".")[2] for one in schema.attributes.values() if one.required}
     attributes = {name: values.get(kind, helper.make_tensor("t", TensorProto.FLOAT, [1], [1.0])) for name, kind in given.items()}
     inputs = [f"i{number}" for number in range(schema.min_input or min(1, schema.max_input))]
     outputs = [f"o{number}" for number in range(max(1, schema.min_output))]
-    node = helper.make_node(schema.name, inputs, outputs, **attributes)
-    infos = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names] for names in (inputs, outputs)]
+    node = helper.make_node(schema.name, inputs, outputs)
+    node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+    taken, given_back = ([helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names] for names in (inputs, outputs))
     opset = [helper.make_opsetid("", schema.since_version)]
-    return helper.make_model(helper.make_graph([node], "main", *infos), opset_imports=opset, ir_version=8)
+    return helper.make_model(helper.make_graph([node], "main", taken, given_back), opset_imports=opset, ir_version=8)
 
 
 def test_the_operations_without_a_rule_are_those_of_the_runtime() -> None:

@@ -12,6 +12,7 @@ import pytest
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper, parser
 
 import engine
+from engine.check.diagnostic import Runtime
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17, "f" : 1]>\n'
 FUNCTION = '<domain: "f", opset_import: ["" : 17]>\n'
@@ -227,7 +228,7 @@ def test_what_the_runtime_opens_is_not_warned_of(text: str) -> None:
 def test_a_warning_does_not_say_that_the_runtime_refuses_what_it_opens(text: str, code: str) -> None:
     model = parser.parse_model(text)
     assert not is_refused(model)
-    report = engine.check(engine.read_model(model.SerializeToString()))
+    report = engine.check(engine.read_model(model.SerializeToString())).about([Runtime.ONNXRUNTIME])
     assert [one.code for one in report.warnings] == [code]
     assert "refuses to open the model" not in report.warnings[0].message
 
@@ -304,5 +305,5 @@ def test_a_scan_of_opset_8_has_the_types_of_its_specification(lengths: str) -> N
     step = "body (float v, float p) => (float u, float o) { u = Add (v, p) o = Identity (u) }"
     nodes = f"y, z = Scan <num_scan_inputs = 1, body = {step}> ({lengths}, s, parts)"
     text = f'<ir_version: 3, opset_import: ["" : 8]>\nmain (int64[1] lengths, float[1] s, float[1,3] parts) => (y, z) {{ {nodes} }}'
-    report = engine.check(engine.read_model(parser.parse_model(text).SerializeToString()))
+    report = engine.check(engine.read_model(parser.parse_model(text).SerializeToString())).about([Runtime.ONNXRUNTIME])
     assert [one.code for one in (*report.errors, *report.warnings)] == []

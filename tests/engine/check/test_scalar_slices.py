@@ -33,8 +33,8 @@ def test_the_rule_warns_where_openvino_is_wrong(
     def row(position: build.Tensor) -> build.Tensor:
         first = ops.unsqueeze(position, 0)
         bounds = (first, ops.unsqueeze(position + 1, 0), np.array([1], np.int32))
-        masks = {"begin_mask": [0], "end_mask": [0], "new_axis_mask": [0], "shrink_axis_mask": mask, "ellipsis_mask": [0]}
-        return ops.reduce_sum(ops.strided_slice(data, *bounds, **masks) * 2.0, 0, keep_dims=False)
+        element = ops.strided_slice(data, *bounds, begin_mask=[0], end_mask=[0], shrink_axis_mask=mask)
+        return ops.reduce_sum(element * 2.0, 0, keep_dims=False)
 
     if indexed == "carried":
         start = (index * 0, graph.constant(np.float32(0)) if mask == [1] else graph.constant(np.zeros(3, np.float32)))

@@ -82,8 +82,8 @@ def test_a_model_of_paddlepaddle_without_its_parameters_is_one_sentence() -> Non
         engine.read_model(PADDLE.read_bytes())
 
 
-def test_a_program_of_paddlepaddle_3_says_how_to_save_it() -> None:
-    with pytest.raises(ReadError, match="PaddlePaddle program in JSON; OpenVINO reads the older form only: save it with FLAGS"):
+def test_a_program_of_paddlepaddle_3_says_how_to_convert_it() -> None:
+    with pytest.raises(ReadError, match="PaddlePaddle program in JSON; it is not read: paddle2onnx makes an ONNX model"):
         engine.read_model(b'{"base_code":{"magic":"pir","trainable":true,"version":4},"program":{"regions":[]}}')
 
 
@@ -102,10 +102,44 @@ def test_a_program_of_paddlepaddle_3_says_how_to_save_it() -> None:
         (b"node of a poem { }", Format.TEXT),
         (b"\x0a\x05hello", Format.UNKNOWN),
         (b"\x18\x00\x00\x00TFL3", Format.TFLITE),
+        (b"\x30\x00\x00\x00ET12", Format.EXECUTORCH),
+        (b"GGUF\x03\x00\x00\x00", Format.GGUF),
+        (b"ML\xefR\x0dStableHLO_v1.15.0\x00\x01", Format.STABLEHLO),
+        (b"ML\xefR\x0dMLIR22.0.0\x00\x01", Format.MLIR),
+        (b'#loc1 = loc("x")\nmodule @jit attributes {mhlo.num_partitions = 1 : i32} {', Format.STABLEHLO),
+        (b"func.func @f(%x: tensor<2xf32>) {\n  %0 = stablehlo.add %x, %x", Format.STABLEHLO),
+        (b"// a comment\nmodule {\n  func.func @f(%x: tensor<2xf32>) {\n  %0 = arith.addf %x, %x", Format.MLIR),
+        (b'"builtin.module"() ({', Format.MLIR),
+        (b"#map = affine_map<(d0) -> (d0)>\nmodule {", Format.MLIR),
+        (b"HloModule jit_f, entry_computation_layout={", Format.HLO),
+        (b"module of a poem", Format.TEXT),
+        (b"# a = 3\n", Format.TEXT),
     ],
 )
 def test_recognised_by_content(head: bytes, found: Format) -> None:
     assert recognise(head) is found
+
+
+@pytest.mark.parametrize(
+    ("head", "opened_by"),
+    [
+        (b"GGUF\x03\x00\x00\x00", r"this is a GGUF file; .*llama\.cpp"),
+        (b"\x30\x00\x00\x00ET12", r"ExecuTorch program.*\.pt2"),
+        (b"module @m {", r"MLIR module; mlir-opt and IREE open it"),
+        (b"module @m { stablehlo.add", r"StableHLO module; .*XLA"),
+        (b"HloModule f", r"HLO module of XLA; "),
+    ],
+)
+def test_formats_that_are_not_read_name_what_opens_them(head: bytes, opened_by: str) -> None:
+    with pytest.raises(ReadError, match=opened_by):
+        engine.read_model(head)
+
+
+def test_a_package_of_core_ml_names_what_opens_it(tmp_path: Path) -> None:
+    (tmp_path / "Data").mkdir()
+    (tmp_path / "Manifest.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ReadError, match=r"Core ML package \(\.mlpackage\); coremltools and Xcode open it"):
+        engine.read_model(tmp_path)
 
 
 def _zip(**files: bytes) -> bytes:

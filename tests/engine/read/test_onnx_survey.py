@@ -56,3 +56,16 @@ def test_numbers_count_for_nothing_and_are_passed_over_in_one_go(monkeypatch: py
 def test_a_file_that_ends_within_a_number_is_left_to_the_parser(cut: int) -> None:
     document = ModelProto(graph=GraphProto(node=[NodeProto(attribute=[AttributeProto(ints=[2**62] * _MANY, f=0.5)])])).SerializeToString()
     survey(document[:-cut], 10)
+
+
+@pytest.mark.parametrize("text", [b"LEAF", b"", b"x" * 200])
+def test_texts_of_an_attribute_count_for_a_quarter(text: bytes) -> None:
+    """Each is a field of its own in the file, as the mode of each node of a forest."""
+
+    def document(texts: int) -> bytes:
+        forest = NodeProto(attribute=[AttributeProto(name="nodes_modes", strings=[text] * texts)])
+        return bytes(ModelProto(graph=GraphProto(node=[forest])).SerializeToString())
+
+    survey(document(4 * _MANY - 40), _MANY)
+    with pytest.raises(ValueError, match="more than 1,000 parts"):
+        survey(document(4 * _MANY + 40), _MANY)
