@@ -14,6 +14,7 @@ from engine.read.file_limits import ReadLimits
 from engine.read.recognise import Format
 from engine.read.tensorflow import conversion_notes
 from engine.read.tensorflow.graph_file import SAVED_MODEL, Source, parsed, read_source
+from engine.read.tensorflow.node_origins import with_origins
 from engine.read.tensorflow.unconverted import completed
 from engine.read.tensorflow.v1_control_flow import with_functions
 
@@ -30,6 +31,8 @@ def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -
         _convert_partly(path, target, limits, refused)
     document = target.read_bytes()
     model = by_node_names(read_converted(target, document if refused is None else completed(document, source), limits))
+    if source is not None:
+        model = with_origins(model, source)
     return replace(model, notes=conversion_notes.notes(source, model) if source else (uncounted,))
 
 

@@ -191,6 +191,33 @@ def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list
     assert not [node.type for node in _nodes(model.graph) if node.opset == "tensorflow"]
 
 
+@pytest.mark.parametrize(
+    ("name", "regions"),
+    [
+        ("cond_in_cond.pb", ["cond", "cond/cond"]),
+        ("cond_in_loop.pb", ["while", "while/cond"]),
+        ("loop_in_cond.pb", ["cond", "cond/while"]),
+        ("print_in_cond.pb", ["cond"]),
+        ("plain_loop.meta", ["while"]),
+        ("three_loops_deep.pb", ["while", "while/while", "while/while/while"]),
+    ],
+)
+def test_loops_and_branches_of_v1_have_their_scope_as_name(name: str, regions: list[str]) -> None:
+    assert sorted(node.name for node in _nodes(engine.read_model(FILES / name).graph) if node.bodies) == regions
+
+
+def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
+    graph = _graph("cond_in_loop.pb")
+    for number, node in enumerate(graph.node):
+        node.device = f"/job:worker/task:{number % 2}"
+    path = tmp_path / "placed.pb"
+    path.write_bytes(graph.SerializeToString())
+    placed = {node.name: node.device for node in graph.node}
+    found = [node for node in _nodes(engine.read_model(path).graph) if node.name in placed]
+    assert found
+    assert all(node.rt_info["device"] == placed[node.name] for node in found)
+
+
 def _graph(name: str) -> Any:
     return read_source(FILES / name, Format.FROZEN).graph
 
