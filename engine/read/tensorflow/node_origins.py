@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from os.path import commonprefix
 
 from engine.ir.model import Graph, Model, Node
 from engine.ir.replace import replace
@@ -54,7 +53,10 @@ def _scope(node: Node) -> str:
         for inner in body.graph.nodes
         if inner.type not in ("Parameter", "Result", "Const") and "/" in inner.name
     ]
-    common = commonprefix(inside) if inside else []
+    common = inside[0] if inside else []
+    for scopes in inside:
+        length = next((place for place, pair in enumerate(zip(common, scopes, strict=False)) if pair[0] != pair[1]), len(scopes))
+        common = common[:length]
     while common and common[-1] in ("then_branch", "else_branch", "body", "cond_branch"):
         common = common[:-1]
     return "/".join(common)

@@ -218,6 +218,20 @@ def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
     assert all(node.rt_info["device"] == placed[node.name] for node in found)
 
 
+@pytest.mark.parametrize("name", ["accumulated.pb", "accumulated_v1.pb", "accumulated.meta"])
+def test_a_variable_that_is_assigned_is_a_state(name: str) -> None:
+    """TensorFlow gives 6.5, 13 and 19.5: s += x . w + b, with the values of a checkpoint or of the initializers."""
+    model = engine.read_model(FILES / name)
+    assert engine.check(model).ok
+    states = {node.attributes["variable_id"] for node in model.graph.nodes if node.type in ("ReadValue", "Assign")}
+    assert states == {"s"}
+    assert len({node.name for node in model.graph.nodes}) == len(model.graph.nodes)
+    assert not any("changes variables" in note for note in model.notes)
+    session = engine.Session(model)
+    place = [one.name for one in model.outputs].index("out")
+    assert [float(session.run([[[1, 2, 2]]]).outputs[place]) for _ in range(3)] == [6.5, 13, 19.5]
+
+
 def _graph(name: str) -> Any:
     return read_source(FILES / name, Format.FROZEN).graph
 
