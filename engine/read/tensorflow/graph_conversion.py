@@ -13,16 +13,21 @@ from engine.read.conversion import read_converted, run_openvino
 from engine.read.file_limits import ReadLimits
 from engine.read.recognise import Format
 from engine.read.tensorflow import conversion_notes
+from engine.read.tensorflow.control_prints import with_read_prints
 from engine.read.tensorflow.graph_file import SAVED_MODEL, Source, parsed, read_source
 from engine.read.tensorflow.node_origins import with_origins
 from engine.read.tensorflow.unconverted import completed
 from engine.read.tensorflow.v1_control_flow import with_functions
-from engine.read.tensorflow.variables import restored, with_states
+from engine.read.tensorflow.variable_states import restored, with_states
 
 
 def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -> Model:
     """The Model, with notes on what the conversion kept; ``ValueError`` says why there is none. ``target``: where the IR may be written."""
     source, uncounted = _source(path / SAVED_MODEL if found is Format.SAVED_MODEL else path, found, limits)
+    graph = with_read_prints(source.graph) if source is not None else None
+    if source is not None and graph is not None:
+        path, source = _rewritten(path, found, graph, target.with_name("prints")), replace(source, graph=graph)
+        found = Format.FROZEN if found is Format.GRAPH_TEXT else found
     model = _with_states(path, found, source, target, limits)
     if model is not None:
         return model

@@ -75,6 +75,24 @@ def test_print_is_ours(name: str) -> None:
     assert node.attributes["message"] == ("i:" if "loop" in name else "x:" if "flat" in name else "")
 
 
+@pytest.mark.parametrize("reader", ["add", "other"])
+def test_a_print_that_is_reached_by_control_alone_is_kept_where_its_value_is_read(reader: str, tmp_path: Path) -> None:
+    text = """
+      node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+             attr { key: "shape" value { shape { dim { size: 2 } } } } }
+      node { name: "look" op: "Print" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } }
+             attr { key: "U" value { list { type: DT_FLOAT } } } attr { key: "message" value { s: "x is " } } }
+      node { name: "other" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+      node { name: "out" op: "AddV2" input: "READ" input: "x" input: "^look" attr { key: "T" value { type: DT_FLOAT } } }
+    """
+    path = tmp_path / "look.pbtxt"
+    path.write_text(text.strip().replace("READ", "x" if reader == "add" else "other"))
+    model = engine.read_model(path)
+    assert [node.name for node in model.graph.nodes if node.type == "Print"] == ["look"]
+    (place,) = (place for place, one in enumerate(model.outputs) if one.name.removesuffix(":0") == "out")
+    assert engine.run(model, [[1, 2]]).outputs[place].tolist() == ([2, 4] if reader == "add" else [0, 0])
+
+
 def _unknown(folder: Path) -> Path:
     """A graph with an operation of somebody's own, between two that are converted."""
     path = folder / "flat_print.pbtxt"
