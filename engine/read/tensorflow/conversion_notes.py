@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.errors import shorten
@@ -21,10 +21,13 @@ _WRITES = re.compile(
 """Operations that change a variable."""
 
 
-def notes(source: Source, model: Model) -> tuple[str, ...]:
-    """How many nodes the model has under their names, which operations nobody converted, and which variables would have changed."""
+def notes(source: Source, model: Model, states: Sequence[str] = ()) -> tuple[str, ...]:
+    """How many nodes the model has under their names, which operations nobody converted, and which variables would have changed.
+
+    ``states``: the variables that the model reads and assigns, so that nothing is lost of them.
+    """
     needed = source.needed(name for output in model.outputs for name in (output.name, *output.names))
-    return (_kept(needed, model), *_unconverted(model), *_assigned(needed))
+    return (_kept(needed, model), *_unconverted(model), *(() if states else _assigned(needed)))
 
 
 def layers(graph: Graph) -> Iterator[Any]:

@@ -13,24 +13,58 @@ from engine.read.conversion import read_converted, run_openvino
 from engine.read.file_limits import ReadLimits
 from engine.read.recognise import Format
 from engine.read.tensorflow import conversion_notes
+from engine.read.tensorflow.control_prints import with_read_prints
 from engine.read.tensorflow.graph_file import SAVED_MODEL, Source, parsed, read_source
+from engine.read.tensorflow.node_origins import with_origins
 from engine.read.tensorflow.unconverted import completed
 from engine.read.tensorflow.v1_control_flow import with_functions
+from engine.read.tensorflow.variable_states import restored, with_states
 
 
 def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -> Model:
     """The Model, with notes on what the conversion kept; ``ValueError`` says why there is none. ``target``: where the IR may be written."""
+    source, uncounted = _source(path / SAVED_MODEL if found is Format.SAVED_MODEL else path, found, limits)
+    graph = with_read_prints(source.graph) if source is not None else None
+    if source is not None and graph is not None:
+        path, source = _rewritten(path, found, graph, target.with_name("prints")), replace(source, graph=graph)
+        found = Format.FROZEN if found is Format.GRAPH_TEXT else found
+    model = _with_states(path, found, source, target, limits)
+    if model is not None:
+        return model
     refused = None
     try:
         run_openvino(path, target, "read", limits)
     except ValueError as error:
         refused = error
-    source, uncounted = _source(path / SAVED_MODEL if found is Format.SAVED_MODEL else path, found, limits)
     if refused is not None and not _convert_with_functions(path, found, source, target, limits):
         _convert_partly(path, target, limits, refused)
     document = target.read_bytes()
     model = by_node_names(read_converted(target, document if refused is None else completed(document, source), limits))
+    if source is not None:
+        model = with_origins(model, source)
     return replace(model, notes=conversion_notes.notes(source, model) if source else (uncounted,))
+
+
+def _with_states(path: Path, found: Format, source: Source | None, target: Path, limits: ReadLimits) -> Model | None:
+    """The Model with its variables as states; None where the graph assigns none, or OpenVINO does not convert the rest."""
+    has_values = _has_values(path, found)
+    if source is None or not (has_values or found in (Format.FROZEN, Format.GRAPH_TEXT)):
+        return None  # the values of a meta graph's variables lie beside it, not in its initializers
+    states = with_states(source, has_values)
+    if states is None:
+        return None
+    with contextlib.suppress(ValueError):
+        run_openvino(_rewritten(path, found, states.graph, target.with_name("states")), target, "read", limits)
+        model = by_node_names(restored(read_converted(target, target.read_bytes(), limits), states.variables))
+        return replace(with_origins(model, source), notes=conversion_notes.notes(source, model, states.variables))
+    return None
+
+
+def _has_values(path: Path, found: Format) -> bool:
+    """True if the values of variables lie beside the graph."""
+    if found is Format.SAVED_MODEL:
+        return (path / "variables").is_dir()
+    return found is Format.META_GRAPH and path.with_suffix(".index").exists()
 
 
 def by_node_names(model: Model) -> Model:

@@ -75,6 +75,24 @@ def test_print_is_ours(name: str) -> None:
     assert node.attributes["message"] == ("i:" if "loop" in name else "x:" if "flat" in name else "")
 
 
+@pytest.mark.parametrize("reader", ["add", "other"])
+def test_a_print_that_is_reached_by_control_alone_is_kept_where_its_value_is_read(reader: str, tmp_path: Path) -> None:
+    text = """
+      node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+             attr { key: "shape" value { shape { dim { size: 2 } } } } }
+      node { name: "look" op: "Print" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } }
+             attr { key: "U" value { list { type: DT_FLOAT } } } attr { key: "message" value { s: "x is " } } }
+      node { name: "other" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+      node { name: "out" op: "AddV2" input: "READ" input: "x" input: "^look" attr { key: "T" value { type: DT_FLOAT } } }
+    """
+    path = tmp_path / "look.pbtxt"
+    path.write_text(text.strip().replace("READ", "x" if reader == "add" else "other"))
+    model = engine.read_model(path)
+    assert [node.name for node in model.graph.nodes if node.type == "Print"] == ["look"]
+    (place,) = (place for place, one in enumerate(model.outputs) if one.name.removesuffix(":0") == "out")
+    assert engine.run(model, [[1, 2]]).outputs[place].tolist() == ([2, 4] if reader == "add" else [0, 0])
+
+
 def _unknown(folder: Path) -> Path:
     """A graph with an operation of somebody's own, between two that are converted."""
     path = folder / "flat_print.pbtxt"
@@ -189,6 +207,47 @@ def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list
     model = engine.read_model(FILES / name)
     assert sorted(node.type for node in _nodes(model.graph) if node.bodies) == sorted(regions)
     assert not [node.type for node in _nodes(model.graph) if node.opset == "tensorflow"]
+
+
+@pytest.mark.parametrize(
+    ("name", "regions"),
+    [
+        ("cond_in_cond.pb", ["cond", "cond/cond"]),
+        ("cond_in_loop.pb", ["while", "while/cond"]),
+        ("loop_in_cond.pb", ["cond", "cond/while"]),
+        ("print_in_cond.pb", ["cond"]),
+        ("plain_loop.meta", ["while"]),
+        ("three_loops_deep.pb", ["while", "while/while", "while/while/while"]),
+    ],
+)
+def test_loops_and_branches_of_v1_have_their_scope_as_name(name: str, regions: list[str]) -> None:
+    assert sorted(node.name for node in _nodes(engine.read_model(FILES / name).graph) if node.bodies) == regions
+
+
+def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
+    graph = _graph("cond_in_loop.pb")
+    for number, node in enumerate(graph.node):
+        node.device = f"/job:worker/task:{number % 2}"
+    path = tmp_path / "placed.pb"
+    path.write_bytes(graph.SerializeToString())
+    placed = {node.name: node.device for node in graph.node}
+    found = [node for node in _nodes(engine.read_model(path).graph) if node.name in placed]
+    assert found
+    assert all(node.rt_info["device"] == placed[node.name] for node in found)
+
+
+@pytest.mark.parametrize("name", ["accumulated.pb", "accumulated_v1.pb", "accumulated.meta"])
+def test_a_variable_that_is_assigned_is_a_state(name: str) -> None:
+    """TensorFlow gives 6.5, 13 and 19.5: s += x . w + b, with the values of a checkpoint or of the initializers."""
+    model = engine.read_model(FILES / name)
+    assert engine.check(model).ok
+    states = {node.attributes["variable_id"] for node in model.graph.nodes if node.type in ("ReadValue", "Assign")}
+    assert states == {"s"}
+    assert len({node.name for node in model.graph.nodes}) == len(model.graph.nodes)
+    assert not any("changes variables" in note for note in model.notes)
+    session = engine.Session(model)
+    place = [one.name for one in model.outputs].index("out")
+    assert [float(session.run([[[1, 2, 2]]]).outputs[place]) for _ in range(3)] == [6.5, 13, 19.5]
 
 
 def _graph(name: str) -> Any:
