@@ -364,3 +364,12 @@ def test_generated_code_has_no_place_in_json(capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit):
         main(["run", str(COLLATZ / "model.xml"), "--generated", "--json"])
     assert "--generated prints Python" in capsys.readouterr().err
+
+
+def test_ops_with_a_name_tells_the_meaning_of_each_port_and_attribute(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", "GATHER"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Gather-7, 8" in lines
+    assert "    indices: Positions along the axis that is indexed." in lines
+    assert "    result: The slices of data at the indices." in lines
+    assert "    batch_dims: The number of leading batch axes that data and indices share." in lines
