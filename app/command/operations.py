@@ -30,7 +30,8 @@ def main(words: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="loopscope ops",
-        description="List the operations that can be run: versions, category, types of the first input.",
+        description="List the operations that can be run: versions, category, types of the first input. For the name of an operation also"
+        " what it computes, and the meaning of its inputs, outputs and attributes.",
         allow_abbrev=False,
     )
     parser.add_argument("word", nargs="?", default="", metavar="WORD", help="part of a name or category")
@@ -50,6 +51,10 @@ def main(words: Sequence[str]) -> int:
     widths = [max(len(row[column]) for row in [*rows, HEADER]) for column in range(3)]
     for row in (HEADER, *rows):
         print("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]]))
+    if len(rows) == 1 or any(row[0].lower() == word for row in rows):
+        name = next((row[0] for row in rows if row[0].lower() == word), rows[0][0])
+        for line in meaning_lines([operation for operation in (*CATALOGUE, *MICROSOFT.values()) if operation.name == name]):
+            print(line)
     versions = sum(row[1].count(",") + 1 for row in rows)
     print(f"{versions} version{'s' * (versions != 1)} of {len(rows)} operation{'s' * (len(rows) != 1)}")
     return 0
@@ -72,6 +77,21 @@ def table(operations: Iterable[Operation], category_of: Callable[[Operation], st
         )
         for name, rows in sorted(by_name.items(), key=lambda item: item[0].lower())
     ]
+
+
+def meaning_lines(versions: Sequence[Operation]) -> list[str]:
+    """Return what an operation computes, and the meaning of each input, output and attribute; versions that differ stand apart."""
+    blocks: dict[tuple[str, ...], list[int]] = {}
+    for operation in versions:
+        data = operation_data(operation, "")
+        parts = (("inputs", data["inputs"]["each"]), ("outputs", data["outputs"]["each"]), ("attributes", data["attributes"]))
+        summary = operation.summary.replace("``", "")
+        block = [f"  {summary}"] if summary else []
+        for title, entries in parts:
+            block += [f"  {title}:"] if entries else []
+            block += [f"    {entry['name']}: {entry['doc']}" if entry["doc"] else f"    {entry['name']}" for entry in entries]
+        blocks.setdefault(tuple(block), []).append(operation.version)
+    return [line for block, numbers in blocks.items() for line in ("", f"{versions[0].name}-{', '.join(map(str, numbers))}", *block)] + [""]
 
 
 def type_words(types: frozenset[ElementType]) -> str:

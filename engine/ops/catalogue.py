@@ -38,8 +38,9 @@ from engine.ops import (
 )
 from engine.ops import type as conversion
 from engine.ops.declare import Operation
+from engine.ops.port_meanings import with_meanings
 
-CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
+_DECLARED: Mapping[str, tuple[Operation, ...]] = {
     "activation": activation.OPERATIONS,
     "arithmetic": arithmetic.OPERATIONS,
     "bitwise": bitwise.OPERATIONS,
@@ -67,6 +68,9 @@ CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
     "sparse": sparse.OPERATIONS,
     "string": string.OPERATIONS,
     "type": conversion.OPERATIONS,
+}
+CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
+    category: tuple(map(with_meanings, operations)) for category, operations in _DECLARED.items()
 }
 
 _OPSET = re.compile(r"opset([1-9]\d{0,3})")

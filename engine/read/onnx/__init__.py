@@ -8,9 +8,9 @@ from pathlib import Path
 from onnx import ModelProto
 
 from engine.errors import ReadError, Where, shorten
+from engine.ir.collecting import no_garbage_collection
 from engine.ir.model import Graph, Model
 from engine.read.address_length import check_addresses
-from engine.read.collecting import no_garbage_collection
 from engine.read.file_limits import ReadLimits
 from engine.read.onnx.graphs import Builder, Built
 from engine.read.onnx.inference import Inferred, inference, nothing

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from engine.errors import ReadError, Where
+from engine.ir.collecting import no_garbage_collection
 from engine.ir.model import Model
 from engine.read.address_length import check_addresses
-from engine.read.collecting import no_garbage_collection
 from engine.read.file_limits import ReadLimits
 from engine.read.openvino.bare_layers import NotWellFormed, are_bare_layers, whole_document
 from engine.read.openvino.document import Document

@@ -14,6 +14,7 @@ import numpy as np
 from engine.check.check import CheckedModel, checked
 from engine.check.order import order
 from engine.ir.address import ROOT, labels
+from engine.ir.collecting import no_garbage_collection
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.model import LOOP, Graph, LayerId, Model, Node, Source
@@ -50,7 +51,8 @@ def plan_of(model: Model, catalogue: Catalogue = CATALOGUE, optimise: Optimise =
     plan = plans.get(optimise)
     if plan is None:
         ours = catalogue_for(model.dialect, catalogue)
-        plan = plans[optimise] = plan_checked(checked(model, ours), ours, optimise)
+        with no_garbage_collection():
+            plan = plans[optimise] = plan_checked(checked(model, ours), ours, optimise)
     return plan
 
 

@@ -152,8 +152,7 @@ def test_lines_into_outer_values_are_seen_when_asked_for(page: Page, server: str
 def test_a_small_picture_comes_even_when_the_machine_is_busy(page: Page, server: str) -> None:
     """No short step of the ladder has time to finish, as on a busy machine."""
     page.add_init_script(
-        "const wait = setTimeout;"
-        "setTimeout = (work, time, ...rest) => wait(work, [1500, 500].includes(time) ? 0 : time, ...rest);"
+        "const wait = setTimeout;setTimeout = (work, time, ...rest) => wait(work, [1500, 500].includes(time) ? 0 : time, ...rest);"
     )
     page.goto(f"{server}/?model=sample:if_add")
     canvas = page.locator(CANVAS)

@@ -371,3 +371,12 @@ def test_help_lists_every_command(command: str, capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         main(["--help"])
     assert f"\n  loopscope {command} " in capsys.readouterr().out
+
+
+def test_ops_with_a_name_tells_the_meaning_of_each_port_and_attribute(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", "GATHER"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Gather-7, 8" in lines
+    assert "    indices: Positions along the axis that is indexed." in lines
+    assert "    result: The slices of data at the indices." in lines
+    assert "    batch_dims: The number of leading batch axes that data and indices share." in lines

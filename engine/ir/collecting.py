@@ -1,4 +1,4 @@
-"""Python's garbage collector, which has nothing to do while a model is read."""
+"""Python's garbage collector, which finds no garbage while a model is read or planned."""
 
 from __future__ import annotations
 

@@ -1,0 +1,42 @@
+"""Each input, output and attribute of a built-in operation has a line in the table of meanings, and the table has no other lines."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from engine.ops.catalogue import CATEGORIES
+from engine.ops.declare import Operation
+from engine.ops.input_names import input_names
+from engine.ops.port_meanings import EVERY, table
+
+OPERATIONS = [operation for operations in CATEGORIES.values() for operation in operations]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.title)
+def test_each_port_and_attribute_has_a_line(operation: Operation) -> None:
+    assert list(operation.input_docs) == list(input_names(operation))
+    if operation.outputs is None:
+        assert operation.output_docs
+    else:
+        assert len(operation.output_docs) == operation.outputs
+    assert [entry.name for entry in operation.attributes if not entry.doc] == []
+
+
+def test_the_table_has_no_line_that_no_operation_shows() -> None:
+    shown = {(operation.name, "in", name, text) for operation in OPERATIONS for name, text in operation.input_docs.items()}
+    shown |= {(operation.name, "out", name, text) for operation in OPERATIONS for name, text in operation.output_docs.items()}
+    shown |= {(operation.name, "attr", entry.name, entry.doc) for operation in OPERATIONS for entry in operation.attributes}
+    texts = {row[1:] for row in shown}
+    for (operation, kind), entries in table().items():
+        for name, text in entries.items():
+            used = (kind, name, text) in texts if operation == EVERY else (operation, kind, name, text) in shown
+            assert used, f"{operation} {kind} {name}"
+
+
+def test_a_line_is_a_short_sentence() -> None:
+    for (operation, _), entries in table().items():
+        for name, text in entries.items():
+            assert re.fullmatch(r"\S.{3,130}\.", text), f"{operation} {name}: {text}"
+            assert len(text.split()) <= 25, f"{operation} {name}: {text}"
