@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.debug.debugger import Debugger
-from engine.display import mime_bundle
 from engine.errors import InputError
 from engine.ir.model import Model, Signature
+from engine.plugins import mime_bundle
 
 if TYPE_CHECKING:
     from engine.view.node_data import Given, NodeData

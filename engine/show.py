@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import socket
 import subprocess
@@ -18,12 +17,14 @@ from engine.debug.inputs import Inputs, bind
 from engine.errors import EngineError
 from engine.ir.model import Model, expect_model
 from engine.ops.stored import packed, write
+from engine.plugins import COMMAND, plugin
 from engine.write import write_model
 
 if TYPE_CHECKING:
     from engine.view.node_data import Given
 
-_MODULE = "app.cli"
+_COMMAND = "loopscope"
+"""Name of the console script that starts the app."""
 _PATIENCE = 5.0
 """Seconds that the app gets to close."""
 
@@ -73,14 +74,15 @@ def show(model: Model, inputs: Inputs = None, *, overlay: Given | None = None, w
     that was not read from a file, ``ReadError`` for an overlay of nothing in the model, ``EngineError`` when the app is not installed.
     """
     expect_model(model, "engine.show")
-    if importlib.util.find_spec("app") is None or importlib.util.find_spec(_MODULE) is None:
+    command = plugin(COMMAND, _COMMAND)
+    if command is None:
         raise EngineError("the app is not there: install loopscope as a whole")
     folder = tempfile.TemporaryDirectory(prefix="loopscope-")
     try:
         words = [*_words(model, inputs, Path(folder.name)), *_overlay_words(model, overlay, Path(folder.name))]
         port = _free_port()
         options = ["--port", str(port), *([] if browser else ["--no-browser"])]
-        process = subprocess.Popen([sys.executable, "-P", "-m", _MODULE, *words, *options], env=_environment())
+        process = subprocess.Popen([sys.executable, "-P", "-m", command.module, *words, *options], env=_environment())
     except BaseException:
         folder.cleanup()
         raise

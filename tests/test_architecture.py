@@ -20,25 +20,25 @@ from tests.source_files import APPLICATION, LIBRARY, PACKAGES, ROOT, SAMPLES, do
 ALLOWED: dict[str, frozenset[str]] = {}
 """For each room of the engine, the rooms that it may import from (its own apart)."""
 
-_CHAIN = ("errors", "display", "native", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
+_CHAIN = ("errors", "plugins", "native", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
 for _position, _room in enumerate(_CHAIN):
     ALLOWED[_room] = frozenset(_CHAIN[:_position])
 ALLOWED["version"] = frozenset()
 ALLOWED["replaced_file"] = frozenset()
 ALLOWED["read"] = frozenset({"errors", "native", "ir"})
 ALLOWED["write"] = frozenset({"errors", "ir"})
-ALLOWED["build"] = frozenset({"errors", "ir", "ops", "check"})
+ALLOWED["build"] = frozenset({"plugins", "errors", "ir", "ops", "check"})
 ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "check", "build"})
 ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "build", "transform", "debug"})
-ALLOWED["show"] = frozenset({"errors", "ir", "ops", "write", "debug", "view"})
+ALLOWED["show"] = frozenset({"plugins", "errors", "ir", "ops", "write", "debug", "view"})
 ALLOWED["run_file"] = frozenset({"errors", "ir", "ops", "read", "write", "run", "trace", "debug", "version"})
 ALLOWED["compare"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["peers"] = frozenset({*ALLOWED["compare"], "compare", "write"})
 ALLOWED["view"] |= {"compare"}
 ALLOWED["sweep"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
-ALLOWED["notebook"] = frozenset({"debug", "display", "errors", "ir", "view"})
+ALLOWED["notebook"] = frozenset({"debug", "plugins", "errors", "ir", "view"})
 for _room in ("build", "compare", "debug", "explain", "run_file", "sweep", "write"):
     ALLOWED[_room] |= {"replaced_file"}
 

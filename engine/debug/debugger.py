@@ -20,10 +20,10 @@ from engine.debug.run import Run
 from engine.debug.starting import Beginning, start
 from engine.debug.stops import check_limits, matches, may_run_unwatched, stops
 from engine.debug.watches import Watches
-from engine.display import mime_bundle
 from engine.errors import AddressError, shorten
 from engine.ir.model import Model, expect_model
 from engine.ops.catalogue import CATALOGUE, Catalogue
+from engine.plugins import mime_bundle
 from engine.run import drive
 from engine.run.machine.limits import Limits
 from engine.run.machine.machine import Machine

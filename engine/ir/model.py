@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, NewType
 
 from msgspec import Struct
 
-from engine.display import mime_bundle
 from engine.ir.constant import Constant
 from engine.ir.element_type import ElementType
 from engine.ir.shape import DYNAMIC, PartialShape
+from engine.plugins import mime_bundle
 
 LayerId = NewType("LayerId", int)
 """Means something only inside its own graph: bodies and their surroundings may repeat ids."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -68,7 +67,7 @@ class Counter:
         if self.is_plain:
             plain: np.generic = self.element_type.dtype.type(iteration)
             return plain
-        value: Any = np.asarray(cast(np.asarray(iteration), self.element_type))[()]
+        value: np.ndarray | np.generic = np.asarray(cast(np.asarray(iteration), self.element_type))[()]
         if not self.shape:
             return value
         check_whole(math.prod(self.shape), "the iteration number")

@@ -185,7 +185,7 @@ def test_without_anywidget_a_model_is_a_picture_or_words_and_a_run_a_page(monkey
     run = shown.debugger._repr_mimebundle_()
     assert set(run) == {"text/plain", "text/html"}
     assert "Stopped after 7 iterations" in run["text/html"]
-    monkeypatch.setattr("engine.display.entry_points", lambda group: ())
+    monkeypatch.setattr("engine.plugins.entry_points", lambda group: ())
     assert shown.debugger._repr_mimebundle_() == {"text/plain": repr(shown.debugger)}
 
 

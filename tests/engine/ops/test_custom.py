@@ -235,7 +235,8 @@ def _sorted_in_place(values: np.ndarray, /) -> np.ndarray:
 
 
 def _written_by_numpy(values: np.ndarray, /) -> np.ndarray:
-    return np.add(values, 1, out=values)
+    result: np.ndarray = np.add(values, 1, out=values)
+    return result
 
 
 @pytest.mark.parametrize("kernel", [_doubled_in_place, _sorted_in_place, _written_by_numpy])
