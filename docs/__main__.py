@@ -9,20 +9,19 @@ from pathlib import Path
 import pdoc
 import pdoc.render
 
-from engine.version import VERSION
+from loopscope.version import VERSION
 
 PAGES = (
     "docs",
-    "engine",
-    "engine.ops.custom",
+    "loopscope",
+    "loopscope.comparison",
+    "loopscope.ops.custom",
+    "loopscope.sweeps",
     "!docs.__main__",
-    "!engine.build.function",
-    "!engine.build.while_loop",
-    "!engine.check",
-    "!engine.run",
-    "!engine.show",
+    "!loopscope.builder.function",
+    "!loopscope.builder.while_loop",
 )
-"""``engine`` has ``engine.build`` among its names; a function that is called as its module is shown where it is exported."""
+"""``loopscope`` has ``loopscope.builder`` among its names; a function that is called as its module is shown where it is exported."""
 
 
 def write(folder: Path) -> None:

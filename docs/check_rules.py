@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.check import BY_CODE, Rule, text
+from loopscope.checks import BY_CODE, Rule, text
 
 __all__: list[str] = []
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from unittest.mock import patch
 
-from app import cli
+from loopscope_app import cli
 
 __all__: list[str] = []
 

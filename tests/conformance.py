@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-import engine
-from engine.ir.equal import difference
-from engine.write import write_model
+import loopscope
+from loopscope.ir.equal import difference
+from loopscope.write import write_model
 
 SECONDS = 30
 NOT_RUN = {"undefined", "load_only", "infinite"}
@@ -80,8 +80,8 @@ def judged(case: Case, openvino: bool) -> Iterator[tuple[str, str]]:
         yield "refused", refusal_problem(case)
         return
     try:
-        model = engine.read_model(case.folder / "model.xml")
-    except engine.EngineError as error:
+        model = loopscope.read_model(case.folder / "model.xml")
+    except loopscope.EngineError as error:
         yield "read", str(error)
         return
     yield "read", ""
@@ -99,25 +99,25 @@ def refusal_problem(case: Case) -> str:
     """A model that OpenVINO refuses must not be run, unless it is harmless to."""
     inputs = next(iter(sorted(case.folder.glob("inputs*.npz"))), None)
     try:
-        model = engine.read_model(case.folder / "model.xml")
-        engine.run(model, numbered(inputs, "i") if inputs else [], limits=engine.Limits(seconds=SECONDS))
-    except engine.EngineError:
+        model = loopscope.read_model(case.folder / "model.xml")
+        loopscope.run(model, numbered(inputs, "i") if inputs else [], limits=loopscope.Limits(seconds=SECONDS))
+    except loopscope.EngineError:
         return ""
     return "" if "may_accept" in case.tags else f"accepted, but OpenVINO says: {case.facts.get('ov_error')}"
 
 
-def writing_problem(model: engine.Model, path: Path) -> str:
+def writing_problem(model: loopscope.Model, path: Path) -> str:
     try:
         write_model(model, path)
-        return difference(model, engine.read_model(path))
-    except engine.EngineError as error:
+        return difference(model, loopscope.read_model(path))
+    except loopscope.EngineError as error:
         return str(error)
 
 
-def running_problem(case: Case, model: engine.Model, inputs: Path, expected: Path) -> str:
+def running_problem(case: Case, model: loopscope.Model, inputs: Path, expected: Path) -> str:
     try:
-        outputs = engine.run(model, numbered(inputs, "i"), limits=engine.Limits(seconds=SECONDS)).outputs
-    except engine.EngineError as error:
+        outputs = loopscope.run(model, numbered(inputs, "i"), limits=loopscope.Limits(seconds=SECONDS)).outputs
+    except loopscope.EngineError as error:
         return str(error)
     wanted = numbered(expected, "o")
     if len(outputs) != len(wanted):

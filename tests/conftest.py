@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-from engine.run.codegen import tiering
+from loopscope.executor.codegen import tiering
 
 # How long an example takes on a machine that does other things as well says nothing of the code, and whether a change may land
 # must not depend on luck: the same examples each time. `--hypothesis-profile searching` draws others.

@@ -1,7 +1,7 @@
 """Checks the scripts of the screens: ``python -m tests.javascript check`` runs biome and tsc over them and their tests, ``test`` the tests.
 
-The tools are npm packages, pinned by the lock file in ``app/frontend``, and lie in the virtual environment: installed once for each lock
-file. Node runs the tests itself.
+The tools are npm packages, pinned by the lock file in ``app/loopscope_app/frontend``, and lie in the virtual environment: installed once
+for each lock file. Node runs the tests itself.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.node import Node, find_node
+from loopscope_app.node import Node, find_node
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ROOT / ".venv" / "javascript"
-_FRONTEND = ROOT / "app" / "frontend"
+_FRONTEND = ROOT / "app" / "loopscope_app" / "frontend"
 _LOCK = "package-lock.json"
 _NEEDED = ("package.json", ".npmrc", _LOCK)
 _SECONDS = 300

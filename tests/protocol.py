@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.app import protocol_fixtures
 
-CANVAS = Path(__file__).parent.parent / "app" / "canvas"
+CANVAS = Path(__file__).parent.parent / "app" / "loopscope_app" / "canvas"
 SCHEMA = CANVAS / "protocol" / "protocol.schema.json"
 TYPES = CANVAS / "assets" / "protocol.d.ts"
 _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}

@@ -17,8 +17,9 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from sample_models import FOLDER, Sample, samples
+from loopscope_samples import FOLDER, Sample, samples
 from tests.app.conftest import CHROMIUM, FLAGS
+from tests.app.serving import SOURCES
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "tests" / "pictures"
@@ -65,9 +66,9 @@ def served() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli", "--no-browser", "--port", str(port)]
+    command = [sys.executable, "-m", "loopscope_app.cli", "--no-browser", "--port", str(port)]
     with tempfile.TemporaryDirectory() as state:  # what its user has opened is nobody else's
-        own = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": state}
+        own = {**os.environ, "PYTHONPATH": SOURCES, "XDG_STATE_HOME": state}
         server = subprocess.Popen(command, cwd=ROOT, env=own, stdout=subprocess.DEVNULL)
         try:
             time.sleep(4)

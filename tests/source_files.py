@@ -8,14 +8,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-LIBRARY, APPLICATION, SAMPLES = "engine", "app", "sample_models"
+LIBRARY, APPLICATION, SAMPLES = "loopscope", "loopscope_app", "loopscope_samples"
 """Names of our packages."""
-PACKAGES = {LIBRARY: ROOT / "engine", APPLICATION: ROOT / "app", SAMPLES: ROOT / "sample_models"}
+PACKAGES = {LIBRARY: ROOT / "engine" / LIBRARY, APPLICATION: ROOT / "app" / APPLICATION, SAMPLES: ROOT / "sample_models" / SAMPLES}
 """The folder of each package."""
 
 
 def sources(folder: str) -> list[Path]:
-    """The Python files of a package, of a folder in a package (``engine/run``), or of a top-level folder."""
+    """The Python files of a package, of a folder in a package (``engine/loopscope/executor``), or of a top-level folder."""
     package, _, inside = folder.partition("/")
     return sorted(path for path in (PACKAGES.get(package, ROOT / package) / inside).rglob("*.py") if "node_modules" not in path.parts)
 

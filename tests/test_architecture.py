@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatch
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -20,34 +19,34 @@ from tests.source_files import APPLICATION, LIBRARY, PACKAGES, ROOT, SAMPLES, do
 ALLOWED: dict[str, frozenset[str]] = {}
 """For each room of the engine, the rooms that it may import from (its own apart)."""
 
-_CHAIN = ("errors", "plugins", "native", "ir", "ops", "check", "run", "trace", "debug", "explain", "view")
+_CHAIN = ("errors", "plugins", "native", "ir", "ops", "checks", "executor", "timeline", "debug", "explain", "view")
 for _position, _room in enumerate(_CHAIN):
     ALLOWED[_room] = frozenset(_CHAIN[:_position])
 ALLOWED["version"] = frozenset()
 ALLOWED["replaced_file"] = frozenset()
 ALLOWED["read"] = frozenset({"errors", "native", "ir"})
 ALLOWED["write"] = frozenset({"errors", "ir"})
-ALLOWED["build"] = frozenset({"plugins", "errors", "ir", "ops", "check"})
-ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "check", "build"})
+ALLOWED["builder"] = frozenset({"plugins", "errors", "ir", "ops", "checks"})
+ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "checks", "builder"})
 ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
-ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "build", "transform", "debug"})
-ALLOWED["show"] = frozenset({"plugins", "errors", "ir", "ops", "write", "debug", "view"})
-ALLOWED["run_file"] = frozenset({"errors", "ir", "ops", "read", "write", "run", "trace", "debug", "version"})
-ALLOWED["compare"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
-ALLOWED["peers"] = frozenset({*ALLOWED["compare"], "compare", "write"})
-ALLOWED["view"] |= {"compare"}
-ALLOWED["sweep"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
+ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "builder", "transform", "debug"})
+ALLOWED["launch"] = frozenset({"plugins", "errors", "ir", "ops", "write", "debug", "view"})
+ALLOWED["run_file"] = frozenset({"errors", "ir", "ops", "read", "write", "executor", "timeline", "debug", "version"})
+ALLOWED["comparison"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
+ALLOWED["peers"] = frozenset({*ALLOWED["comparison"], "comparison", "write"})
+ALLOWED["view"] |= {"comparison"}
+ALLOWED["sweeps"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
 ALLOWED["notebook"] = frozenset({"debug", "plugins", "errors", "ir", "view"})
-for _room in ("build", "compare", "debug", "explain", "run_file", "sweep", "write"):
+for _room in ("builder", "comparison", "debug", "explain", "run_file", "sweeps", "write"):
     ALLOWED[_room] |= {"replaced_file"}
 
-DRIVEN = "engine.run"
+DRIVEN = "loopscope.executor"
 RUN = ("plan", "record", "machine", "codegen", "drive")
 """The rooms of ``DRIVEN``, lowest first: each may import from those before it."""
 
 PARTS = ("widgets", "panels", "inspector", "many_runs", "run_views", "frame", "course")
-"""The folders of ``app/parts``, lowest first, likewise."""
+"""The folders of ``app/loopscope_app/parts``, lowest first, likewise."""
 
 APP = {
     "describe": (),
@@ -63,7 +62,7 @@ APP = {
 }
 """For each room of app, the rooms of app that it may import from (its own apart)."""
 
-CIRCLES = {"engine.build": "a tensor knows the graph that it is in, which makes tensors"}
+CIRCLES = {"loopscope.builder": "a tensor knows the graph that it is in, which makes tensors"}
 """Folders whose own files import each other in a circle, each with the reason."""
 
 LOOSE = frozenset({"components", "bundle", "canvas_event", "vendor", "streamlit_insides"})
@@ -71,29 +70,29 @@ LOOSE = frozenset({"components", "bundle", "canvas_event", "vendor", "streamlit_
 Streamlit's insides."""
 
 DOORS = (
-    "engine",
-    "engine.build",
-    "engine.check",
-    "engine.compare",
-    "engine.debug",
-    "engine.errors",
-    "engine.explain",
-    "engine.ir",
-    "engine.native",
-    "engine.notebook",
-    "engine.ops",
-    "engine.ops.custom",
-    "engine.ops.microsoft",
-    "engine.ops.stored",
-    "engine.peers",
-    "engine.read",
-    "engine.replaced_file",
-    "engine.run",
-    "engine.run_file",
-    "engine.sweep",
-    "engine.trace",
-    "engine.version",
-    "engine.view",
+    "loopscope",
+    "loopscope.builder",
+    "loopscope.checks",
+    "loopscope.comparison",
+    "loopscope.debug",
+    "loopscope.errors",
+    "loopscope.explain",
+    "loopscope.ir",
+    "loopscope.native",
+    "loopscope.notebook",
+    "loopscope.ops",
+    "loopscope.ops.custom",
+    "loopscope.ops.microsoft",
+    "loopscope.ops.stored",
+    "loopscope.peers",
+    "loopscope.read",
+    "loopscope.replaced_file",
+    "loopscope.executor",
+    "loopscope.run_file",
+    "loopscope.sweeps",
+    "loopscope.timeline",
+    "loopscope.version",
+    "loopscope.view",
 )
 """Where everything outside the engine takes it from: rooms, and the few files that are doors of their own."""
 
@@ -291,7 +290,7 @@ def test_the_engine_never_prints() -> None:
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in ("print", "input", "eval", "exec")
-        and not (node.func.id == "exec" and room_of(path) == "run")  # generated from plans
+        and not (node.func.id == "exec" and room_of(path) == "executor")  # generated from plans
     ]
     assert not printing
 
@@ -325,10 +324,3 @@ def test_modules_say_what_they_are_for() -> None:
         if not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert not silent
-
-
-def test_pytest_looks_into_every_folder_of_ours(pytestconfig: pytest.Config) -> None:
-    """Of itself it leaves out folders that are called build."""
-    folders = {folder for room in (APPLICATION, LIBRARY, "tests") for path in sources(room) for folder in path.relative_to(ROOT).parts[:-1]}
-    assert "build" in folders
-    assert not [one for one in sorted(folders) for pattern in pytestconfig.getini("norecursedirs") if fnmatch(one, pattern)]

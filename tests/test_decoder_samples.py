@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-import engine
-import sample_models
-from engine.ir.walk import nodes
-from sample_models import InputSet, Sample
-from sample_models.recipes.words import LETTERS, WORDS
+import loopscope
+import loopscope_samples
+from loopscope.ir.walk import nodes
+from loopscope_samples import InputSet, Sample
+from loopscope_samples.recipes.words import LETTERS, WORDS
 
 Array = np.ndarray
 HEADS = 2
@@ -23,7 +23,7 @@ class Weights:
     """A sample's weights by the names that its program gave them, and the layers made of them; data is [places, width]."""
 
     def __init__(self, sample: Sample) -> None:
-        found = ((node.name, node.constant) for _, node in nodes(engine.read_model(sample.model)))
+        found = ((node.name, node.constant) for _, node in nodes(loopscope.read_model(sample.model)))
         self.named = {name: np.asarray(one.array(), np.float64) for name, one in found if one is not None and "." in name}
 
     def __getitem__(self, name: str) -> Array:
@@ -101,7 +101,7 @@ def heard_digits(weights: Weights, inputs: Mapping[str, Array]) -> tuple[list[in
 
 
 def _samples() -> dict[str, Sample]:
-    return {one.name: one for one in sample_models.samples()}
+    return {one.name: one for one in loopscope_samples.samples()}
 
 
 SETS = [
@@ -116,7 +116,7 @@ def test_a_decoder_writes_what_plain_numpy_does(
     name: str, output: str, reference: Callable[[Weights, Mapping[str, Array]], tuple[list[int], list[float]]], chosen: InputSet
 ) -> None:
     sample, inputs = _samples()[name], chosen.arrays()
-    result = engine.run(engine.read_model(sample.model), inputs).named
+    result = loopscope.run(loopscope.read_model(sample.model), inputs).named
     written, certainty = reference(Weights(sample), inputs)
     assert result[output].tolist() == written
     assert int(result["steps"]) == len(certainty)
@@ -125,9 +125,9 @@ def test_a_decoder_writes_what_plain_numpy_does(
 
 @pytest.mark.parametrize("word", WORDS)
 def test_the_language_decoder_knows_its_words(word: str) -> None:
-    model = engine.read_model(_samples()["language_decoder"].model)
+    model = loopscope.read_model(_samples()["language_decoder"].model)
     prompt = np.array([[LETTERS.index(word[0])]])
-    told = engine.run(model, {"prompt": prompt, "most_letters": np.int64(15)}).named["word"]
+    told = loopscope.run(model, {"prompt": prompt, "most_letters": np.int64(15)}).named["word"]
     assert "".join(LETTERS[letter] for letter in told.tolist()) == f"{word}."
 
 
@@ -137,4 +137,4 @@ def test_the_language_decoder_knows_its_words(word: str) -> None:
 def test_the_speech_decoder_writes_what_was_said(chosen: str, digits: list[int]) -> None:
     sample = _samples()["speech_decoder"]
     inputs = next(one for one in sample.sets if one.name == chosen).arrays()
-    assert engine.run(engine.read_model(sample.model), inputs).named["digits"].tolist() == digits
+    assert loopscope.run(loopscope.read_model(sample.model), inputs).named["digits"].tolist() == digits

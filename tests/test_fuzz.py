@@ -13,13 +13,13 @@ import pytest
 from onnx import AttributeProto
 from onnx.parser import parse_model
 
-import engine
-from engine.check.check import check
-from engine.errors import EngineError
-from engine.explain.ask import ask
-from engine.ir.model import LayerId, Node
-from engine.ops.catalogue import CATALOGUE
-from engine.run.machine.regions import is_true, trip_count
+import loopscope
+from loopscope.checks.check import check
+from loopscope.errors import EngineError
+from loopscope.executor.machine.regions import is_true, trip_count
+from loopscope.explain.ask import ask
+from loopscope.ir.model import LayerId, Node
+from loopscope.ops.catalogue import CATALOGUE
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.ops.test_onnx_older import model
 from tests.engine.read.onnx_models import CASES
@@ -164,8 +164,8 @@ def test_texts_that_double_in_every_iteration_are_bounded() -> None:
         }>
     }"""
     document = parse_model('<ir_version: 9, opset_import: ["" : 20]>' + text).SerializeToString()
-    with pytest.raises(engine.RunStopped, match="StringConcat would have"):
-        engine.run(engine.read_model(document), {"x": np.array(["ab"], object)}, limits=engine.Limits(memory_bytes=2**22))
+    with pytest.raises(loopscope.RunStopped, match="StringConcat would have"):
+        loopscope.run(loopscope.read_model(document), {"x": np.array(["ab"], object)}, limits=loopscope.Limits(memory_bytes=2**22))
 
 
 GRAMS = {
@@ -182,8 +182,8 @@ def test_grams_are_bounded(least: int, most: int, skipped: int, indexes: list[in
     attributes: dict[str, Any] = {"min_gram_length": least, "max_gram_length": most, "max_skip_count": skipped, "ngram_indexes": indexes}
     given = np.array([1, 2, 3], np.int64)
     document = model("TfIdfVectorizer", 9, [given], mode="TF", ngram_counts=[0], pool_int64s=[1], **attributes)
-    with pytest.raises(engine.RunStopped, match=says):
-        engine.run(engine.read_model(document), {"x0": given})
+    with pytest.raises(loopscope.RunStopped, match=says):
+        loopscope.run(loopscope.read_model(document), {"x0": given})
 
 
 def test_two_layers_of_one_id_of_which_one_has_no_outputs() -> None:
@@ -229,7 +229,7 @@ TYPED = {
 
 @pytest.mark.parametrize("text", TYPED.values(), ids=TYPED.keys())
 def test_what_was_typed_once(text: str) -> None:
-    debugger = engine.Debugger(engine.read_model(parse_model(LOOP_OF_X).SerializeToString()), {"x": np.arange(3, dtype=np.float32)})
+    debugger = loopscope.Debugger(loopscope.read_model(parse_model(LOOP_OF_X).SerializeToString()), {"x": np.arange(3, dtype=np.float32)})
     debugger.run()
     told: list[str] = []
     for use in (

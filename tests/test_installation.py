@@ -30,5 +30,5 @@ def _is_installed(name: str) -> bool:
 
 def test_the_engine_loads_no_package_before_it_is_needed() -> None:
     late = ("onnx", "openvino", "onnxruntime", "streamlit", "pandas", "torch", "tensorflow")
-    told = f"import sys, engine; print([name for name in {late!r} if name in sys.modules])"
+    told = f"import sys, loopscope; print([name for name in {late!r} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip() == "[]"

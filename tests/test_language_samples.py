@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-import engine
-import sample_models
-from engine.ir.walk import nodes
+import loopscope
+import loopscope_samples
+from loopscope.ir.walk import nodes
 
 Array = np.ndarray
 MIXERS = {"linear_attn", "mamba", "self_attn"}
@@ -17,9 +17,9 @@ MIXERS = {"linear_attn", "mamba", "self_attn"}
 
 def _weights(name: str) -> dict[str, Array]:
     """The constants of a sample's outermost graph, by their names, f64."""
-    sample = sample_models.sample(name)
+    sample = loopscope_samples.sample(name)
     assert sample is not None
-    found = {node.name: node.constant for address, node in nodes(engine.read_model(sample.model)) if address.count("/") == 1}
+    found = {node.name: node.constant for address, node in nodes(loopscope.read_model(sample.model)) if address.count("/") == 1}
     return {name: np.asarray(constant.array(), np.float64) for name, constant in found.items() if constant is not None}
 
 
@@ -105,10 +105,10 @@ def _mixed(weights: Mapping[str, Array], scope: str, data: Array) -> Array:
 
 def _ran(name: str, chosen: str) -> tuple[dict[str, Array], Mapping[str, Array]]:
     """The inputs of one of a sample's sets, and what we make of them."""
-    sample = sample_models.sample(name)
+    sample = loopscope_samples.sample(name)
     assert sample is not None
     inputs = next(one for one in sample.sets if one.name == chosen).arrays()
-    return inputs, engine.run(engine.read_model(sample.model), inputs).named
+    return inputs, loopscope.run(loopscope.read_model(sample.model), inputs).named
 
 
 @pytest.mark.parametrize("chosen", ["twelve_tokens", "forty_tokens", "one_token"])

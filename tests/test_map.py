@@ -17,11 +17,15 @@ def test_the_map_names_every_room_and_nothing_that_is_gone() -> None:
 
 def test_every_room_has_a_row_in_the_map_and_every_row_is_a_room() -> None:
     rows = rows_of_the_map()
-    rooms = {path.as_posix() for path in folders("engine") | folders("app") if len(path.parts) <= 2} - {"engine"}
-    files = {path.relative_to(ROOT).as_posix() for path in sources("engine") if path.parent.name == "engine"} - {"engine/__init__.py"}
+    rooms = {path.as_posix() for path in folders("engine/loopscope") | folders("app/loopscope_app") if len(path.parts) <= 3} - {
+        "engine/loopscope"
+    }
+    files = {path.relative_to(ROOT).as_posix() for path in sources("loopscope") if path.parent.name == "loopscope"} - {
+        "engine/loopscope/__init__.py"
+    }
     outside = {"docs", "sample_models"}
     assert sorted(rows) == sorted(rooms | files | outside)
-    for room in ("engine/run", "app/parts"):
+    for room in ("engine/loopscope/executor", "app/loopscope_app/parts"):
         inner = {path.name for path in folders(room) if path.parent == Path(room)}
         assert inner - set(re.findall(r"`([\w/]+)`", rows[room])) == set(), f"rooms of {room} that its row does not name"
 

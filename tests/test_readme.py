@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.check.diagnostic import Report
-from engine.explain.verdict import Verdict
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.checks.diagnostic import Report
+from loopscope.explain.verdict import Verdict
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-CALLS = re.findall(r"`(engine\.\w+\([^`]+\))`", README)
+CALLS = re.findall(r"`(loopscope\.\w+\([^`]+\))`", README)
 """Whole calls inside sentences."""
 
 
@@ -25,12 +25,12 @@ CALLS = re.findall(r"`(engine\.\w+\([^`]+\))`", README)
 def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What would have been shown; the code runs in an empty folder that holds the model it opens."""
     monkeypatch.chdir(tmp_path)
-    graph = build.Graph("opened")
+    graph = builder.Graph("opened")
     x = graph.parameter("x", "f32", [2])
-    (last,) = build.for_loop(4, lambda i, total: ops.add(total, x * 3, name="Add_1"), [x], name="while_3")
-    engine.write_model(graph.model({"last": last}), "model.xml")
+    (last,) = builder.for_loop(4, lambda i, total: ops.add(total, x * 3, name="Add_1"), [x], name="while_3")
+    loopscope.write_model(graph.model({"last": last}), "model.xml")
     calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(engine, "show", lambda *given: calls.append(given))
+    monkeypatch.setattr(loopscope, "show", lambda *given: calls.append(given))
     return calls
 
 
@@ -53,11 +53,11 @@ def test_building_and_what_is_said_about_it(shown: list[tuple[Any, ...]], capsys
     printed = re.findall(r"# (\d+)$", block, re.MULTILINE)
     assert capsys.readouterr().out.split() == printed
     assert shown == [(names["model"], [100])]
-    debugger, what_if = (engine.Debugger(names["model"], [start]) for start in (100, 50))
+    debugger, what_if = (loopscope.Debugger(names["model"], [start]) for start in (100, 50))
     for one in (debugger, what_if):
         one.run()
     results = [eval(call, {**names, "inputs": [100], "debugger": debugger, "what_if": what_if}) for call in CALLS]
-    assert [float(one.outputs[0]) for one in results if isinstance(one, engine.Result)] == [12.5]
+    assert [float(one.outputs[0]) for one in results if isinstance(one, loopscope.Result)] == [12.5]
     assert [one.record.iterations for one in results if isinstance(one, Verdict)] == [7]
     assert [one.ok for one in results if isinstance(one, Report)] == [True]
     assert (tmp_path / "halve.xml").exists()

@@ -10,17 +10,17 @@ import numpy as np
 import openvino as ov
 import pytest
 
-import engine
-import sample_models
-from engine.ir.equal import difference
-from engine.trace.control_flow import ControlFlowRecord
-from sample_models import InputSet, Sample, make, samples
-from sample_models.recipes import by_hand, data_sets, decoders, savings, seed_page, training
-from sample_models.recipes.recipe import Recipe
+import loopscope
+import loopscope_samples
+from loopscope.ir.equal import difference
+from loopscope.timeline.control_flow import ControlFlowRecord
+from loopscope_samples import InputSet, Sample, make, samples
+from loopscope_samples.recipes import by_hand, data_sets, decoders, savings, seed_page, training
+from loopscope_samples.recipes.recipe import Recipe
 
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
 SAMPLES = {sample.name: sample for sample in samples()}
-BUILT = [one for source in (by_hand, decoders, savings, seed_page) for one in source.recipes() if isinstance(one.model, engine.Model)]
+BUILT = [one for source in (by_hand, decoders, savings, seed_page) for one in source.recipes() if isinstance(one.model, loopscope.Model)]
 RUNS = [
     pytest.param(sample, chosen, id=f"{sample.name}-{chosen.name}")
     for sample in samples()
@@ -44,14 +44,14 @@ def _iterations(sample: Sample, outputs: Mapping[str, np.ndarray]) -> int:
     return int(output) if sample.count.read == "value" else output.shape[sample.count.axis] + sample.count.offset
 
 
-def _record(result: engine.Result, address: str) -> ControlFlowRecord:
+def _record(result: loopscope.Result, address: str) -> ControlFlowRecord:
     return next(record for record in result.control_flow if record.address == address)
 
 
 @pytest.mark.parametrize(("sample", "chosen"), RUNS)
 def test_sample_agrees_with_openvino(sample: Sample, chosen: InputSet) -> None:
     inputs = chosen.arrays()
-    result = engine.run(engine.read_model(sample.model), inputs)
+    result = loopscope.run(loopscope.read_model(sample.model), inputs)
     expected = _openvinos(sample, inputs)
     assert len(result.outputs) == len(expected)
     for name, theirs in expected.items():
@@ -64,11 +64,11 @@ def test_sample_agrees_with_openvino(sample: Sample, chosen: InputSet) -> None:
 
 @pytest.mark.parametrize("sample", samples(), ids=SAMPLES)
 def test_input_sets_take_different_ways(sample: Sample) -> None:
-    model = engine.read_model(sample.model)
+    model = loopscope.read_model(sample.model)
     ways = set()
     for chosen in sample.sets:
         if not chosen.never_ends:
-            record = _record(engine.run(model, chosen.arrays()), sample.address)
+            record = _record(loopscope.run(model, chosen.arrays()), sample.address)
             ways.add((record.iterations, record.branch))
     assert len(ways) >= 2
 
@@ -77,7 +77,7 @@ def test_input_sets_take_different_ways(sample: Sample) -> None:
 def test_question_has_an_answer(sample: Sample) -> None:
     question = sample.question
     chosen = next(one for one in sample.sets if one.name == question.inputs)
-    record = _record(engine.run(engine.read_model(sample.model), chosen.arrays()), question.address)
+    record = _record(loopscope.run(loopscope.read_model(sample.model), chosen.arrays()), question.address)
     answer = {"iterations": record.iterations, "ended_by": record.ended_by, "branch": record.branch}[question.asks]
     assert answer is not None
 
@@ -103,22 +103,22 @@ def test_question_has_an_answer(sample: Sample) -> None:
 def test_why_it_ended(name: str, chosen: str, answer: tuple[int, str]) -> None:
     sample = SAMPLES[name]
     inputs = next(one for one in sample.sets if one.name == chosen).arrays()
-    record = _record(engine.run(engine.read_model(sample.model), inputs), sample.address)
+    record = _record(loopscope.run(loopscope.read_model(sample.model), inputs), sample.address)
     assert (record.iterations, record.ended_by) == answer
 
 
 def test_only_a_limit_stops_what_never_ends() -> None:
     sample = SAMPLES["infinite_loop"]
     endless = next(chosen for chosen in sample.sets if chosen.never_ends)
-    with pytest.raises(engine.RunStopped) as stopped:
-        engine.run(engine.read_model(sample.model), endless.arrays(), limits=engine.Limits(iterations=1000))
+    with pytest.raises(loopscope.RunStopped) as stopped:
+        loopscope.run(loopscope.read_model(sample.model), endless.arrays(), limits=loopscope.Limits(iterations=1000))
     record = _record(stopped.value.result, sample.address)
     assert (record.iterations, record.ended_by) == (1000, "limit")
 
 
 def test_nan_is_born_where_the_lesson_says() -> None:
     sample = SAMPLES["diverging_training"]
-    too_fast, careful = (engine.run(engine.read_model(sample.model), chosen.arrays()).named["losses"] for chosen in sample.sets)
+    too_fast, careful = (loopscope.run(loopscope.read_model(sample.model), chosen.arrays()).named["losses"] for chosen in sample.sets)
     assert np.isfinite(careful).all()
     assert np.isinf(too_fast).nonzero()[0].tolist() == [4, 5]
     assert np.isnan(too_fast).nonzero()[0].tolist() == [6, 7]
@@ -128,7 +128,7 @@ def test_training_follows_the_true_gradient() -> None:
     """Of the fourth power: four times the third, as the graph that was made of the loss computes it, in every iteration."""
     sample = SAMPLES["diverging_training"]
     for chosen in sample.sets:
-        run = engine.Debugger(engine.read_model(sample.model), chosen.arrays())
+        run = loopscope.Debugger(loopscope.read_model(sample.model), chosen.arrays())
         run.run()
         rate = np.float64(chosen.arrays()["learning_rate"])
         for iteration in range(4):
@@ -140,8 +140,8 @@ def test_training_follows_the_true_gradient() -> None:
 @pytest.mark.parametrize("recipe", BUILT, ids=[recipe.name for recipe in BUILT])
 def test_what_the_builder_makes_is_what_lies_there(recipe: Recipe) -> None:
     sample = SAMPLES[recipe.name]
-    assert isinstance(recipe.model, engine.Model)
-    assert difference(recipe.model, engine.read_model(sample.model)) == ""
+    assert isinstance(recipe.model, loopscope.Model)
+    assert difference(recipe.model, loopscope.read_model(sample.model)) == ""
     for chosen in sample.sets:
         made, there = recipe.sets[chosen.name], chosen.arrays()
         assert made.keys() == there.keys()
@@ -153,9 +153,9 @@ def test_what_the_builder_makes_is_what_lies_there(recipe: Recipe) -> None:
 def test_what_lies_there_computes_what_its_recipe_does(recipe: Recipe) -> None:
     """How a gradient is computed may change; what it is may not."""
     sample = SAMPLES[recipe.name]
-    assert isinstance(recipe.model, engine.Model)
+    assert isinstance(recipe.model, loopscope.Model)
     for chosen in sample.sets:
-        made, there = (engine.run(model, recipe.sets[chosen.name]) for model in (recipe.model, engine.read_model(sample.model)))
+        made, there = (loopscope.run(model, recipe.sets[chosen.name]) for model in (recipe.model, loopscope.read_model(sample.model)))
         assert made.named.keys() == there.named.keys()
         for name, array in made.named.items():
             np.testing.assert_allclose(there.named[name], array, rtol=1e-6, atol=1e-12, err_msg=f"{chosen.name}: {name}")
@@ -176,7 +176,7 @@ def test_what_lies_there_computes_what_its_recipe_does(recipe: Recipe) -> None:
 def test_gradients_of_the_samples_of_training(name: str, chosen: str, output: str, expected: float) -> None:
     sample = SAMPLES[name]
     inputs = next(one for one in sample.sets if one.name == chosen).arrays()
-    np.testing.assert_allclose(engine.run(engine.read_model(sample.model), inputs).named[output], expected, rtol=1e-5, atol=0)
+    np.testing.assert_allclose(loopscope.run(loopscope.read_model(sample.model), inputs).named[output], expected, rtol=1e-5, atol=0)
 
 
 FRAMEWORKS = ("openvino", "onnx", "torch", "tensorflow")
@@ -186,7 +186,7 @@ def _make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: list[str], ab
     """The samples that were written, on a machine without these modules."""
     for name in absent:
         monkeypatch.setitem(sys.modules, name, None)
-    for name in [one for one in sys.modules if one.startswith("sample_models.recipes.from_")]:
+    for name in [one for one in sys.modules if one.startswith("loopscope_samples.recipes.from_")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(make, "HERE", tmp_path)
     try:
@@ -199,7 +199,7 @@ def _make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: list[str], ab
 @pytest.mark.parametrize("name", [recipe.name for recipe in BUILT])
 def test_samples_of_the_builder_are_made_without_any_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     assert _make(tmp_path, monkeypatch, [name], FRAMEWORKS) == {name}
-    assert difference(engine.read_model(tmp_path / name / "model.xml"), engine.read_model(SAMPLES[name].model)) == ""
+    assert difference(loopscope.read_model(tmp_path / name / "model.xml"), loopscope.read_model(SAMPLES[name].model)) == ""
 
 
 @pytest.mark.parametrize(
@@ -231,13 +231,13 @@ def test_data_sets_are_what_their_recipes_make_and_run(name: str) -> None:
         assert {key: stored[key].dtype for key in stored.files} == {key: np.asarray(array).dtype for key, array in made.items()}
         for key, array in made.items():
             np.testing.assert_array_equal(stored[key], array)
-    sweep = engine.sweep(engine.read_model(SAMPLES[name].model), data, workers=1)
+    sweep = loopscope.sweep(loopscope.read_model(SAMPLES[name].model), data, workers=1)
     summary = sweep.run()
     assert (summary.rows, summary.failed, summary.never_taken) == (2000, 0, ())
 
 
 def test_catalogue_and_folders_name_the_same_samples() -> None:
-    folder = Path(sample_models.__file__).parent
+    folder = Path(loopscope_samples.__file__).parents[1]
     assert {path.parent.name for path in folder.glob("*/model.xml")} == set(SAMPLES)
     for sample in samples():
         assert sample.model.with_suffix(".bin").exists()
@@ -264,7 +264,7 @@ def test_catalogue_texts(sample: Sample) -> None:
 
 @pytest.mark.parametrize("sample", samples(), ids=SAMPLES)
 def test_input_sets_name_the_models_inputs(sample: Sample) -> None:
-    inputs = {signature.name: signature for signature in engine.read_model(sample.model).inputs}
+    inputs = {signature.name: signature for signature in loopscope.read_model(sample.model).inputs}
     for chosen in sample.sets:
         arrays = chosen.arrays()
         assert arrays.keys() == inputs.keys()

@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from app.node import find_node
+from loopscope_app.node import find_node
 from tests import javascript
 
 AXE = javascript.TOOLS / "node_modules" / "axe-core" / "axe.min.js"

@@ -7,8 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-import engine
-from engine import build
+import loopscope
+from loopscope import builder
 
 LONG = 30_000
 """Milliseconds that a page may take to open on a busy machine."""
@@ -43,14 +43,14 @@ def settled(page: Page) -> None:
 
 def nest(folder: Path, depth: int) -> Path:
     """A model file whose loops are so deep in each other; the outermost and the innermost one have three iterations each."""
-    graph = build.Graph(f"nest of {depth}")
+    graph = builder.Graph(f"nest of {depth}")
 
     def level(number: int, carried: Any) -> Any:
         if number > depth:
             return carried + 1.0
         count = 3 if number in (1, depth) else 1
-        return build.for_loop(count, lambda i, inner: [level(number + 1, inner)], [carried], name=f"loop_at_level_{number}")[0]
+        return builder.for_loop(count, lambda i, inner: [level(number + 1, inner)], [carried], name=f"loop_at_level_{number}")[0]
 
     path = folder / f"nest{depth}.xml"
-    engine.write_model(graph.model({"last": level(1, graph.parameter("x", "f32", []))}), path)
+    loopscope.write_model(graph.model({"last": level(1, graph.parameter("x", "f32", []))}), path)
     return path

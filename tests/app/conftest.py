@@ -14,7 +14,7 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from tests.app.browsing import LONG
-from tests.app.serving import ROOT, serving
+from tests.app.serving import ROOT, SOURCES, serving
 
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -27,7 +27,7 @@ def opened() -> Callable[..., AppTest]:
     config.set_option("server.address", "127.0.0.1")
 
     def visit(**address: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app" / "main.py"), default_timeout=30)
+        app = AppTest.from_file(str(ROOT / "app" / "loopscope_app" / "main.py"), default_timeout=30)
         for name, text in address.items():
             app.query_params[name] = text
         app.run()
@@ -48,8 +48,8 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """The address of a real server, started as a user starts it."""
-    command = [sys.executable, "-m", "app.cli"]
-    with serving(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": str(ROOT)}) as address:
+    command = [sys.executable, "-m", "loopscope_app.cli"]
+    with serving(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES}) as address:
         yield address
 
 

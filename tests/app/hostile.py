@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from sample_models import samples
+from loopscope_samples import samples
 
 HOSTILE = (
     "<script>window.hacked=1</script>",

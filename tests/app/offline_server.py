@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from app import cli
+from loopscope_app import cli
 
 _HERE = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "", None)
 _LOOKED_UP = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-import engine
-from app.canvas.component import Run, belonging, moment
-from engine.explain.provenance import provenance
-from engine.view.build import graph_view
-from engine.view.folding import Folding, Unrolled, default_folding
-from engine.view.graph import GraphView
-from engine.view.overlay import overlay_at
-from engine.view.overlay_data import Marks
-from engine.view.payload import structure
-from engine.view.playback import playback_batch
-from engine.view.tracks import tracks
+import loopscope
+from loopscope.explain.provenance import provenance
+from loopscope.view.build import graph_view
+from loopscope.view.folding import Folding, Unrolled, default_folding
+from loopscope.view.graph import GraphView
+from loopscope.view.overlay import overlay_at
+from loopscope.view.overlay_data import Marks
+from loopscope.view.payload import structure
+from loopscope.view.playback import playback_batch
+from loopscope.view.tracks import tracks
+from loopscope_app.canvas.component import Run, belonging, moment
 
 FOLDER = Path(__file__).parent / "protocol"
 _SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -28,10 +28,10 @@ _NAME = "run 1"
 
 
 @cache
-def _opened() -> tuple[engine.Debugger, GraphView]:
+def _opened() -> tuple[loopscope.Debugger, GraphView]:
     """The run of a loop with a branch, at its second iteration."""
-    model = engine.read_model(_SAMPLES / "collatz" / "model.xml")
-    debugger = engine.Debugger(model, {"number": np.int64(3)})
+    model = loopscope.read_model(_SAMPLES / "collatz" / "model.xml")
+    debugger = loopscope.Debugger(model, {"number": np.int64(3)})
     debugger.run()
     debugger.seek(f"{_LOOP}[1]/body/keep_going")
     return debugger, graph_view(model, Folding())
@@ -45,9 +45,9 @@ def view() -> GraphView:
 def of_sample(name: str) -> Iterator[tuple[Mapping[str, object], str]]:
     """What is sent of a sample in its first steps, with the names of the shapes."""
     folder = _SAMPLES / name
-    model = engine.read_model(folder / "model.xml")
+    model = loopscope.read_model(folder / "model.xml")
     with np.load(min((folder / "inputs").glob("*.npz")), allow_pickle=False) as arrays:
-        debugger = engine.Debugger(model, {key: arrays[key] for key in arrays.files})
+        debugger = loopscope.Debugger(model, {key: arrays[key] for key in arrays.files})
     for _ in range(40):
         debugger.step()
     for folding in (Folding(), default_folding(model)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
+SOURCES = os.pathsep.join([str(ROOT), *(str(ROOT / name) for name in ("engine", "app", "sample_models"))])
+"""The roots of our packages, for processes that are started from a checkout."""
 _SECONDS = 60
 """How long a server may take to listen on a busy machine."""
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app import cli
-from app.actions import memory_budget
-from app.command import serve
-from app.state import launch
+from loopscope_app import cli
+from loopscope_app.actions import memory_budget
+from loopscope_app.command import serve
+from loopscope_app.state import launch
 
 _settings = serve.settings
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.bundle import bundle
+from loopscope_app.bundle import bundle
 
-APP = Path(__file__).parent.parent.parent / "app"
+APP = Path(__file__).parent.parent.parent / "app" / "loopscope_app"
 
 
 def written(folder: Path, files: dict[str, str]) -> Path:

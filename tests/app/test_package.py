@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from app import vendor
-from engine.version import VERSION
+from loopscope.version import VERSION
+from loopscope_app import vendor
 from tests.app.browsing import open_sample
 from tests.app.serving import ROOT, serving
 
 
 def test_the_committed_layout_library_is_the_one_that_the_lock_file_names() -> None:
-    assert vendor.present(), "run python -m app.vendor and commit what it writes"
+    assert vendor.present(), "run python -m loopscope_app.vendor and commit what it writes"
 
 
 def test_the_licence_of_the_layout_library_lies_beside_it() -> None:
@@ -32,7 +32,9 @@ def test_the_licence_of_the_layout_library_lies_beside_it() -> None:
 def test_the_version_stands_in_one_place() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["dynamic"] == ["version"]
-    assert subprocess.check_output([sys.executable, "-m", "app.cli", "--version"], text=True, cwd=ROOT) == f"loopscope {VERSION}\n"
+    assert (
+        subprocess.check_output([sys.executable, "-m", "loopscope_app.cli", "--version"], text=True, cwd=ROOT) == f"loopscope {VERSION}\n"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,19 @@ def test_the_wheel_holds_all_that_the_clone_shows(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())
     tracked = subprocess.check_output(["git", "ls-files", "app", "engine", "sample_models"], cwd=ROOT, text=True).splitlines()
-    assert not [name for name in tracked if name not in held]
+    assert not [name for name in map(in_wheel, tracked) if name not in held]
+
+
+def in_wheel(path: str) -> str:
+    """The name in the wheel of a file of the clone."""
+    _, package, *rest = path.split("/")
+    return "/".join((package, *rest) if package.startswith("loopscope") else ("loopscope_samples", "models", package, *rest))
+
+
+def test_the_wheel_installs_only_names_that_begin_with_loopscope(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+    assert [name for name in sorted(tops) if not name.startswith("loopscope")] == []
 
 
 @pytest.mark.browser

@@ -9,11 +9,11 @@ from typing import Any, get_args
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from app.canvas_event import Act, CanvasEvent, EventKind, Move, Report, read_acts, read_ask, read_moves, read_report
-from app.describe.controls import BY_NAME
-from engine.view.graph import ClusterKind, EdgeKind, NodeKind
-from engine.view.operation_families import Family
-from engine.view.status import BreakpointState, FrameStatus, NodeStatus
+from loopscope.view.graph import ClusterKind, EdgeKind, NodeKind
+from loopscope.view.operation_families import Family
+from loopscope.view.status import BreakpointState, FrameStatus, NodeStatus
+from loopscope_app.canvas_event import Act, CanvasEvent, EventKind, Move, Report, read_acts, read_ask, read_moves, read_report
+from loopscope_app.describe.controls import BY_NAME
 from tests.app import protocol_fixtures
 from tests.app.protocol_fixtures import MADE, as_sent, of_sample, read
 from tests.protocol import SCHEMA, TYPES, declarations
@@ -31,7 +31,7 @@ SHAPE = {
 }
 """What each fixture is an example of."""
 RUN = "run 1"
-SAMPLES = sorted(path.parent.name for path in (SCHEMA.parents[3] / "sample_models").glob("*/model.xml"))
+SAMPLES = sorted(path.parent.name for path in (SCHEMA.parents[4] / "sample_models").glob("*/model.xml"))
 
 
 def checked(message: object, shape: str) -> None:

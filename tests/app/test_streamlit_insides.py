@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.web.server.starlette import starlette_server
 
-from app import streamlit_insides
-from app.actions.session_end import Closed
-from app.streamlit_insides import StreamlitChanged, keep_closed_sessions_in, send_at_once
+from loopscope_app import streamlit_insides
+from loopscope_app.actions.session_end import Closed
+from loopscope_app.streamlit_insides import StreamlitChanged, keep_closed_sessions_in, send_at_once
 from tests.app.browsing import LONG, open_sample
 from tests.app.serving import ROOT
 
@@ -47,10 +47,14 @@ def test_another_place_of_closed_sessions_is_said(monkeypatch: pytest.MonkeyPatc
 def test_nothing_else_of_the_app_reaches_inside() -> None:
     inside = re.compile(r"\b(starlette_server|_session_mgr|_session_storage|_bind_socket|WebsocketSessionManager)\b")
     here = streamlit_insides.__name__.replace(".", "/") + ".py"
-    found = {path.relative_to(ROOT).as_posix() for path in (ROOT / "app").rglob("*.py") if inside.search(path.read_text(encoding="utf-8"))}
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "app" / "loopscope_app").rglob("*.py")
+        if inside.search(path.read_text(encoding="utf-8"))
+    }
     assert found == {here}
     page = re.compile(r"st-key-|data-test")
-    scripts = [path for path in (ROOT / "app").rglob("*.js") if page.search(path.read_text(encoding="utf-8"))]
+    scripts = [path for path in (ROOT / "app" / "loopscope_app").rglob("*.js") if page.search(path.read_text(encoding="utf-8"))]
     assert [path.name for path in scripts] == ["streamlit.js"]
 
 

@@ -1,4 +1,4 @@
-"""Transformers of any size, made with ``engine.build``: what a user opens who comes with a language model of today."""
+"""Transformers of any size, made with ``loopscope.builder``: what a user opens who comes with a language model of today."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from pathlib import Path
 
 import numpy as np
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.build.tensor import Tensor
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.builder.tensor import Tensor
 
 HEADS = 8
 NODES_OF_A_LAYER = 70
 
 
-def transformer(layers: int, channels: int = 8 * HEADS) -> engine.Model:
+def transformer(layers: int, channels: int = 8 * HEADS) -> loopscope.Model:
     """Pre-norm layers without names, attention and layer norm written out; the input is [1, length, channels], its length open.
 
     Each layer has 47 operations and 23 constants, with 12 · channels² weights of 4 bytes.
     """
     random = np.random.default_rng(0)
-    graph = build.Graph("transformer")
+    graph = builder.Graph("transformer")
 
     def weight(*shape: int) -> np.ndarray:
         return random.standard_normal(shape, np.float32) * np.float32(0.02)
@@ -52,5 +52,5 @@ def transformer(layers: int, channels: int = 8 * HEADS) -> engine.Model:
 def saved(folder: Path, name: str, layers: int, channels: int = 8 * HEADS) -> Path:
     """The path of its file; the weights are beside it."""
     path = folder / f"{name}.xml"
-    engine.write_model(transformer(layers, channels), path)
+    loopscope.write_model(transformer(layers, channels), path)
     return path

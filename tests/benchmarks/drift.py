@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-import engine
-from engine.compare import COMPARED, Drift
-from engine.peers import drift_from_runtime
+import loopscope
+from loopscope.comparison import COMPARED, Drift
+from loopscope.peers import drift_from_runtime
 
 LAYERS, TOKENS = 18, 64
 
@@ -42,7 +42,7 @@ def measure(name: str, file: str) -> None:
         return
     with np.load(f"{file}.npz") as arrays:
         inputs = dict(arrays)
-    model = engine.read_model(file)
+    model = loopscope.read_model(file)
     with _watched() as shares:
         began = time.perf_counter()
         one = _run(model, inputs, {})
@@ -51,7 +51,7 @@ def measure(name: str, file: str) -> None:
             found = drift_from_runtime(one, inputs, seconds=600)
             drift, sentence = found.drift, found.sentence
         else:
-            drift = engine.drift(one, _run(model, inputs, {"main/*/S": "bf16"}))
+            drift = loopscope.drift(one, _run(model, inputs, {"main/*/S": "bf16"}))
             sentence = drift.sentence
         took = time.perf_counter() - began
     _tell(name, drift, sentence, ran, took, shares)
@@ -61,15 +61,15 @@ def _write(file: str) -> None:
     """The model and its inputs; OpenVINO, which makes it, is not in the processes that are measured."""
     import openvino as ov
 
-    from sample_models.recipes.hybrid_stack import prompt, stack_model
-    from sample_models.recipes.language_layers import Sizes
+    from loopscope_samples.recipes.hybrid_stack import prompt, stack_model
+    from loopscope_samples.recipes.language_layers import Sizes
 
     ov.save_model(stack_model(["gated_delta"] * LAYERS, Sizes(width=128, heads=16, size=128)), file, compress_to_fp16=False)
     np.savez(f"{file}.npz", **prompt(TOKENS, seed=1))
 
 
-def _run(model: engine.Model, inputs: Mapping[str, object], rounding: Mapping[str, str]) -> engine.Debugger:
-    made = engine.Debugger(model, inputs, record=COMPARED, rounding=rounding)
+def _run(model: loopscope.Model, inputs: Mapping[str, object], rounding: Mapping[str, str]) -> loopscope.Debugger:
+    made = loopscope.Debugger(model, inputs, record=COMPARED, rounding=rounding)
     made.run()
     return made
 

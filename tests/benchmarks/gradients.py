@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.build.tensor import Tensor
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.builder.tensor import Tensor
 
 STEPS, SIZE, BATCH = 1000, 256, 1
 BAR = 4.0
@@ -30,9 +30,9 @@ _ROUNDS = 5
 _GATES = ("input", "forget", "cell", "output")
 
 
-def model() -> engine.Model:
+def model() -> loopscope.Model:
     """The sum of the last hidden state, of the gates written out."""
-    graph = build.Graph("lstm")
+    graph = builder.Graph("lstm")
     xs = graph.parameter("xs", "f32", [STEPS, BATCH, SIZE])
     zeros = np.zeros((BATCH, SIZE), np.float32)
     of_x = {name: graph.parameter(f"{name}_w", "f32", [SIZE, SIZE]) for name in _GATES}
@@ -44,7 +44,7 @@ def model() -> engine.Model:
         c = ops.sigmoid(gate["forget"]) * c + ops.sigmoid(gate["input"]) * ops.tanh(gate["cell"])
         return ops.sigmoid(gate["output"]) * ops.tanh(c), c
 
-    h, _ = build.foldl(step, xs, (zeros, zeros))
+    h, _ = builder.foldl(step, xs, (zeros, zeros))
     return graph.model({"loss": ops.reduce_sum(h, [0, 1])})
 
 
@@ -87,10 +87,10 @@ def main() -> None:
     forward = model()
     arrays = feeds()
     names = [one.name for one in forward.inputs]
-    backward = engine.gradients(forward, "loss", names)
+    backward = loopscope.gradients(forward, "loss", names)
     runs: dict[str, Callable[[], object]] = {
-        "forward": lambda: engine.run(forward, arrays),
-        "gradient": lambda: engine.run(backward, arrays),
+        "forward": lambda: loopscope.run(forward, arrays),
+        "gradient": lambda: loopscope.run(backward, arrays),
     }
     if importlib.util.find_spec("torch"):
         runs["torch forward"], runs["torch gradient"] = in_torch(arrays)

@@ -21,10 +21,10 @@ import numpy as np
 import openvino as ov
 from openvino.utils.node_factory import NodeFactory
 
-from engine.ir.element_type import ElementType
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Known, typed
-from engine.run.machine.execute import computing
+from loopscope.executor.machine.execute import computing
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import Known, typed
 
 _CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
 _FACTORY_NAMES = {"SoftMax": "Softmax"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import engine
+import loopscope
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
 _RANDOM = np.random.default_rng(0)
@@ -26,7 +26,7 @@ class Case:
     operations: int
     """Operations in one iteration."""
     inputs: tuple[np.ndarray, ...]
-    ours: engine.Model
+    ours: loopscope.Model
     by_hand: Callable[..., Any]
     """The same in numpy; scalars computed with operators. Takes the inputs."""
     onnx: Callable[[int], Any]
@@ -43,7 +43,7 @@ def cases() -> tuple[Case, ...]:
 
 def _looped(
     body: Draft, state: Sequence[Ref], results: Sequence[Ref], again: Ref, inputs: Sequence[np.ndarray], trips: int
-) -> engine.Model:
+) -> loopscope.Model:
     """A loop over some state."""
     outer = Draft()
     fed = [outer.parameter(f"x{number}", F32, array.shape) for number, array in enumerate(inputs)]

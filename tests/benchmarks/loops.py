@@ -19,19 +19,19 @@ from typing import Any
 
 import numpy as np
 
-import engine
-from app.state.freed_memory import keep_freed_memory
-from engine.check.check import checked
-from engine.explain.history import history
-from engine.ops.catalogue import CATALOGUE
-from engine.run.plan.planner import plan_checked
+import loopscope
+from loopscope.checks.check import checked
+from loopscope.executor.plan.planner import plan_checked
+from loopscope.explain.history import history
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope_app.state.freed_memory import keep_freed_memory
 from tests.benchmarks.loop_models import Case, cases, scalars
 from tests.engine.drafts import F32, Draft
 
 _ROUNDS = 9
 _SHORT = 0.03
 _REFERENCE = "onnx.reference"
-_EVERYTHING = engine.Record(everything=True, budget_bytes=2**32)
+_EVERYTHING = loopscope.Record(everything=True, budget_bytes=2**32)
 
 BARS: dict[str, dict[str, float]] = {
     "unrecorded / numpy": {"a": 1.15, "b": 1.15, "c": 1.2, "d": 1.3, "e": 1.05},
@@ -46,11 +46,11 @@ BARS: dict[str, dict[str, float]] = {
 
 def contenders(case: Case, rounds: int) -> dict[str, Callable[[], Any]]:
     """What runs in turns, by name."""
-    session = engine.Session(case.ours)
+    session = loopscope.Session(case.ours)
     found: dict[str, Callable[[], Any]] = {
         "numpy": lambda: case.by_hand(*case.inputs),
         "unrecorded": lambda: session.run(case.inputs).outputs[0],
-        "default": lambda: recorded(case, engine.Record()).result.outputs[0],
+        "default": lambda: recorded(case, loopscope.Record()).result.outputs[0],
         "everything": lambda: recorded(case, _EVERYTHING).result.outputs[0],
     }
     feeds = {f"x{number}": array for number, array in enumerate(case.inputs)}
@@ -62,8 +62,8 @@ def contenders(case: Case, rounds: int) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def recorded(case: Case, record: engine.Record) -> engine.Debugger:
-    debugger = engine.Debugger(case.ours, case.inputs, record=record)
+def recorded(case: Case, record: loopscope.Record) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(case.ours, case.inputs, record=record)
     debugger.run()
     return debugger
 
@@ -161,7 +161,7 @@ def time_travel() -> None:
     """Seeking, histories, stepping and planning."""
     print("\n== time travel in a run of 1,000,000 iterations of model a, and plans")
     case = scalars(1_000_000)
-    debugger = engine.Debugger(case.ours, case.inputs, record=engine.Record(budget_bytes=64 * 2**20))
+    debugger = loopscope.Debugger(case.ours, case.inputs, record=loopscope.Record(budget_bytes=64 * 2**20))
     debugger.run()
     random = np.random.default_rng(1)
     took = []
@@ -196,7 +196,7 @@ def _step_microseconds() -> float:
     case = scalars(100_000)
     own = []
     for _ in range(5):
-        debugger = engine.Debugger(case.ours, case.inputs)
+        debugger = loopscope.Debugger(case.ours, case.inputs)
         for _ in range(100):
             debugger.step()
         started = process_time()
@@ -206,7 +206,7 @@ def _step_microseconds() -> float:
     return median(own)
 
 
-def _plan_seconds(action: Callable[[engine.Model], Any]) -> float:
+def _plan_seconds(action: Callable[[loopscope.Model], Any]) -> float:
     took = []
     for _ in range(5):
         model = _chain()
@@ -216,7 +216,7 @@ def _plan_seconds(action: Callable[[engine.Model], Any]) -> float:
     return median(took)
 
 
-def _chain() -> engine.Model:
+def _chain() -> loopscope.Model:
     draft = Draft()
     value = draft.parameter("x", F32, (4,))
     one = draft.const([1.0, 2.0, 3.0, 4.0])

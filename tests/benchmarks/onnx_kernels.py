@@ -18,9 +18,9 @@ import numpy as np
 import onnxruntime
 from onnx import ValueInfoProto, helper, numpy_helper
 
-import engine
-from engine.run.machine.execute import computing
-from engine.run.plan.planner import plan_of
+import loopscope
+from loopscope.executor.machine.execute import computing
+from loopscope.executor.plan.planner import plan_of
 from tests.benchmarks.kernels import numbers, printed_row
 
 _RANDOM = np.random.default_rng(0)
@@ -299,7 +299,7 @@ def _model(layer: Layer) -> tuple[bytes, dict[str, np.ndarray]]:
 
 def ours(data: bytes, feeds: dict[str, np.ndarray]) -> Callable[[], object]:
     """The call that a plan binds, on the node's arguments."""
-    plan = plan_of(engine.read_model(data))
+    plan = plan_of(loopscope.read_model(data))
     program, values = plan.main, plan.fresh_values(0)
     for node in plan.model.graph.parameters:
         values[program.parameters[node.id]] = feeds[node.name]

@@ -18,9 +18,9 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-import engine  # noqa: E402 - the folder above is not on the path of a script
-from app.page import page_of  # noqa: E402 - the same
-from sample_models import sample  # noqa: E402 - the same
+import loopscope  # noqa: E402 - the folder above is not on the path of a script
+from loopscope_app.page import page_of  # noqa: E402 - the same
+from loopscope_samples import sample  # noqa: E402 - the same
 from tests.app.conftest import CHROMIUM, FLAGS  # noqa: E402 - the same
 
 SAMPLES = ("collatz", "count_primes", "hybrid_stack")
@@ -31,17 +31,17 @@ def main(words: list[str]) -> None:
     if words:
         with np.load(words[1], allow_pickle=False) as arrays:
             given = dict(arrays)
-        print(measured(Path(words[0]).name, engine.read_model(words[0]), given, words[2] if len(words) > 2 else "main"))
+        print(measured(Path(words[0]).name, loopscope.read_model(words[0]), given, words[2] if len(words) > 2 else "main"))
         return
     for name in SAMPLES:
         found = sample(name)
         assert found is not None
-        print(measured(name, engine.read_model(found.model), next(iter(found.sets)).arrays(), "main"))
+        print(measured(name, loopscope.read_model(found.model), next(iter(found.sets)).arrays(), "main"))
 
 
-def measured(name: str, model: engine.Model, given: Mapping[str, np.ndarray], body: str) -> str:
+def measured(name: str, model: loopscope.Model, given: Mapping[str, np.ndarray], body: str) -> str:
     """One line: steps, size, seconds to write, first picture, and the processor's time for that of all of chromium's processes."""
-    debugger = engine.Debugger(model, given)
+    debugger = loopscope.Debugger(model, given)
     debugger.run()
     debugger.seek(0)
     begun = time.perf_counter()

@@ -20,8 +20,8 @@ import numpy as np
 import onnxruntime
 from onnx.parser import parse_model
 
-import engine
-from app.describe.random_inputs import lengths_by_trials, random_inputs
+import loopscope
+from loopscope_app.describe.random_inputs import lengths_by_trials, random_inputs
 from tests.benchmarks.kernels import printed_row
 
 _BAR = 2.5
@@ -48,7 +48,7 @@ def measured(title: str, document: bytes, given: Mapping[str, Any]) -> bool:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     theirs = onnxruntime.InferenceSession(document, options)
-    ours = engine.Session(engine.read_model(document))
+    ours = loopscope.Session(loopscope.read_model(document))
     ours.run(given)
     fed = {name: np.asarray(value) for name, value in given.items()}
     return printed_row(title, [lambda: ours.run(given), lambda: theirs.run(None, fed)], _BAR)
@@ -60,7 +60,7 @@ def main(files: list[str]) -> int:
     if not files:
         return max([int(measured(*one)) for one in made()])
     path = Path(files[0])
-    model = engine.read_model(path)
+    model = loopscope.read_model(path)
     given = dict(np.load(files[1])) if len(files) > 1 else random_inputs(model, 0, lengths_by_trials(model, 0))
     return int(measured(path.name, path.read_bytes(), given))
 

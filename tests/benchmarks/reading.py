@@ -13,7 +13,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from engine.read import read_model
+from loopscope.read import read_model
 
 BAR = 0.9
 

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from engine.read import read_model
+from loopscope.read import read_model
 
 BAR = 4
 _ROUNDS = 9

@@ -25,7 +25,8 @@ import onnxruntime
 from distributed import Client
 from onnx.reference import ReferenceEvaluator
 
-import engine
+import loopscope
+from tests.app.serving import SOURCES
 
 COLLATZ = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -56,11 +57,11 @@ _ADDRESSES = ("10.77.0.1", "10.77.0.2")
 def main() -> None:
     """Prints a line for each way, and the ratios."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    model = engine.read_model(Path("sample_models/collatz/model.xml"))
+    model = loopscope.read_model(Path("sample_models/collatz/model.xml"))
     plain = onnx.parser.parse_model(COLLATZ)
     session = onnxruntime.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
     evaluator = ReferenceEvaluator(plain)
-    assert int(session.run(["steps"], {"number": np.array(27)})[0]) == int(next(iter(engine.sweep(model, "number=27")))["output steps"])
+    assert int(session.run(["steps"], {"number": np.array(27)})[0]) == int(next(iter(loopscope.sweep(model, "number=27")))["output steps"])
     few = min(count, 1000)
     ways: dict[str, tuple[int, Callable[[int], object]]] = {
         "onnxruntime, plain loop": (count, lambda n: [session.run(["steps"], {"number": np.array(one)}) for one in range(1, n + 1)]),
@@ -68,8 +69,8 @@ def main() -> None:
             few // 10,
             lambda n: [evaluator.run(["steps"], {"number": np.array(one)}) for one in range(1, n + 1)],
         ),
-        "sweep in lanes": (count, lambda n: engine.sweep(model, f"number=1..{n}", workers=1).run()),
-        "sweep one by one": (few, lambda n: engine.sweep(model, f"number=1..{n}", workers=1, lanes=False).run()),
+        "sweep in lanes": (count, lambda n: loopscope.sweep(model, f"number=1..{n}", workers=1).run()),
+        "sweep one by one": (few, lambda n: loopscope.sweep(model, f"number=1..{n}", workers=1, lanes=False).run()),
         "onnxruntime, joblib with 2 processes": (count, lambda n: _with_joblib(plain.SerializeToString(), n)),
         **{f"sweep one by one, {workers} processes": (count, partial(_one_by_one, model, workers=workers)) for workers in (2, 4)},
     }
@@ -84,11 +85,11 @@ def main() -> None:
     print(f"most memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
-def _a_million(model: engine.Model, count: int = 1_000_000) -> None:
+def _a_million(model: loopscope.Model, count: int = 1_000_000) -> None:
     """All of 1 to 1,000,000 in lanes, and some of them one by one, which take as many iterations on average."""
     few = count // 200
-    lanes = _timed(lambda n: engine.sweep(model, f"number=1..{n}", workers=1).run(), count) / count
-    alone = _timed(lambda n: engine.sweep(model, f"random:{n} seed=3 number=1..{count}", workers=1, lanes=False).run(), few) / few
+    lanes = _timed(lambda n: loopscope.sweep(model, f"number=1..{n}", workers=1).run(), count) / count
+    alone = _timed(lambda n: loopscope.sweep(model, f"random:{n} seed=3 number=1..{count}", workers=1, lanes=False).run(), few) / few
     print(
         f"of 1 to {count:,}: in lanes {lanes * 1e6:.1f} us an input, one by one {alone * 1e6:.1f}: {alone / lanes:.0f} times (at least 50)"
     )
@@ -104,11 +105,11 @@ def _plain_loop(model: bytes, numbers: np.ndarray) -> list[int]:
     return [int(session.run(["steps"], {"number": np.array(one)})[0]) for one in numbers]
 
 
-def _one_by_one(model: engine.Model, count: int, *, workers: int, scheduler: str = "", out: Path | None = None) -> None:
-    engine.sweep(model, f"number=1..{count}", workers=workers, scheduler=scheduler, lanes=False, seconds=False, out=out).run()
+def _one_by_one(model: loopscope.Model, count: int, *, workers: int, scheduler: str = "", out: Path | None = None) -> None:
+    loopscope.sweep(model, f"number=1..{count}", workers=workers, scheduler=scheduler, lanes=False, seconds=False, out=out).run()
 
 
-def _two_machines(model: engine.Model, count: int) -> None:
+def _two_machines(model: loopscope.Model, count: int) -> None:
     """A scheduler and two workers that were started by themselves, as two machines have them: the same bytes as one process gives.
 
     Where the system allows it, each machine is a network namespace, and a virtual cable is all that joins them.
@@ -142,12 +143,12 @@ def _client(scheduler: str, count: int, out: str) -> None:
     with Client(scheduler) as client:
         client.wait_for_workers(2)
     begun = perf_counter()
-    _one_by_one(engine.read_model(Path("sample_models/collatz/model.xml")), count, workers=2, scheduler=scheduler, out=Path(out))
+    _one_by_one(loopscope.read_model(Path("sample_models/collatz/model.xml")), count, workers=2, scheduler=scheduler, out=Path(out))
     print(perf_counter() - begun)
 
 
 def _started(ended: ExitStack, folder: str, words: list[str]) -> None:
-    process = subprocess.Popen(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(Path.cwd())}, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(words, cwd=folder, env={**os.environ, "PYTHONPATH": SOURCES}, stderr=subprocess.DEVNULL)
     ended.callback(process.wait)
     ended.callback(process.terminate)
 

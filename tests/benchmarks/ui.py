@@ -21,6 +21,8 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
+from tests.app.serving import SOURCES
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -67,8 +69,8 @@ def main() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli", "--no-browser", "--port", str(port)]
-    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "loopscope_app.cli", "--no-browser", "--port", str(port)]
+    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": SOURCES}, stdout=subprocess.DEVNULL)
     folder = Path(tempfile.mkdtemp())
     try:
         _wait(port)

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 import docs
-import engine
-from app import cli
+import pytest
 from docs import check_rules, command_line, guide
 from docs.__main__ import write
-from engine import build
-from engine.check.rules import BY_CODE
-from engine.ops import custom
+
+import loopscope
+from loopscope import builder
+from loopscope.checks.rules import BY_CODE
+from loopscope.ops import custom
+from loopscope_app import cli
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -55,8 +55,8 @@ def test_the_page_of_the_check_has_every_rule() -> None:
 
 
 DOORS: dict[ModuleType, list[str]] = {
-    engine: list(engine.__all__),
-    build: list(build.__all__),
+    loopscope: list(loopscope.__all__),
+    builder: list(builder.__all__),
     custom: [name for name, value in vars(custom).items() if name[0] != "_" and getattr(value, "__module__", "") == custom.__name__],
 }
 
@@ -85,11 +85,11 @@ def test_every_public_name_says_what_it_is_for(door: ModuleType) -> None:
 def test_all_pages_are_written_without_a_warning(tmp_path: Path) -> None:
     write(tmp_path)
     pages = {path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
-    doors = {"engine.html", "engine/build.html", "engine/compare.html", "engine/sweep.html", "engine/ops/custom.html"}
-    inside = {"engine/compare/drift.html", "engine/sweep/sweep.html"}  # modules that are called as what they export
+    doors = {"loopscope.html", "loopscope/builder.html", "loopscope/comparison.html", "loopscope/sweeps.html", "loopscope/ops/custom.html"}
+    inside = {"loopscope/comparison/drift.html", "loopscope/sweeps/sweep.html"}  # modules that are called as what they export
     assert set(pages) - inside == {"index.html", "docs.html", "docs/guide.html", "docs/command_line.html", "docs/check_rules.html", *doors}
     links = set(re.findall(r"\]\(([\w/]+\.html)\)", docs.__doc__ or ""))
     assert links == set(pages) - inside - {"index.html", "docs.html"}
-    for name in engine.__all__:
-        assert f'id="{name}"' in pages["engine.html"] or f"engine/{name}.html" in pages
-    assert all(f'id="{name}"' in pages["engine/build.html"] for name in build.__all__)
+    for name in loopscope.__all__:
+        assert f'id="{name}"' in pages["loopscope.html"] or f"loopscope/{name}.html" in pages
+    assert all(f'id="{name}"' in pages["loopscope/builder.html"] for name in builder.__all__)

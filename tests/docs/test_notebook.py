@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.app.serving import SOURCES
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -30,7 +32,7 @@ def texts(notebook: Any) -> Iterator[str]:
 
 def test_the_notebook_says_what_stands_in_it(tmp_path: Path) -> None:
     target = tmp_path / "executed.ipynb"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PLATFORM_DIRS": "1"}
+    environment = {**os.environ, "PYTHONPATH": SOURCES, "JUPYTER_PLATFORM_DIRS": "1"}
     command = [sys.executable, "-c", _EXECUTE, str(NOTEBOOK), f"--output={target}", "--timeout=120"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=150)
     written, executed = (json.loads(path.read_text(encoding="utf-8")) for path in (NOTEBOOK, target))

@@ -8,10 +8,10 @@ from typing import TypedDict
 
 import numpy as np
 
-from engine.ir.constant import Constant
-from engine.ir.element_type import ElementType
-from engine.ir.model import BackEdge, Body, Edge, Graph, InputMap, LayerId, Model, Node, OutputMap, Port
-from engine.ir.shape import PartialShape
+from loopscope.ir.constant import Constant
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import BackEdge, Body, Edge, Graph, InputMap, LayerId, Model, Node, OutputMap, Port
+from loopscope.ir.shape import PartialShape
 
 F32, I64, I32, BOOL = ElementType.F32, ElementType.I64, ElementType.I32, ElementType.BOOLEAN
 

@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import engine
-from app.cli import main
-from app.command.agent_pages import AgentPages
-from engine.errors import WriteError
-from engine.explain import export
-from engine.explain.csv_table import escaped, write_csv
-from engine.replaced_file import replaced_file, replaced_files
-from tests.app.serving import ROOT
+import loopscope
+from loopscope.errors import WriteError
+from loopscope.explain import export
+from loopscope.explain.csv_table import escaped, write_csv
+from loopscope.replaced_file import replaced_file, replaced_files
+from loopscope_app.cli import main
+from loopscope_app.command.agent_pages import AgentPages
+from tests.app.serving import ROOT, SOURCES
 
 COLLATZ = str(ROOT / "sample_models/collatz/model.xml")
 ATTENTION = str(ROOT / "sample_models/linear_attention/model.xml")
@@ -88,7 +88,7 @@ def test_a_file_keeps_its_permissions_and_its_links(command: str, tmp_path: Path
 
 _SLOW = """
 import sys, time
-from engine.replaced_file import replaced_file
+from loopscope.replaced_file import replaced_file
 try:
     with replaced_file(sys.argv[1]) as file:
         file.write(b"new" * 100_000)
@@ -106,7 +106,7 @@ def test_a_stop_in_the_middle_leaves_the_old_file(number: signal.Signals, tmp_pa
     target.write_bytes(OLD)
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + _SLOW
     command = [sys.executable, "-c", script, str(target)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCES}) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
         process.send_signal(number)
@@ -136,7 +136,7 @@ def test_of_two_files_none_is_replaced_where_the_second_cannot_be(tmp_path: Path
     (tmp_path / "m.xml").write_bytes(OLD)
     (tmp_path / "m.bin").mkdir()
     with pytest.raises(WriteError, match="this is a folder"):
-        engine.write_model(engine.read_model(COLLATZ), tmp_path / "m.xml")
+        loopscope.write_model(loopscope.read_model(COLLATZ), tmp_path / "m.xml")
     assert (tmp_path / "m.xml").read_bytes() == OLD
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.bin", "m.xml"]
 
@@ -181,7 +181,7 @@ def test_a_pipe_receives_the_content_in_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("into", ["pipe", "file"])
 def test_standard_output_is_no_file_to_replace(into: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "app.cli", "value", COLLATZ, "steps", *GIVEN, "-o", "/dev/stdout"]
+    command = [sys.executable, "-m", "loopscope_app.cli", "value", COLLATZ, "steps", *GIVEN, "-o", "/dev/stdout"]
     target = tmp_path / "out"
     with target.open("wb") as file:
         ended = subprocess.run(command, cwd=ROOT, stdout=file if into == "file" else subprocess.PIPE, check=True)
@@ -198,7 +198,7 @@ def test_a_full_device_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet", ".json"])
 def test_a_full_disk_leaves_an_exported_trace(ending: str, tmp_path: Path, crowded: Callable[[int], None]) -> None:
-    debugger = engine.Debugger(engine.read_model(COLLATZ), [3])
+    debugger = loopscope.Debugger(loopscope.read_model(COLLATZ), [3])
     debugger.run()
     target = tmp_path / f"trace{ending}"
     target.write_bytes(OLD)
@@ -210,7 +210,7 @@ def test_a_full_disk_leaves_an_exported_trace(ending: str, tmp_path: Path, crowd
 
 
 def test_a_page_of_an_agent_that_cannot_be_written_leaves_nothing(tmp_path: Path, crowded: Callable[[int], None]) -> None:
-    debugger = engine.Debugger(engine.read_model(COLLATZ), [3])
+    debugger = loopscope.Debugger(loopscope.read_model(COLLATZ), [3])
     debugger.run()
     crowded(16)
     with pytest.raises(WriteError, match="cannot be written: File too large"):
@@ -221,12 +221,12 @@ def test_a_page_of_an_agent_that_cannot_be_written_leaves_nothing(tmp_path: Path
 
 IN_PLACE = re.compile(r"""open\([^)\n]*["'][wax]b?\+?["']|\.write_text\(|\.write_bytes\(|to_csv\((?!file)|to_parquet\((?!file)|\.savez""")
 TEMPORARY = (
-    "engine/peers/",
-    "engine/read/",
-    "engine/native/",
-    "engine/show.py",
-    "engine/sweep/cluster.py",
-    "engine/sweep/kept_rows.py",
+    "engine/loopscope/peers/",
+    "engine/loopscope/read/",
+    "engine/loopscope/native/",
+    "engine/loopscope/launch.py",
+    "engine/loopscope/sweeps/cluster.py",
+    "engine/loopscope/sweeps/kept_rows.py",
 )
 """Files that write into folders of their own, and the stream that a stopped sweep resumes."""
 
@@ -235,7 +235,7 @@ INTO_AN_ARCHIVE = ("archive.open(", "inner.open(", "ZipFile(", ".savez`` would",
 
 
 def test_no_file_is_written_in_place() -> None:
-    files = [*(ROOT / "engine").rglob("*.py"), *(ROOT / "app").rglob("*.py")]
+    files = [*(ROOT / "engine" / "loopscope").rglob("*.py"), *(ROOT / "app" / "loopscope_app").rglob("*.py")]
     names = {path.relative_to(ROOT).as_posix(): path for path in files}
     found = [
         f"{name}: {line.strip()}"

@@ -1,4 +1,4 @@
-"""engine.show starts the app on a model and its inputs, and leaves nothing behind."""
+"""loopscope.show starts the app on a model and its inputs, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.ops.stored import unpacked
-from engine.show import Shown
+import loopscope
+from loopscope import builder
+from loopscope.launch import Shown
+from loopscope.ops.stored import unpacked
 
 
-def halving() -> engine.Model:
-    graph = build.Graph("halve: until/small")
+def halving() -> loopscope.Model:
+    graph = builder.Graph("halve: until/small")
     x = graph.parameter("x", "f32", [])
-    return graph.model(build.while_loop(lambda v: v > 1, lambda v: v / 2, [x])[0])
+    return graph.model(builder.while_loop(lambda v: v > 1, lambda v: v / 2, [x])[0])
 
 
 class Started:
@@ -51,15 +51,15 @@ def started(monkeypatch: pytest.MonkeyPatch) -> type:
 
 
 def test_the_app_gets_the_model_and_its_inputs(started: type) -> None:
-    shown = engine.show(halving(), [100], wait=False, browser=False)
+    shown = loopscope.show(halving(), [100], wait=False, browser=False)
     words = stand_in(shown).words
-    assert words[1:4] == ["-P", "-m", "app.cli"]
+    assert words[1:4] == ["-P", "-m", "loopscope_app.cli"]
     assert words[-1] == "--no-browser"
     path, inputs = Path(words[4]), words[words.index("--inputs") + 1]
     assert path.name == "halve_ until_small.xml"
-    model = engine.read_model(path)
+    model = loopscope.read_model(path)
     with np.load(inputs) as arrays:
-        assert engine.run(model, [arrays["0"]]).outputs[0] == np.float32(0.78125)
+        assert loopscope.run(model, [arrays["0"]]).outputs[0] == np.float32(0.78125)
     assert shown.url.endswith(words[words.index("--port") + 1])
     assert shown.url in shown._repr_html_()
     assert repr(shown) == f"<Loopscope at {shown.url}>"
@@ -69,52 +69,52 @@ def test_the_app_gets_the_model_and_its_inputs(started: type) -> None:
 
 
 def test_the_app_gets_what_is_said_of_nodes(started: type, tmp_path: Path) -> None:
-    shown = engine.show(halving(), overlay={"Divide": np.float64(0.5)}, wait=False, browser=False)
+    shown = loopscope.show(halving(), overlay={"Divide": np.float64(0.5)}, wait=False, browser=False)
     words = stand_in(shown).words
     path = Path(words[words.index("--overlay") + 1])
     assert json.loads(path.read_text()) == {"Divide": 0.5}
     shown.stop()
     assert not path.exists()
     (tmp_path / "cost.json").write_text('{"Divide": "slow"}')
-    shown = engine.show(halving(), overlay=tmp_path / "cost.json", wait=False, browser=False)
+    shown = loopscope.show(halving(), overlay=tmp_path / "cost.json", wait=False, browser=False)
     assert stand_in(shown).words[stand_in(shown).words.index("--overlay") + 1] == str(tmp_path / "cost.json")
-    with pytest.raises(engine.ReadError, match="no key of the node data"):
-        engine.show(halving(), overlay={"nobody": 1}, wait=False, browser=False)
+    with pytest.raises(loopscope.ReadError, match="no key of the node data"):
+        loopscope.show(halving(), overlay={"nobody": 1}, wait=False, browser=False)
 
 
 def test_inputs_of_every_type_arrive(started: type) -> None:
-    graph = build.Graph("types")
+    graph = builder.Graph("types")
     given = {"bf16": [0.5], "f16": [1.5], "i4": [-3], "u1": [1], "boolean": [True], "string": ["a"], "i64": [2**40]}
     made = [graph.parameter(name, name, [1]) for name in given]
-    shown = engine.show(graph.model(made), given, wait=False, browser=False)
+    shown = loopscope.show(graph.model(made), given, wait=False, browser=False)
     words = stand_in(shown).words
     with np.load(words[words.index("--inputs") + 1], allow_pickle=False) as arrays:
         values = unpacked({key: arrays[key] for key in arrays.files})
-    stored = engine.run(engine.read_model(words[4]), {int(key): value for key, value in values.items()})
+    stored = loopscope.run(loopscope.read_model(words[4]), {int(key): value for key, value in values.items()})
     assert [output.tolist() for output in stored.outputs] == list(given.values())
     shown.stop()
 
 
 def test_a_script_waits_and_a_prompt_does_not(started: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not stand_in(engine.show(halving(), [100])).running
+    assert not stand_in(loopscope.show(halving(), [100])).running
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
-    shown = engine.show(halving(), [100])
+    shown = loopscope.show(halving(), [100])
     assert stand_in(shown).running
     shown.stop()
     assert not stand_in(shown).running
 
 
 def test_inputs_that_do_not_fit_are_told_at_once(started: type) -> None:
-    with pytest.raises(engine.InputError, match="takes shape"):
-        engine.show(halving(), [[1, 2]])
-    with pytest.raises(engine.InputError, match="no value is given for 'x'"):
-        engine.show(halving(), {})
+    with pytest.raises(loopscope.InputError, match="takes shape"):
+        loopscope.show(halving(), [[1, 2]])
+    with pytest.raises(loopscope.InputError, match="no value is given for 'x'"):
+        loopscope.show(halving(), {})
 
 
 @pytest.mark.slow
 @pytest.mark.measured
 def test_the_real_app_answers() -> None:
-    shown = engine.show(halving(), [100], wait=False, browser=False)
+    shown = loopscope.show(halving(), [100], wait=False, browser=False)
     try:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and shown.process.poll() is None:

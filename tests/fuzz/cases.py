@@ -10,7 +10,7 @@ from typing import Any
 
 import onnx.parser
 
-from sample_models import samples
+from loopscope_samples import samples
 from tests.engine.read.onnx_models import CASES
 from tests.engine.read.test_beams import searches
 from tests.fuzz import onnx_mutants, onnx_pieces

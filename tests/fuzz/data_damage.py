@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.ops.stored import check_stored
-from engine.run_file.run_archive import array_bytes, digest
+from loopscope.ops.stored import check_stored
+from loopscope.run_file.run_archive import array_bytes, digest
 from tests.fuzz.damage import NUMBERS, WORDS, bytes_changed
 
 _DESCRIPTIONS = (

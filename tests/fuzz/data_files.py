@@ -17,31 +17,31 @@ import numpy as np
 import pandas as pd
 from onnx.parser import parse_model
 
-import engine
-from app.command.given_inputs import read_inputs
-from app.describe.backward import Backward
-from app.describe.input_files import named, read_arrays
-from app.describe.signatures import bindings, signatures
-from app.describe.unrolled import at_window
-from app.links.codec import Link, Window, read, written
-from engine.debug import Pause
-from engine.errors import EngineError
-from engine.explain.ask import ask
-from engine.ir import ElementType
-from engine.ops.stored import packed
-from engine.run_file import read_run, resume
-from engine.sweep import Samples, Sweep, completed, of_table, samples_of, samples_said, sweep
-from engine.view import Folding
-from engine.view.build import graph_view
-from engine.view.node_data import read_node_data, tints
-from engine.view.overlay import overlay_at
-from engine.view.overlay_data import Marks
-from sample_models import samples
+import loopscope
+from loopscope.debug import Pause
+from loopscope.errors import EngineError
+from loopscope.explain.ask import ask
+from loopscope.ir import ElementType
+from loopscope.ops.stored import packed
+from loopscope.run_file import read_run, resume
+from loopscope.sweeps import Samples, Sweep, completed, of_table, samples_of, samples_said, sweep
+from loopscope.view import Folding
+from loopscope.view.build import graph_view
+from loopscope.view.node_data import read_node_data, tints
+from loopscope.view.overlay import overlay_at
+from loopscope.view.overlay_data import Marks
+from loopscope_app.command.given_inputs import read_inputs
+from loopscope_app.describe.backward import Backward
+from loopscope_app.describe.input_files import named, read_arrays
+from loopscope_app.describe.signatures import bindings, signatures
+from loopscope_app.describe.unrolled import at_window
+from loopscope_app.links.codec import Link, Window, read, written
+from loopscope_samples import samples
 from tests.engine.run_file.test_hostile_runs import questions
 from tests.engine.run_file.test_stored_files import STORED
 from tests.fuzz.data_damage import archived
 
-LIMITS = engine.Limits(iterations=2_000, seconds=1, memory_bytes=2**26)
+LIMITS = loopscope.Limits(iterations=2_000, seconds=1, memory_bytes=2**26)
 _ROWS = 3
 _FORMS = """<ir_version: 9, opset_import: ["" : 20]>
 main (bfloat16[2] narrow, string[2] texts, seq(float[n]) rows, optional(float[2]) maybe) => (bfloat16[2] a, string[2] b, int64 c, bool d) {
@@ -66,8 +66,8 @@ class DataKind:
 
 
 @cache
-def _model(name: str) -> engine.Model:
-    return engine.read_model(next(one.model for one in samples() if one.name == name))
+def _model(name: str) -> loopscope.Model:
+    return loopscope.read_model(next(one.model for one in samples() if one.name == name))
 
 
 @cache
@@ -76,13 +76,13 @@ def _document_of_forms() -> bytes:
 
 
 @cache
-def _model_of_forms() -> engine.Model:
-    return engine.read_model(_document_of_forms())
+def _model_of_forms() -> loopscope.Model:
+    return loopscope.read_model(_document_of_forms())
 
 
 @cache
-def _ended(name: str) -> engine.Debugger:
-    debugger = engine.Debugger(_model(name), _given(name), limits=LIMITS)
+def _ended(name: str) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(_model(name), _given(name), limits=LIMITS)
     debugger.run()
     return debugger
 
@@ -126,14 +126,14 @@ def _read_inputs(data: bytes, dice: random.Random) -> bool:
             arrays = read_arrays("inputs.npz", data)
             given = named(model, {next(iter(signatures(model))): arrays[""]} if "" in arrays else arrays)
             if given.keys() == signatures(model).keys():
-                finished |= engine.run(model, bindings(model, given), limits=LIMITS).finished
+                finished |= loopscope.run(model, bindings(model, given), limits=LIMITS).finished
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "inputs.npz"
         path.write_bytes(data)
         with suppress(EngineError):
-            engine.run(_model_of_forms(), read_inputs(str(path), _model_of_forms()), limits=LIMITS)
+            loopscope.run(_model_of_forms(), read_inputs(str(path), _model_of_forms()), limits=LIMITS)
         with suppress(EngineError):
-            engine.Session(_model("collatz")).load(path)
+            loopscope.Session(_model("collatz")).load(path)
     return finished
 
 
@@ -174,7 +174,7 @@ def _read_table(data: bytes, dice: random.Random) -> bool:
     return sum(_swept(name, lambda model: of_table(model, f"inputs.{ending}", data, "a table")) for name in names) > 0
 
 
-def _swept(name: str, given: Callable[[engine.Model], Samples]) -> int:
+def _swept(name: str, given: Callable[[loopscope.Model], Samples]) -> int:
     """A few rows, as the app and the command make them; what a sample leaves out has the value of the run that is open."""
     with suppress(EngineError):
         model = _model(name)
@@ -242,22 +242,22 @@ def _runs() -> tuple[bytes, ...]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.loopscope"
         for debugger, document in ((_paused("collatz"), b""), (_paused("beam_search"), b""), (_of_forms(), _document_of_forms())):
-            engine.save(debugger, path, document=document)
+            loopscope.save(debugger, path, document=document)
             made.append(path.read_bytes())
     return tuple(made)
 
 
-def _paused(name: str) -> engine.Debugger:
-    debugger = engine.Debugger(_model(name), _given(name), limits=LIMITS)
+def _paused(name: str) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(_model(name), _given(name), limits=LIMITS)
     debugger.step_into()
     debugger.step()
     debugger.watches.add("i")
     return debugger
 
 
-def _of_forms() -> engine.Debugger:
+def _of_forms() -> loopscope.Debugger:
     narrow = np.ones(2, ElementType.BF16.dtype)
-    debugger = engine.Debugger(_model_of_forms(), [narrow, np.array(["a", "b"], object), (np.ones(2, np.float32),), None], limits=LIMITS)
+    debugger = loopscope.Debugger(_model_of_forms(), [narrow, np.array(["a", "b"], object), (np.ones(2, np.float32),), None], limits=LIMITS)
     debugger.run()
     return debugger
 
@@ -300,10 +300,10 @@ def _read_link(data: bytes, dice: random.Random) -> bool:
     link = read(texts)
     written(link)
     name = "truncated_training" if "truncated" in link.model else "collatz"
-    debugger, folding = engine.Debugger(_model(name), _given(name), limits=LIMITS), Folding()
+    debugger, folding = loopscope.Debugger(_model(name), _given(name), limits=LIMITS), Folding()
     if isinstance(link.changes, Mapping):
         with suppress(EngineError):
-            debugger = engine.Debugger(_model(name), _given(name), limits=LIMITS, changes=link.changes)
+            debugger = loopscope.Debugger(_model(name), _given(name), limits=LIMITS, changes=link.changes)
     for pause in link.breakpoints:
         if isinstance(pause, Pause):
             with suppress(EngineError):
@@ -327,7 +327,7 @@ def _read_link(data: bytes, dice: random.Random) -> bool:
         _swept(name, lambda model: samples_said(model, link.runs))
     if isinstance(link.backward, Backward) and dice.random() < 0.1:
         with suppress(EngineError):
-            engine.gradients(debugger.model, link.backward.of, link.backward.with_respect_to)
+            loopscope.gradients(debugger.model, link.backward.of, link.backward.with_respect_to)
     return debugger.steps > 0 and bool(debugger.changes) and bool(folding.unrolled)
 
 

@@ -16,44 +16,44 @@ from typing import Any
 
 import numpy as np
 
-import engine
-from app.describe.input_files import named, read_arrays
-from app.describe.input_text import parse_scalar, parse_shape
-from app.describe.random_inputs import Lengths, default_shape, lengths_by_trials, random_inputs
-from app.describe.signatures import bindings, signatures
-from app.state.uploads import model_among
-from engine.check.check import check
-from engine.errors import EngineError
-from engine.explain.branch_history import branch_history
-from engine.explain.code import listing, runnable_code
-from engine.explain.export import computed
-from engine.explain.history import history
-from engine.explain.icicle import icicle
-from engine.explain.iteration_matrix import iteration_matrix, step_of_cell
-from engine.explain.not_finite import first_not_finite
-from engine.explain.pattern import pattern
-from engine.explain.provenance import provenance
-from engine.explain.verdict import verdict
-from engine.ir.model import Model
-from engine.ops.catalogue import CATALOGUE
-from engine.read.file_limits import ReadLimits
-from engine.run.plan.planner import plan_of
-from engine.view import unrolling
-from engine.view.build import graph_view
-from engine.view.dot import dot_text
-from engine.view.folding import default_folding
-from engine.view.graph import GraphView, without_iterations
-from engine.view.origins import lit
-from engine.view.overlay import overlay_at
-from engine.view.overlay_data import Marks
-from engine.view.payload import structure
-from engine.view.preview import value_preview
-from engine.view.tracks import tracks
-from engine.write import write_model
+import loopscope
+from loopscope.checks.check import check
+from loopscope.errors import EngineError
+from loopscope.executor.plan.planner import plan_of
+from loopscope.explain.branch_history import branch_history
+from loopscope.explain.code import listing, runnable_code
+from loopscope.explain.export import computed
+from loopscope.explain.history import history
+from loopscope.explain.icicle import icicle
+from loopscope.explain.iteration_matrix import iteration_matrix, step_of_cell
+from loopscope.explain.not_finite import first_not_finite
+from loopscope.explain.pattern import pattern
+from loopscope.explain.provenance import provenance
+from loopscope.explain.verdict import verdict
+from loopscope.ir.model import Model
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.read.file_limits import ReadLimits
+from loopscope.view import unrolling
+from loopscope.view.build import graph_view
+from loopscope.view.dot import dot_text
+from loopscope.view.folding import default_folding
+from loopscope.view.graph import GraphView, without_iterations
+from loopscope.view.origins import lit
+from loopscope.view.overlay import overlay_at
+from loopscope.view.overlay_data import Marks
+from loopscope.view.payload import structure
+from loopscope.view.preview import value_preview
+from loopscope.view.tracks import tracks
+from loopscope.write import write_model
+from loopscope_app.describe.input_files import named, read_arrays
+from loopscope_app.describe.input_text import parse_scalar, parse_shape
+from loopscope_app.describe.random_inputs import Lengths, default_shape, lengths_by_trials, random_inputs
+from loopscope_app.describe.signatures import bindings, signatures
+from loopscope_app.state.uploads import model_among
 from tests.fuzz.typed import type_into
 
 READ_LIMITS = ReadLimits(unpacked_bytes=2**26, conversion_seconds=6)
-LIMITS = engine.Limits(iterations=2_000, seconds=1, memory_bytes=2**26)
+LIMITS = loopscope.Limits(iterations=2_000, seconds=1, memory_bytes=2**26)
 _MOST_ELEMENTS = 1e6
 
 
@@ -79,9 +79,9 @@ class Walk:
         return graph_view(self.read)
 
     @cached_property
-    def debugger(self) -> engine.Debugger:
+    def debugger(self) -> loopscope.Debugger:
         """At the end of its run, or where that stopped."""
-        debugger = engine.Debugger(self.read, self.given, limits=LIMITS)
+        debugger = loopscope.Debugger(self.read, self.given, limits=LIMITS)
         debugger.run()
         return debugger
 
@@ -131,7 +131,7 @@ def go_through(
 
 
 def _read(walk: Walk) -> None:
-    walk.model = engine.read_model(walk.document, walk.weights, limits=READ_LIMITS)
+    walk.model = loopscope.read_model(walk.document, walk.weights, limits=READ_LIMITS)
     dice = walk.dice
     walk.given = dice.choice(walk.inputs) if walk.inputs and dice.random() < 0.8 else made_up(walk.model, dice)
 
@@ -149,7 +149,7 @@ def _payload(walk: Walk) -> None:
 
 
 def _run(walk: Walk) -> None:
-    result = engine.run(walk.read, walk.given, limits=LIMITS, seed=0)
+    result = loopscope.run(walk.read, walk.given, limits=LIMITS, seed=0)
     for record in result.control_flow[:100]:
         str(record)
     for value in result.outputs if result.finished else ():
@@ -157,7 +157,7 @@ def _run(walk: Walk) -> None:
 
 
 def _steps(walk: Walk) -> None:
-    debugger = engine.Debugger(walk.read, walk.given, limits=LIMITS)
+    debugger = loopscope.Debugger(walk.read, walk.given, limits=LIMITS)
     moves = (debugger.step, debugger.step_over, debugger.step_into, debugger.step_back, debugger.step_out, debugger.next_iteration)
     try:
         for _ in range(8):
@@ -232,7 +232,7 @@ def _write(walk: Walk) -> None:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "m.xml"
         write_model(walk.read, target)
-        again = engine.read_model(target)
+        again = loopscope.read_model(target)
         report = check(again, CATALOGUE)
     assert not sound or report.ok, f"there was no error, and in what was written anew there is: {report}"
 
@@ -265,7 +265,7 @@ def _upload(walk: Walk) -> None:
     if walk.dice.random() < 0.7:
         data[walk.dice.randrange(len(data))] ^= 1 << walk.dice.randrange(8)
     _, document, weights = model_among([("m.zip", bytes(data))])
-    engine.read_model(document, weights=weights, limits=READ_LIMITS)
+    loopscope.read_model(document, weights=weights, limits=READ_LIMITS)
 
 
 def _typed(walk: Walk) -> None:

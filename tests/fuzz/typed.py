@@ -6,17 +6,17 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
-import engine
-from app.describe.answers import read_number
-from app.describe.input_text import parse_scalar, parse_shape
-from app.describe.signatures import signatures
-from engine.debug.expression import parse
-from engine.errors import EngineError
-from engine.explain.ask import ask
-from engine.explain.export import computed
-from engine.explain.provenance import provenance
-from engine.explain.verdict import verdict
-from engine.view.search import search
+import loopscope
+from loopscope.debug.expression import parse
+from loopscope.errors import EngineError
+from loopscope.explain.ask import ask
+from loopscope.explain.export import computed
+from loopscope.explain.provenance import provenance
+from loopscope.explain.verdict import verdict
+from loopscope.view.search import search
+from loopscope_app.describe.answers import read_number
+from loopscope_app.describe.input_text import parse_scalar, parse_shape
+from loopscope_app.describe.signatures import signatures
 
 NAMES = ("i", "iteration", "x", "_", "__class__", "_quoted_0", "_quoted_99999999999999999999", "True", "None", "lambda", "é", "x@-1", "in")
 FUNCTIONS = (
@@ -136,7 +136,7 @@ def damaged(dice: random.Random, text: str) -> str:
     return text[:at] + dice.choice(PIECES) * dice.choice((1, 1, 2, 300)) + text[at + dice.choice((0, 0, 1, 3)) :]
 
 
-def type_into(debugger: engine.Debugger, dice: random.Random) -> None:
+def type_into(debugger: loopscope.Debugger, dice: random.Random) -> None:
     """A dozen entries into the fields of a debugger; whatever is raised is no ``EngineError``."""
     model = debugger.model
     addresses = [one for one, _ in zip(computed(debugger), range(200), strict=False)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.state.user_session import Session
-from engine.explain import walks_of
+from loopscope.explain import walks_of
+from loopscope_app.state.user_session import Session
 from tests.app.screens.test_debugger import page_text
 
 Visit = Callable[..., AppTest]

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from engine.ir import readable
+from loopscope.ir import readable
 from tests.app.browsing import LONG, open_sample, place
 from tests.app.components import sent
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import engine
-from app.actions import memory_budget
-from app.state.background_run import Running
-from app.state.model_in_use import ModelInUse
-from app.state.open_model import open_sample
-from app.state.user_session import Session
-from engine.errors import EngineError
+import loopscope
+from loopscope.errors import EngineError
+from loopscope_app.actions import memory_budget
+from loopscope_app.state.background_run import Running
+from loopscope_app.state.model_in_use import ModelInUse
+from loopscope_app.state.open_model import open_sample
+from loopscope_app.state.user_session import Session
 
 Begin = Callable[[float], Session]
 
@@ -30,7 +30,7 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
     def made(seconds: float) -> Session:
         opened = open_sample("collatz")
         session = Session(ModelInUse(opened=opened, inputs=next(iter(opened.sets.values()))))
-        session.run.debugger = engine.Debugger(opened.model, dict(session.model.inputs))
+        session.run.debugger = loopscope.Debugger(opened.model, dict(session.model.inputs))
         session.run.debugger.run()
         session.run.debugger.breakpoints.add(condition="iteration > 1000")
         session.run.debugger.machine.values.append(np.zeros(1 << 20, np.uint8))

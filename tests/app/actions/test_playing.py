@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import engine
-from app.actions.playing import LONGEST_SCOUT, run_of
-from app.canvas_event import MOST_WORDS, Move, Report, read_moves, read_report
-from app.state.canvas_view import CanvasView
-from app.state.model_in_use import ModelInUse
-from app.state.open_model import open_sample
-from app.state.run_in_view import RunInView
-from app.state.user_session import Session
-from engine.view.build import graph_view
+import loopscope
+from loopscope.view.build import graph_view
+from loopscope_app.actions.playing import LONGEST_SCOUT, run_of
+from loopscope_app.canvas_event import MOST_WORDS, Move, Report, read_moves, read_report
+from loopscope_app.state.canvas_view import CanvasView
+from loopscope_app.state.model_in_use import ModelInUse
+from loopscope_app.state.open_model import open_sample
+from loopscope_app.state.run_in_view import RunInView
+from loopscope_app.state.user_session import Session
 
 
 @pytest.mark.parametrize("step", [40, LONGEST_SCOUT + 400])
 def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) -> None:
     opened = open_sample("count_primes")
     inputs = {"limit": np.array(2_000, np.int64)}
-    debugger = engine.Debugger(opened.model, inputs)
+    debugger = loopscope.Debugger(opened.model, inputs)
     debugger.seek(step)
     session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger), CanvasView(prefetch_from=step + 1))
     run = run_of(session, graph_view(opened.model))

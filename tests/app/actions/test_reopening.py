@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import engine
-from app.describe.matrix_chart import chart_of
-from engine.explain import iteration_matrix
-from engine.ops import NOT_KEPT
-from engine.run_file import recording_again
-from sample_models import sample
+import loopscope
+from loopscope.explain import iteration_matrix
+from loopscope.ops import NOT_KEPT
+from loopscope.run_file import recording_again
+from loopscope_app.describe.matrix_chart import chart_of
+from loopscope_samples import sample
 from tests.app.components import sent
 from tests.engine.run_file.test_without_weights import dense
 
@@ -27,16 +27,16 @@ def saved(folder: Path, breakpoints: int = 25) -> Path:
     found = sample("decoder")
     assert found is not None
     inputs = next(iter(found.sets)).arrays()
-    before = engine.Debugger(engine.read_model(found.model), inputs)
+    before = loopscope.Debugger(loopscope.read_model(found.model), inputs)
     before.run()
     place = "main/for_each_word[2]/body/next_word"
-    debugger = engine.Debugger(before.model, inputs, seed=3, changes={place: before.value("main/for_each_word[1]/body/next_word")})
+    debugger = loopscope.Debugger(before.model, inputs, seed=3, changes={place: before.value("main/for_each_word[1]/body/next_word")})
     debugger.run()
     for number in range(breakpoints):
         debugger.breakpoints.add("main/for_each_word[4]/body/next_word", f"iteration > {number}", on=number > 0)
     debugger.watches.add("iteration + 1")
     debugger.seek(20)
-    engine.save(debugger, folder / "decoder.loopscope", look=UNROLLED)
+    loopscope.save(debugger, folder / "decoder.loopscope", look=UNROLLED)
     return folder / "decoder.loopscope"
 
 
@@ -85,7 +85,7 @@ def test_a_file_without_weights_opens_at_its_moment_and_says_what_is_not_kept(
     monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
     debugger = dense()
     debugger.seek(30)
-    engine.save(debugger, tmp_path / "dense.loopscope", weights=False)
+    loopscope.save(debugger, tmp_path / "dense.loopscope", weights=False)
     app = opened(model=str(tmp_path / "dense.loopscope"))
     assert sent(app, "address_bar")["moment"]["step"] == "30"
     app = opened(model=str(tmp_path / "dense.loopscope"), node="main/layers/body/shifted", step="29")
@@ -95,7 +95,7 @@ def test_a_file_without_weights_opens_at_its_moment_and_says_what_is_not_kept(
 
 
 def test_without_weights_nothing_is_called_equal_that_could_not_be_computed(opened: Visit, tmp_path: Path) -> None:
-    engine.save(dense(), tmp_path / "dense.loopscope", weights=False)
+    loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
     app = opened(model=str(tmp_path / "dense.loopscope"))
     app.segmented_control("lens").set_value("Compare").run()
     app.selectbox("compare_with").select("random seed 0").run()
@@ -108,7 +108,7 @@ def test_without_weights_nothing_is_called_equal_that_could_not_be_computed(open
 
 def test_what_is_not_kept_has_no_shape_in_a_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
-    engine.save(dense(), tmp_path / "dense.loopscope", weights=False)
-    found = iteration_matrix(engine.load(tmp_path / "dense.loopscope"), "main/layers")
+    loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
+    found = iteration_matrix(loopscope.load(tmp_path / "dense.loopscope"), "main/layers")
     assert any(cell is not None and cell.value is NOT_KEPT for row in found.rows for cell in row.cells)
     assert not [lane.name for lane in chart_of(found)[0].lanes if lane.name == "shape"], "every value keeps its shape"

@@ -17,12 +17,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-import engine
-from app.actions.memory_budget import GAVE_UP
-from app.state.background_run import OUT_OF_MEMORY
-from engine import build
-from engine.build import ops
-from tests.app.serving import ROOT, serving_process
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope_app.actions.memory_budget import GAVE_UP
+from loopscope_app.state.background_run import OUT_OF_MEMORY
+from tests.app.serving import ROOT, SOURCES, serving_process
 from tests.app.visitor import Visitor
 
 pytestmark = [
@@ -61,7 +61,7 @@ def serving(
     given = [*(str(one) for one in (seconds, megabytes, left_alone, of_one)), *(["--local"] if own else [])]
     bound = [] if of_all is None else ["prlimit", f"--data={of_all * MEGABYTE}"]
     command = [*bound, sys.executable, "-m", "tests.app.small_server", *given]
-    with serving_process(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": str(ROOT)}) as (address, process):
+    with serving_process(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES}) as (address, process):
         yield Server(address, process)
 
 
@@ -199,11 +199,11 @@ def test_what_is_uploaded_goes_with_its_session() -> None:
 @pytest.mark.timeout(300)
 def test_ten_models_of_a_day_are_given_back(tmp_path: Path) -> None:
     """Each has weights of 60 MB that lie at odd places of their file, so that its plan copies them when it runs."""
-    graph = build.Graph("day")
+    graph = builder.Graph("day")
     value = graph.parameter("x", "f32", [4, 1252])
     for _ in range(10):
         value = ops.relu(ops.matmul(value, np.ones((1252, 1252), np.float32)))
-    engine.write_model(graph.model(value), tmp_path / "day.xml")
+    loopscope.write_model(graph.model(value), tmp_path / "day.xml")
     text = re.sub(r'offset="(\d+)"', lambda found: f'offset="{int(found[1]) + 1}"', (tmp_path / "day.xml").read_text())
     weights = b"x" + (tmp_path / "day.bin").read_bytes()
     with serving(seconds=0.5, megabytes=8000, own=True) as server:

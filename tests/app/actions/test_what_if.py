@@ -12,18 +12,18 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-import engine
-from app.actions import changing
-from app.actions.playing import run_of
-from app.parts.inspector import what_if
-from app.state.canvas_view import CanvasView
-from app.state.compare_choice import UNCHANGED
-from app.state.model_in_use import ModelInUse
-from app.state.open_model import open_sample
-from app.state.run_in_view import Compared, RunInView
-from app.state.user_session import Session
-from engine.errors import InputError
-from engine.view.build import graph_view
+import loopscope
+from loopscope.errors import InputError
+from loopscope.view.build import graph_view
+from loopscope_app.actions import changing
+from loopscope_app.actions.playing import run_of
+from loopscope_app.parts.inspector import what_if
+from loopscope_app.state.canvas_view import CanvasView
+from loopscope_app.state.compare_choice import UNCHANGED
+from loopscope_app.state.model_in_use import ModelInUse
+from loopscope_app.state.open_model import open_sample
+from loopscope_app.state.run_in_view import Compared, RunInView
+from loopscope_app.state.user_session import Session
 from tests.app import browsing
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text, press, step_of
@@ -235,7 +235,7 @@ def test_what_can_be_set_here(address: str, array: np.ndarray, words: str) -> No
 def test_what_is_sent_ahead_is_of_the_changed_run() -> None:
     opened = open_sample("collatz")
     inputs, changes = opened.sets["three"], {"main/while_not_one[0]/body/next_steps": np.array(90, np.int64)}
-    debugger = engine.Debugger(opened.model, list(inputs.values()), changes=changes)
+    debugger = loopscope.Debugger(opened.model, list(inputs.values()), changes=changes)
     debugger.seek(4)
     session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger, changes=changes), CanvasView(prefetch_from=5))
     run = run_of(session, graph_view(opened.model))
@@ -253,14 +253,14 @@ def test_the_outcome_in_words() -> None:
         ({"main/while_not_one[1]/body/equal": False}, "while_not_one: 108 instead of 7 iterations"),
         ({"main/while_not_one[0]/body/next_steps": 7}, "the same operations run, with other values"),
     ):
-        changed = engine.Debugger(model, feeds, changes=changes)
+        changed = loopscope.Debugger(model, feeds, changes=changes)
         changed.run()
         assert what_if.outcome(Compared(UNCHANGED, changed, original)) == words
 
 
 def test_the_outcome_of_another_branch_alone() -> None:
     model = walks.model()
-    runs = [engine.Debugger(model, [np.float32(1)], changes=changes) for changes in ({"main/outer[1]/body/above": True}, None)]
+    runs = [loopscope.Debugger(model, [np.float32(1)], changes=changes) for changes in ({"main/outer[1]/body/above": True}, None)]
     for run in runs:
         run.run()
     assert what_if.outcome(Compared(UNCHANGED, *runs)) == "choice at iteration 1: then instead of else"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-import engine
+import loopscope
 from tests.app.browsing import LONG, open_address
 from tests.benchmarks.big_transformers import saved
 from tests.engine.view.big_models import linear_attention
@@ -41,7 +41,7 @@ def test_a_large_model_opens_in_blocks_and_runs_when_it_is_checked(page: Page, s
 
 @pytest.mark.browser
 def test_folded_layers_tell_how_their_loops_ended(page: Page, server: str, tmp_path: Path) -> None:
-    engine.write_model(linear_attention(18), tmp_path / "linear.xml")
+    loopscope.write_model(linear_attention(18), tmp_path / "linear.xml")
     canvas = open_address(page, f"{server}/?model={tmp_path / 'linear.xml'}")
     blocks = canvas.locator(".box.folded")
     expect(blocks).to_have_count(18)

@@ -9,10 +9,10 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.canvas_event import Act, CanvasEvent, read_acts, read_event
-from engine.view.build import graph_view
-from engine.view.folding import Folding
-from engine.write import write_model
+from loopscope.view.build import graph_view
+from loopscope.view.folding import Folding
+from loopscope.write import write_model
+from loopscope_app.canvas_event import Act, CanvasEvent, read_acts, read_event
 from tests.app.browsing import CANVAS, LONG, open_address, open_sample
 from tests.engine.view.models import branches, summing_loop
 from tests.engine.view.test_outer_values import captures

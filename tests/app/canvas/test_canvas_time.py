@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-import engine
-from sample_models import FOLDER
+import loopscope
+from loopscope_samples import FOLDER
 from tests.app.browsing import LONG, open_sample, place
 from tests.engine.explain.runs import begun
 
@@ -91,7 +91,7 @@ def test_space_plays_and_pauses_and_python_follows(page: Page, server: str) -> N
 def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, server: str) -> None:
     folder = FOLDER / "count_primes"
     with np.load(folder / "inputs" / "up_to_30.npz", allow_pickle=False) as arrays:
-        debugger = engine.Debugger(engine.read_model(folder / "model.xml"), {key: arrays[key] for key in arrays.files})
+        debugger = loopscope.Debugger(loopscope.read_model(folder / "model.xml"), {key: arrays[key] for key in arrays.files})
     step = debugger.seek("main/for_each_candidate[21]/body/try_each_divisor[2]/body").step
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step=str(step))
     expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 21\b"), timeout=LONG)
@@ -152,14 +152,14 @@ def test_keys_of_all_kinds_go_on_from_each_other(page: Page, server: str) -> Non
 
 
 MOVES = {
-    "ArrowRight": engine.Debugger.step,
-    "ArrowLeft": engine.Debugger.step_back,
-    "ArrowDown": engine.Debugger.step_into,
-    "ArrowUp": engine.Debugger.step_out,
-    "o": engine.Debugger.step_over,
-    "Shift+ArrowRight": engine.Debugger.next_iteration,
-    "Shift+ArrowLeft": engine.Debugger.previous_iteration,
-    "End": engine.Debugger.run,
+    "ArrowRight": loopscope.Debugger.step,
+    "ArrowLeft": loopscope.Debugger.step_back,
+    "ArrowDown": loopscope.Debugger.step_into,
+    "ArrowUp": loopscope.Debugger.step_out,
+    "o": loopscope.Debugger.step_over,
+    "Shift+ArrowRight": loopscope.Debugger.next_iteration,
+    "Shift+ArrowLeft": loopscope.Debugger.previous_iteration,
+    "End": loopscope.Debugger.run,
 }
 
 

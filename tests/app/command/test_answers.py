@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-import engine
-from app.cli import main
-from engine import build
-from engine.run_file import recording_again
-from sample_models import FOLDER, Sample, samples
+import loopscope
+from loopscope import builder
+from loopscope.run_file import recording_again
+from loopscope_app.cli import main
+from loopscope_samples import FOLDER, Sample, samples
 from tests.app.command.test_cli import strictly
 from tests.app.command.test_fetching import twos
 from tests.engine.run_file.test_without_weights import dense
@@ -105,8 +105,8 @@ def test_why_without_an_address_tells_of_all_that_ran(capsys: pytest.CaptureFixt
 
 
 def test_a_model_without_loops_has_nothing_to_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    x = build.Graph("plain").parameter("x", "f32", [])
-    engine.write_model(x.graph.model({"y": x + 1}), tmp_path / "m.xml")
+    x = builder.Graph("plain").parameter("x", "f32", [])
+    loopscope.write_model(x.graph.model({"y": x + 1}), tmp_path / "m.xml")
     assert main(["why", str(tmp_path / "m.xml"), "--inputs", "x=1"]) == 0
     assert capsys.readouterr().out == "The model has no loops and no branches.\n"
 
@@ -129,9 +129,9 @@ def test_value_in_each_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_long_value_is_never_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    graph = build.Graph("long")
+    graph = builder.Graph("long")
     x = graph.parameter("x", "i64", [5000])
-    engine.write_model(graph.model({"y": x + 1}), tmp_path / "m.xml")
+    loopscope.write_model(graph.model({"y": x + 1}), tmp_path / "m.xml")
     np.savez(tmp_path / "in.npz", x=np.arange(5000))
     words = ["value", str(tmp_path / "m.xml"), "x", "--inputs", str(tmp_path / "in.npz")]
     assert main(words) == 0
@@ -142,9 +142,9 @@ def test_a_long_value_is_never_cut(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_types_that_numpy_lacks_are_written_as_one_that_holds_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    graph = build.Graph("narrow")
+    graph = builder.Graph("narrow")
     x = graph.parameter("x", "f32", [2])
-    engine.write_model(graph.model({"y": build.ops.convert(x, destination_type="bf16", name="Convert")}), tmp_path / "m.xml")
+    loopscope.write_model(graph.model({"y": builder.ops.convert(x, destination_type="bf16", name="Convert")}), tmp_path / "m.xml")
     np.savez(tmp_path / "in.npz", x=np.array([1.5, -2], np.float32))
     words = ["value", str(tmp_path / "m.xml"), "Convert", "--inputs", str(tmp_path / "in.npz"), "-o", str(tmp_path / "y.npy")]
     assert main(words) == 0
@@ -188,11 +188,11 @@ def test_what_has_no_answer_is_refused_in_a_sentence(words: list[str], expected:
 
 
 def test_json_of_a_run_prunes_as_the_text_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    graph = build.Graph("unneeded")
+    graph = builder.Graph("unneeded")
     x = graph.parameter("x", "f32", [2])
-    _, out = build.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v + 1.0), (graph.constant(0), x))
-    build.while_loop(lambda i: i < 10, lambda i: (i + 1,), (graph.constant(0),))
-    engine.write_model(graph.model({"out": out}), tmp_path / "m.xml")
+    _, out = builder.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v + 1.0), (graph.constant(0), x))
+    builder.while_loop(lambda i: i < 10, lambda i: (i + 1,), (graph.constant(0),))
+    loopscope.write_model(graph.model({"out": out}), tmp_path / "m.xml")
     np.savez(tmp_path / "in.npz", x=np.zeros(2, np.float32))
     assert main(["run", str(tmp_path / "m.xml"), "--inputs", str(tmp_path / "in.npz"), "--json"]) == 0
     told: dict[str, Any] = strictly(capsys.readouterr().out)
@@ -212,7 +212,7 @@ def test_a_run_without_weights_is_told_as_the_schema_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
-    engine.save(dense(), tmp_path / "run.loopscope", weights=False)
+    loopscope.save(dense(), tmp_path / "run.loopscope", weights=False)
     file = str(tmp_path / "run.loopscope")
     assert main(["why", file, "layers", "--json"]) == 0
     conforms(strictly(capsys.readouterr().out), "why")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from app.command.serve import bounds
-from app.state.launch import LAUNCH
+from loopscope_app.command.serve import bounds
+from loopscope_app.state.launch import LAUNCH
 
 
 def test_a_server_says_what_one_session_and_all_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LAUNCH, "server", True)
-    monkeypatch.setattr("app.actions.memory_budget.machine_bytes", lambda: 8 * 2**30)
+    monkeypatch.setattr("loopscope_app.actions.memory_budget.machine_bytes", lambda: 8 * 2**30)
     assert bounds().splitlines() == [
         "One run: at most 512 MB of values, 10,000,000 iterations, 60 s at a time.",
         "One upload: at most 100 MB; it is held as long as its session, which ends 120 s after its page.",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from onnx import parser
 
-from app.cli import main
-from engine.check.rules import BY_CODE
-from tests.engine.check.samples import TWO_RANKS
+from loopscope.checks.rules import BY_CODE
+from loopscope_app.cli import main
+from tests.engine.checks.samples import TWO_RANKS
 
 
 def test_a_check_tells_of_a_runtime_where_it_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from app.cli import COMMANDS, main
-from app.command.report import describe
-from app.command.run import write_outputs
-from engine import build
-from engine.peers import Difference, Report
-from sample_models import FOLDER
+import loopscope
+from loopscope import builder
+from loopscope.peers import Difference, Report
+from loopscope_app.cli import COMMANDS, main
+from loopscope_app.command.report import describe
+from loopscope_app.command.run import write_outputs
+from loopscope_samples import FOLDER
 
 COLLATZ = FOLDER / "collatz"
 
@@ -61,7 +61,7 @@ def test_run_writes_outputs_and_json(inputs: Path, tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
 def test_floats_are_told_with_the_shortest_text_that_their_type_reads(kind: str) -> None:
-    output = engine.read_model(COLLATZ / "model.xml").outputs[0]
+    output = loopscope.read_model(COLLATZ / "model.xml").outputs[0]
     assert describe(output, np.array([0.1, np.nan, -0.0], kind))["value"] == [0.1, "NaN", -0.0]
     long = describe(output, np.full(1000, 0.1, kind))
     assert long["first"] == long["last"] == [0.1] * 8
@@ -164,7 +164,7 @@ def test_damaged_inputs_are_told_without_the_words_of_numpy(
 
 def _piped(words: list[str], read: int, **environment: str) -> tuple[bytes, bytes, int]:
     """What a command of its own process writes into a pipe that is closed after so many bytes (0: never)."""
-    command = [sys.executable, "-c", "import sys; from app.cli import main; sys.exit(main())", *words]
+    command = [sys.executable, "-c", "import sys; from loopscope_app.cli import main; sys.exit(main())", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment}) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -176,7 +176,7 @@ def _piped(words: list[str], read: int, **environment: str) -> tuple[bytes, byte
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     _, complaints, code = _piped(["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "inputs" / "three.npz"), "--json"], 5)
     assert (complaints, code) == (b"", 0)
-    command = [sys.executable, "-c", "import sys; from app.cli import main; sys.exit(main())", "ops", "Loop"]
+    command = [sys.executable, "-c", "import sys; from loopscope_app.cli import main; sys.exit(main())", "ops", "Loop"]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
@@ -215,15 +215,15 @@ def test_ops_lists_what_onnx_runtime_adds(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_running_does_not_load_the_app() -> None:
-    code = "import sys, app.cli, app.command.run; sys.exit('streamlit' in sys.modules)"
+    code = "import sys, loopscope_app.cli, loopscope_app.command.run; sys.exit('streamlit' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_outputs_named_like_arguments_of_numpy_are_kept(tmp_path: Path) -> None:
-    graph = build.Graph("names")
+    graph = builder.Graph("names")
     x = graph.parameter("x", "f32", [2])
     model = graph.model({"file": x + 1, "allow_pickle": x + 2, "plain": x + 3})
-    write_outputs(str(tmp_path / "out.npz"), model.outputs, engine.run(model, [np.zeros(2, np.float32)]).outputs)
+    write_outputs(str(tmp_path / "out.npz"), model.outputs, loopscope.run(model, [np.zeros(2, np.float32)]).outputs)
     with np.load(tmp_path / "out.npz", allow_pickle=False) as stored:
         assert {name: float(stored[name][0]) for name in stored.files} == {"file:0": 1, "allow_pickle:1": 2, "plain": 3}
 
@@ -244,7 +244,7 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
     assert "no value is given for 'number'" in str(told["sentence"])
     found = Difference("main/loop[1]/body/Add", 7, "1", "2")
     report = Report("OpenVINO 1", (replace(found, address="y"),), found, 12, 3, {"in a body or branch that did not run": 2})
-    monkeypatch.setattr("app.command.compare.against", lambda *_, **__: report)
+    monkeypatch.setattr("loopscope_app.command.compare.against", lambda *_, **__: report)
     assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "loop · iteration 1 › Add is the first value that differs: 2 in OpenVINO 1, 1 here.",
@@ -252,7 +252,7 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
         "  not compared: 2 in a body or branch that did not run",
     ]
     inside = replace(report, outputs=(), first=replace(found, address="main/" + "layer%2F" * 300 + "Add"))
-    monkeypatch.setattr("app.command.compare.against", lambda *_, **__: inside)
+    monkeypatch.setattr("loopscope_app.command.compare.against", lambda *_, **__: inside)
     assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 0
     line = capsys.readouterr().out.splitlines()[0]
     assert line.endswith("layer › Add is the first value that differs: 2 in OpenVINO 1, 1 here. The outputs of the model agree.")
@@ -273,7 +273,7 @@ def test_a_word_that_is_no_file_may_be_meant_as_a_command(capsys: pytest.Capture
 def test_outputs_that_have_no_place_are_told_before_the_run(
     outputs: str, said: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(engine.Session, "run")
+    monkeypatch.delattr(loopscope.Session, "run")
     path = tmp_path / outputs
     assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(inputs), "--outputs", str(path)]) == 2
     assert capsys.readouterr().err == f"loopscope: {said.format(folder=tmp_path, path=path)}\n"
@@ -291,7 +291,7 @@ def test_a_full_disk_does_not_hide_what_the_run_did(inputs: Path, capsys: pytest
 def test_ctrl_c_tells_where_the_run_was(options: list[str], tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", number=np.int64(0))  # halved for ever, and nobody has proved that
     script = (
-        "import signal, sys; from app.cli import main; from engine.run.machine.limits import Control\n"
+        "import signal, sys; from loopscope_app.cli import main; from loopscope.executor.machine.limits import Control\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "look, looks = Control.check, iter([False] * 30 + [True])\n"
         "def check(self, held):\n"
@@ -343,10 +343,10 @@ def test_an_invalid_model_is_one_sentence(tmp_path: Path, capsys: pytest.Capture
 def test_too_little_memory_for_a_model_is_a_sentence(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def exhausted(path: str) -> engine.Model:
+    def exhausted(path: str) -> loopscope.Model:
         raise MemoryError
 
-    monkeypatch.setattr(engine, "read_model", exhausted)
+    monkeypatch.setattr(loopscope, "read_model", exhausted)
     assert main([command, "model.xml"]) == 2
     assert capsys.readouterr().err == "loopscope: there is not enough memory for this model\n"
 

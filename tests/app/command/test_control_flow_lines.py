@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.command.control_flow_lines import control_flow_lines
-from engine.trace import ControlFlowRecord
+from loopscope.timeline import ControlFlowRecord
+from loopscope_app.command.control_flow_lines import control_flow_lines
 
 NEITHER = "its condition was false before the first iteration (35), its condition became false (35)"
 

@@ -9,20 +9,20 @@ import numpy as np
 import onnx
 import pytest
 
-import engine
-from app.cli import main
-from app.state.open_model import open_path, with_inputs
-from engine import build
-from engine.errors import InputError
-from engine.ir.equal import difference
+import loopscope
+from loopscope import builder
+from loopscope.errors import InputError
+from loopscope.ir.equal import difference
+from loopscope_app.cli import main
+from loopscope_app.state.open_model import open_path, with_inputs
 
 
 @pytest.fixture
 def halving(tmp_path: Path) -> Path:
-    graph = build.Graph("halve")
+    graph = builder.Graph("halve")
     x = graph.parameter("x", "f32", [])
-    model = graph.model(build.while_loop(lambda v: v > 1, lambda v: v / 2, [x])[0])
-    engine.write_model(model, tmp_path / "halve.xml")
+    model = graph.model(builder.while_loop(lambda v: v > 1, lambda v: v / 2, [x])[0])
+    loopscope.write_model(model, tmp_path / "halve.xml")
     return tmp_path / "halve.xml"
 
 
@@ -30,7 +30,7 @@ def test_a_model_is_written_as_it_was_read(halving: Path, tmp_path: Path, capsys
     out = tmp_path / "out.xml"
     assert main(["convert", str(halving), str(out)]) == 0
     assert "out.bin hold 'halve' as OpenVINO IR 11" in capsys.readouterr().out
-    assert difference(engine.read_model(halving), engine.read_model(out)) == ""
+    assert difference(loopscope.read_model(halving), loopscope.read_model(out)) == ""
 
 
 def test_what_cannot_be_written_is_said(halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

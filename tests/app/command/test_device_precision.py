@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 import pytest
 
-from app import cli
-from app.command import compare, drift
-from app.command.device_precision import offered
-from engine.peers import against, drift_from_runtime
+from loopscope.peers import against, drift_from_runtime
+from loopscope_app import cli
+from loopscope_app.command import compare, drift
+from loopscope_app.command.device_precision import offered
 from tests.benchmarks import loop_models
 from tests.engine.read.onnx_models import read
 

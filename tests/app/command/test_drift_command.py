@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from app import cli
-from sample_models import FOLDER
+from loopscope_app import cli
+from loopscope_samples import FOLDER
 
 MODEL = str(FOLDER / "linear_attention" / "model.xml")
 INPUTS = ["--inputs", str(FOLDER / "linear_attention" / "inputs" / "sixty_tokens.npz")]

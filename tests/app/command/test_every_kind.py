@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, parser
 
-import engine
-from app.cli import main
-from app.command.given_inputs import read_inputs
-from app.command.report import describe
-from app.describe import input_files as uploads
-from engine.ir.model import Signature
-from engine.ops.stored import packed, write
-from engine.ops.values import NO_VALUE
+import loopscope
+from loopscope.ir.model import Signature
+from loopscope.ops.stored import packed, write
+from loopscope.ops.values import NO_VALUE
+from loopscope_app.cli import main
+from loopscope_app.command.given_inputs import read_inputs
+from loopscope_app.command.report import describe
+from loopscope_app.describe import input_files as uploads
 
 HEADER = '<ir_version: 9, opset_import: ["" : 21]> one (float[3, 2] x) => '
 X = np.array([[1, 2], [3, 4], [5, np.nan]], np.float32)
@@ -60,8 +60,8 @@ def test_a_run_tells_and_writes_an_output_of_any_kind(kind: str, tmp_path: Path,
     assert main(words) == 0
     assert "array(" not in capsys.readouterr().out
 
-    model = engine.read_model(tmp_path / "m.onnx")
-    (expected,) = engine.run(model, {"x": X}).outputs
+    model = loopscope.read_model(tmp_path / "m.onnx")
+    (expected,) = loopscope.run(model, {"x": X}).outputs
     back = uploads.read_arrays("out.npz", (tmp_path / "out.npz").read_bytes())["y"]
     assert describe(model.outputs[0], back) == describe(model.outputs[0], expected)
 
@@ -75,11 +75,11 @@ def test_values_of_any_kind_go_in(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["run", str(tmp_path / "m.onnx"), "--inputs", str(tmp_path / "in.npz"), "--json"]) == 0
     assert [one["value"] for one in json.loads(capsys.readouterr().out)["outputs"]] == [[[1, 2], [3, 4]], False]
     assert main(["compare", str(tmp_path / "m.onnx"), "--inputs", str(tmp_path / "in.npz")]) == 0
-    model = engine.read_model(tmp_path / "m.onnx")
+    model = loopscope.read_model(tmp_path / "m.onnx")
     by_position = {0: (X[:1],), 1: None}
-    assert engine.run(model, by_position).outputs[0].tolist() == [[1, 2]]
-    with pytest.raises(engine.InputError, match=r"input 's' is a sequence: a list or tuple of arrays is expected, not nothing"):
-        engine.run(model, {"s": NO_VALUE, "o": NO_VALUE})
+    assert loopscope.run(model, by_position).outputs[0].tolist() == [[1, 2]]
+    with pytest.raises(loopscope.InputError, match=r"input 's' is a sequence: a list or tuple of arrays is expected, not nothing"):
+        loopscope.run(model, {"s": NO_VALUE, "o": NO_VALUE})
 
 
 def test_a_map_that_a_classifier_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,24 +106,24 @@ def test_json_is_written_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch, tm
     def broken(signature: Signature, value: object) -> dict[str, Any]:
         raise RuntimeError(f"{signature.name} {value}")
 
-    monkeypatch.setattr("app.command.report.describe", broken)
+    monkeypatch.setattr("loopscope_app.command.report.describe", broken)
     with pytest.raises(RuntimeError):
         main(["run", str(tmp_path / "m.onnx"), "--inputs", str(tmp_path / "in.npz"), "--json"])
     assert capsys.readouterr().out == ""
 
 
 def test_int2_is_told_as_numpy_calls_it() -> None:
-    signature = engine.read_model(parser.parse_model(HEADER + MODELS["i4"]).SerializeToString()).outputs[0]
+    signature = loopscope.read_model(parser.parse_model(HEADER + MODELS["i4"]).SerializeToString()).outputs[0]
     told = describe(signature, np.array([-2, 1], ml_dtypes.int2))
     assert (told["type"], told["value"]) == ("int2", [-2, 1])
     assert describe(signature, np.full(1000, 1, ml_dtypes.int2))["summary"]["max"] == 1
 
 
 def test_a_description_that_is_none_names_the_file(tmp_path: Path) -> None:
-    model = engine.read_model(parser.parse_model(HEADER + MODELS["i4"]).SerializeToString())
+    model = loopscope.read_model(parser.parse_model(HEADER + MODELS["i4"]).SerializeToString())
     stored: dict[str, Any] = {"loopscope.forms": np.array("{")}
     np.savez(tmp_path / "in.npz", **stored)
-    with pytest.raises(engine.InputError, match=r"in\.npz: its entry 'loopscope\.forms' is expected to be a JSON object"):
+    with pytest.raises(loopscope.InputError, match=r"in\.npz: its entry 'loopscope\.forms' is expected to be a JSON object"):
         read_inputs(str(tmp_path / "in.npz"), model)
-    with pytest.raises(engine.InputError, match=r"^in\.npz: its entry 'loopscope\.forms' is expected to be a JSON object"):
+    with pytest.raises(loopscope.InputError, match=r"^in\.npz: its entry 'loopscope\.forms' is expected to be a JSON object"):
         uploads.read_arrays("in.npz", (tmp_path / "in.npz").read_bytes())

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from app.cli import main
-from engine import build
+import loopscope
+from loopscope import builder
+from loopscope_app.cli import main
 from tests.app.command.test_cli import strictly
 
 
 def twos(path: Path) -> Path:
     """A loop with two carried values of which the first is a counter, one expression twice, and one operation on constants."""
-    graph = build.Graph("twos")
+    graph = builder.Graph("twos")
     x = graph.parameter("x", "f32", [2])
-    i, out = build.while_loop(lambda i, v: i < 5, lambda i, v: (i + 1, v + 1.0), (graph.constant(0), x))
+    i, out = builder.while_loop(lambda i, v: i < 5, lambda i, v: (i + 1, v + 1.0), (graph.constant(0), x))
     known = graph.constant([1.0, 2.0]) * 3.0
-    engine.write_model(graph.model({"i": i, "out": out, "both": build.ops.tanh(x) + build.ops.tanh(x) + known}), path / "twos.xml")
+    loopscope.write_model(graph.model({"i": i, "out": out, "both": builder.ops.tanh(x) + builder.ops.tanh(x) + known}), path / "twos.xml")
     np.savez(path / "in.npz", x=np.zeros(2, np.float32))
     return path
 

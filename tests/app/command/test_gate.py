@@ -18,13 +18,13 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
-from app import streamlit_insides
-from app.cli import main
-from app.command.gate import Visitors, visitors
-from app.streamlit_insides import StreamlitChanged
-from engine.read import conversion_process
+from loopscope.read import conversion_process
+from loopscope_app import streamlit_insides
+from loopscope_app.cli import main
+from loopscope_app.command.gate import Visitors, visitors
+from loopscope_app.streamlit_insides import StreamlitChanged
 from tests.app.browsing import open_sample
-from tests.app.serving import ROOT, serving
+from tests.app.serving import ROOT, SOURCES, serving
 from tests.app.visitor import Visitor
 
 LOCAL = visitors(server=False, host_names=())
@@ -102,7 +102,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
     (home / ".streamlit").mkdir()
     (home / ".streamlit" / "config.toml").write_text("[browser]\ngatherUsageStats = true\n", encoding="utf-8")
     command = [sys.executable, "-m", "tests.app.offline_server", str(log)]
-    with serving(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(home)}) as address:
+    with serving(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES, "HOME": str(home)}) as address:
         yield address, log
 
 
@@ -205,10 +205,8 @@ HALVES = {
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[str]:
     """A server that waits one second for a request."""
-    script = (
-        "import sys; from app import cli; from app.command import gate; gate.MOST_SECONDS_OF_A_HEAD = 1.0; sys.exit(cli.main(sys.argv[1:]))"
-    )
-    with serving([sys.executable, "-c", script], folder=ROOT, environment={**os.environ, "PYTHONPATH": str(ROOT)}) as address:
+    script = "import sys; from loopscope_app import cli; from loopscope_app.command import gate; gate.MOST_SECONDS_OF_A_HEAD = 1.0; sys.exit(cli.main(sys.argv[1:]))"
+    with serving([sys.executable, "-c", script], folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES}) as address:
         yield address
 
 

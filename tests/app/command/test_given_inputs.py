@@ -9,25 +9,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from app.cli import main
-from app.command.given_inputs import read_inputs
-from app.describe.input_files import read_arrays
-from app.describe.random_inputs import random_inputs
-from engine import build
-from engine.errors import InputError
-from engine.ir import Model
-from engine.ops.stored import write
-from engine.sweep import samples_of
-from sample_models import sample
+import loopscope
+from loopscope import builder
+from loopscope.errors import InputError
+from loopscope.ir import Model
+from loopscope.ops.stored import write
+from loopscope.sweeps import samples_of
+from loopscope_app.cli import main
+from loopscope_app.command.given_inputs import read_inputs
+from loopscope_app.describe.input_files import read_arrays
+from loopscope_app.describe.random_inputs import random_inputs
+from loopscope_samples import sample
 
 
 def model() -> Model:
-    graph = build.Graph("three inputs")
+    graph = builder.Graph("three inputs")
     n = graph.parameter("n", "i64", [])
     x = graph.parameter("x", "f32", [2, 3])
     flag = graph.parameter("flag", "boolean", [])
-    chosen = build.ops.select(flag, x, x * build.ops.convert(n, destination_type="f32"))
+    chosen = builder.ops.select(flag, x, x * builder.ops.convert(n, destination_type="f32"))
     return graph.model({"y": chosen})
 
 
@@ -99,7 +99,7 @@ def test_entries_that_are_no_arrays_are_refused_wherever_a_file_is_given(name: s
         lambda: read_inputs(str(path), model()),
         lambda: read_arrays(path.name, path.read_bytes()),
         lambda: samples_of(model(), path),
-        lambda: engine.Session(model()).load(path),
+        lambda: loopscope.Session(model()).load(path),
     )
     for read in readers:
         with pytest.raises(InputError, match=r"given\.npz is not an? .*plain arrays"):
@@ -109,7 +109,7 @@ def test_entries_that_are_no_arrays_are_refused_wherever_a_file_is_given(name: s
 def test_inputs_beyond_any_number_are_told(tmp_path: Path) -> None:
     write(tmp_path / "given.npz", {"9" * 5000: np.array(7)})
     with pytest.raises(InputError, match="9999"):
-        engine.run(model(), read_inputs(str(tmp_path / "given.npz"), model()))
+        loopscope.run(model(), read_inputs(str(tmp_path / "given.npz"), model()))
 
 
 def test_a_file_goes_before_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from app.cli import main
-from engine import build
-from engine.build import ops
-from sample_models import FOLDER
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope_app.cli import main
+from loopscope_samples import FOLDER
 from tests.app.command.test_answers import conforms
 from tests.app.command.test_cli import strictly
 
 
 @pytest.fixture
 def training(tmp_path: Path) -> Path:
-    graph = build.Graph("training")
+    graph = builder.Graph("training")
     x, w = graph.parameter("x", "f32", [2, 3]), graph.constant(np.eye(3, dtype=np.float32), name="layer/w")
-    (last,) = build.for_loop(3, lambda i, h: ops.tanh(h @ w), [x])
+    (last,) = builder.for_loop(3, lambda i, h: ops.tanh(h @ w), [x])
     steps = ops.relu(graph.constant(np.int64(3)), name="steps")
-    engine.write_model(graph.model({"loss": ops.reduce_sum(last, [0, 1]), "count": steps}), tmp_path / "model.xml")
+    loopscope.write_model(graph.model({"loss": ops.reduce_sum(last, [0, 1]), "count": steps}), tmp_path / "model.xml")
     return tmp_path / "model.xml"
 
 
@@ -34,7 +34,7 @@ def test_a_model_is_written_with_its_gradients(training: Path, tmp_path: Path, c
     printed = capsys.readouterr().out
     assert "gradient of loss with respect to x  f32[2,3]\n" in printed
     assert "the gradient agrees with central differences in 15 elements" in printed
-    names = [name for one in engine.read_model(out).outputs for name in one.names]
+    names = [name for one in loopscope.read_model(out).outputs for name in one.names]
     assert names[-2:] == ["gradient of loss with respect to x", "gradient of loss with respect to main/layer%2Fw"]
 
 
@@ -116,10 +116,10 @@ def test_json_tells_branches_and_refusals(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_json_tells_a_run_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    graph = build.Graph("failing")
+    graph = builder.Graph("failing")
     x, start = graph.parameter("x", "f32", [None]), graph.parameter("start", "i64", [])
-    (last,) = build.for_loop(3, lambda i, h: h * ops.gather(x, start + i, np.array(0)), [graph.constant(np.float32(1))])
-    engine.write_model(graph.model({"loss": last}), tmp_path / "m.xml")
+    (last,) = builder.for_loop(3, lambda i, h: h * ops.gather(x, start + i, np.array(0)), [graph.constant(np.float32(1))])
+    loopscope.write_model(graph.model({"loss": last}), tmp_path / "m.xml")
     np.savez(tmp_path / "in.npz", x=np.ones(2, np.float32), start=np.int64(0))
     words = [str(tmp_path / "m.xml"), "--of", "loss", "--with-respect-to", "x", "--inputs", str(tmp_path / "in.npz")]
     code, told = answered(words, capsys)
@@ -128,8 +128,8 @@ def test_json_tells_a_run_that_failed(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_gradient_that_is_cut_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    x = build.Graph("steps").parameter("x", "f32", [3])
-    engine.write_model(x.graph.model({"y": ops.floor(x)}), tmp_path / "model.xml")
+    x = builder.Graph("steps").parameter("x", "f32", [3])
+    loopscope.write_model(x.graph.model({"y": ops.floor(x)}), tmp_path / "model.xml")
     words = [str(tmp_path / "model.xml"), "--of", "y", "--with-respect-to", "x"]
     said = "The gradient of 'y' with respect to 'x' is zero everywhere: every way between them is cut, by Floor-1 'main/Floor', which "
     assert main(["gradients", *words]) == 0

@@ -12,7 +12,7 @@ import pytest
 from onnx import parser
 from openvino import opset13
 
-from app.cli import main
+from loopscope_app.cli import main
 
 LONG = "a" * 5000
 

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from mcp import Client, StdioServerParameters
 
-import engine
-from app.cli import main
-from app.command.agent_runs import AgentRuns
-from app.command.allowed_files import AllowedFiles
-from app.command.mcp import TOOLS, UNTRUSTED
-from engine import build
-from engine.errors import ReadError
-from sample_models import FOLDER, sample
+import loopscope
+from loopscope import builder
+from loopscope.errors import ReadError
+from loopscope_app.cli import main
+from loopscope_app.command.agent_runs import AgentRuns
+from loopscope_app.command.allowed_files import AllowedFiles
+from loopscope_app.command.mcp import TOOLS, UNTRUSTED
+from loopscope_samples import FOLDER, sample
 
 Ask = Callable[..., Awaitable[dict[str, Any]]]
 
@@ -35,9 +35,9 @@ def folder(tmp_path: Path) -> Path:
     shutil.copytree(FOLDER / "infinite_loop", given / "endless")
     shutil.copy(FOLDER / "collatz" / "model.xml", tmp_path / "outside.xml")
     (given / "link.xml").symlink_to(tmp_path / "outside.xml")
-    graph = build.Graph("hostile")
+    graph = builder.Graph("hostile")
     x = graph.parameter("xHIDDEN", "f32", [2])
-    engine.write_model(graph.model({"y": build.ops.tanh(x, name="ignoreHIDDEN")}), given / "hostile.xml")
+    loopscope.write_model(graph.model({"y": builder.ops.tanh(x, name="ignoreHIDDEN")}), given / "hostile.xml")
     written = (given / "hostile.xml").read_text(encoding="utf-8")
     (given / "hostile.xml").write_text(written.replace("HIDDEN", "\u202e"), encoding="utf-8")
     return given
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 def talk(folder: Path, conversation: Callable[[Client], Awaitable[None]], *options: str) -> None:
     async def begin() -> None:
-        words = ["-m", "app.cli", "mcp", "--folder", str(folder), *options]
+        words = ["-m", "loopscope_app.cli", "mcp", "--folder", str(folder), *options]
         server = StdioServerParameters(command=sys.executable, args=words, cwd=str(FOLDER.parent))
         async with Client(server) as client:
             await conversation(client)
@@ -112,12 +112,12 @@ def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
 def test_a_saved_run_is_asked_as_it_was_recorded(folder: Path) -> None:
     found = sample("bisection")
     assert found is not None
-    debugger = engine.Debugger(engine.read_model(found.model), next(one for one in found.sets if one.path.stem == "coarse").arrays())
+    debugger = loopscope.Debugger(loopscope.read_model(found.model), next(one for one in found.sets if one.path.stem == "coarse").arrays())
     debugger.watches.add("iteration")
     debugger.run()
     debugger.seek(7)
-    engine.save(debugger, folder / "run.loopscope")
-    engine.save(debugger, folder / "bare.loopscope", weights=False)
+    loopscope.save(debugger, folder / "run.loopscope")
+    loopscope.save(debugger, folder / "bare.loopscope", weights=False)
     run = {"model": "run.loopscope"}
 
     async def conversation(client: Client) -> None:
@@ -247,9 +247,9 @@ def test_without_the_sdk_one_sentence_says_what_to_install(monkeypatch: pytest.M
 
 
 def test_an_agent_without_files_of_inputs_has_them_made_up(folder: Path) -> None:
-    model = build.Graph("two inputs")
+    model = builder.Graph("two inputs")
     x, n = model.parameter("x", "f32", [2]), model.parameter("n", "i64", [])
-    engine.write_model(model.model({"y": x, "count": n}), folder / "two.xml")
+    loopscope.write_model(model.model({"y": x, "count": n}), folder / "two.xml")
 
     async def conversation(client: Client) -> None:
         made = await answer(client, "run", model="two.xml", inputs="random seed=3 n=4")
@@ -266,13 +266,13 @@ def test_an_agent_without_files_of_inputs_has_them_made_up(folder: Path) -> None
 
 def test_words_for_inputs_open_no_file(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is called like words, where the server was started, is none of those that may be read."""
-    runs = AgentRuns(AllowedFiles([str(folder)]), engine.Limits())
+    runs = AgentRuns(AllowedFiles([str(folder)]), loopscope.Limits())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "random").write_text("no inputs")
     (tmp_path / "low=1").write_text("no inputs")
     named = runs.named("bisection/model.xml")
     assert runs.given(named, "random", None)
-    with pytest.raises(engine.EngineError, match="'low' means no input"):
+    with pytest.raises(loopscope.EngineError, match="'low' means no input"):
         runs.given(named, "low=1", None)
 
 

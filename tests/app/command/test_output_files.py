@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import engine
-from app.cli import main
+import loopscope
+from loopscope_app.cli import main
 
 COLLATZ = "sample_models/collatz/model.xml"
 ATTENTION = "sample_models/linear_attention/model.xml"
@@ -26,8 +26,8 @@ COMMANDS = {
 def test_it_is_refused_before_the_model_runs(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "Debugger", None)
-    monkeypatch.setattr(engine, "gradients", None)
+    monkeypatch.setattr(loopscope, "Debugger", None)
+    monkeypatch.setattr(loopscope, "gradients", None)
     words, name = COMMANDS[command]
     begin = [command.split()[0], *words]
     (tmp_path / name).mkdir()

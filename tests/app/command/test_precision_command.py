@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-import engine
-from app import cli
-from sample_models import FOLDER
+import loopscope
+from loopscope_app import cli
+from loopscope_samples import FOLDER
 
 WORDS = [
     "precision", str(FOLDER / "linear_attention" / "model.xml"), "--to", "int8",
@@ -41,7 +41,7 @@ def test_the_scope_has_the_names_that_nncf_knows(capsys: pytest.CaptureFixture[s
     told = json.loads(capsys.readouterr().out)
     assert any(address.count("/") > 1 for address in told["stay"])
     assert told["ignored_scope"]
-    assert set(told["ignored_scope"]) <= {node.name for node in engine.read_model(folder / "model.xml").graph.nodes}
+    assert set(told["ignored_scope"]) <= {node.name for node in loopscope.read_model(folder / "model.xml").graph.nodes}
 
 
 def test_a_type_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:

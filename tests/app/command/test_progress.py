@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from sample_models import FOLDER
+from loopscope_samples import FOLDER
 
 
 def missing_terminal() -> str:
@@ -51,7 +51,7 @@ def test_what_takes_long_says_so_and_ends_at_an_interrupt(words: tuple[str, ...]
 
 
 def test_nothing_is_told_where_nobody_looks() -> None:
-    command = [sys.executable, "-m", "app.cli", "run", ENDLESS, "--seconds", "1.5", *INPUTS]
+    command = [sys.executable, "-m", "loopscope_app.cli", "run", ENDLESS, "--seconds", "1.5", *INPUTS]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (1, "")
 
@@ -103,7 +103,7 @@ def _interrupted(words: tuple[str, ...]) -> tuple[int, str]:
 # A suite that was started in the background may ignore SIGINT, and a child inherits that.
 _AT_HOME = (
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.login_tty(0); "
-    "os.execv(sys.executable, [sys.executable, '-m', 'app.cli', *sys.argv[1:]])"
+    "os.execv(sys.executable, [sys.executable, '-m', 'loopscope_app.cli', *sys.argv[1:]])"
 )
 
 

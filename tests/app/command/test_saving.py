@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from app.cli import main
-from engine.ops.stored import write
-from sample_models import sample
+import loopscope
+from loopscope.ops.stored import write
+from loopscope_app.cli import main
+from loopscope_samples import sample
 
 
 def collatz(folder: Path) -> list[str]:
@@ -23,11 +23,11 @@ def collatz(folder: Path) -> list[str]:
 def test_a_finished_run_and_one_at_its_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(collatz(tmp_path)) == 0
     assert "finished" in capsys.readouterr().out
-    debugger = engine.load(tmp_path / "run.loopscope")
+    debugger = loopscope.load(tmp_path / "run.loopscope")
     assert debugger.state == "finished"
     assert [int(value) for value in debugger.result.outputs] == [16, 52]
     assert main([*collatz(tmp_path), "--iterations", "3"]) == 1
-    assert engine.load(tmp_path / "run.loopscope").state == "limit"
+    assert loopscope.load(tmp_path / "run.loopscope").state == "limit"
 
 
 @pytest.mark.parametrize(

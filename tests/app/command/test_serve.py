@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from app.cli import main
-from app.command.serve import free_port, settings
+from loopscope_app.cli import main
+from loopscope_app.command.serve import free_port, settings
 
 
 def test_the_server_stays_at_home() -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-import engine
-from app.cli import main
-from engine import build
-from engine.sweep import Sweep
+import loopscope
+from loopscope import builder
+from loopscope.sweeps import Sweep
+from loopscope_app.cli import main
 
 COLLATZ = "sample_models/collatz/model.xml"
 
@@ -44,10 +44,10 @@ def test_inputs_that_a_table_leaves_out_are_the_same_in_all_samples(
     others: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A table has columns for scalars only, and most models take more than those."""
-    graph = build.Graph("two inputs")
+    graph = builder.Graph("two inputs")
     n, x = graph.parameter("n", "i32", []), graph.parameter("x", "f32", [3])
-    (last,) = build.while_loop(lambda v, _: v > 0, lambda v, kept: [v - 1, kept], [n, x])[:1]
-    engine.write_model(graph.model({"last": last, "same": build.ops.reduce_sum(x, [0])}), tmp_path / "m.xml")
+    (last,) = builder.while_loop(lambda v, _: v > 0, lambda v, kept: [v - 1, kept], [n, x])[:1]
+    loopscope.write_model(graph.model({"last": last, "same": builder.ops.reduce_sum(x, [0])}), tmp_path / "m.xml")
     (tmp_path / "n.csv").write_text("n\n3\n7\n0\n", encoding="utf-8")
     words = ["sweep", str(tmp_path / "m.xml"), "--inputs", str(tmp_path / "n.csv")]
     assert main(words) == 2
@@ -88,7 +88,7 @@ def test_json_is_whole_or_there_is_none(tmp_path: Path, capsys: pytest.CaptureFi
 
     def broken(self: Sweep) -> Iterator[Any]:
         yield next(rows(self))
-        raise engine.EngineError("the cluster is gone")
+        raise loopscope.EngineError("the cluster is gone")
 
     monkeypatch.setattr(Sweep, "batches", broken)
     assert main(["sweep", COLLATZ, "--inputs", "number=3,27", "--json"]) == 2

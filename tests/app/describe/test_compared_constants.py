@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
-from app.describe.random_inputs import made_up_again, random_inputs
+import loopscope
+from loopscope_app.describe.random_inputs import made_up_again, random_inputs
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 IF = "y = If (e) <then_branch = a () => (float[2] t) {{ {} }}, else_branch = b () => (float[2] f) {{ f = Neg (x) }}>"
@@ -36,11 +36,11 @@ CASES = {
 
 @pytest.mark.parametrize(("text", "values"), CASES.values(), ids=CASES.keys())
 def test_a_constant_that_an_input_is_compared_with_is_taken(text: str, values: list[int]) -> None:
-    model = engine.read_model(parser.parse_model(HEAD + text).SerializeToString())
+    model = loopscope.read_model(parser.parse_model(HEAD + text).SerializeToString())
     for seed in range(3):
         made = random_inputs(model, seed)
         again = made_up_again(model, made, seed)
         assert np.array_equal(made["sr"], again["sr"])
         number = int(made["sr"].reshape(-1)[0])
         assert number == values[seed] if values else 0 <= number <= 9
-    assert engine.run(model, made).outputs[0].shape == (2,)
+    assert loopscope.run(model, made).outputs[0].shape == (2,)

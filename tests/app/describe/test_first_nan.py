@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import engine
-from app.describe import first_nan as looked
-from app.describe.first_nan import first_odd
+import loopscope
+from loopscope_app.describe import first_nan as looked
+from loopscope_app.describe.first_nan import first_odd
 from tests.engine.drafts import Draft, Ref
 from tests.engine.explain.test_not_finite import looping
 
@@ -34,7 +34,7 @@ def test_it_is_looked_for_once_and_thoroughly_when_asked(monkeypatch: pytest.Mon
 
 
 def test_a_run_that_went_on_is_looked_at_again() -> None:
-    debugger = engine.Debugger(looping(multiplying, 3, start=np.zeros((1, 1))).model, [np.zeros((1, 1), np.float32)])
+    debugger = loopscope.Debugger(looping(multiplying, 3, start=np.zeros((1, 1))).model, [np.zeros((1, 1), np.float32)])
     found = first_odd(debugger, "infinity")
     assert found.is_certain
     debugger.run()

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from app.describe.iteration_table import loop_columns, rows
-from app.describe.node_index import places
+from loopscope_app.describe.iteration_table import loop_columns, rows
+from loopscope_app.describe.node_index import places
 from tests.engine.explain.runs import begun, finished
-from tests.engine.trace.test_vectorised import chained
+from tests.engine.timeline.test_vectorised import chained
 
 
 def test_branches_are_those_that_were_taken() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.describe.sample_filter import Wanted, lessons_of, matching, patterns, sources
-from sample_models import samples
+from loopscope_app.describe.sample_filter import Wanted, lessons_of, matching, patterns, sources
+from loopscope_samples import samples
 
 ALL = samples()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.describe.schedule_words import cut, sentences
-from engine.explain import Operation, dependences, schedule
+from loopscope.explain import Operation, dependences, schedule
+from loopscope_app.describe.schedule_words import cut, sentences
 from tests.engine.explain.runs import finished
 
 GAINS_NOTHING = "More workers gain nothing: operations that wait for each other take that long."

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import engine
-from app.describe.sweep_columns import drawable
-from sample_models import sample
+import loopscope
+from loopscope_app.describe.sweep_columns import drawable
+from loopscope_samples import sample
 
 
 @pytest.mark.parametrize(("words", "first"), [("number=1..4", "number"), ("number=7..7", "sample")])
 def test_what_is_the_same_in_all_runs_is_no_axis_to_begin_with(words: str, first: str) -> None:
     found = sample("collatz")
     assert found is not None
-    sweep = engine.sweep(engine.read_model(found.model), words, workers=1)
+    sweep = loopscope.sweep(loopscope.read_model(found.model), words, workers=1)
     axes = drawable(sweep.layout, pa.Table.from_batches(list(sweep.batches())))
     assert axes[0] == first
     assert "number" in axes

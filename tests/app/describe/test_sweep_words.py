@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.describe.sweep_words import findings
-from engine.sweep import Summary
-from engine.sweep.summary import BranchSummary
+from loopscope.sweeps import Summary
+from loopscope.sweeps.summary import BranchSummary
+from loopscope_app.describe.sweep_words import findings
 
 OUTER = "main/If_0"
 INNER = [f"{OUTER}/else/If_{number}" for number in range(20)]

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from app.describe import tensor_summary
-from engine.ir.element_type import ElementType
+from loopscope.ir.element_type import ElementType
+from loopscope_app.describe import tensor_summary
 
 NARROW = [one for one in ElementType if one is not ElementType.STRING and one.dtype.isbuiltin == 2]
 ARRAYS = [

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import engine
-from app.describe.wording import record_sentence
-from engine import build
-from engine.explain.compare import first_control_flow
-from engine.explain.pattern import pattern
-from engine.explain.verdict import verdict
+import loopscope
+from loopscope import builder
+from loopscope.explain.compare import first_control_flow
+from loopscope.explain.pattern import pattern
+from loopscope.explain.verdict import verdict
+from loopscope_app.describe.wording import record_sentence
 
 
-def climbed(limit: int) -> engine.Debugger:
+def climbed(limit: int) -> loopscope.Debugger:
     """A run that adds 1 until a limit, at most 123,456 times."""
-    graph = build.Graph("climb")
+    graph = builder.Graph("climb")
     goal = graph.parameter("goal", "i64", [])
-    (last,) = build.while_loop(lambda number: number < goal, lambda number: number + 1, [graph.constant(0)], maximum_iterations=123_456)
-    debugger = engine.Debugger(graph.model({"last": last}), {"goal": limit})
+    (last,) = builder.while_loop(lambda number: number < goal, lambda number: number + 1, [graph.constant(0)], maximum_iterations=123_456)
+    debugger = loopscope.Debugger(graph.model({"last": last}), {"goal": limit})
     debugger.run()
     return debugger
 

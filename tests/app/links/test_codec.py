@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.describe.backward import Backward
-from app.links.codec import MOST, Link, Unreadable, Window, has_room, read, written
-from engine.debug import Pause
+from loopscope.debug import Pause
+from loopscope_app.describe.backward import Backward
+from loopscope_app.links.codec import MOST, Link, Unreadable, Window, has_room, read, written
 
 FULL = Link(
     model="sample:collatz",

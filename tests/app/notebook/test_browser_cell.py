@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-import engine
-from app.notebook.graph_widget import GraphWidget
-from app.notebook.run_widget import RunWidget
-from engine.view import overlay_at
-from sample_models import sample
+import loopscope
+from loopscope.view import overlay_at
+from loopscope_app.notebook.graph_widget import GraphWidget
+from loopscope_app.notebook.run_widget import RunWidget
+from loopscope_samples import sample
 
 HOST = """<!doctype html><head>{head}</head>
 <body style="margin: 1rem; background: {background}"><textarea id="code"></textarea><div id="output"></div></body>"""
@@ -85,10 +85,10 @@ class Cell:
 
 
 @pytest.fixture
-def debugger() -> engine.Debugger:
+def debugger() -> loopscope.Debugger:
     found = sample("collatz")
     assert found is not None
-    debugger = engine.Debugger(engine.read_model(found.model), [3])
+    debugger = loopscope.Debugger(loopscope.read_model(found.model), [3])
     debugger.run()
     return debugger
 
@@ -99,7 +99,7 @@ def wires(cell: Cell, count: int) -> list[str]:
     return sorted(shown.all_text_contents())
 
 
-def agrees(cell: Cell, debugger: engine.Debugger) -> None:
+def agrees(cell: Cell, debugger: loopscope.Debugger) -> None:
     """The picture is of the debugger's moment."""
     expect(cell.place).to_contain_text(f"Step {debugger.cursor.step} of")
     overlay = overlay_at(debugger, cell.widget.picture.view)
@@ -109,7 +109,7 @@ def agrees(cell: Cell, debugger: engine.Debugger) -> None:
 
 
 @pytest.mark.browser
-def test_a_cell_and_the_debugger_move_each_other(page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_and_the_debugger_move_each_other(page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
     debugger.go(12)
     cell = Cell(page, RunWidget(debugger), monkeypatch)
     agrees(cell, debugger)
@@ -129,7 +129,9 @@ def test_a_cell_and_the_debugger_move_each_other(page: Page, debugger: engine.De
 
 
 @pytest.mark.browser
-def test_a_cell_that_is_shown_later_begins_where_the_run_is(page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_is_shown_later_begins_where_the_run_is(
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     debugger.go("main/while_not_one[2]/body/keep_going")
     cell = Cell(page, RunWidget(debugger), monkeypatch, head="<style>#output { display: none }</style>")
     expect(cell.box(NEXT)).to_be_attached()
@@ -145,7 +147,7 @@ def test_a_cell_that_is_shown_later_begins_where_the_run_is(page: Page, debugger
 @pytest.mark.browser
 @pytest.mark.parametrize("family", ["DejaVu Sans", "monospace", "sans-serif"])
 def test_words_stay_in_their_boxes_in_whatever_font_there_is(
-    page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch, family: str
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
     widget = RunWidget(debugger)
     widget.sheet += f".canvas {{ font-family: '{family}', sans-serif }}"
@@ -157,7 +159,7 @@ def test_words_stay_in_their_boxes_in_whatever_font_there_is(
 
 @pytest.mark.browser
 def test_keys_move_the_run_only_while_the_cell_has_the_focus(
-    page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     debugger.go(12)
     cell = Cell(page, RunWidget(debugger), monkeypatch)
@@ -175,7 +177,7 @@ def test_keys_move_the_run_only_while_the_cell_has_the_focus(
 
 
 @pytest.mark.browser
-def test_a_cell_plays_on_into_what_was_not_computed(page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_plays_on_into_what_was_not_computed(page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
     debugger.restart()
     cell = Cell(page, RunWidget(debugger), monkeypatch)
     agrees(cell, debugger)
@@ -188,7 +190,9 @@ def test_a_cell_plays_on_into_what_was_not_computed(page: Page, debugger: engine
 
 
 @pytest.mark.browser
-def test_a_model_folds_and_tells_a_value_in_light_and_dark(page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_folds_and_tells_a_value_in_light_and_dark(
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cell = Cell(page, RunWidget(debugger), monkeypatch, background="#111")
     canvas = page.locator("#canvas .canvas")
     expect(canvas).to_have_attribute("data-theme", "dark")
@@ -204,10 +208,10 @@ def test_a_model_folds_and_tells_a_value_in_light_and_dark(page: Page, debugger:
 
 @pytest.mark.browser
 def test_what_others_say_of_nodes_colours_the_cell_by_iteration(
-    page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = "main/while_not_one[{}]/body/floor_mod"
-    data = engine.widget(debugger, overlay={place.format(0): 0, place.format(1): 70, "start_at_all": 35}).node_data
+    data = loopscope.widget(debugger, overlay={place.format(0): 0, place.format(1): 70, "start_at_all": 35}).node_data
     debugger.go("main/while_not_one[0]")
     cell = Cell(page, RunWidget(debugger, data), monkeypatch)
     expect(page.locator("#canvas .scale")).to_contain_text("overlay")
@@ -219,7 +223,7 @@ def test_what_others_say_of_nodes_colours_the_cell_by_iteration(
 
 
 @pytest.mark.browser
-def test_a_cell_that_is_taken_away_listens_no_more(page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_is_taken_away_listens_no_more(page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = Cell(page, GraphWidget(debugger.model), monkeypatch)
     expect(page.locator("#canvas .box").first).to_be_visible()
     assert cell.place.count() == 0
@@ -230,7 +234,7 @@ def test_a_cell_that_is_taken_away_listens_no_more(page: Page, debugger: engine.
 
 @pytest.mark.browser
 def test_a_page_that_forbids_workers_from_blobs_has_a_picture_too(
-    page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = Cell(page, RunWidget(debugger), monkeypatch, head=VS_CODE)
     agrees(cell, debugger)
@@ -248,7 +252,7 @@ def test_a_page_that_forbids_workers_from_blobs_has_a_picture_too(
     ],
 )
 def test_the_theme_is_that_of_the_background_however_it_is_written(
-    page: Page, debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch, background: str, theme: str
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch, background: str, theme: str
 ) -> None:
     Cell(page, GraphWidget(debugger.model), monkeypatch, background=background)
     expect(page.locator("#canvas .canvas")).to_have_attribute("data-theme", theme)

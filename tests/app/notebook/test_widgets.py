@@ -14,26 +14,26 @@ from weakref import ref
 import numpy as np
 import pytest
 
-import engine
-from app.notebook.graph_widget import GraphWidget
-from app.notebook.run_widget import RunWidget
-from engine.debug.listeners import Listeners
-from sample_models import sample
+import loopscope
+from loopscope.debug.listeners import Listeners
+from loopscope_app.notebook.graph_widget import GraphWidget
+from loopscope_app.notebook.run_widget import RunWidget
+from loopscope_samples import sample
 from tests.app import hostile
 
 LOOP = "main/while_not_one"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def collatz() -> engine.Model:
+def collatz() -> loopscope.Model:
     found = sample("collatz")
     assert found is not None
-    return engine.read_model(found.model)
+    return loopscope.read_model(found.model)
 
 
 @pytest.fixture
 def shown() -> RunWidget:
-    debugger = engine.Debugger(collatz(), [3])
+    debugger = loopscope.Debugger(collatz(), [3])
     debugger.run()
     return RunWidget(debugger)
 
@@ -125,7 +125,7 @@ def test_a_dot_switches_its_breakpoints(shown: RunWidget) -> None:
 
 
 def test_what_was_not_computed_is_sent_ahead_without_computing_it_in_the_debugger(monkeypatch: pytest.MonkeyPatch) -> None:
-    debugger = engine.Debugger(collatz(), [3])
+    debugger = loopscope.Debugger(collatz(), [3])
     widget = RunWidget(debugger)
     sent: list[Any] = []
     monkeypatch.setattr(widget, "send", lambda content, buffers=None: sent.append((content, buffers)))
@@ -170,7 +170,7 @@ def test_a_cell_has_the_widget_words_and_a_page_without_scripts(shown: RunWidget
 
 
 def test_names_from_a_file_are_text(tmp_path: Path) -> None:
-    debugger = engine.Debugger(engine.read_model(hostile.write(tmp_path, "collatz")), [3])
+    debugger = loopscope.Debugger(loopscope.read_model(hostile.write(tmp_path, "collatz")), [3])
     debugger.run()
     for given in (debugger, debugger.model):
         page = given._repr_mimebundle_()["text/html"]
@@ -180,12 +180,12 @@ def test_names_from_a_file_are_text(tmp_path: Path) -> None:
 
 
 def test_without_anywidget_a_model_is_a_picture_or_words_and_a_run_a_page(monkeypatch: pytest.MonkeyPatch, shown: RunWidget) -> None:
-    monkeypatch.setattr("app.notebook.mime_display.shows_widgets", lambda: False)
+    monkeypatch.setattr("loopscope_app.notebook.mime_display.shows_widgets", lambda: False)
     assert WIDGET not in shown.debugger.model._repr_mimebundle_()
     run = shown.debugger._repr_mimebundle_()
     assert set(run) == {"text/plain", "text/html"}
     assert "Stopped after 7 iterations" in run["text/html"]
-    monkeypatch.setattr("engine.plugins.entry_points", lambda group: ())
+    monkeypatch.setattr("loopscope.plugins.entry_points", lambda group: ())
     assert shown.debugger._repr_mimebundle_() == {"text/plain": repr(shown.debugger)}
 
 
@@ -193,14 +193,14 @@ NODE = f"{LOOP}/body/floor_mod"
 
 
 def test_others_data_are_colours_of_the_widget_by_iteration(tmp_path: Path) -> None:
-    debugger = engine.Debugger(collatz(), [3])
+    debugger = loopscope.Debugger(collatz(), [3])
     debugger.run()
     by_iteration = {f"{LOOP}[{k}]/body/floor_mod": np.float32(k) for k in range(7)}
-    cell = engine.widget(debugger, overlay={**by_iteration, "start_at_all": 3})
+    cell = loopscope.widget(debugger, overlay={**by_iteration, "start_at_all": 3})
     shown = cell._repr_mimebundle_()
     assert set(shown) >= {WIDGET, "text/plain", "text/html"}
     assert cell._repr_mimebundle_()[WIDGET] == shown[WIDGET], "one widget, wherever it is shown"
-    assert engine.widget(debugger)._repr_mimebundle_()[WIDGET] != shown[WIDGET], "and not that of the bare run"
+    assert loopscope.widget(debugger)._repr_mimebundle_()[WIDGET] != shown[WIDGET], "and not that of the bare run"
     widget = RunWidget(debugger, cell.node_data)
     assert widget.moment["scale"] == ["overlay", "number", "0.0", "6.0"]
     colour = box(widget, NODE)
@@ -211,7 +211,7 @@ def test_others_data_are_colours_of_the_widget_by_iteration(tmp_path: Path) -> N
     assert isinstance(ahead, list)
     assert ahead[0]["scale"] == widget.moment["scale"]
     (tmp_path / "load.json").write_text('{"results": {"floor_mod": {"value": "slow"}}}')
-    bare = engine.widget(debugger.model, overlay=tmp_path / "load.json")
+    bare = loopscope.widget(debugger.model, overlay=tmp_path / "load.json")
     assert bare._repr_mimebundle_()[WIDGET]
     assert GraphWidget(debugger.model, bare.node_data).moment["scale"] == ["load", "text", "slow"]
 
@@ -219,16 +219,16 @@ def test_others_data_are_colours_of_the_widget_by_iteration(tmp_path: Path) -> N
 def test_an_overlay_that_does_not_fit_is_told() -> None:
     model = collatz()
     with pytest.warns(UserWarning, match="1 key of the overlay names nothing in this model, such as 'nobody'"):
-        engine.widget(model, overlay={"nobody": 1, "floor_mod": 2})
+        loopscope.widget(model, overlay={"nobody": 1, "floor_mod": 2})
     for given, words in (
         ({"nobody": 1}, "no key of the node data is an address or a name"),
         ({"floor_mod": [1, 2]}, "of floor_mod a list"),
         ("nowhere.json", "the overlay nowhere.json cannot be read"),
     ):
-        with pytest.raises(engine.ReadError, match=words):
-            engine.widget(model, overlay=given)
-    with pytest.raises(engine.InputError, match="shows a model or a Debugger, and this is a str"):
-        engine.widget("model.xml")  # type: ignore[arg-type]  # what a beginner may write
+        with pytest.raises(loopscope.ReadError, match=words):
+            loopscope.widget(model, overlay=given)
+    with pytest.raises(loopscope.InputError, match="shows a model or a Debugger, and this is a str"):
+        loopscope.widget("model.xml")  # type: ignore[arg-type]  # what a beginner may write
 
 
 def test_the_still_of_a_model_has_a_line_for_each_input_and_output() -> None:
@@ -244,7 +244,7 @@ def test_the_still_of_a_model_has_a_line_for_each_input_and_output() -> None:
 
 def test_a_still_without_a_picture_has_the_graph_as_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    debugger = engine.Debugger(collatz(), [3])
+    debugger = loopscope.Debugger(collatz(), [3])
     debugger.run()
     for given in (debugger, debugger.model):
         page = given._repr_mimebundle_()["text/html"]
@@ -255,8 +255,8 @@ def test_a_still_without_a_picture_has_the_graph_as_code(monkeypatch: pytest.Mon
 
 def test_the_code_of_a_long_graph_ends_with_how_much_more_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    monkeypatch.setattr("app.notebook.still.MOST_LINES", 10)
+    monkeypatch.setattr("loopscope_app.notebook.still.MOST_LINES", 10)
     page = collatz()._repr_mimebundle_()["text/html"]
     assert re.search(r"number_2 = number\n\d+ more lines</pre>", page)
-    monkeypatch.setattr("app.notebook.still.MOST_NODES", 10)
+    monkeypatch.setattr("loopscope_app.notebook.still.MOST_NODES", 10)
     assert "as code" not in collatz()._repr_mimebundle_()["text/html"]

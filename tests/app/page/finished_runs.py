@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import engine
-from sample_models import sample
+import loopscope
+from loopscope_samples import sample
 
 
-def run_of(name: str) -> engine.Debugger:
+def run_of(name: str) -> loopscope.Debugger:
     found = sample(name)
     assert found is not None
-    debugger = engine.Debugger(engine.read_model(found.model), next(iter(found.sets)).arrays())
+    debugger = loopscope.Debugger(loopscope.read_model(found.model), next(iter(found.sets)).arrays())
     debugger.run()
     debugger.seek(0)
     return debugger

@@ -11,12 +11,12 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-import engine
-from app.describe.code_moment import code_moment
-from app.page import page_of
-from app.page.paged_pictures import pictures
-from engine.explain import iteration_matrix, listing, step_of_cell
-from engine.view import default_folding, overlay_at, read_node_data, unrolling
+import loopscope
+from loopscope.explain import iteration_matrix, listing, step_of_cell
+from loopscope.view import default_folding, overlay_at, read_node_data, unrolling
+from loopscope_app.describe.code_moment import code_moment
+from loopscope_app.page import page_of
+from loopscope_app.page.paged_pictures import pictures
 from tests.app import hostile
 from tests.app.accessibility import rules_of_axe, serious
 from tests.app.page.finished_runs import run_of
@@ -171,8 +171,8 @@ def test_code_matrix_and_tape_are_in_step_and_lead_to_moments(offline: Page, tmp
 
 
 def test_hostile_names_do_nothing(offline: Page, tmp_path: Path) -> None:
-    model = engine.read_model(hostile.write(tmp_path, "collatz"))
-    debugger = engine.Debugger(model, [3])
+    model = loopscope.read_model(hostile.write(tmp_path, "collatz"))
+    debugger = loopscope.Debugger(model, [3])
     debugger.run()
     words = "\n".join(one for one in hostile.HOSTILE if len(one) < 100)
     opened(offline, tmp_path, page_of(debugger, title=words, note=words))

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from app.cli import main
-from app.describe.loop_endings import loop_endings
-from app.page import BytesBound, page_of, paged_pictures
-from app.page.moments import moments
-from app.page.paged_pictures import MOST_PICTURES, pictures
-from engine import build
-from engine.explain import listing
-from engine.ops.stored import write
-from engine.run_file import recording_again
-from engine.view import Marks, cursor_boxes, default_folding, overlay_at, read_node_data, unrolling
-from sample_models import sample, samples
+import loopscope
+from loopscope import builder
+from loopscope.explain import listing
+from loopscope.ops.stored import write
+from loopscope.run_file import recording_again
+from loopscope.view import Marks, cursor_boxes, default_folding, overlay_at, read_node_data, unrolling
+from loopscope_app.cli import main
+from loopscope_app.describe.loop_endings import loop_endings
+from loopscope_app.page import BytesBound, page_of, paged_pictures
+from loopscope_app.page.moments import moments
+from loopscope_app.page.paged_pictures import MOST_PICTURES, pictures
+from loopscope_samples import sample, samples
 from tests.app.page.finished_runs import run_of
 from tests.engine.run_file.test_without_weights import dense
 
@@ -47,10 +47,10 @@ def test_every_sample_fits_into_a_megabyte(name: str) -> None:
 
 
 def test_names_and_notes_are_text() -> None:
-    graph = build.Graph("<b>")
+    graph = builder.Graph("<b>")
     x = graph.parameter("x", "f32", [])
-    (last,) = build.while_loop(lambda v: v < 3, lambda v: v + 1, [x], name="</script><script>alert(1)</script>")
-    debugger = engine.Debugger(graph.model({"last": last}), [0])
+    (last,) = builder.while_loop(lambda v: v < 3, lambda v: v + 1, [x], name="</script><script>alert(1)</script>")
+    debugger = loopscope.Debugger(graph.model({"last": last}), [0])
     debugger.run()
     page = page_of(debugger, title="</title><script>1</script>", note="</p><img src=x onerror=alert(1)>\u202e")
     assert page.count("<script") == 3
@@ -92,7 +92,7 @@ def test_values_are_left_out_on_demand() -> None:
 def test_what_does_not_fit_is_thinned_and_the_page_says_so() -> None:
     found = sample("collatz")
     assert found is not None
-    debugger = engine.Debugger(engine.read_model(found.model), [27])
+    debugger = loopscope.Debugger(loopscope.read_model(found.model), [27])
     debugger.run()
     debugger.seek(501)
     whole = len(page_of(debugger, title="c", most_bytes=100 * MEGABYTE).encode())
@@ -145,7 +145,7 @@ def test_each_picture_shows_the_moments_as_the_app_does(name: str, unrolled: dic
 
 def test_the_command_colours_a_page_by_iteration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     debugger = run_of("collatz")
-    engine.save(debugger, tmp_path / "run.loopscope")
+    loopscope.save(debugger, tmp_path / "run.loopscope")
     body = "main/while_not_one[{}]/body/floor_mod"
     data = {body.format(k): 10.0 * k for k in range(7)} | {"main/start_at_all": 3.0, "nobody": 1.0}
     (tmp_path / "load.json").write_text(json.dumps({"results": {key: {"value": value} for key, value in data.items()}}))
@@ -186,7 +186,7 @@ def test_a_long_loop_that_is_unrolled_has_the_nearest_iterations_and_the_page_sa
     monkeypatch.setattr(paged_pictures, "MOST_WINDOWS", 2)
     found = sample("collatz")
     assert found is not None
-    debugger = engine.Debugger(engine.read_model(found.model), [7])
+    debugger = loopscope.Debugger(loopscope.read_model(found.model), [7])
     debugger.run()
     debugger.seek(101)
     folding = unrolling.unroll(debugger.model, default_folding(debugger.model), "main/while_not_one", debugger, 2)
@@ -203,7 +203,7 @@ def test_the_command_draws_a_saved_run_as_it_was_looked_at(tmp_path: Path) -> No
     debugger.seek(70)
     inner = "main/for_each_candidate/body/try_each_divisor"
     look = {"body": "main/for_each_candidate/body", "unroll": json.dumps([[inner, 0, 1], ["x", 1], ["main/y", 0, 2]])}
-    engine.save(debugger, tmp_path / "run.loopscope", look=look)
+    loopscope.save(debugger, tmp_path / "run.loopscope", look=look)
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.html")]) == 0
     data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert data["pictures"][0]["root"] == "main/for_each_candidate/body"
@@ -225,7 +225,7 @@ def test_every_fold_that_is_seen_has_its_picture() -> None:
 
 @pytest.mark.parametrize("stop", range(24, 36))
 def test_a_page_of_a_run_that_stopped_inside_an_iteration_ends_where_the_run_does(stop: int) -> None:
-    debugger = engine.Debugger(run_of("bisection").model, [2, 0.3])
+    debugger = loopscope.Debugger(run_of("bisection").model, [2, 0.3])
     while debugger.steps < stop:
         debugger.step()
     assert debugger.state == "paused"
@@ -250,7 +250,7 @@ def test_the_command_writes_pages_of_models_and_of_saved_runs(tmp_path: Path, ca
     assert "opens at step" in capsys.readouterr().out
     debugger = run_of("collatz")
     debugger.seek(31)
-    engine.save(debugger, tmp_path / "run.loopscope")
+    loopscope.save(debugger, tmp_path / "run.loopscope")
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", target]) == 0
     data = data_of(Path(target).read_text(encoding="utf-8"))
     assert data["steps"][data["at"]] == 31
@@ -264,7 +264,7 @@ def test_the_command_writes_pages_of_models_and_of_saved_runs(tmp_path: Path, ca
 
 def test_a_run_without_weights_becomes_a_page_that_says_what_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
-    engine.save(dense(), tmp_path / "dense.loopscope", weights=False)
+    loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
     assert main(["page", str(tmp_path / "dense.loopscope"), "-o", str(tmp_path / "page.html")]) == 0
     data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "not kept" in json.dumps(data["matrices"])

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from app.describe import typed
-from app.parts.panels import finder
-from app.state import open_model
-from engine.view import search
+from loopscope.view import search
+from loopscope_app.describe import typed
+from loopscope_app.parts.panels import finder
+from loopscope_app.state import open_model
 from tests.app.browsing import open_sample
 from tests.app.components import sent
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.actions import walking_back
-from app.describe.backward import Backward, sources, targets, usual_sources
-from app.links.codec import written
-from app.links.current_link import current_link
-from app.parts.run_views.adjoint_view import chart_of
-from app.state.background_run import Differentiating, Running
-from app.state.open_model import Opened, open_sample, with_gradient
-from app.state.user_session import Session
-from engine.errors import EngineError
-from engine.explain import walks_of
-from engine.view import graph_view
+from loopscope.errors import EngineError
+from loopscope.explain import walks_of
+from loopscope.view import graph_view
+from loopscope_app.actions import walking_back
+from loopscope_app.describe.backward import Backward, sources, targets, usual_sources
+from loopscope_app.links.codec import written
+from loopscope_app.links.current_link import current_link
+from loopscope_app.parts.run_views.adjoint_view import chart_of
+from loopscope_app.state.background_run import Differentiating, Running
+from loopscope_app.state.open_model import Opened, open_sample, with_gradient
+from loopscope_app.state.user_session import Session
 from tests.app.screens.test_debugger import page_text, press
 
 Visit = Callable[..., AppTest]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-import engine
+import loopscope
 from tests.app.browsing import LONG, open_address, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
@@ -23,7 +23,7 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
     file = tmp_path / found.value.suggested_filename
     found.value.save_as(file)
     assert file.name == "collatz.loopscope"
-    assert engine.load(file).cursor.step == 31
+    assert loopscope.load(file).cursor.step == 31
     for opened in ("by path", "uploaded"):
         if opened == "by path":
             open_address(page, f"{server}/?model={file}")
@@ -47,7 +47,7 @@ def test_a_run_is_taken_away_without_weights(page: Page, server: str, tmp_path: 
         page.get_by_role("button", name="This run").click()
     file = tmp_path / found.value.suggested_filename
     found.value.save_as(file)
-    assert engine.load(file).plan.lacks_weights
+    assert loopscope.load(file).plan.lacks_weights
     open_address(page, f"{server}/?model={file}")
     expect(place(page)).to_contain_text("step 200", ignore_case=True, timeout=LONG)
     page.keyboard.press("ArrowLeft")

@@ -15,7 +15,7 @@ from tests.app.screens.test_debugger import page_text
 
 
 def test_steps_of_ours_are_measured(opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.actions.timing.PATIENCE", 60.0)
+    monkeypatch.setattr("loopscope_app.actions.timing.PATIENCE", 60.0)
     app = opened(model="sample:linear_attention", step="9999", lens="timeline", timeline="clock")
     app.selectbox("clock_of").select("loopscope").run()
     app.button("clock_measure").click().run()

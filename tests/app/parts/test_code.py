@@ -13,14 +13,14 @@ import pytest
 from onnx.parser import parse_model
 from streamlit.testing.v1 import AppTest
 
-import engine
-from app.describe.code_moment import branch_lines, code_moment, current_lines
-from app.describe.signatures import bindings
-from app.parts.panels import code_panel
-from engine.explain.code import listing
-from engine.explain.code_lines import Listing
-from engine.run.plan.planner import plan_of
-from sample_models import sample
+import loopscope
+from loopscope.executor.plan.planner import plan_of
+from loopscope.explain.code import listing
+from loopscope.explain.code_lines import Listing
+from loopscope_app.describe.code_moment import branch_lines, code_moment, current_lines
+from loopscope_app.describe.signatures import bindings
+from loopscope_app.parts.panels import code_panel
+from loopscope_samples import sample
 from tests.app.components import sent
 from tests.engine.explain.runs import begun, finished
 
@@ -104,7 +104,7 @@ def test_a_file_with_weights_lies_beside_them_in_an_archive(
         y = MatMul (w, x)
         z = Softmax (y)
     }}"""
-    model = engine.read_model(parse_model(text).SerializeToString())
+    model = loopscope.read_model(parse_model(text).SerializeToString())
     given = np.linspace(0, 0.01, 10, dtype=np.float32)
     packed = code_panel.packed_file(plan_of(model), "main", [given], "weighed")
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
@@ -112,4 +112,4 @@ def test_a_file_with_weights_lies_beside_them_in_an_archive(
         archive.extractall(tmp_path)
     monkeypatch.chdir(tmp_path)
     runpy.run_path("weighed.py", run_name="__main__")
-    assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in engine.run(model, [given]).outputs)
+    assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in loopscope.run(model, [given]).outputs)

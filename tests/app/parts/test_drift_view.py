@@ -9,14 +9,14 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-import engine
-from app.describe.node_index import places
-from app.parts.inspector.rounding_menu import patterns
-from app.state.compare_choice import MODEL, ROUNDED, RUNTIME
-from engine import build
-from engine.compare import Spot
-from engine.transform.rounding import rounded
-from sample_models import FOLDER
+import loopscope
+from loopscope import builder
+from loopscope.comparison import Spot
+from loopscope.transform.rounding import rounded
+from loopscope_app.describe.node_index import places
+from loopscope_app.parts.inspector.rounding_menu import patterns
+from loopscope_app.state.compare_choice import MODEL, ROUNDED, RUNTIME
+from loopscope_samples import FOLDER
 from tests.app.browsing import open_sample, place
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
@@ -27,7 +27,7 @@ Visit = Callable[..., AppTest]
 @pytest.fixture
 def compared(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
     """Compare of a sample with one of the choices, once it is done."""
-    monkeypatch.setattr("app.actions.other_runs.PATIENCE", 60.0)
+    monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 60.0)
 
     def visit(sample: str, choice: str, **widgets: str) -> AppTest:
         app = opened(model=f"sample:{sample}", step="9999", lens="compare")
@@ -59,16 +59,16 @@ def test_a_pattern_that_names_nothing_is_said(compared: Callable[..., AppTest]) 
 
 def written(folder: Path, name: str, factor: float, least: float) -> Path:
     """A loop that multiplies until a bound is reached; models of other names have other names inside."""
-    graph = build.Graph(name)
+    graph = builder.Graph(name)
     start = graph.parameter("x", "f32", [])
-    last = build.while_loop(lambda a: a < least, lambda a: [build.ops.multiply(a, factor, name=f"{name}_grown")], [start], name=name)[0]
+    last = builder.while_loop(lambda a: a < least, lambda a: [builder.ops.multiply(a, factor, name=f"{name}_grown")], [start], name=name)[0]
     path = folder / f"{name}.xml"
-    engine.write_model(graph.model({"y": last}), path)
+    loopscope.write_model(graph.model({"y": last}), path)
     return path
 
 
 def test_another_model(opened: Visit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("app.actions.other_runs.PATIENCE", 60.0)
+    monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 60.0)
     app = opened(model=str(written(tmp_path, "before", 1.5, 40.0)), step="9999", lens="compare")
     app.selectbox("compare_with").select(MODEL).run()
     app.button("compare_run").click().run()
@@ -94,7 +94,7 @@ def test_a_runtime_beside_every_iteration(compared: Callable[..., AppTest]) -> N
 
 
 def test_what_can_be_rounded_from_a_place() -> None:
-    model = engine.read_model(FOLDER / "linear_attention" / "model.xml")
+    model = loopscope.read_model(FOLDER / "linear_attention" / "model.xml")
     found = dict(patterns(model, places(model)["main/for_each_token/body/S"]))
     assert found == {
         "main/for_each_token/body/S": "what is carried to S in each iteration",

@@ -8,15 +8,15 @@ from typing import cast
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import engine
-from app.describe.signatures import bindings
-from app.parts.panels import finder
-from app.state import open_model
-from app.state.model_in_use import ModelInUse
-from app.state.run_in_view import RunInView
-from app.state.user_session import Session
-from engine import Debugger, build
-from engine.build import ops
+import loopscope
+from loopscope import Debugger, builder
+from loopscope.builder import ops
+from loopscope_app.describe.signatures import bindings
+from loopscope_app.parts.panels import finder
+from loopscope_app.state import open_model
+from loopscope_app.state.model_in_use import ModelInUse
+from loopscope_app.state.run_in_view import RunInView
+from loopscope_app.state.user_session import Session
 
 Visit = Callable[..., AppTest]
 
@@ -62,12 +62,12 @@ def test_nothing_found_is_a_sentence(session: Session) -> None:
 
 
 def test_numbers_in_names_are_in_their_order_and_all_that_was_found_is_counted() -> None:
-    graph = build.Graph("chain")
+    graph = builder.Graph("chain")
     value = graph.parameter("x", "f32", [])
     for _ in range(230):
         value = ops.relu(value)
     model = graph.model({"y": value})
-    opened = open_model.Opened("", "chain", model, engine.check(model), {})
+    opened = open_model.Opened("", "chain", model, loopscope.check(model), {})
     told = finder.message(Session(ModelInUse(opened=opened)), "relu")
     assert [one["name"] for one in cast(list[dict[str, str]], told["hits"])][:4] == ["ReLU", "ReLU_1", "ReLU_2", "ReLU_3"]
     assert str(told["foot"]).startswith("230 nodes, the best 40 are shown")

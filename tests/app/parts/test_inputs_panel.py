@@ -12,8 +12,8 @@ from onnx import parser
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 
-import engine
-from engine import build
+import loopscope
+from loopscope import builder
 from tests.app.screens.test_debugger import page_text
 
 Visit = Callable[..., AppTest]
@@ -103,9 +103,9 @@ def test_a_sequence_is_made_up_again_as_a_sequence(opened: Visit) -> None:
 
 
 def test_inputs_that_did_not_fit_are_no_run_to_compare_with(opened: Visit, tmp_path: Path) -> None:
-    graph = build.Graph("8 alone")
-    folded = build.ops.reshape(graph.parameter("x", "f32", [None]), np.array([2, 4]), special_zero=False)
-    engine.write_model(graph.model({"folded": folded}), tmp_path / "eight.xml")
+    graph = builder.Graph("8 alone")
+    folded = builder.ops.reshape(graph.parameter("x", "f32", [None]), np.array([2, 4]), special_zero=False)
+    loopscope.write_model(graph.model({"folded": folded}), tmp_path / "eight.xml")
     app = opened(model=str(tmp_path / "eight.xml"), step="1", lens="compare")
     assert app.session_state["loopscope"].model.inputs["x"].shape == (8,)
     assert "the same run in OpenVINO" in app.selectbox("compare_with").options[0]

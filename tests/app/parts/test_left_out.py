@@ -7,16 +7,16 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
-import engine
+import loopscope
 from tests.app.screens.test_debugger import page_text
-from tests.engine.run.plan.test_left_out import counter_of_a_pair
+from tests.engine.executor.plan.test_left_out import counter_of_a_pair
 
 Visit = Callable[..., AppTest]
 SAID = "leaves out what makes no difference"
 
 
 def test_what_a_run_leaves_out_is_said_with_the_problems(opened: Visit, tmp_path: Path) -> None:
-    engine.write_model(counter_of_a_pair(), tmp_path / "pair.xml")
+    loopscope.write_model(counter_of_a_pair(), tmp_path / "pair.xml")
     app = opened(model=str(tmp_path / "pair.xml"), panel="problems")
     assert not app.exception
     assert SAID in page_text(app)

@@ -10,15 +10,15 @@ import pytest
 from onnx import TensorProto, helper
 from streamlit.testing.v1 import AppTest
 
-import engine
-from app.parts.run_views import export_view
-from app.parts.widgets import lanes
-from app.state.compare_choice import RUNTIME
-from app.state.looks import LENS
-from engine import build
-from engine.explain.export import EXPORT_FORMATS
-from engine.ir import readable
-from engine.peers import Difference, Report
+import loopscope
+from loopscope import builder
+from loopscope.explain.export import EXPORT_FORMATS
+from loopscope.ir import readable
+from loopscope.peers import Difference, Report
+from loopscope_app.parts.run_views import export_view
+from loopscope_app.parts.widgets import lanes
+from loopscope_app.state.compare_choice import RUNTIME
+from loopscope_app.state.looks import LENS
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 from tests.engine.explain.runs import finished
@@ -150,7 +150,7 @@ def test_the_run_before_can_be_compared_with(opened: Visit) -> None:
 
 
 def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.actions.other_runs.PATIENCE", 30.0)
+    monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 30.0)
     app = looked(opened, "Compare", "decoder")
     app.selectbox("compare_with").select(RUNTIME).run()
     assert "every value inside" in page_text(app)
@@ -165,8 +165,8 @@ def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: p
 def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     first = Difference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
     report = Report("OpenVINO 1", (Difference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2})
-    monkeypatch.setattr("app.actions.other_runs.differences", lambda _: report)
-    monkeypatch.setattr("app.actions.other_runs.PATIENCE", 30.0)
+    monkeypatch.setattr("loopscope_app.actions.other_runs.differences", lambda _: report)
+    monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 30.0)
     app = looked(opened, "Compare", "decoder")
     app.selectbox("compare_with").select(RUNTIME).run()
     app.button("compare_run").click().run()
@@ -235,11 +235,11 @@ def test_a_long_hostile_name_stays_a_short_text(opened: Visit) -> None:
 
 
 def test_what_a_model_prints_is_shown_up_to_the_moment(opened: Visit, tmp_path: Path) -> None:
-    graph = build.Graph("prints")
-    last = build.while_loop(lambda i: i < 3, lambda i: build.Print(i, message="<b>at ") + 1, [graph.constant(0)])
+    graph = builder.Graph("prints")
+    last = builder.while_loop(lambda i: i < 3, lambda i: builder.Print(i, message="<b>at ") + 1, [graph.constant(0)])
     model = graph.model(last)
-    engine.write_model(model, tmp_path / "m.xml")
-    step = engine.Debugger(model).seek("main/while[2]/body/Print").step
+    loopscope.write_model(model, tmp_path / "m.xml")
+    step = loopscope.Debugger(model).seek("main/while[2]/body/Print").step
     assert "Nothing has been printed yet." in page_text(opened(model=str(tmp_path / "m.xml")))
     app = opened(model=str(tmp_path / "m.xml"), step=str(step))
     shown = [line for line in ("[0]", "[1]", "[2]") if f"&lt;b&gt;at {line}" in page_text(app)]

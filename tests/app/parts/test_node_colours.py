@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from app.cli import main
-from app.state.launch import LAUNCH
-from sample_models import sample
+from loopscope_app.cli import main
+from loopscope_app.state.launch import LAUNCH
+from loopscope_samples import sample
 from tests.app.browsing import open_sample
 
 LOOP = "main/while_not_one"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.describe.node_index import moment_of
-from app.parts.inspector import difference, origin
-from engine.explain.provenance import provenance
+from loopscope.explain.provenance import provenance
+from loopscope_app.describe.node_index import moment_of
+from loopscope_app.parts.inspector import difference, origin
 from tests.app.components import sent
 from tests.engine.explain.runs import finished
 

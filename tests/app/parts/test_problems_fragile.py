@@ -7,14 +7,14 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
-import engine
+import loopscope
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 from tests.engine.explain.test_fragile import searching
 
 
 def test_a_fragile_decision_is_a_click_away(opened: Callable[..., AppTest], tmp_path: Path) -> None:
-    engine.write_model(searching().model, tmp_path / "search.xml")
+    loopscope.write_model(searching().model, tmp_path / "search.xml")
     app = opened(model=str(tmp_path / "search.xml"), step="9999", panel="problems")
     assert "Whether search · iteration 1 is followed by another was decided by 0.0002: bf16 would decide otherwise." in page_text(app)
     assert sent(app, "loop_table")["titles"][-1] == "margin"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.parts.run_views import runtime_difference
-from app.parts.widgets import chain, markup
-from engine.peers import Difference, Report
+from loopscope.peers import Difference, Report
+from loopscope_app.parts.run_views import runtime_difference
+from loopscope_app.parts.widgets import chain, markup
 
 FIRST = Difference("main/Round_2", 2, "330 at [3,10]", "331 at [3,10]")
 

@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from app.parts.run_views.schedule_view import MOST_LANES, picture_of
-from app.parts.widgets import lanes
-from engine.explain import dependences, schedule
+from loopscope.explain import dependences, schedule
+from loopscope_app.parts.run_views.schedule_view import MOST_LANES, picture_of
+from loopscope_app.parts.widgets import lanes
 from tests.app.browsing import open_sample
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import engine
-from app.state.compare_choice import SOURCE
-from engine.peers.source.program import SourceRun
+import loopscope
+from loopscope.peers.source.program import SourceRun
+from loopscope_app.state.compare_choice import SOURCE
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 from tests.engine.peers.sources.cases import TORCH, Case
@@ -23,15 +23,15 @@ NONE, THREE = (next(one for one in TORCH if (one.program, one.name) == ("doublin
 @pytest.fixture
 def beside(opened: Visit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[[Case, str], AppTest]:
     """Compare of a file with a source that did what the framework once did, for the inputs of a case."""
-    monkeypatch.setattr("app.actions.other_runs.PATIENCE", 60.0)
+    monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 60.0)
 
     def visit(case: Case, where: str) -> AppTest:
         def stored(*_: object) -> SourceRun:
             return case.did()
 
         for module in ("beside_source", "source_alone"):
-            monkeypatch.setattr(f"engine.peers.source.{module}.run_source", stored)
-        monkeypatch.setattr("app.actions.other_runs.bindings", lambda *_: [case.inputs["n"], case.inputs["x"]])
+            monkeypatch.setattr(f"loopscope.peers.source.{module}.run_source", stored)
+        monkeypatch.setattr("loopscope_app.actions.other_runs.bindings", lambda *_: [case.inputs["n"], case.inputs["x"]])
         app = opened(model=str(case.model), lens="compare")
         app.selectbox("compare_with").select(SOURCE).run()
         app.text_input("compare_source_where").set_value(where).run()
@@ -68,7 +68,7 @@ def test_a_file_that_does_what_its_source_does(beside: Callable[[Case, str], App
 def test_the_source_is_shown_where_the_run_here_does_not_finish(
     beside: Callable[[Case, str], AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.actions.other_runs.limits", lambda: engine.Limits(iterations=1))
+    monkeypatch.setattr("loopscope_app.actions.other_runs.limits", lambda: loopscope.Limits(iterations=1))
     app = beside(THREE, "programs:Doubling")
     assert "The run of the file did not finish in Loopscope" in page_text(app)
     assert sent(app, "source_table")["cells"] == [
@@ -90,8 +90,8 @@ def test_no_program_runs_without_the_code_of_the_terminal(
 ) -> None:
     """Neither an empty code, nor a wrong one, nor the code of another program."""
     ran: list[object] = []
-    monkeypatch.setattr("app.actions.other_runs.source_alone", lambda *given, **_: ran.append(given))
-    monkeypatch.setattr("app.actions.other_runs.against_source", lambda *given, **_: ran.append(given))
+    monkeypatch.setattr("loopscope_app.actions.other_runs.source_alone", lambda *given, **_: ran.append(given))
+    monkeypatch.setattr("loopscope_app.actions.other_runs.against_source", lambda *given, **_: ran.append(given))
     app = opened(model="sample:collatz", lens="compare")
     app.selectbox("compare_with").select(SOURCE).run()
     codes: list[str] = []
@@ -109,12 +109,12 @@ def test_no_program_runs_without_the_code_of_the_terminal(
 def test_a_server_for_others_runs_no_programs_of_its_users(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither is it offered, nor does a click that names it all the same run anything."""
     ran: list[object] = []
-    monkeypatch.setattr("app.actions.other_runs.against_source", lambda *given, **_: ran.append(given))
+    monkeypatch.setattr("loopscope_app.actions.other_runs.against_source", lambda *given, **_: ran.append(given))
     app = opened(model="sample:collatz", lens="compare")
     assert any("converted from" in one for one in app.selectbox("compare_with").options)
     app.selectbox("compare_with").select(SOURCE).run()
     app.text_input("compare_source_where").set_value("programs:Doubling").run()
-    monkeypatch.setattr("app.state.launch.LAUNCH.server", True)
+    monkeypatch.setattr("loopscope_app.state.launch.LAUNCH.server", True)
     app.button("compare_run").click().run()
     assert not app.exception
     assert "samples and uploads only" in app.error[0].value

@@ -11,8 +11,8 @@ import pytest
 from onnx import parser
 from streamlit.testing.v1 import AppTest
 
-from app.parts.widgets import chain
-from app.state.user_session import Message
+from loopscope_app.parts.widgets import chain
+from loopscope_app.state.user_session import Message
 
 
 def test_a_failure_is_told_to_its_end(opened: Callable[..., AppTest], tmp_path: Path) -> None:

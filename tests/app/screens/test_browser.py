@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from sample_models import FOLDER
+from loopscope_samples import FOLDER
 from tests.app.browsing import CANVAS, LONG, open_sample, place
 
 pytestmark = pytest.mark.browser

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-import engine
-from engine import build
+import loopscope
+from loopscope import builder
 from tests.app.browsing import LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
@@ -87,11 +87,11 @@ def test_files_of_one_run_each_are_run(page: Page, server: str, tmp_path: Path) 
 
 
 def test_random_inputs_of_open_lengths_have_those_of_the_run(page: Page, server: str, tmp_path: Path) -> None:
-    graph = build.Graph()
+    graph = builder.Graph()
     x = graph.parameter("x", "f32", [-1])
-    total = build.ops.ReduceSum(x, [0], keep_dims=False)
-    last = build.while_loop(lambda i: i < total, lambda i: i + 1.0, [np.float32(0)])[0]
-    engine.write_model(graph.model({"last": last}), tmp_path / "open.xml")
+    total = builder.ops.ReduceSum(x, [0], keep_dims=False)
+    last = builder.while_loop(lambda i: i < total, lambda i: i + 1.0, [np.float32(0)])[0]
+    loopscope.write_model(graph.model({"last": last}), tmp_path / "open.xml")
     page.goto(f"{server}/?model={tmp_path / 'open.xml'}&screen=runs")
     page.get_by_role("radio", name="Random").click(timeout=LONG)
     expect(words(page)).to_have_value(re.compile(r"random:1000 seed=0 x\[\d+\]=normal\(0,1\)"), timeout=LONG)

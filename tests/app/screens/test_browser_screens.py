@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-import engine
-from sample_models import FOLDER
+import loopscope
+from loopscope_samples import FOLDER
 from tests.app.browsing import CANVAS, LONG, nest, open_address, open_sample, place
 
 pytestmark = pytest.mark.browser
@@ -47,7 +47,7 @@ def test_the_innermost_loop_of_a_deep_nest_is_in_sight(page: Page, server: str, 
     page.set_viewport_size({"width": width, "height": 900})
     innermost_body = "main/" + "/".join(f"loop_at_level_{level}[{level // 40}]/body" for level in range(1, 41))
     model = nest(tmp_path, 40)
-    step = engine.Debugger(engine.read_model(model), [1]).seek(innermost_body).step
+    step = loopscope.Debugger(loopscope.read_model(model), [1]).seek(innermost_body).step
     open_address(page, f"{server}/?model={model}&step={step}")
     innermost = page.locator(".nest > .chip")
     expect(innermost).to_have_text("iteration 1 of 3")

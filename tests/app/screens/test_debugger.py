@@ -12,11 +12,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 
-import engine
-from app.describe import tensor_summary
-from engine import build
-from engine.view.folding import toggle
-from sample_models import FOLDER
+import loopscope
+from loopscope import builder
+from loopscope.view.folding import toggle
+from loopscope_app.describe import tensor_summary
+from loopscope_samples import FOLDER
 from tests.app.components import sent
 
 Visit = Callable[..., AppTest]
@@ -316,12 +316,12 @@ def test_a_body_alone_has_a_way_out(opened: Visit) -> None:
 
 
 def test_what_fails_inside_a_folded_loop_is_opened(opened: Visit, tmp_path: Path) -> None:
-    x = build.Graph("fails").parameter("x", "f32", [2])
+    x = builder.Graph("fails").parameter("x", "f32", [2])
 
-    def body(i: build.Tensor, v: build.Tensor) -> build.Tensor:
-        return v + build.ops.reduce_sum(build.ops.reshape(v, build.ops.unsqueeze(i + 1, [0]), special_zero=False), [0])
+    def body(i: builder.Tensor, v: builder.Tensor) -> builder.Tensor:
+        return v + builder.ops.reduce_sum(builder.ops.reshape(v, builder.ops.unsqueeze(i + 1, [0]), special_zero=False), [0])
 
-    engine.write_model(x.graph.model(build.for_loop(3, body, [x], name="loop")), tmp_path / "fails.xml")
+    loopscope.write_model(x.graph.model(builder.for_loop(3, body, [x], name="loop")), tmp_path / "fails.xml")
     app = opened(model=str(tmp_path / "fails.xml"))
     session = app.session_state["loopscope"]
     session.canvas.folding = toggle(session.model.opened.model, session.canvas.folding, "main/loop")

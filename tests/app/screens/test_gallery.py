@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from app.parts.panels import sample_cards
-from app.state.launch import LAUNCH
-from sample_models import FOLDER, samples
+from loopscope_app.parts.panels import sample_cards
+from loopscope_app.state.launch import LAUNCH
+from loopscope_samples import FOLDER, samples
 from tests.app.browsing import LONG
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text

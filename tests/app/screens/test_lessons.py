@@ -12,15 +12,15 @@ from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Button
 
-import engine
-from app.actions.teaching import changed, typed
-from app.describe.answers import Answer, answer, is_right, miss, read_number
-from app.describe.lessons import Lesson, Question, Trial, beside, lesson, lessons, number
-from app.describe.node_index import places
-from app.describe.signatures import bindings
-from engine.errors import AddressError, InputError
-from engine.ir.address import decode
-from sample_models import Sample, sample
+import loopscope
+from loopscope.errors import AddressError, InputError
+from loopscope.ir.address import decode
+from loopscope_app.actions.teaching import changed, typed
+from loopscope_app.describe.answers import Answer, answer, is_right, miss, read_number
+from loopscope_app.describe.lessons import Lesson, Question, Trial, beside, lesson, lessons, number
+from loopscope_app.describe.node_index import places
+from loopscope_app.describe.signatures import bindings
+from loopscope_samples import Sample, sample
 from tests.app.browsing import CANVAS, LONG
 from tests.app.screens.lesson_truth import TRUTH
 
@@ -38,9 +38,9 @@ def inputs_of(one: Lesson, name: str) -> dict[str, np.ndarray]:
     return next(chosen for chosen in sample_of(one).sets if chosen.name == name).arrays()
 
 
-def finished(one: Lesson, inputs: Mapping[str, np.ndarray]) -> engine.Debugger:
-    model = engine.read_model(sample_of(one).model)
-    debugger = engine.Debugger(model, bindings(model, inputs))
+def finished(one: Lesson, inputs: Mapping[str, np.ndarray]) -> loopscope.Debugger:
+    model = loopscope.read_model(sample_of(one).model)
+    debugger = loopscope.Debugger(model, bindings(model, inputs))
     debugger.run()
     return debugger
 
@@ -85,7 +85,7 @@ def test_a_run_answers_every_question(name: str) -> None:
     ("one", "trial"), [pytest.param(one, trial, id=f"{one.name}-{trial.label}") for one in lessons() for trial in one.trials]
 )
 def test_every_experiment_runs_and_is_answered(one: Lesson, trial: Trial) -> None:
-    model = engine.read_model(sample_of(one).model)
+    model = loopscope.read_model(sample_of(one).model)
     inputs = changed(model, inputs_of(one, trial.inputs), trial.changes)
     found = answers(one, inputs)
     assert None not in found
@@ -96,7 +96,7 @@ def test_every_experiment_runs_and_is_answered(one: Lesson, trial: Trial) -> Non
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lesson_speaks_of_its_model(name: str) -> None:
     one = get(name)
-    model = engine.read_model(sample_of(one).model)
+    model = loopscope.read_model(sample_of(one).model)
     at = places(model)
     assert one.address in at
     known = {decode(address.rpartition("/")[2]) for address in at} | {found for port in model.inputs for found in port.names}
@@ -120,8 +120,8 @@ def test_lessons_have_an_order() -> None:
 
 def test_a_run_that_has_not_ended_answers_nothing() -> None:
     one = get("while")
-    model = engine.read_model(sample_of(one).model)
-    debugger = engine.Debugger(model, bindings(model, inputs_of(one, one.inputs)))
+    model = loopscope.read_model(sample_of(one).model)
+    debugger = loopscope.Debugger(model, bindings(model, inputs_of(one, one.inputs)))
     assert answer(debugger, one.questions[0], one.address) is None
     debugger.step()
     debugger.step()
@@ -207,7 +207,7 @@ def test_a_near_miss_is_named() -> None:
 def test_inputs_are_typed_as_people_type_them(name: str, texts: dict[str, str], expected: dict[str, np.ndarray]) -> None:
     one = get(name)
     base = inputs_of(one, one.inputs)
-    found = changed(engine.read_model(sample_of(one).model), base, texts)
+    found = changed(loopscope.read_model(sample_of(one).model), base, texts)
     for key, array in found.items():
         np.testing.assert_array_equal(array, expected.get(key, base[key]))
         assert array.dtype == base[key].dtype
@@ -220,7 +220,7 @@ def test_inputs_are_typed_as_people_type_them(name: str, texts: dict[str, str], 
 def test_inputs_that_do_not_fit_are_refused(name: str, texts: dict[str, str]) -> None:
     one = get(name)
     with pytest.raises(InputError):
-        changed(engine.read_model(sample_of(one).model), inputs_of(one, one.inputs), texts)
+        changed(loopscope.read_model(sample_of(one).model), inputs_of(one, one.inputs), texts)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.cli import main
+from loopscope_app.cli import main
 from tests.engine.read.onnx_models import CASES, SEQUENCE
 from tests.engine.read.test_beams import one_search
 from tests.engine.read.test_searches import search

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-import engine
-from app.state.background_run import Comparing
-from engine import build
-from sample_models import FOLDER
+import loopscope
+from loopscope import builder
+from loopscope_app.state.background_run import Comparing
+from loopscope_samples import FOLDER
 from tests.app.browsing import LONG, open_sample
 
 
 def test_a_word_to_stop_ends_the_first_run_and_the_others_never_begin() -> None:
-    model = engine.read_model(FOLDER / "count_primes" / "model.xml")
-    runs = [engine.Debugger(model, [np.asarray(50_000_000)]) for _ in range(2)]
+    model = loopscope.read_model(FOLDER / "count_primes" / "model.xml")
+    runs = [loopscope.Debugger(model, [np.asarray(50_000_000)]) for _ in range(2)]
     compared: list[str] = []
     comparing = Comparing(runs, lambda _: compared.append("both"))
     while comparing.iterations < 100:
@@ -30,10 +30,10 @@ def test_a_word_to_stop_ends_the_first_run_and_the_others_never_begin() -> None:
 
 
 def test_a_run_that_fails_does_not_keep_the_other_from_being_made() -> None:
-    graph = build.Graph("part")
+    graph = builder.Graph("part")
     wanted = graph.parameter("wanted", "i64", [1])
-    model = graph.model({"part": build.ops.reshape(graph.constant([1, 2, 3]), wanted, special_zero=False)})
-    runs = [engine.Debugger(model, [np.asarray([length])]) for length in (2, 3)]
+    model = graph.model({"part": builder.ops.reshape(graph.constant([1, 2, 3]), wanted, special_zero=False)})
+    runs = [loopscope.Debugger(model, [np.asarray([length])]) for length in (2, 3)]
     compared: list[bool] = []
     comparing = Comparing(runs, lambda stopped: compared.append(stopped()))
     assert comparing.done(10)

@@ -9,31 +9,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from app.actions.memory_budget import held_bytes
-from app.actions.running_many import inputs_of
-from app.state.background_sweep import Bounds, Sweeping, bounds
-from app.state.user_session import Session
-from engine.sweep import samples_of
+import loopscope
+from loopscope.sweeps import samples_of
+from loopscope_app.actions.memory_budget import held_bytes
+from loopscope_app.actions.running_many import inputs_of
+from loopscope_app.state.background_sweep import Bounds, Sweeping, bounds
+from loopscope_app.state.user_session import Session
 
 COLLATZ = Path("sample_models/collatz/model.xml")
 ROOMY = Bounds(rows=1000, seconds=60, of_one_run=10, most_bytes=1 << 30)
 
 
 def begun(within: Bounds, words: str = "number=1..500") -> Sweeping:
-    model = engine.read_model(COLLATZ)
+    model = loopscope.read_model(COLLATZ)
     return Sweeping(model, samples_of(model, words), within)
 
 
 @pytest.mark.parametrize(("server", "workers"), [(False, None), (True, 1)])
 def test_a_server_for_others_gives_a_sweep_one_process(server: bool, workers: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.state.launch.LAUNCH.server", server)
+    monkeypatch.setattr("loopscope_app.state.launch.LAUNCH.server", server)
     assert bounds().workers == workers
 
 
 def test_a_worker_process_that_imports_the_page_draws_nothing() -> None:
     """Python lets every process that it starts import the main file; Streamlit says that the page is it."""
-    script = "import runpy, sys; runpy.run_path('app/main.py', run_name='__mp_main__'); print('streamlit' in sys.modules)"
+    script = "import runpy, sys; runpy.run_path('app/loopscope_app/main.py', run_name='__mp_main__'); print('streamlit' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (ended.stdout, ended.stderr) == ("False\n", "")
 

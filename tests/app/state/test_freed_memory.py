@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-import engine
-from app import cli
-from app.state import freed_memory
-from tests.engine.run.machine.test_memory import LENGTH, adding
+import loopscope
+from loopscope_app import cli
+from loopscope_app.state import freed_memory
+from tests.engine.executor.machine.test_memory import LENGTH, adding
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep what a process frees in ways of their own")
@@ -20,7 +20,7 @@ def test_a_run_that_repeats_another_asks_for_no_fresh_memory() -> None:
 
     def fresh_pages() -> int:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        debugger = engine.Debugger(model, inputs, record=engine.Record(everything=True))
+        debugger = loopscope.Debugger(model, inputs, record=loopscope.Record(everything=True))
         debugger.run()
         assert debugger.machine.recording.bytes > 40 * 2**20
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from app.state.kept_models import KeptModels
-from engine import build
-from engine.build import ops
-from engine.debug import model_bytes
-from sample_models import FOLDER
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.debug import model_bytes
+from loopscope_app.state.kept_models import KeptModels
+from loopscope_samples import FOLDER
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def test_the_models_opened_last_are_kept_by_their_bytes(files: list[Path]) -> None:
-    kept = KeptModels(2 * model_bytes(engine.read_model(str(files[0]))))
+    kept = KeptModels(2 * model_bytes(loopscope.read_model(str(files[0]))))
     there = [weakref.ref(kept.read(file)[0]) for file in files]
     assert [one() is not None for one in there] == [False, True, True]
     assert kept.read(files[1])[0] is there[1]()
@@ -40,7 +40,7 @@ def test_the_models_opened_last_are_kept_by_their_bytes(files: list[Path]) -> No
 def test_who_looks_at_a_model_shares_it_however_large_it_is(files: list[Path]) -> None:
     kept = KeptModels(10)
     model, _ = kept.read(files[0])
-    report = engine.check(model)
+    report = loopscope.check(model)
     kept.note(model, report)
     assert kept.read(files[0]) == (model, report)
     assert kept.held_bytes == model_bytes(model)
@@ -52,10 +52,10 @@ def test_who_looks_at_a_model_shares_it_however_large_it_is(files: list[Path]) -
 
 def test_what_plans_have_made_of_constants_counts(tmp_path: Path) -> None:
     """A model's weights that lie at odd places of the file are copied when it first runs."""
-    graph = build.Graph("odd")
+    graph = builder.Graph("odd")
     x = graph.parameter("x", "f32", [100])
     graph_model = graph.model(ops.matmul(x, np.ones((100, 100), np.float32)) + np.ones(100, np.float32))
-    engine.write_model(graph_model, tmp_path / "odd.xml")
+    loopscope.write_model(graph_model, tmp_path / "odd.xml")
     text = (tmp_path / "odd.xml").read_text()
     weights = (tmp_path / "odd.bin").read_bytes()
     (tmp_path / "odd.bin").write_bytes(b"x" + weights)
@@ -66,7 +66,7 @@ def test_what_plans_have_made_of_constants_counts(tmp_path: Path) -> None:
     model, _ = kept.read(tmp_path / "odd.xml")
     before = model_bytes(model)
     assert before >= len(weights)
-    engine.Debugger(model, [np.ones(100)]).run()
+    loopscope.Debugger(model, [np.ones(100)]).run()
     assert model_bytes(model) >= before + 100 * 100 * 4
     kept.most_bytes = before
     there = weakref.ref(model)

@@ -13,10 +13,10 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-import engine
-from app.state.background_run import Onward
-from engine import build
-from engine.ir.model import Model
+import loopscope
+from loopscope import builder
+from loopscope.ir.model import Model
+from loopscope_app.state.background_run import Onward
 from tests.app.browsing import LONG, place
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text, press, step_of
@@ -27,20 +27,20 @@ MANY = 400_000_000
 
 
 def counting(iterations: int) -> Model:
-    graph = build.Graph("counting")
+    graph = builder.Graph("counting")
     x = graph.parameter("x", "f32", [])
-    (last,) = build.for_loop(iterations, lambda i, v: (v * 0.5 + 1.0,), [x])
+    (last,) = builder.for_loop(iterations, lambda i, v: (v * 0.5 + 1.0,), [x])
     return graph.model(last)
 
 
-def begun(iterations: int, step: int) -> engine.Debugger:
-    debugger = engine.Debugger(counting(iterations), [np.float32(0)])
+def begun(iterations: int, step: int) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(counting(iterations), [np.float32(0)])
     debugger.seek(step)
     return debugger
 
 
 def saved(folder: Path, iterations: int) -> str:
-    engine.write_model(counting(iterations), folder / "counting.xml")
+    loopscope.write_model(counting(iterations), folder / "counting.xml")
     return str(folder / "counting.xml")
 
 
@@ -85,7 +85,7 @@ def test_a_breakpoint_ends_it() -> None:
 
 
 def test_it_takes_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.state.background_run.MOST_SECONDS", 0.1)
+    monkeypatch.setattr("loopscope_app.state.background_run.MOST_SECONDS", 0.1)
     onward = Onward(debugger := begun(MANY, 5))
     onward.go_on(30)
     assert (onward.over, debugger.state, debugger.cursor.step) == (True, "paused", 5)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from app.state import open_model
-from app.state.background_run import Fitting, Preparing
-from app.state.open_model import MADE_UP, Opened, is_large, open_path, prepared
-from engine import build
-from engine.build import ops
-from engine.check import Report, check
-from engine.ops.catalogue import Catalogue
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.checks import Report, check
+from loopscope.ops.catalogue import Catalogue
+from loopscope_app.state import open_model
+from loopscope_app.state.background_run import Fitting, Preparing
+from loopscope_app.state.open_model import MADE_UP, Opened, is_large, open_path, prepared
 from tests.benchmarks.big_transformers import saved
 
 
@@ -22,9 +22,9 @@ from tests.benchmarks.big_transformers import saved
 def no_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Has runs and checks note themselves."""
     done: list[str] = []
-    monkeypatch.setattr(engine.Debugger, "run", lambda *_: done.append("run"))
+    monkeypatch.setattr(loopscope.Debugger, "run", lambda *_: done.append("run"))
 
-    def noted(model: engine.Model, *given: Catalogue) -> Report:
+    def noted(model: loopscope.Model, *given: Catalogue) -> Report:
         done.append("check")
         return check(model, *given)
 
@@ -32,13 +32,13 @@ def no_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
-def of_length(length: int) -> engine.Model:
-    graph = build.Graph("open")
+def of_length(length: int) -> loopscope.Model:
+    graph = builder.Graph("open")
     return graph.model(ops.reshape(graph.parameter("x", "f32", [None]), np.array([length]), special_zero=False))
 
 
 def test_opening_runs_nothing(no_runs: list[str], tmp_path: Path) -> None:
-    engine.write_model(of_length(64), tmp_path / "open.xml")
+    loopscope.write_model(of_length(64), tmp_path / "open.xml")
     opened = open_path(str(tmp_path / "open.xml"))
     assert no_runs == ["check"]
     assert not opened.pending
@@ -65,12 +65,12 @@ def test_a_large_model_is_checked_after_its_picture(no_runs: list[str], tmp_path
 
 def test_a_model_with_heavy_weights_is_large() -> None:
     assert not is_large(of_length(3))
-    graph = build.Graph("heavy")
+    graph = builder.Graph("heavy")
     assert is_large(graph.model(graph.parameter("x", "f32", [1]) * np.zeros(open_model._HEAVY // 4 + 1, np.float32)))
 
 
 def test_preparing_stops_between_two_phases() -> None:
-    opened = Opened("", "m", of_length(3), engine.check(of_length(3)), {}, pending=True)
+    opened = Opened("", "m", of_length(3), loopscope.check(of_length(3)), {}, pending=True)
     told: list[Opened] = []
     running = Preparing(opened, told.append)
     running.stop()
@@ -85,7 +85,7 @@ def test_preparing_stops_between_two_phases() -> None:
 
 
 def test_the_length_that_fits_is_found_in_the_background() -> None:
-    opened = Opened("", "m", of_length(64), engine.check(of_length(64)), {})
+    opened = Opened("", "m", of_length(64), loopscope.check(of_length(64)), {})
     fitting = Fitting(opened)
     assert fitting.done(20)
     assert fitting.lengths == fitting.trying == (64, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.state import recent
+from loopscope_app.state import recent
 
 
 @pytest.fixture(autouse=True)

@@ -12,14 +12,14 @@ import pytest
 from onnx import parser
 from streamlit.testing.v1 import AppTest
 
-from app.describe.input_files import read_arrays
-from app.state import uploads
-from app.state.launch import LAUNCH
-from app.state.open_model import Opened, open_sample
-from engine.check.diagnostic import Report
-from engine.errors import InputError, ReadError
-from sample_models import FOLDER
-from tests.engine.check.samples import TWO_RANKS
+from loopscope.checks.diagnostic import Report
+from loopscope.errors import InputError, ReadError
+from loopscope_app.describe.input_files import read_arrays
+from loopscope_app.state import uploads
+from loopscope_app.state.launch import LAUNCH
+from loopscope_app.state.open_model import Opened, open_sample
+from loopscope_samples import FOLDER
+from tests.engine.checks.samples import TWO_RANKS
 from tests.engine.read.archives import many
 from tests.engine.read.onnx_models import CASES
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-import engine
-from engine.ir.address import labels
-from engine.ir.model import Body, Graph, LayerId, Node
+import loopscope
+from loopscope.ir.address import labels
+from loopscope.ir.model import Body, Graph, LayerId, Node
 
-RECORDS = [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=600)]
+RECORDS = [loopscope.Record(), loopscope.Record(everything=True), loopscope.Record(budget_bytes=600)]
 """Ways to remember a run: much of it has to be computed again with the last."""
 Feeds = Mapping[LayerId, Any]
 
@@ -36,7 +36,7 @@ class Replay:
     values: dict[str, np.ndarray] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
-    def run(self, model: engine.Model, inputs: list[Any]) -> list[np.ndarray]:
+    def run(self, model: loopscope.Model, inputs: list[Any]) -> list[np.ndarray]:
         feeds = {node.id: value for node, value in zip(model.graph.parameters, inputs, strict=True)}
         made = self._graph(model.graph, feeds, "main")
         return [made[node.id] for node in model.graph.results]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.build.tensor import Tensor
-from engine.debug.breakpoints import BreakpointKind
-from engine.errors import AddressError, ExpressionError
+import loopscope
+from loopscope import builder
+from loopscope.builder.tensor import Tensor
+from loopscope.debug.breakpoints import BreakpointKind
+from loopscope.errors import AddressError, ExpressionError
 from tests.engine.debug.walks import debugger
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 from tests.engine.explain.runs import begun
@@ -75,7 +75,7 @@ def test_one_that_is_switched_off_costs_nothing(monkeypatch: pytest.MonkeyPatch)
     """Nobody asks whether it holds: the run goes at full speed."""
     d = debugger()
     d.breakpoints.add("", "value > 6", on=False)
-    monkeypatch.setattr("engine.debug.debugger.stops", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr("loopscope.debug.debugger.stops", lambda *_: pytest.fail("asked"))
     assert d.run().kind == "finished"
     assert d.notice is None
 
@@ -148,7 +148,7 @@ def test_a_condition_that_cannot_be_computed_stops_and_says_why(pattern: str, co
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_unusual_values_are_bound_to_a_condition_too(recorded: bool) -> None:
-    d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
+    d = loopscope.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
     if recorded:
         d.run()
         d.seek(0)
@@ -158,15 +158,15 @@ def test_unusual_values_are_bound_to_a_condition_too(recorded: bool) -> None:
 
 
 def test_conditions_name_other_outputs_and_names_with_reserved_characters() -> None:
-    graph = build.Graph("names")
+    graph = builder.Graph("names")
     x = graph.parameter("x", "f32", [4])
 
     def body(value: Tensor) -> Tensor:
-        low, high = build.ops.split(value * 2, 0, num_splits=2, name="halves/of it")
-        return build.ops.concat([high, low], axis=0, name="turned")
+        low, high = builder.ops.split(value * 2, 0, num_splits=2, name="halves/of it")
+        return builder.ops.concat([high, low], axis=0, name="turned")
 
-    model = graph.model({"y": build.for_loop(4, lambda _, value: body(value), x)})
-    d = engine.Debugger(model, [np.array([1, 2, 3, 4], np.float32)])
+    model = graph.model({"y": builder.for_loop(4, lambda _, value: body(value), x)})
+    d = loopscope.Debugger(model, [np.array([1, 2, 3, 4], np.float32)])
     loop = d.plan.regions[0][1].label
     d.breakpoints.add(f"main/{loop}[*]/body/turned", "`halves/of it:1`[0] > 10")
     d.run()
@@ -175,13 +175,13 @@ def test_conditions_name_other_outputs_and_names_with_reserved_characters() -> N
 
 
 def test_seeking_pauses_at_a_change_of_shape_on_the_way() -> None:
-    d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
+    d = loopscope.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
     d.breakpoints.add("main/loop/body/longer", kind="shape")
     d.seek("main/loop[9]/body/larger")
     assert d.cursor.previous == "main/loop[1]/body/longer"
 
 
-def growing() -> engine.Model:
+def growing() -> loopscope.Model:
     """x becomes 10 times larger in each iteration, and infinite in the 39th; ``grown`` has one more element in each."""
     main, body = Draft(), Draft()
     x, list_in = main.parameter("x", F32, ()), main.parameter("list", F32, (-1,))
@@ -205,7 +205,7 @@ def growing() -> engine.Model:
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_the_first_infinity_stops(recorded: bool) -> None:
-    d = engine.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
+    d = loopscope.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
     if recorded:
         d.run()
         d.seek(0)
@@ -218,7 +218,7 @@ def test_the_first_infinity_stops(recorded: bool) -> None:
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_an_output_of_a_loop_is_not_odd_before_the_loop_is_done(recorded: bool) -> None:
-    d = engine.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
+    d = loopscope.Debugger(growing(), [np.float32(1), np.zeros(0, np.float32)])
     if recorded:
         d.run()
         d.seek(0)
@@ -250,7 +250,7 @@ def test_an_infinite_input_does_not_hide_what_is_made_of_it() -> None:
     main.result(main.op("Exp", main.const(1000.0), name="power"))
     found = {}
     for kind in ("nan", "infinity"):
-        d = engine.Debugger(main.model(), [np.float32(np.inf)])
+        d = loopscope.Debugger(main.model(), [np.float32(np.inf)])
         d.breakpoints.add(kind=kind)
         d.run()
         found[kind] = d.cursor.previous
@@ -267,7 +267,7 @@ def test_a_breakpoint_that_stops_everywhere_is_a_toggle(kind: BreakpointKind) ->
 
 
 def test_a_change_of_shape_stops() -> None:
-    d = engine.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
+    d = loopscope.Debugger(growing(), [np.float32(1), np.zeros(2, np.float32)])
     d.breakpoints.add("main/loop/body/longer", kind="shape")
     d.run()
     assert d.cursor.previous == "main/loop[1]/body/longer"
@@ -297,7 +297,7 @@ def test_running_on_from_the_past_to_what_the_newest_iteration_has_not_come_to()
     ends = main.const(4, I64), main.const(True, BOOL)
     main.result(loop(main, body, *ends, again=again, carried=[(main.parameter("x", F32, ()), x, out)], last=[out], name="loop"))
     for reached in ("main/loop[0]/body/test", "main/loop[2]/body/choice/then/Add_2"):
-        d = engine.Debugger(main.model(), [np.float32(0)])
+        d = loopscope.Debugger(main.model(), [np.float32(0)])
         d.seek(reached)
         d.seek(0)
         assert d.run_to("main/loop/body/after").address == "main/loop[0]/body/after"

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine.run.machine.machine import Machine
+import loopscope
+from loopscope.executor.machine.machine import Machine
 from tests.engine.debug.replay import RECORDS
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop, tensor_iterator
 from tests.engine.read.onnx_models import read
 
 
-def counted(trips: int = 4, *, length: int = 6, early: bool = False) -> engine.Model:
+def counted(trips: int = 4, *, length: int = 6, early: bool = False) -> loopscope.Model:
     """A Loop over slices of x: ``total`` += slice * ``factor`` + iteration, as long as ``keep``; outputs total and all totals.
 
     ``early``: ``keep`` is computed (total below 100); else it is a Const.
@@ -73,8 +73,8 @@ LOOPS = [
 
 @pytest.mark.parametrize("record", RECORDS, ids=["state", "everything", "little"])
 @pytest.mark.parametrize(("changes", "totals"), [case[1:] for case in LOOPS], ids=[case[0] for case in LOOPS])
-def test_every_role_in_a_loop(changes: Mapping[str, Any], totals: list[int], record: engine.Record) -> None:
-    debugger = engine.Debugger(counted(), COUNTED, record=record, changes=changes)
+def test_every_role_in_a_loop(changes: Mapping[str, Any], totals: list[int], record: loopscope.Record) -> None:
+    debugger = loopscope.Debugger(counted(), COUNTED, record=record, changes=changes)
     debugger.run()
     assert debugger.state == "finished", debugger.failure
     assert debugger.result.outputs[1].tolist() == totals
@@ -88,14 +88,14 @@ def test_every_role_in_a_loop(changes: Mapping[str, Any], totals: list[int], rec
 def test_the_condition_of_an_iteration_decides_whether_there_is_another(keep: tuple[int, bool] | None, count: int) -> None:
     feeds = [np.array([10, 20, 30, 40, 50, 60], np.float32), np.zeros(1, np.float32)]
     changes = {} if keep is None else {f"main/loop[{keep[0]}]/body/keep": keep[1]}
-    debugger = engine.Debugger(counted(early=True), feeds, changes=changes)
+    debugger = loopscope.Debugger(counted(early=True), feeds, changes=changes)
     debugger.run()
     assert debugger.control_flow[0].iterations == count
 
 
 def test_the_length_of_what_a_loop_joined_may_be_what_it_was_and_not_only_what_the_trip_count_said() -> None:
     feeds = [np.array([10, 20, 30, 40, 50, 60], np.float32), np.zeros(1, np.float32)]
-    debugger = engine.Debugger(counted(early=True), feeds, changes={"main/loop:1": np.zeros(3, np.float32)})
+    debugger = loopscope.Debugger(counted(early=True), feeds, changes={"main/loop:1": np.zeros(3, np.float32)})
     debugger.run()
     assert debugger.result.outputs[1].tolist() == [0, 0, 0]
 
@@ -109,7 +109,7 @@ def test_what_nothing_feeds_is_zeros_again_after_the_iteration_in_which_it_was_s
     trips, go = main.const(5, I64), main.const(True, BOOL)
     again = body.result(body.const(True, BOOL))
     main.result(loop(main, body, trips, go, again=again, carried=[(x, total, out)], last=[out], name="loop"))
-    debugger = engine.Debugger(main.model(), [np.float32(1)], changes={"main/loop[1]/body/free": 10.0})
+    debugger = loopscope.Debugger(main.model(), [np.float32(1)], changes={"main/loop[1]/body/free": 10.0})
     debugger.run()
     assert debugger.result.outputs[0] == 11
 
@@ -124,7 +124,7 @@ def test_a_tensor_iterator_takes_changes_of_its_parameters_and_operations() -> N
     main.result(made)
     place = "main/" + main.nodes[made.layer].name
     changes = {f"{place}[1]/body/part": [10.0], f"{place}[2]/body/sum": [-1.0], f"{place}[3]/body/state": [100.0]}
-    debugger = engine.Debugger(main.model(), [np.ones(4, np.float32), np.zeros(1, np.float32)], changes=changes)
+    debugger = loopscope.Debugger(main.model(), [np.ones(4, np.float32), np.zeros(1, np.float32)], changes=changes)
     debugger.run()
     assert debugger.result.outputs[0].tolist() == [1, 11, -1, 101]
 
@@ -163,18 +163,18 @@ ONNX = [
 @pytest.mark.parametrize(("text", "feeds", "kind", "changes", "expected"), [one[1:] for one in ONNX], ids=[one[0] for one in ONNX])
 def test_loops_of_onnx(text: str, feeds: list[Any], kind: str, changes: Mapping[str, Any], expected: list[int]) -> None:
     model = read(text)
-    plain = engine.Debugger(model, feeds)
+    plain = loopscope.Debugger(model, feeds)
     plain.run()
     place = next(one.address for one in plain.control_flow if one.kind == kind)
     body = place + next(iter(changes)).rpartition("/")[0]
     wanted = next(iter(changes)).rpartition("/")[2]
     label = next(one for one in plain.plan.program_by_address[f"{place}/body"].layer_of_label if _is_named(plain, f"{body}/{one}", wanted))
-    debugger = engine.Debugger(model, feeds, changes={f"{body}/{label}": next(iter(changes.values()))})
+    debugger = loopscope.Debugger(model, feeds, changes={f"{body}/{label}": next(iter(changes.values()))})
     debugger.run()
     assert debugger.result.outputs[1].tolist() == expected
 
 
-def _is_named(debugger: engine.Debugger, address: str, name: str) -> bool:
+def _is_named(debugger: loopscope.Debugger, address: str, name: str) -> bool:
     """Whether a node has that name, or gives the tensor of that name."""
     program = debugger.plan.program_by_address[address.rpartition("[")[0] + "/body"]
     graph = next(node for node in debugger.model.graph.nodes if node.bodies).body("body").graph
@@ -185,7 +185,7 @@ def _is_named(debugger: engine.Debugger, address: str, name: str) -> bool:
 # -- long loops -------------------------------------------------------------------------------------------------------
 
 
-def endless(trips: int = -1) -> engine.Model:
+def endless(trips: int = -1) -> loopscope.Model:
     """A Loop that swaps 0 and 1 and goes on while ``keep``, which is true."""
     body = Draft()
     one, other = body.parameter("one", F32, ()), body.parameter("other", F32, ())
@@ -199,10 +199,10 @@ def endless(trips: int = -1) -> engine.Model:
     return main.model()
 
 
-@pytest.mark.parametrize("record", [engine.Record(), engine.Record(state=False)], ids=["recorded", "not recorded"])
-def test_a_loop_that_only_a_change_ends_is_not_taken_for_endless(record: engine.Record) -> None:
+@pytest.mark.parametrize("record", [loopscope.Record(), loopscope.Record(state=False)], ids=["recorded", "not recorded"])
+def test_a_loop_that_only_a_change_ends_is_not_taken_for_endless(record: loopscope.Record) -> None:
     changes = {"main/loop[200001]/body/keep": False}
-    debugger = engine.Debugger(endless(), [np.float32(0), np.float32(1)], record=record, changes=changes)
+    debugger = loopscope.Debugger(endless(), [np.float32(0), np.float32(1)], record=record, changes=changes)
     debugger.run()
     assert debugger.state == "finished"
     assert debugger.control_flow[0].iterations == 200_002
@@ -210,7 +210,7 @@ def test_a_loop_that_only_a_change_ends_is_not_taken_for_endless(record: engine.
 
 def test_a_loop_that_goes_round_after_a_change_is_proved_endless_still() -> None:
     changes = {"main/loop[70001]/body/one": 7.0}
-    debugger = engine.Debugger(endless(), [np.float32(0), np.float32(1)], changes=changes)
+    debugger = loopscope.Debugger(endless(), [np.float32(0), np.float32(1)], changes=changes)
     debugger.run()
     assert debugger.state == "limit"
     assert "can never end" in (debugger.failure or "")
@@ -227,7 +227,7 @@ def test_only_the_iterations_with_changes_are_interpreted(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Machine, "step", counted_step)
     changes = {"main/loop[60000]/body/one": 7.0, "main/loop[90000]/body/one": 8.0}
-    debugger = engine.Debugger(endless(100_000), [np.float32(0), np.float32(1)], changes=changes)
+    debugger = loopscope.Debugger(endless(100_000), [np.float32(0), np.float32(1)], changes=changes)
     debugger.run()
     assert debugger.state == "finished"
     assert debugger.value("main/loop[90000]/body/one") == 8
@@ -236,7 +236,7 @@ def test_only_the_iterations_with_changes_are_interpreted(monkeypatch: pytest.Mo
 
 def test_the_callers_array_is_not_the_runs() -> None:
     mine = np.full(1, 5, np.float32)
-    debugger = engine.Debugger(counted(), COUNTED, changes={"main/loop[0]/body/grown": mine})
+    debugger = loopscope.Debugger(counted(), COUNTED, changes={"main/loop[0]/body/grown": mine})
     mine[0] = 9
     debugger.run()
     assert debugger.value("main/loop[0]/body/grown") == 5
@@ -246,7 +246,7 @@ def test_the_callers_array_is_not_the_runs() -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS)
-def test_an_iteration_number_stays_set_while_a_loop_inside_runs_up_to_another_change(record: engine.Record) -> None:
+def test_an_iteration_number_stays_set_while_a_loop_inside_runs_up_to_another_change(record: loopscope.Record) -> None:
     inner, body, main = Draft(), Draft(), Draft()
     value = inner.parameter("value", I64, ())
     grown = inner.result(inner.op("Add", value, inner.const(1, I64), name="grown"))
@@ -259,7 +259,7 @@ def test_an_iteration_number_stays_set_while_a_loop_inside_runs_up_to_another_ch
     end = loop(main, body, trips[1], go[1], again=always[1], carried=[(x, total, out)], iteration=number, last=[out], name="outer")
     main.result(end)
     changes = {"main/outer[3]/body/number": 1000, "main/outer[3]/body/inner[6]/body/grown": 0}
-    debugger = engine.Debugger(main.model(), [np.int64(0)], record=record, changes=changes)
+    debugger = loopscope.Debugger(main.model(), [np.int64(0)], record=record, changes=changes)
     debugger.run()
     # Zero after iteration 6 of 9, two more in that execution, the number that is set; then five times nine, and 4 to 8.
     assert debugger.result.outputs[0] == 0 + 2 + 1000 + 5 * 9 + (4 + 5 + 6 + 7 + 8)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.debug.cursor import Cursor
-from engine.errors import AddressError, EngineError, InputError
+import loopscope
+from loopscope.debug.cursor import Cursor
+from loopscope.errors import AddressError, EngineError, InputError
 from tests.engine.debug import walks
 from tests.engine.debug.replay import RECORDS, Replay
 from tests.engine.drafts import F32, I64, Draft
@@ -22,7 +22,7 @@ FEEDS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-def same_run(one: engine.Debugger, values: dict[str, np.ndarray]) -> None:
+def same_run(one: loopscope.Debugger, values: dict[str, np.ndarray]) -> None:
     for address, value in values.items():
         np.testing.assert_array_equal(one.value(address), value, err_msg=address)
 
@@ -55,7 +55,7 @@ def test_a_changed_run_is_what_an_interpreter_of_its_own_computes_however_it_is_
     outputs = expected.run(model, feeds)
     trail: list[Cursor] = []
     for record in RECORDS:
-        debugger = engine.Debugger(model, feeds, record=record, changes=changes)
+        debugger = loopscope.Debugger(model, feeds, record=record, changes=changes)
         debugger.run()
         assert debugger.state == "finished"
         for mine, theirs in zip(debugger.result.outputs, outputs, strict=True):
@@ -64,7 +64,7 @@ def test_a_changed_run_is_what_an_interpreter_of_its_own_computes_however_it_is_
         assert loops == expected.counts
         same_run(debugger, expected.values)
         assert {one.address: one.reached for one in debugger.changes} == {one: one in expected.values for one in changes}
-        stepped = engine.Debugger(model, feeds, record=record, changes=changes)
+        stepped = loopscope.Debugger(model, feeds, record=record, changes=changes)
         trail = []
         while stepped.state == "paused":
             trail.append(stepped.cursor)
@@ -88,9 +88,9 @@ def test_a_change_to_the_value_that_is_there_changes_nothing(draft: Drawn, input
     plain = Replay({})
     plain.run(model, feeds)
     chosen = data.draw(st.lists(st.sampled_from(sorted(one for one in plain.values if not is_input(one))), min_size=1, max_size=4))
-    original = engine.Debugger(model, feeds)
+    original = loopscope.Debugger(model, feeds)
     original.run()
-    debugger = engine.Debugger(model, feeds, changes={address: plain.values[address] for address in chosen})
+    debugger = loopscope.Debugger(model, feeds, changes={address: plain.values[address] for address in chosen})
     debugger.run()
     assert debugger.steps == original.steps
     assert list(debugger.control_flow) == list(original.control_flow)
@@ -105,7 +105,7 @@ def test_a_change_to_the_value_that_is_there_changes_nothing(draft: Drawn, input
 
 
 def outputs(changes: Mapping[str, object], x: float = 1.0) -> list[object]:
-    debugger = engine.Debugger(walks.model(), [np.float32(x)], changes=changes)
+    debugger = loopscope.Debugger(walks.model(), [np.float32(x)], changes=changes)
     debugger.run()
     return [one.tolist() for one in debugger.result.outputs]
 
@@ -189,7 +189,7 @@ def test_a_value_that_makes_an_operation_fail_fails_there() -> None:
     x = main.parameter("x", F32, (-1,))
     shape = main.op("Add", main.const([2, 3], I64), main.const([0, 0], I64), name="shape")
     main.result(main.op("Reshape", x, shape, special_zero="false", name="reshape"))
-    debugger = engine.Debugger(main.model(), [np.zeros(6, np.float32)], changes={"main/shape": [2, 4]})
+    debugger = loopscope.Debugger(main.model(), [np.zeros(6, np.float32)], changes={"main/shape": [2, 4]})
     debugger.run()
     assert (debugger.state, debugger.failed_address) == ("failed", "main/reshape")
 
@@ -201,11 +201,11 @@ def test_what_a_kernel_keeps_of_constants_is_computed_anew_where_one_is_changed(
     main.result(main.op("Add", x, kept))
     model, feeds = main.model(), [np.zeros(3, np.float32)]
     for _ in range(3):
-        assert engine.run(model, feeds).outputs[0].tolist() == [2, 4, 6]
-    debugger = engine.Debugger(model, feeds, changes={"main/weights": [5.0, 5.0, 5.0]})
+        assert loopscope.run(model, feeds).outputs[0].tolist() == [2, 4, 6]
+    debugger = loopscope.Debugger(model, feeds, changes={"main/weights": [5.0, 5.0, 5.0]})
     debugger.run()
     assert debugger.result.outputs[0].tolist() == [10, 10, 10]
-    assert engine.run(model, feeds).outputs[0].tolist() == [2, 4, 6]
+    assert loopscope.run(model, feeds).outputs[0].tolist() == [2, 4, 6]
 
 
 def test_breakpoints_and_watches_see_what_was_set() -> None:

@@ -11,11 +11,11 @@ from typing import cast
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import AddressError, EngineError, ExpressionError, ValueUnavailable
-from engine.explain.history import history
-from engine.explain.provenance import provenance
-from engine.explain.verdict import verdict
+import loopscope
+from loopscope.errors import AddressError, EngineError, ExpressionError, ValueUnavailable
+from loopscope.explain.history import history
+from loopscope.explain.provenance import provenance
+from loopscope.explain.verdict import verdict
 from tests.engine.debug.walks import TRAIL, debugger, model
 from tests.engine.drafts import F32, Draft
 
@@ -57,7 +57,7 @@ def test_over_out_and_iterations_from_every_place(step: int, computed: bool) -> 
     at = TRAIL[step]
     depth = at.count("[") + (1 if "/then" in at or "/else" in at else 0)
 
-    def fresh() -> engine.Debugger:
+    def fresh() -> loopscope.Debugger:
         d = debugger()
         if computed:
             d.run()
@@ -128,8 +128,8 @@ def test_seek_by_number_and_address() -> None:
 
 
 def test_a_recording_has_a_budget_from_0_on() -> None:
-    with pytest.raises(engine.InputError, match="the budget of a recording is -1 bytes"):
-        engine.Record(budget_bytes=-1)
+    with pytest.raises(loopscope.InputError, match="the budget of a recording is -1 bytes"):
+        loopscope.Record(budget_bytes=-1)
 
 
 def test_run_to_goes_to_the_next_match_only() -> None:
@@ -210,7 +210,7 @@ def test_every_reason_why_there_is_no_value() -> None:
     ):
         with pytest.raises(AddressError, match=message):
             d.value(address)
-    empty = engine.Debugger(model(outer_trips=0), [np.float32(1)])
+    empty = loopscope.Debugger(model(outer_trips=0), [np.float32(1)])
     empty.run()
     with pytest.raises(ValueUnavailable, match="the body of 'outer' never ran: it has zero iterations"):
         empty.value("main/outer/body/state")
@@ -293,7 +293,7 @@ def test_what_is_not_there_comes_with_what_is() -> None:
     d.run()
     with pytest.raises(AddressError, match=r"no 'abov' in outer; it has 'above'"):
         d.value("main/outer[0]/body/abov")
-    with pytest.raises(KeyError, match=r"no output 'outer': there are 'y'; engine.run\(..., fetches=\[...\]\) gives other tensors"):
+    with pytest.raises(KeyError, match=r"no output 'outer': there are 'y'; loopscope.run\(..., fetches=\[...\]\) gives other tensors"):
         d.result.named["outer"]
     assert d.result.named.get("outer") is None
 
@@ -310,12 +310,12 @@ def test_what_a_run_gives_says_what_it_is() -> None:
 def test_every_name_has_an_address_that_leads_back_to_it(name: str) -> None:
     draft = Draft()
     draft.result(draft.op("Negative", draft.parameter("x", F32, ()), name=name))
-    d = engine.Debugger(draft.model(), [np.float32(1)])
+    d = loopscope.Debugger(draft.model(), [np.float32(1)])
     address = d.cursor.address
     d.run()
     assert d.value(address) == -1
     assert d.seek(address).address == address
-    assert engine.run(d.model, [np.float32(1)], fetches=[address]).outputs[0] == -1
+    assert loopscope.run(d.model, [np.float32(1)], fetches=[address]).outputs[0] == -1
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "main/" + "9" * 5000, "main/outer/" + "9" * 5000, "main/above:" + "9" * 5000])
@@ -324,8 +324,8 @@ def test_a_name_of_any_length_is_shortened_in_what_is_said_of_it(text: str) -> N
     d.run()
     asked: tuple[Callable[[str], object], ...] = (
         *(d.value, d.seek, d.breakpoints.add, d.watches.evaluate, partial(verdict, d), partial(history, d), partial(provenance, d)),
-        lambda name: engine.run(d.model, {}, fetches=[name]),
-        lambda name: engine.sweep(d.model, [{}], columns=[name]),
+        lambda name: loopscope.run(d.model, {}, fetches=[name]),
+        lambda name: loopscope.sweep(d.model, [{}], columns=[name]),
     )
     for ask in asked:
         with pytest.raises(EngineError) as told:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.debug.expression import parse
-from engine.errors import EngineError, ExpressionError
+from loopscope.debug.expression import parse
+from loopscope.errors import EngineError, ExpressionError
 
 NAMES = {
     "x": np.array([[1, -2], [3, np.nan]], np.float32),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
+import loopscope
 from tests.engine.debug.replay import RECORDS
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 
@@ -28,7 +28,7 @@ def growing(outer: Draft, x: Ref, trips: int) -> Ref:
     return loop(outer, body, *ends, again=again, carried=carried, last=[out], joined=[(out, {"axis": 1})], name="growing")
 
 
-def model(trips: int, *, nested: bool) -> engine.Model:
+def model(trips: int, *, nested: bool) -> loopscope.Model:
     main = Draft()
     x = main.parameter("x", F32, (-1, 2))
     if not nested:
@@ -52,10 +52,10 @@ def model(trips: int, *, nested: bool) -> engine.Model:
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["a loop", "a loop in a loop"])
-@pytest.mark.parametrize("record", [*RECORDS, engine.Record(state=False)], ids=["state", "everything", "little", "nothing"])
-def test_the_last_iteration_is_as_stepping_saw_it(record: engine.Record, nested: bool) -> None:
+@pytest.mark.parametrize("record", [*RECORDS, loopscope.Record(state=False)], ids=["state", "everything", "little", "nothing"])
+def test_the_last_iteration_is_as_stepping_saw_it(record: loopscope.Record, nested: bool) -> None:
     tested, feeds = model(7, nested=nested), [np.array([[1, 2]], np.float32)]
-    stepped = engine.Debugger(tested, feeds)
+    stepped = loopscope.Debugger(tested, feeds)
     values: dict[str, Any] = {}
     while stepped.state == "paused":
         cursor = stepped.cursor
@@ -66,7 +66,7 @@ def test_the_last_iteration_is_as_stepping_saw_it(record: engine.Record, nested:
         stepped.step()
         if cursor.kind == "operation" and stepped.failure is None:
             values[cursor.address] = stepped.value(cursor.address)
-    debugger = engine.Debugger(tested, feeds, record=record)
+    debugger = loopscope.Debugger(tested, feeds, record=record)
     debugger.run()
     assert stepped.state == debugger.state == "failed"
     assert (debugger.failure, debugger.failed_address, debugger.steps) == (stepped.failure, stepped.failed_address, stepped.steps)

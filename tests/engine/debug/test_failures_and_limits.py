@@ -8,12 +8,12 @@ import time
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import ValueUnavailable
+import loopscope
+from loopscope.errors import ValueUnavailable
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 
 
-def failing(at: float) -> engine.Model:
+def failing(at: float) -> loopscope.Model:
     """Divides integers by a counter that comes to zero."""
     main, body = Draft(), Draft()
     x = main.parameter("x", I64, ())
@@ -30,7 +30,7 @@ def failing(at: float) -> engine.Model:
 @pytest.mark.parametrize("start", [1, 30])
 def test_a_failure_keeps_everything_before_it(start: int, steps: bool) -> None:
     """Interpreted or in generated code: the same place, the same words, and the past is still there."""
-    d = engine.Debugger(failing(0), [np.int64(start)])
+    d = loopscope.Debugger(failing(0), [np.int64(start)])
     if steps:
         while d.state == "paused":
             d.step()
@@ -49,14 +49,14 @@ def test_a_failure_keeps_everything_before_it(start: int, steps: bool) -> None:
     assert d.step().address == d.failed_address
     assert d.run().address == d.failed_address
     assert d.step_back().step == d.steps - 1
-    with pytest.raises(engine.RunStopped, match="integer division by zero") as stopped:
-        engine.run(failing(0), [np.int64(start)], optimise=engine.Optimise(prune=False))
+    with pytest.raises(loopscope.RunStopped, match="integer division by zero") as stopped:
+        loopscope.run(failing(0), [np.int64(start)], optimise=loopscope.Optimise(prune=False))
     assert (stopped.value.cause, stopped.value.address) == ("error", d.failed_address)
     with pytest.raises(ValueUnavailable, match="the run did not finish"):
         _ = d.result.outputs
 
 
-def endless() -> engine.Model:
+def endless() -> loopscope.Model:
     """Counts forever."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, ()), body.parameter("state", F32, ())
@@ -69,7 +69,7 @@ def endless() -> engine.Model:
 
 @pytest.mark.measured
 def test_a_limit_pauses_and_a_run_goes_on_for_as_much_again() -> None:
-    d = engine.Debugger(endless(), [np.float32(0)], limits=engine.Limits(iterations=1000))
+    d = loopscope.Debugger(endless(), [np.float32(0)], limits=loopscope.Limits(iterations=1000))
     for times in (1, 2, 3):
         d.run()
         assert (d.state, d.failure) == ("limit", f"the limit of {1000 * times:,} iterations is reached")
@@ -79,7 +79,7 @@ def test_a_limit_pauses_and_a_run_goes_on_for_as_much_again() -> None:
         assert d.value(f"main/loop[{1000 * times - 1}]/body/more") == 1000 * times
     d.seek(5)
     assert d.cursor.address == "main/loop[2]/body/more"
-    timed = engine.Debugger(endless(), [np.float32(0)], limits=engine.Limits(seconds=0.05))
+    timed = loopscope.Debugger(endless(), [np.float32(0)], limits=loopscope.Limits(seconds=0.05))
     started = time.perf_counter()
     timed.run()
     assert timed.state == "limit"
@@ -94,7 +94,7 @@ def test_a_limit_pauses_and_a_run_goes_on_for_as_much_again() -> None:
 
 @pytest.mark.measured
 def test_another_thread_stops_a_run() -> None:
-    d = engine.Debugger(endless(), [np.float32(0)], limits=engine.Limits(seconds=30))
+    d = loopscope.Debugger(endless(), [np.float32(0)], limits=loopscope.Limits(seconds=30))
     thread = threading.Thread(target=d.run)
     thread.start()
     time.sleep(0.1)
@@ -112,14 +112,14 @@ def test_another_thread_stops_a_run() -> None:
     assert d.state == "paused"
 
 
-def long_past(seconds: float) -> engine.Debugger:
+def long_past(seconds: float) -> loopscope.Debugger:
     """At the beginning of a run that is over, with a breakpoint that nothing in it fulfils."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", I64, ()), body.parameter("state", I64, ())
     out, again = body.result(body.op("Add", state, body.const(1, I64), name="add")), body.result(body.const(True, BOOL))
     trips = main.const(100_000, I64)
     main.result(loop(main, body, trips, main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop"))
-    d = engine.Debugger(main.model(), [np.int64(0)], limits=engine.Limits(seconds=seconds))
+    d = loopscope.Debugger(main.model(), [np.int64(0)], limits=loopscope.Limits(seconds=seconds))
     d.run()
     assert d.state == "finished"
     d.seek(0)
@@ -165,13 +165,13 @@ def test_no_breakpoint_is_passed_over_by_another() -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (engine.Limits(memory_bytes=20_000), "bytes is reached: loops have collected"),
-        (engine.Limits(iterations=1000), "the limit of 1,000 iterations is reached"),
+        (loopscope.Limits(memory_bytes=20_000), "bytes is reached: loops have collected"),
+        (loopscope.Limits(iterations=1000), "the limit of 1,000 iterations is reached"),
     ],
     ids=["memory", "iterations"],
 )
-def test_a_run_that_is_stepped_has_the_same_limits(limits: engine.Limits, words: str) -> None:
-    d = engine.Debugger(endless(), [np.int64(0)], limits=limits)
+def test_a_run_that_is_stepped_has_the_same_limits(limits: loopscope.Limits, words: str) -> None:
+    d = loopscope.Debugger(endless(), [np.int64(0)], limits=limits)
     d.breakpoints.add("", "iteration < 0")
     d.run()
     assert (d.state, words in str(d.failure)) == ("limit", True)

@@ -5,25 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.run import plan_of
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.executor import plan_of
 from tests.engine.drafts import F32, Draft
 
 X = np.array([1, 2], np.float32)
 
 
 @pytest.fixture(scope="module")
-def model() -> engine.Model:
-    graph = build.Graph("fetches")
+def model() -> loopscope.Model:
+    graph = builder.Graph("fetches")
     x, z = graph.parameter("x", "f32", [2]), graph.parameter("z", "f32", [2])
     start = ops.add(x, 1.0, name="start")
     fails = ops.reshape(z, ops.concat([ops.convert(z[:1], destination_type="i64"), [7]], axis=0), special_zero=False)
     low, high = ops.split(start, 0, num_splits=2, name="halves")
-    last, count = build.while_loop(
+    last, count = builder.while_loop(
         lambda v, n: ops.reduce_sum(v, 0) < 100.0,
-        lambda v, n: (build.cond(n < 2, lambda: ops.multiply(v, 2.0, name="twice"), lambda: v * 3.0, name="by"), n + 1),
+        lambda v, n: (builder.cond(n < 2, lambda: ops.multiply(v, 2.0, name="twice"), lambda: v * 3.0, name="by"), n + 1),
         (start, 0),
     )
     return graph.model({"last": last, "fails": fails, "both": low + high, "count": count})
@@ -47,47 +47,47 @@ FETCHES = {
 
 
 @pytest.mark.parametrize("case", FETCHES)
-def test_fetches(model: engine.Model, case: str) -> None:
+def test_fetches(model: loopscope.Model, case: str) -> None:
     fetches, expected = FETCHES[case]
-    result = engine.run(model, {"x": X}, fetches)
+    result = loopscope.run(model, {"x": X}, fetches)
     assert [output.tolist() for output in result.outputs] == expected
     names = [fetches] if isinstance(fetches, str) else fetches
     assert {name: value.tolist() for name, value in result.named.items()} == dict(zip(names, expected, strict=True))
 
 
-def test_only_what_is_needed_runs(model: engine.Model) -> None:
-    assert list(engine.run(model, {"x": X}, ["start"]).control_flow) == []
-    assert engine.run(model, {"x": X}, ["count"]).control_flow[0].address == "main/while"
-    with pytest.raises(engine.RunStopped, match="main/Reshape"):
-        engine.run(model, {"x": X, "z": X}, ["fails"])
+def test_only_what_is_needed_runs(model: loopscope.Model) -> None:
+    assert list(loopscope.run(model, {"x": X}, ["start"]).control_flow) == []
+    assert loopscope.run(model, {"x": X}, ["count"]).control_flow[0].address == "main/while"
+    with pytest.raises(loopscope.RunStopped, match="main/Reshape"):
+        loopscope.run(model, {"x": X, "z": X}, ["fails"])
     # Inputs that are not needed may still be given, by position too.
-    assert engine.run(model, [X, X], ["start"]).outputs[0].tolist() == [2, 3]
-    assert engine.run(model, {1: X}, ["z"]).outputs[0].tolist() == [1, 2]
+    assert loopscope.run(model, [X, X], ["start"]).outputs[0].tolist() == [2, 3]
+    assert loopscope.run(model, {1: X}, ["z"]).outputs[0].tolist() == [1, 2]
 
 
 WRONG = {
-    "nothing": (["nope"], engine.AddressError, "there is no tensor 'main/nope'"),
-    "no such output": (["start:1"], engine.AddressError, "has no output 1"),
-    "no such node in a body": (["main/while/body/nope"], engine.AddressError, "there is no 'nope' in while"),
-    "a body": (["main/while/body"], engine.AddressError, "names a graph"),
-    "too late an iteration": (["main/while[4]/body/Add"], engine.ValueUnavailable, "iteration 4 of 'while' has not run"),
-    "the other branch": (["main/while[3]/body/by/then/twice"], engine.ValueUnavailable, "then"),
-    "input that is needed": (["z"], engine.InputError, "no value is given for 'z'"),
-    "no address": (["main/[x"], engine.AddressError, "is not an address"),
+    "nothing": (["nope"], loopscope.AddressError, "there is no tensor 'main/nope'"),
+    "no such output": (["start:1"], loopscope.AddressError, "has no output 1"),
+    "no such node in a body": (["main/while/body/nope"], loopscope.AddressError, "there is no 'nope' in while"),
+    "a body": (["main/while/body"], loopscope.AddressError, "names a graph"),
+    "too late an iteration": (["main/while[4]/body/Add"], loopscope.ValueUnavailable, "iteration 4 of 'while' has not run"),
+    "the other branch": (["main/while[3]/body/by/then/twice"], loopscope.ValueUnavailable, "then"),
+    "input that is needed": (["z"], loopscope.InputError, "no value is given for 'z'"),
+    "no address": (["main/[x"], loopscope.AddressError, "is not an address"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_fetched(model: engine.Model, case: str) -> None:
+def test_what_cannot_be_fetched(model: loopscope.Model, case: str) -> None:
     fetches, error, words = WRONG[case]
     with pytest.raises(error, match=words):
-        engine.run(model, {"x": X}, fetches)
+        loopscope.run(model, {"x": X}, fetches)
 
 
-def test_a_limit_ends_it_as_any_run(model: engine.Model) -> None:
+def test_a_limit_ends_it_as_any_run(model: loopscope.Model) -> None:
     for fetches in (["count"], ["main/while[3]/body/v"]):
-        with pytest.raises(engine.RunStopped) as stopped:
-            engine.run(model, {"x": X}, fetches, limits=engine.Limits(iterations=2))
+        with pytest.raises(loopscope.RunStopped) as stopped:
+            loopscope.run(model, {"x": X}, fetches, limits=loopscope.Limits(iterations=2))
         assert stopped.value.cause == "limit"
 
 
@@ -99,14 +99,14 @@ def test_nodes_of_one_name_keep_their_addresses() -> None:
     for ref in (first, second):
         draft.result(ref)
     model = draft.model()
-    assert [engine.run(model, [X], [name]).outputs[0].tolist() for name in ("main/same~1", "main/same~2")] == [[1, 2], [-1, -2]]
-    with pytest.raises(engine.AddressError, match="'same' means 2 tensors"):
-        engine.run(model, [X], ["same"])
+    assert [loopscope.run(model, [X], [name]).outputs[0].tolist() for name in ("main/same~1", "main/same~2")] == [[1, 2], [-1, -2]]
+    with pytest.raises(loopscope.AddressError, match="'same' means 2 tensors"):
+        loopscope.run(model, [X], ["same"])
 
 
 def test_a_session_asked_again_plans_nothing_again() -> None:
     """Planning and generating code anew took five times as long as a run of collatz."""
-    session = engine.Session(engine.read_model("sample_models/collatz/model.xml"))
+    session = loopscope.Session(loopscope.read_model("sample_models/collatz/model.xml"))
     one, other = (session.run([number]).machine.plan for number in (3, 27))
     assert one is other
     label = f"main/{one.main.instructions[0].label}"
@@ -116,20 +116,20 @@ def test_a_session_asked_again_plans_nothing_again() -> None:
 
 
 def test_few_parts_of_a_plan_are_kept() -> None:
-    collatz = engine.read_model("sample_models/collatz/model.xml")
+    collatz = loopscope.read_model("sample_models/collatz/model.xml")
     for number in range(12):
-        engine.run(collatz, [27], f"main/while_not_one[{number}]/body/equal")
-        engine.run(collatz, [27], ["steps", *["highest"] * number])
+        loopscope.run(collatz, [27], f"main/while_not_one[{number}]/body/equal")
+        loopscope.run(collatz, [27], ["steps", *["highest"] * number])
     assert len(plan_of(collatz).parts) == 8
 
 
 @pytest.mark.timeout(20)
 def test_what_a_fetch_needs_of_ten_thousand_operations_is_told_in_linear_time() -> None:
-    graph = build.Graph("long")
+    graph = builder.Graph("long")
     x = ops.relu(graph.parameter("x", "f32", [2]), name="first")
     for _ in range(10_000):
         x = ops.relu(x)
-    debugger = engine.Debugger(graph.model({"y": x}), {"x": X}, fetches="first")
+    debugger = loopscope.Debugger(graph.model({"y": x}), {"x": X}, fetches="first")
     debugger.run()
     statuses = debugger.statuses()
     assert (statuses["main/first"], statuses["main/ReLU_1"], len(statuses)) == ("done", "skipped", 10_003)

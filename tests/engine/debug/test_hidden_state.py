@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine.ir.element_type import ElementType
+import loopscope
+from loopscope.ir.element_type import ElementType
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
 RECORDS = {
-    "state": engine.Record(),
-    "everything": engine.Record(everything=True),
-    "little": engine.Record(budget_bytes=600),
-    "hardly anything": engine.Record(budget_bytes=0),
-    "nothing": engine.Record(state=False),
+    "state": loopscope.Record(),
+    "everything": loopscope.Record(everything=True),
+    "little": loopscope.Record(budget_bytes=600),
+    "hardly anything": loopscope.Record(budget_bytes=0),
+    "nothing": loopscope.Record(state=False),
 }
 
 
@@ -71,32 +71,32 @@ def nest(inside: Callable[[Draft, Ref], Ref]) -> dict[str, Callable[[Draft, Ref]
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
 @pytest.mark.parametrize("form", nest(drawing))
 @pytest.mark.parametrize("inside", [drawing, counting])
-def test_any_value_of_any_iteration_is_what_stepping_saw(inside: Callable[..., Any], form: str, record: engine.Record) -> None:
+def test_any_value_of_any_iteration_is_what_stepping_saw(inside: Callable[..., Any], form: str, record: loopscope.Record) -> None:
     main = Draft()
     main.result(nest(inside)[form](main, main.parameter("x", ElementType.F32, (1,))))
     model, feeds = main.model(), [np.array([1.5], np.float32)]
-    stepped = engine.Debugger(model, feeds)
+    stepped = loopscope.Debugger(model, feeds)
     values = {}
     while stepped.state == "paused":
         cursor = stepped.cursor
         stepped.step()
         if cursor.kind == "operation":
             values[cursor.address] = stepped.value(cursor.address)
-    debugger = engine.Debugger(model, feeds, record=record)
+    debugger = loopscope.Debugger(model, feeds, record=record)
     debugger.run()
     for address in reversed(values):
         np.testing.assert_array_equal(debugger.value(address), values[address], err_msg=address)
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
-def test_what_a_person_sets_counts_wherever_it_is_carried_to(record: engine.Record) -> None:
+def test_what_a_person_sets_counts_wherever_it_is_carried_to(record: loopscope.Record) -> None:
     main = Draft()
     main.result(nest(counting)["twice"](main, main.parameter("x", ElementType.F32, (1,))))
     model, feeds = main.model(), [np.array([1.5], np.float32)]
-    plain = engine.Debugger(model, feeds)
+    plain = loopscope.Debugger(model, feeds)
     plain.run()
     first, second, inner = (plain.control_flow[number].address for number in range(3))
-    changed = engine.Debugger(model, feeds, record=record, changes={f"{first}[2]/body/read": [5.0]})
+    changed = loopscope.Debugger(model, feeds, record=record, changes={f"{first}[2]/body/read": [5.0]})
     changed.run()
     deep = inner.replace(second, f"{second}[3]").replace("[3][0]", "[3]")
     reads = [changed.value(f"{place}/read").item() for place in (f"{first}[1]/body", f"{first}[3]/body", "main", f"{deep}[1]/body")]

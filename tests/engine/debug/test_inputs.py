@@ -6,16 +6,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import engine
-from engine.debug.door import outward
-from engine.debug.inputs import Inputs, bind
-from engine.errors import InputError
-from engine.ir.element_type import ElementType
-from engine.ir.replace import replace
+import loopscope
+from loopscope.debug.door import outward
+from loopscope.debug.inputs import Inputs, bind
+from loopscope.errors import InputError
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.replace import replace
 from tests.engine.drafts import F32, I64, Draft
 
 
-def model() -> engine.Model:
+def model() -> loopscope.Model:
     """Inputs ``a`` (tensors ``a_1`` and ``alias``) f32[2] and ``b`` i64[]."""
     draft = Draft()
     a, b = draft.parameter("a", F32, (2,)), draft.parameter("b", I64, ())
@@ -26,7 +26,7 @@ def model() -> engine.Model:
     return draft.model()
 
 
-def typed(element_type: ElementType, shape: tuple[int, ...] = (2,)) -> engine.Model:
+def typed(element_type: ElementType, shape: tuple[int, ...] = (2,)) -> loopscope.Model:
     draft = Draft()
     draft.result(draft.parameter("x", element_type, shape))
     return draft.model()
@@ -190,7 +190,7 @@ def test_an_input_is_neither_changed_nor_shared() -> None:
     x = draft.parameter("x", F32, (2,))
     draft.result(draft.op("Add", x, x))
     given = np.array([1, 2], np.float32)
-    debugger = engine.Debugger(draft.model(), [given])
+    debugger = loopscope.Debugger(draft.model(), [given])
     given[:] = 9
     debugger.run()
     assert debugger.result.outputs[0].tolist() == [2, 4]
@@ -202,8 +202,8 @@ def test_an_input_is_neither_changed_nor_shared() -> None:
 
 def test_dynamic_shapes_take_what_fits() -> None:
     model = typed(ElementType.F32, (-1,))
-    assert engine.run(model, [[1.0, 2.0, 3.0]]).outputs[0].tolist() == [1, 2, 3]
-    assert engine.run(model, [np.zeros(0, np.float32)]).outputs[0].shape == (0,)
+    assert loopscope.run(model, [[1.0, 2.0, 3.0]]).outputs[0].tolist() == [1, 2, 3]
+    assert loopscope.run(model, [np.zeros(0, np.float32)]).outputs[0].shape == (0,)
 
 
 @pytest.mark.parametrize("element_type", ElementType)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.explain.history import history
+import loopscope
+from loopscope.explain.history import history
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 from tests.engine.drawn.models import same_bits
@@ -34,7 +34,7 @@ def chosen(body: Draft, value: Ref, number: Ref, pace: Ref) -> Ref:
     return grown(body, body.region("If", [early, value], bodies, 1, name="if", opset=8), number, pace)
 
 
-def nest(step: Step, trips: int = 9, outer_trips: int = 40, *, until: float | None = None, given: bool = True) -> engine.Model:
+def nest(step: Step, trips: int = 9, outer_trips: int = 40, *, until: float | None = None, given: bool = True) -> loopscope.Model:
     """``outer`` times: a value and a pace; ``inner`` times: a step, until the value is above a bound. Last values."""
     inner = Draft()
     value, pace, number = inner.parameter("value", F32, ()), inner.parameter("pace", F32, ()), inner.parameter("number", I64, ())
@@ -74,8 +74,8 @@ def nest(step: Step, trips: int = 9, outer_trips: int = 40, *, until: float | No
     return main.model()
 
 
-def run(model: engine.Model, **options: Any) -> engine.Debugger:
-    debugger = engine.Debugger(model, {"x": np.float32(1)}, **options)
+def run(model: loopscope.Model, **options: Any) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(model, {"x": np.float32(1)}, **options)
     debugger.run()
     return debugger
 
@@ -84,7 +84,7 @@ def run(model: engine.Model, **options: Any) -> engine.Debugger:
 @pytest.mark.parametrize("step", [grown, chosen])
 def test_every_value_is_that_of_a_run_that_records_everything(step: Callable[..., Any], until: float | None) -> None:
     model = nest(step, until=until)
-    mine, whole = run(model), run(model, record=engine.Record(everything=True))
+    mine, whole = run(model), run(model, record=loopscope.Record(everything=True))
     counts = [record.iterations or 0 for record in whole.control_flow if record.address.endswith("inner")]
     assert (min(counts) < max(counts)) == (until is not None)
     for outer, name in product(range(40), ("value", "new")):
@@ -97,7 +97,7 @@ def test_every_value_is_that_of_a_run_that_records_everything(step: Callable[...
 
 def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on() -> None:
     model = nest(chosen, 100, 40)
-    debugger, whole = engine.Debugger(model, {"x": np.float32(1)}, limits=engine.Limits(iterations=1777)), run(model)
+    debugger, whole = loopscope.Debugger(model, {"x": np.float32(1)}, limits=loopscope.Limits(iterations=1777)), run(model)
     for _ in range(2):
         debugger.run()
         assert debugger.state == "limit"
@@ -109,7 +109,7 @@ def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on() -> 
         before = debugger.cursor
         debugger.step_back()
         assert debugger.step() == before
-    debugger.machine.control.limits = engine.Limits()
+    debugger.machine.control.limits = loopscope.Limits()
     debugger.run()
     assert debugger.state == "finished"
     assert same_bits(debugger.result.outputs[0], whole.result.outputs[0])
@@ -117,7 +117,7 @@ def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on() -> 
 
 def test_a_small_budget_keeps_some_iterations() -> None:
     model = nest(grown, 50, 400)
-    debugger, whole = run(model, record=engine.Record(budget_bytes=600)), run(model)
+    debugger, whole = run(model, record=loopscope.Record(budget_bytes=600)), run(model)
     debugger.machine.recording.pack()
     assert debugger.machine.recording.bytes <= 600
     for outer in (0, 1, 7, 200, 399):
@@ -131,7 +131,7 @@ def test_what_is_dropped_after_somebody_has_looked_is_computed_again() -> None:
     places = [f"main/outer[{outer}]/body/inner[{inner}]/body/value" for outer in (0, 1, 5, 17, 20, 33, 129, 399) for inner in (0, 9, 49)]
     recording = debugger.machine.recording
     for most in (recording.bytes, recording.bytes // 2, recording.bytes // 8):
-        recording.record = engine.Record(budget_bytes=most)
+        recording.record = loopscope.Record(budget_bytes=most)
         recording.pack()
         assert recording.bytes <= most
         for place in places:

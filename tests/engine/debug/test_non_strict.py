@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.ops import same
-from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.ops.declare import Operation
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.ops import same
+from loopscope.ops.catalogue import CATALOGUE, Catalogue
+from loopscope.ops.declare import Operation
 from tests.engine.drafts import F32, I64, Draft, Ref
 from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 
-OFF = engine.Optimise(prune=False, fold=False, cse=False)
+OFF = loopscope.Optimise(prune=False, fold=False, cse=False)
 
 
 class Counted:
@@ -35,24 +35,24 @@ class Counted:
         self.calls += 1
         return value + value.dtype.type(1)
 
-    def during(self, model: engine.Model, fetches: Any, **options: Any) -> tuple[engine.Result, int]:
+    def during(self, model: loopscope.Model, fetches: Any, **options: Any) -> tuple[loopscope.Result, int]:
         """A run, and how often it ran here; the plan is there before."""
-        engine.run(model, fetches=[], catalogue=self.catalogue, **options)
+        loopscope.run(model, fetches=[], catalogue=self.catalogue, **options)
         before = self.calls
-        return engine.run(model, fetches=fetches, catalogue=self.catalogue, **options), self.calls - before
+        return loopscope.run(model, fetches=fetches, catalogue=self.catalogue, **options), self.calls - before
 
-    def graph(self) -> build.Graph:
-        return build.Graph("counted", catalogue=self.catalogue)
+    def graph(self) -> builder.Graph:
+        return builder.Graph("counted", catalogue=self.catalogue)
 
-    def apply(self, value: build.Tensor) -> build.Tensor:
+    def apply(self, value: builder.Tensor) -> builder.Tensor:
         return value.graph.apply("Counted", [value], {})[0]
 
 
-def counter_and_x(counted: Counted, n: int) -> engine.Model:
+def counter_and_x(counted: Counted, n: int) -> loopscope.Model:
     """Example 4 of the page of tf.while_loop, with an operation that counts in the place of its Print."""
     graph = counted.graph()
     x = graph.constant(np.arange(4, dtype=np.float32))
-    i, out = build.while_loop(
+    i, out = builder.while_loop(
         lambda i, x: i < n, lambda i, x: (i + 1, ops.add(counted.apply(x), 0.5, name="x_next")), (graph.constant(0), x)
     )
     return graph.model({"i": i, "out": out})
@@ -86,11 +86,11 @@ def test_the_iterations_of_loops_in_loops() -> None:
     graph = counted.graph()
 
     def inner(i: Any, x: Any) -> Any:
-        return (i + 1, build.for_loop(20, lambda j, v: ops.add(counted.apply(v), 0.0, name="v_next"), x))
+        return (i + 1, builder.for_loop(20, lambda j, v: ops.add(counted.apply(v), 0.0, name="v_next"), x))
 
-    _, out = build.while_loop(lambda i, x: i < 30, inner, (graph.constant(0), graph.constant(np.float32(0))))
+    _, out = builder.while_loop(lambda i, x: i < 30, inner, (graph.constant(0), graph.constant(np.float32(0))))
     model = graph.model({"out": out})
-    address = next(one.address for one in engine.run(model, catalogue=counted.catalogue).control_flow if "[3]" in one.address)
+    address = next(one.address for one in loopscope.run(model, catalogue=counted.catalogue).control_flow if "[3]" in one.address)
     result, calls = counted.during(model, [f"{address}[5]/body/v_next"])
     assert result.outputs[0] == 3 * 20 + 6
     assert 3 * 20 + 6 <= calls < 3 * 20 + 12
@@ -100,23 +100,23 @@ def test_outputs_of_a_branch_that_nobody_needs() -> None:
     counted = Counted()
     graph = counted.graph()
     x = graph.parameter("x", "f32", [])
-    low, high = build.cond(x > 0, lambda: (counted.apply(x), x * 2), lambda: (x, x * 3))
+    low, high = builder.cond(x > 0, lambda: (counted.apply(x), x * 2), lambda: (x, x * 3))
     model = graph.model({"low": low, "high": high})
-    assert engine.run(model, [5], "high", catalogue=counted.catalogue).outputs[0] == 10
+    assert loopscope.run(model, [5], "high", catalogue=counted.catalogue).outputs[0] == 10
     assert counted.calls == 0
-    assert engine.run(model, [5], ["high", "low"], catalogue=counted.catalogue).named == {"high": 10, "low": 6}
+    assert loopscope.run(model, [5], ["high", "low"], catalogue=counted.catalogue).named == {"high": 10, "low": 6}
 
 
 def test_what_a_loop_collects_for_nobody() -> None:
     counted = Counted()
     graph = counted.graph()
-    kept = build.Collected("kept")
+    kept = builder.Collected("kept")
 
     def body(i: Any) -> Any:
         kept.append(counted.apply(i))
         return i + 1
 
-    (last,) = build.while_loop(lambda i: i < 5, body, (graph.constant(0),))
+    (last,) = builder.while_loop(lambda i: i < 5, body, (graph.constant(0),))
     model = graph.model({"i": last, "kept": kept.tensor})
     result, calls = counted.during(model, ["i"])
     assert result.outputs[0] == 5
@@ -134,18 +134,18 @@ def test_what_no_output_needs_neither_runs_nor_fails() -> None:
     failing(draft, x)
     draft.result(draft.op("Negative", x))
     model = draft.model()
-    assert engine.run(model, [np.ones(2, np.float32)]).outputs[0].tolist() == [-1, -1]
-    assert engine.Session(model).run([np.ones(2, np.float32)]).outputs[0].tolist() == [-1, -1]
-    with pytest.raises(engine.RunStopped):
-        engine.run(model, [np.ones(2, np.float32)], optimise=OFF)
-    debugger = engine.Debugger(model, [np.ones(2, np.float32)])
+    assert loopscope.run(model, [np.ones(2, np.float32)]).outputs[0].tolist() == [-1, -1]
+    assert loopscope.Session(model).run([np.ones(2, np.float32)]).outputs[0].tolist() == [-1, -1]
+    with pytest.raises(loopscope.RunStopped):
+        loopscope.run(model, [np.ones(2, np.float32)], optimise=OFF)
+    debugger = loopscope.Debugger(model, [np.ones(2, np.float32)])
     debugger.run()
     assert debugger.state == "failed", "the debugger runs all that it shows"
 
 
 def test_a_debugger_for_a_few_tensors_skips_the_others() -> None:
     counted = Counted()
-    debugger = engine.Debugger(counter_and_x(counted, 6), fetches="i", catalogue=counted.catalogue)
+    debugger = loopscope.Debugger(counter_and_x(counted, 6), fetches="i", catalogue=counted.catalogue)
     before = counted.calls
     debugger.run()
     assert (debugger.state, counted.calls) == ("finished", before)
@@ -153,11 +153,11 @@ def test_a_debugger_for_a_few_tensors_skips_the_others() -> None:
     assert statuses["main/while/body/x_next"] == "skipped"
     assert statuses["main/while/body/Add"] == "done"
     assert debugger.value("main/while[3]/body/Add") == 4
-    with pytest.raises(engine.ValueUnavailable, match=r"x_next is not needed for what is fetched, and so it did not run$"):
+    with pytest.raises(loopscope.ValueUnavailable, match=r"x_next is not needed for what is fetched, and so it did not run$"):
         debugger.value("main/while[3]/body/x_next")
 
 
-def variable_model() -> engine.Model:
+def variable_model() -> loopscope.Model:
     """y = variable + x, and the variable becomes y."""
     draft = Draft()
     x = draft.parameter("x", F32, ())
@@ -169,7 +169,7 @@ def variable_model() -> engine.Model:
 
 
 def test_variables_are_assigned_where_the_model_runs_and_not_where_a_tensor_is_fetched() -> None:
-    session = engine.Session(variable_model())
+    session = loopscope.Session(variable_model())
     assert session.run([2]).outputs[0] == -2
     assert session.variables["v"] == 2, "an Assign is an output, whoever needs it"
     assert session.run([3], "total").outputs[0] == 5
@@ -178,7 +178,7 @@ def test_variables_are_assigned_where_the_model_runs_and_not_where_a_tensor_is_f
     assert session.variables["v"] == 5
 
 
-FED = build.Graph("fed")
+FED = builder.Graph("fed")
 _x = FED.parameter("x", "f32", [2])
 _start = ops.add(_x, 1.0, name="start")
 _low, _high = ops.split(_start, 0, num_splits=2, name="halves")
@@ -197,12 +197,12 @@ FEEDS: dict[str, tuple[dict[Any, Any], Any, Any]] = {
 
 
 @pytest.mark.parametrize("case", FEEDS)
-@pytest.mark.parametrize("optimise", [engine.Optimise(), OFF])
-def test_feeding_a_tensor_cuts_what_computes_it(case: str, optimise: engine.Optimise) -> None:
+@pytest.mark.parametrize("optimise", [loopscope.Optimise(), OFF])
+def test_feeding_a_tensor_cuts_what_computes_it(case: str, optimise: loopscope.Optimise) -> None:
     inputs, fetches, expected = FEEDS[case]
     if optimise is OFF and "x" not in inputs and _x not in inputs:
         inputs = {**inputs, "x": [0, 0]}
-    assert [one.tolist() for one in engine.run(FED_MODEL, inputs, fetches, optimise=optimise).outputs] == expected
+    assert [one.tolist() for one in loopscope.run(FED_MODEL, inputs, fetches, optimise=optimise).outputs] == expected
 
 
 WRONG_FEEDS: dict[str, tuple[dict[str, Any], str]] = {
@@ -215,26 +215,26 @@ WRONG_FEEDS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", WRONG_FEEDS)
 def test_what_cannot_be_fed(case: str) -> None:
     inputs, words = WRONG_FEEDS[case]
-    with pytest.raises(engine.InputError, match=words):
-        engine.run(FED_MODEL, inputs, ["sum"])
+    with pytest.raises(loopscope.InputError, match=words):
+        loopscope.run(FED_MODEL, inputs, ["sum"])
 
 
 def test_a_value_in_a_body_is_no_feed() -> None:
     counted = Counted()
-    with pytest.raises(engine.InputError, match=r"lies in a body: engine\.Debugger\(model, inputs, changes="):
-        engine.run(counter_and_x(counted, 3), {"main/while[1]/body/Add": 1}, ["i"], catalogue=counted.catalogue)
+    with pytest.raises(loopscope.InputError, match=r"lies in a body: loopscope\.Debugger\(model, inputs, changes="):
+        loopscope.run(counter_and_x(counted, 3), {"main/while[1]/body/Add": 1}, ["i"], catalogue=counted.catalogue)
 
 
 def test_a_tensor_of_a_body_is_fetched_in_the_last_iteration() -> None:
-    seen: list[build.Tensor] = []
-    graph = build.Graph("body")
+    seen: list[builder.Tensor] = []
+    graph = builder.Graph("body")
 
     def body(i: Any) -> Any:
         seen.append(i * 10)
         return i + 1
 
-    (last,) = build.while_loop(lambda i: i < 4, body, (graph.constant(0),))
-    assert engine.run(graph.model(last), fetches=[last, seen[-1]]).named == {"main/while": 4, "main/while/body/Multiply": 30}
+    (last,) = builder.while_loop(lambda i: i < 4, body, (graph.constant(0),))
+    assert loopscope.run(graph.model(last), fetches=[last, seen[-1]]).named == {"main/while": 4, "main/while/body/Multiply": 30}
 
 
 @settings(max_examples=30, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=[HealthCheck.too_slow])

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
-import engine
+import loopscope
 
 _DICE = np.random.default_rng(3)
 _SIZE, _TRIPS = 288, 9
@@ -96,11 +96,11 @@ def test_stepping_and_running_agree_with_the_runtime(body: tuple[list[onnx.NodeP
     graph = helper.make_graph([loop], "main", names, state[4:], fixed)
     data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
     feeds = {"x": reals(1, _SIZE), "y": reals(1, _SIZE)}
-    model = engine.read_model(data)
-    stepped = engine.Debugger(model, feeds)
+    model = loopscope.read_model(data)
+    stepped = loopscope.Debugger(model, feeds)
     while stepped.state == "paused":
         stepped.step()
-    session = engine.Session(model)
+    session = loopscope.Session(model)
     expected = onnxruntime.InferenceSession(data).run(None, feeds)
     for run in (session.run(feeds), session.run(feeds)):
         for mine, slow, other in zip(run.outputs, stepped.result.outputs, expected, strict=True):
@@ -115,6 +115,6 @@ def test_a_batched_scan_gives_back_a_slice() -> None:
     text = f"""<ir_version: 3, opset_import: ["" : 8]>
     main (int64[2] n, float[2,1] a, float[2,3,1] x) => (y, z) {{ y, z = Scan <num_scan_inputs = 1, body = {step}> (n, a, x) }}"""
     feeds = {"n": np.array([2, 3]), "a": np.ones((2, 1), np.float32), "x": np.arange(1, 7, dtype=np.float32).reshape(2, 3, 1)}
-    last, sums = engine.run(engine.read_model(parser.parse_model(text).SerializeToString()), feeds).outputs
+    last, sums = loopscope.run(loopscope.read_model(parser.parse_model(text).SerializeToString()), feeds).outputs
     np.testing.assert_array_equal(last, [[2], [6]])
     np.testing.assert_array_equal(sums[..., 0], [[2, 3, 0], [5, 9, 11]])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.debug.breakpoints import BreakpointKind
-from engine.debug.debugger import Debugger
-from engine.errors import ExpressionError
-from engine.ir import readable
+from loopscope.debug.breakpoints import BreakpointKind
+from loopscope.debug.debugger import Debugger
+from loopscope.errors import ExpressionError
+from loopscope.ir import readable
 from tests.engine.explain.runs import begun
 
 ADD = "main/while_not_one[*]/body/next_steps"

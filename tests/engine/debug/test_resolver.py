@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import engine
-from engine.debug.scene import Scene
-from engine.ir.walk import nodes
-from engine.run.plan.plan import Plan
-from engine.trace.timeline import Moment, Timeline
+import loopscope
+from loopscope.debug.scene import Scene
+from loopscope.executor.plan.plan import Plan
+from loopscope.ir.walk import nodes
+from loopscope.timeline.timeline import Moment, Timeline
 from tests.engine.view.big_models import linear_attention
 
 LAYERS = 12
@@ -16,7 +16,7 @@ LAYERS = 12
 
 @pytest.mark.parametrize("steps", [0, 40, None])
 def test_a_resolver_says_of_each_place_what_resolve_says(steps: int | None) -> None:
-    debugger = engine.Debugger(linear_attention(LAYERS), {"x": [[1.0] * 8] * 5})
+    debugger = loopscope.Debugger(linear_attention(LAYERS), {"x": [[1.0] * 8] * 5})
     if steps is None:
         debugger.run()
     for _ in range(steps or 0):
@@ -28,7 +28,7 @@ def test_a_resolver_says_of_each_place_what_resolve_says(steps: int | None) -> N
 
 
 def test_a_scene_is_made_once_for_all_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    debugger = engine.Debugger(linear_attention(LAYERS), {"x": [[1.0] * 8] * 5})
+    debugger = loopscope.Debugger(linear_attention(LAYERS), {"x": [[1.0] * 8] * 5})
     debugger.run()
     made: list[Scene] = []
     begin = Scene.__init__

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import engine
+import loopscope
 from tests.engine.drawn.agreement import Agreement
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 
@@ -26,16 +26,16 @@ def test_all_ways_through_a_run_agree(draft: Drawn, inputs: tuple[float, float],
     draft=bodies(),
     inputs=NUMBERS,
     allowance=st.integers(1, 9),
-    record=st.sampled_from([engine.Record(), engine.Record(everything=True)]),
+    record=st.sampled_from([loopscope.Record(), loopscope.Record(everything=True)]),
 )
 def test_a_run_that_limits_interrupt_ends_like_one_that_they_do_not(
-    draft: Drawn, inputs: tuple[float, float], allowance: int, record: engine.Record
+    draft: Drawn, inputs: tuple[float, float], allowance: int, record: loopscope.Record
 ) -> None:
     model = whole(draft)
     feeds = [np.float32(value) for value in inputs]
-    plain = engine.Debugger(model, feeds, record=record)
+    plain = loopscope.Debugger(model, feeds, record=record)
     plain.run()
-    debugger = engine.Debugger(model, feeds, record=record, limits=engine.Limits(iterations=allowance))
+    debugger = loopscope.Debugger(model, feeds, record=record, limits=loopscope.Limits(iterations=allowance))
     for pauses in range(1, 2000):
         debugger.run()
         if debugger.state == "finished":

@@ -7,26 +7,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import engine
+import loopscope
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 from tests.engine.drawn.wide_rows import WEIGHTS, WIDTH, Drawn, loops
 
 RECORDS = [
-    engine.Record(state=False),
-    engine.Record(),
-    engine.Record(everything=True),
-    engine.Record(everything=True, budget_bytes=1 << 16),
+    loopscope.Record(state=False),
+    loopscope.Record(),
+    loopscope.Record(everything=True),
+    loopscope.Record(everything=True, budget_bytes=1 << 16),
 ]
 
 
-def feeds(model: engine.Model) -> list[np.ndarray]:
+def feeds(model: loopscope.Model) -> list[np.ndarray]:
     random = np.random.default_rng(1)
     return [random.standard_normal((1, WIDTH)).astype(np.float32) for _ in model.graph.parameters]
 
 
-def stepped(model: engine.Model) -> tuple[engine.Debugger, dict[str, np.ndarray]]:
+def stepped(model: loopscope.Model) -> tuple[loopscope.Debugger, dict[str, np.ndarray]]:
     """The model gone through step by step, and a copy of each value on the way."""
-    debugger = engine.Debugger(model, feeds(model))
+    debugger = loopscope.Debugger(model, feeds(model))
     values = {}
     while debugger.state == "paused":
         cursor = debugger.cursor
@@ -43,7 +43,7 @@ def test_runs_have_the_bits_of_stepping(drawn: Drawn, allowance: int | None) -> 
     slow, values = stepped(model)
     some = list(values)[:: max(len(values) // 150, 1)]
     for record in RECORDS:
-        fast = engine.Debugger(model, feeds(model), record=record, limits=engine.Limits(iterations=allowance))
+        fast = loopscope.Debugger(model, feeds(model), record=record, limits=loopscope.Limits(iterations=allowance))
         while fast.state not in ("finished", "failed"):
             fast.run()
         assert (fast.state, fast.failure) == (slow.state, slow.failure)
@@ -53,7 +53,7 @@ def test_runs_have_the_bits_of_stepping(drawn: Drawn, allowance: int | None) -> 
             np.testing.assert_array_equal(fast.value(address), values[address], err_msg=address)
 
 
-def cell(trips: int) -> engine.Model:
+def cell(trips: int) -> loopscope.Model:
     """Three values, each carried to the next: what is computed in an iteration is read two iterations later."""
     main, body = Draft(), Draft()
     starts = [main.parameter(name, F32, (1, WIDTH)) for name in "abc"]
@@ -70,12 +70,12 @@ def cell(trips: int) -> engine.Model:
 
 @pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("trips", [63, 64, 65, 66, 67, 129, 200])
-def test_what_is_carried_further_than_one_iteration_is_not_overwritten(trips: int, record: engine.Record) -> None:
+def test_what_is_carried_further_than_one_iteration_is_not_overwritten(trips: int, record: loopscope.Record) -> None:
     model = cell(trips)
     a, b, c = feeds(model)
     for _ in range(trips):
         a, b, c = np.tanh(c @ WEIGHTS + a), a, b
-    debugger = engine.Debugger(model, feeds(model), record=record)
+    debugger = loopscope.Debugger(model, feeds(model), record=record)
     debugger.run()
     for mine, theirs in zip(debugger.result.outputs, (a, b, c), strict=True):
         np.testing.assert_array_equal(mine, theirs)
@@ -83,7 +83,7 @@ def test_what_is_carried_further_than_one_iteration_is_not_overwritten(trips: in
 
 def test_outputs_of_a_run_do_not_change_with_the_next_and_hold_no_more_than_themselves() -> None:
     model = cell(100)
-    session = engine.Session(model)
+    session = loopscope.Session(model)
     first = session.run(feeds(model)).outputs
     kept = [np.array(output) for output in first]
     session.run([np.ones((1, WIDTH), np.float32)] * 3)
@@ -93,7 +93,7 @@ def test_outputs_of_a_run_do_not_change_with_the_next_and_hold_no_more_than_them
 
 
 def test_what_was_recorded_does_not_hold_more_than_it_counts() -> None:
-    debugger = engine.Debugger(cell(5000), feeds(cell(1)), record=engine.Record(everything=True, budget_bytes=1 << 20))
+    debugger = loopscope.Debugger(cell(5000), feeds(cell(1)), record=loopscope.Record(everything=True, budget_bytes=1 << 20))
     debugger.run()
     held = {}
     for rows in debugger.machine.recording.rows.values():

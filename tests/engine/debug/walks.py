@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-import engine
+import loopscope
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
 
 
-def model(outer_trips: int = 3, inner_trips: int = 2) -> engine.Model:
+def model(outer_trips: int = 3, inner_trips: int = 2) -> loopscope.Model:
     """``double`` x; ``outer`` times: (``inner`` times: ``grow`` by 1), then ``choice``: above 6.5 ``halve``, else ``keep``; ``last``."""
     innermost = Draft()
     value = innermost.parameter("value", F32, ())
@@ -60,8 +60,8 @@ def model(outer_trips: int = 3, inner_trips: int = 2) -> engine.Model:
     return main.model()
 
 
-def debugger(x: float = 1.0, **options: Any) -> engine.Debugger:
-    return engine.Debugger(model(), [np.float32(x)], **options)
+def debugger(x: float = 1.0, **options: Any) -> loopscope.Debugger:
+    return loopscope.Debugger(model(), [np.float32(x)], **options)
 
 
 # 2 -> 4 (keep) -> 6 (keep) -> 8 (halve: 4)

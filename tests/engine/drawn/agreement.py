@@ -12,22 +12,22 @@ import numpy as np
 import pytest
 from hypothesis import Phase
 
-import engine
-from engine.debug.cursor import Cursor
-from engine.debug.result import RunStopped
-from engine.errors import EngineError
-from engine.explain.branch_history import branch_history
-from engine.explain.history import history
-from engine.trace.vectorised import Columns, Recorded
+import loopscope
+from loopscope.debug.cursor import Cursor
+from loopscope.debug.result import RunStopped
+from loopscope.errors import EngineError
+from loopscope.explain.branch_history import branch_history
+from loopscope.explain.history import history
+from loopscope.timeline.vectorised import Columns, Recorded
 from tests.engine.drawn.graph import Choices
 from tests.engine.drawn.models import drawn_model, same_bits
 
 RECORDS = [
-    engine.Record(),
-    engine.Record(everything=True),
-    engine.Record(budget_bytes=600),
-    engine.Record(everything=True, budget_bytes=3000),
-    engine.Record(state=False),
+    loopscope.Record(),
+    loopscope.Record(everything=True),
+    loopscope.Record(budget_bytes=600),
+    loopscope.Record(everything=True, budget_bytes=3000),
+    loopscope.Record(state=False),
 ]
 WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 """For tests that draw a seed: a smaller seed is no smaller model."""
@@ -38,8 +38,8 @@ _MOST_LOOKED_AT = 100
 class Stepped:
     """What stepping through a model that has never run otherwise saw: the measure of all other ways."""
 
-    def __init__(self, model: engine.Model, feeds: list[np.ndarray], changes: dict[str, Any] | None = None) -> None:
-        self.debugger = debugger = engine.Debugger(model, feeds, seed=1, changes=changes)
+    def __init__(self, model: loopscope.Model, feeds: list[np.ndarray], changes: dict[str, Any] | None = None) -> None:
+        self.debugger = debugger = loopscope.Debugger(model, feeds, seed=1, changes=changes)
         self.trail: list[Cursor] = []
         self.values: dict[str, np.ndarray] = {}
         while debugger.state == "paused" and len(self.trail) < _MOST_STEPS:
@@ -67,7 +67,7 @@ class Stepped:
 class Agreement:
     """One drawn model, run in many ways."""
 
-    def __init__(self, model: engine.Model, feeds: list[list[np.ndarray]], seed: int) -> None:
+    def __init__(self, model: loopscope.Model, feeds: list[list[np.ndarray]], seed: int) -> None:
         self.c = Choices(seed)
         self.model = model
         # Plans belong to models: what is compared with has one of its own.
@@ -92,21 +92,21 @@ class Agreement:
     # -- ways -----------------------------------------------------------------------------------------------------
 
     def run(self, feeds: list[np.ndarray], expected: Stepped) -> None:
-        optimise = engine.Optimise(prune=False, fold=self.c.chance(50), cse=self.c.chance(50))
+        optimise = loopscope.Optimise(prune=False, fold=self.c.chance(50), cse=self.c.chance(50))
         for _ in range(1 + self.c.integer(2)):
             if expected.debugger.state == "failed":
                 with pytest.raises(RunStopped) as stop:
-                    engine.run(self.model, feeds, seed=1, optimise=optimise)
+                    loopscope.run(self.model, feeds, seed=1, optimise=optimise)
                 assert (stop.value.address, stop.value.cause) == (expected.debugger.failed_address, "error")
                 continue
-            result = engine.run(self.model, feeds, seed=1, optimise=optimise)
+            result = loopscope.run(self.model, feeds, seed=1, optimise=optimise)
             assert list(result.control_flow) == expected.flow
             _same_outputs(result, expected)
 
     def pruned(self, feeds: list[np.ndarray], expected: Stepped) -> None:
         """What no output needs does not run, and makes no difference to the outputs."""
         if expected.debugger.state == "finished":
-            result = engine.run(self.model, feeds, seed=1)
+            result = loopscope.run(self.model, feeds, seed=1)
             assert {one.address: one for one in expected.flow}.items() >= {one.address: one for one in result.control_flow}.items()
             _same_outputs(result, expected)
 
@@ -114,13 +114,13 @@ class Agreement:
         """Some values in some iterations, and nothing that they do not need."""
         places = sorted(expected.values)
         fetches = list(dict.fromkeys(self.c.pick(places) for _ in range(1 + self.c.integer(3)))) if places else []
-        result = engine.run(self.model, feeds, fetches, seed=1, optimise=engine.Optimise(cse=self.c.chance(50)))
+        result = loopscope.run(self.model, feeds, fetches, seed=1, optimise=loopscope.Optimise(cse=self.c.chance(50)))
         for address, value in result.named.items():
             assert same_bits(value, expected.values[address]), address
 
     def session(self, feeds: list[np.ndarray], expected: Stepped) -> None:
         """With variables that were kept for a while and then forgotten."""
-        session = engine.Session(self.model)
+        session = loopscope.Session(self.model)
         if expected.debugger.state == "finished":
             try:
                 session.run(feeds, seed=1)
@@ -131,15 +131,15 @@ class Agreement:
             _same_outputs(session.run(feeds, seed=1), expected)
 
     def debug(self, feeds: list[np.ndarray], expected: Stepped) -> None:
-        debugger = engine.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS))
+        debugger = loopscope.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS))
         debugger.run()
         self._same_run(debugger, expected)
         self._same_explanations(debugger, expected)
 
     def pause(self, feeds: list[np.ndarray], expected: Stepped) -> None:
         """Limits, some steps between them, and packing what was recorded where nobody expects it."""
-        limits = engine.Limits(iterations=1 + self.c.integer(7))
-        debugger = engine.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS), limits=limits)
+        limits = loopscope.Limits(iterations=1 + self.c.integer(7))
+        debugger = loopscope.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS), limits=limits)
         debugger.run()
         while debugger.state not in ("finished", "failed"):
             if self.c.chance(20):
@@ -152,7 +152,7 @@ class Agreement:
 
     def move(self, feeds: list[np.ndarray], expected: Stepped) -> None:
         """Here and there, to where nobody has been and back."""
-        debugger = engine.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS))
+        debugger = loopscope.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS))
         for _ in range(8 if expected.trail else 0):
             at = self.c.integer(len(expected.trail))
             seek, run_to = partial(debugger.seek, at), partial(debugger.run_to, expected.trail[at].address)
@@ -178,7 +178,7 @@ class Agreement:
         except EngineError:  # Of a value of which inference says that it cannot be there.
             return
         if changed.is_whole:
-            debugger = engine.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS), changes=changes)
+            debugger = loopscope.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS), changes=changes)
             debugger.run()
             self._same_run(debugger, changed)
             self._same_explanations(debugger, changed)
@@ -194,7 +194,7 @@ class Agreement:
     def _some(self, places: list[str]) -> list[str]:
         return places if len(places) <= _MOST_LOOKED_AT else [self.c.pick(places) for _ in range(_MOST_LOOKED_AT)]
 
-    def _same_moment(self, debugger: engine.Debugger, expected: Stepped) -> None:
+    def _same_moment(self, debugger: loopscope.Debugger, expected: Stepped) -> None:
         cursor = debugger.cursor
         if cursor.step < len(expected.trail):
             assert cursor == expected.trail[cursor.step]
@@ -202,7 +202,7 @@ class Agreement:
         for place in [self.c.pick(seen) for _ in range(3)] if seen else ():
             _same(debugger.value(place), expected.values[place], place)
 
-    def _same_run(self, debugger: engine.Debugger, expected: Stepped) -> None:
+    def _same_run(self, debugger: loopscope.Debugger, expected: Stepped) -> None:
         stepped = expected.debugger
         assert (debugger.state, debugger.failure, debugger.failed_address) == (stepped.state, stepped.failure, stepped.failed_address)
         assert debugger.steps == len(expected.trail)
@@ -216,7 +216,7 @@ class Agreement:
             assert debugger.seek(step) == expected.trail[step]
             assert debugger.seek(expected.trail[step].address).address == expected.trail[step].address
 
-    def _same_explanations(self, debugger: engine.Debugger, expected: Stepped) -> None:
+    def _same_explanations(self, debugger: loopscope.Debugger, expected: Stepped) -> None:
         """Histories, columns and branch histories."""
         for place in self._some([one for one in expected.values if re.search(r"\]/body/[^/]*$", one)]):
             owner, _, rest = place.rpartition("[")
@@ -233,7 +233,7 @@ class Agreement:
         if debugger.state == "finished":
             self._same_columns(debugger, expected)
 
-    def _same_columns(self, debugger: engine.Debugger, expected: Stepped) -> None:
+    def _same_columns(self, debugger: loopscope.Debugger, expected: Stepped) -> None:
         recorded = Recorded(debugger.timeline)
         for program in debugger.plan.programs[1:]:
             count = debugger.timeline.executions.rows[program.index]
@@ -267,6 +267,6 @@ def _same(mine: Any, theirs: Any, what: str) -> None:
     assert same_bits(mine, theirs), f"{what}: {mine!r} instead of {theirs!r}"
 
 
-def _same_outputs(result: engine.Result, expected: Stepped) -> None:
+def _same_outputs(result: loopscope.Result, expected: Stepped) -> None:
     for number, (mine, theirs) in enumerate(zip(result.outputs, expected.outputs, strict=True)):
         _same(mine, theirs, f"output {number}")

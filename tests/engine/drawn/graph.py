@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from engine.ir.element_type import ElementType
+from loopscope.ir.element_type import ElementType
 from tests.engine.drafts import Draft, Ref
 
 F16, F32, F64 = ElementType.F16, ElementType.F32, ElementType.F64

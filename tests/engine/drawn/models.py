@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-import engine
-from engine.check.propagate import Propagated, propagate
-from engine.ir.address import labels
-from engine.ir.model import Graph, Node
-from engine.ir.replace import replace
-from engine.ops.catalogue import CATALOGUE
+import loopscope
+from loopscope.checks.propagate import Propagated, propagate
+from loopscope.ir.address import labels
+from loopscope.ir.model import Graph, Node
+from loopscope.ir.replace import replace
+from loopscope.ops.catalogue import CATALOGUE
 from tests.engine.drawn.graph import BOOLEAN, F32, INTEGERS, Choices, Growing, Options
 from tests.engine.drawn.regions import fill, region
 
 
-def drawn_model(seed: int, *, numbers: bool = False) -> tuple[engine.Model, list[list[np.ndarray]]]:
+def drawn_model(seed: int, *, numbers: bool = False) -> tuple[loopscope.Model, list[list[np.ndarray]]]:
     """The model of a seed, the same each time but another object, and two sets of inputs for it; on wish one of numbers."""
     c = Choices(seed)
     options = Options(large=c.chance(75), exotic=c.chance(60), depth=c.pick([1, 2, 3, 4]))

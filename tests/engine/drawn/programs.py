@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-import engine
-from engine import build
-from engine.build import Tensor, ops
-from engine.build.tensor_array import TensorArray
+import loopscope
+from loopscope import builder
+from loopscope.builder import Tensor, ops
+from loopscope.builder.tensor_array import TensorArray
 
 Block = tuple[Tensor, Tensor | int]
 """A value, and how many bodies ran to compute it."""
@@ -50,7 +50,7 @@ def varying(variable: Tensor) -> list[None]:
 class Drawing:
     """Draws blocks of nodes; outer values may be used at any depth, and become captures there."""
 
-    def __init__(self, draw: st.DrawFn, graph: build.Graph) -> None:
+    def __init__(self, draw: st.DrawFn, graph: builder.Graph) -> None:
         self.draw = draw
         self.graph = graph
 
@@ -96,26 +96,26 @@ class Drawing:
             return n + 1, kept(value + 0.125, v), ran + inner + 1
 
         start = self.pick(pool)
-        _, value, ran = build.while_loop(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
+        _, value, ran = builder.while_loop(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
         return value, ran
 
     def do_while(self, pool: list[Tensor], depth: int) -> Block:
         """Gives what is collected; with at least one iteration, because of none OpenVINO's second run shows the first one's parts."""
         bound, limit = self.draw(EIGHTHS), self.draw(st.integers(1, 5))
         most = self.draw(st.none() | st.integers(1, 4))
-        parts = build.Collected()
+        parts = builder.Collected()
 
         def cond(n: Tensor, v: Tensor, ran: Tensor) -> Tensor:
             return (n < limit) & (ops.reduce_sum(v, list(range(v.rank or 0))) < bound * 2)
 
         def body(n: Tensor, v: Tensor, ran: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            number = ops.convert(build.current_iteration(), destination_type="f32")
+            number = ops.convert(builder.current_iteration(), destination_type="f32")
             value, inner = self.block([*pool, v, number], depth + 1)
             parts.append(shaped(value, v))
             return n + 1, kept(value + 0.125, v), ran + inner + 1
 
         start = self.pick(pool)
-        _, _, ran = build.do_while(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
+        _, _, ran = builder.do_while(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
         return ops.reduce_sum(parts.tensor, 0), ran
 
     def for_(self, pool: list[Tensor], depth: int) -> Block:
@@ -127,7 +127,7 @@ class Drawing:
             return kept(value, v), ran + inner + 1
 
         start = self.pick(pool)
-        return build.for_loop(count, body, (start, 0), (varying(start), None))
+        return builder.for_loop(count, body, (start, 0), (varying(start), None))
 
     def cond(self, pool: list[Tensor], depth: int) -> Block:
         like = self.pick(pool)
@@ -136,7 +136,7 @@ class Drawing:
             value, ran = self.block(pool, depth + 1)
             return shaped(value, like), ran + self.graph.constant(0)
 
-        return build.cond(shaped(self.pick(pool), pool[0]) < self.draw(EIGHTHS), branch, branch)
+        return builder.cond(shaped(self.pick(pool), pool[0]) < self.draw(EIGHTHS), branch, branch)
 
     def switch(self, pool: list[Tensor], depth: int) -> Block:
         like = self.pick(pool)
@@ -146,7 +146,7 @@ class Drawing:
             value, ran = self.block(pool, depth + 1)
             return shaped(value, like), ran + self.graph.constant(0)
 
-        return build.switch_case(index, [branch] * self.draw(st.integers(2, 3)), default=branch)
+        return builder.switch_case(index, [branch] * self.draw(st.integers(2, 3)), default=branch)
 
     def scan(self, pool: list[Tensor], depth: int) -> Block:
         def step(state: dict[str, Tensor], element: Tensor) -> dict[str, Tensor] | None:
@@ -155,7 +155,7 @@ class Drawing:
 
         start = {"v": shaped(self.pick(pool), pool[0]), "ran": np.int64(0)}
         reverse = self.draw(st.booleans())
-        made = build.scan(step, shaped(self.pick(pool), self.vector(pool)), start, reverse=reverse)
+        made = builder.scan(step, shaped(self.pick(pool), self.vector(pool)), start, reverse=reverse)
         return made["v"], made["ran"][0 if reverse else -1]
 
     def map_(self, pool: list[Tensor], depth: int) -> Block:
@@ -163,7 +163,7 @@ class Drawing:
             value, inner = self.block([*pool, element], depth + 1)
             return shaped(value, pool[0]), inner + self.graph.constant(1)
 
-        value, ran = build.map_fn(of, shaped(self.pick(pool), self.vector(pool)))
+        value, ran = builder.map_fn(of, shaped(self.pick(pool), self.vector(pool)))
         return value, ops.reduce_sum(ran, 0)
 
     def fold(self, pool: list[Tensor], depth: int) -> Block:
@@ -171,22 +171,22 @@ class Drawing:
             value, inner = self.block([*pool, accumulated[0], element], depth + 1)
             return shaped(value, pool[0]), accumulated[1] + inner + 1
 
-        return build.foldl(step, shaped(self.pick(pool), self.vector(pool)), (shaped(self.pick(pool), pool[0]), np.int64(0)))
+        return builder.foldl(step, shaped(self.pick(pool), self.vector(pool)), (shaped(self.pick(pool), pool[0]), np.int64(0)))
 
     def array(self, pool: list[Tensor], depth: int) -> Block:
         def body(i: Tensor, array: TensorArray, ran: Tensor) -> tuple[TensorArray, Tensor]:
             value, inner = self.block([*pool, array.read(i)], depth + 1)
             return array.write(2 - i, shaped(value, pool[0])), ran + inner + 1
 
-        source = build.TensorArray.unstack(shaped(self.pick(pool), self.vector(pool)))
-        array, ran = build.for_loop(3, body, (source, 0))
+        source = builder.TensorArray.unstack(shaped(self.pick(pool), self.vector(pool)))
+        array, ran = builder.for_loop(3, body, (source, 0))
         return array.stack(), ran
 
 
 class Drawn:
     """Keeps hypothesis from printing a model's every node."""
 
-    def __init__(self, model: engine.Model) -> None:
+    def __init__(self, model: loopscope.Model) -> None:
         self.model = model
 
     def __repr__(self) -> str:
@@ -195,7 +195,7 @@ class Drawn:
 
 @st.composite
 def models(draw: st.DrawFn) -> Drawn:
-    graph = build.Graph("random")
+    graph = builder.Graph("random")
     scalar, vector = graph.parameter("scalar", "f32", []), graph.parameter("vector", "f32", [draw(st.sampled_from([3, None]))])
     pool = [scalar, vector]
     value, ran = Drawing(draw, graph).block(pool)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.ir.model import BackEdge, Body, InputMap, LayerId, OutputMap
+from loopscope.ir.model import BackEdge, Body, InputMap, LayerId, OutputMap
 from tests.engine.drafts import Ref, branch
 from tests.engine.drawn.graph import BOOLEAN, F32, I32, I64, Growing, Value
 from tests.engine.drawn.operations import SIMPLE, arithmetic, binary, compare, random_numbers, select, unary, variable

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-import engine
-from engine.ir.element_type import ElementType
-from engine.ir.model import Port
-from engine.ir.replace import replace
-from engine.ir.shape import PartialShape
+import loopscope
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Port
+from loopscope.ir.replace import replace
+from loopscope.ir.shape import PartialShape
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
 OPERATIONS = ["Add", "Subtract", "Multiply", "Maximum"]
@@ -82,7 +82,7 @@ def add_if(draw: st.DrawFn, outer: Draft, then: Drawn, otherwise: Drawn, one: Re
     return outer.op("Clamp", made, min="-3", max="3")
 
 
-def whole(draft: Drawn) -> engine.Model:
+def whole(draft: Drawn) -> loopscope.Model:
     for ref in draft.outputs:
         draft.result(ref)
     return draft.model()

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.build.tensor import Tensor
-from tests.engine.build.both import run_both
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.builder.tensor import Tensor
+from tests.engine.builder.both import run_both
 from tests.engine.drawn.for_a_while import check_drawn, parser
 
 _DEEPEST = 2
@@ -26,7 +26,7 @@ _SHAPE = (2, 3)
 class Walk:
     """A model with one loss, and what it is differentiated by."""
 
-    model: engine.Model
+    model: loopscope.Model
     feeds: tuple[np.ndarray, ...]
     is_joined_by_openvino: bool
     """Whether OpenVINO's loops can join and carry what is in it."""
@@ -73,12 +73,12 @@ class _Draw:
             h = self.value(h, depth + 1)
             return (h + ops.convert(number, destination_type="f64") * 0.05 if uses_number else h,)
 
-        (made,) = build.for_loop(count, body, (state,))
+        (made,) = builder.for_loop(count, body, (state,))
         return made
 
     def _while(self, state: Tensor, depth: int) -> Tensor:
         bound, most = float(self.random.uniform(-1, 6)), int(self.random.integers(1, 5))
-        _, made = build.while_loop(
+        _, made = builder.while_loop(
             lambda i, h: ops.less(ops.reduce_sum(h, [0, 1]), bound),
             lambda i, h: (i + 1, self.value(h, depth + 1) + 0.4),
             (0, state),
@@ -87,15 +87,15 @@ class _Draw:
         return ops.tanh(made)
 
     def _folded(self, state: Tensor, depth: int) -> Tensor:
-        return ops.tanh(build.foldl(lambda h, x: self.value(h + x * self.scale, depth + 1), self.xs, state))
+        return ops.tanh(builder.foldl(lambda h, x: self.value(h + x * self.scale, depth + 1), self.xs, state))
 
     def _scanned(self, state: Tensor, depth: int) -> Tensor:
         reverse = bool(self.random.integers(2))
-        kept = build.scan(lambda h, x: self.value(h * 0.6 + x, depth + 1), self.xs, state, reverse=reverse)
+        kept = builder.scan(lambda h, x: self.value(h * 0.6 + x, depth + 1), self.xs, state, reverse=reverse)
         return ops.reduce_sum(kept * kept, [0]) * 0.1 + state * 0.5
 
     def _mapped(self, state: Tensor, depth: int) -> Tensor:
-        made = build.map_fn(lambda x: self.value(x * state, depth + 1), self.xs)
+        made = builder.map_fn(lambda x: self.value(x * state, depth + 1), self.xs)
         return ops.reduce_mean(made, [0]) * 0.5 + state * 0.5
 
     def _growing(self, state: Tensor, depth: int) -> Tensor:
@@ -107,20 +107,20 @@ class _Draw:
             mean = ops.reduce_mean(rows, [0], keep_dims=True)
             return (ops.concat([rows * self.scale, self._product(ops.tanh(mean), depth)], axis=0),)
 
-        (rows,) = build.for_loop(count, body, (state,), shape_invariants=([None, 3],))
+        (rows,) = builder.for_loop(count, body, (state,), shape_invariants=([None, 3],))
         return ops.tanh(state + ops.reduce_mean(rows, [0], keep_dims=True))
 
     def _branch(self, state: Tensor, depth: int) -> Tensor:
         bound = float(self.random.uniform(-0.5, 1.5))
         decides = ops.greater(ops.reduce_mean(state, [0, 1]), bound)
-        return build.cond(decides, lambda: self.value(state, depth + 1), lambda: self.value(state * self.scale, depth + 1))
+        return builder.cond(decides, lambda: self.value(state, depth + 1), lambda: self.value(state * self.scale, depth + 1))
 
 
 def drawn_walk(seed: int) -> Walk:
     """The same for the same seed."""
     random = np.random.default_rng([seed, 1])
     length = int(random.integers(1, 4))
-    graph = build.Graph(f"walk {seed}")
+    graph = builder.Graph(f"walk {seed}")
     x = graph.parameter("x", "f64", _SHAPE)
     xs = graph.parameter("xs", "f64", [length if random.integers(2) else None, *_SHAPE])
     weight, scale = graph.parameter("weight", "f64", [3, 3]), graph.parameter("scale", "f64", [])
@@ -137,11 +137,11 @@ SOURCES = ["x", "xs", "weight", "scale"]
 
 def must_agree(walk: Walk, *, with_openvino: bool) -> None:
     """Central differences, stepping, generated code and, where asked for, OpenVINO give the same gradient."""
-    found = engine.check_gradient(walk.model, list(walk.feeds), "loss", SOURCES)
+    found = loopscope.check_gradient(walk.model, list(walk.feeds), "loss", SOURCES)
     assert found.ok, found
-    made = engine.gradients(walk.model, "loss", SOURCES)
-    fast = engine.run(made, list(walk.feeds)).outputs
-    debugger: Any = engine.Debugger(made, list(walk.feeds))
+    made = loopscope.gradients(walk.model, "loss", SOURCES)
+    fast = loopscope.run(made, list(walk.feeds)).outputs
+    debugger: Any = loopscope.Debugger(made, list(walk.feeds))
     while debugger.state == "paused":
         debugger.step()
     assert debugger.state == "finished", debugger.failure
@@ -151,7 +151,7 @@ def must_agree(walk: Walk, *, with_openvino: bool) -> None:
         _as_in_openvino(made, walk)
 
 
-def _as_in_openvino(made: engine.Model, walk: Walk) -> None:
+def _as_in_openvino(made: loopscope.Model, walk: Walk) -> None:
     run_both(made, list(walk.feeds), tolerance=1e-3)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-import engine
+import loopscope
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, loop
 
 WIDTH = 288
@@ -21,7 +21,7 @@ SQUARE = ["MatMul", "halves", "thirds", "turned", "flat", "part", "spread", "sam
 class Drawn:
     """A model that prints what its body computes, without weights."""
 
-    def __init__(self, model: engine.Model, body: Draft) -> None:
+    def __init__(self, model: loopscope.Model, body: Draft) -> None:
         self.model, self.body = model, body
 
     def __repr__(self) -> str:

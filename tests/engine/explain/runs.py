@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import engine
-from sample_models import samples
+import loopscope
+from loopscope_samples import samples
 
 _SAMPLES = {sample.name: sample for sample in samples()}
 
 
-def begun(name: str, chosen: str = "") -> engine.Debugger:
+def begun(name: str, chosen: str = "") -> loopscope.Debugger:
     """A sample on one of its input sets, at its first moment."""
     sample = _SAMPLES[name]
     inputs = next(one for one in sample.sets if not chosen or one.name == chosen)
-    return engine.Debugger(engine.read_model(sample.model), inputs.arrays())
+    return loopscope.Debugger(loopscope.read_model(sample.model), inputs.arrays())
 
 
-def finished(name: str, chosen: str = "") -> engine.Debugger:
+def finished(name: str, chosen: str = "") -> loopscope.Debugger:
     """A sample that has run to its end."""
     debugger = begun(name, chosen)
     debugger.run()

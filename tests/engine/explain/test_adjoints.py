@@ -9,35 +9,35 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.build.tensor import Tensor
-from engine.errors import AddressError, ValueUnavailable
-from engine.explain import branches_of, walked_back, walks_of
-from engine.explain.adjoint_verdict import fate
-from engine.explain.history import history
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.builder.tensor import Tensor
+from loopscope.errors import AddressError, ValueUnavailable
+from loopscope.explain import branches_of, walked_back, walks_of
+from loopscope.explain.adjoint_verdict import fate
+from loopscope.explain.history import history
 
 SAMPLES = Path("sample_models")
 
 
-def _of_sample(name: str, inputs: str) -> engine.Debugger:
+def _of_sample(name: str, inputs: str) -> loopscope.Debugger:
     folder = SAMPLES / name
-    run = engine.Debugger(engine.read_model(folder / "model.xml"), dict(np.load(folder / "inputs" / f"{inputs}.npz")))
+    run = loopscope.Debugger(loopscope.read_model(folder / "model.xml"), dict(np.load(folder / "inputs" / f"{inputs}.npz")))
     run.run()
     return run
 
 
-def _backward(model: engine.Model, of: str, wrt: list[str], inputs: list[Any]) -> engine.Debugger:
-    run = engine.Debugger(engine.gradients(model, of, wrt), inputs)
+def _backward(model: loopscope.Model, of: str, wrt: list[str], inputs: list[Any]) -> loopscope.Debugger:
+    run = loopscope.Debugger(loopscope.gradients(model, of, wrt), inputs)
     run.run()
     return run
 
 
-def _looped(body: Callable[[Tensor, Tensor], Any], count: int, name: str = "loop") -> engine.Model:
-    graph = build.Graph("looped")
+def _looped(body: Callable[[Tensor, Tensor], Any], count: int, name: str = "loop") -> loopscope.Model:
+    graph = builder.Graph("looped")
     x = graph.parameter("x", "f64", [2])
-    (last,) = build.for_loop(count, body, [x], name=name)
+    (last,) = builder.for_loop(count, body, [x], name=name)
     return graph.model({"loss": ops.reduce_sum(last, [0])})
 
 
@@ -112,9 +112,9 @@ def test_what_each_iteration_contributes_to_a_weight() -> None:
 @pytest.mark.parametrize("batch", [1, 6], ids=["one_product_after_the_loop", "a_running_sum"])
 def test_contributions_to_a_matrix_are_the_products_of_its_iterations(batch: int) -> None:
     """With few rows the loop only joins the factors, and each iteration's product is made when it is looked at."""
-    graph = build.Graph("recurrent")
+    graph = builder.Graph("recurrent")
     xs, w = graph.parameter("xs", "f64", [5, batch, 8]), graph.parameter("w", "f64", [8, 8])
-    h = build.foldl(lambda h, x: ops.tanh(x + h @ w), xs, np.zeros((batch, 8)), name="steps")
+    h = builder.foldl(lambda h, x: ops.tanh(x + h @ w), xs, np.zeros((batch, 8)), name="steps")
     random = np.random.default_rng(batch)
     sequence, weight = random.normal(size=(5, batch, 8)), random.normal(size=(8, 8)) / 4
     run = _backward(graph.model({"loss": ops.reduce_sum(h, [0, 1])}), "loss", ["w"], [sequence, weight])
@@ -145,7 +145,7 @@ def _cut_by_a_zero(i: Tensor, x: Tensor) -> Tensor:
 
 
 def _cut_by_a_branch(i: Tensor, x: Tensor) -> Any:
-    return build.cond(ops.not_equal(i, 3), lambda: x * 2.0, lambda: ops.broadcast(np.float64(7), [2]), name="choice")
+    return builder.cond(ops.not_equal(i, 3), lambda: x * 2.0, lambda: ops.broadcast(np.float64(7), [2]), name="choice")
 
 
 @pytest.mark.parametrize(
@@ -175,13 +175,13 @@ def test_a_branch_that_did_not_run_gets_nothing(inputs: str, sentence: str) -> N
 
 
 def test_a_weight_of_a_branch_that_never_ran_in_a_loop() -> None:
-    graph = build.Graph("weights")
+    graph = builder.Graph("weights")
     x, w = graph.parameter("x", "f64", [2]), graph.parameter("w", "f64", [])
 
     def body(i: Tensor, h: Tensor) -> Any:
-        return build.cond(ops.greater(ops.reduce_sum(h, [0]), 100.0), lambda: h * w, lambda: h * 1.5, name="choice")
+        return builder.cond(ops.greater(ops.reduce_sum(h, [0]), 100.0), lambda: h * w, lambda: h * 1.5, name="choice")
 
-    (last,) = build.for_loop(3, body, [x], name="loop")
+    (last,) = builder.for_loop(3, body, [x], name="loop")
     run = _backward(graph.model({"loss": ops.reduce_sum(last, [0])}), "loss", ["x", "w"], [np.ones(2), np.float64(3)])
     (walk,) = walks_of(run)
     assert [(one.name, one.sentence) for one in walk.contributions] == [
@@ -190,10 +190,10 @@ def test_a_weight_of_a_branch_that_never_ran_in_a_loop() -> None:
 
 
 def test_a_loop_whose_result_no_branch_used() -> None:
-    graph = build.Graph("unused")
+    graph = builder.Graph("unused")
     x = graph.parameter("x", "f64", [2])
-    (last,) = build.for_loop(3, lambda i, h: ops.tanh(h), [x], name="loop")
-    loss = build.cond(
+    (last,) = builder.for_loop(3, lambda i, h: ops.tanh(h), [x], name="loop")
+    loss = builder.cond(
         ops.greater(ops.reduce_sum(x, [0]), 0.0), lambda: ops.reduce_sum(x, [0]), lambda: ops.reduce_sum(last, [0]), name="choice"
     )
     (walk,) = walks_of(_backward(graph.model({"loss": loss}), "loss", ["x"], [np.ones(2)]))
@@ -201,14 +201,14 @@ def test_a_loop_whose_result_no_branch_used() -> None:
 
 
 def test_the_loop_is_found_from_either_side_and_at_a_place_in_an_outer_loop() -> None:
-    graph = build.Graph("nested")
+    graph = builder.Graph("nested")
     x = graph.parameter("x", "f64", [2])
 
     def outer(i: Tensor, h: Tensor) -> Any:
-        (inner,) = build.for_loop(2, lambda j, g: g * 0.5, [h], name="inner")
+        (inner,) = builder.for_loop(2, lambda j, g: g * 0.5, [h], name="inner")
         return inner
 
-    (last,) = build.for_loop(3, outer, [x], name="outer")
+    (last,) = builder.for_loop(3, outer, [x], name="outer")
     run = _backward(graph.model({"loss": ops.reduce_sum(last, [0])}), "loss", ["x"], [np.ones(2)])
     assert walked_back(run, "main/outer").backward == walked_back(run, "main/backward%2Fouter%2FLoop").backward
     for address in ("main/backward%2Fouter%2FLoop[2]/body/backward%2Finner%2FLoop", "main/outer[0]/body/inner"):
@@ -221,16 +221,16 @@ def test_the_loop_is_found_from_either_side_and_at_a_place_in_an_outer_loop() ->
 
 
 def test_before_the_way_back_has_begun() -> None:
-    model = engine.read_model(SAMPLES / "vanishing_gradient" / "model.xml")
-    run = engine.Debugger(model, dict(np.load(SAMPLES / "vanishing_gradient" / "inputs" / "silence_of_5.npz")))
+    model = loopscope.read_model(SAMPLES / "vanishing_gradient" / "model.xml")
+    run = loopscope.Debugger(model, dict(np.load(SAMPLES / "vanishing_gradient" / "inputs" / "silence_of_5.npz")))
     assert walks_of(run) == ()
     with pytest.raises(ValueUnavailable, match="has not run yet"):
         walked_back(run, "main/for_each_sound")
 
 
 def test_half_of_the_way_back() -> None:
-    model = engine.read_model(SAMPLES / "vanishing_gradient" / "model.xml")
-    run = engine.Debugger(model, dict(np.load(SAMPLES / "vanishing_gradient" / "inputs" / "silence_of_5.npz")))
+    model = loopscope.read_model(SAMPLES / "vanishing_gradient" / "model.xml")
+    run = loopscope.Debugger(model, dict(np.load(SAMPLES / "vanishing_gradient" / "inputs" / "silence_of_5.npz")))
     loop = "main/backward%2Ffor_each_sound%2FLoop"
     while not run.cursor.address.startswith(f"{loop}[3]/body"):
         run.step_into()

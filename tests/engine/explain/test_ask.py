@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import ExpressionError
-from engine.explain.ask import ask
+import loopscope
+from loopscope.errors import ExpressionError
+from loopscope.explain.ask import ask
 from tests.engine.explain.runs import begun, finished
 
 LOOP = "main/for_each_year"
@@ -63,7 +63,7 @@ def test_tensors_are_answers_too() -> None:
     "text", ["", "balance +", "nothing_like_it", "open(balance)", "__import__", "balance[i-99]", "balance.mean()", "main/none/x"]
 )
 def test_what_is_wrong_is_one_sentence(text: str) -> None:
-    with pytest.raises(engine.EngineError) as caught:
+    with pytest.raises(loopscope.EngineError) as caught:
         ask(finished("for_loop"), LOOP, text)
     assert "\n" not in str(caught.value)
 
@@ -91,7 +91,7 @@ def test_what_has_not_run_yet_is_missing() -> None:
 
 
 def test_a_long_run_is_answered_in_evenly_chosen_iterations() -> None:
-    debugger = engine.Debugger(begun("for_loop").model, {"balance": np.float32(1), "growth": np.float32(1), "years": np.int64(30_000)})
+    debugger = loopscope.Debugger(begun("for_loop").model, {"balance": np.float32(1), "growth": np.float32(1), "years": np.int64(30_000)})
     debugger.run()
     answer = ask(debugger, LOOP, "balance[i] - balance[i-1]", most=100)
     assert (len(answer.iterations), answer.total) == (100, 30_000)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine.explain.branch_history import branch_history
-from engine.explain.compare import compare
-from engine.explain.export import export
-from engine.explain.history import history
-from engine.explain.iteration_matrix import iteration_matrix
-from engine.explain.pattern import pattern
-from engine.explain.provenance import BY_HAND, provenance
-from engine.explain.verdict import verdict
+import loopscope
+from loopscope.explain.branch_history import branch_history
+from loopscope.explain.compare import compare
+from loopscope.explain.export import export
+from loopscope.explain.history import history
+from loopscope.explain.iteration_matrix import iteration_matrix
+from loopscope.explain.pattern import pattern
+from loopscope.explain.provenance import BY_HAND, provenance
+from loopscope.explain.verdict import verdict
 from tests.engine.debug import walks
 from tests.engine.debug.test_changed_loops import COUNTED, counted
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
@@ -27,8 +27,8 @@ HIGH = [np.array([10, 20, 30, 40, 50, 60], np.float32), np.zeros(1, np.float32)]
 MODELS = {early: counted(early=early) for early in (False, True)}
 
 
-def ran(changes: Mapping[str, object], *, early: bool = False) -> engine.Debugger:
-    debugger = engine.Debugger(MODELS[early], HIGH if early else COUNTED, changes=changes)
+def ran(changes: Mapping[str, object], *, early: bool = False) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(MODELS[early], HIGH if early else COUNTED, changes=changes)
     debugger.run()
     return debugger
 
@@ -89,7 +89,7 @@ def test_the_pattern_does_not_take_for_constant_what_was_set() -> None:
     assert pattern(ran({"main/loop[1]/body/keep_on": False}), "main/loop").condition is None
 
 
-def long_loop(trips: int = 40_000) -> engine.Model:
+def long_loop(trips: int = 40_000) -> loopscope.Model:
     """``state`` grows by ``one`` in each iteration; ``twice`` is two times that."""
     body = Draft()
     state = body.parameter("state", F32, ())
@@ -104,7 +104,7 @@ def long_loop(trips: int = 40_000) -> engine.Model:
 
 def test_columns_of_long_loops_hold_what_was_set() -> None:
     places = {"[30000]/body/state": 5.0, "[30010]/body/grown": -1.0, "[30020]/body/one": 100.0}
-    debugger = engine.Debugger(long_loop(), [np.float32(0)], changes={f"main/outer{place}": value for place, value in places.items()})
+    debugger = loopscope.Debugger(long_loop(), [np.float32(0)], changes={f"main/outer{place}": value for place, value in places.items()})
     debugger.run()
     grown = history(debugger, "main/outer[*]/body/grown").scalars
     twice = history(debugger, "main/outer[*]/body/twice").scalars
@@ -150,7 +150,7 @@ def test_a_run_and_the_same_with_changes_are_compared(changes: Mapping[str, Any]
 
 def test_a_branch_that_is_another_is_found_where_later_iterations_are_alike_again() -> None:
     model = walks.model()
-    runs = [engine.Debugger(model, [np.float32(1)], changes=changes) for changes in ({}, {"main/outer[1]/body/above": True})]
+    runs = [loopscope.Debugger(model, [np.float32(1)], changes=changes) for changes in ({}, {"main/outer[1]/body/above": True})]
     for run in runs:
         run.run()
     assert runs[0].steps == runs[1].steps

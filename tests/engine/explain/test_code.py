@@ -16,28 +16,28 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx.parser import parse_model
 
-import engine
-from engine.errors import AddressError, EngineError
-from engine.explain.code import listing, runnable_code
-from engine.explain.literals import array_text
-from engine.explain.running import kernel, onnx_kernel
-from engine.ir.element_type import ElementType
-from engine.ir.model import Port
-from engine.ir.replace import replace
-from engine.ir.shape import PartialShape
-from engine.run.plan.planner import plan_of
-from sample_models import InputSet, Sample, samples
+import loopscope
+from loopscope.errors import AddressError, EngineError
+from loopscope.executor.plan.planner import plan_of
+from loopscope.explain.code import listing, runnable_code
+from loopscope.explain.literals import array_text
+from loopscope.explain.running import kernel, onnx_kernel
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Port
+from loopscope.ir.replace import replace
+from loopscope.ir.shape import PartialShape
+from loopscope_samples import InputSet, Sample, samples
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
+from tests.engine.executor.machine.test_where_runtimes_differ import ROWS, Row
+from tests.engine.executor.record.test_memory_of_runs import accumulating, random_walk
 from tests.engine.read.onnx_models import CASES, Case
-from tests.engine.run.machine.test_where_runtimes_differ import ROWS, Row
-from tests.engine.run.record.test_memory_of_runs import accumulating, random_walk
 
 SETS = [(sample, one) for sample in samples() for one in sample.sets if not one.never_ends]
 
 
-def executed(model: engine.Model, inputs: Sequence[object]) -> tuple[np.ndarray, ...]:
+def executed(model: loopscope.Model, inputs: Sequence[object]) -> tuple[np.ndarray, ...]:
     """What the code of a model gives."""
     code = runnable_code(plan_of(model))
     names: dict[str, Any] = {"__name__": "listing"}
@@ -57,10 +57,10 @@ def agree(mine: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> None:
 
 @pytest.mark.parametrize(("sample", "inputs"), SETS, ids=[f"{sample.name}-{one.name}" for sample, one in SETS])
 def test_samples(sample: Sample, inputs: InputSet) -> None:
-    model = engine.read_model(sample.model)
+    model = loopscope.read_model(sample.model)
     arrays = inputs.arrays()
     ordered = [arrays[next(name for name in (one.name, *one.names) if name in arrays)] for one in model.inputs]
-    agree(executed(model, ordered), engine.run(model, arrays).outputs)
+    agree(executed(model, ordered), loopscope.run(model, arrays).outputs)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -69,13 +69,13 @@ def test_corners_of_control_flow(row: Row) -> None:
     given = [np.asarray(value, one.element_type and one.element_type.dtype) for value, one in zip(row.inputs, model.inputs, strict=True)]
     if row.name == "converted initial value":
         given[1] = np.asarray(row.inputs[1])
-    agree(executed(model, given), engine.run(model, row.inputs).outputs)
+    agree(executed(model, given), loopscope.run(model, row.inputs).outputs)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name != "sequences"], ids=lambda case: case.name)
 def test_control_flow_of_onnx(case: Case) -> None:
-    model = engine.read_model(case.model().SerializeToString())
-    agree(executed(model, [case.inputs[one.name] for one in model.inputs]), engine.run(model, case.inputs).outputs)
+    model = loopscope.read_model(case.model().SerializeToString())
+    agree(executed(model, [case.inputs[one.name] for one in model.inputs]), loopscope.run(model, case.inputs).outputs)
 
 
 OF_ONNX = {
@@ -93,9 +93,9 @@ OF_ONNX = {
 @pytest.mark.parametrize("text", OF_ONNX.values(), ids=OF_ONNX.keys())
 def test_operations_of_onnx(text: str) -> None:
     """They were looked for among OpenVINO's: most are none of those, and some have the name and version of another one."""
-    model = engine.read_model(parse_model('<ir_version: 9, opset_import: ["" : 18]>' + text).SerializeToString())
+    model = loopscope.read_model(parse_model('<ir_version: 9, opset_import: ["" : 18]>' + text).SerializeToString())
     given = [np.random.default_rng(0).normal(size=one.shape.lengths_or_zeros()).astype(np.float32) for one in model.inputs]
-    agree(executed(model, given), engine.run(model, given).outputs)
+    agree(executed(model, given), loopscope.run(model, given).outputs)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -103,18 +103,18 @@ def test_operations_of_onnx(text: str) -> None:
 def test_random_nests(draft: Drawn, inputs: tuple[float, float]) -> None:
     model = whole(draft)
     feeds = [np.float32(value) for value in inputs]
-    agree(executed(model, feeds), engine.run(model, feeds).outputs)
+    agree(executed(model, feeds), loopscope.run(model, feeds).outputs)
 
 
 @pytest.mark.parametrize("trips", [0, 3])
 def test_variables(trips: int) -> None:
     x = np.array([2], np.float32)
-    agree(executed(accumulating(trips), [x]), engine.run(accumulating(trips), [x]).outputs)
+    agree(executed(accumulating(trips), [x]), loopscope.run(accumulating(trips), [x]).outputs)
 
 
 def test_random_operations_begin_as_an_unseeded_debugger_does() -> None:
     x = np.zeros(2, np.float32)
-    debugger = engine.Debugger(random_walk(5), [x])
+    debugger = loopscope.Debugger(random_walk(5), [x])
     debugger.run()
     agree(executed(random_walk(5), [x]), debugger.result.outputs)
 
@@ -127,14 +127,14 @@ def test_operations_on_constants_keep_their_attributes() -> None:
     product = draft.op("MatMul", draft.parameter("x", F32, (100, 70)), draft.const(weights), transpose_a="true", transpose_b="true")
     draft.result(draft.op("Add", product, shift))
     model, feed = draft.model(), np.random.default_rng(1).standard_normal((100, 70)).astype(np.float32)
-    for found in (*executed(model, [feed]), *engine.run(model, [feed]).outputs):
+    for found in (*executed(model, [feed]), *loopscope.run(model, [feed]).outputs):
         np.testing.assert_allclose(found, feed.T.astype(np.float64) @ weights.T + 200, rtol=1e-5)
 
 
 def test_a_file_of_code_runs_by_itself(tmp_path: Path) -> None:
     code = runnable_code(plan_of(walk()), "main", [np.array(1, np.float32)])
     (tmp_path / "walk.py").write_text(code.text)
-    surroundings = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parent.parent)}
+    surroundings = os.environ | {"PYTHONPATH": str(Path(loopscope.__file__).parent.parent)}
     made = subprocess.run(
         [sys.executable, str(tmp_path / "walk.py")],
         capture_output=True,
@@ -257,7 +257,7 @@ def test_text_of_attributes_and_variables_is_quoted() -> None:
     assert executed(draft.model(), [np.array([2], np.float32)])[0].tolist() == [2]
 
 
-def deep(levels: int) -> engine.Model:
+def deep(levels: int) -> loopscope.Model:
     """Ifs in Ifs."""
     inside = Draft()
     c, x = inside.parameter("c", BOOL, ()), inside.parameter("x", F32, ())
@@ -281,10 +281,10 @@ def test_what_lies_too_deep_is_left_out_of_sight() -> None:
     with pytest.raises(EngineError, match="write them one by one"):
         runnable_code(plan_of(deep(300)))
     flat = [np.bool_(True), np.float32(2)]
-    agree(executed(deep(10), flat), engine.run(deep(10), flat).outputs)
+    agree(executed(deep(10), flat), loopscope.run(deep(10), flat).outputs)
 
 
-def fed_by_nothing(element_type: ElementType, shape: Sequence[int]) -> engine.Model:
+def fed_by_nothing(element_type: ElementType, shape: Sequence[int]) -> loopscope.Model:
     """An If of which one branch gives a Parameter that nothing feeds, and the other a Parameter that the If's input feeds."""
     draft, inside, other = Draft(), Draft(), Draft()
     condition, x = draft.parameter("c", BOOL, ()), draft.parameter("x", element_type, shape)
@@ -299,7 +299,7 @@ def fed_by_nothing(element_type: ElementType, shape: Sequence[int]) -> engine.Mo
 def test_what_nothing_feeds_is_written_as_zeros(element_type: ElementType, shape: tuple[int, ...]) -> None:
     model = fed_by_nothing(element_type, shape)
     given = [np.bool_(True), np.zeros([max(length, 0) for length in shape], element_type.dtype)]
-    agree(executed(model, given), engine.run(model, given).outputs)
+    agree(executed(model, given), loopscope.run(model, given).outputs)
 
 
 def test_what_nothing_feeds_is_written_without_an_array_of_its_shape() -> None:

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.build.tensor import Tensor
-from engine.explain import computed_again, copies_of
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.builder.tensor import Tensor
+from loopscope.explain import computed_again, copies_of
 
 BACK = "main/backward%2Fouter%2FLoop"
 
 
-def nested() -> engine.Model:
+def nested() -> loopscope.Model:
     """A branch and a loop in a loop, and a branch behind it."""
-    graph = build.Graph("nested")
+    graph = builder.Graph("nested")
     x = graph.parameter("x", "f64", [])
 
     def scaled_and_squared(value: Tensor) -> Tensor:
@@ -30,21 +30,21 @@ def nested() -> engine.Model:
         return number + 1, ops.tanh(inside) * inside
 
     def outer(number: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        chosen = build.cond(value < 8.0, lambda: scaled_and_squared(value), lambda: value * 0.5, name="choose")
-        _, last = build.while_loop(lambda at, _: at < 2, inner, [np.int64(0), chosen], name="inner")
+        chosen = builder.cond(value < 8.0, lambda: scaled_and_squared(value), lambda: value * 0.5, name="choose")
+        _, last = builder.while_loop(lambda at, _: at < 2, inner, [np.int64(0), chosen], name="inner")
         return number + 1, last
 
-    _, last = build.while_loop(lambda at, _: at < 3, outer, [np.int64(0), x], name="outer")
+    _, last = builder.while_loop(lambda at, _: at < 3, outer, [np.int64(0), x], name="outer")
 
     def doubled_and_squared() -> Tensor:
         doubled = ops.multiply(last, np.float64(2), name="doubled")
         return doubled * doubled
 
-    return graph.model({"y": build.cond(last > 0.0, doubled_and_squared, lambda: last, name="final")})
+    return graph.model({"y": builder.cond(last > 0.0, doubled_and_squared, lambda: last, name="final")})
 
 
-def run(changes: Mapping[str, object] | None = None) -> engine.Debugger:
-    made = engine.Debugger(engine.gradients(nested(), "y", "x"), [np.float64(1)], changes=changes or {})
+def run(changes: Mapping[str, object] | None = None) -> loopscope.Debugger:
+    made = loopscope.Debugger(loopscope.gradients(nested(), "y", "x"), [np.float64(1)], changes=changes or {})
     made.run()
     return made
 
@@ -88,10 +88,10 @@ def test_a_value_set_in_all_places_gives_the_derivative_at_that_value(address: s
     shift = 0.25
 
     def target(step: float) -> float:
-        graph = engine.gradients(nested(), "y", "x")
-        straight = engine.Debugger(graph, [np.float64(1 + step)])
+        graph = loopscope.gradients(nested(), "y", "x")
+        straight = loopscope.Debugger(graph, [np.float64(1 + step)])
         straight.run()
-        moved = engine.Debugger(graph, [np.float64(1 + step)], changes={address: np.float64(straight.value(address) + shift)})
+        moved = loopscope.Debugger(graph, [np.float64(1 + step)], changes={address: np.float64(straight.value(address) + shift)})
         moved.run()
         return float(moved.value("main/final"))
 

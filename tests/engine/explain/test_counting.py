@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine.explain.verdict import verdict
+import loopscope
+from loopscope.explain.verdict import verdict
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, loop, tensor_iterator
 
 
-def counted(trips: int | None, *, begin: bool = True, again: bool = True) -> tuple[engine.Model, list[Any]]:
+def counted(trips: int | None, *, begin: bool = True, again: bool = True) -> tuple[loopscope.Model, list[Any]]:
     """``loop`` adds 1; its trip count is computed from an input where it is None."""
     main, body = Draft(), Draft()
     x, v = main.parameter("x", F32, ()), body.parameter("v", F32, ())
@@ -25,7 +25,7 @@ def counted(trips: int | None, *, begin: bool = True, again: bool = True) -> tup
     return main.model(), [np.float32(0)]
 
 
-def walking(lengths: list[int], trips: int | None, size: int = 1) -> tuple[engine.Model, list[Any]]:
+def walking(lengths: list[int], trips: int | None, size: int = 1) -> tuple[loopscope.Model, list[Any]]:
     """A Loop, or a TensorIterator where there is no trip count, over inputs of some lengths."""
     main, body = Draft(), Draft()
     inputs = [main.parameter(name, F32, (length, 1)) for name, length in zip("xyz", lengths, strict=False)]
@@ -46,7 +46,7 @@ def walking(lengths: list[int], trips: int | None, size: int = 1) -> tuple[engin
     return main.model(), [np.ones((length, 1), np.float32) for length in lengths]
 
 
-def failing(pieces: Callable[[Draft, Ref], Ref]) -> tuple[engine.Model, list[Any]]:
+def failing(pieces: Callable[[Draft, Ref], Ref]) -> tuple[loopscope.Model, list[Any]]:
     """``v`` is twice as long in each iteration."""
     main, body = Draft(), Draft()
     x, v = main.parameter("x", F32, (-1,)), body.parameter("v", F32, (-1,))
@@ -111,7 +111,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("made", "sentence", "proof", "name"), TOLD, ids=[sentence for _, sentence, *_ in TOLD])
 def test_what_is_said(made: tuple[Any, ...], sentence: str, proof: list[str], name: str) -> None:
-    debugger = engine.Debugger(*made)
+    debugger = loopscope.Debugger(*made)
     debugger.run()
     found = verdict(debugger, debugger.control_flow[0].address)
     assert found.sentence.partition(" Its output")[0] == sentence
@@ -126,7 +126,7 @@ def test_a_computed_trip_count_is_named_and_led_back() -> None:
     model, feeds = counted(None)
     told = {4: "Ran all 4 iterations: the trip count `count` was reached.", 0: "Never started: the trip count `count` is 0."}
     for n, sentence in told.items():
-        debugger = engine.Debugger(model, [*feeds, np.float32(n)])
+        debugger = loopscope.Debugger(model, [*feeds, np.float32(n)])
         debugger.run()
         found = verdict(debugger, "main/loop")
         assert found.sentence == sentence

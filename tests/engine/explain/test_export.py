@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import engine
-from engine import build
-from engine.errors import EngineError
-from engine.explain.export import computed, export
-from engine.ir.element_type import ElementType
+import loopscope
+from loopscope import builder
+from loopscope.errors import EngineError
+from loopscope.explain.export import computed, export
+from loopscope.ir.element_type import ElementType
 from tests.engine.debug.walks import TRAIL
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import F32, I64, Draft
@@ -22,20 +22,20 @@ from tests.engine.read.onnx_models import read
 
 
 @pytest.fixture
-def debugger() -> engine.Debugger:
-    made = engine.Debugger(walk(), [np.float32(1)])
+def debugger() -> loopscope.Debugger:
+    made = loopscope.Debugger(walk(), [np.float32(1)])
     made.run()
     return made
 
 
-def test_what_was_computed_is_listed_once(debugger: engine.Debugger) -> None:
+def test_what_was_computed_is_listed_once(debugger: loopscope.Debugger) -> None:
     found = list(computed(debugger))
     operations = {place for place in TRAIL if not place.endswith(("/body", "/then", "/else"))}
     assert len(found) == len(set(found))
     assert {place for place in found if not place.endswith(":1")} == operations
 
 
-def test_npz(debugger: engine.Debugger, tmp_path: Path) -> None:
+def test_npz(debugger: loopscope.Debugger, tmp_path: Path) -> None:
     count = export(debugger, tmp_path / "trace.npz")
     with np.load(tmp_path / "trace.npz", allow_pickle=False) as stored:
         assert len(stored.files) == count
@@ -44,7 +44,7 @@ def test_npz(debugger: engine.Debugger, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_tables(debugger: engine.Debugger, tmp_path: Path, ending: str) -> None:
+def test_tables(debugger: loopscope.Debugger, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"trace{ending}"
     count = export(debugger, path)
     table = pd.read_csv(path) if ending == ".csv" else pd.read_parquet(path)
@@ -58,10 +58,10 @@ def test_tables(debugger: engine.Debugger, tmp_path: Path, ending: str) -> None:
     ("kind", "given", "text"), [("f32", 0.1, "0.1"), ("f16", 0.1, "0.1"), ("f64", 0.1, "0.1"), ("f32", 1 / 3, "0.33333334")]
 )
 def test_a_float_is_the_shortest_text_that_its_type_reads_as_the_same(tmp_path: Path, kind: str, given: float, text: str) -> None:
-    graph = build.Graph("third")
+    graph = builder.Graph("third")
     x = graph.parameter("x", kind, [])
-    model = graph.model({"one": build.ops.abs(x), "two": build.ops.broadcast(x, [2])})
-    debugger = engine.Debugger(model, [np.asarray(given, ElementType(kind).dtype)])
+    model = graph.model({"one": builder.ops.abs(x), "two": builder.ops.broadcast(x, [2])})
+    debugger = loopscope.Debugger(model, [np.asarray(given, ElementType(kind).dtype)])
     debugger.run()
     for ending in (".csv", ".json", ".parquet"):
         export(debugger, tmp_path / f"trace{ending}")
@@ -75,7 +75,7 @@ def test_a_float_is_the_shortest_text_that_its_type_reads_as_the_same(tmp_path: 
     assert columns.loc["main/Abs", "min"] == float(debugger.value("main/Abs"))  # a number keeps all its digits
 
 
-def test_json_is_strict_and_tells_the_control_flow(debugger: engine.Debugger, tmp_path: Path) -> None:
+def test_json_is_strict_and_tells_the_control_flow(debugger: loopscope.Debugger, tmp_path: Path) -> None:
     export(debugger, tmp_path / "trace.json")
     told = json.loads((tmp_path / "trace.json").read_text(), parse_constant=lambda text: pytest.fail(text))
     values = {row["address"]: row for row in told["values"]}
@@ -88,7 +88,7 @@ def test_json_is_strict_and_tells_the_control_flow(debugger: engine.Debugger, tm
 
 
 def test_odd_numbers_and_a_run_that_has_not_ended(tmp_path: Path) -> None:
-    debugger = engine.Debugger(walk(), [np.float32(np.nan)])
+    debugger = loopscope.Debugger(walk(), [np.float32(np.nan)])
     debugger.seek("main/outer[1]/body/above")
     export(debugger, tmp_path / "trace.json")
     told = json.loads((tmp_path / "trace.json").read_text(), parse_constant=lambda text: pytest.fail(text))
@@ -98,7 +98,7 @@ def test_odd_numbers_and_a_run_that_has_not_ended(tmp_path: Path) -> None:
     assert "main/outer[1]/body/above" not in values
 
 
-def test_bounds_and_other_endings_are_told(debugger: engine.Debugger, tmp_path: Path) -> None:
+def test_bounds_and_other_endings_are_told(debugger: loopscope.Debugger, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="more than 3 values"):
         export(debugger, tmp_path / "trace.npz", most_values=3)
     with pytest.raises(EngineError, match="more than 8 bytes"):
@@ -123,7 +123,7 @@ STORED = {
 """What numpy reads each element type as."""
 
 
-def read_back(debugger: engine.Debugger, path: Path) -> dict[str, dict[str, Any]]:
+def read_back(debugger: loopscope.Debugger, path: Path) -> dict[str, dict[str, Any]]:
     """The rows of a table or of JSON by address."""
     export(debugger, path)
     if path.suffix == ".json":
@@ -140,7 +140,7 @@ def test_every_element_type_is_read_back(element_type: ElementType, tmp_path: Pa
     converted = main.op("Convert", main.parameter("x", F32, (2,)), destination_type=element_type.value, name="made")
     main.op("ReduceMax", main.parameter("y", F32, (1,)), main.const([0], I64), name="other")
     main.result(converted)
-    debugger = engine.Debugger(main.model(), [np.array([1, 0.5], np.float32), np.array([2], np.float32)])
+    debugger = loopscope.Debugger(main.model(), [np.array([1, 0.5], np.float32), np.array([2], np.float32)])
     debugger.run()
     value = debugger.value("main/made")
     export(debugger, tmp_path / "trace.npz")
@@ -167,7 +167,7 @@ def test_whole_numbers_are_exact_however_long(element_type: str, numbers: list[A
     kind = ElementType(element_type)
     main = Draft()
     main.result(main.op("Reshape", main.parameter("x", kind, (len(numbers),)), main.const([-1], I64), special_zero="false", name="made"))
-    debugger = engine.Debugger(main.model(), [np.array(numbers, kind.dtype)])
+    debugger = loopscope.Debugger(main.model(), [np.array(numbers, kind.dtype)])
     debugger.run()
     found = {ending: read_back(debugger, tmp_path / f"trace{ending}")["main/made"] for ending in (".csv", ".parquet", ".json")}
     assert [found[".json"][name] for name in ("min", "max")] == [min(numbers), max(numbers)]
@@ -183,7 +183,7 @@ def test_names_shapes_and_numbers_that_files_do_not_like(tmp_path: Path) -> None
     main = Draft()
     main.op("Negative", main.parameter("x", F32, (0, 3)), name=ODD_NAME)
     main.result(main.op("Log", main.parameter("y", F32, (1, 1)), name="log"))
-    debugger = engine.Debugger(main.model(), [np.zeros((0, 3), np.float32), np.array([[0]], np.float32)])
+    debugger = loopscope.Debugger(main.model(), [np.zeros((0, 3), np.float32), np.array([[0]], np.float32)])
     debugger.run()
     address = "main/a%2Fb%5B0%5D%3A%7E%25.csv \u00e9"
     export(debugger, tmp_path / "trace.npz")
@@ -200,7 +200,7 @@ def test_texts_and_sequences(tmp_path: Path) -> None:
     text = """
     main (string[N] s, float[N] v) => (string[N] t, seq(float[N]) q) { t = Identity (s)  q = SequenceConstruct (v, v) }
     """
-    debugger = engine.Debugger(read(text), {"s": np.array(["=1+1\0"], object), "v": np.array([np.nan, 1], np.float32)})
+    debugger = loopscope.Debugger(read(text), {"s": np.array(["=1+1\0"], object), "v": np.array([np.nan, 1], np.float32)})
     debugger.run()
     export(debugger, tmp_path / "trace.npz")
     with np.load(tmp_path / "trace.npz", allow_pickle=False) as stored:
@@ -215,7 +215,7 @@ def test_texts_and_sequences(tmp_path: Path) -> None:
 
 
 def test_one_long_text_does_not_make_all_the_others_as_long(tmp_path: Path) -> None:
-    debugger = engine.Debugger(
+    debugger = loopscope.Debugger(
         read("main (string[N] s) => (string[N] t) { t = Identity (s) }"), [np.array(["a"] * 5000 + ["b" * 100_000], object)]
     )
     debugger.run()
@@ -224,6 +224,6 @@ def test_one_long_text_does_not_make_all_the_others_as_long(tmp_path: Path) -> N
 
 
 def test_a_run_of_nothing_is_an_empty_table(tmp_path: Path) -> None:
-    debugger = engine.Debugger(walk(), [np.float32(1)])
+    debugger = loopscope.Debugger(walk(), [np.float32(1)])
     for ending in (".csv", ".parquet", ".json"):
         assert read_back(debugger, tmp_path / f"trace{ending}") == {}

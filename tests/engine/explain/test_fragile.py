@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import engine
-from app.describe.iteration_table import loop_columns, rows
-from app.describe.node_index import places
-from engine import build
-from engine.explain import fragile, margin_at
+import loopscope
+from loopscope import builder
+from loopscope.explain import fragile, margin_at
+from loopscope_app.describe.iteration_table import loop_columns, rows
+from loopscope_app.describe.node_index import places
 
 
-def searching() -> engine.Debugger:
+def searching() -> loopscope.Debugger:
     """A loop that goes on while a number is below 0.5, by steps that come to 0.4998 and end at 0.6; its If asks for whole numbers."""
-    graph = build.Graph("search")
+    graph = builder.Graph("search")
     steps = graph.constant(np.array([0.1, 0.4998, 0.6, 0.7], np.float32))
-    number = build.while_loop(
+    number = builder.while_loop(
         lambda i, x: x < 0.5,
-        lambda i, x: [i + 1, build.cond(i > 1, lambda: build.ops.gather(steps, i, 0), lambda: build.ops.gather(steps, i, 0))],
+        lambda i, x: [i + 1, builder.cond(i > 1, lambda: builder.ops.gather(steps, i, 0), lambda: builder.ops.gather(steps, i, 0))],
         [np.int32(0), np.float32(0)],
         name="search",
     )
-    debugger = engine.Debugger(graph.model({"x": number[1]}), {})
+    debugger = loopscope.Debugger(graph.model({"x": number[1]}), {})
     debugger.run()
     assert debugger.state == "finished", debugger.failure
     return debugger

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import AddressError
-from engine.explain.history import History, history, of_values, summarise
+import loopscope
+from loopscope.errors import AddressError
+from loopscope.explain.history import History, history, of_values, summarise
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 from tests.engine.read.onnx_models import read
@@ -18,14 +18,14 @@ from tests.engine.read.onnx_models import read
 
 def looping(
     build: Callable[..., Any], *, start: object, trips: int, shape: tuple[int, ...] = (), everything: bool = False
-) -> engine.Debugger:
+) -> loopscope.Debugger:
     """A loop whose body computes its one state from itself; ``build`` gets the body and the state."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, shape), body.parameter("state", F32, shape)
     out, again = body.result(build(body, state)), body.result(body.const(True, BOOL))
     made = loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
     main.result(made)
-    debugger = engine.Debugger(main.model(), [np.asarray(start, np.float32)], record=engine.Record(everything=everything))
+    debugger = loopscope.Debugger(main.model(), [np.asarray(start, np.float32)], record=loopscope.Record(everything=everything))
     debugger.run()
     return debugger
 
@@ -64,7 +64,7 @@ def test_slices_that_are_numbers_are_others_in_each_iteration() -> None:
       > (s, xs)
     }
     """
-    debugger = engine.Debugger(read(text), [np.float32(1), np.arange(1, 5, dtype=np.float32)])
+    debugger = loopscope.Debugger(read(text), [np.float32(1), np.arange(1, 5, dtype=np.float32)])
     debugger.run()
     loop_place = debugger.control_flow[0].address
     labels = [one.label for one in debugger.plan.program_by_address[f"{loop_place}/body"].instructions]
@@ -105,7 +105,7 @@ def test_shapes_over_time() -> None:
     again = body.result(body.const(True, BOOL))
     made = loop(main, body, main.const(3, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
     main.result(made)
-    debugger = engine.Debugger(main.model(), [np.zeros(2, np.float32)])
+    debugger = loopscope.Debugger(main.model(), [np.zeros(2, np.float32)])
     debugger.run()
     assert history(debugger, "main/loop/body/longer").shapes == ((0, 0, (3,)), (1, 1, (4,)), (2, 2, (5,)))
 
@@ -155,7 +155,7 @@ def test_tensors_of_many_iterations_are_had_at_once() -> None:
 
 
 def test_histories_lie_in_the_innermost_loop() -> None:
-    debugger = engine.Debugger(walk(), [np.float32(1)])
+    debugger = loopscope.Debugger(walk(), [np.float32(1)])
     debugger.run()
     np.testing.assert_array_equal(history(debugger, "main/outer[1]/body/inner/body/grow").scalars, [5, 6])
     assert history(debugger, "main/outer[1]/body/inner/body/grow").address == "main/outer[1]/body/inner[*]/body/grow"
@@ -165,7 +165,7 @@ def test_histories_lie_in_the_innermost_loop() -> None:
 
 
 def test_histories_end_where_the_run_stands() -> None:
-    debugger = engine.Debugger(walk(), [np.float32(1)])
+    debugger = loopscope.Debugger(walk(), [np.float32(1)])
     debugger.seek("main/outer[2]/body/above")
     np.testing.assert_array_equal(history(debugger, "main/outer/body/inner").scalars, [4, 6, 8])
     np.testing.assert_array_equal(history(debugger, "main/outer/body/above").scalars, [False, False])

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from engine.explain.icicle import body_begin, breakpoint_steps, icicle
+from loopscope.explain.icicle import body_begin, breakpoint_steps, icicle
 from tests.engine.explain.runs import begun, finished
 
 

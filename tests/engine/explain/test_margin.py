@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import engine
-from engine import build
-from engine.explain.margin import margin
+import loopscope
+from loopscope import builder
+from loopscope.explain.margin import margin
 
 
 @pytest.mark.parametrize(
@@ -48,32 +48,32 @@ def test_a_type_is_named_when_it_decides_otherwise(one: float, other: float) -> 
         assert (name in found.otherwise) == bool(turned)
 
 
-def fragile(bound: float) -> engine.Debugger:
-    graph = build.Graph("fragile")
+def fragile(bound: float) -> loopscope.Debugger:
+    graph = builder.Graph("fragile")
     x = graph.parameter("x", "f32", [])
-    model = graph.model(build.while_loop(lambda v: v > bound, lambda v: v - 0.25, [x], name="falls"))
-    debugger = engine.Debugger(model, [np.float32(1.0004)])
+    model = graph.model(builder.while_loop(lambda v: v > bound, lambda v: v - 0.25, [x], name="falls"))
+    debugger = loopscope.Debugger(model, [np.float32(1.0004)])
     debugger.run()
     return debugger
 
 
 def test_the_verdict_of_a_loop_says_so() -> None:
     debugger = fragile(0.5005)
-    found = engine.verdict(debugger, debugger.control_flow[0].address)
+    found = loopscope.verdict(debugger, debugger.control_flow[0].address)
     assert found.margin is not None
     assert found.margin.otherwise == ()  # both are 0.5 in bf16, which is not more than it either
-    other = engine.verdict(fragile(0.5003), debugger.control_flow[0].address)
+    other = loopscope.verdict(fragile(0.5003), debugger.control_flow[0].address)
     assert "would decide otherwise" not in other.sentence  # it ended at 0.2504
 
 
 def test_the_verdict_of_a_branch_says_so() -> None:
-    graph = build.Graph("branch")
+    graph = builder.Graph("branch")
     x = graph.parameter("x", "f32", [])
-    model = graph.model(build.cond(x > 0.5, lambda: x * 2.0, lambda: x))
-    debugger = engine.Debugger(model, [np.float32(0.5004)])
+    model = graph.model(builder.cond(x > 0.5, lambda: x * 2.0, lambda: x))
+    debugger = loopscope.Debugger(model, [np.float32(0.5004)])
     debugger.run()
-    found = engine.verdict(debugger, debugger.control_flow[0].address)
+    found = loopscope.verdict(debugger, debugger.control_flow[0].address)
     assert found.sentence.endswith("That was decided by 0.0004: bf16 would decide otherwise.")
-    rounded = engine.Debugger(model, [np.float32(0.5004)], rounding={"*": "bf16"})
+    rounded = loopscope.Debugger(model, [np.float32(0.5004)], rounding={"*": "bf16"})
     rounded.run()
     assert (debugger.control_flow[0].branch, rounded.control_flow[0].branch) == ("then", "else")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import AddressError
-from engine.explain.iteration_matrix import Matrix, MatrixRow, iteration_matrix, step_of_cell
+import loopscope
+from loopscope.errors import AddressError
+from loopscope.explain.iteration_matrix import Matrix, MatrixRow, iteration_matrix, step_of_cell
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.explain.runs import begun, finished
 
@@ -49,7 +49,7 @@ def test_branches_have_a_row() -> None:
 
 
 def test_many_iterations_become_evenly_chosen_columns() -> None:
-    debugger = engine.Debugger(begun("for_loop").model, {"balance": np.float32(1), "growth": np.float32(1.01), "years": np.int64(5000)})
+    debugger = loopscope.Debugger(begun("for_loop").model, {"balance": np.float32(1), "growth": np.float32(1.01), "years": np.int64(5000)})
     debugger.run()
     found = iteration_matrix(debugger, "main/for_each_year", most_columns=50)
     assert (len(found.iterations), found.total) == (50, 5000)
@@ -92,7 +92,7 @@ def test_a_cell_is_a_moment(name: str) -> None:
 
 
 def test_numbers_that_are_none_are_seen_at_once() -> None:
-    debugger = engine.Debugger(
+    debugger = loopscope.Debugger(
         begun("diverging_training").model, {"weight": np.float32(1), "learning_rate": np.float32(1e30), "most_steps": 9}
     )
     debugger.run()
@@ -116,7 +116,7 @@ def test_what_only_some_iterations_tell_is_told_as_such() -> None:
     again = body.result(body.const(True, BOOL))
     carried = [(x, state, out)]
     main.result(loop(main, body, main.const(1000, I64), main.const(True, BOOL), again=again, carried=carried, last=[out], name="loop"))
-    debugger = engine.Debugger(main.model(), [np.array([[250.0]], np.float32)])
+    debugger = loopscope.Debugger(main.model(), [np.array([[250.0]], np.float32)])
     debugger.run()
     found = iteration_matrix(debugger, "main/loop")
     product, divided = row(found, "product"), row(found, body.nodes[inverse.layer].name)

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.explain.history import history
-from engine.explain.not_finite import NotFinite, first_infinity, first_nan, first_not_finite
+import loopscope
+from loopscope.explain.history import history
+from loopscope.explain.not_finite import NotFinite, first_infinity, first_nan, first_not_finite
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 from tests.engine.explain.runs import begun, finished
 from tests.engine.read.onnx_models import read
 
-RECORDS = [engine.Record(), engine.Record(everything=True), engine.Record(budget_bytes=600)]
+RECORDS = [loopscope.Record(), loopscope.Record(everything=True), loopscope.Record(budget_bytes=600)]
 
 
 SEARCHES = [(first_not_finite, lambda value: ~np.isfinite(value)), (first_nan, np.isnan), (first_infinity, np.isinf)]
@@ -27,7 +27,7 @@ SEARCHES = [(first_not_finite, lambda value: ~np.isfinite(value)), (first_nan, n
 Search = tuple[Callable[..., NotFinite], Callable[[np.ndarray], np.ndarray]]
 
 
-def stepped(debugger: engine.Debugger, odd: Callable[[np.ndarray], np.ndarray]) -> tuple[int | None, str]:
+def stepped(debugger: loopscope.Debugger, odd: Callable[[np.ndarray], np.ndarray]) -> tuple[int | None, str]:
     """By looking at the value of each operation as soon as it has run."""
     while debugger.state == "paused":
         cursor = debugger.cursor
@@ -45,23 +45,27 @@ def stepped(debugger: engine.Debugger, odd: Callable[[np.ndarray], np.ndarray]) 
     stop=st.integers(1, 400),
     search=st.sampled_from(SEARCHES),
 )
-def test_it_is_what_stepping_meets_first(draft: Drawn, inputs: Sequence[float], record: engine.Record, stop: int, search: Search) -> None:
+def test_it_is_what_stepping_meets_first(
+    draft: Drawn, inputs: Sequence[float], record: loopscope.Record, stop: int, search: Search
+) -> None:
     model = whole(draft)
     feeds = [np.float32(value) for value in inputs]
     look, odd = search
-    expected = stepped(engine.Debugger(model, feeds), odd)
-    debugger = engine.Debugger(model, feeds, record=record)
+    expected = stepped(loopscope.Debugger(model, feeds), odd)
+    debugger = loopscope.Debugger(model, feeds, record=record)
     debugger.run()
     found = look(debugger, 60)
     assert found.is_certain
     assert (found.step, found.address) == expected
-    part = engine.Debugger(model, feeds, record=record)
+    part = loopscope.Debugger(model, feeds, record=record)
     part.seek(stop)
     found = look(part, 60)
     assert (found.step, found.address) == (expected if expected[0] is not None and expected[0] <= stop else (None, ""))
 
 
-def looping(build: Callable[[Draft, Ref], Ref], trips: int, *, start: object = 0.0, record: engine.Record | None = None) -> engine.Debugger:
+def looping(
+    build: Callable[[Draft, Ref], Ref], trips: int, *, start: object = 0.0, record: loopscope.Record | None = None
+) -> loopscope.Debugger:
     """A loop over one state; ``build`` makes the next from it."""
     main, body = Draft(), Draft()
     feed = np.asarray(start, np.float32)
@@ -70,7 +74,7 @@ def looping(build: Callable[[Draft, Ref], Ref], trips: int, *, start: object = 0
     out, again = body.result(build(body, state)), body.result(body.const(True, BOOL))
     carried = [(x, state, out)]
     main.result(loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, carried=carried, last=[out], name="loop"))
-    debugger = engine.Debugger(main.model(), [feed], record=record)
+    debugger = loopscope.Debugger(main.model(), [feed], record=record)
     debugger.run()
     return debugger
 
@@ -87,7 +91,7 @@ def inverse_of_distance(to: float) -> Callable[[Draft, Ref], Ref]:
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=["the state", "everything", "a little"])
-def test_what_never_leaves_an_iteration_is_found(record: engine.Record) -> None:
+def test_what_never_leaves_an_iteration_is_found(record: loopscope.Record) -> None:
     found = first_not_finite(looping(inverse_of_distance(700), 1000, record=record), 60)
     assert (found.address, found.left) == ("main/loop[700]/body/inverse", ())
     assert found.sentence == "The first NaN or infinity is made by loop · iteration 700 › inverse."
@@ -143,7 +147,7 @@ def test_slices_and_iteration_numbers_and_outer_values() -> None:
     main.result(loop(main, body, main.const(6, I64), main.const(True, BOOL), again=again, joined=[(out, {})], name="loop", **roles))
     values = np.ones((6, 2), np.float32)
     values[1, 1] = 0
-    debugger = engine.Debugger(main.model(), [values, np.float32(2)])
+    debugger = loopscope.Debugger(main.model(), [values, np.float32(2)])
     debugger.run()
     found = first_not_finite(debugger)
     assert (found.address, found.is_certain) == ("main/loop[4]/body/log", True)
@@ -161,7 +165,7 @@ def test_onnx() -> None:
       > (s, xs)
     }
     """
-    debugger = engine.Debugger(read(text), {"xs": np.array([1, 2, 0, 4, 5], np.float32), "s": np.float32(1)})
+    debugger = loopscope.Debugger(read(text), {"xs": np.array([1, 2, 0, 4, 5], np.float32), "s": np.float32(1)})
     debugger.run()
     assert first_not_finite(debugger).address == f"{debugger.control_flow[0].address}[2]/body/Div_1"
 
@@ -171,7 +175,7 @@ def test_an_input_that_holds_one_is_named_where_no_operation_made_any() -> None:
     text = "main (float[2] x) => (int64[2] y) { y = Cast <to = 7> (x) }"
     found = {}
     for value in (np.nan, 3.0):
-        debugger = engine.Debugger(read(text), {"x": np.array([1, value], np.float32)})
+        debugger = loopscope.Debugger(read(text), {"x": np.array([1, value], np.float32)})
         debugger.run()
         found[value] = first_not_finite(debugger)
     assert found[3.0].sentence == "No NaN or infinity was made."
@@ -182,7 +186,7 @@ def test_an_input_that_holds_one_is_named_where_no_operation_made_any() -> None:
 
 def test_samples() -> None:
     assert first_not_finite(finished("for_loop")).sentence == "No NaN or infinity was made."
-    debugger = engine.Debugger(
+    debugger = loopscope.Debugger(
         begun("diverging_training").model, {"weight": np.float32(1), "learning_rate": np.float32(1e30), "most_steps": 9}
     )
     debugger.run()
@@ -237,7 +241,7 @@ def test_what_was_there_before_any_operation_is_told() -> None:
         ("main/loop[1]/body/state", f"{made} loop · iteration 1 › Subtract_2 from loop · iteration 1 › state, which holds one."),
     ]
     for address, sentence in changed:
-        debugger = engine.Debugger(plain.model, [np.float32(0)], changes={address: np.nan})
+        debugger = loopscope.Debugger(plain.model, [np.float32(0)], changes={address: np.nan})
         debugger.run()
         assert first_not_finite(debugger).sentence == sentence
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.explain.verdict import Verdict, verdict
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.explain.verdict import Verdict, verdict
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
 
@@ -156,13 +156,13 @@ ROWS = [
 
 
 def of_condition(row: Row) -> Verdict:
-    graph = build.Graph("choice")
+    graph = builder.Graph("choice")
     feeds = {name: np.asarray(value, np.float32) for name, value in zip("xyz", row.inputs, strict=False)}
     given = [graph.parameter(name, "f32", list(value.shape)) for name, value in feeds.items()]
     condition = row.condition(*given)
     if condition.shape.rank:
         condition = ops.squeeze(condition)
-    debugger = engine.Debugger(graph.model(build.cond(condition, lambda: 1.0, lambda: 2.0, name="choice")), feeds)
+    debugger = loopscope.Debugger(graph.model(builder.cond(condition, lambda: 1.0, lambda: 2.0, name="choice")), feeds)
     debugger.run()
     return verdict(debugger, "main/choice")
 
@@ -179,21 +179,21 @@ def label(address: str) -> str:
     return address.rpartition("/")[2]
 
 
-def chain(debugger: engine.Debugger, address: str) -> list[str]:
+def chain(debugger: loopscope.Debugger, address: str) -> list[str]:
     return [f"{'  ' * fact.depth}{fact.address.partition('/')[2]}: {fact.text}" for fact in verdict(debugger, address).proof]
 
 
-def run(made: Callable[[build.Graph, Any], Any], x: object) -> engine.Debugger:
-    graph = build.Graph("model")
+def run(made: Callable[[builder.Graph, Any], Any], x: object) -> loopscope.Debugger:
+    graph = builder.Graph("model")
     value = np.asarray(x, np.float32)
-    debugger = engine.Debugger(graph.model(made(graph, graph.parameter("x", "f32", list(value.shape)))), {"x": value})
+    debugger = loopscope.Debugger(graph.model(made(graph, graph.parameter("x", "f32", list(value.shape)))), {"x": value})
     debugger.run()
     return debugger
 
 
 def test_a_boolean_that_an_if_gave() -> None:
-    def made(_: build.Graph, x: Any) -> Any:
-        return build.cond(build.cond(x < 3.0, lambda: x > 0.5, lambda: x > 7.0, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
+    def made(_: builder.Graph, x: Any) -> Any:
+        return builder.cond(builder.cond(x < 3.0, lambda: x > 0.5, lambda: x > 7.0, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
 
     assert chain(run(made, 1), "main/choice") == [
         "first: the then branch of `first` gave true",
@@ -206,8 +206,8 @@ def test_a_boolean_that_an_if_gave() -> None:
 
 
 def test_a_constant_that_an_if_gave_was_decided_by_its_condition() -> None:
-    def made(_: build.Graph, x: Any) -> Any:
-        return build.cond(build.cond(x < 3.0, lambda: True, lambda: False, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
+    def made(_: builder.Graph, x: Any) -> Any:
+        return builder.cond(builder.cond(x < 3.0, lambda: True, lambda: False, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
 
     assert (
         verdict(run(made, 4), "main/choice").sentence
@@ -216,9 +216,9 @@ def test_a_constant_that_an_if_gave_was_decided_by_its_condition() -> None:
 
 
 def test_a_boolean_that_a_loop_gave() -> None:
-    def made(_: build.Graph, x: Any) -> Any:
-        go, _ = build.while_loop(lambda go, v: v < 5.0, lambda go, v: (v < 4.0, v + 1.0), [x < 9.0, x], name="inner")
-        return build.cond(go, lambda: 1.0, lambda: 2.0, name="choice")
+    def made(_: builder.Graph, x: Any) -> Any:
+        go, _ = builder.while_loop(lambda go, v: v < 5.0, lambda go, v: (v < 4.0, v + 1.0), [x < 9.0, x], name="inner")
+        return builder.cond(go, lambda: 1.0, lambda: 2.0, name="choice")
 
     assert chain(run(made, 1), "main/choice") == [
         "inner: the last iteration of `inner` gave false",
@@ -231,16 +231,16 @@ def test_a_boolean_that_a_loop_gave() -> None:
 
 
 def test_a_condition_that_enters_a_branch() -> None:
-    def made(_: build.Graph, x: Any) -> Any:
+    def made(_: builder.Graph, x: Any) -> Any:
         flag = x < 3.0
-        return build.cond(x < 9.0, lambda: build.cond(flag, lambda: x, lambda: x * 2.0, name="deep"), lambda: x, name="choice")
+        return builder.cond(x < 9.0, lambda: builder.cond(flag, lambda: x, lambda: x * 2.0, name="deep"), lambda: x, name="choice")
 
     found = verdict(run(made, 1), "main/choice/then/deep")
     assert found.sentence == "Took the then branch because `Less` was true: `Less` asks `x` < 3, and `x` was 1."
     assert [fact.operation for fact in found.proof] == ["Parameter", "Less"]
 
 
-def handing_on(trips: int, identity: bool = True, start: str = "start") -> engine.Model:
+def handing_on(trips: int, identity: bool = True, start: str = "start") -> loopscope.Model:
     """A Loop that hands a flag on, through an Identity or bare, next to a number; an If in it asks the flag."""
     main, body = Draft(), Draft()
     flag, x = main.parameter("flag", BOOL, ()), main.parameter("x", F32, ())
@@ -261,7 +261,7 @@ def handing_on(trips: int, identity: bool = True, start: str = "start") -> engin
 
 @pytest.mark.parametrize("identity", [True, False])
 def test_a_flag_that_is_handed_on_is_followed_to_where_it_was_made(identity: bool) -> None:
-    debugger = engine.Debugger(handing_on(5000, identity), [np.bool_(True), np.float32(1)])
+    debugger = loopscope.Debugger(handing_on(5000, identity), [np.bool_(True), np.float32(1)])
     debugger.run()
     found = verdict(debugger, "main/loop[4999]/body/ask")
     assert found.sentence == "Took the then branch because `kept` was true: its initial value `flag` was true."
@@ -279,7 +279,7 @@ def test_a_carried_condition_is_that_of_the_iteration_before() -> None:
     to_kept, out, again = body.result(body.op("Less", more, body.const(3.0), name="below")), body.result(more), body.result(kept)
     carried = [(go, kept, to_kept), (x, v, out)]
     main.result(loop(main, body, main.const(-1, I64), go, again=again, carried=carried, last=[out], name="loop"))
-    debugger = engine.Debugger(main.model(), [np.float32(0)])
+    debugger = loopscope.Debugger(main.model(), [np.float32(0)])
     debugger.run()
     assert (
         verdict(debugger, "main/loop").sentence
@@ -292,8 +292,8 @@ def test_a_carried_condition_is_that_of_the_iteration_before() -> None:
 
 
 def test_slices_of_booleans() -> None:
-    def made(graph: build.Graph, x: Any) -> Any:
-        return build.map_fn(lambda one: build.cond(one, lambda: 1.0, lambda: 2.0, name="pick"), x > 2.0, name="each")
+    def made(graph: builder.Graph, x: Any) -> Any:
+        return builder.map_fn(lambda one: builder.cond(one, lambda: 1.0, lambda: 2.0, name="pick"), x > 2.0, name="each")
 
     debugger = run(made, [1, 2, 3, 4])
     found = verdict(debugger, "main/each[1]/body/pick")
@@ -306,9 +306,9 @@ def test_slices_of_booleans() -> None:
 
 @pytest.mark.parametrize("asked", [0, 1, 3])
 def test_a_boolean_that_an_iteration_gave_to_a_joined_output(asked: int) -> None:
-    def made(graph: build.Graph, x: Any) -> Any:
-        flags = build.map_fn(lambda one: one > 2.5, ops.gather(x, [3, 2, 1, 0], 0), name="each")
-        return build.cond(ops.gather(flags, asked, 0), lambda: 1.0, lambda: 2.0, name="choice")
+    def made(graph: builder.Graph, x: Any) -> Any:
+        flags = builder.map_fn(lambda one: one > 2.5, ops.gather(x, [3, 2, 1, 0], 0), name="each")
+        return builder.cond(ops.gather(flags, asked, 0), lambda: 1.0, lambda: 2.0, name="choice")
 
     found = verdict(run(made, [1, 2, 3, 4]), "main/choice")
     branch_taken, boolean = ("then", "true") if asked < 2 else ("else", "false")
@@ -332,7 +332,7 @@ def test_a_boolean_that_a_variable_held() -> None:
     out, again = body.result(asked), body.result(body.const(True, BOOL))
     ends = main.const(3, I64), main.const(True, BOOL)
     main.result(loop(main, body, *ends, again=again, carried=[(x, v, out)], last=[out], name="loop"))
-    debugger = engine.Debugger(main.model(), [np.float32(0)])
+    debugger = loopscope.Debugger(main.model(), [np.float32(0)])
     debugger.run()
     told = [verdict(debugger, f"main/loop[{number}]/body/ask").sentence for number in range(3)]
     assert told == [
@@ -345,11 +345,11 @@ def test_a_boolean_that_a_variable_held() -> None:
 def test_a_proof_is_bounded() -> None:
     """Forty conditions joined; each is a fact, and the sentence names a few."""
 
-    def made(_: build.Graph, x: Any) -> Any:
+    def made(_: builder.Graph, x: Any) -> Any:
         condition = x > 0.0
         for limit in range(1, 40):
             condition = condition & (x > -float(limit))
-        return build.cond(condition, lambda: 1.0, lambda: 2.0, name="choice")
+        return builder.cond(condition, lambda: 1.0, lambda: 2.0, name="choice")
 
     found = verdict(run(made, 1), "main/choice")
     assert len(found.proof) == 32

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import engine
-from engine.explain.verdict import verdict
+import loopscope
+from loopscope.explain.verdict import verdict
 from tests.engine.read.onnx_models import read
 
 ONNX = """
@@ -50,7 +50,7 @@ main (float x, float[3] v) => (float y) {
 )
 def test_what_decided_in_onnx(condition: str, told: str) -> None:
     model = read(ONNX.replace("CONDITION", condition))
-    debugger = engine.Debugger(model, {"x": np.float32(1), "v": np.array([1, 3, 1], np.float32)})
+    debugger = loopscope.Debugger(model, {"x": np.float32(1), "v": np.array([1, 3, 1], np.float32)})
     debugger.run()
     address = next(one.address for one in debugger.control_flow)
     assert verdict(debugger, address).sentence == f"Took the {told}."
@@ -66,6 +66,6 @@ def test_a_question_about_several_elements_is_told_once() -> None:
       c = Cast <to = 9> (all)
       y = If (c) <then_branch = yes () => (float[4] a) { a = Identity (v) }, else_branch = no () => (float[4] b) { b = Neg (v) }>
     }"""
-    debugger = engine.Debugger(read(text), {"v": np.array([1, 2, 3, 4], np.float32)})
+    debugger = loopscope.Debugger(read(text), {"v": np.array([1, 2, 3, 4], np.float32)})
     debugger.run()
     assert verdict(debugger, "main/If_5").sentence.count(" asks ") <= 1

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import ValueUnavailable
-from engine.explain.branch_history import branch_history
-from engine.explain.provenance import provenance
+import loopscope
+from loopscope.errors import ValueUnavailable
+from loopscope.explain.branch_history import branch_history
+from loopscope.explain.provenance import provenance
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import F32, Draft, tensor_iterator
 
 
-def run(model: engine.Model, *inputs: object) -> engine.Debugger:
-    debugger = engine.Debugger(model, list(inputs))
+def run(model: loopscope.Model, *inputs: object) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(model, list(inputs))
     debugger.run()
     return debugger
 
@@ -104,6 +104,6 @@ def test_the_tape_of_an_if() -> None:
     assert history.address(2) == "main/outer[2]/body/choice"
     assert history.static == "main/outer/body/choice"
     assert branch_history(run(walk(), np.float32(-9)), "main/outer/body/choice").never == ("then",)
-    assert branch_history(engine.Debugger(walk(), [np.float32(1)]), "main/outer/body/choice").never == ()
+    assert branch_history(loopscope.Debugger(walk(), [np.float32(1)]), "main/outer/body/choice").never == ()
     with pytest.raises(ValueError, match="is not an If"):
         branch_history(debugger, "main/outer")

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.errors import AddressError, ValueUnavailable
-from engine.explain.dependences import Dependences, Operation, dependences
-from engine.explain.provenance import Place, Walk
-from engine.explain.schedule import Lead, Schedule, leads, schedule
-from engine.ir.model import LayerId, Node
-from engine.ir.parallel_iterations import USUAL_WINDOW, window_of
-from engine.run.plan.numbers import ProgramIndex
-from engine.run.plan.plan import Program
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.errors import AddressError, ValueUnavailable
+from loopscope.executor.plan.numbers import ProgramIndex
+from loopscope.executor.plan.plan import Program
+from loopscope.explain.dependences import Dependences, Operation, dependences
+from loopscope.explain.provenance import Place, Walk
+from loopscope.explain.schedule import Lead, Schedule, leads, schedule
+from loopscope.ir.model import LayerId, Node
+from loopscope.ir.parallel_iterations import USUAL_WINDOW, window_of
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.explain.runs import begun, finished
 
@@ -120,20 +120,20 @@ def operations_of(found: Dependences, made: Schedule) -> dict[int, int]:
 # -- known loops ----------------------------------------------------------------------------------------------------------
 
 
-def run(model: engine.Model, *inputs: Any) -> engine.Debugger:
-    debugger = engine.Debugger(model, inputs)
+def run(model: loopscope.Model, *inputs: Any) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(model, inputs)
     debugger.run()
     return debugger
 
 
 def example_4(n: int, **arguments: Any) -> Dependences:
     """Of the page tf.while_loop: a counter, and a vector that needs it only for the condition."""
-    graph = build.Graph("example 4")
+    graph = builder.Graph("example 4")
 
     def body(i: Any, x: Any) -> Any:
-        return build.Print(i + 1, [i]), build.Print(x + 1, [i], "x:")
+        return builder.Print(i + 1, [i]), builder.Print(x + 1, [i], "x:")
 
-    i, out = build.while_loop(lambda i, x: i < n, body, (0, graph.constant(np.arange(n))), **arguments)
+    i, out = builder.while_loop(lambda i, x: i < n, body, (0, graph.constant(np.arange(n))), **arguments)
     return dependences(run(graph.model([i, out])), "main/while")
 
 
@@ -162,16 +162,16 @@ def test_one_worker_lets_the_counter_run_as_far_ahead_as_the_window_allows() -> 
     assert [schedule(found, 10, workers).length for workers in (2, 3, None)] == [90, 90, 90]
 
 
-def squares(count: int, **arguments: Any) -> engine.Model:
+def squares(count: int, **arguments: Any) -> loopscope.Model:
     """A chain of three operations for each number, which nothing carries on."""
-    graph = build.Graph("squares")
-    kept = build.Collected("kept")
+    graph = builder.Graph("squares")
+    kept = builder.Collected("kept")
 
     def body(i: Any) -> Any:
         kept.extend(ops.unsqueeze(ops.sqrt(ops.convert(i, destination_type="f32") * 2.0), [0]))
         return i + 1
 
-    build.while_loop(lambda i: i < count, body, [0], **arguments)
+    builder.while_loop(lambda i: i < count, body, [0], **arguments)
     return graph.model(kept.tensor)
 
 
@@ -204,7 +204,7 @@ def test_a_window_that_a_file_says_is_not_trusted(said: object, window: int) -> 
     assert window_of(Node(LayerId(0), "l", "Loop", "opset5", rt_info={"parallel_iterations": said})) == window
 
 
-def counted(trips: int) -> engine.Model:
+def counted(trips: int) -> loopscope.Model:
     """A Loop that nothing but its trip count ends: its iterations know from the start that they run."""
     body = Draft()
     part = body.parameter("part", F32, (1,))
@@ -223,14 +223,14 @@ def test_iterations_that_need_nothing_of_each_other_run_at_once() -> None:
 
 
 def test_draws_of_one_generator_keep_their_order() -> None:
-    graph = build.Graph("random")
-    kept = build.Collected("kept")
+    graph = builder.Graph("random")
+    kept = builder.Collected("kept")
 
     def body(i: Any, v: Any) -> Any:
         kept.extend(ops.random_uniform([1], 0.0, 1.0, output_type="f32", op_seed=3))
         return v
 
-    build.for_loop(5, body, [graph.constant(0)])
+    builder.for_loop(5, body, [graph.constant(0)])
     found = dependences(run(graph.model(kept.tensor)), "main/for")
     assert schedule(found, 5, None).length == 5
 

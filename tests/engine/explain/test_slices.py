@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.errors import EngineError
-from engine.explain.parts import Index, parse_index, part_of
-from engine.explain.provenance import ProvenanceStep, provenance
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.explain.parts import Index, parse_index, part_of
+from loopscope.explain.provenance import ProvenanceStep, provenance
 from tests.engine.debug.replay import Replay
 from tests.engine.drafts import BOOL, F32, I64, Draft, Slice, loop, tensor_iterator
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
@@ -24,8 +24,8 @@ SLOW = settings(max_examples=80, deadline=None, suppress_health_check=[HealthChe
 FEEDS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
 
 
-def ran(model: engine.Model, *inputs: object, **options: Any) -> engine.Debugger:
-    debugger = engine.Debugger(model, list(inputs), **options)
+def ran(model: loopscope.Model, *inputs: object, **options: Any) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(model, list(inputs), **options)
     debugger.run()
     assert debugger.state == "finished", debugger.failure
     return debugger
@@ -49,7 +49,7 @@ def test_what_changes_a_value_is_behind_it(draft: Drawn, inputs: tuple[float, fl
         if was.ndim:
             continue
         changed = ~was if was.dtype == bool else was + data.draw(st.sampled_from([1, -1, 5]))
-        other = engine.Debugger(model, feeds, changes={address: changed}, limits=engine.Limits(iterations=500))
+        other = loopscope.Debugger(model, feeds, changes={address: changed}, limits=loopscope.Limits(iterations=500))
         other.run()
         for one in asked - {address}:
             try:
@@ -90,7 +90,7 @@ def reached(steps: Sequence[ProvenanceStep], address: str, shape: tuple[int, ...
     return {index for index in every if any(part is None or part.holds(index) for part in own)}
 
 
-def moved_by(model: engine.Model, x: np.ndarray, asked: str) -> dict[tuple[int, ...], np.ndarray]:
+def moved_by(model: loopscope.Model, x: np.ndarray, asked: str) -> dict[tuple[int, ...], np.ndarray]:
     """For each element of the input, which elements of a value change when it is changed."""
     was = ran(model, x).value(asked)
     found = {}
@@ -101,7 +101,7 @@ def moved_by(model: engine.Model, x: np.ndarray, asked: str) -> dict[tuple[int, 
     return found
 
 
-def walked(length: int, size: int, *, backwards: bool, reverse: bool, axis: int, kind: str) -> engine.Model:
+def walked(length: int, size: int, *, backwards: bool, reverse: bool, axis: int, kind: str) -> loopscope.Model:
     """Parts of x [length, length] along an axis, negated and joined; then moved on by one operation."""
     main, body = Draft(), Draft()
     part_shape = (size, length) if axis == 0 else (length, size)
@@ -170,7 +170,7 @@ def test_an_element_leads_to_the_elements_that_it_was_made_of(kind: str, backwar
                 assert found == expected, (place, index)
 
 
-def scanned() -> tuple[engine.Model, dict[str, np.ndarray]]:
+def scanned() -> tuple[loopscope.Model, dict[str, np.ndarray]]:
     text = """
 main (float[2] state, float[3, 2] forward, float[2, 3] sideways) => (float[2] last, float[2, 3] stacked, float[3, 2] reversed) {
   last, stacked, reversed = Scan (state, forward, sideways) <
@@ -201,7 +201,7 @@ SCANNED = [
 @pytest.mark.parametrize(("output", "index", "expected"), SCANNED)
 def test_elements_of_what_a_scan_stacks(output: str, index: tuple[Any, ...], expected: set[str]) -> None:
     model, feeds = scanned()
-    debugger = engine.Debugger(model, feeds)
+    debugger = loopscope.Debugger(model, feeds)
     debugger.run()
     steps = provenance(debugger, f"main/Scan_0{output}", part=index)
     inputs = {f"{one.address}{one.part or ''}" for one in steps if one.address.rpartition("/")[2] in feeds}
@@ -251,7 +251,7 @@ main (float[3] x, float[3] y) => (float[N] joined) {
   joined = ConcatFromSequence <axis = 0> (mapped)
 }
 """
-    debugger = engine.Debugger(read(text), [np.ones(3, np.float32), np.zeros(3, np.float32)])
+    debugger = loopscope.Debugger(read(text), [np.ones(3, np.float32), np.zeros(3, np.float32)])
     debugger.run()
     (loop,) = [record.address for record in debugger.control_flow if record.kind == "SequenceMap"]
     first, *_ = provenance(debugger, loop, part=(1,))

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-import engine
-from engine.errors import EngineError
-from engine.explain.export import computed
-from engine.explain.provenance import provenance
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.explain.export import computed
+from loopscope.explain.provenance import provenance
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
 from tests.engine.explain.test_slices import ran
 
 KEPT: dict[str, Any] = {"variable_id": "kept", "variable_type": "f32", "variable_shape": "1"}
 
 
-def remembering() -> engine.Model:
+def remembering() -> loopscope.Model:
     """``read`` in each iteration, ``write`` where that is above x; a loop in a loop; and ``late`` after both."""
     then, otherwise = Draft(), Draft()
     p, q = then.parameter("p", F32, (1,)), otherwise.parameter("q", F32, (1,))
@@ -75,7 +75,7 @@ def test_all_that_changes_a_value_by_way_of_variables_is_behind_it() -> None:
     asked = [place for place in computed(debugger) if debugger.value(place).dtype == np.float32]
     behind = {place: {step.address for step in provenance(debugger, place, 10_000)} for place in asked}
     for address in asked:
-        other = engine.Debugger(model, [x], changes={address: debugger.value(address) + np.float32(0.125)})
+        other = loopscope.Debugger(model, [x], changes={address: debugger.value(address) + np.float32(0.125)})
         other.run()
         for place in asked:
             try:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.errors import EngineError
-from engine.explain.pattern import pattern
-from engine.explain.verdict import verdict
-from engine.run.machine.machine import Machine
-from engine.trace.sizes import Executions
+import loopscope
+from loopscope import builder
+from loopscope.errors import EngineError
+from loopscope.executor.machine.machine import Machine
+from loopscope.explain.pattern import pattern
+from loopscope.explain.verdict import verdict
+from loopscope.timeline.sizes import Executions
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, loop, tensor_iterator
 from tests.engine.explain.runs import begun, finished
@@ -120,14 +120,14 @@ def test_the_order_of_a_run_is_found_once_for_all_that_is_asked(monkeypatch: pyt
             found.append(machine)
             super().__init__(machine)
 
-    monkeypatch.setattr("engine.trace.timeline.Executions", Counted)
+    monkeypatch.setattr("loopscope.timeline.timeline.Executions", Counted)
     for _ in range(5):
         verdict(debugger, "main/while_not_one")
     assert len(found) <= 1
 
 
 def test_a_verdict_is_about_one_execution() -> None:
-    debugger = engine.Debugger(walk(), [np.float32(1)])
+    debugger = loopscope.Debugger(walk(), [np.float32(1)])
     debugger.run()
     for outer in range(3):
         found = verdict(debugger, f"main/outer[{outer}]/body/inner")
@@ -152,14 +152,14 @@ def test_values_that_were_never_computed_are_told(trips: int, others: int, told:
     main.result(
         loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, invariants=[(x, given)], last=last, name="loop")
     )
-    debugger = engine.Debugger(main.model(), [np.ones(2, np.float32)])
+    debugger = loopscope.Debugger(main.model(), [np.ones(2, np.float32)])
     debugger.run()
     assert verdict(debugger, "main/loop").sentence == told
 
 
 @pytest.mark.parametrize("address", ["main/double", "main/outer[1]/body/grow", "main/nothing"])
 def test_what_has_no_bodies_has_no_verdict(address: str) -> None:
-    debugger = engine.Debugger(walk(), [np.float32(1)])
+    debugger = loopscope.Debugger(walk(), [np.float32(1)])
     debugger.run()
     with pytest.raises(EngineError):
         verdict(debugger, address)
@@ -169,7 +169,7 @@ def test_verdicts_of_what_goes_on_is_paused_or_failed() -> None:
     debugger = begun("while_loop")
     debugger.run_to("main/while_below_goal[2]/body/keep_going")
     assert verdict(debugger, "main/while_below_goal").sentence == "Running: 2 iterations finished so far."
-    limited = engine.Debugger(walk(), [np.float32(1)], limits=engine.Limits(iterations=4))
+    limited = loopscope.Debugger(walk(), [np.float32(1)], limits=loopscope.Limits(iterations=4))
     limited.run()
     assert limited.endless is None
     assert verdict(limited, "main/outer").sentence == "Paused after 1 iteration of at most 3: the limit of 4 iterations is reached."
@@ -186,7 +186,7 @@ def test_a_loop_that_is_proved_never_to_end_says_so_and_so_do_those_around_it() 
     left, on = outer.result(swings), outer.result(outer.const(True, BOOL))
     trips, start = main.const(3, I64), main.const(True, BOOL)
     main.result(loop(main, outer, trips, start, again=on, carried=[(x, given, left)], last=[left], name="around"))
-    debugger = engine.Debugger(main.model(), [np.float32(0.25)])
+    debugger = loopscope.Debugger(main.model(), [np.float32(0.25)])
     debugger.run()
     why = "the carried state of iterations 0 and 2 is equal, and nothing else feeds the next iteration"
     assert (debugger.state, debugger.endless) == ("limit", why)
@@ -225,9 +225,9 @@ BRANCHES = [
 
 @pytest.mark.parametrize(("condition", "second", "sentence"), BRANCHES, ids=[sentence for *_, sentence in BRANCHES])
 def test_why_a_branch_was_taken(condition: Callable[..., Any], second: float, sentence: str) -> None:
-    graph = build.Graph("choice")
+    graph = builder.Graph("choice")
     x, y = graph.parameter("x", "f32", []), graph.parameter("y", "f32", [])
-    debugger = engine.Debugger(graph.model(build.cond(condition(x, y), lambda: x, lambda: y, name="choice")), {"x": 1.0, "y": second})
+    debugger = loopscope.Debugger(graph.model(builder.cond(condition(x, y), lambda: x, lambda: y, name="choice")), {"x": 1.0, "y": second})
     debugger.run()
     found = verdict(debugger, "main/choice")
     assert found.sentence == f"Took the {sentence}."
@@ -235,14 +235,14 @@ def test_why_a_branch_was_taken(condition: Callable[..., Any], second: float, se
 
 
 def test_a_branch_that_is_asked_for_is_not_proved() -> None:
-    graph = build.Graph("choice")
-    model = graph.model(build.cond(graph.parameter("flag", "boolean", []), lambda: 1.0, lambda: 0.0, name="choice"))
-    debugger = engine.Debugger(model, {"flag": False})
+    graph = builder.Graph("choice")
+    model = graph.model(builder.cond(graph.parameter("flag", "boolean", []), lambda: 1.0, lambda: 0.0, name="choice"))
+    debugger = loopscope.Debugger(model, {"flag": False})
     debugger.step_into()
     assert verdict(debugger, "main/choice").sentence == "Took the else branch because `flag` was false."
 
 
-def conditional(trips: object, start: object, again: object) -> engine.Model:
+def conditional(trips: object, start: object, again: object) -> loopscope.Model:
     """A loop whose trip count, initial condition and condition are constants, or inputs where None."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, ()), body.parameter("state", F32, ())
@@ -274,7 +274,7 @@ def conditional(trips: object, start: object, again: object) -> engine.Model:
 )
 def test_patterns_as_far_as_the_model_tells(trips: int | None, start: bool | None, again: bool | None, name: str, certain: bool) -> None:
     feeds = {"x": 0.0} | ({"trips": 2} if trips is None else {}) | ({"start": True} if start is None else {})
-    found = pattern(engine.Debugger(conditional(trips, start, again), feeds), "main/loop")
+    found = pattern(loopscope.Debugger(conditional(trips, start, again), feeds), "main/loop")
     assert (found.name, found.certain) == (name, certain)
 
 
@@ -290,16 +290,16 @@ def test_patterns_as_far_as_the_model_tells(trips: int | None, start: bool | Non
     ],
 )
 def test_a_trip_count_that_is_an_input_is_known_before_it_runs(trips: int, again: bool | None, name: str, count: int) -> None:
-    debugger = engine.Debugger(conditional(None, True, again), {"x": 0.0, "trips": trips})
+    debugger = loopscope.Debugger(conditional(None, True, again), {"x": 0.0, "trips": trips})
     found = pattern(debugger, "main/loop")
     assert (found.name, found.trip_count, found.certain) == (name, count, True)
 
 
 def test_a_trip_count_that_is_computed_is_known_only_after_running() -> None:
-    graph = build.Graph("doubled")
+    graph = builder.Graph("doubled")
     x, count = graph.parameter("x", "f32", []), graph.parameter("count", "i64", [])
-    (last,) = build.for_loop(count * 2, lambda i, v: [v + 1.0], [x], name="loop")
-    found = pattern(engine.Debugger(graph.model({"last": last}), {"x": 0.0, "count": 2}), "main/loop")
+    (last,) = builder.for_loop(count * 2, lambda i, v: [v + 1.0], [x], name="loop")
+    found = pattern(loopscope.Debugger(graph.model({"last": last}), {"x": 0.0, "count": 2}), "main/loop")
     assert (found.name, found.trip_count, found.certain) == ("for loop", None, False)
 
 
@@ -332,7 +332,7 @@ main (float x, int64 n, bool c) => (float y) {
 )
 def test_a_condition_that_is_only_handed_on_is_always_true(entry: str, again: str, name: str) -> None:
     model = read(ONNX_LOOP.replace("ENTRY", entry).replace("AGAIN", again))
-    debugger = engine.Debugger(model, {"x": np.float32(0), "n": np.int64(3), "c": np.True_})
+    debugger = loopscope.Debugger(model, {"x": np.float32(0), "n": np.int64(3), "c": np.True_})
     (address,) = [f"main/{one.label}" for one in debugger.plan.main.instructions if one.region]
     assert pattern(debugger, address).name == name
 
@@ -344,5 +344,5 @@ def test_a_tensor_iterator_without_slices(joining: Slice, name: str, count: int 
     out = body.result(body.op("Add", state, body.const([1.0])))
     made = tensor_iterator(main, body, carried=[(x, state, out)], joined=[(out, joining)])
     main.result(made)
-    found = pattern(engine.Debugger(main.model(), [np.array([1], np.float32)]), f"main/{main.nodes[made.layer].name}")
+    found = pattern(loopscope.Debugger(main.model(), [np.array([1], np.float32)]), f"main/{main.nodes[made.layer].name}")
     assert (found.name, found.trip_count) == (name, count)

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openvino import opset13 as ops
 
-from engine.ir import mapped
-from engine.ir.bits import packed_bytes
-from engine.ir.constant import Constant, decode, encode, packed_size
-from engine.ir.element_type import ElementType
-from engine.read import read_model
-from engine.read.weights import WeightsFile
+from loopscope.ir import mapped
+from loopscope.ir.bits import packed_bytes
+from loopscope.ir.constant import Constant, decode, encode, packed_size
+from loopscope.ir.element_type import ElementType
+from loopscope.read import read_model
+from loopscope.read.weights import WeightsFile
 
 PACKED = [element_type for element_type in ElementType if 0 < element_type.bits < 8]
 WHOLE = [element_type for element_type in ElementType if element_type.bits >= 8 and element_type is not ElementType.BOOLEAN]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ir import readable, readable_steps
-from engine.ir.address import encode
+from loopscope.ir import readable, readable_steps
+from loopscope.ir.address import encode
 
 
 @pytest.mark.parametrize(

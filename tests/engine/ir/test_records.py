@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from engine.ir.constant import Constant
-from engine.ir.element_type import ElementType
-from engine.ir.model import Body, Graph, LayerId, Node, Port, Source
-from engine.ir.replace import replace
+from loopscope.ir.constant import Constant
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Body, Graph, LayerId, Node, Port, Source
+from loopscope.ir.replace import replace
 
 A_NODE = Node(LayerId(0), "a", "Add")
 CASES: list[tuple[Any, str, Any]] = [

@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import engine
-from engine import build
-from engine.errors import AddressError
-from engine.ir import full_address, readable
-from engine.ir.walk import nodes
+import loopscope
+from loopscope import builder
+from loopscope.errors import AddressError
+from loopscope.ir import full_address, readable
+from loopscope.ir.walk import nodes
 
 
 @pytest.fixture(scope="module")
-def model() -> engine.Model:
-    graph = build.Graph("ends")
+def model() -> loopscope.Model:
+    graph = builder.Graph("ends")
     x = graph.parameter("layers.0/attn/x", "f32", [2])
     other = graph.parameter("layers.1/attn/x", "f32", [2])
 
-    def body(i: build.Tensor, v: build.Tensor) -> tuple[build.Tensor, build.Tensor]:
-        return i + 1, build.ops.tanh(build.ops.tanh(v, name="outer/y"), name="deep/Tanh")
+    def body(i: builder.Tensor, v: builder.Tensor) -> tuple[builder.Tensor, builder.Tensor]:
+        return i + 1, builder.ops.tanh(builder.ops.tanh(v, name="outer/y"), name="deep/Tanh")
 
-    _, out = build.while_loop(lambda i, v: i < 2, body, (graph.constant(0), x), name="outer/loop")
-    return graph.model({"out": out, "sum": build.ops.add(other, x, name="Sum")})
+    _, out = builder.while_loop(lambda i, v: i < 2, body, (graph.constant(0), x), name="outer/loop")
+    return graph.model({"out": out, "sum": builder.ops.add(other, x, name="Sum")})
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def model() -> engine.Model:
         ("[", "["),
     ],
 )
-def test_an_end_of_one_address_means_it(model: engine.Model, text: str, expected: str) -> None:
+def test_an_end_of_one_address_means_it(model: loopscope.Model, text: str, expected: str) -> None:
     assert full_address(model, text) == expected
 
 
@@ -68,19 +68,19 @@ def test_an_end_of_one_address_means_it(model: engine.Model, text: str, expected
         ("deep[1]/Tanh", r"\[1\] stands inside the name"),
     ],
 )
-def test_what_means_several_or_none_is_refused(model: engine.Model, text: str, said: str) -> None:
+def test_what_means_several_or_none_is_refused(model: loopscope.Model, text: str, said: str) -> None:
     with pytest.raises(AddressError, match=said):
         full_address(model, text)
 
 
 @pytest.mark.parametrize("form", ["exact", "readable"])
-def test_every_node_is_meant_by_both_its_forms(model: engine.Model, form: str) -> None:
+def test_every_node_is_meant_by_both_its_forms(model: loopscope.Model, form: str) -> None:
     for address, _ in nodes(model):
         assert full_address(model, address if form == "exact" else readable(address)) in (address, address.removeprefix("main/"))
 
 
 @given(st.text(max_size=40))
-def test_what_is_typed_never_raises_but_as_an_address(model: engine.Model, text: str) -> None:
+def test_what_is_typed_never_raises_but_as_an_address(model: loopscope.Model, text: str) -> None:
     with contextlib.suppress(AddressError):
         full_address(model, text)
 
@@ -91,8 +91,8 @@ def test_a_tensor_name_means_the_output_that_has_it(tmp_path: Path) -> None:
     outputs = [helper.make_tensor_value_info(name, tensor.FLOAT, [2]) for name in split.output]
     graph = helper.make_graph([split], "named", [helper.make_tensor_value_info("x", tensor.FLOAT, [4])], outputs)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "named.onnx")
-    model = engine.read_model(tmp_path / "named.onnx")
-    debugger = engine.Debugger(model, [[1, 2, 3, 4]])
+    model = loopscope.read_model(tmp_path / "named.onnx")
+    debugger = loopscope.Debugger(model, [[1, 2, 3, 4]])
     debugger.run()
     for name, value in (("getitem:0", [1, 2]), ("getitem:1", [3, 4])):
         assert debugger.value(full_address(model, name)).tolist() == value

@@ -1,1 +1,1 @@
-"""Tests of engine/native."""
+"""Tests of engine/loopscope/native."""

@@ -15,11 +15,11 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from PIL import Image
 
-from engine.check.check import check
-from engine.native.onnx_functions import function_of
-from engine.native.workers import WORKERS, Crashed, Refused, Workers
-from engine.ops.catalogue import CATALOGUE
-from engine.read import read_model
+from loopscope.checks.check import check
+from loopscope.native.onnx_functions import function_of
+from loopscope.native.workers import WORKERS, Crashed, Refused, Workers
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.read import read_model
 
 X = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 2])
 INDICES = helper.make_tensor_value_info("i", TensorProto.INT64, [2, 1])
@@ -138,7 +138,7 @@ def picture(length: int) -> bytes:
 
 
 ENDS = """
-from engine.native.workers import WORKERS
+from loopscope.native.workers import WORKERS
 try:
     WORKERS.ask("image size", b"")
 except Exception:
@@ -170,7 +170,7 @@ def test_what_hangs_has_seconds_of_the_processor_that_are_bounded_by_its_size() 
 
 HANGS = """
 import sys
-from engine.native.workers import WORKERS
+from loopscope.native.workers import WORKERS
 WORKERS.warm()
 print(WORKERS._idle[0].pid, flush=True)
 WORKERS.ask("onnx types", sys.stdin.buffer.read())

@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime
 from onnx import TensorProto, ValueInfoProto, helper
 
-import engine
+import loopscope
 
 DOMAIN = "ai.onnx.ml"
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
@@ -33,7 +33,7 @@ def _kind(one: np.ndarray) -> int:
 
 
 def ours(data: bytes, inputs: Sequence[np.ndarray]) -> list[Any]:
-    return [np.asarray(one) for one in engine.run(engine.read_model(data), list(inputs)).outputs]
+    return [np.asarray(one) for one in loopscope.run(loopscope.read_model(data), list(inputs)).outputs]
 
 
 def theirs(data: bytes, inputs: Sequence[np.ndarray]) -> list[Any]:

@@ -10,9 +10,9 @@ import numpy as np
 import onnxruntime
 from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
-import engine
-from engine.ops.declare import typed
-from engine.ops.onnx_catalogue import ONNX
+import loopscope
+from loopscope.ops.declare import typed
+from loopscope.ops.onnx_catalogue import ONNX
 from tests.engine.ops.oracle import check_promises
 
 Inputs = Sequence[np.ndarray | None]
@@ -70,7 +70,7 @@ class Case:
         return ValueInfoProto(name=f"y{number}")
 
     def here(self) -> tuple[Any, ...]:
-        return engine.run(engine.read_model(self.model), self.feeds).outputs
+        return loopscope.run(loopscope.read_model(self.model), self.feeds).outputs
 
     def there(self) -> list[Any]:
         return by_runtime(self.model, self.feeds)

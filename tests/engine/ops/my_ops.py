@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from engine.ops.declare import Attribute, Operation
-from engine.ops.infer import same
+from loopscope.ops.declare import Attribute, Operation
+from loopscope.ops.infer import same
 
 
 def zero_out(values: np.ndarray, /, *, keep: int) -> np.ndarray:

@@ -9,12 +9,12 @@ import numpy as np
 import openvino as ov
 from openvino.utils.node_factory import NodeFactory
 
-from engine.ir.constant import decode, encode
-from engine.ir.element_type import ElementType
-from engine.ir.partial_value import MOST_ELEMENTS, PartialValue
-from engine.ir.shape import Dimension, PartialShape
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import NOTHING_KNOWN, Known, Operation, typed
+from loopscope.ir.constant import decode, encode
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.partial_value import MOST_ELEMENTS, PartialValue
+from loopscope.ir.shape import Dimension, PartialShape
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import NOTHING_KNOWN, Known, Operation, typed
 
 _TYPES = {"boolean": ov.Type.boolean, "string": ov.Type.string}
 _CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}

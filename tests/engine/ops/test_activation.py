@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from engine.ir.element_type import ElementType
-from engine.ops.declare import AttributeProblem
-from engine.ops.elements import COMPUTED_FLOATS
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.declare import AttributeProblem
+from loopscope.ops.elements import COMPUTED_FLOATS
 from tests.engine.ops.oracle import agree, ours
 
 SPREAD = np.array([-100, -8, -3.5, -1, -0.25, -0.0, 0.3, 1, 2.5, 3, 7, 90], np.float32)

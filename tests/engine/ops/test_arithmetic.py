@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import BroadcastableShapes, mutually_broadcastable_shapes
 
-from engine.ir.element_type import ElementType
-from engine.ops.elements import COMPUTED, COMPUTED_FLOATS, COMPUTED_INTEGERS
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.elements import COMPUTED, COMPUTED_FLOATS, COMPUTED_INTEGERS
 from tests.engine.ops.oracle import agree, ours, references
 
 RANDOM = np.random.default_rng(7)

@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-import engine
-from engine import build
-from engine.ir.element_type import FLOATS, ElementType
-from engine.ir.shape import DYNAMIC, Dimension, PartialShape
-from engine.ops.attribute_text import ITEMS, AttributeKind, is_of, parse, written
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Attribute, Operation
-from engine.ops.infer import same
+import loopscope
+from loopscope import builder
+from loopscope.ir.element_type import FLOATS, ElementType
+from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape
+from loopscope.ops.attribute_text import ITEMS, AttributeKind, is_of, parse, written
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import Attribute, Operation
+from loopscope.ops.infer import same
 
 XML_TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn")), max_size=12)
 """Text that XML can hold. A ``str`` is the text itself."""
@@ -106,13 +106,13 @@ def test_it_goes_through_building_writing_and_reading(kind: AttributeKind, tmp_p
     @given(value=EVERY[kind])
     @settings(max_examples=12, deadline=None, database=None)
     def through_a_file(value: Any) -> None:
-        graph = build.Graph("all", catalogue=catalogue)
+        graph = builder.Graph("all", catalogue=catalogue)
         x = graph.parameter("x", "f32", [1])
-        model = graph.model(build.Operations(catalogue).look(x, a=value))
-        engine.write_model(model, tmp_path / "all.xml")
-        again = engine.read_model(tmp_path / "all.xml")
+        model = graph.model(builder.Operations(catalogue).look(x, a=value))
+        loopscope.write_model(model, tmp_path / "all.xml")
+        again = loopscope.read_model(tmp_path / "all.xml")
         for one in (model, again):
-            engine.run(one, [np.zeros(1, np.float32)], catalogue=catalogue)
+            loopscope.run(one, [np.zeros(1, np.float32)], catalogue=catalogue)
             assert alike(seen[-1], float(value) if kind == "float" else value)
 
     through_a_file()

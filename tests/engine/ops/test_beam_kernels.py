@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.ops.searches import beam_scorer, best_beams, sampled_token
+from loopscope.ops.searches import beam_scorer, best_beams, sampled_token
 
 I32, F32 = np.int32, np.float32
 SCORER: Mapping[str, np.ndarray] = {

@@ -16,10 +16,10 @@ import openvino as ov
 import pytest
 from openvino.utils.node_factory import NodeFactory
 
-from engine.ir.element_type import ElementType
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import REQUIRED, Operation, Role
-from engine.ops.onnx.direct import DIRECT
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import REQUIRED, Operation, Role
+from loopscope.ops.onnx.direct import DIRECT
 
 OPSETS = range(1, 18)
 SPELLED_IN_XML = {"Constant": "Const", "Relu": "ReLU", "PRelu": "PReLU", "Softmax": "SoftMax"}
@@ -143,7 +143,7 @@ def test_what_gives_its_input_is_written_as_its_input() -> None:
 
 
 def test_what_an_attribute_allows_is_said_in_the_same_order_in_every_process() -> None:
-    command = "from engine.ops.catalogue import CATALOGUE; print([[a.allowed for a in one.attributes] for one in CATALOGUE])"
+    command = "from loopscope.ops.catalogue import CATALOGUE; print([[a.allowed for a in one.attributes] for one in CATALOGUE])"
     printed = {
         subprocess.run([sys.executable, "-c", command], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
         for seed in ("1", "2", "3")

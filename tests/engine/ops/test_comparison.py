@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from engine.ir.element_type import ElementType
-from engine.ops.elements import COMPUTED, COMPUTED_FLOATS
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.elements import COMPUTED, COMPUTED_FLOATS
 from tests.engine.ops.oracle import agree, ours
 
 COMPARISONS = {

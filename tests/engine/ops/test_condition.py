@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.ir.element_type import ElementType
-from engine.ops.declare import AttributeProblem
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.declare import AttributeProblem
 from tests.engine.ops.oracle import agree, ours, references
 
 

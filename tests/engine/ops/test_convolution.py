@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from engine.ops.convolution import dense
+from loopscope.ops.convolution import dense
 from tests.engine.ops.oracle import Value, agree, ours
 
 RANDOM = np.random.default_rng(0)

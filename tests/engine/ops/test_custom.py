@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
-from engine import build
-from engine.ir.element_type import ElementType
-from engine.ir.replace import replace
-from engine.ir.shape import PartialShape
-from engine.ops import custom
-from engine.ops.attribute_text import AttributeKind
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Attribute, AttributeProblem, Operation, typed
-from engine.ops.infer import same
+import loopscope
+from loopscope import builder
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.replace import replace
+from loopscope.ir.shape import PartialShape
+from loopscope.ops import custom
+from loopscope.ops.attribute_text import AttributeKind
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import Attribute, AttributeProblem, Operation, typed
+from loopscope.ops.infer import same
 from tests.engine.drafts import F32, I64, Draft
 
 EXAMPLE = Path(__file__).with_name("my_ops.py")
@@ -34,7 +34,7 @@ def restored_catalogue() -> Iterator[Any]:
     CATALOGUE.install(())
 
 
-def zero_out_model(**attributes: str) -> engine.Model:
+def zero_out_model(**attributes: str) -> loopscope.Model:
     draft = Draft()
     x = draft.parameter("x", F32, (2, 2))
     node = draft.op("ZeroOut", x, opset=1, name="first_only", outputs=1, **attributes)
@@ -44,30 +44,30 @@ def zero_out_model(**attributes: str) -> engine.Model:
 
 
 def test_the_example_runs() -> None:
-    with pytest.raises(engine.InvalidModel, match="ZeroOut"):
-        engine.run(zero_out_model(), [np.ones((2, 2))])
+    with pytest.raises(loopscope.InvalidModel, match="ZeroOut"):
+        loopscope.run(zero_out_model(), [np.ones((2, 2))])
     custom.install_file(EXAMPLE)
-    assert engine.run(zero_out_model(), [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 0], [0, 0]]
-    assert engine.run(zero_out_model(keep="3"), [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 5], [5, 0]]
-    with pytest.raises(engine.InvalidModel, match="keep"):
-        engine.run(zero_out_model(keep="-1"), [np.full((2, 2), 5.0)])
+    assert loopscope.run(zero_out_model(), [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 0], [0, 0]]
+    assert loopscope.run(zero_out_model(keep="3"), [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 5], [5, 0]]
+    with pytest.raises(loopscope.InvalidModel, match="keep"):
+        loopscope.run(zero_out_model(keep="-1"), [np.full((2, 2), 5.0)])
 
 
 def test_the_example_can_be_built_written_and_read_again(tmp_path: Path) -> None:
     custom.install_file(EXAMPLE)
-    x = build.Graph("first ones").parameter("x", "f32", [2, 2])
-    model = x.graph.model({"y": build.ops.zero_out(x, keep=3)})
-    assert engine.run(model, [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 5], [5, 0]]
-    engine.write_model(model, tmp_path / "model.xml")
-    again = engine.read_model(tmp_path / "model.xml")
-    assert engine.run(again, [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 5], [5, 0]]
-    with pytest.raises(engine.BuildError, match="attribute 'keep' is '-1', expected an integer of at least 0"):
-        build.ops.zero_out(x, keep=-1)
+    x = builder.Graph("first ones").parameter("x", "f32", [2, 2])
+    model = x.graph.model({"y": builder.ops.zero_out(x, keep=3)})
+    assert loopscope.run(model, [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 5], [5, 0]]
+    loopscope.write_model(model, tmp_path / "model.xml")
+    again = loopscope.read_model(tmp_path / "model.xml")
+    assert loopscope.run(again, [np.full((2, 2), 5.0)]).outputs[0].tolist() == [[5, 5], [5, 0]]
+    with pytest.raises(loopscope.BuildError, match="attribute 'keep' is '-1', expected an integer of at least 0"):
+        builder.ops.zero_out(x, keep=-1)
 
 
 def test_a_name_that_exists_is_refused_unless_replacing_is_asked_for() -> None:
     custom.install_file(EXAMPLE)
-    with pytest.raises(engine.EngineError, match="ZeroOut-1 exists already"):
+    with pytest.raises(loopscope.EngineError, match="ZeroOut-1 exists already"):
         custom.install_file(EXAMPLE)
     custom.install_file(EXAMPLE, replace=True)
     assert len(CATALOGUE.versions("ZeroOut")) == 1
@@ -85,7 +85,7 @@ def test_a_name_that_exists_is_refused_unless_replacing_is_asked_for() -> None:
 )
 def test_a_name_that_openvino_or_onnx_has_is_refused_whatever_its_version(name: str, whose: str) -> None:
     mine = Operation(name=name, version=77, opsets=(1, 17), opset="extension", page="", kernel=lambda x, /: x)
-    with pytest.raises(engine.EngineError, match=f"operation {name}-77 has a name that exists in {whose}"):
+    with pytest.raises(loopscope.EngineError, match=f"operation {name}-77 has a name that exists in {whose}"):
         custom.install([mine])
     custom.install([mine], replace=True)
 
@@ -94,9 +94,9 @@ def test_onnx_has_its_own_sigmoid_after_a_refused_file(tmp_path: Path) -> None:
     data = parser.parse_model("""<ir_version: 9, opset_import: ["" : 17]> one (float[2] x) => (float[2] y) { y = Sigmoid (x) }""")
     (tmp_path / "model.onnx").write_bytes(data.SerializeToString())
     (tmp_path / "ops.py").write_text(EXAMPLE.read_text().replace('"ZeroOut"', '"Sigmoid"').replace("version=1", "version=9"))
-    with pytest.raises(engine.EngineError, match="Sigmoid-9 has a name that exists"):
+    with pytest.raises(loopscope.EngineError, match="Sigmoid-9 has a name that exists"):
         custom.install_file(tmp_path / "ops.py")
-    (got,) = engine.run(engine.read_model(tmp_path / "model.onnx"), [np.zeros(2, np.float32)]).outputs
+    (got,) = loopscope.run(loopscope.read_model(tmp_path / "model.onnx"), [np.zeros(2, np.float32)]).outputs
     assert got.tolist() == [0.5, 0.5]
 
 
@@ -121,7 +121,10 @@ def test_onnx_has_its_own_sigmoid_after_a_refused_file(tmp_path: Path) -> None:
         ({"attributes": (Attribute("", "int"),)}, "has an attribute called '', expected a letter, then"),
         ({"attributes": (Attribute("1st", "int"),)}, "has an attribute called '1st'"),
         ({"attributes": (Attribute("a b", "int"),)}, "has an attribute called 'a b'"),
-        ({"attributes": (Attribute("name", "int"),)}, "an attribute 'name', and 'name' is already what build.ops calls the name of a node"),
+        (
+            {"attributes": (Attribute("name", "int"),)},
+            "an attribute 'name', and 'name' is already what builder.ops calls the name of a node",
+        ),
         ({"attributes": (Attribute("keep", "int"),) * 2}, "'keep' is already the keyword of its attribute 'keep'"),
         ({"attributes": (Attribute("a-b", "int"), Attribute("a_b", "int"))}, "'a_b' is already the keyword of its attribute 'a-b'"),
         ({"attributes": (Attribute("keep", "list"),)}, "of the kind 'list', expected one of int, float"),  # type: ignore[arg-type]
@@ -146,7 +149,7 @@ def test_onnx_has_its_own_sigmoid_after_a_refused_file(tmp_path: Path) -> None:
         ({"opsets": (5, 1)}, "is in opset5 to opset1, expected the first one first"),
         ({"kernel": None}, "has no kernel"),
         ({"kernel": 3}, "has the kernel 3, expected a function"),
-        ({"attributes": ("keep",)}, "has the attribute 'keep', expected engine.ops.Attribute"),
+        ({"attributes": ("keep",)}, "has the attribute 'keep', expected loopscope.ops.Attribute"),
         (
             {"attributes": (Attribute("kept", "int"),)},
             "not take its attributes as keywords: got an unexpected keyword argument 'kept'",
@@ -162,7 +165,7 @@ def test_declarations_that_are_refused(wrong: dict[str, object], says: str) -> N
         "page": "",
         "kernel": lambda x, /, *, keep: x,
     }
-    with pytest.raises(engine.EngineError, match=re.escape(says)):
+    with pytest.raises(loopscope.EngineError, match=re.escape(says)):
         custom.install([Operation(**{**right, "attributes": (Attribute("keep", "int"),), **wrong})])
     assert not CATALOGUE.versions("Keep")
     custom.install([Operation(**right, attributes=(Attribute("keep", "int"),))])
@@ -176,12 +179,12 @@ def test_declarations_that_are_refused(wrong: dict[str, object], says: str) -> N
 def test_files_that_are_refused(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "ops.py"
     file.write_text(text)
-    with pytest.raises(engine.EngineError, match=says):
+    with pytest.raises(loopscope.EngineError, match=says):
         custom.install_file(file)
 
 
 def test_a_file_that_is_not_there() -> None:
-    with pytest.raises(engine.EngineError, match="no such Python file"):
+    with pytest.raises(loopscope.EngineError, match="no such Python file"):
         custom.install_file("nowhere.py")
 
 
@@ -243,23 +246,23 @@ def _written_by_numpy(values: np.ndarray, /) -> np.ndarray:
 @pytest.mark.parametrize("where", ["input", "constant", "computed", "loop"])
 def test_a_kernel_does_not_write_into_its_inputs(kernel: Callable[[np.ndarray], np.ndarray], where: str) -> None:
     operation = Operation(name="Writes", version=1, opsets=(1, 17), opset="extension", page="", kernel=kernel, infer=same)
-    graph = build.Graph("writing", catalogue=CATALOGUE.with_operations([operation]))
+    graph = builder.Graph("writing", catalogue=CATALOGUE.with_operations([operation]))
     feed = np.array([3, 1, 2], np.float32)
     x = graph.parameter("x", "f32", [3])
     value = {"constant": graph.constant(feed.copy()), "computed": x + 1}.get(where, x)
     if where == "loop":
-        _, made = build.while_loop(lambda i, v: i < 40, lambda i, v: (i + 1, *graph.apply(operation, [v], {})), (0, x))
+        _, made = builder.while_loop(lambda i, v: i < 40, lambda i, v: (i + 1, *graph.apply(operation, [v], {})), (0, x))
     else:
         (made,) = graph.apply(operation, [value], {})
-    with pytest.raises(engine.EngineError, match=r"its kernel writes into an input, .*: let it write into a copy"):
-        engine.run(graph.model([made, x]), [feed], catalogue=graph.catalogue)
+    with pytest.raises(loopscope.EngineError, match=r"its kernel writes into an input, .*: let it write into a copy"):
+        loopscope.run(graph.model([made, x]), [feed], catalogue=graph.catalogue)
     np.testing.assert_array_equal(feed, [3, 1, 2])
 
 
 def test_a_kernel_that_returns_its_input_leaves_the_callers_array_writable() -> None:
     operation = Operation(name="Keeps", version=1, opsets=(1, 17), opset="extension", page="", kernel=lambda values, /: values, infer=same)
-    graph = build.Graph("keeping", catalogue=CATALOGUE.with_operations([operation]))
+    graph = builder.Graph("keeping", catalogue=CATALOGUE.with_operations([operation]))
     feed = np.ones(3, np.float32)
     (made,) = graph.apply(operation, [graph.parameter("x", "f32", [3])], {})
-    np.testing.assert_array_equal(engine.run(graph.model([made]), [feed], catalogue=graph.catalogue).outputs[0], feed)
+    np.testing.assert_array_equal(loopscope.run(graph.model([made]), [feed], catalogue=graph.catalogue).outputs[0], feed)
     feed[0] = 2

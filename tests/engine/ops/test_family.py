@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from engine.ir.element_type import FLOATS
-from engine.ops.declare import Attribute, Operation, Role
-from engine.ops.family import Fields, family
-from engine.ops.infer import same
+from loopscope.ir.element_type import FLOATS
+from loopscope.ops.declare import Attribute, Operation, Role
+from loopscope.ops.family import Fields, family
+from loopscope.ops.infer import same
 
 _ALPHA = (Attribute("alpha", "float"),)
 

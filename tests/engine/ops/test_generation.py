@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.ir.element_type import ElementType
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import AttributeProblem, Known, typed
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import AttributeProblem, Known, typed
 from tests.engine.ops.oracle import Value, agree, openvinos, ours, references
 
 

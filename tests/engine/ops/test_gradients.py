@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.derivative import flat
+import loopscope
+from loopscope import builder
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.derivative import flat
 from tests.engine.ops.gradient_rows import ROWS
 from tests.engine.ops.gradient_rows.row import Row
 
@@ -30,7 +30,7 @@ def _arrays(row: Row) -> list[np.ndarray]:
 def _of_node(row: Row, arrays: list[np.ndarray]) -> Callable[..., Any]:
     """The node as a function of its floats; whole numbers and booleans are constants in it."""
 
-    def function(*floats: build.Tensor) -> Any:
+    def function(*floats: builder.Tensor) -> Any:
         remaining = iter(floats)
         given = [next(remaining) if array.dtype.kind == "f" else array for array in arrays]
         graph = floats[0].graph
@@ -45,7 +45,7 @@ def _floats(arrays: list[np.ndarray]) -> list[np.ndarray]:
     return [array for array in arrays if array.dtype.kind == "f"]
 
 
-def _real(given: Any) -> list[build.Tensor]:
+def _real(given: Any) -> list[builder.Tensor]:
     outputs = given if isinstance(given, tuple) else (given,)
     return [one for one in outputs if one.element_type is not None and one.element_type.is_float]
 
@@ -53,7 +53,7 @@ def _real(given: Any) -> list[build.Tensor]:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_the_derivative_is_that_of_central_differences(row: Row) -> None:
     arrays = _arrays(row)
-    found = engine.check_gradient(_of_node(row, arrays), _floats(arrays))
+    found = loopscope.check_gradient(_of_node(row, arrays), _floats(arrays))
     assert found.ok, found
     assert found.compared > 0
 
@@ -62,10 +62,10 @@ def test_the_derivative_is_that_of_central_differences(row: Row) -> None:
 @pytest.mark.parametrize("row", [row for row in ROWS if row.unknown_lengths], ids=lambda row: row.name)
 def test_the_derivative_is_the_same_when_lengths_are_not_known(row: Row) -> None:
     arrays = _arrays(row)
-    graph = build.Graph("unknown lengths")
+    graph = builder.Graph("unknown lengths")
     floats = [graph.parameter(f"x{number}", "f64", [None] * array.ndim) for number, array in enumerate(_floats(arrays))]
     outputs = _real(_of_node(row, arrays)(*floats))
-    found = engine.check_gradient(graph.model({f"y{number}": one for number, one in enumerate(outputs)}), _floats(arrays))
+    found = loopscope.check_gradient(graph.model({f"y{number}": one for number, one in enumerate(outputs)}), _floats(arrays))
     assert found.ok, found
 
 
@@ -75,12 +75,12 @@ def test_the_derivative_has_a_derivative(row: Row) -> None:
     arrays = _arrays(row)
     node = _of_node(row, arrays)
 
-    def first(*floats: build.Tensor) -> Any:
+    def first(*floats: builder.Tensor) -> Any:
         outputs = _real(node(*floats))
         # Squares, so that what is linear has a second derivative too.
-        return build.gradients([one * one for one in outputs], list(floats))
+        return builder.gradients([one * one for one in outputs], list(floats))
 
-    found = engine.check_gradient(first, _floats(arrays))
+    found = loopscope.check_gradient(first, _floats(arrays))
     assert found.ok, found
 
 

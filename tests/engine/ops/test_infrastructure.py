@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.ir.element_type import ElementType
-from engine.ir.shape import PartialShape
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import AttributeProblem, Known, Operation, Role, typed
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import PartialShape
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import AttributeProblem, Known, Operation, Role, typed
 
 
 def operation(name: str, opset: str) -> Operation:

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import engine
-from engine.ops.declare import Known
-from engine.ops.onnx.byte_products import ByteMatrix
-from engine.ops.onnx_catalogue import ONNX
-from engine.run.plan.planner import plan_of
+import loopscope
+from loopscope.executor.plan.planner import plan_of
+from loopscope.ops.declare import Known
+from loopscope.ops.onnx.byte_products import ByteMatrix
+from loopscope.ops.onnx_catalogue import ONNX
 from tests.engine.ops.byte_limits import limits
 from tests.engine.ops.microsoft_nodes import Case
 from tests.engine.ops.quantized_nodes import Dice
@@ -62,11 +62,11 @@ CASES = _cases()
 @pytest.mark.parametrize("name", CASES)
 def test_runs_with_a_constant_matrix_give_the_bits_of_runs_with_an_input(name: str) -> None:
     case = CASES[name]
-    plan = plan_of(engine.read_model(case.model))
+    plan = plan_of(loopscope.read_model(case.model))
     (instruction,) = plan.main.instructions
     kept = ByteMatrix.most_bytes(_array(case.inputs, _MATRIX[case.type]).shape)
     assert getattr(instruction.call, "most_bytes", None) == kept
-    session = engine.Session(engine.read_model(case.model))
+    session = loopscope.Session(loopscope.read_model(case.model))
     given = replace(case, constant=())
     (expected,) = given.here()
     for _ in range(3):

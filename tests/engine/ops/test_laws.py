@@ -10,13 +10,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engine.ir.element_type import ElementType
-from engine.ir.partial_value import PartialValue
-from engine.ir.shape import Dimension, PartialShape
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Known
-from engine.ops.infer import broadcast_shapes
-from engine.ops.movement.slicing import slice_length
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.partial_value import PartialValue
+from loopscope.ir.shape import Dimension, PartialShape
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import Known
+from loopscope.ops.infer import broadcast_shapes
+from loopscope.ops.movement.slicing import slice_length
 from tests.engine.ops.oracle import Value, ours
 
 DTYPES = st.sampled_from([np.float32, np.int64, np.int8, np.bool_])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
+import loopscope
 
 NODES = {
     "MeanVarianceNormalization": ("float[1,2,0,3] x", "MeanVarianceNormalization (x)"),
@@ -21,9 +21,9 @@ NODES = {
 def test_nothing_is_said_of_the_mean_of_nothing(inputs: str, node: str) -> None:
     opsets = '"" : 13, "com.microsoft" : 1'
     model = parser.parse_model(f"<ir_version: 8, opset_import: [{opsets}]> main ({inputs}) => (float[n] y) {{ y = {node} }}")
-    read = engine.read_model(model.SerializeToString())
+    read = loopscope.read_model(model.SerializeToString())
     given = [np.zeros(one.shape.lengths_or_zeros(), np.float32) for one in read.inputs]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        (made,) = engine.run(read, given).outputs
+        (made,) = loopscope.run(read, given).outputs
     assert made.shape == given[0].shape

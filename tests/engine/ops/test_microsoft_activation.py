@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from engine.errors import EngineError
+from loopscope.errors import EngineError
 from tests.engine.ops.microsoft_nodes import Case
 
 _DICE = np.random.default_rng(11)

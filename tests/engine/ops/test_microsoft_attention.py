@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from engine.errors import EngineError
+from loopscope.errors import EngineError
 from tests.engine.ops.microsoft_nodes import Case
 
 _DICE = np.random.default_rng(14)

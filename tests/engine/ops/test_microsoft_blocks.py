@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import EngineError
-from engine.ops.declare import Known
-from engine.ops.onnx_catalogue import ONNX
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.ops.declare import Known
+from loopscope.ops.onnx_catalogue import ONNX
 from tests.engine.ops.microsoft_nodes import Case
 from tests.engine.ops.quantized_nodes import Dice
 
@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_told(case: Case, problem: str) -> None:
 
 def test_weights_that_are_kept_give_the_same_bits_and_only_for_themselves() -> None:
     case = product(4, 32, 96, zeros="packed")
-    session = engine.Session(engine.read_model(case.model))
+    session = loopscope.Session(loopscope.read_model(case.model))
     (first,), *later = (session.run(case.feeds).outputs for _ in range(3))
     for (again,) in later:
         np.testing.assert_array_equal(again, first)

@@ -10,8 +10,8 @@ import pytest
 from onnx import AttributeProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
-from engine.ops.declare import REQUIRED, Operation, Role
-from engine.ops.microsoft.catalogue import DOMAIN, MICROSOFT
+from loopscope.ops.declare import REQUIRED, Operation, Role
+from loopscope.ops.microsoft.catalogue import DOMAIN, MICROSOFT
 
 SCHEMAS: dict[str, Any] = {one.name: one for one in runtime.get_all_operator_schema() if one.domain == DOMAIN}
 ROWS = pytest.mark.parametrize("row", MICROSOFT.values(), ids=MICROSOFT.keys())

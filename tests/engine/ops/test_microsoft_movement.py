@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.errors import EngineError
+from loopscope.errors import EngineError
 from tests.engine.ops.microsoft_nodes import Case
 
 _DICE = np.random.default_rng(16)

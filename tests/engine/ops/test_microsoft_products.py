@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-import engine
-from engine.errors import EngineError
+import loopscope
+from loopscope.errors import EngineError
 from tests.engine.ops.microsoft_nodes import Case
 
 _DICE = np.random.default_rng(13)
@@ -94,7 +94,7 @@ def test_by_a_constant_matrix(case: Case) -> None:
     held = case.inputs[1]
     assert held is not None
     model.graph.initializer.append(numpy_helper.from_array(held, second.name))
-    (made,) = engine.run(engine.read_model(model.SerializeToString()), {"x0": case.feeds["x0"]}).outputs
+    (made,) = loopscope.run(loopscope.read_model(model.SerializeToString()), {"x0": case.feeds["x0"]}).outputs
     np.testing.assert_allclose(made, case.there()[0], rtol=2e-5, atol=2e-5)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-import engine
-from engine.errors import EngineError
+import loopscope
+from loopscope.errors import EngineError
 from tests.engine.ops.microsoft_nodes import Case, by_runtime
 from tests.engine.ops.quantized_nodes import Dice, number
 
@@ -163,7 +163,7 @@ def test_four_bits_there_and_back(dtype: Any) -> None:
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     data = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
     feeds = {"x": _DICE.reals(50) * 5}
-    np.testing.assert_array_equal(engine.run(engine.read_model(data), feeds).outputs[0], by_runtime(data, feeds)[0])
+    np.testing.assert_array_equal(loopscope.run(loopscope.read_model(data), feeds).outputs[0], by_runtime(data, feeds)[0])
 
 
 @pytest.mark.parametrize("type", ["QLinearAdd", "QLinearMul"])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import EngineError
+import loopscope
+from loopscope.errors import EngineError
 from tests.engine.ops.microsoft_nodes import Case
 from tests.engine.ops.quantized_nodes import Dice, number
 
@@ -139,7 +139,7 @@ def test_lstms_as_the_runtime(case: Case) -> None:
 
 def test_an_lstm_whose_weights_are_kept_gives_the_same_bits() -> None:
     case = lstm(np.int8, "bidirectional", True, parts="bl")
-    session = engine.Session(engine.read_model(case.model))
+    session = loopscope.Session(loopscope.read_model(case.model))
     runs = [session.run(case.feeds).outputs for _ in range(3)]
     for later in runs[1:]:
         for again, first in zip(later, runs[0], strict=True):
@@ -147,7 +147,7 @@ def test_an_lstm_whose_weights_are_kept_gives_the_same_bits() -> None:
     other = {"x0": np.asarray(case.feeds["x0"]) * 3}
     for mine, fresh in zip(
         session.run({**case.feeds, **other}).outputs,
-        engine.run(engine.read_model(case.model), {**case.feeds, **other}).outputs,
+        loopscope.run(loopscope.read_model(case.model), {**case.feeds, **other}).outputs,
         strict=True,
     ):
         np.testing.assert_array_equal(mine, fresh)

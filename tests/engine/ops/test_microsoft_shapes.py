@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from engine.ir.shape import PartialShape
-from engine.ops.declare import NOTHING_KNOWN, Known, typed
-from engine.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
+from loopscope.ir.shape import PartialShape
+from loopscope.ops.declare import NOTHING_KNOWN, Known, typed
+from loopscope.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
 from tests.engine.ops import (
     test_microsoft_activation,
     test_microsoft_attention,

@@ -9,7 +9,7 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from engine.ir.element_type import ElementType
+from loopscope.ir.element_type import ElementType
 from tests.engine.ops.oracle import agree, ours, references
 
 RANDOM = np.random.default_rng(11)

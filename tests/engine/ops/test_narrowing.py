@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from engine.ops.narrowing import GROUP, NARROWER, round_to
+from loopscope.ops.narrowing import GROUP, NARROWER, round_to
 
 FLOATS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f8e4m3": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2}
 INTEGERS = {"int8": (127, 300), "int4": (7, GROUP)}

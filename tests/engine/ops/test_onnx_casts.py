@@ -12,9 +12,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import engine
-from engine.errors import EngineError
-from engine.ops.onnx.casts import converted
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.ops.onnx.casts import converted
 
 FLOATS = ["FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16"]
 NARROW = ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"]
@@ -173,7 +173,7 @@ def alike(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 def test_every_cast_is_the_runtimes_or_the_definitions(source: str, target: str) -> None:
     data = values_of(source, target)
     document = cast(data, source, target)
-    (mine,) = engine.run(engine.read_model(document)).outputs
+    (mine,) = loopscope.run(loopscope.read_model(document)).outputs
     theirs = by_the_runtime(document, target)
     assert mine.dtype == theirs.dtype == DTYPES[target]
     agreed, known = alike(mine, theirs), what_differs(source, target)
@@ -219,7 +219,7 @@ def test_powers_of_two_are_the_runtimes(saturate: int, mode: str) -> None:
         np.float32,
     )
     document = cast(data, "FLOAT", "FLOAT8E8M0", saturate=saturate, round_mode=mode)
-    (mine,) = engine.run(engine.read_model(document)).outputs
+    (mine,) = loopscope.run(loopscope.read_model(document)).outputs
     assert mine.view(np.uint8).tolist() == by_the_runtime(document, "FLOAT8E8M0").view(np.uint8).tolist()
 
 
@@ -237,7 +237,7 @@ def test_numbers_are_written_as_the_runtime_writes_them(dtype: type, numbers: li
     data: np.ndarray = np.array(numbers, dtype)
     source = next(name for name, known in DTYPES.items() if known == data.dtype)
     document = cast(data, source, "STRING")
-    (mine,) = engine.run(engine.read_model(document)).outputs
+    (mine,) = loopscope.run(loopscope.read_model(document)).outputs
     assert mine.tolist() == by_the_runtime(document, "STRING").tolist() == texts
 
 
@@ -247,7 +247,7 @@ READ = [("-1", "UINT8", 255), ("300", "INT8", 44), ("9007199254740993", "INT64",
 @pytest.mark.parametrize(("text", "target", "number"), READ)
 def test_a_text_of_an_integer_is_read_exactly_and_loses_its_higher_bits(text: str, target: str, number: int) -> None:
     document = cast(np.array([text], object), "STRING", target)
-    (mine,) = engine.run(engine.read_model(document)).outputs
+    (mine,) = loopscope.run(loopscope.read_model(document)).outputs
     assert mine.tolist() == by_the_runtime(document, target).tolist() == [number]
 
 
@@ -256,10 +256,10 @@ def test_a_text_of_an_integer_is_read_exactly_and_loses_its_higher_bits(text: st
 def test_a_text_that_is_no_number_is_told(text: str, target: str) -> None:
     document = cast(np.array([text], object), "STRING", target)
     if text.startswith("9") and target != "INT64":
-        assert engine.run(engine.read_model(document)).outputs[0] == DTYPES[target].type(57344 if target == "FLOAT8E5M2" else np.inf)
+        assert loopscope.run(loopscope.read_model(document)).outputs[0] == DTYPES[target].type(57344 if target == "FLOAT8E5M2" else np.inf)
         return
     with pytest.raises(EngineError, match=r"is no (number|integer of 64 bits)"):
-        engine.run(engine.read_model(document))
+        loopscope.run(loopscope.read_model(document))
 
 
 def test_a_cast_to_no_type_is_told() -> None:
@@ -271,4 +271,4 @@ def test_a_cast_to_no_type_is_told() -> None:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
     with pytest.raises(EngineError, match="to is 99, expected the number of an element type"):
-        engine.run(engine.read_model(model.SerializeToString()), {"x": np.zeros(1, np.float32)})
+        loopscope.run(loopscope.read_model(model.SerializeToString()), {"x": np.zeros(1, np.float32)})

@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import helper
 
-import engine
-from engine.debug.result import RunStopped
+import loopscope
+from loopscope.debug.result import RunStopped
 
 _BYTES = np.array([1, 2], np.uint8)
 
@@ -41,7 +41,7 @@ def _run(type: str, inputs: list[np.ndarray], attributes: dict[str, Any], versio
     node = helper.make_node(type, names, outputs, **attributes)
     graph = helper.make_graph([node], "one", values, [onnx.ValueInfoProto(name=name) for name in outputs])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=9)
-    engine.run(engine.read_model(model.SerializeToString()), inputs)
+    loopscope.run(loopscope.read_model(model.SerializeToString()), inputs)
 
 
 REFUSED = [

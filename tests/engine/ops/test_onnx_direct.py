@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.ops.declare import Operation, typed
-from engine.ops.onnx.along_axes import FOLDING
-from engine.ops.onnx.element_movement import PLACES
-from engine.ops.onnx.elementwise import NUMBERS
-from engine.ops.onnx.reference import prepared
-from engine.ops.onnx_catalogue import ONNX
-from engine.run.plan.plan import settle
+from loopscope.executor.plan.plan import settle
+from loopscope.ops.declare import Operation, typed
+from loopscope.ops.onnx.along_axes import FOLDING
+from loopscope.ops.onnx.element_movement import PLACES
+from loopscope.ops.onnx.elementwise import NUMBERS
+from loopscope.ops.onnx.reference import prepared
+from loopscope.ops.onnx_catalogue import ONNX
 from tests.engine.ops.onnx_nodes import MOVING, TYPES, Dice, Node, along_an_axis, elementwise, gemm, layer_normalization, product, reduction
 
 Schema = Any

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import EngineError
-from engine.ops.bounds import at_most
-from engine.ops.declare import Known
-from engine.ops.onnx.byte_products import ByteMatrix, rows_less
-from engine.ops.onnx_catalogue import ONNX
+from loopscope.errors import EngineError
+from loopscope.ops.bounds import at_most
+from loopscope.ops.declare import Known
+from loopscope.ops.onnx.byte_products import ByteMatrix, rows_less
+from loopscope.ops.onnx_catalogue import ONNX
 from tests.engine.ops.byte_limits import limits
 from tests.engine.ops.test_onnx_own import Case, feeds, one_node, ran
 

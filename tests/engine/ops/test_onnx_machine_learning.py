@@ -10,9 +10,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-import engine
-from engine.ops.onnx.machine_learning import DOMAIN, MACHINE_LEARNING, TREE_MODELS
-from engine.ops.onnx_catalogue import ONNX
+import loopscope
+from loopscope.ops.onnx.machine_learning import DOMAIN, MACHINE_LEARNING, TREE_MODELS
+from loopscope.ops.onnx_catalogue import ONNX
 from tests.engine.ops.machine_learning_nodes import TRANSFORMS, model, ours, same, theirs
 
 NUMBERS = np.array([[1, -2, 3], [0, 0, 0], [5, 1, 2], [-4, -4, -1], [0.25, 0.5, 0]], np.float32)
@@ -273,5 +273,5 @@ REFUSED: dict[str, tuple[str, int, list[np.ndarray], dict[str, Any], str]] = {
 @pytest.mark.parametrize(("type", "version", "data", "attributes", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_refused_says_why(type: str, version: int, data: list[np.ndarray], attributes: dict[str, Any], message: str) -> None:
     outputs = 2 if type == "LinearClassifier" else 1
-    with pytest.raises(engine.RunStopped, match=message):
+    with pytest.raises(loopscope.RunStopped, match=message):
         ours(model(type, version, data, outputs, **attributes), data)

@@ -13,7 +13,7 @@ import pytest
 from onnx import load_from_string
 from onnx.reference import ReferenceEvaluator
 
-from engine.errors import EngineError
+from loopscope.errors import EngineError
 from tests.engine.ops.test_onnx_own import Case, feeds, one_node, ran
 
 _DICE = np.random.default_rng(23)

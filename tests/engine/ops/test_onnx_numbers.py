@@ -13,8 +13,8 @@ import openvino as ov
 import pytest
 from onnx import TensorProto, helper
 
-import engine
-from engine.errors import EngineError
+import loopscope
+from loopscope.errors import EngineError
 from tests.engine.ops.oracle import Value
 from tests.engine.ops.test_onnx_older import model, ran
 
@@ -159,7 +159,7 @@ def test_casts_to_8_bits_follow_the_specification(narrow: str, source: str, satu
     number, dtype = WIDE[source]
     x = difficult(narrow, dtype)
     data = cast_and_back(number, NARROW[narrow][0], opset, saturate)
-    (mine,) = engine.run(engine.read_model(data), {"x": x}).outputs
+    (mine,) = loopscope.run(loopscope.read_model(data), {"x": x}).outputs
     table = np.array([by_the_table(float(one), narrow, saturate) for one in x], np.float32)
     np.testing.assert_array_equal(np.isnan(mine), np.isnan(table))
     assert same(mine, table).all(), x[~same(mine, table)]
@@ -183,8 +183,8 @@ def test_casts_to_the_type_of_another_are_casts(narrow: str, source: str) -> Non
     ends = [helper.make_tensor_value_info("x", number, [None]), helper.make_tensor_value_info("z", TensorProto.FLOAT, [None])]
     graph = helper.make_graph(nodes, "cast", ends[:1], ends[1:], [other])
     data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9).SerializeToString()
-    (mine,) = engine.run(engine.read_model(data), {"x": x}).outputs
-    (cast,) = engine.run(engine.read_model(cast_and_back(number, NARROW[narrow][0], 19, 1)), {"x": x}).outputs
+    (mine,) = loopscope.run(loopscope.read_model(data), {"x": x}).outputs
+    (cast,) = loopscope.run(loopscope.read_model(cast_and_back(number, NARROW[narrow][0], 19, 1)), {"x": x}).outputs
     assert same(mine, cast).all(), x[~same(mine, cast)]
 
 
@@ -193,9 +193,9 @@ def test_single_numbers_are_cast_like_many(narrow: str) -> None:
     many = difficult(narrow, np.float64)
     nodes = [helper.make_node("Cast", ["x"], ["y"], to=NARROW[narrow][0]), helper.make_node("Cast", ["y"], ["z"], to=TensorProto.FLOAT)]
     ends = [helper.make_tensor_value_info("x", TensorProto.DOUBLE, []), helper.make_tensor_value_info("z", TensorProto.FLOAT, [])]
-    single = engine.read_model(helper.make_model(helper.make_graph(nodes, "cast", ends[:1], ends[1:])).SerializeToString())
+    single = loopscope.read_model(helper.make_model(helper.make_graph(nodes, "cast", ends[:1], ends[1:])).SerializeToString())
     for one in many[:: len(many) // 20]:
-        (mine,) = engine.run(single, {"x": np.float64(one)}).outputs
+        (mine,) = loopscope.run(single, {"x": np.float64(one)}).outputs
         assert same(mine, np.float32(by_the_table(float(one), narrow, 1)))
 
 

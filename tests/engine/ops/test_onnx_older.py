@@ -12,13 +12,13 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, ValueInfoProto, helper
 
-import engine
-from engine.check.check import check
-from engine.check.diagnostic import Report
-from engine.debug.result import RunStopped
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.onnx.retired import RETIRED
-from engine.ops.onnx_catalogue import ONNX
+import loopscope
+from loopscope.checks.check import check
+from loopscope.checks.diagnostic import Report
+from loopscope.debug.result import RunStopped
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.onnx.retired import RETIRED
+from loopscope.ops.onnx_catalogue import ONNX
 
 F = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ROW = np.array([1, 2, 4], np.float32)
@@ -46,7 +46,7 @@ def model(type: str, opset: int, inputs: Sequence[np.ndarray], outputs: int = 1,
 
 
 def ran(data: bytes, inputs: Sequence[np.ndarray]) -> tuple[Any, ...]:
-    return engine.run(engine.read_model(data), {f"x{number}": one for number, one in enumerate(inputs)}).outputs
+    return loopscope.run(loopscope.read_model(data), {f"x{number}": one for number, one in enumerate(inputs)}).outputs
 
 
 AS_THE_RUNTIME: dict[str, tuple[str, int, list[np.ndarray], dict[str, Any]]] = {
@@ -245,12 +245,12 @@ def test_a_map_becomes_a_tensor(form: dict[str, Any], expected: list[list[float]
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
     made = onnx.ModelProto.FromString(helper.make_model(text, opset_imports=opsets).SerializeToString())
-    result = engine.run(engine.read_model(made.SerializeToString()), {"x": F[0, :, :2]})
+    result = loopscope.run(loopscope.read_model(made.SerializeToString()), {"x": F[0, :, :2]})
     np.testing.assert_array_equal(result.outputs[0], np.array(expected, np.float32))
 
 
 def report(type: str, opset: int, domain: str = "") -> Report:
-    return check(engine.read_model(model(type, opset, [F], domain=domain)), CATALOGUE)
+    return check(loopscope.read_model(model(type, opset, [F], domain=domain)), CATALOGUE)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 from onnx import ValueInfoProto, helper
 from PIL import Image
 
-import engine
-from engine.errors import EngineError
+import loopscope
+from loopscope.errors import EngineError
 
 _DICE = np.random.default_rng(5)
 Inputs = list[np.ndarray | None]
@@ -52,7 +52,7 @@ def feeds(inputs: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
 
 def ran(case: Case) -> tuple[Any, ...]:
     type, opset, inputs, attributes, outputs = case
-    return engine.run(engine.read_model(one_node(type, opset, inputs, attributes, outputs)), feeds(inputs)).outputs
+    return loopscope.run(loopscope.read_model(one_node(type, opset, inputs, attributes, outputs)), feeds(inputs)).outputs
 
 
 LINE, IMAGE, VOLUME = reals(2, 4, 9), reals(1, 4, 7, 6), reals(1, 2, 5, 4, 6)

@@ -11,8 +11,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-import engine
-from engine.errors import EngineError
+import loopscope
+from loopscope.errors import EngineError
 from tests.engine.ops.microsoft_nodes import Case, by_runtime
 
 _DICE = np.random.default_rng(13)
@@ -160,10 +160,10 @@ def test_types_narrower_than_a_byte_and_narrow_floats(name: str, zero: int | Non
     )
     data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13).SerializeToString()
     feeds = {"x": np.concatenate([reals(40), np.array([1.05, 1.75, -0.35, 0, 6e4, -6e4], np.float32)])}
-    (mine,) = engine.run(engine.read_model(data), feeds).outputs
+    (mine,) = loopscope.run(loopscope.read_model(data), feeds).outputs
     (theirs,) = by_runtime(data, feeds)
     np.testing.assert_array_equal(mine, theirs)
-    (ends,) = engine.run(engine.read_model(data), {"x": np.array([1e10, -1e10, np.inf, -np.inf], np.float32)}).outputs
+    (ends,) = loopscope.run(loopscope.read_model(data), {"x": np.array([1e10, -1e10, np.inf, -np.inf], np.float32)}).outputs
     # Of u2 ONNX Runtime makes 0 of what is above 2**31, of the others the greatest.
     assert ends.tolist() == [mine.max(), mine.min()] * 2
 

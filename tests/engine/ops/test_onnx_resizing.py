@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.debug.result import RunStopped
+from loopscope.debug.result import RunStopped
 from tests.engine.ops.microsoft_nodes import Case
 
 _DICE = np.random.default_rng(37)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import defs
 
-from engine.ir.element_type import ElementType
-from engine.ops.bounds import at_most
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.onnx.output_sizes import check_size
-from engine.ops.onnx.reference import prepared
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.bounds import at_most
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.onnx.output_sizes import check_size
+from loopscope.ops.onnx.reference import prepared
 
 Arguments = Sequence[np.ndarray | None]
 LENGTHS = st.lists(st.integers(1, 4), min_size=1, max_size=4)

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from onnx import ValueInfoProto, helper, numpy_helper
 
-import engine
+import loopscope
 
 
 def _model(signal: np.ndarray, step: int, window: np.ndarray | None, length: int | None, onesided: int) -> bytes:
@@ -25,7 +25,7 @@ def _model(signal: np.ndarray, step: int, window: np.ndarray | None, length: int
 
 
 def _ours(data: bytes, signal: np.ndarray) -> Any:
-    return np.asarray(engine.run(engine.read_model(data), [signal]).outputs[0])
+    return np.asarray(loopscope.run(loopscope.read_model(data), [signal]).outputs[0])
 
 
 CASES: dict[str, tuple[tuple[int, ...], int, int | None, int | None, int]] = {
@@ -71,7 +71,7 @@ def test_what_is_refused_says_why(
 ) -> None:
     signal = np.ones(shape, np.float32)
     data = _model(signal, step, None if window is None else np.ones(window, np.float32), length, onesided)
-    with pytest.raises(engine.RunStopped, match=message):
+    with pytest.raises(loopscope.RunStopped, match=message):
         _ours(data, signal)
 
 
@@ -136,6 +136,6 @@ def test_a_spectrum_of_a_real_signal_gives_it_back() -> None:
 )
 def test_what_dft_refuses_says_why(shape: tuple[int, ...], length: int | None, axis: int, message: str) -> None:
     """The first was found by damage: it took 2.3 GB within a limit of 64 MB."""
-    model = engine.read_model(_transform(20, shape, length, axis))
-    with pytest.raises(engine.RunStopped, match=message):
-        engine.run(model, [np.ones(shape, np.float32)], limits=engine.Limits(memory_bytes=2**26))
+    model = loopscope.read_model(_transform(20, shape, length, axis))
+    with pytest.raises(loopscope.RunStopped, match=message):
+        loopscope.run(model, [np.ones(shape, np.float32)], limits=loopscope.Limits(memory_bytes=2**26))

@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 from scipy import optimize
 
-import engine
-from engine.ops.onnx.support_vectors import coupled
+import loopscope
+from loopscope.ops.onnx.support_vectors import coupled
 
 
 def _model(classes: int, attributes: dict[str, Any]) -> tuple[bytes, np.ndarray]:
@@ -51,7 +51,7 @@ def _model(classes: int, attributes: dict[str, Any]) -> tuple[bytes, np.ndarray]
 def test_as_onnx_runtime(classes: int, kernel: str, transform: str) -> None:
     """Within what f32 loses there over the iterations; its PROBIT cancels near 1/2 and in the tails. Here all is f64."""
     data, asked = _model(classes, {"kernel_type": kernel, "post_transform": transform})
-    label, scores = engine.run(engine.read_model(data), [asked]).outputs
+    label, scores = loopscope.run(loopscope.read_model(data), [asked]).outputs
     theirs = onnxruntime.InferenceSession(data).run(None, {"x": asked})
     np.testing.assert_array_equal(label, theirs[0])
     relative, absolute = (1e-2, 2e-4) if transform == "PROBIT" else (2e-4, 2e-5)
@@ -62,7 +62,7 @@ def test_as_onnx_runtime(classes: int, kernel: str, transform: str) -> None:
 
 def test_labels_that_are_texts() -> None:
     data, asked = _model(3, {"classlabels_ints": None, "classlabels_strings": ["cat", "dog", "eel"]})
-    label, scores = engine.run(engine.read_model(data), [asked]).outputs
+    label, scores = loopscope.run(loopscope.read_model(data), [asked]).outputs
     theirs = onnxruntime.InferenceSession(data).run(None, {"x": asked})
     assert label.tolist() == theirs[0].tolist()
     np.testing.assert_allclose(scores, theirs[1], rtol=2e-4, atol=2e-5)
@@ -88,8 +88,8 @@ def test_coupling_minimises_what_the_paper_says(classes: int) -> None:
 
 def test_numbers_that_do_not_belong_together_are_told() -> None:
     data, asked = _model(3, {"rho": [0.0, 1.0]})
-    with pytest.raises(engine.RunStopped, match="rho has 2 numbers, expected 3: one for each pair of classes"):
-        engine.run(engine.read_model(data), [asked])
+    with pytest.raises(loopscope.RunStopped, match="rho has 2 numbers, expected 3: one for each pair of classes"):
+        loopscope.run(loopscope.read_model(data), [asked])
 
 
 def test_the_file_is_valid() -> None:

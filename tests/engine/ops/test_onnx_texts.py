@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, ValueInfoProto, helper
 
-import engine
+import loopscope
 
 WORDS = np.array(["ab c", "", "é1 2", "Straße ǆ"], object)
 
@@ -23,7 +23,7 @@ def _model(type: str, texts: np.ndarray, **attributes: Any) -> bytes:
 
 
 def _ours(data: bytes, texts: np.ndarray) -> Any:
-    return np.asarray(engine.run(engine.read_model(data), [texts]).outputs[0])
+    return np.asarray(loopscope.run(loopscope.read_model(data), [texts]).outputs[0])
 
 
 def _theirs(data: bytes, texts: np.ndarray) -> Any:
@@ -56,7 +56,7 @@ def test_normalized_as_onnx_runtime_does(attributes: dict[str, Any]) -> None:
 
 def test_texts_in_rows_are_refused() -> None:
     rows = WORDS.reshape(2, 2)
-    with pytest.raises(engine.RunStopped, match=r"the texts have shape \[2, 2\], expected \[C\] or \[1, C\]"):
+    with pytest.raises(loopscope.RunStopped, match=r"the texts have shape \[2, 2\], expected \[C\] or \[1, C\]"):
         _ours(_model("StringNormalizer", rows, stopwords=["a"]), rows)
 
 
@@ -66,7 +66,7 @@ def test_ngrams_begin_in_the_pool_one_after_the_other(counts: list[int]) -> None
     texts = np.array([["a", "b"]], object)
     grams = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0}
     data = _model("TfIdfVectorizer", texts, ngram_counts=counts, ngram_indexes=[0, 1, 2], pool_strings=["a", "b", "a", "b"], **grams)
-    with pytest.raises(engine.RunStopped, match=r"ngram_counts is .*, expected places in the pool of 4"):
+    with pytest.raises(loopscope.RunStopped, match=r"ngram_counts is .*, expected places in the pool of 4"):
         _ours(data, texts)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
-import engine
+import loopscope
 from tests.engine.ops.machine_learning_nodes import TRANSFORMS, entries, forest, model, ours, same, theirs
 
 LEQ, MIXED = ("BRANCH_LEQ",), ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ")
@@ -286,7 +286,7 @@ REFUSED: dict[str, tuple[str, int, dict[str, Any], str]] = {
 @pytest.mark.parametrize(("type", "version", "attributes", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_refused_says_why(type: str, version: int, attributes: dict[str, Any], message: str) -> None:
     data = [np.ones((2, 2), np.float32)]
-    with pytest.raises(engine.RunStopped, match=message):
+    with pytest.raises(loopscope.RunStopped, match=message):
         ours(model(type, version, data, **attributes), data)
 
 

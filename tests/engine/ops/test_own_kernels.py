@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.ir.element_type import ANY_TYPE, INDEX_TYPES
-from engine.ir.shape import PartialShape
-from engine.ops import Attribute, Known, Operation, custom, same
-from engine.ops.catalogue import CATALOGUE
+import loopscope
+from loopscope import builder
+from loopscope.ir.element_type import ANY_TYPE, INDEX_TYPES
+from loopscope.ir.shape import PartialShape
+from loopscope.ops import Attribute, Known, Operation, custom, same
+from loopscope.ops.catalogue import CATALOGUE
 
 
 @pytest.fixture(autouse=True)
@@ -57,11 +57,11 @@ LATE: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
 def test_a_kernel_that_disagrees_with_its_shape_function_is_told_where_it_happens(turn: int, late: Any, says: str) -> None:
     """Adding a new Op: the shape function and the kernel describe one operation. The error was in another operation, or nowhere."""
     custom.install([own(doubled_from(turn, late))])
-    graph = build.Graph("late")
+    graph = builder.Graph("late")
     x = graph.parameter("x", "f32", [2])
-    _, y = build.while_loop(lambda i, v: i < 400, lambda i, v: (i + 1, build.ops.mine(v)), (0, x), name="loop")
-    with pytest.raises(engine.RunStopped) as stopped:
-        engine.run(graph.model({"y": y}), [np.zeros(2, np.float32)])
+    _, y = builder.while_loop(lambda i, v: i < 400, lambda i, v: (i + 1, builder.ops.mine(v)), (0, x), name="loop")
+    with pytest.raises(loopscope.RunStopped) as stopped:
+        loopscope.run(graph.model({"y": y}), [np.zeros(2, np.float32)])
     told = str(stopped.value)
     assert says in told
     assert "Mine-1 failed" in told
@@ -76,10 +76,10 @@ def test_both_answers_are_told_of_each_output() -> None:
         return (Known(inputs[0].element_type, PartialShape.of([1])), Known(inputs[0].element_type, PartialShape.of([None, 2])))
 
     custom.install([own(halves, outputs=2, infer=rule)])
-    x = build.Graph("two").parameter("x", "f32", [2])
-    one, two = build.ops.mine(x)
-    with pytest.raises(engine.RunStopped, match=re.escape("output 1: its shape function says f32[?,2], and its kernel returned f32[1]")):
-        engine.run(x.graph.model([one, two]), [np.zeros(2, np.float32)])
+    x = builder.Graph("two").parameter("x", "f32", [2])
+    one, two = builder.ops.mine(x)
+    with pytest.raises(loopscope.RunStopped, match=re.escape("output 1: its shape function says f32[?,2], and its kernel returned f32[1]")):
+        loopscope.run(x.graph.model([one, two]), [np.zeros(2, np.float32)])
 
 
 def test_a_shape_that_follows_from_a_value_is_held_against_it() -> None:
@@ -88,21 +88,21 @@ def test_a_shape_that_follows_from_a_value_is_held_against_it() -> None:
         return (Known(inputs[0].element_type, PartialShape.of([None if value is None else int(value)])),)
 
     custom.install([own(lambda x, n, /: x[: int(n) + (n > 2)], inputs=(2, 2), infer=rule)])
-    graph = build.Graph("first")
-    model = graph.model(build.ops.mine(graph.parameter("x", "f32", [9]), graph.parameter("n", "i64", [])))
-    assert engine.run(model, [np.zeros(9, np.float32), 2]).outputs[0].shape == (2,)
-    with pytest.raises(engine.RunStopped, match=re.escape("says f32[3], and its kernel returned f32[4]")):
-        engine.run(model, [np.zeros(9, np.float32), 3])
+    graph = builder.Graph("first")
+    model = graph.model(builder.ops.mine(graph.parameter("x", "f32", [9]), graph.parameter("n", "i64", [])))
+    assert loopscope.run(model, [np.zeros(9, np.float32), 2]).outputs[0].shape == (2,)
+    with pytest.raises(loopscope.RunStopped, match=re.escape("says f32[3], and its kernel returned f32[4]")):
+        loopscope.run(model, [np.zeros(9, np.float32), 3])
 
 
 def test_two_element_types_where_one_is_meant_are_refused() -> None:
     mine = own(lambda x, y, /: x, inputs=(2, 2))
     custom.install([mine])
-    graph = build.Graph("types")
+    graph = builder.Graph("types")
     x, n = graph.parameter("x", "f32", [2]), graph.parameter("n", "i64", [2])
-    with pytest.raises(engine.BuildError, match=r"mine\(\): input 1 is i64, the inputs before it are f32: element types must be equal"):
-        build.ops.mine(x, n)
-    with pytest.raises(engine.EngineError, match="input 1 is i64"):
+    with pytest.raises(loopscope.BuildError, match=r"mine\(\): input 1 is i64, the inputs before it are f32: element types must be equal"):
+        builder.ops.mine(x, n)
+    with pytest.raises(loopscope.EngineError, match="input 1 is i64"):
         custom.verify(mine, [1.0], [1])
     assert custom.verify(own(lambda x, y, /: x, inputs=(2, 2), types=(ANY_TYPE - INDEX_TYPES, INDEX_TYPES)), [1.0], [1]).tolist() == [1]
 
@@ -111,16 +111,16 @@ def test_two_versions_of_one_name_need_two_opset_texts() -> None:
     """Version 2 computed version 1's numbers."""
     one, two = own(lambda x, /: x + 1), own(lambda x, /: x + 2, version=2)
     told = "operation Mine-2 is in version 'mine', and so is Mine-1, so a layer could mean either: give each version an `opset` of its own"
-    with pytest.raises(engine.EngineError, match=re.escape(told)):
+    with pytest.raises(loopscope.EngineError, match=re.escape(told)):
         custom.install([two, one])
     custom.install([one])
     for replace in (False, True):
-        with pytest.raises(engine.EngineError, match="and so is Mine-1"):
+        with pytest.raises(loopscope.EngineError, match="and so is Mine-1"):
             custom.install([two], replace=replace)
     custom.install([own(lambda x, /: x + 2, version=2, opset="mine 2")])
-    x = build.Graph("versions").parameter("x", "f32", [])
-    model = x.graph.model([build.ops.version("Mine", 1)(x), build.ops.version("Mine", 2)(x)])
-    assert [float(one) for one in engine.run(model, [0.0]).outputs] == [1, 2]
+    x = builder.Graph("versions").parameter("x", "f32", [])
+    model = x.graph.model([builder.ops.version("Mine", 1)(x), builder.ops.version("Mine", 2)(x)])
+    assert [float(one) for one in loopscope.run(model, [0.0]).outputs] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_two_versions_of_one_name_need_two_opset_texts() -> None:
 def test_operations_that_are_installed_together(other: dict[str, Any], says: str) -> None:
     both = [own(lambda x, /: x), own(lambda x, /: x, **other)]
     if says:
-        with pytest.raises(engine.EngineError, match=re.escape(says)):
+        with pytest.raises(loopscope.EngineError, match=re.escape(says)):
             custom.install(both)
         assert not CATALOGUE.versions("Mine")
     else:
@@ -142,7 +142,7 @@ def test_operations_that_are_installed_together(other: dict[str, Any], says: str
 
 
 def test_an_operation_that_takes_a_name_of_openvino_in_one_of_its_opsets_is_told_even_when_replacing() -> None:
-    with pytest.raises(engine.EngineError, match="operation Sigmoid-9 is in opset1 to opset16, and so is Sigmoid-1"):
+    with pytest.raises(loopscope.EngineError, match="operation Sigmoid-9 is in opset1 to opset16, and so is Sigmoid-1"):
         custom.install([own(lambda x, /: x, name="Sigmoid", version=9, opset="", opsets=(1, 16))], replace=True)
 
 
@@ -218,7 +218,7 @@ VERIFIED: dict[str, tuple[Operation, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("operation", "attributes", "says"), VERIFIED.values(), ids=VERIFIED.keys())
 def test_verify_says_what_is_wrong(operation: Operation, attributes: dict[str, Any], says: str) -> None:
-    with pytest.raises(engine.EngineError, match=re.escape(says)):
+    with pytest.raises(loopscope.EngineError, match=re.escape(says)):
         custom.verify(operation, [1.0], **attributes)
 
 

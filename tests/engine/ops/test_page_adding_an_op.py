@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from app.cli import main
-from engine import build
-from engine.ir.element_type import ElementType
-from engine.ir.shape import DYNAMIC, PartialShape
-from engine.ops import Attribute, Operation, attribute, by_element_type, install, same
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.custom import install_file
-from engine.ops.declare import Known
-from engine.ops.plain_data import operation_data
+import loopscope
+from loopscope import builder
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import DYNAMIC, PartialShape
+from loopscope.ops import Attribute, Operation, attribute, by_element_type, install, same
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.custom import install_file
+from loopscope.ops.declare import Known
+from loopscope.ops.plain_data import operation_data
+from loopscope_app.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -56,9 +56,9 @@ def declared(name: str, *attributes: Attribute, kernel: Any = None, **fields: An
 SEEN: list[dict[str, Any]] = []
 
 
-def vector(values: Any = (5, 4, 3, 2, 1)) -> tuple[build.Tensor, np.ndarray]:
+def vector(values: Any = (5, 4, 3, 2, 1)) -> tuple[builder.Tensor, np.ndarray]:
     array = np.array(values, np.int32)
-    return build.Graph("page").parameter("to_zero", "i32", array.shape), array
+    return builder.Graph("page").parameter("to_zero", "i32", array.shape), array
 
 
 def test_define_the_interface_and_implement_the_kernel() -> None:
@@ -72,10 +72,10 @@ def test_define_the_interface_and_implement_the_kernel() -> None:
     )
     install([operation])
     x, array = vector()
-    assert engine.run(x.graph.model(build.ops.zero_out(x)), [array]).outputs[0].tolist() == [5, 0, 0, 0, 0]
-    assert engine.run(x.graph.model(build.ops.zero_out(x, preserve_index=3)), [array]).outputs[0].tolist() == [0, 0, 0, 2, 0]
-    with pytest.raises(engine.BuildError, match=r"zero_out\(\): input 0 \(to_zero\) is .*f32.*, expected i32"):
-        build.ops.zero_out(x.graph.parameter("f", "f32", [2]))
+    assert loopscope.run(x.graph.model(builder.ops.zero_out(x)), [array]).outputs[0].tolist() == [5, 0, 0, 0, 0]
+    assert loopscope.run(x.graph.model(builder.ops.zero_out(x, preserve_index=3)), [array]).outputs[0].tolist() == [0, 0, 0, 2, 0]
+    with pytest.raises(loopscope.BuildError, match=r"zero_out\(\): input 0 \(to_zero\) is .*f32.*, expected i32"):
+        builder.ops.zero_out(x.graph.parameter("f", "f32", [2]))
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_constants_are_handed_over_as_they_are(type: ElementType, given: Any, wo
     install(
         [declared("FirstOnly", kernel=lambda x, /: x * np.eye(1, x.size).reshape(x.shape).astype(x.dtype), types=(frozenset((type,)),))]
     )
-    with build.Graph("constants"), build.compat.v1.Session() as session:
+    with builder.Graph("constants"), builder.compat.v1.Session() as session:
         if words:
-            with pytest.raises(engine.BuildError, match=words):
-                build.ops.first_only(given)
+            with pytest.raises(loopscope.BuildError, match=words):
+                builder.ops.first_only(given)
             return
-        found = session.run(build.ops.first_only(given))
+        found = session.run(builder.ops.first_only(given))
     assert (found.tolist(), found.dtype) == ([[1, 0], [0, 0]], type.dtype)
 
 
@@ -108,17 +108,17 @@ def test_an_operation_is_loaded_as_a_library(tmp_path: Path) -> None:
     """ "load_op_library returns a Python module, which contains the Python wrappers"; the page's zero_out of [[1, 2], [3, 4]]."""
     library = tmp_path / "zero_out.py"
     library.write_text(
-        "import numpy as np\nfrom engine import Operation\nfrom engine.ir import ElementType\nfrom engine.ops import same\n"
+        "import numpy as np\nfrom engine import Operation\nfrom loopscope.ir import ElementType\nfrom loopscope.ops import same\n"
         "def zero_out(to_zero, /):\n    zeroed = np.zeros_like(to_zero)\n    zeroed.flat[:1] = to_zero.flat[:1]\n    return zeroed\n"
         "OPERATIONS = (Operation(name='ZeroOut', version=1, opsets=(1, 1), opset='user', page='', kernel=zero_out, infer=same,\n"
         "    types=(frozenset((ElementType.I32,)),)),)\n"
     )
-    module = build.load_op_library(library)
-    with build.Graph("library"), build.compat.v1.Session() as session:
+    module = builder.load_op_library(library)
+    with builder.Graph("library"), builder.compat.v1.Session() as session:
         assert session.run(module.zero_out([[1, 2], [3, 4]])).tolist() == [[1, 0], [0, 0]]
-    assert build.load_op_library(str(library)) is module
-    with pytest.raises(engine.EngineError, match="there is no such Python file"):
-        build.load_op_library(tmp_path / "none.py")
+    assert builder.load_op_library(str(library)) is module
+    with pytest.raises(loopscope.EngineError, match="there is no such Python file"):
+        builder.load_op_library(tmp_path / "none.py")
 
 
 TYPES: list[tuple[str, list[int | None], list[str | None]]] = [
@@ -154,39 +154,39 @@ def test_functions_whose_names_python_keeps_for_itself() -> None:
     """ "It is good to have a list of keywords, to rename op functions and arguments that clash with those of the language"."""
     names = ("Lambda", "While", "Import", "Version")
     install([declared(name, attribute("class: int = 1"), kernel=lambda x, /, *, class_: x * class_) for name in names])
-    assert {"lambda_", "while_", "import_", "version_"} < set(dir(build.ops))
+    assert {"lambda_", "while_", "import_", "version_"} < set(dir(builder.ops))
     for called in ("lambda_", "while_", "import_", "version_"):
         x, array = vector()
-        assert engine.run(x.graph.model(getattr(build.ops, called)(x, class_=2)), [array]).outputs[0].tolist() == [10, 8, 6, 4, 2]
+        assert loopscope.run(x.graph.model(getattr(builder.ops, called)(x, class_=2)), [array]).outputs[0].tolist() == [10, 8, 6, 4, 2]
 
 
 def test_validation_in_the_kernel() -> None:
     """OP_REQUIRES(context, TensorShapeUtils::IsVector(...), errors::InvalidArgument("ZeroOut expects a 1-D vector."))"""
     install([declared("ZeroOut", attribute("preserve_index: int = 0"), kernel=zero_out)])
     x, array = vector([[1, 2], [3, 4]])
-    with pytest.raises(engine.RunStopped, match=r"main/ZeroOut.*ZeroOut-1 failed: ZeroOut expects a 1-D vector \(inputs: i32\[2,2\]"):
-        engine.run(x.graph.model(build.ops.zero_out(x)), [array])
+    with pytest.raises(loopscope.RunStopped, match=r"main/ZeroOut.*ZeroOut-1 failed: ZeroOut expects a 1-D vector \(inputs: i32\[2,2\]"):
+        loopscope.run(x.graph.model(builder.ops.zero_out(x)), [array])
     x, array = vector()
-    with pytest.raises(engine.RunStopped, match="preserve_index out of range"):
-        engine.run(x.graph.model(build.ops.zero_out(x, preserve_index=5)), [array])
+    with pytest.raises(loopscope.RunStopped, match="preserve_index out of range"):
+        loopscope.run(x.graph.model(builder.ops.zero_out(x, preserve_index=5)), [array])
 
 
 def test_several_kernels_for_several_types() -> None:
     """A kernel may exist for each of several element types."""
     kernel = by_element_type({ElementType.I32: lambda x, /: x + 1, ElementType.F32: lambda x, /: x / 2})
     install([declared("Either", kernel=kernel)])
-    graph = build.Graph("both")
+    graph = builder.Graph("both")
     i, f = graph.parameter("i", "i32", []), graph.parameter("f", "f32", [])
-    assert [float(one) for one in engine.run(graph.model([build.ops.either(i), build.ops.either(f)]), [1, 1.0]).outputs] == [2, 0.5]
+    assert [float(one) for one in loopscope.run(graph.model([builder.ops.either(i), builder.ops.either(f)]), [1, 1.0]).outputs] == [2, 0.5]
 
 
 def test_a_model_from_before_an_attribute_still_runs() -> None:
     """Backward compatibility: an attribute that is added to an operation has a default."""
     install([declared("ZeroOut", kernel=lambda x, /: zero_out(x, preserve_index=0))])
     x, array = vector()
-    before = x.graph.model(build.ops.zero_out(x))
+    before = x.graph.model(builder.ops.zero_out(x))
     install([declared("ZeroOut", attribute("preserve_index: int = 1"), kernel=zero_out)], replace=True)
-    later = engine.run(replace(before), [array])
+    later = loopscope.run(replace(before), [array])
     assert later.outputs[0].tolist() == [0, 4, 0, 0, 0]
 
 
@@ -213,11 +213,11 @@ def test_defaults_for_all_types(tmp_path: Path) -> None:
     given |= {"l_empty": (1,), "l_int": ()}
     for values in (defaults, given):
         x, array = vector()
-        call = build.ops.attr_default_example_for_all_types
+        call = builder.ops.attr_default_example_for_all_types
         model = x.graph.model(call(x) if values is defaults else call(x, **values))
-        engine.write_model(model, tmp_path / "all.xml")
-        for one in (model, engine.read_model(tmp_path / "all.xml")):
-            engine.run(one, [array])
+        loopscope.write_model(model, tmp_path / "all.xml")
+        for one in (model, loopscope.read_model(tmp_path / "all.xml")):
+            loopscope.run(one, [array])
             assert SEEN[-1].keys() == values.keys()
             for name, value in values.items():
                 found = SEEN[-1][name]
@@ -227,7 +227,7 @@ def test_defaults_for_all_types(tmp_path: Path) -> None:
     bare = re.sub(r'<data [^>]*te="[^>]*/>', "", document)
     assert bare != document
     (tmp_path / "all.xml").write_text(bare)
-    engine.run(engine.read_model(tmp_path / "all.xml"), [array])
+    loopscope.run(loopscope.read_model(tmp_path / "all.xml"), [array])
     assert SEEN[-1]["s"] == b"foo"
 
 
@@ -261,11 +261,11 @@ def test_constraints(name: str, expression: str, valid: list[Any], invalid: list
     one = attribute(expression)
     install([declared(name, one)])
     x, array = vector()
-    call = getattr(build.ops, build.ops.version(name, 1).__name__)
+    call = getattr(builder.ops, builder.ops.version(name, 1).__name__)
     for value in valid:
-        engine.run(x.graph.model(call(x, **{one.name: value})), [array])
+        loopscope.run(x.graph.model(call(x, **{one.name: value})), [array])
     for value, says in invalid:
-        with pytest.raises(engine.BuildError, match=re.escape(says)):
+        with pytest.raises(loopscope.BuildError, match=re.escape(says)):
             call(x, **{one.name: value})
 
 
@@ -352,7 +352,7 @@ def test_what_is_documented_shows_in_help_and_in_the_list_of_operations(tmp_path
     text = file.read_text().replace('page="",', 'page="", doc="Zeroes the rest.\\n\\nSlowly.", output_docs={"zeroed": "The rest."},')
     (tmp_path / "ops.py").write_text(text)
     install_file(tmp_path / "ops.py")
-    told = build.ops.zero_out.__doc__
+    told = builder.ops.zero_out.__doc__
     assert told is not None
     for words in ("Zeroes the rest.\n\nSlowly.", "A tensor of any shape.", "zeroed: The rest.", "default 1. How many elements stay."):
         assert words in told

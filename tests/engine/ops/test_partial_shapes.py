@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from engine.ir.element_type import ElementType
-from engine.ir.shape import DYNAMIC, Dimension, PartialShape
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Known, typed
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import Known, typed
 from tests.engine.ops.oracle import ours
 
 RANDOM = np.random.default_rng(0)

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from engine.ops.catalogue import CATEGORIES
-from engine.ops.declare import Operation
-from engine.ops.input_names import input_names
-from engine.ops.port_meanings import EVERY, table
+from loopscope.ops.catalogue import CATEGORIES
+from loopscope.ops.declare import Operation
+from loopscope.ops.input_names import input_names
+from loopscope.ops.port_meanings import EVERY, table
 
 OPERATIONS = [operation for operations in CATEGORIES.values() for operation in operations]
 

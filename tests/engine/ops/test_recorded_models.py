@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-import engine
+import loopscope
 from tests.engine.ops.recorded.make import FOLDER
 
 FILES = sorted(FOLDER.glob("*.npz"))
@@ -25,8 +25,8 @@ def test_as_the_library_and_onnx_runtime_predict(file: Path) -> None:
         data = held["model"].tobytes()
         inputs = {name[3:]: _texts(held[name]) for name in held if name.startswith("in ")}
         predicted = {name[4:]: held[name] for name in held if name.startswith("out ")}
-    model = engine.read_model(data)
-    made = {one.name: value for one, value in zip(model.outputs, engine.run(model, inputs).outputs, strict=True)}
+    model = loopscope.read_model(data)
+    made = {one.name: value for one, value in zip(model.outputs, loopscope.run(model, inputs).outputs, strict=True)}
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     theirs = dict(zip((one.name for one in session.get_outputs()), session.run(None, inputs), strict=True))
     for name, expected in predicted.items():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.ir.element_type import ElementType
-from engine.ir.shape import PartialShape
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Known
-from engine.ops.elements import COMPUTED
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import PartialShape
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import Known
+from loopscope.ops.elements import COMPUTED
 from tests.engine.ops.oracle import agree, ours
 
 NUMERIC = [("ReduceL1", 4), ("ReduceL2", 4), ("ReduceMax", 1), ("ReduceMean", 1), ("ReduceMin", 1), ("ReduceProd", 1), ("ReduceSum", 1)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.ir.element_type import ElementType
+from loopscope.ir.element_type import ElementType
 from tests.engine.ops.oracle import agree, ours
 
 DATA = np.random.default_rng(3).normal(size=(2, 3, 4)).astype(np.float32)

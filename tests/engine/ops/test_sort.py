@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.ir.element_type import ElementType
-from engine.ops.sort.rotated import rotated_overlap, rotated_quads
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.sort.rotated import rotated_overlap, rotated_quads
 from tests.engine.ops.oracle import agree, ours
 
 RANDOM = np.random.default_rng(13)

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.ir.element_type import ElementType
-from engine.ops.stored import FORMS, packed, unpacked, write
-from engine.ops.values import NO_VALUE
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.stored import FORMS, packed, unpacked, write
+from loopscope.ops.values import NO_VALUE
 
 LACKED = ("int2", "float8_e4m3fnuz", "float8_e5m2fnuz")
 DTYPES = (*(one.dtype for one in ElementType if one is not ElementType.STRING), *(np.dtype(getattr(ml_dtypes, name)) for name in LACKED))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Operation, typed
-from engine.ops.onnx.direct import DIRECT
-from engine.ops.onnx_catalogue import ONNX
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import Operation, typed
+from loopscope.ops.onnx.direct import DIRECT
+from loopscope.ops.onnx_catalogue import ONNX
 
 OF_ONNX = [operation for name in DIRECT if (operation := ONNX.find(name, "ai.onnx 18")) is not None]
 ROWS = [(operation, text) for operation in (*CATALOGUE, *OF_ONNX) for text in (operation.symbol, operation.float_symbol) if text]

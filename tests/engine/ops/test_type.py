@@ -7,8 +7,8 @@ import openvino as ov
 import pytest
 from openvino.utils.node_factory import NodeFactory
 
-from engine.ir.element_type import FLOATS, INTEGERS, ElementType
-from engine.ops.casting import NF4_VALUES
+from loopscope.ir.element_type import FLOATS, INTEGERS, ElementType
+from loopscope.ops.casting import NF4_VALUES
 from tests.engine.ops.oracle import agree, openvinos, ours, references
 
 TYPES = [element_type for element_type in ElementType if element_type is not ElementType.STRING]

@@ -9,10 +9,10 @@ import openvino as ov
 import pytest
 from openvino.utils.node_factory import NodeFactory
 
-from engine.ir.element_type import ElementType
-from engine.ir.shape import Dimension, PartialShape
-from engine.ops.catalogue import CATALOGUE
-from engine.ops.declare import Known, typed
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import Dimension, PartialShape
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.declare import Known, typed
 
 DATA = ("?,3,?,?", "?,3,2..,5..", "1..4,3,5..20,0..7", "1..4,?,..9,10..", "2,3,9,?", "2,3,0..8,20..30", "2,3,9,11", "...")
 FILTERS = {

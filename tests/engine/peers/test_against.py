@@ -12,14 +12,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.build.tensor import Tensor
-from engine.debug.inputs import Inputs
-from engine.ir import readable
-from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.peers import against
-from sample_models import FOLDER
+import loopscope
+from loopscope import builder
+from loopscope.builder.tensor import Tensor
+from loopscope.debug.inputs import Inputs
+from loopscope.ir import readable
+from loopscope.ops.catalogue import CATALOGUE, Catalogue
+from loopscope.peers import against
+from loopscope_samples import FOLDER
 from tests.benchmarks import loop_models
 
 onnx = pytest.importorskip("onnx")
@@ -28,31 +28,31 @@ opset6 = pytest.importorskip("openvino.opset6")
 pytest.importorskip("onnxruntime")
 
 
-def finished(model: engine.Model, inputs: Inputs, catalogue: Catalogue = CATALOGUE) -> engine.Debugger:
-    debugger = engine.Debugger(model, inputs, catalogue=catalogue)
+def finished(model: loopscope.Model, inputs: Inputs, catalogue: Catalogue = CATALOGUE) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(model, inputs, catalogue=catalogue)
     debugger.run()
     return debugger
 
 
-def nest(trips: int = 3) -> engine.Model:
+def nest(trips: int = 3) -> loopscope.Model:
     """A loop in a loop, with an If inside whose branches multiply and add; an If outside, whose branch has a loop."""
-    graph = build.Graph("nest")
+    graph = builder.Graph("nest")
     x = graph.parameter("x", "f32", [2])
 
     def inner(j: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        return j + 1, build.cond(build.ops.reduce_max(v, [0]) > 2.0, lambda: v * 0.5, lambda: v + 1.0)
+        return j + 1, builder.cond(builder.ops.reduce_max(v, [0]) > 2.0, lambda: v * 0.5, lambda: v + 1.0)
 
     def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        _, after = build.while_loop(lambda j, _: j < 4, inner, [graph.constant(0), v])
+        _, after = builder.while_loop(lambda j, _: j < 4, inner, [graph.constant(0), v])
         return i + 1, after - 0.25
 
-    _, last = build.while_loop(lambda i, _: i < trips, outer, [graph.constant(0), x])
+    _, last = builder.while_loop(lambda i, _: i < trips, outer, [graph.constant(0), x])
 
     def again() -> Tensor:
-        _, doubled = build.while_loop(lambda k, _: k < 3, lambda k, v: (k + 1, v * 2.0), [graph.constant(0), last])
+        _, doubled = builder.while_loop(lambda k, _: k < 3, lambda k, v: (k + 1, v * 2.0), [graph.constant(0), last])
         return cast(Tensor, doubled)
 
-    return graph.model(build.cond(build.ops.reduce_max(last, [0]) > -9.0, again, lambda: last))
+    return graph.model(builder.cond(builder.ops.reduce_max(last, [0]) > -9.0, again, lambda: last))
 
 
 def wrong(above: float) -> Catalogue:
@@ -79,7 +79,7 @@ def test_every_value_of_a_nest_agrees() -> None:
     assert report.values > 60
 
 
-def first_apart(one: engine.Debugger, other: engine.Debugger) -> str:
+def first_apart(one: loopscope.Debugger, other: loopscope.Debugger) -> str:
     """The first operation, step by step, after which two runs hold different values."""
     for step in range(one.steps):
         cursor = one.seek(step)
@@ -112,7 +112,7 @@ def test_onnx_models_are_compared_with_onnx_runtime(make: Callable[..., Any], co
     case = make(9)
     path = tmp_path / "model.onnx"
     onnx.save(case.onnx(9), str(path))
-    debugger = finished(engine.read_model(path), case.inputs)
+    debugger = finished(loopscope.read_model(path), case.inputs)
     report = against(debugger, case.inputs)
     assert report.agrees, report.sentence
     assert "ONNX Runtime" in report.runtime
@@ -145,14 +145,14 @@ def test_values_without_elements_are_compared(tmp_path: Path) -> None:
     opset = [onnx.helper.make_opsetid("", 17)]
     onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), str(tmp_path / "empty.onnx"))
     feed = [np.zeros((0, 2), np.float32)]
-    report = against(finished(engine.read_model(tmp_path / "empty.onnx"), feed), feed)
+    report = against(finished(loopscope.read_model(tmp_path / "empty.onnx"), feed), feed)
     assert report.agrees, report.sentence
     assert report.values >= 6
 
 
 @pytest.mark.parametrize("folder", ["beam_search", "count_primes", "keras_gru", "records_scan", "walking_backwards"])
 def test_samples_agree(folder: str) -> None:
-    model = engine.read_model(FOLDER / folder / "model.xml")
+    model = loopscope.read_model(FOLDER / folder / "model.xml")
     stored = sorted((FOLDER / folder / "inputs").glob("*.npz"))[-1]
     with np.load(stored, allow_pickle=False) as arrays:
         inputs = {name: arrays[name] for name in arrays.files}
@@ -166,7 +166,7 @@ def test_a_count_that_differs_is_told(tmp_path: Path) -> None:
     case = loop_models.scalars(9)
     path = tmp_path / "model.onnx"
     onnx.save(case.onnx(9), str(path))
-    debugger = finished(engine.read_model(path), case.inputs)
+    debugger = finished(loopscope.read_model(path), case.inputs)
     onnx.save(case.onnx(12), str(path))
     report = against(debugger, case.inputs)
     assert report.outputs
@@ -178,16 +178,16 @@ def test_a_count_that_differs_is_told(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     feed = [np.array([0, 1], np.float32)]
     debugger = finished(nest(), feed)
-    with pytest.raises(engine.EngineError, match="only a run that has finished"):
-        against(engine.Debugger(nest(), feed), feed)
-    with pytest.raises(engine.EngineError, match=r"OpenVINO did not run the model within 0\.01 seconds"):
+    with pytest.raises(loopscope.EngineError, match="only a run that has finished"):
+        against(loopscope.Debugger(nest(), feed), feed)
+    with pytest.raises(loopscope.EngineError, match=r"OpenVINO did not run the model within 0\.01 seconds"):
         against(debugger, feed, seconds=0.01)
-    changed = engine.Debugger(nest(), feed, changes={"main/while[1]/body/Subtract": np.array([3, 3], np.float32)})
+    changed = loopscope.Debugger(nest(), feed, changes={"main/while[1]/body/Subtract": np.array([3, 3], np.float32)})
     changed.run()
-    with pytest.raises(engine.EngineError, match="set by hand"):
+    with pytest.raises(loopscope.EngineError, match="set by hand"):
         against(changed, feed)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(engine.EngineError, match="install openvino: pip install openvino"):
+    with pytest.raises(loopscope.EngineError, match="install openvino: pip install openvino"):
         against(debugger, feed)
 
 
@@ -200,7 +200,7 @@ def test_nobody_has_to_wait_for_another_runtime() -> None:
         looks.append(time.monotonic())
         return len(looks) > 1
 
-    with pytest.raises(engine.EngineError, match="OpenVINO was stopped before it had run the model"):
+    with pytest.raises(loopscope.EngineError, match="OpenVINO was stopped before it had run the model"):
         against(debugger, [np.array([1, 2], np.float32)], stopped=stopped)
     assert looks[1] - looks[0] < 5
 
@@ -215,22 +215,22 @@ def test_the_values_inside_a_stateful_model_are_compared(tmp_path: Path) -> None
     model = ov.Model([opset6.result(opset6.tanh(total))], [keep], [x], "stateful")
     ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
     inputs = {"x": np.array([[1, 2, 3]], np.float32)}
-    report = against(finished(engine.read_model(tmp_path / "model.xml"), inputs), inputs)
+    report = against(finished(loopscope.read_model(tmp_path / "model.xml"), inputs), inputs)
     assert report.agrees
     assert report.refused == ""
     assert report.places >= 4, "the state, the sum, what keeps it, and the output"
 
 
-def uneven(first: int) -> engine.Model:
+def uneven(first: int) -> loopscope.Model:
     """A loop in a loop, whose count grows by 1 from ``first`` on."""
-    graph = build.Graph("uneven")
+    graph = builder.Graph("uneven")
     x = graph.parameter("x", "f32", [2])
 
     def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        _, after = build.while_loop(lambda j, _: j < i, lambda j, w: (j + 1, w * 1.5), [graph.constant(0), v])
+        _, after = builder.while_loop(lambda j, _: j < i, lambda j, w: (j + 1, w * 1.5), [graph.constant(0), v])
         return i + 1, after - 0.25
 
-    return graph.model(build.while_loop(lambda i, _: i < first + 4, outer, [graph.constant(first), x])[1])
+    return graph.model(builder.while_loop(lambda i, _: i < first + 4, outer, [graph.constant(first), x])[1])
 
 
 @pytest.mark.parametrize("first", [0, 2])
@@ -262,7 +262,7 @@ def test_onnx_loops_of_counts_that_vary_are_compared() -> None:
     }"""
     document = onnx.parser.parse_model(text).SerializeToString()
     inputs = {"n": np.int64(4), "x": np.array([0.5, 0.25], np.float32)}
-    debugger = finished(engine.read_model(document), inputs)
+    debugger = finished(loopscope.read_model(document), inputs)
     report = against(debugger, inputs, document=document)
     assert report.agrees, report.sentence
     assert report.left_out == {}

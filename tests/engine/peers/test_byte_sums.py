@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.peers import byte_sums
-from engine.peers.other_runtimes import Patience
-from engine.peers.report import Difference
-from tests.engine.check.test_byte_weights import model, product
+from loopscope.peers import byte_sums
+from loopscope.peers.other_runtimes import Patience
+from loopscope.peers.report import Difference
+from tests.engine.checks.test_byte_weights import model, product
 from tests.engine.ops.byte_limits import pairs_saturate
 
 _PATIENCE = Patience(60)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
-from app import cli
-from engine.errors import EngineError
-from engine.peers import clock, onnxruntime_profile
-from engine.peers.clocked import Clock, Clocked, Iterations
-from sample_models import FOLDER
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.peers import clock, onnxruntime_profile
+from loopscope.peers.clocked import Clock, Clocked, Iterations
+from loopscope_app import cli
+from loopscope_samples import FOLDER
 
 _NESTED = """<ir_version: 8, opset_import: ["" : 17]>
 nested (int64 count, float[3] x) => (float[3] y) {
@@ -40,7 +40,7 @@ def nested(tmp_path: Path) -> Path:
 
 
 def test_onnxruntime_tells_of_every_iteration(nested: Path) -> None:
-    found = clock(engine.read_model(nested), INPUTS)
+    found = clock(loopscope.read_model(nested), INPUTS)
     assert found.runtime.startswith("ONNX Runtime ")
     by_address = {one.address: one for one in found.operations if one.address}
     runs = {address: one.runs for address, one in by_address.items()}
@@ -56,7 +56,7 @@ def test_onnxruntime_tells_of_every_iteration(nested: Path) -> None:
 
 
 def test_the_innermost_time_is_part_of_what_is_around_it(nested: Path) -> None:
-    found = clock(engine.read_model(nested), INPUTS)
+    found = clock(loopscope.read_model(nested), INPUTS)
     cost = {one.address: one.microseconds for one in found.operations}
     inner = sum(lasted for address, lasted in cost.items() if address.startswith("main/Loop_0/body/Loop_2/"))
     assert inner <= cost["main/Loop_0/body/Loop_2"] <= cost["main/Loop_0"] <= found.microseconds
@@ -80,7 +80,7 @@ def test_executions_of_an_inner_loop_stay_in_their_order(nested: Path) -> None:
     ended("ls0", "Loop", 0.0, now)
     ended("model_run", "", 0.0, now)
     names = {"ls0": ("main/Loop_0", "y"), "ls1": ("main/Loop_0/body/Loop_2", "u")}
-    found = onnxruntime_profile.clock(engine.read_model(nested), {**INPUTS, "count": np.array(2)}, "ONNX Runtime 1", events, names, 10)
+    found = onnxruntime_profile.clock(loopscope.read_model(nested), {**INPUTS, "count": np.array(2)}, "ONNX Runtime 1", events, names, 10)
     assert {one.address: one.times for one in found.loops} == {
         "main/Loop_0": (6.0, 15.0),
         "main/Loop_0/body/Loop_2": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
@@ -90,7 +90,7 @@ def test_executions_of_an_inner_loop_stay_in_their_order(nested: Path) -> None:
 
 
 def test_our_steps_have_iterations_too(nested: Path) -> None:
-    found = clock(engine.read_model(nested), INPUTS, runtime="loopscope")
+    found = clock(loopscope.read_model(nested), INPUTS, runtime="loopscope")
     loops = {one.address: one for one in found.loops}
     assert loops["main/Loop_0"].there == (4,)
     assert loops["main/Loop_0/body/Loop_2"].there == (3, 3, 3, 3)
@@ -98,7 +98,7 @@ def test_our_steps_have_iterations_too(nested: Path) -> None:
     assert len(inner) == 12
     assert all(sum(inner[3 * number : 3 * number + 3]) < whole for number, whole in enumerate(outer))
     with pytest.raises(EngineError, match="stopped"):
-        clock(engine.read_model(nested), INPUTS, runtime="loopscope", stopped=lambda: True)
+        clock(loopscope.read_model(nested), INPUTS, runtime="loopscope", stopped=lambda: True)
 
 
 def test_the_time_of_a_loop_is_shared_out_where_it_is_known_of_what() -> None:
@@ -108,14 +108,14 @@ def test_the_time_of_a_loop_is_shared_out_where_it_is_known_of_what() -> None:
 
 
 def test_openvino_has_a_row_for_a_loop() -> None:
-    found = clock(engine.read_model(FOLDER / "collatz" / "model.xml"), [27])
+    found = clock(loopscope.read_model(FOLDER / "collatz" / "model.xml"), [27])
     assert found.operations[0].address == "main/while_not_one"
     assert found.note == "OpenVINO tells nothing of what is inside loops and branches."
     assert found.loops == ()
 
 
 def test_our_executor_is_timed_step_by_step() -> None:
-    found = clock(engine.read_model(FOLDER / "collatz" / "model.xml"), [3], runtime="loopscope")
+    found = clock(loopscope.read_model(FOLDER / "collatz" / "model.xml"), [3], runtime="loopscope")
     assert {one.address: one.runs for one in found.operations}["main/while_not_one/body/floor_mod"] == 7
     assert "unwatched, loops run faster" in found.note
 
@@ -150,7 +150,7 @@ def test_a_loop_that_takes_most_of_the_time_itself_is_the_costliest_operation() 
 
 def test_a_runtime_of_another_format_is_refused() -> None:
     with pytest.raises(EngineError, match="onnxruntime does not run this model: OpenVINO does, or Loopscope itself"):
-        clock(engine.read_model(FOLDER / "collatz" / "model.xml"), [27], runtime="onnxruntime")
+        clock(loopscope.read_model(FOLDER / "collatz" / "model.xml"), [27], runtime="onnxruntime")
 
 
 def test_command(nested: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

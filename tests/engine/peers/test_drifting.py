@@ -12,22 +12,22 @@ import pytest
 from onnx import parser
 from openvino import opset13
 
-import engine
-from app import cli
-from engine.ops.catalogue import CATALOGUE, Catalogue
-from engine.peers import RuntimeDrift, drift_from_runtime
-from engine.peers import portions as parting
-from engine.peers.probes import Choice
-from engine.read import read_model
-from sample_models import FOLDER
-from sample_models.recipes import linear_attention
+import loopscope
+from loopscope.ops.catalogue import CATALOGUE, Catalogue
+from loopscope.peers import RuntimeDrift, drift_from_runtime
+from loopscope.peers import portions as parting
+from loopscope.peers.probes import Choice
+from loopscope.read import read_model
+from loopscope_app import cli
+from loopscope_samples import FOLDER
+from loopscope_samples.recipes import linear_attention
 
-ATTENTION = engine.read_model(FOLDER / "linear_attention" / "model.xml")
+ATTENTION = loopscope.read_model(FOLDER / "linear_attention" / "model.xml")
 INPUTS = linear_attention.inputs(16, seed=1)
 
 
-def drifted(model: engine.Model, catalogue: Catalogue = CATALOGUE) -> RuntimeDrift:
-    debugger = engine.Debugger(model, INPUTS, catalogue=catalogue)
+def drifted(model: loopscope.Model, catalogue: Catalogue = CATALOGUE) -> RuntimeDrift:
+    debugger = loopscope.Debugger(model, INPUTS, catalogue=catalogue)
     debugger.run()
     return drift_from_runtime(debugger, INPUTS)
 
@@ -61,14 +61,14 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parting, "_MOST_AT_ONCE", 1)
 
 
-def followed(trips: int, path: Path) -> engine.Model:
+def followed(trips: int, path: Path) -> loopscope.Model:
     """The loop, and what computes with its outputs."""
     model = linear_attention.model(trips)
     for number, result in enumerate(model.get_results()):
         given = result.input_value(0)
         result.input(0).replace_source_output(opset13.tanh(given, name=f"after_{number}").output(0))
     ov.save_model(model, path, compress_to_fp16=False)
-    return engine.read_model(path)
+    return loopscope.read_model(path)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -84,9 +84,9 @@ def test_values_asked_for_in_parts_are_those_of_one_run(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_parts")
 def test_parts_leave_nothing_out() -> None:
-    model = engine.read_model(FOLDER / "hybrid_stack" / "model.xml")
+    model = loopscope.read_model(FOLDER / "hybrid_stack" / "model.xml")
     inputs = {"input_ids": np.arange(12)[None] % 32}
-    debugger = engine.Debugger(model, inputs)
+    debugger = loopscope.Debugger(model, inputs)
     debugger.run()
     candidates = Choice(debugger).candidates
     some = list(parting.portions(candidates))
@@ -97,7 +97,7 @@ def test_parts_leave_nothing_out() -> None:
 
 
 def test_a_part_takes_few_of_many_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    debugger = engine.Debugger(ATTENTION, INPUTS)
+    debugger = loopscope.Debugger(ATTENTION, INPUTS)
     debugger.run()
     candidates = Choice(debugger).candidates
     assert len(list(parting.portions(candidates))) == 1
@@ -107,7 +107,7 @@ def test_a_part_takes_few_of_many_megabytes(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_loop_that_is_replaced(tmp_path: Path) -> None:
     ov.save_model(linear_attention.model(5), tmp_path / "model.xml", compress_to_fp16=False)
-    found = drifted(engine.read_model(tmp_path / "model.xml"))
+    found = drifted(loopscope.read_model(tmp_path / "model.xml"))
     assert found.drift.first is None
     assert found.drift.outputs > 1e-3
     reads = f"{found.runtime} runs 'for_each_token' as one GatedDeltaNet, which reads all 16 slices"
@@ -128,7 +128,7 @@ def test_onnx() -> None:
     }"""
     document = parser.parse_model(text).SerializeToString()
     inputs = {"count": np.array(6), "x": np.array([1, 2, 3], np.float32)}
-    debugger = engine.Debugger(read_model(document), inputs)
+    debugger = loopscope.Debugger(read_model(document), inputs)
     debugger.run()
     found = drift_from_runtime(debugger, inputs, document=document)
     assert found.drift.first is None

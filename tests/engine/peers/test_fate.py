@@ -11,19 +11,19 @@ import pytest
 from onnx import parser
 from openvino import opset15
 
-import engine
-from app import cli
-from engine.errors import EngineError
-from engine.peers import Fate, fates
-from engine.peers.compiled_model import Layer
-from engine.peers.fate import fates_of
-from sample_models import FOLDER
-from sample_models.recipes import linear_attention
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.peers import Fate, fates
+from loopscope.peers.compiled_model import Layer
+from loopscope.peers.fate import fates_of
+from loopscope_app import cli
+from loopscope_samples import FOLDER
+from loopscope_samples.recipes import linear_attention
 
 
-def saved(model: ov.Model, folder: Path) -> engine.Model:
+def saved(model: ov.Model, folder: Path) -> loopscope.Model:
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
-    return engine.read_model(folder / "model.xml")
+    return loopscope.read_model(folder / "model.xml")
 
 
 def branches(condition: bool | None) -> ov.Model:
@@ -69,7 +69,7 @@ def test_linear_attention_is_one_operation_in_openvino(trips: int | None, tmp_pa
     ],
 )
 def test_samples_in_openvino(sample: str, expected: list[tuple[str, str]]) -> None:
-    found = fates(engine.read_model(FOLDER / sample / "model.xml")).regions
+    found = fates(loopscope.read_model(FOLDER / sample / "model.xml")).regions
     assert [(one.address, one.became) for one in found] == expected
 
 
@@ -92,13 +92,13 @@ nested (int64 count, float[3] x) => (float[3] y) {
 @pytest.mark.parametrize(("condition", "inner"), [("go", ("kept", "If")), ("always", ("folded", "then branch"))])
 def test_nests_in_onnxruntime(condition: str, inner: tuple[str, str]) -> None:
     document = parser.parse_model(_NESTED.replace("CONDITION", condition)).SerializeToString()
-    found = fates(engine.read_model(document), document=document)
+    found = fates(loopscope.read_model(document), document=document)
     assert found.runtime.startswith("ONNX Runtime ")
     assert [(one.operation, one.became, one.runs_as) for one in found.regions] == [("Loop", "kept", "Loop"), ("If", *inner)]
 
 
 def of(layers: list[Layer]) -> list[Fate]:
-    return list(fates_of(engine.read_model(FOLDER / "collatz" / "model.xml"), "A runtime 1", layers))
+    return list(fates_of(loopscope.read_model(FOLDER / "collatz" / "model.xml"), "A runtime 1", layers))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_is_not_under_its_name(layers: list[Layer], became: str, inside: st
 
 def test_a_device_that_is_not_there_is_a_sentence() -> None:
     with pytest.raises(EngineError, match="OpenVINO does not compile the model for NOWHERE: "):
-        fates(engine.read_model(FOLDER / "collatz" / "model.xml"), device="NOWHERE")
+        fates(loopscope.read_model(FOLDER / "collatz" / "model.xml"), device="NOWHERE")
 
 
 def test_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +144,7 @@ def test_the_fused_layer_ignores_its_trip_count(tmp_path: Path) -> None:
     """What LS930 warns of: OpenVINO reads all twelve slices, where the Loop asks for five."""
     model = linear_attention.model(5)
     inputs = dict(linear_attention.inputs(12, seed=1))
-    ours = engine.run(saved(model, tmp_path), inputs).named["attention"]
+    ours = loopscope.run(saved(model, tmp_path), inputs).named["attention"]
     theirs = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs)["attention"]
     assert not ours[:, :, 5:].any()
     assert np.abs(theirs[:, :, 5:]).max() > 0.1

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import parser
 
-import engine
-from engine.peers import against, beside, drift_from_runtime
-from engine.peers import probes as choosing
-from engine.peers.fingerprint import Fingerprint
-from engine.peers.given_rows import rows_of
-from engine.peers.probes import Choice
-from sample_models import FOLDER, sample
-from sample_models.recipes import linear_attention
+import loopscope
+from loopscope.peers import against, beside, drift_from_runtime
+from loopscope.peers import probes as choosing
+from loopscope.peers.fingerprint import Fingerprint
+from loopscope.peers.given_rows import rows_of
+from loopscope.peers.probes import Choice
+from loopscope_samples import FOLDER, sample
+from loopscope_samples.recipes import linear_attention
 
 _ONNX = """<ir_version: 8, opset_import: ["" : 17]>
 carried (int64 count, float[4,6] x) => (float[4,6] y) {
@@ -64,8 +64,8 @@ def everything_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_WORTH_IT", 1)
 
 
-def finished(model: engine.Model, inputs: Mapping[str, object]) -> engine.Debugger:
-    debugger = engine.Debugger(model, inputs)
+def finished(model: loopscope.Model, inputs: Mapping[str, object]) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(model, inputs)
     debugger.run()
     assert debugger.state == "finished", debugger.failure
     return debugger
@@ -76,10 +76,10 @@ def finished(model: engine.Model, inputs: Mapping[str, object]) -> engine.Debugg
 def test_both_runtimes_compute_them_as_we_do(name: str, tmp_path: Path) -> None:
     if name == "onnx":
         (tmp_path / "carried.onnx").write_bytes(parser.parse_model(_ONNX).SerializeToString())
-        model = engine.read_model(tmp_path / "carried.onnx")
+        model = loopscope.read_model(tmp_path / "carried.onnx")
         inputs: dict[str, np.ndarray] = {"count": np.array(5), "x": np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)}
     else:
-        model = engine.read_model(FOLDER / name / "model.xml")
+        model = loopscope.read_model(FOLDER / name / "model.xml")
         with np.load(next((FOLDER / name / "inputs").glob("*.npz"))) as arrays:
             inputs = dict(arrays)
     run = finished(model, inputs)
@@ -101,7 +101,7 @@ def test_both_runtimes_compute_them_as_we_do(name: str, tmp_path: Path) -> None:
 def test_what_differs_is_asked_for_as_it_is() -> None:
     swap = sample("swap")
     assert swap is not None
-    model, inputs = engine.read_model(swap.model), swap.sets[0].arrays()
+    model, inputs = loopscope.read_model(swap.model), swap.sets[0].arrays()
     run = finished(model, inputs)
     report = against(run, inputs)
     assert report.first is not None
@@ -112,7 +112,7 @@ def test_what_differs_is_asked_for_as_it_is() -> None:
 
 def test_values_are_not_held_twice() -> None:
     """Those of the outermost graph are the run's own; of a loop's first iteration only the shape is remembered while the others run."""
-    model = engine.read_model(FOLDER / "linear_attention" / "model.xml")
+    model = loopscope.read_model(FOLDER / "linear_attention" / "model.xml")
     run = finished(model, linear_attention.inputs(6, seed=1))
     choice = Choice(run)
     probes = choice.probes(choice.candidates)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
-from engine.peers import against
+import loopscope
+from loopscope.peers import against
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>'
 SCALE = """<domain: "local", opset_import: ["" : 17]>
@@ -46,7 +46,7 @@ CASES = {
 def test_values_in_functions_are_compared(text: str, functions: str, times: int) -> None:
     document = parser.parse_model(f"{HEAD} main (float[2] x) => (float[2] y) {{ {text} }}\n{functions}").SerializeToString()
     inputs = {"x": np.array([0.5, 0.25], np.float32)}
-    debugger = engine.Debugger(engine.read_model(document), inputs)
+    debugger = loopscope.Debugger(loopscope.read_model(document), inputs)
     debugger.run()
     assert debugger.state == "finished", debugger.failure
     report = against(debugger, inputs, document=document)

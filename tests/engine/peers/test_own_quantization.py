@@ -10,19 +10,19 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.peers import against, drift_from_runtime, own_quantization, transport
-from engine.peers.other_runtimes import Patience
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.peers import against, drift_from_runtime, own_quantization, transport
+from loopscope.peers.other_runtimes import Patience
 
 _X = np.random.default_rng(1).normal(size=(1, 256)).astype(np.float32)
 
 
-def packed(dtype: type[np.generic] = np.int8) -> engine.Model:
+def packed(dtype: type[np.generic] = np.int8) -> loopscope.Model:
     """A product with weights of bytes, in a row each its scale."""
     random = np.random.default_rng(0)
-    graph = build.Graph("packed")
+    graph = builder.Graph("packed")
     x = graph.parameter("x", "f32", [1, 256])
     weights = graph.constant(random.integers(-127, 127, (256, 256)).astype(dtype))
     scale = graph.constant(random.uniform(0.5, 1.5, (256, 1)).astype(np.float32) / 2000)
@@ -30,8 +30,8 @@ def packed(dtype: type[np.generic] = np.int8) -> engine.Model:
     return graph.model({"y": ops.matmul(x, whole, transpose_b=True)})
 
 
-def finished(model: engine.Model) -> engine.Debugger:
-    run = engine.Debugger(model, {"x": _X})
+def finished(model: loopscope.Model) -> loopscope.Debugger:
+    run = loopscope.Debugger(model, {"x": _X})
     run.run()
     return run
 
@@ -45,7 +45,7 @@ def test_it_is_said_where_it_is_so() -> None:
     assert (said in drift_from_runtime(run, {"x": _X}).sentence) is not report.outputs_agree
 
 
-def in_blocks(folder: Path, attributes: str | None) -> engine.Model:
+def in_blocks(folder: Path, attributes: str | None) -> loopscope.Model:
     """A product with weights of 4 bits, in blocks of 32 each its scale: one node with those attributes, or DequantizeLinear and MatMul."""
     random = np.random.default_rng(0)
     packed, scale = random.integers(0, 256, (16, 8, 16), np.uint8), random.uniform(0.5, 1.5, (16, 8)).astype(np.float32)
@@ -62,7 +62,7 @@ def in_blocks(folder: Path, attributes: str | None) -> engine.Model:
         }}""")
     model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in held.items())
     onnx.save(model, folder / "blocks.onnx")
-    return engine.read_model(folder / "blocks.onnx")
+    return loopscope.read_model(folder / "blocks.onnx")
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
-import engine
-from app.cli import main
-from engine.peers import Report, against, differ
-from engine.peers.other_runtimes import Answer, ask
-from tests.engine.run.test_quantized_models import quantized
+import loopscope
+from loopscope.peers import Report, against, differ
+from loopscope.peers.other_runtimes import Answer, ask
+from loopscope_app.cli import main
+from tests.engine.executor.test_quantized_models import quantized
 
 X = np.linspace(-6.3, 6.3, 64, dtype=np.float32).reshape(4, 16)
 INPUT = '<ir_version: 9, opset_import: ["" : 21]> one (float[4, 16] x) => '
@@ -60,7 +60,7 @@ def changed(model: onnx.ModelProto, by: Mapping[str, float]) -> onnx.ModelProto:
 def compared(folder: Path, here: onnx.ModelProto, there: onnx.ModelProto, inputs: Mapping[str, Any]) -> Report:
     path = folder / "model.onnx"
     onnx.save(here, path)
-    debugger = engine.Debugger(engine.read_model(path), inputs)
+    debugger = loopscope.Debugger(loopscope.read_model(path), inputs)
     debugger.run()
     onnx.save(there, path)
     return against(debugger, inputs)
@@ -219,7 +219,7 @@ def test_a_rounding_that_the_runtime_leaves_out_is_named(tmp_path: Path) -> None
     path = tmp_path / "model.onnx"
     onnx.save(parser.parse_model(text), path)
     inputs = {"x": X.astype(np.float16)}
-    debugger = engine.Debugger(engine.read_model(path), inputs)
+    debugger = loopscope.Debugger(loopscope.read_model(path), inputs)
     debugger.run()
     report = against(debugger, inputs, tolerance=1e-6)
     assert report.first is not None

@@ -7,15 +7,15 @@ from pathlib import Path
 import openvino as ov
 import pytest
 
-import engine
-from engine.peers import Report, against
-from sample_models.recipes import linear_attention
+import loopscope
+from loopscope.peers import Report, against
+from loopscope_samples.recipes import linear_attention
 
 
 def compared(model: ov.Model, tokens: int, folder: Path) -> Report:
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
     inputs = linear_attention.inputs(tokens, seed=1)
-    debugger = engine.Debugger(engine.read_model(folder / "model.xml"), inputs)
+    debugger = loopscope.Debugger(loopscope.read_model(folder / "model.xml"), inputs)
     debugger.run()
     return against(debugger, inputs)
 

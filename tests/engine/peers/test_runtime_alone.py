@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 import pytest
 
-import engine
-from app import cli
-from engine.peers import runtime_alone
+import loopscope
+from loopscope.peers import runtime_alone
+from loopscope_app import cli
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 
@@ -33,7 +33,7 @@ def test_a_runtime_that_does_not_fail() -> None:
     }}"""
     document = onnx.parser.parse_model(text).SerializeToString()
     inputs = {"n": np.int64(20), "x": np.zeros(2, np.float32)}
-    debugger = engine.Debugger(engine.read_model(document), inputs, limits=engine.Limits(iterations=5))
+    debugger = loopscope.Debugger(loopscope.read_model(document), inputs, limits=loopscope.Limits(iterations=5))
     debugger.run()
     assert debugger.state != "finished"
     found = runtime_alone(debugger, inputs, document=document)

@@ -10,25 +10,25 @@ import numpy as np
 import openvino
 import pytest
 
-import engine
-from app.cli import main
-from engine.errors import EngineError, InputError
-from engine.native.alone import never
-from engine.peers import Source, SourceReport, source_of
-from engine.peers.other_runtimes import Patience
-from engine.peers.source.beside_source import reported
-from engine.peers.source.program import SourceRun, run_source
-from engine.peers.source.runtime_side import RuntimeSide, runtime_side
-from engine.peers.source.source_report import ran, took
-from sample_models.recipes import linear_attention
+import loopscope
+from loopscope.errors import EngineError, InputError
+from loopscope.native.alone import never
+from loopscope.peers import Source, SourceReport, source_of
+from loopscope.peers.other_runtimes import Patience
+from loopscope.peers.source.beside_source import reported
+from loopscope.peers.source.program import SourceRun, run_source
+from loopscope.peers.source.runtime_side import RuntimeSide, runtime_side
+from loopscope.peers.source.source_report import ran, took
+from loopscope_app.cli import main
+from loopscope_samples.recipes import linear_attention
 from tests.engine.peers.sources.cases import TENSORFLOW, TORCH, Arrays, Case, count
 
 IF, LOOP = "main/cond%2Fcond%2FIf", "while_loop%2Fwhile_loop%2FLoop"
 ABSENT = RuntimeSide("OpenVINO", "not installed")
 
 
-def finished(model: Path, inputs: Arrays) -> engine.Debugger:
-    debugger = engine.Debugger(engine.read_model(model), inputs)
+def finished(model: Path, inputs: Arrays) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(loopscope.read_model(model), inputs)
     debugger.run()
     assert debugger.state == "finished"
     return debugger
@@ -166,14 +166,14 @@ def test_what_differs_first_in_the_run_is_told_first() -> None:
 
 def test_loops_without_a_name_are_told_apart_by_what_they_carry() -> None:
     """Two loops of the file that are called as nothing in the source: which is which is seen by their first values."""
-    graph = engine.build.Graph("two")
+    graph = loopscope.builder.Graph("two")
     n = graph.parameter("n", "i64", [])
     x = graph.parameter("x", "f32", [4])
     found = [
-        engine.build.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * 2), (engine.build.constant(start), y), name=name)
+        loopscope.builder.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * 2), (loopscope.builder.constant(start), y), name=name)
         for start, y, name in ((np.int64(0), x, "first"), (np.int64(1), x + 1, "second"))
     ]
-    debugger = engine.Debugger(graph.model(outputs={"a": found[0][1], "b": found[1][1]}), {"n": count(4), "x": np.ones(4, np.float32)})
+    debugger = loopscope.Debugger(graph.model(outputs={"a": found[0][1], "b": found[1][1]}), {"n": count(4), "x": np.ones(4, np.float32)})
     debugger.run()
     did = named("doubling", "three").did()
     loop, rows = did.regions[0], np.array([3, 2, 1], np.int64)
@@ -188,11 +188,13 @@ def test_loops_without_a_name_are_told_apart_by_what_they_carry() -> None:
 
 def test_branches_without_a_name_are_told_apart_by_how_they_went() -> None:
     """OpenVINO calls a cond of TensorFlow If_1, and does not keep the order of two."""
-    graph = engine.build.Graph("two")
+    graph = loopscope.builder.Graph("two")
     x = graph.parameter("x", "f32", [4])
-    total = engine.build.ops.reduce_sum(x, [0])
-    found = [engine.build.cond(asks, lambda: x * 2, lambda: x + 1, name=name) for asks, name in ((total > 0, "If_1"), (total < 0, "If_2"))]
-    debugger = engine.Debugger(graph.model(outputs={"a": found[0], "b": found[1]}), {"x": np.ones(4, np.float32)})
+    total = loopscope.builder.ops.reduce_sum(x, [0])
+    found = [
+        loopscope.builder.cond(asks, lambda: x * 2, lambda: x + 1, name=name) for asks, name in ((total > 0, "If_1"), (total < 0, "If_2"))
+    ]
+    debugger = loopscope.Debugger(graph.model(outputs={"a": found[0], "b": found[1]}), {"x": np.ones(4, np.float32)})
     debugger.run()
     did = named("choosing", "then").did()
     first, second = (replace(did.regions[0], name=name, taken=taken) for name, taken in (("cond", (False,)), ("cond_1", (True,))))
@@ -206,10 +208,10 @@ def test_branches_without_a_name_are_told_apart_by_how_they_went() -> None:
 def test_a_whole_number_is_no_truth_value() -> None:
     """ONNX carries the condition of a loop: a number that is not 0 is like it, once it is taken for one."""
     case = named("recurrent", "rows")
-    graph = engine.build.Graph("asks")
+    graph = loopscope.builder.Graph("asks")
     n = graph.parameter("n", "i64", [])
-    ends = engine.build.while_loop(lambda going, n: going, lambda going, n: (n > 2, n - 1), (n > 0, n), name="while_loop")
-    debugger = engine.Debugger(graph.model(outputs={"n_end": ends[1]}), {"n": count(3)})
+    ends = loopscope.builder.while_loop(lambda going, n: going, lambda going, n: (n > 2, n - 1), (n > 0, n), name="while_loop")
+    debugger = loopscope.Debugger(graph.model(outputs={"n_end": ends[1]}), {"n": count(3)})
     debugger.run()
     value = replace(named("doubling", "three").did().regions[0].values[0], rows=np.array([2, 1], np.int64))
     loop = replace(named("doubling", "three").did().regions[0], counts=(2,), values=(value,))
@@ -220,7 +222,7 @@ def test_a_whole_number_is_no_truth_value() -> None:
 
 
 def test_large_values_are_compared_at_a_sample() -> None:
-    from engine.peers.source.watching import LARGE, SAMPLED, Watch
+    from loopscope.peers.source.watching import LARGE, SAMPLED, Watch
 
     watch = Watch()
     number = watch.declare("scan", "scan", -1, "body", ["h"])
@@ -296,7 +298,7 @@ def test_what_is_no_source(text: str, why: str) -> None:
 
 def test_a_framework_that_is_not_there_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case, patience = named("doubling", "none"), Patience(60, never)
-    model = engine.read_model(case.model)
+    model = loopscope.read_model(case.model)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     (tmp_path / "model.pt2").touch()
     (tmp_path / "saved_model.pb").touch()
@@ -320,7 +322,7 @@ def test_a_module_that_gives_no_program(content: str, why: str, tmp_path: Path, 
     monkeypatch.chdir(tmp_path)
     case = named("doubling", "none")
     with pytest.raises(EngineError) as error:
-        run_source(Source("python", "named_program:make"), engine.read_model(case.model), case.inputs, Patience(60, never))
+        run_source(Source("python", "named_program:make"), loopscope.read_model(case.model), case.inputs, Patience(60, never))
     assert str(error.value).startswith("the source program 'named_program:make' does not run: ")
     assert why in str(error.value)
 
@@ -329,7 +331,7 @@ def test_a_program_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "endless_program.py").write_text("while True:\n    pass\n")
     monkeypatch.chdir(tmp_path)
     case = named("doubling", "none")
-    model, source = engine.read_model(case.model), Source("python", "endless_program:make")
+    model, source = loopscope.read_model(case.model), Source("python", "endless_program:make")
     with pytest.raises(EngineError, match="'endless_program:make' did not run within 1 seconds"):
         run_source(source, model, case.inputs, Patience(1, never))
     with pytest.raises(EngineError, match="'endless_program:make' was stopped before it had run"):
@@ -341,7 +343,7 @@ def test_the_command_tells_both_sides(monkeypatch: pytest.MonkeyPatch, tmp_path:
     np.savez(tmp_path / "in.npz", n=case.inputs["n"], x=case.inputs["x"])
     (tmp_path / "source.pt2").touch()
     words = ["compare", str(case.model), "--source", str(tmp_path / "source.pt2"), "--inputs", str(tmp_path / "in.npz")]
-    monkeypatch.setattr("engine.peers.source.beside_source.run_source", lambda *_: case.did())
+    monkeypatch.setattr("loopscope.peers.source.beside_source.run_source", lambda *_: case.did())
     assert main(words) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("torch: 0 iterations; the file: 1 (while_loop/while_loop › Loop). LS931: ")

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from app.cli import main
-from engine import build
-from engine.peers import Source, source_alone
-from engine.peers.source.beside_source import reported
-from engine.peers.source.runtime_side import runtime_side
-from engine.run.machine.limits import Limits
+import loopscope
+from loopscope import builder
+from loopscope.executor.machine.limits import Limits
+from loopscope.peers import Source, source_alone
+from loopscope.peers.source.beside_source import reported
+from loopscope.peers.source.runtime_side import runtime_side
+from loopscope_app.cli import main
 from tests.engine.peers.test_source import finished, named
 
 
@@ -39,12 +39,12 @@ def test_branches_of_the_runtime_are_what_their_conditions_were_there(program: s
 
 def test_the_branch_of_a_condition_that_is_an_input() -> None:
     """No operation computes it, so that the runtime is not asked for it: it is what both are given."""
-    graph = build.Graph("given")
+    graph = builder.Graph("given")
     which = graph.parameter("which", "boolean", [])
     x = graph.parameter("x", "f32", [2])
-    made = graph.model({"y": build.cond(which, lambda: x * 2.0, lambda: x - 1.0)})
+    made = graph.model({"y": builder.cond(which, lambda: x * 2.0, lambda: x - 1.0)})
     inputs = {"which": np.array(False), "x": np.ones(2, np.float32)}
-    debugger = engine.Debugger(made, inputs)
+    debugger = loopscope.Debugger(made, inputs)
     debugger.run()
     counts = runtime_side(debugger, inputs, tolerance=1e-3, seconds=120).counts
     assert list(counts.values()) == [(0,)]
@@ -53,11 +53,11 @@ def test_the_branch_of_a_condition_that_is_an_input() -> None:
 @pytest.mark.parametrize("installed", [True, False])
 def test_the_source_is_told_where_our_run_comes_to_no_end(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     case = named("doubling", "three")
-    run = engine.Debugger(engine.read_model(case.model), case.inputs, limits=engine.Limits(iterations=1))
+    run = loopscope.Debugger(loopscope.read_model(case.model), case.inputs, limits=loopscope.Limits(iterations=1))
     run.run()
-    monkeypatch.setattr("engine.peers.source.source_alone.run_source", lambda *_: case.did())
+    monkeypatch.setattr("loopscope.peers.source.source_alone.run_source", lambda *_: case.did())
     if not installed:
-        monkeypatch.setattr("engine.peers.source.source_alone.runtime_of", lambda _: "")
+        monkeypatch.setattr("loopscope.peers.source.source_alone.runtime_of", lambda _: "")
     report = source_alone(run, Source("pt2", "doubling.pt2"), case.inputs)
     runs = f"{report.runtime} runs the file too." if installed else "OpenVINO is not beside it: not installed."
     assert report.sentence == (f"The run of the file did not finish in Loopscope: {run.failure}. torch 2.13.0 runs the source. {runs}")
@@ -76,8 +76,8 @@ def test_the_command_tells_the_source_where_the_run_does_not_finish(
     case = named("doubling", "three")
     np.savez(tmp_path / "in.npz", n=case.inputs["n"], x=case.inputs["x"])
     (tmp_path / "source.pt2").touch()
-    monkeypatch.setattr("engine.peers.source.source_alone.run_source", lambda *_: case.did())
-    monkeypatch.setattr("app.command.compare.engine.Limits", lambda **_: Limits(iterations=1))
+    monkeypatch.setattr("loopscope.peers.source.source_alone.run_source", lambda *_: case.did())
+    monkeypatch.setattr("loopscope_app.command.compare.engine.Limits", lambda **_: Limits(iterations=1))
     words = ["compare", str(case.model), "--source", str(tmp_path / "source.pt2"), "--inputs", str(tmp_path / "in.npz")]
     assert main(words) == 2
     lines = capsys.readouterr().out.splitlines()

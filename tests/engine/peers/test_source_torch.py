@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from app.cli import main
-from engine.errors import EngineError
-from engine.native.alone import never
-from engine.peers import source_of
-from engine.peers.other_runtimes import Patience
-from engine.peers.source.program import Source, SourceRun, run_source
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.native.alone import never
+from loopscope.peers import source_of
+from loopscope.peers.other_runtimes import Patience
+from loopscope.peers.source.program import Source, SourceRun, run_source
+from loopscope_app.cli import main
 from tests.engine.peers.sources import FOLDER
 from tests.engine.peers.sources.cases import TORCH, Case, X, count, told
 
@@ -34,7 +34,7 @@ def exported(case: Case, folder: Path) -> Path:
 
 @CASES
 def test_what_torch_does(case: Case, tmp_path: Path) -> None:
-    did = run_source(source_of(str(exported(case, tmp_path))), engine.read_model(case.model), case.inputs, PATIENCE)
+    did = run_source(source_of(str(exported(case, tmp_path))), loopscope.read_model(case.model), case.inputs, PATIENCE)
     assert did.framework.startswith("torch 2.")
     assert told(did) == told(case.did())
 
@@ -45,14 +45,14 @@ def test_programs_that_a_module_names(name: str, program: str, monkeypatch: pyte
     monkeypatch.chdir(Path(__file__).parents[3])
     case = next(one for one in TORCH if one.program == program and one.inputs["n"] > 0)
     did = run_source(
-        Source("python", f"tests.engine.peers.sources.torch_programs:{name}"), engine.read_model(case.model), case.inputs, PATIENCE
+        Source("python", f"tests.engine.peers.sources.torch_programs:{name}"), loopscope.read_model(case.model), case.inputs, PATIENCE
     )
     assert told(did) == told(case.did())
 
 
 def of_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> SourceRun:
     monkeypatch.chdir(Path(__file__).parents[3])
-    source, model = Source("python", f"tests.engine.peers.sources.torch_programs:{name}"), engine.read_model(TORCH[0].model)
+    source, model = Source("python", f"tests.engine.peers.sources.torch_programs:{name}"), loopscope.read_model(TORCH[0].model)
     return run_source(source, model, {"n": count(3), "x": X}, PATIENCE)
 
 
@@ -79,10 +79,10 @@ def test_a_graph_that_is_called_once_is_part_of_the_one_around(monkeypatch: pyte
 
 def test_inputs_that_the_program_does_not_take(tmp_path: Path) -> None:
     case = TORCH[0]
-    source, model = source_of(str(exported(case, tmp_path))), engine.read_model(case.model)
+    source, model = source_of(str(exported(case, tmp_path))), loopscope.read_model(case.model)
     with pytest.raises(EngineError, match=r"the input 'x' is of shape \[5\], and the program takes \[4\]"):
         run_source(source, model, {"n": count(1), "x": np.ones(5, np.float32)}, PATIENCE)
-    other = engine.read_model(FOLDER / "choosing.xml")
+    other = loopscope.read_model(FOLDER / "choosing.xml")
     scan = source_of(str(exported(next(one for one in TORCH if one.program == "recurrent"), tmp_path)))
     with pytest.raises(EngineError, match=r"the input 'x' is of shape \[\], and the program takes \[4, 3\]"):
         run_source(scan, other, {"n": count(1), "x": X}, PATIENCE)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, parser
 
-import engine
-from engine.ops.values import NO_VALUE
-from engine.peers import against
-from engine.peers.comparing import apart, not_compared
-from engine.peers.report import Difference, Report
-from engine.peers.transport import Unread, read, write
+import loopscope
+from loopscope.ops.values import NO_VALUE
+from loopscope.peers import against
+from loopscope.peers.comparing import apart, not_compared
+from loopscope.peers.report import Difference, Report
+from loopscope.peers.transport import Unread, read, write
 
 X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 HEADER = '<ir_version: 9, opset_import: ["" : 18]> one (float[3, 2] x) => '
@@ -30,7 +30,7 @@ MODELS: Mapping[str, str] = {
 
 
 def compared(data: bytes, inputs: Any) -> Report:
-    debugger = engine.Debugger(engine.read_model(data), inputs)
+    debugger = loopscope.Debugger(loopscope.read_model(data), inputs)
     debugger.run()
     return against(debugger, inputs, document=data)
 
@@ -79,7 +79,7 @@ def test_an_output_of_packed_elements_is_left_out_and_the_others_are_compared() 
 
 def test_a_model_that_gives_packed_elements_alone_cannot_be_compared() -> None:
     text = "(int4[3, 2] y) { y = Cast <to = 22> (x) }"
-    with pytest.raises(engine.EngineError, match=r"no output can be compared: 'y' is not, since .* tensor\(int4\)"):
+    with pytest.raises(loopscope.EngineError, match=r"no output can be compared: 'y' is not, since .* tensor\(int4\)"):
         compared(parser.parse_model(FOUR_BITS + text).SerializeToString(), {"x": X})
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, parser
 
-import engine
-from engine.ir.model import Model
+import loopscope
+from loopscope.ir.model import Model
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "local" : 1]>'
 
@@ -212,4 +212,4 @@ CASES = (
 
 def read(text: str) -> Model:
     """The Model of a graph in ONNX's own text."""
-    return engine.read_model(parser.parse_model(HEADER + text).SerializeToString())
+    return loopscope.read_model(parser.parse_model(HEADER + text).SerializeToString())

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import ReadError
-from engine.ir.model import BackEdge, Model
-from engine.read.file_limits import ReadLimits
+import loopscope
+from loopscope.errors import ReadError
+from loopscope.ir.model import BackEdge, Model
+from loopscope.read.file_limits import ReadLimits
 
 PAGES = Path(__file__).parent / "files" / "pages"
 """The examples of the pages of If-8 and of Loop-5 (as it was first written, and in Japanese), as they stand there."""
@@ -22,7 +22,7 @@ def _said(model: Model) -> list[str]:
 
 
 def test_the_example_of_if_8_runs() -> None:
-    model = engine.read_model(PAGES / "if_8.xml")
+    model = loopscope.read_model(PAGES / "if_8.xml")
     assert _said(model) == ["if/cond_input_0 boolean[]", *(f"if/cond_input_{at} f32[2,4]" for at in (1, 2, 3))]
     assert [one.name for one in model.outputs] == ["if/cond_output_0"]
     (port,) = model.graph.results[0].inputs
@@ -30,15 +30,15 @@ def test_the_example_of_if_8_runs() -> None:
     assert model.name == "if/cond"
     names = "'if/cond_input_0', 'if/cond_input_1', 'if/cond_input_2', 'if/cond_input_3', 'if/cond_output_0'"
     assert model.notes == (f"this is a bare <layer>, not a model: {names} were put around it",)
-    assert [found.message for found in engine.check(model).notes] == [*model.notes]
+    assert [found.message for found in loopscope.check(model).notes] == [*model.notes]
     x, z, w = (np.full((2, 4), value, np.float32) for value in (1, 2, 5))
-    assert engine.run(model, [np.array(True), x, z, w]).outputs[0].tolist() == (x + z).tolist()
-    assert engine.run(model, [np.array(False), x, z, w]).outputs[0].tolist() == (x + w).tolist()
+    assert loopscope.run(model, [np.array(True), x, z, w]).outputs[0].tolist() == (x + z).tolist()
+    assert loopscope.run(model, [np.array(False), x, z, w]).outputs[0].tolist() == (x + w).tolist()
 
 
 @pytest.mark.parametrize("name", ["loop_5", "loop_5_japanese"])
 def test_the_example_of_loop_5_opens_though_it_leaves_nearly_everything_out(name: str) -> None:
-    model = engine.read_model(PAGES / f"{name}.xml")
+    model = loopscope.read_model(PAGES / f"{name}.xml")
     (loop,) = (node for node in model.graph.nodes if node.type == "Loop")
     body = loop.body("body")
     assert [(node.type, node.id) for node in body.graph.nodes] == [
@@ -54,7 +54,7 @@ def test_the_example_of_loop_5_opens_though_it_leaves_nearly_everything_out(name
     assert _said(model) == ["Loop_input_0 i64[]", "Loop_input_1 boolean[]"]
     assert [one.name for one in model.outputs] == ["Loop_output_0", "Loop_output_1"]
     assert model.notes[1].startswith("bodies lack layers that port maps and back edges name; these were put there: 'Loop/body/Parameter_0'")
-    report = engine.check(model)
+    report = loopscope.check(model)
     # What stands in its body it does not say, and its back edge begins at a layer that its port map calls an input.
     unfed = {f"main/Loop/body/Result_{at}" for at in (4, 10, 22)}
     assert {found.where.address for found in report.errors} - unfed == {"main/Loop"}
@@ -111,17 +111,17 @@ EDGE = '<edge from-layer="3" from-port="2" to-layer="4" to-port="0"/>'
     ],
 )
 def test_what_is_missing_is_put_there(text: str, inputs: list[str], outputs: list[str], note: str) -> None:
-    model = engine.read_model(text.encode())
+    model = loopscope.read_model(text.encode())
     assert _said(model) == inputs
     assert [one.name for one in model.outputs] == outputs
     assert note in "; ".join(model.notes)
-    assert not engine.check(model).errors
+    assert not loopscope.check(model).errors
     given = [np.full(256, value, np.float32) for value in range(1, len(inputs) + 1)]
-    assert engine.run(model, given).outputs[0].shape == (256,)
+    assert loopscope.run(model, given).outputs[0].shape == (256,)
 
 
 def test_lines_stay_those_of_the_text() -> None:
-    model = engine.read_model(f"<!-- one\ntwo -->\n{ADD}\n{RELU}".encode())
+    model = loopscope.read_model(f"<!-- one\ntwo -->\n{ADD}\n{RELU}".encode())
     assert [(node.name, node.line) for node in model.graph.nodes if node.type in ("Add", "ReLU")] == [("sum", 3), ("positive", 7)]
 
 
@@ -139,7 +139,7 @@ def test_lines_stay_those_of_the_text() -> None:
 )
 def test_what_cannot_be_read_is_one_sentence(text: bytes, says: str) -> None:
     with pytest.raises(ReadError) as caught:
-        engine.read_model(text)
+        loopscope.read_model(text)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
@@ -147,7 +147,7 @@ def test_what_cannot_be_read_is_one_sentence(text: bytes, says: str) -> None:
 
 def test_bare_layers_are_bounded() -> None:
     with pytest.raises(ReadError, match="bare layers of 3,000 bytes, more than the limit 'layer_bytes' of 2,999"):
-        engine.read_model(ADD.encode().ljust(3000), limits=ReadLimits(layer_bytes=2999))
+        loopscope.read_model(ADD.encode().ljust(3000), limits=ReadLimits(layer_bytes=2999))
 
 
 @pytest.mark.slow
@@ -166,4 +166,4 @@ def test_bare_layers_are_bounded() -> None:
 )
 def test_hostile_layers_take_no_long_time(text: bytes) -> None:
     with contextlib.suppress(ReadError):
-        assert len(engine.read_model(text).graph.nodes) < 50_000
+        assert len(loopscope.read_model(text).graph.nodes) < 50_000

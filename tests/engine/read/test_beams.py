@@ -11,9 +11,9 @@ import onnxruntime
 import pytest
 from onnx import GraphProto, TensorProto, helper
 
-import engine
-from engine.check.check import check
-from engine.ops.catalogue import CATALOGUE
+import loopscope
+from loopscope.checks.check import check
+from loopscope.ops.catalogue import CATALOGUE
 from tests.engine.read import encoder_decoder
 from tests.engine.read.test_searches import EOS, MICROSOFT, PAD, WORDS, decoder
 
@@ -56,7 +56,7 @@ def both(data: bytes, feeds: Feeds) -> tuple[Sequence[np.ndarray], Sequence[np.n
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    return engine.run(engine.read_model(data), feeds).outputs, session.run(None, feeds)
+    return loopscope.run(loopscope.read_model(data), feeds).outputs, session.run(None, feeds)
 
 
 def ints(*values: int) -> np.ndarray:
@@ -182,9 +182,9 @@ def searches() -> Mapping[str, tuple[bytes, Feeds]]:
 @pytest.mark.parametrize("name", ["beams", "sampling", "encoder with logits", "encoder"])
 def test_a_healthy_search_brings_no_error(name: str) -> None:
     data, feeds = searches()[name]
-    read = engine.read_model(data)
+    read = loopscope.read_model(data)
     assert check(read, CATALOGUE).ok
-    assert engine.run(read, feeds).outputs[0].dtype == np.int32
+    assert loopscope.run(read, feeds).outputs[0].dtype == np.int32
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 3])
@@ -221,14 +221,14 @@ def test_a_first_token_that_is_none_is_not_run() -> None:
     feeds = one_search()[1]
     graphs = encoder_decoder.graphs(0, gives_logits=True)
     data = model("BeamSearch", feeds, 1, graphs, model_type=1, decoder_start_token_id=2**31, eos_token_id=EOS)
-    assert "LS301" in {one.code for one in check(engine.read_model(data), CATALOGUE).errors}
+    assert "LS301" in {one.code for one in check(loopscope.read_model(data), CATALOGUE).errors}
 
 
 def test_what_is_kept_of_beams_can_be_looked_at() -> None:
     data, feeds = one_search()
-    read = engine.read_model(data)
+    read = loopscope.read_model(data)
     assert check(read, CATALOGUE).ok
-    debugger = engine.Debugger(read, feeds)
+    debugger = loopscope.Debugger(read, feeds)
     debugger.run()
     (loop,) = (one for one in debugger.control_flow if one.kind == "Loop")
     assert (loop.address, loop.iterations) == ("main/BeamSearch_0/body/tokens", 6)
@@ -238,8 +238,8 @@ def test_what_is_kept_of_beams_can_be_looked_at() -> None:
 
 def test_more_sequences_than_beams_are_refused() -> None:
     data, feeds = one_search(num_return_sequences=ints(4))
-    with pytest.raises(engine.EngineError, match="num_return_sequences is 4, expected 1 to 3"):
-        engine.run(engine.read_model(data), feeds)
+    with pytest.raises(loopscope.EngineError, match="num_return_sequences is 4, expected 1 to 3"):
+        loopscope.run(loopscope.read_model(data), feeds)
 
 
 def test_drawn_tokens_are_those_of_the_runtime() -> None:
@@ -267,7 +267,7 @@ def test_drawn_tokens_are_those_of_the_runtime() -> None:
         }
         data = model("Sampling", feeds, 1, {"decoder": decoder("decoder", seed)}, **attributes)
         (mine,), (theirs,) = both(data, feeds)
-        debugger = engine.Debugger(engine.read_model(data), feeds)
+        debugger = loopscope.Debugger(loopscope.read_model(data), feeds)
         debugger.run()
         (loop,) = (one for one in debugger.control_flow if one.kind == "Loop")
         assert loop.iterations is not None

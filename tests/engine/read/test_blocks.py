@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import ReadError
-from engine.ir.model import Model, Node
-from engine.read import read_model
-from engine.read.openvino import repeated_blocks
+from loopscope.errors import ReadError
+from loopscope.ir.model import Model, Node
+from loopscope.read import read_model
+from loopscope.read.openvino import repeated_blocks
 from tests.engine.read.documents import ADDITION, WEIGHTS
 
 LAYER = (

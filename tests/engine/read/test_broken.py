@@ -9,8 +9,8 @@ from typing import IO, cast
 
 import pytest
 
-from engine.errors import ReadError
-from engine.read import ReadLimits, open_archive, read_model
+from loopscope.errors import ReadError
+from loopscope.read import ReadLimits, open_archive, read_model
 from tests.engine.read.documents import ADDITION, NESTED_WEIGHTS, WEIGHTS, nested_loops
 
 CONST = 'element_type="f32" shape="3" offset="0" size="12"'

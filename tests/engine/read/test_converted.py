@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import ReadError
-from engine.read import archive, conversion
-from engine.read.file_limits import ReadLimits
-from engine.read.recognise import Format, recognise
+import loopscope
+from loopscope.errors import ReadError
+from loopscope.read import archive, conversion
+from loopscope.read.file_limits import ReadLimits
+from loopscope.read.recognise import Format, recognise
 from tests.engine.read.archives import many
 
 FILES = Path(__file__).parent / "files"
@@ -26,10 +26,10 @@ SUM = np.array([[8, 20, 32], [-52, 56, 2]], np.float32)
 HISTORY = np.array([15, 16.5, 25.5, 42, 66], np.float32)
 
 
-def _check_while_loop(model: engine.Model) -> None:
+def _check_while_loop(model: loopscope.Model) -> None:
     by_name = {name.partition(":")[0]: one for one in model.inputs for name in (one.name, *one.names)}
     given = {by_name["x"].name: X, by_name["n"].name: np.int32(5)}
-    result = engine.run(model, given)
+    result = loopscope.run(model, given)
     shapes = sorted((output.shape, output.tolist()) for output in result.outputs)
     assert shapes == sorted([((), 5), ((5,), HISTORY.tolist()), ((2, 3), SUM.tolist())])
     loop, *branches = result.control_flow
@@ -40,25 +40,25 @@ def _check_while_loop(model: engine.Model) -> None:
 
 @pytest.mark.parametrize("name", ["while_loop.pb", "while_loop_saved_model.zip"])
 def test_a_while_loop_of_tensorflow_runs_with_its_results(name: str) -> None:
-    model = engine.read_model(FILES / name)
+    model = loopscope.read_model(FILES / name)
     assert "converted by OpenVINO" in model.converted_from
     _check_while_loop(model)
 
 
 def test_bytes_are_read_too() -> None:
-    _check_while_loop(engine.read_model((FILES / "while_loop_saved_model.zip").read_bytes()))
+    _check_while_loop(loopscope.read_model((FILES / "while_loop_saved_model.zip").read_bytes()))
 
 
 def test_a_folder_is_read_too(tmp_path: Path) -> None:
     with zipfile.ZipFile(FILES / "while_loop_saved_model.zip") as files:
         files.extractall(tmp_path)
     folder = next(tmp_path.rglob("saved_model.pb")).parent
-    _check_while_loop(engine.read_model(folder))
-    _check_while_loop(engine.read_model(folder / "saved_model.pb"))
+    _check_while_loop(loopscope.read_model(folder))
+    _check_while_loop(loopscope.read_model(folder / "saved_model.pb"))
 
 
 def test_a_tensor_array_of_tensorflow_lite() -> None:
-    result = engine.run(engine.read_model((FILES / "tensor_array.tflite").read_bytes()), [np.arange(1, 5, dtype=np.float32)])
+    result = loopscope.run(loopscope.read_model((FILES / "tensor_array.tflite").read_bytes()), [np.arange(1, 5, dtype=np.float32)])
     assert result.outputs[0].tolist() == [1, 3, 6, 10]
     assert result.control_flow[0].kind == "Loop"
 
@@ -71,20 +71,20 @@ LINEAR = np.array([[0, 0.8395185, 0.61140436, 1.753974], [0, 0, 3.3018303, 4.827
 @pytest.mark.parametrize("by_path", [True, False])
 def test_a_model_of_paddlepaddle_runs_with_its_results(by_path: bool) -> None:
     parameters = PADDLE.with_suffix(".pdiparams").read_bytes()
-    model = engine.read_model(PADDLE) if by_path else engine.read_model(PADDLE.read_bytes(), parameters)
+    model = loopscope.read_model(PADDLE) if by_path else loopscope.read_model(PADDLE.read_bytes(), parameters)
     assert model.converted_from.startswith("a PaddlePaddle model, converted by OpenVINO")
-    result = engine.run(model, [np.arange(6, dtype=np.float32).reshape(2, 3)])
+    result = loopscope.run(model, [np.arange(6, dtype=np.float32).reshape(2, 3)])
     np.testing.assert_allclose(result.outputs[0], LINEAR, rtol=1e-6)
 
 
 def test_a_model_of_paddlepaddle_without_its_parameters_is_one_sentence() -> None:
     with pytest.raises(ReadError, match=r"PaddlePaddle model; OpenVINO does not convert it: .*pdiparams"):
-        engine.read_model(PADDLE.read_bytes())
+        loopscope.read_model(PADDLE.read_bytes())
 
 
 def test_a_program_of_paddlepaddle_3_says_how_to_convert_it() -> None:
     with pytest.raises(ReadError, match="PaddlePaddle program in JSON; it is not read: paddle2onnx makes an ONNX model"):
-        engine.read_model(b'{"base_code":{"magic":"pir","trainable":true,"version":4},"program":{"regions":[]}}')
+        loopscope.read_model(b'{"base_code":{"magic":"pir","trainable":true,"version":4},"program":{"regions":[]}}')
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_recognised_by_content(head: bytes, found: Format) -> None:
 )
 def test_formats_that_are_not_read_name_what_opens_them(head: bytes, opened_by: str) -> None:
     with pytest.raises(ReadError, match=opened_by):
-        engine.read_model(head)
+        loopscope.read_model(head)
 
 
 def test_a_package_of_core_ml_names_what_opens_it(tmp_path: Path) -> None:
     (tmp_path / "Data").mkdir()
     (tmp_path / "Manifest.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ReadError, match=r"Core ML package \(\.mlpackage\); coremltools and Xcode open it"):
-        engine.read_model(tmp_path)
+        loopscope.read_model(tmp_path)
 
 
 def _zip(**files: bytes) -> bytes:
@@ -157,19 +157,19 @@ _ESCAPES = ("../saved_model.pb", "/saved_model.pb", "a/../../saved_model.pb", ".
 def test_archives_do_not_escape(name: str, tmp_path: Path) -> None:
     data = _zip(**{"saved_model.pb": b"", name: b"x"})
     with pytest.raises(ReadError, match="leads out of the archive"):
-        engine.read_model(data)
+        loopscope.read_model(data)
     path = tmp_path / "inside" / "model.zip"
     path.parent.mkdir()
     path.write_bytes(data)
     with pytest.raises(ReadError, match="leads out of the archive"):
-        engine.read_model(path)
+        loopscope.read_model(path)
     assert {one.name for one in tmp_path.rglob("*")} == {"inside", "model.zip"}
 
 
 def test_archives_do_not_explode() -> None:
     data = _zip(**{"saved_model.pb": b"", "variables/data": b"\0" * 50_000_000})
     with pytest.raises(ReadError, match="more than 1,000,000 bytes"):
-        engine.read_model(data, limits=ReadLimits(unpacked_bytes=1_000_000))
+        loopscope.read_model(data, limits=ReadLimits(unpacked_bytes=1_000_000))
 
 
 def _entries(*entries: tuple[zipfile.ZipInfo, bytes]) -> bytes:
@@ -198,7 +198,7 @@ def test_links_in_archives_lead_nowhere(tmp_path: Path) -> None:
         shutil.rmtree(folder)
     through = _entries((_link("a"), str(tmp_path / "outside").encode()), (zipfile.ZipInfo("a/saved_model.pb"), b"x"))
     with pytest.raises(ReadError, match="not unpacked"):
-        engine.read_model(through)
+        loopscope.read_model(through)
     assert list((tmp_path / "outside").iterdir()) == []
 
 
@@ -225,7 +225,7 @@ def _zip64(size: int) -> bytes:
 )
 def test_directories_of_archives_are_bounded(data: bytes, message: str) -> None:
     with pytest.raises(ReadError, match=message) as caught:
-        engine.read_model(data)
+        loopscope.read_model(data)
     assert len(str(caught.value)) < 300
 
 
@@ -235,7 +235,7 @@ def test_an_archive_may_lie_about_its_sizes() -> None:
     entry = data.index(b"PK\x01\x02")
     data[entry + 24 : entry + 28] = struct.pack("<I", 10)
     with pytest.raises(ReadError, match="not unpacked: it cannot be read: Bad CRC-32"):
-        engine.read_model(bytes(data), limits=ReadLimits(unpacked_bytes=1000))
+        loopscope.read_model(bytes(data), limits=ReadLimits(unpacked_bytes=1000))
 
 
 def test_damaged_archives_are_one_sentence() -> None:
@@ -253,14 +253,14 @@ def test_damaged_archives_are_one_sentence() -> None:
 
 def test_archives_without_a_model_are_refused() -> None:
     with pytest.raises(ReadError, match="no model in it"):
-        engine.read_model(_zip(readme=b"hello"))
+        loopscope.read_model(_zip(readme=b"hello"))
     with pytest.raises(ReadError, match="cannot be read"):
-        engine.read_model(b"PK\x03\x04" + b"\0" * 100)
+        loopscope.read_model(b"PK\x03\x04" + b"\0" * 100)
 
 
 def test_a_damaged_file_is_one_sentence() -> None:
     with pytest.raises(ReadError, match="OpenVINO does not convert it") as caught:
-        engine.read_model((FILES / "while_loop.pb").read_bytes()[:3000])
+        loopscope.read_model((FILES / "while_loop.pb").read_bytes()[:3000])
     assert "\n" not in str(caught.value)
     assert "core.cpp" not in str(caught.value)
 
@@ -268,7 +268,7 @@ def test_a_damaged_file_is_one_sentence() -> None:
 def test_exported_programs_are_read_by_path_only(tmp_path: Path) -> None:
     data = _zip(**{"m/archive_format": b"pt2", "m/models/model.json": b"{}"})
     with pytest.raises(ReadError, match="by its path only"):
-        engine.read_model(data)
+        loopscope.read_model(data)
 
 
 TORCH = {
@@ -291,10 +291,10 @@ def test_files_of_torch_are_called_by_their_names_and_not_unpickled(names: tuple
     data = _zip(**dict.fromkeys(names, attack))
     (tmp_path / "net.pt").write_bytes(data)
     with pytest.raises(ReadError, match=says):
-        engine.read_model(data)
+        loopscope.read_model(data)
     if "exported" not in says:
         with pytest.raises(ReadError, match=says):
-            engine.read_model(tmp_path / "net.pt")
+            loopscope.read_model(tmp_path / "net.pt")
     assert not written.exists()
 
 
@@ -303,7 +303,7 @@ def test_conversion_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     slow.write_text("import time; time.sleep(60)")
     monkeypatch.setattr(conversion, "_PROCESS", slow)
     with pytest.raises(ReadError, match="conversion_seconds"):
-        engine.read_model(FILES / "while_loop.pb", limits=ReadLimits(conversion_seconds=0.5))
+        loopscope.read_model(FILES / "while_loop.pb", limits=ReadLimits(conversion_seconds=0.5))
 
 
 def test_a_frontend_that_crashes_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -311,15 +311,15 @@ def test_a_frontend_that_crashes_is_a_sentence(monkeypatch: pytest.MonkeyPatch, 
     crash.write_text("import os; os.abort()")
     monkeypatch.setattr(conversion, "_PROCESS", crash)
     with pytest.raises(ReadError, match="crashed on the file"):
-        engine.read_model(FILES / "while_loop.pb")
+        loopscope.read_model(FILES / "while_loop.pb")
 
 
 def test_without_openvino_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ReadError, match="pip install openvino"):
-        engine.read_model(FILES / "while_loop.pb")
+        loopscope.read_model(FILES / "while_loop.pb")
 
 
 def test_no_folder_but_a_saved_model(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=r"folder without saved_model\.pb"):
-        engine.read_model(tmp_path)
+        loopscope.read_model(tmp_path)

@@ -11,17 +11,17 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
-import engine
-from engine.check.check import check
-from engine.check.diagnostic import InvalidModel
-from engine.errors import ValueUnavailable
-from engine.explain.export import computed
-from engine.explain.pattern import pattern
-from engine.explain.provenance import provenance
-from engine.explain.verdict import verdict
-from engine.ir.model import InputMap, Model
-from engine.ir.walk import graphs
-from engine.ops.catalogue import CATALOGUE
+import loopscope
+from loopscope.checks.check import check
+from loopscope.checks.diagnostic import InvalidModel
+from loopscope.errors import ValueUnavailable
+from loopscope.explain.export import computed
+from loopscope.explain.pattern import pattern
+from loopscope.explain.provenance import provenance
+from loopscope.explain.verdict import verdict
+from loopscope.ir.model import InputMap, Model
+from loopscope.ir.walk import graphs
+from loopscope.ops.catalogue import CATALOGUE
 from tests.engine.read.onnx_models import CASES, HEADER, LOOP, NESTED_IFS, NO_LIMIT, SCAN, SEQUENCE, Case, X, read
 
 
@@ -29,15 +29,15 @@ from tests.engine.read.onnx_models import CASES, HEADER, LOOP, NESTED_IFS, NO_LI
 def test_runs_as_onnx_runtime_does(case: Case) -> None:
     data = case.model().SerializeToString()
     expected = onnxruntime.InferenceSession(data).run(None, case.inputs)
-    model = engine.read_model(data)
-    for given in (engine.run(model, case.inputs).outputs, _stepped(model, case.inputs)):
+    model = loopscope.read_model(data)
+    for given in (loopscope.run(model, case.inputs).outputs, _stepped(model, case.inputs)):
         for mine, theirs in zip(given, expected, strict=True):
             assert mine.dtype == theirs.dtype
             np.testing.assert_array_equal(mine, theirs)
 
 
 def _stepped(model: Model, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    debugger = engine.Debugger(model, inputs)
+    debugger = loopscope.Debugger(model, inputs)
     while debugger.state == "paused":
         debugger.step()
     assert debugger.state == "finished", debugger.failure
@@ -46,7 +46,7 @@ def _stepped(model: Model, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, .
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_rules_of_openvino_are_not_asked(case: Case) -> None:
-    report = check(engine.read_model(case.model().SerializeToString()), CATALOGUE)
+    report = check(loopscope.read_model(case.model().SerializeToString()), CATALOGUE)
     assert report.ok, report
 
 
@@ -75,7 +75,7 @@ def test_captured_constants_have_their_types() -> None:
     nodes = f"q = Constant <value = float {{3}}> () z = Constant <value_float = 2.0> () y = Loop (n, , x) <body = {step}>"
     head = '<ir_version: 8, opset_import: ["" : 17]>'
     text = f"{head} main (int64 n, float[2] x) => (float[2] y) <float[2] w = {{1, 2}}> {{ {nodes} }}"
-    model = engine.read_model(parser.parse_model(text).SerializeToString())
+    model = loopscope.read_model(parser.parse_model(text).SerializeToString())
     (loop,) = (node for node in model.graph.nodes if node.bodies)
     types = {node.name: f"{node.outputs[0].element_type}{node.outputs[0].shape}" for node in loop.body("body").graph.parameters}
     assert types == {"i": "i64[]", "c": "boolean[]", "v": "f32[2]", "w": "f32[2]", "q": "f32[]", "z": "f32[]"}
@@ -93,7 +93,7 @@ def test_control_flow_says_why_a_loop_ended() -> None:
     model = read(LOOP)
     endings = {}
     for trips, start in ((5, True), (100, True), (0, True), (-1, True), (5, False)):
-        result = engine.run(model, {**X, "trips": np.array(trips, np.int64), "start": np.array(start)})
+        result = loopscope.run(model, {**X, "trips": np.array(trips, np.int64), "start": np.array(start)})
         record = result.control_flow[0]
         endings[trips, start] = (record.kind, record.iterations, record.ended_by)
     assert endings == {
@@ -106,14 +106,14 @@ def test_control_flow_says_why_a_loop_ended() -> None:
 
 
 def test_the_verdict_says_what_a_negative_trip_count_means() -> None:
-    debugger = engine.Debugger(read(LOOP), {**X, "trips": np.array(-1), "start": np.array(True)})
+    debugger = loopscope.Debugger(read(LOOP), {**X, "trips": np.array(-1), "start": np.array(True)})
     debugger.run()
     assert "which means no iteration in ONNX" in verdict(debugger, "main/Loop_1").sentence
 
 
 def test_every_value_of_every_case_can_be_traced_back() -> None:
     for case in CASES:
-        debugger = engine.Debugger(engine.read_model(case.model().SerializeToString()), case.inputs)
+        debugger = loopscope.Debugger(loopscope.read_model(case.model().SerializeToString()), case.inputs)
         debugger.run()
         for address in computed(debugger):
             assert provenance(debugger, address)
@@ -130,7 +130,7 @@ def test_a_negative_trip_count_is_told() -> None:
 
 
 def test_a_body_may_look_at_the_condition_that_is_left_out() -> None:
-    debugger = engine.Debugger(read(NO_LIMIT), X)
+    debugger = loopscope.Debugger(read(NO_LIMIT), X)
     debugger.run()
     assert debugger.value("main/Loop_0[0]/body/go") == np.True_
     assert debugger.value("main/Loop_0[3]/body/i") == 3
@@ -138,7 +138,7 @@ def test_a_body_may_look_at_the_condition_that_is_left_out() -> None:
 
 def test_values_of_every_iteration_of_a_scan() -> None:
     inputs = next(case.inputs for case in CASES if case.text == SCAN)
-    debugger = engine.Debugger(read(SCAN), inputs)
+    debugger = loopscope.Debugger(read(SCAN), inputs)
     debugger.run()
     np.testing.assert_array_equal(debugger.value("main/Scan_0[0]/body/b"), inputs["sideways"][:, 2])
     np.testing.assert_array_equal(debugger.value("main/Scan_0[2]/body/a"), inputs["forward"][2])
@@ -146,7 +146,7 @@ def test_values_of_every_iteration_of_a_scan() -> None:
 
 
 def test_sequences_can_be_looked_at() -> None:
-    debugger = engine.Debugger(read(SEQUENCE), X)
+    debugger = loopscope.Debugger(read(SEQUENCE), X)
     debugger.run()
     grown: object = debugger.value("main/SequenceInsert_3")
     assert isinstance(grown, tuple)
@@ -156,7 +156,7 @@ def test_sequences_can_be_looked_at() -> None:
 
 def test_functions_are_regions() -> None:
     case = next(case for case in CASES if case.name == "functions")
-    debugger = engine.Debugger(engine.read_model(case.model().SerializeToString()), X)
+    debugger = loopscope.Debugger(loopscope.read_model(case.model().SerializeToString()), X)
     debugger.run()
     addresses = [record.address for record in debugger.control_flow]
     assert addresses == ["main/scaled_0", "main/twice_1", "main/twice_1/body/scaled_0", "main/twice_1/body/scaled_1"]
@@ -182,20 +182,20 @@ def _random(type: str, **attributes: float) -> bytes:
 
 @pytest.mark.parametrize("type", ["RandomNormal", "RandomUniform"])
 def test_random_numbers_repeat_when_replayed(type: str) -> None:
-    model = engine.read_model(_random(type))
-    debugger = engine.Debugger(model, {}, seed=5)
+    model = loopscope.read_model(_random(type))
+    debugger = loopscope.Debugger(model, {}, seed=5)
     debugger.run()
     (drawn,) = debugger.result.outputs
     assert len(np.unique(drawn)) == drawn.size
     for iteration in (13, 2, 19):
         np.testing.assert_array_equal(debugger.value(f"main/Loop_1[{iteration}]/body/{type}_1"), drawn[iteration])
-    np.testing.assert_array_equal(engine.run(model, {}, seed=5).outputs[0], drawn)
+    np.testing.assert_array_equal(loopscope.run(model, {}, seed=5).outputs[0], drawn)
 
 
 def test_an_unknown_operation_is_a_diagnostic() -> None:
     model = read("main (float[3] x) => (float[3] y) { y = Nonsense (x) }")
     with pytest.raises(InvalidModel):
-        engine.run(model, X)
+        loopscope.run(model, X)
     assert check(model, CATALOGUE).diagnostics[0].code == "LS301"
 
 
@@ -212,7 +212,7 @@ def test_nodes_that_are_not_in_order_run() -> None:
     swapped.CopyFrom(data)
     del swapped.graph.node[:]
     swapped.graph.node.extend([second, first])
-    np.testing.assert_array_equal(engine.run(engine.read_model(swapped.SerializeToString()), X).outputs[0], [1, 2, 3])
+    np.testing.assert_array_equal(loopscope.run(loopscope.read_model(swapped.SerializeToString()), X).outputs[0], [1, 2, 3])
 
 
 def test_attributes_are_typed_and_frozen() -> None:
@@ -225,7 +225,7 @@ def test_attributes_are_typed_and_frozen() -> None:
         ),
         opset_imports=[helper.make_opsetid("", 17)],
     )
-    node = next(node for node in engine.read_model(data.SerializeToString()).graph.nodes if node.type == "ConstantOfShape")
+    node = next(node for node in loopscope.read_model(data.SerializeToString()).graph.nodes if node.type == "ConstantOfShape")
     value = node.attributes["value"]
     assert isinstance(value, np.ndarray)
     assert value == f
@@ -235,14 +235,14 @@ def test_attributes_are_typed_and_frozen() -> None:
 
 
 def test_onnx_models_are_not_written_as_ir(tmp_path: Path) -> None:
-    from engine.write import write_model
+    from loopscope.write import write_model
 
-    with pytest.raises(engine.EngineError, match="ONNX model cannot be written"):
+    with pytest.raises(loopscope.EngineError, match="ONNX model cannot be written"):
         write_model(read(LOOP), tmp_path / "m.xml")
 
 
 def test_a_value_in_the_branch_not_taken_says_so() -> None:
-    debugger = engine.Debugger(read(NESTED_IFS), {**X, "a": np.array(False), "b": np.array(True)})
+    debugger = loopscope.Debugger(read(NESTED_IFS), {**X, "a": np.array(False), "b": np.array(True)})
     debugger.run()
     with pytest.raises(ValueUnavailable, match="its condition chose else"):
         debugger.value("main/If_2/then/If_0")
@@ -269,7 +269,7 @@ def test_a_scan_over_a_batch_runs_as_onnx_runtime_does(lengths: str, directions:
     given = {"lengths": np.array([3, 5, 1]), **{name: random.random((3, 5, 2), np.float32) for name in ("xs", "ys")}}
     given["start"] = random.random((3, 2), np.float32)
     expected = onnxruntime.InferenceSession(data).run(None, given)
-    debugger = engine.Debugger(engine.read_model(data), given)
+    debugger = loopscope.Debugger(loopscope.read_model(data), given)
     debugger.run()
     for mine, theirs in zip(debugger.result.outputs, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-6)
@@ -286,8 +286,8 @@ main (float[1, 1, 2, 2] q, float[1, 1, 2, 2] k, float[1, 1, 2, 2] v, float bias)
 
 def test_graphs_that_an_operation_calls_can_be_looked_into_and_capture() -> None:
     q, k, v = (np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2) + number for number in range(3))
-    model = engine.read_model(parser.parse_model(FLEX.replace("OPERATION", "Mul")).SerializeToString())
-    debugger = engine.Debugger(model, {"q": q, "k": k, "v": v, "bias": np.float32(0.25)})
+    model = loopscope.read_model(parser.parse_model(FLEX.replace("OPERATION", "Mul")).SerializeToString())
+    debugger = loopscope.Debugger(model, {"q": q, "k": k, "v": v, "bias": np.float32(0.25)})
     debugger.run()
     powers = np.exp(q @ np.swapaxes(k, 2, 3) / np.sqrt(2) * 0.25)
     np.testing.assert_allclose(debugger.result.outputs[0], powers / powers.sum(-1, keepdims=True) @ v, rtol=1e-5)
@@ -296,7 +296,7 @@ def test_graphs_that_an_operation_calls_can_be_looked_into_and_capture() -> None
 
 def test_graphs_that_nothing_would_run_are_told() -> None:
     text = FLEX.replace("OPERATION", "Mul").replace("ai.onnx.preview", "my.own")
-    (found,) = check(engine.read_model(parser.parse_model(text).SerializeToString()), CATALOGUE).errors
+    (found,) = check(loopscope.read_model(parser.parse_model(text).SerializeToString()), CATALOGUE).errors
     assert "'FlexAttention' (my.own 1 with graphs) is unknown" in found.message
 
 
@@ -316,6 +316,6 @@ def test_an_input_comes_from_what_makes_its_name(nodes: list[tuple[str, str]], f
     """Layer 0 is the Parameter x; the last is the Result y."""
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
     made = [helper.make_node("Neg", [one], [other]) for one, other in nodes]
-    graph = engine.read_model(helper.make_model(helper.make_graph(made, "g", [x], [y])).SerializeToString()).graph
+    graph = loopscope.read_model(helper.make_model(helper.make_graph(made, "g", [x], [y])).SerializeToString()).graph
     sources = [graph.sources[node.id][0] for node in graph.nodes[1:]]
     assert [None if source is None else source.layer for source in sources] == fed

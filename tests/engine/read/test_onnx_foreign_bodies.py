@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from onnx import GraphProto, ModelProto, TensorProto, helper
 
-import engine
-from engine.check.check import check
-from engine.ir.model import Model
-from engine.ir.walk import graphs
-from engine.ops.catalogue import CATALOGUE
-from engine.view.build import graph_view
+import loopscope
+from loopscope.checks.check import check
+from loopscope.ir.model import Model
+from loopscope.ir.walk import graphs
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.view.build import graph_view
 
 
 def inner(name: str, operation: str, *inputs: str) -> GraphProto:
@@ -27,7 +27,7 @@ def around(kind: str, **attributes: GraphProto | list[GraphProto]) -> Model:
     given, made_of_it = ([helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])] for name in ("x", "z"))
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.acme", 1)]
     made: ModelProto = helper.make_model(helper.make_graph(nodes, "model", given, made_of_it), opset_imports=opsets)
-    return engine.read_model(made.SerializeToString())
+    return loopscope.read_model(made.SerializeToString())
 
 
 ADD, RELU = inner("adds", "Add", "before", "outer"), inner("cuts", "Relu", "before")
@@ -68,8 +68,8 @@ def test_it_is_drawn_with_its_bodies_and_the_check_names_the_operation_alone(kin
 
 
 def test_a_run_says_which_operation_is_missing() -> None:
-    with pytest.raises(engine.InvalidModel, match="'Repeat'"):
-        engine.run(around("Repeat", step=ADD), {"x": [1, 2]})
+    with pytest.raises(loopscope.InvalidModel, match="'Repeat'"):
+        loopscope.run(around("Repeat", step=ADD), {"x": [1, 2]})
 
 
 @pytest.mark.parametrize("kind", ["Repeat", "Loop", "If", "Scan"])

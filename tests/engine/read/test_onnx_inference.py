@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from engine.ir.model import Model
-from engine.ir.walk import graphs
-from engine.native.workers import WORKERS
-from engine.read import read_model
-from engine.read.onnx.parted import NOTHING, Held
-from engine.read.onnx.scope import Scope
-from engine.read.onnx.scopes import Survey
+from loopscope.ir.model import Model
+from loopscope.ir.walk import graphs
+from loopscope.native.workers import WORKERS
+from loopscope.read import read_model
+from loopscope.read.onnx.parted import NOTHING, Held
+from loopscope.read.onnx.scope import Scope
+from loopscope.read.onnx.scopes import Survey
 
 _WIDE = 3000
 
@@ -125,10 +125,10 @@ def test_garbage_is_collected_again_after_a_file_that_is_refused() -> None:
 
 _ONE_MODEL_AFTER_ANOTHER = """
 import sys, weakref
-from engine.read import read_model
-from engine.read.onnx.parted import NOTHING, Held
-from engine.read.onnx.scope import Scope
-from engine.read.onnx.scopes import Survey
+from loopscope.read import read_model
+from loopscope.read.onnx.parted import NOTHING, Held
+from loopscope.read.onnx.scope import Scope
+from loopscope.read.onnx.scopes import Survey
 
 class Circle:
     def __init__(self, model):

@@ -12,8 +12,8 @@ import pytest
 from onnx import GraphProto, TensorProto, numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 
-import engine
-from engine.ops.onnx.schemas import REGIONS
+import loopscope
+from loopscope.ops.onnx.schemas import REGIONS
 
 pytestmark = pytest.mark.slow
 
@@ -50,12 +50,12 @@ def _ran(case: TestCase) -> Iterable[tuple[Sequence[Any], Sequence[Any]]]:
     """Outputs of ours and of the test."""
     assert case.model is not None
     assert case.data_sets is not None
-    model = engine.read_model(case.model.SerializeToString())
+    model = loopscope.read_model(case.model.SerializeToString())
     names = [one.name for one in case.model.graph.input]
     for inputs, outputs in case.data_sets:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = engine.run(model, dict(zip(names, map(_tensor, inputs), strict=True)))
+            result = loopscope.run(model, dict(zip(names, map(_tensor, inputs), strict=True)))
         yield result.outputs, [_tensor(one) for one in outputs]
 
 

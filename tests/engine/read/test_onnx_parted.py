@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
-import engine
-from engine.read.onnx.parted import Held, Parted, parted
+import loopscope
+from loopscope.read.onnx.parted import Held, Parted, parted
 
 LARGE = 40
 lengths = st.integers(0, 30)
@@ -95,7 +95,7 @@ def test_large_data_is_neither_copied_nor_parsed() -> None:
     parts = parted(document)
     assert len(parts.outline) < 1_000
     assert len(parts.held.bodies) == 2
-    model = engine.read_model(document)
+    model = loopscope.read_model(document)
     constant = next(one.constant for one in model.graph.nodes if one.name == "w")
     assert constant is not None
     assert isinstance(constant.data, memoryview)

@@ -10,9 +10,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, parser
 
-import engine
-from engine.errors import ReadError
-from engine.read.file_limits import ReadLimits
+import loopscope
+from loopscope.errors import ReadError
+from loopscope.read.file_limits import ReadLimits
 from tests.engine.read.onnx_models import HEADER, LOOP, X, read
 
 
@@ -32,7 +32,7 @@ def test_functions_that_double_again_and_again_are_refused() -> None:
     text = "main (float[3] x) => (float[3] y) { y = local.f39 (x) }\n" + calls
     text += '<domain: "local", opset_import: ["" : 17, "local" : 1]> f0 (v) => (w) { w = Neg (v) }'
     with pytest.raises(ReadError, match="limit 'nodes'"):
-        engine.read_model(parser.parse_model(HEADER + text).SerializeToString(), limits=ReadLimits(nodes=10_000))
+        loopscope.read_model(parser.parse_model(HEADER + text).SerializeToString(), limits=ReadLimits(nodes=10_000))
 
 
 def _external(location: str, **entries: str) -> onnx.ModelProto:
@@ -49,9 +49,9 @@ def test_external_data_is_mapped(tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(b"\0" * 8 + np.array([1, 2, 3], np.float32).tobytes())
     path = tmp_path / "model.onnx"
     path.write_bytes(_external("data.bin", offset="8", length="12").SerializeToString())
-    np.testing.assert_array_equal(engine.run(engine.read_model(path), X).outputs[0], [2, 4, 6])
-    given = engine.read_model(path.read_bytes(), weights=(tmp_path / "data.bin").read_bytes())
-    np.testing.assert_array_equal(engine.run(given, X).outputs[0], [2, 4, 6])
+    np.testing.assert_array_equal(loopscope.run(loopscope.read_model(path), X).outputs[0], [2, 4, 6])
+    given = loopscope.read_model(path.read_bytes(), weights=(tmp_path / "data.bin").read_bytes())
+    np.testing.assert_array_equal(loopscope.run(given, X).outputs[0], [2, 4, 6])
 
 
 @pytest.mark.parametrize("location", ["../secret", "/etc/hostname", "a/../../secret", "..\\secret", "link", "", "missing", "C:x"])
@@ -63,7 +63,7 @@ def test_external_data_outside_the_folder_is_refused(tmp_path: Path, location: s
     path = folder / "model.onnx"
     path.write_bytes(_external(location).SerializeToString())
     with pytest.raises(ReadError, match="initializer 'w'"):
-        engine.read_model(path)
+        loopscope.read_model(path)
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     try:
         (tmp_path / "model.onnx").write_bytes(_external("pipe").SerializeToString())
         with pytest.raises(ReadError, match="lies in a pipe or a device, not in a file"):
-            engine.read_model(tmp_path / "model.onnx")
+            loopscope.read_model(tmp_path / "model.onnx")
     finally:
         os.close(writer)
 
@@ -82,14 +82,14 @@ def test_tensors_that_contradict_their_data_are_refused(dims: list[int], data: b
     model = _external("data.bin")
     model.graph.initializer[0].CopyFrom(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=data))
     with pytest.raises(ReadError, match="initializer 'w'"):
-        engine.read_model(model.SerializeToString())
+        loopscope.read_model(model.SerializeToString())
 
 
 def test_damaged_files_are_refused() -> None:
     data = parser.parse_model(HEADER + LOOP).SerializeToString()
     for cut in (3, 20, len(data) // 2, len(data) - 1):
         with pytest.raises(ReadError):
-            engine.read_model(data[:cut])
+            loopscope.read_model(data[:cut])
 
 
 @pytest.mark.slow
@@ -102,13 +102,13 @@ def test_millions_of_empty_nodes_are_refused() -> None:
         length.append(size & 127 | 128)
         size >>= 7
     with pytest.raises(ReadError, match="parts"):
-        engine.read_model(b"\x08\x08\x3a" + bytes(length) + bytes([size]) + graph)
+        loopscope.read_model(b"\x08\x08\x3a" + bytes(length) + bytes([size]) + graph)
 
 
 def test_outputs_beyond_all_bounds_are_refused() -> None:
     text = "main (int64[2] s) => (float[A, B] y) { y = ConstantOfShape (s) }"
-    with pytest.raises(engine.RunStopped, match="more than the limit"):
-        engine.run(read(text), {"s": np.array([10**6, 10**6])})
+    with pytest.raises(loopscope.RunStopped, match="more than the limit"):
+        loopscope.run(read(text), {"s": np.array([10**6, 10**6])})
 
 
 LONG = "n" * 2**20
@@ -129,14 +129,14 @@ def test_a_name_of_a_megabyte_is_refused_in_a_short_sentence(place: str) -> None
             loop.attribute[0].name = LONG
     data = model.SerializeToString()
     with pytest.raises(ReadError, match=r"a name has 1048576 characters .* more than the limit 'name' of 10000") as caught:
-        engine.read_model(data)
+        loopscope.read_model(data)
     assert len(str(caught.value)) < 300
 
 
 def test_a_long_name_opens_when_the_limit_is_raised() -> None:
     model = parser.parse_model(HEADER + LOOP)
     model.graph.name = LONG
-    assert engine.read_model(model.SerializeToString(), limits=ReadLimits(name=2**21)).name == LONG
+    assert loopscope.read_model(model.SerializeToString(), limits=ReadLimits(name=2**21)).name == LONG
 
 
 @pytest.mark.parametrize("depth", [60, 10_000])
@@ -144,7 +144,7 @@ def test_ifs_nested_beyond_what_protobuf_reads_are_refused(depth: int) -> None:
     """Written by hand: the protobuf package refuses to write so deep a file too."""
     data = _nested(depth)
     with pytest.raises(ReadError, match="nested deeper than protobuf files may be"):
-        engine.read_model(data)
+        loopscope.read_model(data)
 
 
 def _nested(depth: int) -> bytes:

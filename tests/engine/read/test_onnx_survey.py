@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, numpy_helper
 
-from engine.read.onnx.survey import survey, varint
+from loopscope.read.onnx.survey import survey, varint
 
 _MANY = 1000
 _WEIGHTS = numpy_helper.from_array(np.zeros(8 * _MANY, np.float32), "w")

@@ -10,11 +10,11 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from engine.errors import ReadError
-from engine.ir.element_type import ElementType
-from engine.ir.model import BackEdge, InputMap, LayerId, OutputMap, Source
-from engine.ir.walk import graphs
-from engine.read import read_model
+from loopscope.errors import ReadError
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import BackEdge, InputMap, LayerId, OutputMap, Source
+from loopscope.ir.walk import graphs
+from loopscope.read import read_model
 from tests.engine.read.documents import ADDITION, NESTED_WEIGHTS, WEIGHTS, nested_loops
 
 

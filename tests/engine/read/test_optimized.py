@@ -11,10 +11,10 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper, parser
 
-import engine
-from engine.check.check import check
-from engine.ops.catalogue import CATALOGUE
-from engine.view.build import graph_view
+import loopscope
+from loopscope.checks.check import check
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.view.build import graph_view
 
 _DICE = np.random.default_rng(21)
 
@@ -109,11 +109,11 @@ def test_an_optimized_file(text: str, weights: Mapping[str, np.ndarray], x: np.n
     path = tmp_path / "optimized.onnx"
     optimized(text, weights, path)
     assert fused <= {node.op_type for node in onnx.load(path).graph.node}
-    model = engine.read_model(path)
+    model = loopscope.read_model(path)
     assert not check(model, CATALOGUE).errors
     drawn = {box.title: box.family for box in graph_view(model).nodes}
     assert drawn.keys() >= fused
     assert {drawn[name] for name in fused} <= {"activation", "matrix"}
-    (mine,) = engine.run(model, {"x": x}).outputs
+    (mine,) = loopscope.run(model, {"x": x}).outputs
     (theirs,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"x": x})
     np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)  # single precision, summed in another order

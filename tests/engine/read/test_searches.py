@@ -11,9 +11,9 @@ import onnxruntime
 import pytest
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
-import engine
-from engine.check.check import check
-from engine.ops.catalogue import CATALOGUE
+import loopscope
+from loopscope.checks.check import check
+from loopscope.ops.catalogue import CATALOGUE
 
 WORDS, EOS, PAD = 11, 10, 0
 MICROSOFT = {"domain": "com.microsoft"}
@@ -85,7 +85,7 @@ def both(data: bytes, feeds: Mapping[str, np.ndarray] = FEEDS) -> tuple[np.ndarr
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     given = {one.name: feeds[one.name] for one in session.get_inputs()}
-    (mine,) = engine.run(engine.read_model(data), given).outputs
+    (mine,) = loopscope.run(loopscope.read_model(data), given).outputs
     return mine, session.run(None, given)[0]
 
 
@@ -132,7 +132,7 @@ def test_many_random_decoders() -> None:
 
 def _tokens(data: bytes, feeds: Mapping[str, np.ndarray]) -> int:
     """How many tokens were made."""
-    debugger = engine.Debugger(engine.read_model(data), feeds)
+    debugger = loopscope.Debugger(loopscope.read_model(data), feeds)
     debugger.run()
     (loop,) = (one for one in debugger.control_flow if one.kind == "Loop")
     assert loop.iterations is not None
@@ -147,8 +147,8 @@ def test_all_that_comes_after_the_last_end_is_padding() -> None:
 
 
 def test_it_is_a_loop_that_can_be_stepped() -> None:
-    model = engine.read_model(search(graphs={"init_decoder": decoder("first", 1), "decoder": decoder("later", 2)}))
-    debugger = engine.Debugger(model, {name: FEEDS[name] for name in ("input_ids", "max_length")})
+    model = loopscope.read_model(search(graphs={"init_decoder": decoder("first", 1), "decoder": decoder("later", 2)}))
+    debugger = loopscope.Debugger(model, {name: FEEDS[name] for name in ("input_ids", "max_length")})
     debugger.run()
     (loop,) = (one for one in debugger.control_flow if one.kind == "Loop")
     assert (loop.address, loop.iterations) == ("main/GreedySearch_0/body/tokens", 9)
@@ -175,8 +175,8 @@ def test_a_name_of_the_graph_around_means_what_it_means_there() -> None:
 
 def test_a_name_that_is_no_text_is_refused() -> None:
     data = search().replace(b"position_ids", b"position_id\xff")
-    with pytest.raises(engine.EngineError, match="is not text in UTF-8"):
-        engine.read_model(data)
+    with pytest.raises(loopscope.EngineError, match="is not text in UTF-8"):
+        loopscope.read_model(data)
 
 
 NOT_RUN: Mapping[str, bytes] = {
@@ -192,7 +192,7 @@ NOT_RUN: Mapping[str, bytes] = {
 
 @pytest.mark.parametrize("data", NOT_RUN.values(), ids=NOT_RUN.keys())
 def test_what_is_not_run_says_so(data: bytes) -> None:
-    (found,) = (one for one in check(engine.read_model(data), CATALOGUE).errors if one.code == "LS301")
+    (found,) = (one for one in check(loopscope.read_model(data), CATALOGUE).errors if one.code == "LS301")
     assert any(name in found.message for name in ("GreedySearch", "Sampling", "BeamSearch"))
     assert "is drawn and not run" in found.message
     assert found.advice.startswith("Of ONNX Runtime's searches, those over a decoder alone are run")

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.errors import ReadError
-from engine.ir.model import Graph, Node
-from engine.ops import custom
-from engine.ops.catalogue import CATALOGUE
-from engine.read.file_limits import ReadLimits
-from engine.read.recognise import Format
-from engine.read.tensorflow import graph_conversion
-from engine.read.tensorflow.graph_file import read_source
-from engine.read.tensorflow.v1_control_flow import FRAME_OPERATIONS, with_functions
+import loopscope
+from loopscope import builder
+from loopscope.errors import ReadError
+from loopscope.ir.model import Graph, Node
+from loopscope.ops import custom
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.read.file_limits import ReadLimits
+from loopscope.read.recognise import Format
+from loopscope.read.tensorflow import graph_conversion
+from loopscope.read.tensorflow.graph_file import read_source
+from loopscope.read.tensorflow.v1_control_flow import FRAME_OPERATIONS, with_functions
 
 FILES = Path(__file__).parent / "files" / "tensorflow"
 EXPECTED = json.loads((FILES / "expected.json").read_text())
@@ -33,12 +33,12 @@ PRINTS = [name for name in EXPECTED if "print" in name]
 
 
 def _check_numbers(path: Path) -> None:
-    model = engine.read_model(path)
+    model = loopscope.read_model(path)
     names = {name.partition(":")[0]: one.name for one in model.inputs for name in (one.name, *one.names)}
     (out,) = (at for at, one in enumerate(model.outputs) if {"out", "out:0"} & {one.name, *one.names})
     for feeds, wanted in EXPECTED[path.name]:
         given: dict[str, object] = {names[name]: np.array(value, _TYPES[name]) for name, value in feeds.items()}
-        np.testing.assert_allclose(engine.run(model, given).outputs[out], wanted, rtol=1e-6, err_msg=str(feeds))
+        np.testing.assert_allclose(loopscope.run(model, given).outputs[out], wanted, rtol=1e-6, err_msg=str(feeds))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -48,15 +48,15 @@ def test_tensorflow_s_numbers(name: str) -> None:
 
 def test_inputs_and_outputs_are_found_by_their_node_and_by_their_tensor() -> None:
     """TF_GraphOperationByName: ``x`` is the operation, ``x:0`` its tensor."""
-    model = engine.read_model(FILES / "flat_print.pb")
+    model = loopscope.read_model(FILES / "flat_print.pb")
     assert [one.name for one in (*model.inputs, *model.outputs)] == ["x", "out"]
     for name, fetch in (("x", "out"), ("x:0", "out:0"), ("x", "main/out")):
-        assert engine.run(model, {name: [1, 2]}, fetch).outputs[0].tolist() == [3, 5]
+        assert loopscope.run(model, {name: [1, 2]}, fetch).outputs[0].tolist() == [3, 5]
 
 
 def test_a_name_that_another_node_has_stays_away() -> None:
-    graph = build.Graph("names")
-    made = build.ops.exp(graph.parameter("x:0", "f32", [2]), name="x")
+    graph = builder.Graph("names")
+    made = builder.ops.exp(graph.parameter("x:0", "f32", [2]), name="x")
     model = graph_conversion.by_node_names(graph.model({"y:0": made}))
     assert [node.name for node in model.graph.nodes] == ["x:0", "x", "y"]
 
@@ -70,7 +70,7 @@ def _nodes(graph: Graph) -> Iterator[Node]:
 
 @pytest.mark.parametrize("name", PRINTS)
 def test_print_is_ours(name: str) -> None:
-    (node,) = (node for node in _nodes(engine.read_model(FILES / name).graph) if node.type == "Print")
+    (node,) = (node for node in _nodes(loopscope.read_model(FILES / name).graph) if node.type == "Print")
     assert node.opset == "loopscope"
     assert node.attributes["message"] == ("i:" if "loop" in name else "x:" if "flat" in name else "")
 
@@ -87,10 +87,10 @@ def test_a_print_that_is_reached_by_control_alone_is_kept_where_its_value_is_rea
     """
     path = tmp_path / "look.pbtxt"
     path.write_text(text.strip().replace("READ", "x" if reader == "add" else "other"))
-    model = engine.read_model(path)
+    model = loopscope.read_model(path)
     assert [node.name for node in model.graph.nodes if node.type == "Print"] == ["look"]
     (place,) = (place for place, one in enumerate(model.outputs) if one.name.removesuffix(":0") == "out")
-    assert engine.run(model, [[1, 2]]).outputs[place].tolist() == ([2, 4] if reader == "add" else [0, 0])
+    assert loopscope.run(model, [[1, 2]]).outputs[place].tolist() == ([2, 4] if reader == "add" else [0, 0])
 
 
 def _unknown(folder: Path) -> Path:
@@ -101,19 +101,19 @@ def _unknown(folder: Path) -> Path:
 
 
 def test_an_operation_that_nobody_converts_has_its_name_and_attributes(tmp_path: Path) -> None:
-    model = engine.read_model(_unknown(tmp_path))
+    model = loopscope.read_model(_unknown(tmp_path))
     (node,) = (node for node in model.graph.nodes if node.type == "Announce")
     assert (node.name, node.opset, len(node.inputs)) == ("Print", "tensorflow", 2)
     assert dict(node.attributes) == {"T": "f32", "U": "f32", "first_n": "-1", "message": "x:", "summarize": "5"}
     assert model.notes[1].startswith(
         "nobody converts Announce 1: they stand in the graph as TensorFlow has them; give what they compute with"
     )
-    assert [found.where.address for found in engine.check(model).errors] == ["main/Print"]
+    assert [found.where.address for found in loopscope.check(model).errors] == ["main/Print"]
 
 
 _OPERATIONS = """
-from engine import Operation
-from engine.ops import Attribute, same
+from loopscope import Operation
+from loopscope.ops import Attribute, same
 
 OPERATIONS = (
     Operation(
@@ -136,7 +136,7 @@ def test_an_operation_that_nobody_converts_can_be_supplied(tmp_path: Path) -> No
 
 
 def test_a_lone_switch_of_v1_is_drawn() -> None:
-    (switch,) = (node for node in engine.read_model(FILES / "lone_switch.pb").graph.nodes if node.type == "Switch")
+    (switch,) = (node for node in loopscope.read_model(FILES / "lone_switch.pb").graph.nodes if node.type == "Switch")
     assert (switch.opset, len(switch.inputs), len(switch.outputs)) == ("tensorflow", 2, 2)
 
 
@@ -152,40 +152,40 @@ def test_a_lone_switch_of_v1_is_drawn() -> None:
     ],
 )
 def test_the_nodes_that_are_kept_are_counted(name: str, note: str) -> None:
-    assert engine.read_model(FILES / name).notes[0] == note
+    assert loopscope.read_model(FILES / name).notes[0] == note
 
 
 def test_a_model_that_changes_a_variable_says_what_the_conversion_lost() -> None:
-    model = engine.read_model(FILES / "assigns.zip")
+    model = loopscope.read_model(FILES / "assigns.zip")
     _, lost = model.notes
     assert lost.startswith("the model changes variables in 'AssignAddVariableOp' (AssignAddVariableOp): the conversion leaves that out")
-    assert any(lost in str(found) for found in engine.check(model).notes)
+    assert any(lost in str(found) for found in loopscope.check(model).notes)
 
 
 def test_a_meta_graph_finds_its_values_beside_it(tmp_path: Path) -> None:
-    alone = engine.read_model((FILES / "weights.meta").read_bytes())
+    alone = loopscope.read_model((FILES / "weights.meta").read_bytes())
     assert alone.notes[1].startswith("1 of the variables have no value here: those of a meta graph lie in the .index and .data files")
     assert [(node.name, node.attributes["dtype"]) for node in alone.graph.nodes if node.type == "VarHandleOp"] == [("w", "f32")]
     renamed = tmp_path / "model[1].meta"
     for file in FILES.glob("weights.*"):
         shutil.copyfile(file, tmp_path / file.name.replace("weights", "model[1]"))
-    assert engine.run(engine.read_model(renamed), [np.ones(2, np.float32)]).outputs[0].tolist() == [3, 4]
+    assert loopscope.run(loopscope.read_model(renamed), [np.ones(2, np.float32)]).outputs[0].tolist() == [3, 4]
 
 
 def test_a_graph_as_text_is_read_from_bytes_too() -> None:
-    model = engine.read_model((FILES / "flat_print.pbtxt").read_bytes())
+    model = loopscope.read_model((FILES / "flat_print.pbtxt").read_bytes())
     assert model.converted_from.startswith("a TensorFlow graph as text, converted by OpenVINO")
 
 
 @pytest.mark.parametrize("text", [b'node {\n name: "x"', b"node { " * 5000])
 def test_damaged_text_is_one_sentence(text: bytes) -> None:
     with pytest.raises(ReadError, match="TensorFlow graph as text; OpenVINO does not convert it") as caught:
-        engine.read_model(text)
+        loopscope.read_model(text)
     assert len(str(caught.value)) < 800
 
 
 def test_a_graph_that_is_too_long_to_be_counted_opens_and_says_so() -> None:
-    model = engine.read_model(FILES / "flat_print.pbtxt", limits=ReadLimits(graph_text_bytes=100))
+    model = loopscope.read_model(FILES / "flat_print.pbtxt", limits=ReadLimits(graph_text_bytes=100))
     assert model.notes == ("what the conversion kept is not counted: the graph has 1,565 bytes, more than 100",)
     assert [node.type for node in model.graph.nodes if node.opset == "loopscope"] == ["Print"]
 
@@ -204,7 +204,7 @@ def test_a_graph_that_is_too_long_to_be_counted_opens_and_says_so() -> None:
     ],
 )
 def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list[str]) -> None:
-    model = engine.read_model(FILES / name)
+    model = loopscope.read_model(FILES / name)
     assert sorted(node.type for node in _nodes(model.graph) if node.bodies) == sorted(regions)
     assert not [node.type for node in _nodes(model.graph) if node.opset == "tensorflow"]
 
@@ -221,7 +221,7 @@ def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list
     ],
 )
 def test_loops_and_branches_of_v1_have_their_scope_as_name(name: str, regions: list[str]) -> None:
-    assert sorted(node.name for node in _nodes(engine.read_model(FILES / name).graph) if node.bodies) == regions
+    assert sorted(node.name for node in _nodes(loopscope.read_model(FILES / name).graph) if node.bodies) == regions
 
 
 def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "placed.pb"
     path.write_bytes(graph.SerializeToString())
     placed = {node.name: node.device for node in graph.node}
-    found = [node for node in _nodes(engine.read_model(path).graph) if node.name in placed]
+    found = [node for node in _nodes(loopscope.read_model(path).graph) if node.name in placed]
     assert found
     assert all(node.rt_info["device"] == placed[node.name] for node in found)
 
@@ -239,13 +239,13 @@ def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["accumulated.pb", "accumulated_v1.pb", "accumulated.meta"])
 def test_a_variable_that_is_assigned_is_a_state(name: str) -> None:
     """TensorFlow gives 6.5, 13 and 19.5: s += x . w + b, with the values of a checkpoint or of the initializers."""
-    model = engine.read_model(FILES / name)
-    assert engine.check(model).ok
+    model = loopscope.read_model(FILES / name)
+    assert loopscope.check(model).ok
     states = {node.attributes["variable_id"] for node in model.graph.nodes if node.type in ("ReadValue", "Assign")}
     assert states == {"s"}
     assert len({node.name for node in model.graph.nodes}) == len(model.graph.nodes)
     assert not any("changes variables" in note for note in model.notes)
-    session = engine.Session(model)
+    session = loopscope.Session(model)
     place = [one.name for one in model.outputs].index("out")
     assert [float(session.run([[[1, 2, 2]]]).outputs[place]) for _ in range(3)] == [6.5, 13, 19.5]
 
@@ -285,24 +285,24 @@ def test_a_saved_model_as_text_is_read_from_its_folder_and_by_its_file(tmp_path:
         files.extractall(tmp_path)
     (feeds, wanted) = EXPECTED["frames_as_text.zip"][3]
     for path in (tmp_path / "model", tmp_path / "model" / "saved_model.pbtxt"):
-        model = engine.read_model(path)
+        model = loopscope.read_model(path)
         assert model.converted_from.startswith("a TensorFlow SavedModel as text, converted by OpenVINO")
         given = {"x": np.array(feeds["x"], np.float32), "n": np.int32(feeds["n"])}
-        np.testing.assert_allclose(engine.run(model, given).outputs[0], wanted, rtol=1e-6)
+        np.testing.assert_allclose(loopscope.run(model, given).outputs[0], wanted, rtol=1e-6)
     with pytest.raises(ReadError, match="one file of a TensorFlow SavedModel: give the folder, or a zip of all of it"):
-        engine.read_model((tmp_path / "model" / "saved_model.pbtxt").read_bytes())
+        loopscope.read_model((tmp_path / "model" / "saved_model.pbtxt").read_bytes())
     with pytest.raises(
         ReadError, match=r"a TensorFlow SavedModel as text; it has [\d,]+ bytes, more than the limit 'graph_text_bytes' of 100"
     ):
-        engine.read_model(tmp_path / "model", limits=ReadLimits(graph_text_bytes=100))
+        loopscope.read_model(tmp_path / "model", limits=ReadLimits(graph_text_bytes=100))
 
 
 def test_a_meta_graph_as_text_is_read_from_bytes_too() -> None:
-    model = engine.read_model((FILES / "weights.pbtxt").read_bytes())
+    model = loopscope.read_model((FILES / "weights.pbtxt").read_bytes())
     assert model.converted_from.startswith("a TensorFlow meta graph as text")
     assert model.notes[1].startswith("1 of the variables have no value here")
     with pytest.raises(ReadError, match="a TensorFlow meta graph as text; it cannot be parsed"):
-        engine.read_model(b"meta_info_def { tags: ")
+        loopscope.read_model(b"meta_info_def { tags: ")
 
 
 def test_nothing_is_folded_where_there_is_nothing_to_fold_or_it_is_not_well_formed() -> None:

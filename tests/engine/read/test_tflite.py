@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from engine.errors import ReadError
-from engine.read.file_limits import ReadLimits
+import loopscope
+from loopscope.errors import ReadError
+from loopscope.read.file_limits import ReadLimits
 
 FILES = Path(__file__).parent / "files" / "tflite"
 ALL = sorted(path.stem for path in FILES.glob("*.tflite"))
@@ -32,8 +32,8 @@ def _facts(name: str) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_file_runs_with_the_results_of_tensorflow(name: str) -> None:
-    model = engine.read_model(FILES / f"{name}.tflite")
-    session = engine.Session(model)
+    model = loopscope.read_model(FILES / f"{name}.tflite")
+    session = loopscope.Session(model)
     for given, expected in _facts(name):
         outputs = session.run(given).outputs
         assert [(output.dtype, output.shape) for output in outputs] == [(array.dtype, array.shape) for array in expected]
@@ -43,27 +43,27 @@ def test_a_file_runs_with_the_results_of_tensorflow(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_file_has_no_findings_but_notes(name: str) -> None:
-    report = engine.check(engine.read_model((FILES / f"{name}.tflite").read_bytes()))
+    report = loopscope.check(loopscope.read_model((FILES / f"{name}.tflite").read_bytes()))
     assert report.ok
     assert {str(finding.severity) for finding in report.diagnostics} <= {"note", "Severity.NOTE"}
 
 
 def test_loops_and_branches_are_called_by_their_scope() -> None:
-    model = engine.read_model(FILES / "nested_while.tflite")
+    model = loopscope.read_model(FILES / "nested_while.tflite")
     assert model.converted_from == "a TensorFlow Lite model, read by its schema"
-    records = engine.run(model, _facts("nested_while")[0][0]).control_flow
+    records = loopscope.run(model, _facts("nested_while")[0][0]).control_flow
     assert {record.address.split("/")[-1].rstrip("1") for record in records} == {"while", "while%2Fwhile", "while%2Fcond"}
 
 
 def test_a_variable_is_read_and_assigned_by_its_name() -> None:
-    nodes = engine.read_model(FILES / "variable.tflite").graph.nodes
+    nodes = loopscope.read_model(FILES / "variable.tflite").graph.nodes
     variables = [(node.type, node.attributes["variable_id"]) for node in nodes if node.type in ("ReadValue", "Assign")]
     assert [kind for kind, _ in variables] == ["ReadValue", "Assign"]
     assert len({name for _, name in variables}) == 1
 
 
 def test_operators_without_a_translation_are_openvinos() -> None:
-    model = engine.read_model(FILES / "convolution.tflite")
+    model = loopscope.read_model(FILES / "convolution.tflite")
     assert "converted by OpenVINO" in model.converted_from
     body = model.graph.by_id[model.graph.nodes[-2].id].bodies[0].graph
     assert {"Convolution", "MaxPool", "If"} <= {node.type for node in body.nodes}
@@ -71,11 +71,11 @@ def test_operators_without_a_translation_are_openvinos() -> None:
 
 def test_without_openvino_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    model = engine.read_model(FILES / "convolution.tflite")
+    model = loopscope.read_model(FILES / "convolution.tflite")
     assert any("CONV_2D, MAX_POOL_2D" in note for note in model.notes)
     assert any("pip install openvino" in note for note in model.notes)
-    assert not engine.check(model).ok
-    assert engine.read_model(FILES / "variable.tflite").notes == ()
+    assert not loopscope.check(model).ok
+    assert loopscope.read_model(FILES / "variable.tflite").notes == ()
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -98,7 +98,7 @@ def test_a_damaged_file_is_one_sentence(seed: int, monkeypatch: pytest.MonkeyPat
 
 def _reason(content: bytes) -> str:
     try:
-        engine.read_model(content)
+        loopscope.read_model(content)
     except ReadError as error:
         return str(error)
     return ""
@@ -108,10 +108,10 @@ def test_a_file_cut_anywhere_is_refused() -> None:
     whole = (FILES / "variable.tflite").read_bytes()
     for length in range(8, len(whole) - 64, 97):
         with pytest.raises(ReadError, match="this is a TensorFlow Lite model"):
-            engine.read_model(whole[:length])
+            loopscope.read_model(whole[:length])
 
 
 def test_a_file_is_bounded_by_the_limits() -> None:
     content = (FILES / "operators.tflite").read_bytes()
     with pytest.raises(ReadError, match="more nodes than 100, the limit 'nodes'"):
-        engine.read_model(content, limits=ReadLimits(nodes=100))
+        loopscope.read_model(content, limits=ReadLimits(nodes=100))

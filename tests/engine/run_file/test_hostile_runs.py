@@ -21,19 +21,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine import build
-from engine.errors import EngineError, ReadError
-from engine.explain import verdict
-from engine.run.plan.plan import LoopRegion
-from engine.run_file import loading
-from engine.run_file.recorded_types import RecordedTypes
-from engine.run_file.run_archive import array_bytes, array_of, digest
+import loopscope
+from loopscope import builder
+from loopscope.errors import EngineError, ReadError
+from loopscope.executor.plan.plan import LoopRegion
+from loopscope.explain import verdict
+from loopscope.run_file import loading
+from loopscope.run_file.recorded_types import RecordedTypes
+from loopscope.run_file.run_archive import array_bytes, array_of, digest
 from tests.engine.run_file.test_recorded_runs import addresses
 from tests.engine.run_file.test_stored_files import STORED
 
 MOST_MEMORY = 256 * 2**20
-LIMITS = engine.Limits(iterations=2000, seconds=2, memory_bytes=2**26)
+LIMITS = loopscope.Limits(iterations=2000, seconds=2, memory_bytes=2**26)
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
@@ -77,7 +77,7 @@ def look(data: bytes) -> bool:
     return not refused
 
 
-def questions(run: engine.Debugger) -> Iterator[Callable[[], object]]:
+def questions(run: loopscope.Debugger) -> Iterator[Callable[[], object]]:
     yield lambda: run.cursor
     yield lambda: list(zip(run.control_flow, range(20), strict=False))
     yield lambda: [run.frames(), run.statuses()]
@@ -257,14 +257,14 @@ def test_bombs_and_lies_take_little_memory(made: Callable[[], bytes]) -> None:
 
 def _saved(model: str, inputs: list[object], steps: int | None, *, weights: bool = True) -> dict[str, bytes]:
     """The entries of a saved run that has come so far."""
-    debugger = engine.Debugger(engine.read_model(f"sample_models/{model}/model.xml"), inputs)
+    debugger = loopscope.Debugger(loopscope.read_model(f"sample_models/{model}/model.xml"), inputs)
     if steps is None:
         debugger.run()
     else:
         debugger.seek(steps)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.loopscope"
-        engine.save(debugger, path, weights=weights)
+        loopscope.save(debugger, path, weights=weights)
         with zipfile.ZipFile(path) as archive:
             return {one: archive.read(one) for one in archive.namelist()}
 
@@ -327,10 +327,10 @@ def test_a_column_that_no_run_records_is_one_sentence(change: Callable[[np.ndarr
 @pytest.mark.parametrize("value", [np.zeros(0, np.int64), np.zeros(2, np.int64), np.zeros((), np.complex64), np.zeros((1, 0), np.int64)])
 def test_a_trip_count_that_no_loop_takes_is_refused(value: np.ndarray) -> None:
     """The model says neither type nor shape of it, so that only the loop knows them."""
-    graph = build.Graph("counted")
+    graph = builder.Graph("counted")
     n = graph.parameter("n", "i64")
-    (last,) = build.while_loop(lambda y: True, lambda y: y + 1, [graph.constant(0)], maximum_iterations=n * 1)
-    debugger = engine.Debugger(graph.model(last), [3])
+    (last,) = builder.while_loop(lambda y: True, lambda y: y + 1, [graph.constant(0)], maximum_iterations=n * 1)
+    debugger = loopscope.Debugger(graph.model(last), [3])
     (region,) = (one.region for _, one in debugger.plan.regions)
     assert isinstance(region, LoopRegion)
     assert region.trip_count is not None

@@ -10,26 +10,26 @@ from unittest import mock
 import numpy as np
 import pytest
 
-import engine
-from engine.debug.run import Run
-from engine.errors import ValueUnavailable
-from engine.run import drive
-from engine.run.machine.machine import Machine
-from engine.run_file import loading
-from sample_models import sample, samples
+import loopscope
+from loopscope.debug.run import Run
+from loopscope.errors import ValueUnavailable
+from loopscope.executor import drive
+from loopscope.executor.machine.machine import Machine
+from loopscope.run_file import loading
+from loopscope_samples import sample, samples
 
 
-def begun(name: str, record: engine.Record | None = None, limits: engine.Limits | None = None) -> engine.Debugger:
+def begun(name: str, record: loopscope.Record | None = None, limits: loopscope.Limits | None = None) -> loopscope.Debugger:
     found = sample(name)
     assert found is not None
-    return engine.Debugger(engine.read_model(found.model), next(iter(found.sets)).arrays(), record=record, limits=limits, seed=3)
+    return loopscope.Debugger(loopscope.read_model(found.model), next(iter(found.sets)).arrays(), record=record, limits=limits, seed=3)
 
 
-def reopened(debugger: engine.Debugger, folder: Path, budget_bytes: int = 2**26) -> engine.Debugger:
+def reopened(debugger: loopscope.Debugger, folder: Path, budget_bytes: int = 2**26) -> loopscope.Debugger:
     """The run from its file, where opening must compute nothing."""
-    engine.save(debugger, folder / "run.loopscope", budget_bytes=budget_bytes)
+    loopscope.save(debugger, folder / "run.loopscope", budget_bytes=budget_bytes)
     with mock.patch.object(Machine, "step", side_effect=AssertionError), mock.patch.object(drive, "run", side_effect=AssertionError):
-        return engine.load(folder / "run.loopscope")
+        return loopscope.load(folder / "run.loopscope")
 
 
 def addresses(run: Run) -> Iterator[str]:
@@ -51,7 +51,7 @@ def value(run: Run, address: str) -> object:
     return found.dtype, found.shape, found.tolist() if found.dtype == object else found.tobytes()
 
 
-def expect_same(one: engine.Debugger, other: engine.Debugger) -> None:
+def expect_same(one: loopscope.Debugger, other: loopscope.Debugger) -> None:
     assert (one.cursor, one.state, one.steps, one.failure) == (other.cursor, other.state, other.steps, other.failure)
     assert list(one.control_flow) == list(other.control_flow)
     for address in addresses(one):
@@ -61,7 +61,7 @@ def expect_same(one: engine.Debugger, other: engine.Debugger) -> None:
 @pytest.mark.parametrize("everything", [False, True])
 @pytest.mark.parametrize("name", [one.name for one in samples()])
 def test_every_sample_opens_without_running(name: str, everything: bool, tmp_path: Path) -> None:
-    record = engine.Record(everything=everything)
+    record = loopscope.Record(everything=everything)
     debugger = begun(name, record)
     debugger.run()
     expect_same(debugger, reopened(debugger, tmp_path))
@@ -85,7 +85,7 @@ def test_a_run_that_is_paused_goes_on_where_it_was(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize("iterations", [1, 5, 13])
 @pytest.mark.parametrize("name", ["collatz", "hybrid_stack", "speech_decoder", "keras_gru"])
 def test_a_run_at_its_limit_goes_on_for_as_much_again(name: str, iterations: int, tmp_path: Path) -> None:
-    debugger = begun(name, limits=engine.Limits(iterations=iterations))
+    debugger = begun(name, limits=loopscope.Limits(iterations=iterations))
     debugger.run()
     again = reopened(debugger, tmp_path)
     expect_same(debugger, again)
@@ -100,13 +100,13 @@ def test_a_run_at_its_limit_goes_on_for_as_much_again(name: str, iterations: int
 def test_what_has_no_room_is_computed_when_it_is_asked_for(name: str, tmp_path: Path) -> None:
     if sample(name) is None:
         name = "while_loop"
-    debugger = begun(name, engine.Record(everything=True))
+    debugger = begun(name, loopscope.Record(everything=True))
     debugger.run()
-    engine.save(debugger, tmp_path / "whole.loopscope")
+    loopscope.save(debugger, tmp_path / "whole.loopscope")
     for budget in (300, 1000, 4000, 20_000):
-        engine.save(debugger, tmp_path / "part.loopscope", budget_bytes=budget)
+        loopscope.save(debugger, tmp_path / "part.loopscope", budget_bytes=budget)
         saved = loading.read_run(tmp_path / "part.loopscope")
-        again = engine.load(tmp_path / "part.loopscope")
+        again = loopscope.load(tmp_path / "part.loopscope")
         if saved.recording:
             assert sum(getattr(one, "nbytes", 0) for one in saved.recorded.values()) <= budget * 1.5
         expect_same(debugger, again)

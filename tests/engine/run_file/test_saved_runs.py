@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.run_file import loading, read_run
-from engine.run_file.run_archive import digest
-from sample_models import sample, samples
+import loopscope
+from loopscope import builder
+from loopscope.run_file import loading, read_run
+from loopscope.run_file.run_archive import digest
+from loopscope_samples import sample, samples
 
 
-def debugger_of(name: str) -> engine.Debugger:
+def debugger_of(name: str) -> loopscope.Debugger:
     found = sample(name)
     assert found is not None
-    return engine.Debugger(engine.read_model(found.model), next(iter(found.sets)).arrays())
+    return loopscope.Debugger(loopscope.read_model(found.model), next(iter(found.sets)).arrays())
 
 
 @pytest.mark.parametrize("name", [one.name for one in samples()])
@@ -31,8 +31,8 @@ def test_every_sample_comes_back_at_its_moment(name: str, tmp_path: Path) -> Non
     debugger = debugger_of(name)
     debugger.run()
     debugger.seek(debugger.steps // 2)
-    engine.save(debugger, tmp_path / "run.loopscope")
-    again = engine.load(tmp_path / "run.loopscope")
+    loopscope.save(debugger, tmp_path / "run.loopscope")
+    again = loopscope.load(tmp_path / "run.loopscope")
     assert (again.cursor, again.state, again.steps) == (debugger.cursor, debugger.state, debugger.steps)
     assert list(again.control_flow) == list(debugger.control_flow)
     for one, other in zip(again.result.outputs, debugger.result.outputs, strict=True):
@@ -46,14 +46,14 @@ def test_what_was_set_comes_back(tmp_path: Path) -> None:
     body = next(iter(one for one in inner.plan.programs if one.address.endswith("/body")))
     label = next(one.label for one in body.instructions if one.region is None)
     address = f"main/{changed}[2]/body/{label}"
-    debugger = engine.Debugger(inner.model, [7], seed=5, changes={address: inner.value(address)})
+    debugger = loopscope.Debugger(inner.model, [7], seed=5, changes={address: inner.value(address)})
     debugger.breakpoints.add(f"main/{changed}[*]/body/{label}", "iteration > 3")
     debugger.breakpoints.add("", kind="nan", on=False)
     debugger.watches.add("1 + 1")
     debugger.run()
     step = debugger.cursor.step
-    engine.save(debugger, tmp_path / "run.loopscope", look={"node": "main/n"})
-    again = engine.load(tmp_path / "run.loopscope")
+    loopscope.save(debugger, tmp_path / "run.loopscope", look={"node": "main/n"})
+    again = loopscope.load(tmp_path / "run.loopscope")
     assert (again.cursor.step, again.cursor.address) == (step, debugger.cursor.address)
     assert [one.describe() for one in again.breakpoints.items()] == [one.describe() for one in debugger.breakpoints.items()]
     assert [one.on for one in again.breakpoints.items()] == [True, False]
@@ -64,12 +64,12 @@ def test_what_was_set_comes_back(tmp_path: Path) -> None:
 
 
 def test_values_of_narrow_types_and_texts_come_back(tmp_path: Path) -> None:
-    graph = build.Graph("narrow")
+    graph = builder.Graph("narrow")
     x = graph.parameter("x", "bf16", [3])
-    debugger = engine.Debugger(graph.model({"y": x + x}), {"x": np.array([1, 2, np.nan], np.float32)})
+    debugger = loopscope.Debugger(graph.model({"y": x + x}), {"x": np.array([1, 2, np.nan], np.float32)})
     debugger.run()
-    engine.save(debugger, tmp_path / "run.loopscope")
-    again = engine.load(tmp_path / "run.loopscope")
+    loopscope.save(debugger, tmp_path / "run.loopscope")
+    again = loopscope.load(tmp_path / "run.loopscope")
     assert again.result.outputs[0].dtype == debugger.result.outputs[0].dtype
     assert again.result.outputs[0].tobytes() == debugger.result.outputs[0].tobytes()
 
@@ -79,50 +79,50 @@ def test_a_run_of_an_onnx_file_holds_the_file(tmp_path: Path) -> None:
 
     proto = onnx.parser.parse_model('<ir_version: 9, opset_import: ["" : 18]> agraph (float[2] x) => (float[2] y) { y = Add (x, x) }')
     onnx.save(proto, tmp_path / "m.onnx")
-    debugger = engine.Debugger(engine.read_model(tmp_path / "m.onnx"), {"x": [1, 2]})
+    debugger = loopscope.Debugger(loopscope.read_model(tmp_path / "m.onnx"), {"x": [1, 2]})
     debugger.run()
-    engine.save(debugger, tmp_path / "run.loopscope")
+    loopscope.save(debugger, tmp_path / "run.loopscope")
     (tmp_path / "m.onnx").unlink()
-    again = engine.load(tmp_path / "run.loopscope")
+    again = loopscope.load(tmp_path / "run.loopscope")
     assert again.result.named["y"].tolist() == [2, 4]
-    with pytest.raises(engine.WriteError, match=r"read from bytes is saved with its file's content: give it as document="):
-        engine.save(again, tmp_path / "again.loopscope")
-    engine.save(again, tmp_path / "again.loopscope", document=read_run(tmp_path / "run.loopscope").document)
-    assert engine.load(tmp_path / "again.loopscope").result.named["y"].tolist() == [2, 4]
+    with pytest.raises(loopscope.WriteError, match=r"read from bytes is saved with its file's content: give it as document="):
+        loopscope.save(again, tmp_path / "again.loopscope")
+    loopscope.save(again, tmp_path / "again.loopscope", document=read_run(tmp_path / "run.loopscope").document)
+    assert loopscope.load(tmp_path / "again.loopscope").result.named["y"].tolist() == [2, 4]
 
 
 def test_what_is_computed_otherwise_is_told(tmp_path: Path) -> None:
     debugger = debugger_of("collatz")
     debugger.run()
     file = tmp_path / "run.loopscope"
-    engine.save(debugger, file)
+    loopscope.save(debugger, file)
 
     def other_ending(data: dict[str, Any]) -> None:
         data["control_flow"][0][1] += 1
 
     without_recording(file)
     with pytest.warns(UserWarning, match=r"ran \d+ times \(condition\) here, and ran \d+ times"):
-        engine.load(rewritten(file, other_ending))
+        loopscope.load(rewritten(file, other_ending))
     output = np.array(1)
     changed = changed_output(file, output + 41)
     with pytest.warns(UserWarning, match="from what was recorded|another type or shape"):
-        engine.load(changed)
+        loopscope.load(changed)
 
 
 def test_a_run_that_is_read_as_a_model_says_what_it_is(tmp_path: Path) -> None:
-    engine.save(debugger_of("collatz"), tmp_path / "run.loopscope")
-    with pytest.raises(engine.ReadError, match=r"this is a run that Loopscope saved: it opens with engine\.load"):
-        engine.read_model(tmp_path / "run.loopscope")
+    loopscope.save(debugger_of("collatz"), tmp_path / "run.loopscope")
+    with pytest.raises(loopscope.ReadError, match=r"this is a run that Loopscope saved: it opens with loopscope\.load"):
+        loopscope.read_model(tmp_path / "run.loopscope")
 
 
 def test_what_has_no_room_is_not_kept(tmp_path: Path) -> None:
     debugger = debugger_of("collatz")
     debugger.run()
-    engine.save(debugger, tmp_path / "run.loopscope", budget_bytes=0)
+    loopscope.save(debugger, tmp_path / "run.loopscope", budget_bytes=0)
     saved = loading.read_run(tmp_path / "run.loopscope")
     assert saved.outputs is None
     assert saved.description.control_flow is None
-    assert engine.load(tmp_path / "run.loopscope").state == "finished"
+    assert loopscope.load(tmp_path / "run.loopscope").state == "finished"
 
 
 @pytest.mark.parametrize(
@@ -150,43 +150,43 @@ def test_what_has_no_room_is_not_kept(tmp_path: Path) -> None:
 def test_a_changed_description_is_refused_in_one_sentence(change: Callable[[dict[str, Any]], None], sentence: str, tmp_path: Path) -> None:
     debugger = debugger_of("collatz")
     file = tmp_path / "run.loopscope"
-    engine.save(debugger, file)
-    with pytest.raises(engine.ReadError, match=sentence) as refused:
-        engine.load(rewritten(file, change))
+    loopscope.save(debugger, file)
+    with pytest.raises(loopscope.ReadError, match=sentence) as refused:
+        loopscope.load(rewritten(file, change))
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "model/model.pkl", "inputs/a b.npy", "/model/model.xml"])
 def test_other_names_are_refused(name: str, tmp_path: Path) -> None:
     file = tmp_path / "run.loopscope"
-    engine.save(debugger_of("collatz"), file)
+    loopscope.save(debugger_of("collatz"), file)
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr(name, b"x")
-    with pytest.raises(engine.ReadError, match="no part of a run"):
-        engine.load(file)
+    with pytest.raises(loopscope.ReadError, match="no part of a run"):
+        loopscope.load(file)
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     file = tmp_path / "bomb.loopscope"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("run.json", b" " * (64 * 2**20))
-    with pytest.raises(engine.ReadError, match="unpacks to more than is allowed"):
-        engine.load(file)
+    with pytest.raises(loopscope.ReadError, match="unpacks to more than is allowed"):
+        loopscope.load(file)
 
 
 def flat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A saved run whose 8 MB of weights are zeros, where files may unpack to 4 MB freely."""
-    monkeypatch.setattr("engine.run_file.run_archive._FREELY", 4 * 2**20)
-    graph = build.Graph("flat")
-    product = build.ops.matmul(graph.parameter("x", "f32", [1, 2]), np.zeros((2, 2**20), np.float32))
-    debugger = engine.Debugger(graph.model({"sum": build.ops.reduce_sum(product, [0, 1])}), [[[1, 2]]])
+    monkeypatch.setattr("loopscope.run_file.run_archive._FREELY", 4 * 2**20)
+    graph = builder.Graph("flat")
+    product = builder.ops.matmul(graph.parameter("x", "f32", [1, 2]), np.zeros((2, 2**20), np.float32))
+    debugger = loopscope.Debugger(graph.model({"sum": builder.ops.reduce_sum(product, [0, 1])}), [[[1, 2]]])
     debugger.run()
-    engine.save(debugger, file)
+    loopscope.save(debugger, file)
 
 
 def test_weights_that_are_all_the_same_are_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flat(tmp_path / "flat.loopscope", monkeypatch)
-    assert engine.load(tmp_path / "flat.loopscope").value("main/sum") == 0
+    assert loopscope.load(tmp_path / "flat.loopscope").value("main/sum") == 0
 
 
 def test_a_small_file_is_not_unpacked_to_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,8 +197,8 @@ def test_a_small_file_is_not_unpacked_to_much(tmp_path: Path, monkeypatch: pytes
     ):
         for name in whole.namelist():
             bomb.writestr(name, whole.read(name))
-    with pytest.raises(engine.ReadError, match=r"unpacks to more than is allowed: model/model\.bin goes beyond 4,1\d\d,\d{3} bytes"):
-        engine.load(tmp_path / "bomb.loopscope")
+    with pytest.raises(loopscope.ReadError, match=r"unpacks to more than is allowed: model/model\.bin goes beyond 4,1\d\d,\d{3} bytes"):
+        loopscope.load(tmp_path / "bomb.loopscope")
 
 
 @pytest.mark.parametrize(
@@ -213,15 +213,15 @@ def test_a_small_file_is_not_unpacked_to_much(tmp_path: Path, monkeypatch: pytes
 )
 def test_an_array_that_promises_something_else_is_refused(header: str, tmp_path: Path) -> None:
     file = tmp_path / "run.loopscope"
-    engine.save(debugger_of("collatz"), file)
+    loopscope.save(debugger_of("collatz"), file)
     text = header.encode().ljust(246) + b"\n"
     content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"\0" * 8
-    with pytest.raises(engine.ReadError, match="an array in it"):
-        engine.load(repacked(file, {"inputs/0.npy": content}))
+    with pytest.raises(loopscope.ReadError, match="an array in it"):
+        loopscope.load(repacked(file, {"inputs/0.npy": content}))
 
 
 def test_damaged_files_are_refused_as_nothing_but_read_errors(tmp_path: Path) -> None:
-    engine.save(debugger_of("collatz"), tmp_path / "run.loopscope")
+    loopscope.save(debugger_of("collatz"), tmp_path / "run.loopscope")
     whole = (tmp_path / "run.loopscope").read_bytes()
     drawn = random.Random(0)
     refused = 0
@@ -233,18 +233,18 @@ def test_damaged_files_are_refused_as_nothing_but_read_errors(tmp_path: Path) ->
             del data[drawn.randrange(len(data)) :]
         try:
             loading.read_run(bytes(data))
-        except engine.ReadError:
+        except loopscope.ReadError:
             refused += 1
     assert refused > 250
 
 
 def test_only_a_whole_run_is_saved_and_only_to_such_a_file(tmp_path: Path) -> None:
     debugger = debugger_of("collatz")
-    with pytest.raises(engine.WriteError, match=r"ends with \.loopscope"):
-        engine.save(debugger, tmp_path / "run.zip")
-    part = engine.Debugger(debugger.model, [7], fetches=[debugger.model.outputs[0].name])
-    with pytest.raises(engine.WriteError, match="only a whole run is saved"):
-        engine.save(part, tmp_path / "run.loopscope")
+    with pytest.raises(loopscope.WriteError, match=r"ends with \.loopscope"):
+        loopscope.save(debugger, tmp_path / "run.zip")
+    part = loopscope.Debugger(debugger.model, [7], fetches=[debugger.model.outputs[0].name])
+    with pytest.raises(loopscope.WriteError, match="only a whole run is saved"):
+        loopscope.save(part, tmp_path / "run.loopscope")
     assert not list(tmp_path.iterdir())
 
 

@@ -7,18 +7,18 @@ from unittest import mock
 
 import pytest
 
-import engine
-from engine.run.machine.machine import Machine
-from engine.run.plan.plan import Plan
-from engine.run_file import layout, putting_back
-from engine.run_file.loading import read_run
-from engine.run_file.saved_run import VERSION_OF_FORMAT
+import loopscope
+from loopscope.executor.machine.machine import Machine
+from loopscope.executor.plan.plan import Plan
+from loopscope.run_file import layout, putting_back
+from loopscope.run_file.loading import read_run
+from loopscope.run_file.saved_run import VERSION_OF_FORMAT
 
 STORED = Path(__file__).parent / "stored"
 PLACE = "main/for_each_word[2]/body/next_word"
 
 
-def expect_the_moment(run: engine.Debugger) -> None:
+def expect_the_moment(run: loopscope.Debugger) -> None:
     assert (run.cursor.step, run.cursor.address, run.steps, run.state) == (20, "main/for_each_word[1]/body", 46, "paused")
     assert [(one.pattern, one.kind, one.on) for one in run.breakpoints.items()] == [
         ("main/for_each_word[4]/body/next_word", "address", True),
@@ -37,15 +37,15 @@ def expect_the_moment(run: engine.Debugger) -> None:
 def test_the_present_version_opens_without_running(name: str) -> None:
     assert VERSION_OF_FORMAT == 2, "store a file of the new version, and keep these"
     with mock.patch.object(Machine, "step", side_effect=AssertionError):
-        run = engine.load(STORED / f"{name}.loopscope")
+        run = loopscope.load(STORED / f"{name}.loopscope")
     expect_the_moment(run)
 
 
 def test_version_1_is_computed_again_and_goes_on() -> None:
-    run = engine.load(STORED / "version_1.loopscope")
+    run = loopscope.load(STORED / "version_1.loopscope")
     expect_the_moment(run)
     assert not read_run(STORED / "version_1.loopscope").recording
-    other = engine.load(STORED / "version_2.loopscope")
+    other = loopscope.load(STORED / "version_2.loopscope")
     for one in (run, other):
         one.breakpoints.clear()
         one.run()
@@ -58,6 +58,8 @@ def test_a_version_that_orders_operations_otherwise_computes_again_or_says_why_n
         return f"not {layout.layout_of(plan)}"
 
     monkeypatch.setattr(putting_back, "layout_of", other)
-    expect_the_moment(engine.load(STORED / "version_2.loopscope"))
-    with pytest.raises(engine.ReadError, match=r"saved without weights by Loopscope .*, and cannot be opened here: .* in another way than"):
-        engine.load(STORED / "version_2_without_weights.loopscope")
+    expect_the_moment(loopscope.load(STORED / "version_2.loopscope"))
+    with pytest.raises(
+        loopscope.ReadError, match=r"saved without weights by Loopscope .*, and cannot be opened here: .* in another way than"
+    ):
+        loopscope.load(STORED / "version_2_without_weights.loopscope")

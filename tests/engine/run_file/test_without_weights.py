@@ -11,40 +11,42 @@ import onnx
 import onnx.parser
 import pytest
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.errors import NotKept, ValueUnavailable
-from engine.explain import export, listing, runnable_code, verdict
-from engine.ir.address import Address
-from engine.ir.walk import nodes
-from engine.run_file import loading, recording_again
-from sample_models import samples
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.errors import NotKept, ValueUnavailable
+from loopscope.explain import export, listing, runnable_code, verdict
+from loopscope.ir.address import Address
+from loopscope.ir.walk import nodes
+from loopscope.run_file import loading, recording_again
+from loopscope_samples import samples
 from tests.engine.run_file.test_recorded_runs import addresses, begun, value
 
-EVERYTHING = engine.Record(everything=True, recompute=False)
+EVERYTHING = loopscope.Record(everything=True, recompute=False)
 
 
-def dense(record: engine.Record | None = None) -> engine.Debugger:
+def dense(record: loopscope.Record | None = None) -> loopscope.Debugger:
     """A loop around a dense layer, whose weights and bias are large."""
-    graph = build.Graph("dense")
+    graph = builder.Graph("dense")
     x = graph.parameter("x", "f32", [1, 80])
     drawn = np.random.default_rng(0)
     weights, bias = (drawn.normal(size=shape).astype(np.float32) / 9 for shape in ((80, 80), (1, 80)))
 
-    def layer(i: build.Tensor, state: build.Tensor) -> tuple[build.Tensor, build.Tensor]:
+    def layer(i: builder.Tensor, state: builder.Tensor) -> tuple[builder.Tensor, builder.Tensor]:
         product = ops.matmul(state, weights, transpose_a=False, transpose_b=False, name="product")
         return i + 1, ops.tanh(ops.add(product, bias, name="shifted"), name="state_out")
 
-    _, last = build.while_loop(lambda i, state: i < 20, layer, (0, x), name="layers")
-    debugger = engine.Debugger(graph.model({"last": ops.negative(last, name="turned")}), {"x": np.ones((1, 80), np.float32)}, record=record)
+    _, last = builder.while_loop(lambda i, state: i < 20, layer, (0, x), name="layers")
+    debugger = loopscope.Debugger(
+        graph.model({"last": ops.negative(last, name="turned")}), {"x": np.ones((1, 80), np.float32)}, record=record
+    )
     debugger.run()
     return debugger
 
 
-def without_weights(debugger: engine.Debugger, folder: Path) -> engine.Debugger:
-    engine.save(debugger, folder / "run.loopscope", weights=False)
-    return engine.load(folder / "run.loopscope")
+def without_weights(debugger: loopscope.Debugger, folder: Path) -> loopscope.Debugger:
+    loopscope.save(debugger, folder / "run.loopscope", weights=False)
+    return loopscope.load(folder / "run.loopscope")
 
 
 @pytest.mark.parametrize("name", [one.name for one in samples()])
@@ -63,7 +65,7 @@ def test_every_value_is_the_recorded_one_or_not_kept(name: str, tmp_path: Path) 
         assert verdict(again, record.address).sentence == verdict(debugger, record.address).sentence
 
 
-def is_lost(run: engine.Debugger, address: str) -> bool:
+def is_lost(run: loopscope.Debugger, address: str) -> bool:
     try:
         run.value(address)
     except ValueUnavailable as none:  # or it did not run
@@ -80,7 +82,7 @@ def test_a_short_run_is_recorded_whole_for_its_file(tmp_path: Path) -> None:
     again = without_weights(debugger, tmp_path)
     for name in ("product", "shifted", "state_out"):
         np.testing.assert_array_equal(again.value(f"main/layers[3]/body/{name}"), debugger.value(f"main/layers[3]/body/{name}"))
-    paused = engine.Debugger(debugger.model, {"x": np.ones((1, 80), np.float32)})
+    paused = loopscope.Debugger(debugger.model, {"x": np.ones((1, 80), np.float32)})
     paused.seek(40)
     again = without_weights(paused, tmp_path)
     assert (again.steps, again.state) == (40, "paused")
@@ -104,7 +106,7 @@ def test_only_carried_state_leaves_what_weights_feed_not_kept(tmp_path: Path, mo
         np.testing.assert_array_equal(everything.value(f"main/layers[3]/body/{name}"), debugger.value(f"main/layers[3]/body/{name}"))
 
 
-def addresses_of_state(run: engine.Debugger) -> list[str]:
+def addresses_of_state(run: loopscope.Debugger) -> list[str]:
     program = run.plan.programs[1]
     assert program.loop is not None
     wanted = {one.parameter for one in program.loop.carried}
@@ -114,7 +116,7 @@ def addresses_of_state(run: engine.Debugger) -> list[str]:
 
 def test_going_on_says_what_it_lacks_and_restarting_only_goes_back(tmp_path: Path) -> None:
     debugger = dense()
-    debugger = engine.Debugger(debugger.model, {"x": np.ones((1, 80), np.float32)})
+    debugger = loopscope.Debugger(debugger.model, {"x": np.ones((1, 80), np.float32)})
     debugger.run_to("main/layers[2]/body/product")
     again = without_weights(debugger, tmp_path)
     assert again.cursor == debugger.cursor
@@ -141,7 +143,7 @@ def test_an_onnx_file_loses_its_tensors_wherever_they_are(tmp_path: Path) -> Non
                         else_branch = b () => (float[2,100] q) { q = Neg (x) }> }"""
     proto = onnx.parser.parse_model(text.replace("float[100] {0}", "float[100] {" + ",".join(["3"] * 100) + "}"))
     onnx.save(proto, tmp_path / "m.onnx")
-    debugger = engine.Debugger(engine.read_model(tmp_path / "m.onnx"), {"x": np.ones((2, 100), np.float32), "which": True})
+    debugger = loopscope.Debugger(loopscope.read_model(tmp_path / "m.onnx"), {"x": np.ones((2, 100), np.float32), "which": True})
     debugger.run()
     again = without_weights(debugger, tmp_path)
     assert again.result.outputs[0].tolist() == [[4.0] * 100] * 2
@@ -153,25 +155,25 @@ def test_an_onnx_file_loses_its_tensors_wherever_they_are(tmp_path: Path) -> Non
 
 def test_a_model_without_weights_is_neither_written_nor_run_as_if_it_had_them(tmp_path: Path) -> None:
     again = without_weights(dense(), tmp_path)
-    with pytest.raises(engine.WriteError, match="saved without weights"):
-        engine.write_model(again.model, tmp_path / "m.xml")
-    other = engine.Debugger(again.model, {"x": np.zeros((1, 80), np.float32)})
+    with pytest.raises(loopscope.WriteError, match="saved without weights"):
+        loopscope.write_model(again.model, tmp_path / "m.xml")
+    other = loopscope.Debugger(again.model, {"x": np.zeros((1, 80), np.float32)})
     other.run()
     assert other.state == "failed"
-    with pytest.raises(engine.WriteError, match="without weights it cannot be computed again"):
-        engine.save(dense(), tmp_path / "run.loopscope", weights=False, budget_bytes=10)
+    with pytest.raises(loopscope.WriteError, match="without weights it cannot be computed again"):
+        loopscope.save(dense(), tmp_path / "run.loopscope", weights=False, budget_bytes=10)
 
 
 def test_a_branch_has_its_values_though_weights_are_handed_into_it(tmp_path: Path) -> None:
-    graph = build.Graph("branches")
+    graph = builder.Graph("branches")
     x, which = graph.parameter("x", "f32", [1, 80]), graph.parameter("which", "boolean", [])
-    weights = build.constant(np.ones((80, 80), np.float32))
+    weights = builder.constant(np.ones((80, 80), np.float32))
 
-    def heavy() -> build.Tensor:
+    def heavy() -> builder.Tensor:
         return ops.matmul(ops.negative(x, name="turned"), weights, transpose_a=False, transpose_b=False, name="product")
 
-    result = build.cond(which, heavy, lambda: x, name="choice")
-    debugger = engine.Debugger(graph.model({"y": result}), {"x": np.ones((1, 80), np.float32), "which": True})
+    result = builder.cond(which, heavy, lambda: x, name="choice")
+    debugger = loopscope.Debugger(graph.model({"y": result}), {"x": np.ones((1, 80), np.float32), "which": True})
     debugger.run()
     again = without_weights(debugger, tmp_path)
     for name in ("turned", "product", "x"):
@@ -192,8 +194,8 @@ def test_code_of_a_run_without_weights_says_which_constants_are_not_kept(tmp_pat
 def test_a_run_without_weights_is_saved_and_exported_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording_again, "SHORT_SECONDS", -1.0)
     once = without_weights(dense(), tmp_path)
-    engine.save(once, tmp_path / "again.loopscope")
-    again = engine.load(tmp_path / "again.loopscope")
+    loopscope.save(once, tmp_path / "again.loopscope")
+    again = loopscope.load(tmp_path / "again.loopscope")
     assert again.plan.lacks_weights
     assert (again.cursor, again.steps) == (once.cursor, once.steps)
     count = export(again, tmp_path / "trace.npz")
@@ -206,17 +208,17 @@ def test_a_run_without_weights_is_saved_and_exported_again(tmp_path: Path, monke
 def test_what_is_made_of_weights_alone_is_not_in_the_file(tmp_path: Path) -> None:
     """Handed into a loop and a branch, sliced, turned, or handed on as it is: none of it is in the file under another name."""
     weights = np.random.default_rng(5).standard_normal((9, 9)).astype(np.float32)
-    graph = build.Graph("handed")
-    x, known = graph.parameter("x", "f32", [1, 9]), build.constant(weights)
+    graph = builder.Graph("handed")
+    x, known = graph.parameter("x", "f32", [1, 9]), builder.constant(weights)
     turned = ops.transpose(known, np.array([1, 0]), name="turned")
 
-    def body(number: build.Tensor, state: build.Tensor, same: build.Tensor) -> tuple[build.Tensor, ...]:
+    def body(number: builder.Tensor, state: builder.Tensor, same: builder.Tensor) -> tuple[builder.Tensor, ...]:
         doubled = ops.multiply(turned, np.float32(2), name="doubled")
-        given = build.cond(number > 0, lambda: ops.negative(known, name="less"), lambda: known, name="choice")
+        given = builder.cond(number > 0, lambda: ops.negative(known, name="less"), lambda: known, name="choice")
         return number + 1, ops.tanh(state @ doubled @ given @ same, name="next"), same
 
-    _, last, same = build.while_loop(lambda number, *_: number < 3, body, [np.int64(0), x, known], name="layers")
-    debugger = engine.Debugger(graph.model({"last": last, "sum": ops.reduce_sum(same, [0, 1])}), {"x": np.ones((1, 9), np.float32)})
+    _, last, same = builder.while_loop(lambda number, *_: number < 3, body, [np.int64(0), x, known], name="layers")
+    debugger = loopscope.Debugger(graph.model({"last": last, "sum": ops.reduce_sum(same, [0, 1])}), {"x": np.ones((1, 9), np.float32)})
     debugger.run()
     path = tmp_path / "run.loopscope"
     again = without_weights(debugger, tmp_path)

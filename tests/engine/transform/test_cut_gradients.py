@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-import engine
-from engine import build
-from engine.build import Tensor, ops
+import loopscope
+from loopscope import builder
+from loopscope.builder import Tensor, ops
 
 
 def _while_floor(x: Tensor) -> Any:
-    return build.for_loop(3, lambda i, h: ops.tanh(ops.floor(h)), [x])[0]
+    return builder.for_loop(3, lambda i, h: ops.tanh(ops.floor(h)), [x])[0]
 
 
 def _counted(x: Tensor) -> Any:
-    return build.while_loop(lambda a: a < ops.reduce_sum(x, [0]), lambda a: a + 1, [x.graph.constant(0.0)])[0]
+    return builder.while_loop(lambda a: a < ops.reduce_sum(x, [0]), lambda a: a + 1, [x.graph.constant(0.0)])[0]
 
 
 def _branch(x: Tensor) -> Any:
     one, two = x.graph.constant(1.0), x.graph.constant(2.0)
-    return build.cond(ops.reduce_sum(x, [0]) > 0, lambda: one, lambda: two)
+    return builder.cond(ops.reduce_sum(x, [0]) > 0, lambda: one, lambda: two)
 
 
 def _whole(x: Tensor) -> Any:
@@ -50,48 +50,48 @@ CUT: dict[str, tuple[Callable[[Tensor], Any], str]] = {
 FLOWS: dict[str, Callable[[Tensor], Any]] = {
     "beside a step": lambda x: x - ops.floor(x),
     "by a mask": lambda x: ops.select(x > 0.0, x, x * 0.1),
-    "a loop that x ends": lambda x: build.while_loop(lambda a: ops.reduce_sum(a, [0]) < 9, lambda a: a * 2, [x])[0],
+    "a loop that x ends": lambda x: builder.while_loop(lambda a: ops.reduce_sum(a, [0]) < 9, lambda a: a * 2, [x])[0],
     "sorted": lambda x: ops.topk(x, 2, axis=0, mode="max", sort="value")[0],
     "the largest": lambda x: ops.gather(x, ops.topk(x, 1, axis=0, mode="max", sort="value")[1], 0),
 }
 
 
-def _model(made: Callable[[Tensor], Any]) -> engine.Model:
-    x = build.Graph("one").parameter("x", "f32", [3])
+def _model(made: Callable[[Tensor], Any]) -> loopscope.Model:
+    x = builder.Graph("one").parameter("x", "f32", [3])
     return x.graph.model({"y": made(x)})
 
 
 @pytest.mark.parametrize("name", CUT)
 def test_what_cuts_all_ways_is_named(name: str) -> None:
     made, said = CUT[name]
-    (note,) = engine.gradients(_model(made), of="y", with_respect_to="x").notes
+    (note,) = loopscope.gradients(_model(made), of="y", with_respect_to="x").notes
     assert note.startswith("The gradient of 'y' with respect to 'x' is zero everywhere")
     assert said in note
 
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_a_gradient_that_comes_through_says_nothing(name: str) -> None:
-    assert engine.gradients(_model(FLOWS[name]), of="y", with_respect_to="x").notes == ()
+    assert loopscope.gradients(_model(FLOWS[name]), of="y", with_respect_to="x").notes == ()
 
 
 def test_of_several_only_those_that_are_cut() -> None:
-    x = build.Graph("two").parameter("x", "f32", [3])
+    x = builder.Graph("two").parameter("x", "f32", [3])
     w = x.graph.parameter("w", "f32", [3])
-    made = engine.gradients(x.graph.model({"y": w * ops.sign(x)}), of="y", with_respect_to=["w", "x"])
+    made = loopscope.gradients(x.graph.model({"y": w * ops.sign(x)}), of="y", with_respect_to=["w", "x"])
     assert [note[:40] for note in made.notes] == ["The gradient of 'y' with respect to 'x' "]
 
 
 def test_python_warns_of_a_graph_under_construction() -> None:
-    x = build.Graph("built").parameter("x", "f32", [3])
+    x = builder.Graph("built").parameter("x", "f32", [3])
     with pytest.warns(UserWarning, match=r"The gradient of 'Round' with respect to 'x' is zero everywhere: .*by Round-5 'main/Round'"):
-        build.gradients(ops.round(x), x)
+        builder.gradients(ops.round(x), x)
 
 
 def test_python_does_not_warn_of_what_was_asked_for() -> None:
-    x = build.Graph("built").parameter("x", "f32", [3])
+    x = builder.Graph("built").parameter("x", "f32", [3])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        build.gradients([build.stop_gradient(x) * 2.0, x.graph.constant(1.0)], x)
+        builder.gradients([builder.stop_gradient(x) * 2.0, x.graph.constant(1.0)], x)
 
 
 def test_an_onnx_model_says_it_too() -> None:
@@ -101,5 +101,5 @@ def test_an_onnx_model_says_it_too() -> None:
         i = Cast<to = 6>(x)
         y = Cast<to = 1>(i)
     }"""
-    made = engine.gradients(engine.read_model(parser.parse_model(text).SerializeToString()), of="y", with_respect_to="x")
+    made = loopscope.gradients(loopscope.read_model(parser.parse_model(text).SerializeToString()), of="y", with_respect_to="x")
     assert re.search(r"by Cast-\d+ 'main/[^']+', which gives whole numbers \(i32\)", made.notes[0])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
-from engine.explain import walks_of
+import loopscope
+from loopscope.explain import walks_of
 from tests.engine.read.documents import NESTED_WEIGHTS, nested_loops
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
@@ -18,8 +18,8 @@ X = np.random.default_rng(0).uniform(0.2, 0.9, (2, 3)).astype(np.float32)
 W = np.random.default_rng(1).uniform(0.2, 0.9, (3, 3)).astype(np.float32)
 
 
-def read(text: str) -> engine.Model:
-    return engine.read_model(parser.parse_model(f"{HEAD}\n{text}").SerializeToString())
+def read(text: str) -> loopscope.Model:
+    return loopscope.read_model(parser.parse_model(f"{HEAD}\n{text}").SerializeToString())
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_an_operation(body: str) -> None:
       z = Add(x, two) n = Sub(x, half) c = Less(n, b)
     """
     model = read(f"g (float[2,3] x, float[3,3] w) => (float s) {{ {constants} {body} v = Mul(y, y) s = ReduceSum<keepdims = 0>(v) }}")
-    found = engine.check_gradient(model, [X, W], "s", ["x", "w"])
+    found = loopscope.check_gradient(model, [X, W], "s", ["x", "w"])
     assert found.ok, found
 
 
@@ -82,12 +82,12 @@ XS = np.random.default_rng(2).uniform(-0.5, 0.5, (5, 2, 3)).astype(np.float32)
 
 @pytest.mark.parametrize("text", [LOOP, SCAN, WHILE, IF], ids=["loop", "scan", "while", "if"])
 def test_a_body(text: str) -> None:
-    found = engine.check_gradient(read(text), [X, W, XS], "loss", ["x", "w", "xs"])
+    found = loopscope.check_gradient(read(text), [X, W, XS], "loss", ["x", "w", "xs"])
     assert found.ok, found
 
 
 def test_the_way_back_through_an_onnx_loop_is_told() -> None:
-    run = engine.Debugger(engine.gradients(read(LOOP), "loss", ["w", "xs"]), [X, W, XS])
+    run = loopscope.Debugger(loopscope.gradients(read(LOOP), "loss", ["w", "xs"]), [X, W, XS])
     run.run()
     (walk,) = walks_of(run)
     assert [one.name for one in walk.adjoints] == ["h"]
@@ -96,30 +96,30 @@ def test_the_way_back_through_an_onnx_loop_is_told() -> None:
 
 def test_another_operation_is_named() -> None:
     model = read("g (float[2,3] x) => (float s) { y = Unique(x) s = ReduceSum<keepdims = 0>(y) }")
-    with pytest.raises(engine.BuildError, match=r"Unique-11 'Unique_\d' cannot be walked back: its operation has no derivative here"):
-        engine.gradients(model, "s", "x")
+    with pytest.raises(loopscope.BuildError, match=r"Unique-11 'Unique_\d' cannot be walked back: its operation has no derivative here"):
+        loopscope.gradients(model, "s", "x")
 
 
 def test_an_input_that_is_left_out_before_others_is_not_guessed() -> None:
     model = read("""g (float[2,3] x) => (float s) { one = Constant <value = int64[2] {1, 1}> ()
       three = Constant <value = int64[2] {3, 3}> ()
       y = Slice(x, one, three, , one) s = ReduceSum<keepdims = 0>(y) }""")
-    with pytest.raises(engine.BuildError, match="it leaves out an input before its last one"):
-        engine.gradients(model, "s", "x")
+    with pytest.raises(loopscope.BuildError, match="it leaves out an input before its last one"):
+        loopscope.gradients(model, "s", "x")
 
 
 def test_a_convolution_whose_rank_only_its_filters_know() -> None:
     model = read("""g (float[1,2,5] x, float[2,2,3] f, int64[n] shape) => (float s) { y = Reshape(x, shape) w = Conv(y, f) v = Mul(w, w)
       s = ReduceSum<keepdims = 0>(v) }""")
     values = [np.linspace(-1, 1, 10, dtype=np.float32).reshape(1, 2, 5), np.linspace(0.2, 1, 12, dtype=np.float32).reshape(2, 2, 3)]
-    found = engine.check_gradient(model, [*values, np.array([1, 2, 5])], "s", ["x", "f"])
+    found = loopscope.check_gradient(model, [*values, np.array([1, 2, 5])], "s", ["x", "f"])
     assert found.ok, found
 
 
 def test_a_function_that_bends_within_the_first_step_is_looked_at_more_closely() -> None:
     model = read("""g (float[3] x) => (float s) { tiny = Constant <value = float {0.00001}> () q = Mul(x, x) r = Add(q, tiny) y = Sqrt(r)
       s = ReduceSum<keepdims = 0>(y) }""")
-    found = engine.check_gradient(model, [np.array([0.0005, -0.001, 0.3], np.float32)], "s", "x")
+    found = loopscope.check_gradient(model, [np.array([0.0005, -0.001, 0.3], np.float32)], "s", "x")
     assert found.ok, found
 
 
@@ -129,17 +129,17 @@ LARGE = """g (float[1] x, float[9223372036854775807,1] v) => (float[922337203685
 
 @pytest.mark.parametrize("of", ["y", "s"])
 def test_what_is_larger_than_any_array_is_refused(of: str) -> None:
-    with pytest.raises(engine.BuildError, match="larger than any array"):
-        engine.gradients(read(LARGE), of, "x")
+    with pytest.raises(loopscope.BuildError, match="larger than any array"):
+        loopscope.gradients(read(LARGE), of, "x")
 
 
 def test_bodies_that_lie_too_deep_are_told() -> None:
-    model = engine.read_model(nested_loops(60).encode(), NESTED_WEIGHTS)
+    model = loopscope.read_model(nested_loops(60).encode(), NESTED_WEIGHTS)
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 150)
     try:
-        with pytest.raises(engine.BuildError, match="lie too deep in each other to be walked back"):
-            engine.gradients(model, "next", "a")
+        with pytest.raises(loopscope.BuildError, match="lie too deep in each other to be walked back"):
+            loopscope.gradients(model, "next", "a")
     finally:
         sys.setrecursionlimit(usual)
 
@@ -155,9 +155,9 @@ def test_ifs_inside_ifs_inside_ifs() -> None:
                 else_branch = m () => (float[2,3] n) { n = Sigmoid(x) }> },
           else_branch = b () => (float[2,3] q) { q = Exp(x) }>
       v = Mul(y, y) s = ReduceSum<keepdims = 0>(v) }""")
-    found = engine.check_gradient(model, [X, W], "s", ["x", "w"])
+    found = loopscope.check_gradient(model, [X, W], "s", ["x", "w"])
     assert found.ok, found
-    assert not engine.check(engine.gradients(model, "s", ["x", "w"])).errors
+    assert not loopscope.check(loopscope.gradients(model, "s", ["x", "w"])).errors
 
 
 CAPTURED = {
@@ -182,7 +182,7 @@ INITIALIZERS = {"zero": "1] zero = {0}", "one": "1] one = {1}", "three_one": "2]
 INITIALIZERS |= {"three_three": "2] three_three = {3, 3}"}
 
 
-def _scan(step: str, around: str) -> engine.Model:
+def _scan(step: str, around: str) -> loopscope.Model:
     """A Scan whose axes and shapes are constants of the graph around it."""
     constants = f"<{', '.join(f'int64[{text}' for text in INITIALIZERS.values())}>"
     body = f"step (float[3, 3] s, float[3] k) => (float[3, 3] n) {{ {step} n = Add (s, m) }}"
@@ -193,5 +193,5 @@ def _scan(step: str, around: str) -> engine.Model:
 @pytest.mark.parametrize(("step", "around"), CAPTURED.values(), ids=CAPTURED.keys())
 def test_axes_of_the_graph_around_a_scan(step: str, around: str) -> None:
     inputs = [np.random.default_rng(2).uniform(0.2, 0.9, (4, 3)).astype(np.float32), W]
-    found = engine.check_gradient(_scan(step, around), inputs, "loss", ["x", "s0"])
+    found = loopscope.check_gradient(_scan(step, around), inputs, "loss", ["x", "s0"])
     assert found.ok, found

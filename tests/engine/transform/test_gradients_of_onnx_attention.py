@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
-from engine.finite_differences import GradientCheck
+import loopscope
+from loopscope.finite_differences import GradientCheck
 
 pytestmark = pytest.mark.slow
 """Long tables: together they take as long as all the other fast tests."""
@@ -46,13 +46,13 @@ FORMS: Mapping[str, tuple[Shapes, str, str, str]] = {
 }
 
 
-def graph(shapes: Shapes, body: str, *, known: bool = True) -> engine.Model:
+def graph(shapes: Shapes, body: str, *, known: bool = True) -> loopscope.Model:
     inputs = ", ".join(
         f"float[{','.join(str(one) if known else f'{name}{axis}' for axis, one in enumerate(shape))}] {name}"
         for name, shape in shapes.items()
     )
     text = f'<ir_version: 11, opset_import: ["" : 25]> g ({inputs}) => (float s) {{ {body} }}'
-    return engine.read_model(parser.parse_model(text).SerializeToString())
+    return loopscope.read_model(parser.parse_model(text).SerializeToString())
 
 
 def sums(outputs: str) -> str:
@@ -62,9 +62,9 @@ def sums(outputs: str) -> str:
     return f"{' '.join(squares)} s = Sum({', '.join(f'{name}1' for name in names)})"
 
 
-def held(model: engine.Model, shapes: Shapes) -> GradientCheck:
+def held(model: loopscope.Model, shapes: Shapes) -> GradientCheck:
     values = [RANDOM.uniform(-0.9, 0.9, shape).astype(np.float32) for shape in shapes.values()]
-    return engine.check_gradient(model, values, "s", list(shapes))
+    return loopscope.check_gradient(model, values, "s", list(shapes))
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -104,5 +104,5 @@ def test_rotary_embedding(name: str, known: bool) -> None:
 def test_scores_that_are_rounded_have_no_derivative() -> None:
     model = graph(APART, f"y = Attention<softmax_precision = 10>(q, k, v) {sums('y')}")
     sentence = "cannot be walked back: its softmax_precision is 10, which rounds the scores"
-    with pytest.raises(engine.BuildError, match=re.escape(sentence)):
-        engine.gradients(model, "s", "q")
+    with pytest.raises(loopscope.BuildError, match=re.escape(sentence)):
+        loopscope.gradients(model, "s", "q")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
+import loopscope
 from tests.engine.transform.test_gradients_of_onnx_operations import graph
 
 LABELS = {
@@ -31,7 +31,7 @@ def test_a_loss(loss: str, labels: str, reduction: str, weights: str) -> None:
     random = np.random.default_rng(4)
     shapes = [tuple(map(int, one.split(","))) for one in (SHAPES[labels], "4")]
     values = [random.uniform(0.2, 1.8, shape).astype(np.float32) for shape in shapes]
-    found = engine.check_gradient(model, values, "s", ["x", "w"] if weights else ["x"])
+    found = loopscope.check_gradient(model, values, "s", ["x", "w"] if weights else ["x"])
     assert found.ok, found
     assert found.compared == sum(value.size for value in values[: 2 if weights else 1])
 
@@ -41,7 +41,7 @@ def test_lengths_that_are_known_when_the_model_runs(shape: str) -> None:
     labels = "labels = ArgMax<axis = 1, keepdims = 0>(x)"
     model = graph(22, f"float[{shape}] x", f"{labels} y = SoftmaxCrossEntropyLoss(x, labels) v = Mul(y, y)")
     value = np.random.default_rng(4).uniform(0.2, 1.8, (3, 4, 2)[: shape.count(",") + 1]).astype(np.float32)
-    found = engine.check_gradient(model, [value], "s", ["x"])
+    found = loopscope.check_gradient(model, [value], "s", ["x"])
     assert found.ok, found
 
 
@@ -64,8 +64,8 @@ def test_the_gradient_of_a_loss_is_that_of_torch(reduction: str, weights: str, i
     apart = f"p = LogSoftmax<axis = 1>(x) s = NegativeLogLikelihoodLoss{options}(p, labels{weights})"
     text = f"""<ir_version: 10, opset_import: ["" : 22]> g (float[3,3] x, float[3] w) => (float s)
         {{ labels = Constant <value = int64[3] {{2, 1, -1}}> () {apart if in_two else at_once} }}"""
-    model = engine.gradients(engine.read_model(parser.parse_model(text).SerializeToString()), "s", "x")
-    found = engine.run(model, {"x": SCORES, "w": CLASS_WEIGHTS}).outputs[-1]
+    model = loopscope.gradients(loopscope.read_model(parser.parse_model(text).SerializeToString()), "s", "x")
+    found = loopscope.run(model, {"x": SCORES, "w": CLASS_WEIGHTS}).outputs[-1]
     # f32: a few roundings of numbers of about 1.
     np.testing.assert_allclose(found, np.array([*OF_TORCH[reduction, weights], [0, 0, 0]]), atol=1e-6)
 
@@ -74,5 +74,5 @@ def test_the_mean_of_a_loss_leaves_out_labels_of_minus_one() -> None:
     """As ONNX Runtime, and as for any other number that is ignored; the onnx package counts them."""
     text = """<ir_version: 10, opset_import: ["" : 22]> g (float[3,3] x) => (float s)
         { labels = Constant <value = int64[3] {2, 1, -1}> () s = NegativeLogLikelihoodLoss<ignore_index = -1>(x, labels) }"""
-    (found,) = engine.run(engine.read_model(parser.parse_model(text).SerializeToString()), {"x": SCORES}).outputs
+    (found,) = loopscope.run(loopscope.read_model(parser.parse_model(text).SerializeToString()), {"x": SCORES}).outputs
     assert found == pytest.approx(-(2.0 + 0.25) / 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
+import loopscope
 
 pytestmark = pytest.mark.slow
 """Long tables: together they take as long as all the other fast tests."""
@@ -98,9 +98,9 @@ CONSTANTS = """
   w0 = Gather<axis = 0>(w, zero) w1 = Gather<axis = 0>(w, first) pair = Gather(w0, ends)"""
 
 
-def graph(opset: int, inputs: str, body: str) -> engine.Model:
+def graph(opset: int, inputs: str, body: str) -> loopscope.Model:
     text = f'<ir_version: 10, opset_import: ["" : {opset}]> g ({inputs}) => (float s) {{ {body} s = ReduceSum<keepdims = 0>(v) }}'
-    return engine.read_model(parser.parse_model(text).SerializeToString())
+    return loopscope.read_model(parser.parse_model(text).SerializeToString())
 
 
 @pytest.mark.parametrize("name", FLAT)
@@ -112,7 +112,7 @@ def test_an_operation_on_a_matrix(name: str) -> None:
         np.linspace(0.2, 0.95, 9, dtype=np.float32).reshape(3, 3)[:, ::-1].copy(),
         random.uniform(0.3, 0.9, (3, 3)).astype(np.float32),
     ]
-    found = engine.check_gradient(model, values, "s", ["x", "w"])
+    found = loopscope.check_gradient(model, values, "s", ["x", "w"])
     assert found.ok, found
 
 
@@ -163,7 +163,7 @@ def test_an_operation_on_channels(name: str) -> None:
     model = graph(22, f"float{of_x} x, float{of_w} w", f"{constants} y = {call} v = Mul(y, y)")
     shapes = [tuple(map(int, one.strip("[]").split(","))) for one in (of_x, of_w)]
     values = [random.permutation(np.prod(shape)).reshape(shape).astype(np.float32) / np.float32(np.prod(shape)) + 0.1 for shape in shapes]
-    found = engine.check_gradient(model, values, "s", ["x", "w"] if "(x, w" in call else ["x"])
+    found = loopscope.check_gradient(model, values, "s", ["x", "w"] if "(x, w" in call else ["x"])
     assert found.ok, found
 
 
@@ -184,7 +184,7 @@ def test_regions_that_are_aligned(name: str) -> None:
     # No sample is at a pixel, where a share bends.
     regions = np.array([[0.37, 0.71, 4.13, 3.59], [-1.43, -0.77, 2.91, 6.38], [1.19, 0.53, 7.61, 2.41]], np.float32)
     values = [np.random.default_rng(5).uniform(0.2, 0.9, (2, 2, 5, 6)).astype(np.float32), regions]
-    found = engine.check_gradient(model, values, "s", ["x", "w"])
+    found = loopscope.check_gradient(model, values, "s", ["x", "w"])
     assert found.ok, found
     assert found.compared == 64 + regions.size
 
@@ -192,8 +192,8 @@ def test_regions_that_are_aligned(name: str) -> None:
 def test_regions_of_greatest_samples_are_refused() -> None:
     images = "images = Constant <value = int64[3] {0, 1, 0}> ()"
     model = graph(22, "float[2,2,5,6] x, float[3,4] w", f'{images} v = RoiAlign<mode = "max">(x, w, images)')
-    with pytest.raises(engine.BuildError, match="its mode is max: only that of avg is walked back here"):
-        engine.gradients(model, "s", "x")
+    with pytest.raises(loopscope.BuildError, match="its mode is max: only that of avg is walked back here"):
+        loopscope.gradients(model, "s", "x")
 
 
 SPECTRA = {
@@ -221,7 +221,7 @@ def test_a_spectrum(name: str) -> None:
     model = graph(opset, f"float{of_x} x, float[4] w", f"{constants} y = {call} v = Mul(y, y)")
     shapes = [tuple(map(int, one.strip("[]").split(","))) for one in (of_x, "[4]")]
     values = [random.uniform(0.2, 0.9, shape).astype(np.float32) for shape in shapes]
-    found = engine.check_gradient(model, values, "s", ["x", "w"] if ", w" in call else ["x"])
+    found = loopscope.check_gradient(model, values, "s", ["x", "w"] if ", w" in call else ["x"])
     assert found.ok, found
     assert found.compared == sum(value.size for value in values[: 2 if ", w" in call else 1])
 
@@ -255,7 +255,7 @@ def test_an_image_that_is_resized(name: str, shape: str) -> None:
       zero = Constant <value = int64[1] {0}> ()"""
     constants += "none = ConstantOfShape(zero)" if "none" in call else ""
     model = graph(opset, f"float[{shape}] x", f"{constants} y = {call} v = Mul(y, y)")
-    found = engine.check_gradient(model, [random.uniform(0.1, 0.9, (1, 2, 4, 5)).astype(np.float32)], "s", ["x"])
+    found = loopscope.check_gradient(model, [random.uniform(0.1, 0.9, (1, 2, 4, 5)).astype(np.float32)], "s", ["x"])
     assert found.ok, found
     # The onnx package's kernel computes the weights of cubes in f32, of a result of about 1, whatever the image is.
     assert found.largest < (1e-6 if name == "cubes" else 1e-9)
@@ -300,7 +300,7 @@ def test_a_recurrent_network(kind: str, attributes: str, given: str, outputs: st
     lengths = "lengths = Constant <value = int32[2] {3, 2}> ()"
     model = graph(22, inputs, f"{lengths} {outputs} = {kind}{options}({given}) u = Mul(y, y) {more}")
     values = [random.uniform(-0.8, 0.8, shape).astype(np.float32) for shape in used.values()]
-    found = engine.check_gradient(model, values, "s", list(used))
+    found = loopscope.check_gradient(model, values, "s", list(used))
     assert found.ok, found
 
 
@@ -343,5 +343,5 @@ def test_what_has_no_derivative_here_is_named(name: str) -> None:
       w = RandomNormal<shape = [3, 3, 4]>() r = RandomNormal<shape = [3, 3, 3]>()"""
     outputs = "y, m, n" if "BatchNormalization" in call else "y"
     model = graph(22, "float[2,3,4] x", f"{constants} {outputs} = {call} v = Mul(y, y)")
-    with pytest.raises(engine.BuildError, match=sentence):
-        engine.gradients(model, "s", "x")
+    with pytest.raises(loopscope.BuildError, match=sentence):
+        loopscope.gradients(model, "s", "x")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import engine
+import loopscope
 from tests.engine.read.onnx_models import read
 
 BODY = "<body = b (int64 i, bool c, float[3] s) => (bool c2, float[3] s2) { c2 = Identity (c) s2 = Mul (s, x) }>"
@@ -37,13 +37,13 @@ INDEX = {
 def test_index_arithmetic_stays(text: str, to: str) -> None:
     model = read(graph(text))
     inputs = {"x": np.array([1, 2, 4], np.float32), "n": np.float32(3)}
-    one, other = engine.Debugger(model, inputs), engine.Debugger(model, inputs, rounding={"*": to})
+    one, other = loopscope.Debugger(model, inputs), loopscope.Debugger(model, inputs, rounding={"*": to})
     one.run()
     other.run()
     assert other.state == "finished", other.failure
     assert other.unrounded
-    assert engine.drift(one, other).outputs < 0.01
-    assert "unrounded: only shapes, indices, trip counts or bounds of slices follow" in engine.drift(one, other).sentence
+    assert loopscope.drift(one, other).outputs < 0.01
+    assert "unrounded: only shapes, indices, trip counts or bounds of slices follow" in loopscope.drift(one, other).sentence
 
 
 DATA = {
@@ -58,12 +58,12 @@ DATA = {
 @pytest.mark.parametrize("text", DATA.values(), ids=DATA.keys())
 def test_data_is_rounded(text: str) -> None:
     inputs = {"x": np.array([1, 2, 4], np.float32), "n": np.float32(3)}
-    assert engine.Debugger(read(graph(text)), inputs, rounding={"*": "f16"}).unrounded == ()
+    assert loopscope.Debugger(read(graph(text)), inputs, rounding={"*": "f16"}).unrounded == ()
 
 
 def test_an_address_without_an_asterisk_is_rounded() -> None:
     """A person who names one value means it."""
     model = read(graph(INDEX["an index"]))
     inputs = {"x": np.array([1, 2, 4], np.float32), "n": np.float32(3)}
-    address = engine.Debugger(model, inputs, rounding={"*": "f16"}).unrounded[0]
-    assert engine.Debugger(model, inputs, rounding={address: "f16"}).unrounded == ()
+    address = loopscope.Debugger(model, inputs, rounding={"*": "f16"}).unrounded[0]
+    assert loopscope.Debugger(model, inputs, rounding={address: "f16"}).unrounded == ()

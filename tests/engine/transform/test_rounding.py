@@ -9,22 +9,24 @@ import numpy as np
 import pytest
 from onnx import parser
 
-import engine
-from engine import build
-from engine.errors import AddressError, InputError
-from engine.ir.walk import nodes
-from engine.ops.narrowing import ROUND_TO, round_to
-from engine.read import read_model
-from engine.transform.rounding import rounded
-from sample_models import FOLDER
-from sample_models.recipes import hybrid_stack, linear_attention
+import loopscope
+from loopscope import builder
+from loopscope.errors import AddressError, InputError
+from loopscope.ir.walk import nodes
+from loopscope.ops.narrowing import ROUND_TO, round_to
+from loopscope.read import read_model
+from loopscope.transform.rounding import rounded
+from loopscope_samples import FOLDER
+from loopscope_samples.recipes import hybrid_stack, linear_attention
 
-MODEL = engine.read_model(FOLDER / "linear_attention" / "model.xml")
+MODEL = loopscope.read_model(FOLDER / "linear_attention" / "model.xml")
 STATE = "main/for_each_token/body/S"
 
 
-def run(model: engine.Model, inputs: Mapping[str, np.ndarray], rounding: Mapping[str, str], *, stepped: bool = False) -> engine.Debugger:
-    debugger = engine.Debugger(model, inputs, rounding=rounding)
+def run(
+    model: loopscope.Model, inputs: Mapping[str, np.ndarray], rounding: Mapping[str, str], *, stepped: bool = False
+) -> loopscope.Debugger:
+    debugger = loopscope.Debugger(model, inputs, rounding=rounding)
     while stepped and debugger.state == "paused":
         debugger.step()
     debugger.run()
@@ -73,15 +75,15 @@ def test_time_travel_in_a_rounded_run() -> None:
     assert debugger.cursor.step > 0
 
 
-def weighed() -> engine.Model:
-    graph = build.Graph("weighed")
+def weighed() -> loopscope.Model:
+    graph = builder.Graph("weighed")
     x = graph.parameter("x", "f32", [3])
     weight = graph.constant(np.array([0.1, 0.2, 0.3], np.float32), name="weight")
 
-    def body(i: build.Tensor, v: build.Tensor) -> tuple[build.Tensor, build.Tensor]:
+    def body(i: builder.Tensor, v: builder.Tensor) -> tuple[builder.Tensor, builder.Tensor]:
         return i + 1, v * weight + 1.0
 
-    return graph.model(build.while_loop(lambda i, _: i < 3, body, [graph.constant(0), x])[1])
+    return graph.model(builder.while_loop(lambda i, _: i < 3, body, [graph.constant(0), x])[1])
 
 
 def test_a_constant_is_rounded_in_place() -> None:
@@ -91,10 +93,10 @@ def test_a_constant_is_rounded_in_place() -> None:
     weight, value = np.array([0.1, 0.2, 0.3], np.float32).astype(ml_dtypes.bfloat16).astype(np.float32), np.ones(3, np.float32)
     for _ in range(3):
         value = value * weight + np.float32(1)
-    np.testing.assert_array_equal(engine.run(made, {"x": np.ones(3, np.float32)}).outputs[0], value)
+    np.testing.assert_array_equal(loopscope.run(made, {"x": np.ones(3, np.float32)}).outputs[0], value)
 
 
-def _addresses(model: engine.Model) -> set[str]:
+def _addresses(model: loopscope.Model) -> set[str]:
     return {address for address, _ in nodes(model)}
 
 
@@ -126,7 +128,7 @@ def test_addresses_of_a_rounded_model_are_those_of_the_model() -> None:
     for rounding in ({"*": "bf16"}, {repeated[0]: "f16"}, {"main/*/v": "f8e4m3"}):
         assert before <= _addresses(rounded(model, rounding))
         other = run(model, inputs, rounding)
-        drift = engine.drift(plain, other)
+        drift = loopscope.drift(plain, other)
         assert all(pair.one == pair.other and pair.how == "name" for pair in drift.pairs)
         assert not drift.unmatched[0]
         for address in before:
@@ -168,7 +170,7 @@ def test_the_whole_model() -> None:
     assert [one.names for one in debugger.model.outputs] == [one.names for one in MODEL.outputs]
 
 
-STACK = engine.read_model(FOLDER / "hybrid_stack" / "model.xml")
+STACK = loopscope.read_model(FOLDER / "hybrid_stack" / "model.xml")
 
 
 @pytest.mark.parametrize(
@@ -215,4 +217,4 @@ def test_an_end_of_several_addresses_is_refused_with_some_of_them() -> None:
 )
 def test_what_cannot_be_rounded_is_refused(pattern: str, to: str, error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
-        engine.Debugger(MODEL, linear_attention.inputs(1, seed=0), rounding={pattern: to})
+        loopscope.Debugger(MODEL, linear_attention.inputs(1, seed=0), rounding={pattern: to})

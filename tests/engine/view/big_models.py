@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine import build
-from engine.build import ops
-from engine.build.tensor import Tensor
-from engine.ir.model import LayerId, Model, Node
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.builder.tensor import Tensor
+from loopscope.ir.model import LayerId, Model, Node
 from tests.engine.view.models import constant, graph, node
 
 WIDE = 8
@@ -32,7 +32,7 @@ def attention(x: Tensor, prefix: str, wider: bool = False) -> Tensor:
 
 def transformer(layers: int, prefix: Callable[[int], str] = lambda _: "", odd: int = -1) -> Model:
     """Layers in a row; ``prefix`` names the scope of each, the one that is ``odd`` has a wider feed-forward part."""
-    made = build.Graph("transformer")
+    made = builder.Graph("transformer")
     x = made.parameter("x", "f32", [4, WIDE])
     ids = ops.relu(x)
     for layer in range(layers):
@@ -42,7 +42,7 @@ def transformer(layers: int, prefix: Callable[[int], str] = lambda _: "", odd: i
 
 def linear_attention(layers: int) -> Model:
     """Layers that keep a state of keys and values, updated in a loop over the tokens."""
-    made = build.Graph("linear attention")
+    made = builder.Graph("linear attention")
     x = made.parameter("x", "f32", [5, WIDE])
 
     def step(state: Tensor, row: tuple[Tensor, Tensor]) -> Tensor:
@@ -51,7 +51,7 @@ def linear_attention(layers: int) -> Model:
 
     for _ in range(layers):
         query, key, value = (ops.matmul(x, EYE) for _ in range(3))
-        states = build.scan(step, (key, value), np.zeros((WIDE, WIDE), np.float32))
+        states = builder.scan(step, (key, value), np.zeros((WIDE, WIDE), np.float32))
         read = ops.matmul(ops.reshape(query, [5, 1, WIDE], special_zero=False), states)
         x = ops.add(x, ops.tanh(ops.reshape(read, [5, WIDE], special_zero=False)))
     return made.model({"y": x})

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from engine.ir.constant import Constant
-from engine.ir.element_type import ElementType
-from engine.ir.model import BackEdge, Body, Edge, Graph, InputMap, LayerId, Model, Node, OutputMap, Port
-from engine.ir.shape import PartialShape
+from loopscope.ir.constant import Constant
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import BackEdge, Body, Edge, Graph, InputMap, LayerId, Model, Node, OutputMap, Port
+from loopscope.ir.shape import PartialShape
 
 
 def port(id: int = 0, shape: Sequence[int | None] = (), type: ElementType = ElementType.F32) -> Port:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.ir.model import Model
-from engine.ir.replace import replace
-from engine.view.build import graph_view
-from engine.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
-from engine.view.overlay import overlay_at
-from engine.view.overlay_data import Marks
+import loopscope
+from loopscope.ir.model import Model
+from loopscope.ir.replace import replace
+from loopscope.view.build import graph_view
+from loopscope.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
+from loopscope.view.overlay import overlay_at
+from loopscope.view.overlay_data import Marks
 from tests.engine.view.big_models import blocks, linear_attention, transformer
 from tests.engine.view.models import chain, constant, graph, node
 
@@ -115,7 +115,7 @@ def test_loops_in_a_fold_are_told_with_what_they_are_at() -> None:
     view = graph_view(model)
     boxes = [box for box in view.nodes if box.kind == "folded"]
     assert {box.badge for box in boxes} == {"9 operations, 1 loop"}
-    debugger = engine.Debugger(model, {"x": [[0.5] * 8] * 5})
+    debugger = loopscope.Debugger(model, {"x": [[0.5] * 8] * 5})
     debugger.run()
     (loop,) = boxes[2].loops
     assert overlay_at(debugger, view, Marks(verdicts={loop: "5 times"})).headers == {boxes[2].id: "loop: 5 times"}

@@ -9,16 +9,16 @@ from typing import Literal
 
 import pytest
 
-from engine.view.colours import COLOURS, TEXTS, Text
-from engine.view.operation_families import FAMILIES
+from loopscope.view.colours import COLOURS, TEXTS, Text
+from loopscope.view.operation_families import FAMILIES
 
 ROOT = Path(__file__).parents[3]
 HEX = re.compile(r"(?<![&\w])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})\b(?!\()")
 BY_FUNCTION = re.compile(r"\b(?:rgb|rgba|hsl|hsla)\(\s*\d")
 ELSEWHERE = {
-    "engine/view/colours.py": "the file of colours",
-    "app/.streamlit/config.toml": "Streamlit reads it by itself; a test below holds it to the file of colours",
-    "app/command/serve.py": "an example of Streamlit's options",
+    "engine/loopscope/view/colours.py": "the file of colours",
+    "app/loopscope_app/.streamlit/config.toml": "Streamlit reads it by itself; a test below holds it to the file of colours",
+    "app/loopscope_app/command/serve.py": "an example of Streamlit's options",
 }
 THEME = {
     "primaryColor": "accent",
@@ -47,14 +47,14 @@ def test_no_other_file_names_a_colour() -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_streamlit_s_theme_has_the_same_colours(theme: str) -> None:
-    config = tomllib.loads((ROOT / "app/.streamlit/config.toml").read_text(encoding="utf-8"))
+    config = tomllib.loads((ROOT / "app/loopscope_app/.streamlit/config.toml").read_text(encoding="utf-8"))
     assert config["theme"][theme] == {option: getattr(COLOURS[name], theme) for option, name in THEME.items()}
 
 
 def test_what_style_sheets_and_scripts_use_is_a_colour_or_set_beside_it() -> None:
     """A variable that nothing sets makes its whole rule void, silently."""
-    sheets = [*ROOT.glob("app/assets/*.css"), *ROOT.glob("app/canvas/assets/*.css")]
-    scripts = [*ROOT.glob("app/assets/*.js"), *ROOT.glob("app/canvas/assets/*.js")]
+    sheets = [*ROOT.glob("app/loopscope_app/assets/*.css"), *ROOT.glob("app/loopscope_app/canvas/assets/*.css")]
+    scripts = [*ROOT.glob("app/loopscope_app/assets/*.js"), *ROOT.glob("app/loopscope_app/canvas/assets/*.js")]
     texts = [path.read_text(encoding="utf-8") for path in (*sheets, *scripts)]
     used = {name for text in texts for name in re.findall(r"var\(--([\w-]+)\)", text)}
     used |= {name for text in texts for name in re.findall(r'\bnamed\("([\w-]+)"\)', text)}

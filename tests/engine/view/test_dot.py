@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.ir.model import Model
-from engine.view.build import graph_view
-from engine.view.dot import dot_text
-from engine.view.folding import Folding
+from loopscope.ir.model import Model
+from loopscope.view.build import graph_view
+from loopscope.view.dot import dot_text
+from loopscope.view.folding import Folding
 from tests.engine.view.models import branches, chain, nested, summing_loop
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import build
-from engine.build import ops
-from engine.view.build import graph_view
-from engine.view.dot import dot_text
-from engine.view.drawing_order import levels, on_cycles, turned
-from engine.view.folding import default_folding
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.view.build import graph_view
+from loopscope.view.dot import dot_text
+from loopscope.view.drawing_order import levels, on_cycles, turned
+from loopscope.view.folding import default_folding
 from tests.engine.view.models import chain
 
 LAYERS = 2000
@@ -56,7 +56,7 @@ def test_interleaved_scopes_give_way_to_stretches() -> None:
 
 
 def test_constants_do_not_count_where_scopes_are_chosen() -> None:
-    graph = build.Graph("constants")
+    graph = builder.Graph("constants")
     value = graph.parameter("x", "f32", [])
     for number in range(400):
         value = ops.add(value, float(number), name=f"layer.{number // 40}/add_{number}")

@@ -7,10 +7,10 @@ from xml.dom import minidom
 
 import pytest
 
-from engine.errors import neutral
-from engine.view.build import graph_view
-from engine.view.dot import dot_text
-from engine.view.escape import escape
+from loopscope.errors import neutral
+from loopscope.view.build import graph_view
+from loopscope.view.dot import dot_text
+from loopscope.view.escape import escape
 from tests.engine.view.models import chain
 
 HOSTILE = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engine.ir.element_type import ElementType
-from engine.ir.model import Graph, LayerId, Model, Node, Port
-from engine.ir.shape import PartialShape
-from engine.view.build import graph_view
-from engine.view.folding import Folding, default_folding, reveal, toggle
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Graph, LayerId, Model, Node, Port
+from loopscope.ir.shape import PartialShape
+from loopscope.view.build import graph_view
+from loopscope.view.folding import Folding, default_folding, reveal, toggle
 from tests.engine.view.models import branches, chain, constant, graph, nested, node, summing_loop
 
 

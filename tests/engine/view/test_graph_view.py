@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.view.build import graph_view
-from engine.view.folding import Folding, default_folding
-from engine.view.graph import GraphView
-from engine.view.grouping import grouping
+from loopscope.view.build import graph_view
+from loopscope.view.folding import Folding, default_folding
+from loopscope.view.graph import GraphView
+from loopscope.view.grouping import grouping
 from tests.engine.drafts import F32, Draft
 from tests.engine.read.onnx_models import CASES, read
 from tests.engine.view.models import branches, chain, nested, summing_loop

@@ -7,26 +7,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.build.tensor import Tensor
-from engine.view import default_folding, graph_view, overlay_at, walked_back_now
-from engine.view.graph import GraphView
-from engine.view.overlay_data import Overlay
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.builder.tensor import Tensor
+from loopscope.view import default_folding, graph_view, overlay_at, walked_back_now
+from loopscope.view.graph import GraphView
+from loopscope.view.overlay_data import Overlay
 
 SAMPLE = Path(__file__).parents[3] / "sample_models" / "vanishing_gradient"
 BACK = "main/backward%2Ffor_each_sound%2FLoop"
 
 
 @pytest.fixture(scope="module")
-def run() -> engine.Debugger:
-    debugger = engine.Debugger(engine.read_model(SAMPLE / "model.xml"), dict(np.load(SAMPLE / "inputs" / "silence_of_5.npz")))
+def run() -> loopscope.Debugger:
+    debugger = loopscope.Debugger(loopscope.read_model(SAMPLE / "model.xml"), dict(np.load(SAMPLE / "inputs" / "silence_of_5.npz")))
     debugger.run()
     return debugger
 
 
-def seen(debugger: engine.Debugger) -> tuple[GraphView, Overlay]:
+def seen(debugger: loopscope.Debugger) -> tuple[GraphView, Overlay]:
     view = graph_view(debugger.model, default_folding(debugger.model))
     return view, overlay_at(debugger, view)
 
@@ -36,7 +36,7 @@ def headers(view: GraphView, overlay: Overlay) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("iteration", [0, 3, 5])
-def test_both_loops_are_in_the_same_iteration(run: engine.Debugger, iteration: int) -> None:
+def test_both_loops_are_in_the_same_iteration(run: loopscope.Debugger, iteration: int) -> None:
     run.seek(f"{BACK}[{iteration}]/body/next_memory")
     view, overlay = seen(run)
     other = 5 - iteration
@@ -49,7 +49,7 @@ def test_both_loops_are_in_the_same_iteration(run: engine.Debugger, iteration: i
     assert walked_back_now(run, "main/for_each_sound/body/memory") == f"main/for_each_sound[{other}]/body/memory"
 
 
-def test_the_adjoint_stands_on_the_back_edge(run: engine.Debugger) -> None:
+def test_the_adjoint_stands_on_the_back_edge(run: loopscope.Debugger) -> None:
     run.seek(f"{BACK}[3]/body/next_memory")
     view, overlay = seen(run)
     (edge,) = [one for one in view.edges if one.kind == "back" and one.into == "main/for_each_sound/body/memory"]
@@ -57,7 +57,7 @@ def test_the_adjoint_stands_on_the_back_edge(run: engine.Debugger) -> None:
     assert overlay.backs[edge.id][0].endswith(f" · adjoint [1] {adjoint:.4g}")
 
 
-def test_before_and_after_the_way_back_the_loop_is_where_it_was(run: engine.Debugger) -> None:
+def test_before_and_after_the_way_back_the_loop_is_where_it_was(run: loopscope.Debugger) -> None:
     run.seek("main/for_each_sound[2]/body/kept")
     view, overlay = seen(run)
     assert headers(view, overlay)["main/for_each_sound"] == "iteration 2 of 6"
@@ -69,15 +69,15 @@ def test_before_and_after_the_way_back_the_loop_is_where_it_was(run: engine.Debu
 
 
 def test_in_a_loop_in_a_loop_all_four_belong_together() -> None:
-    graph = build.Graph("nested")
+    graph = builder.Graph("nested")
     x = graph.parameter("x", "f64", [2])
 
     def outer(i: Tensor, h: Tensor) -> Tensor:
-        inner: Tensor = build.for_loop(4, lambda j, g: ops.tanh(g, name="squashed"), [h], name="inner")[0]
+        inner: Tensor = builder.for_loop(4, lambda j, g: ops.tanh(g, name="squashed"), [h], name="inner")[0]
         return inner
 
-    (last,) = build.for_loop(3, outer, [x], name="outer")
-    debugger = engine.Debugger(engine.gradients(graph.model({"loss": ops.reduce_sum(last, [0])}), "loss", ["x"]), [np.ones(2)])
+    (last,) = builder.for_loop(3, outer, [x], name="outer")
+    debugger = loopscope.Debugger(loopscope.gradients(graph.model({"loss": ops.reduce_sum(last, [0])}), "loss", ["x"]), [np.ones(2)])
     debugger.run()
     debugger.seek("main/backward%2Fouter%2FLoop[2]/body/backward%2Finner%2FLoop[1]/body/backward%2Fsquashed%2FMultiply_1")
     assert walked_back_now(debugger, "main/outer/body/inner/body/squashed") == "main/outer[0]/body/inner[2]/body/squashed"

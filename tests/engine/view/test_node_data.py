@@ -7,30 +7,30 @@ import json
 import onnx
 import pytest
 
-import engine
-from engine.errors import ReadError
-from engine.explain import how_often
-from engine.view import Marks, NodeData, default_folding, graph_view, overlay_at, read_node_data, unrolling, write_node_data
-from sample_models import sample
+import loopscope
+from loopscope.errors import ReadError
+from loopscope.explain import how_often
+from loopscope.view import Marks, NodeData, default_folding, graph_view, overlay_at, read_node_data, unrolling, write_node_data
+from loopscope_samples import sample
 
 LOOP = "main/while_not_one"
 MOD = f"{LOOP}/body/floor_mod"
 
 
 @pytest.fixture(scope="module")
-def debugger() -> engine.Debugger:
+def debugger() -> loopscope.Debugger:
     found = sample("collatz")
     assert found is not None
-    debugger = engine.Debugger(engine.read_model(found.model), [3])
+    debugger = loopscope.Debugger(loopscope.read_model(found.model), [3])
     debugger.run()
     return debugger
 
 
-def read(debugger: engine.Debugger, data: object) -> NodeData:
+def read(debugger: loopscope.Debugger, data: object) -> NodeData:
     return read_node_data(json.dumps(data).encode(), debugger.model, "cost")
 
 
-def shown(debugger: engine.Debugger, data: NodeData) -> dict[str, list[object]]:
+def shown(debugger: loopscope.Debugger, data: NodeData) -> dict[str, list[object]]:
     """By address."""
     view = graph_view(debugger.model, default_folding(debugger.model))
     tints = overlay_at(debugger, view, Marks(node_data=data)).tints
@@ -46,14 +46,14 @@ def shown(debugger: engine.Debugger, data: NodeData) -> dict[str, list[object]]:
         {"main": {"results": {"floor_mod": {"value": 2}}}, "other": {"results": {"start_at_all": {"value": 4}}}},
     ],
 )
-def test_all_forms_mean_the_same(debugger: engine.Debugger, data: object) -> None:
+def test_all_forms_mean_the_same(debugger: loopscope.Debugger, data: object) -> None:
     found = read(debugger, data)
     assert found.everywhere == {MOD: 2.0, "main/start_at_all": 4.0}
     assert found.scale == ["cost", "number", "2.0", "4.0"]
     assert shown(debugger, found) == {MOD: ["number", 1, "2.0"], "main/start_at_all": ["number", 8, "4.0"]}
 
 
-def test_texts_have_a_colour_each_and_rare_ones_one_together(debugger: engine.Debugger) -> None:
+def test_texts_have_a_colour_each_and_rare_ones_one_together(debugger: loopscope.Debugger) -> None:
     addresses = list(how_often(debugger))
     found = read(debugger, {one: f"device {min(k, 10)}" for k, one in enumerate(addresses)})
     assert (len(found.kinds), found.kinds[0], found.kinds[-1]) == (8, "device 10", "others")
@@ -61,11 +61,11 @@ def test_texts_have_a_colour_each_and_rare_ones_one_together(debugger: engine.De
     assert found.level("device 9") == 8
 
 
-def test_numbers_beside_texts_are_texts(debugger: engine.Debugger) -> None:
+def test_numbers_beside_texts_are_texts(debugger: loopscope.Debugger) -> None:
     assert read(debugger, {"start_at_all": 1, "floor_mod": "fast"}).everywhere == {"main/start_at_all": "1.0", MOD: "fast"}
 
 
-def test_a_value_of_one_iteration_is_shown_in_that_one(debugger: engine.Debugger) -> None:
+def test_a_value_of_one_iteration_is_shown_in_that_one(debugger: loopscope.Debugger) -> None:
     found = read(debugger, {f"{LOOP}[2]/body/floor_mod": 7, f"{LOOP}[3]/body/floor_mod": 9, "floor_mod": 8})
     for iteration, words in ((1, "8.0"), (2, "7.0"), (3, "9.0")):
         for place in ("floor_mod", "equal"):  # before it runs, and behind
@@ -78,14 +78,14 @@ def test_a_value_of_one_iteration_is_shown_in_that_one(debugger: engine.Debugger
     assert {copies[f"{LOOP}[2]/body/floor_mod"], copies[f"{LOOP}[3]/body/floor_mod"]} == {"7.0", "9.0"}
 
 
-def test_a_folded_box_has_the_largest_of_what_it_holds(debugger: engine.Debugger) -> None:
+def test_a_folded_box_has_the_largest_of_what_it_holds(debugger: loopscope.Debugger) -> None:
     found = read(debugger, {MOD: 2, f"{LOOP}/body/equal": 5})
-    folding = engine.view.toggle(debugger.model, default_folding(debugger.model), LOOP)
+    folding = loopscope.view.toggle(debugger.model, default_folding(debugger.model), LOOP)
     view = graph_view(debugger.model, folding)
     assert [tint[2] for tint in overlay_at(debugger, view, Marks(node_data=found)).tints.values()] == ["5.0"]
 
 
-def test_what_is_written_is_read_again(debugger: engine.Debugger) -> None:
+def test_what_is_written_is_read_again(debugger: loopscope.Debugger) -> None:
     debugger.run()
     counts = how_often(debugger)
     assert (counts["main/start_at_all"], counts[MOD], counts[f"{LOOP}/body/if_even/else/multiply"]) == (1, 7, 2)
@@ -98,8 +98,8 @@ def test_what_is_written_is_read_again(debugger: engine.Debugger) -> None:
 
 
 def test_an_onnx_model_is_written_with_the_names_that_model_explorer_has() -> None:
-    model = engine.read_model(onnx_with_an_if().SerializeToString())
-    debugger = engine.Debugger(model, {"x": 2.0, "go": True})
+    model = loopscope.read_model(onnx_with_an_if().SerializeToString())
+    debugger = loopscope.Debugger(model, {"x": 2.0, "go": True})
     debugger.run()
     written = write_node_data(how_often(debugger), model)
     by_graph = {name: {key: one["value"] for key, one in graph["results"].items()} for name, graph in json.loads(written).items()}
@@ -142,22 +142,22 @@ def onnx_with_an_if() -> onnx.ModelProto:
         (b'{"floor_mod": ' + b"9" * 5000 + b"}", "not JSON"),
     ],
 )
-def test_what_is_no_node_data_is_refused_in_one_sentence(debugger: engine.Debugger, content: bytes, words: str) -> None:
+def test_what_is_no_node_data_is_refused_in_one_sentence(debugger: loopscope.Debugger, content: bytes, words: str) -> None:
     with pytest.raises(ReadError, match=words) as refused:
         read_node_data(content, debugger.model, "cost")
     assert len(str(refused.value)) < 400
 
 
-def test_too_much_is_refused(debugger: engine.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.view.node_data.MOST_ENTRIES", 1)
+def test_too_much_is_refused(debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopscope.view.node_data.MOST_ENTRIES", 1)
     with pytest.raises(ReadError, match="of 2 nodes: at most 1"):
         read(debugger, {"floor_mod": 1, "equal": 2})
-    monkeypatch.setattr("engine.view.node_data.MOST_BYTES", 10)
+    monkeypatch.setattr("loopscope.view.node_data.MOST_BYTES", 10)
     with pytest.raises(ReadError, match="at most"):
         read(debugger, {"floor_mod": 1})
 
 
-def test_texts_that_turn_others_around_are_neutral(debugger: engine.Debugger) -> None:
+def test_texts_that_turn_others_around_are_neutral(debugger: loopscope.Debugger) -> None:
     found = read(debugger, {"floor_mod": "a\u202eb" + "x" * 500})
     assert "\u202e" not in found.kinds[0]
     assert len(found.kinds[0]) <= 80

@@ -7,41 +7,41 @@ from collections.abc import Callable
 
 import pytest
 
-import engine
-from engine.explain.provenance import Link, ProvenanceStep, provenance
-from engine.ir.address import labels
-from engine.ir.model import Model
-from engine.ir.walk import graphs
-from engine.view.build import graph_view
-from engine.view.folding import Folding
-from engine.view.graph import GraphView, ViewEdge, ViewNode
-from engine.view.origins import FARTHEST, lit
-from engine.view.unrolling import unroll
+import loopscope
+from loopscope.explain.provenance import Link, ProvenanceStep, provenance
+from loopscope.ir.address import labels
+from loopscope.ir.model import Model
+from loopscope.ir.walk import graphs
+from loopscope.view.build import graph_view
+from loopscope.view.folding import Folding
+from loopscope.view.graph import GraphView, ViewEdge, ViewNode
+from loopscope.view.origins import FARTHEST, lit
+from loopscope.view.unrolling import unroll
 from tests.engine.view.models import chain, graph, node
 from tests.engine.view.test_playback import COLLATZ, debugger_of
 
 YEARS = "main/for_each_year"
 
 
-def finished(sample: str, inputs: str) -> engine.Debugger:
+def finished(sample: str, inputs: str) -> loopscope.Debugger:
     debugger = debugger_of(sample, inputs)
     debugger.run()
     return debugger
 
 
-def loops(debugger: engine.Debugger) -> list[str]:
+def loops(debugger: loopscope.Debugger) -> list[str]:
     at = [(place, node) for place in graphs(debugger.model) for node in place.graph.nodes]
     return [f"{place.address}/{labels(place.graph)[node.id]}" for place, node in at if len(node.bodies) == 1]
 
 
-def unrolled(debugger: engine.Debugger) -> Folding:
+def unrolled(debugger: loopscope.Debugger) -> Folding:
     folding = Folding()
     for loop in loops(debugger):
         folding = unroll(debugger.model, folding, loop, debugger, 3)
     return folding
 
 
-WAYS_TO_DRAW: dict[str, Callable[[engine.Debugger], Folding]] = {
+WAYS_TO_DRAW: dict[str, Callable[[loopscope.Debugger], Folding]] = {
     "open": lambda debugger: Folding(),
     "folded": lambda debugger: Folding(frozenset(loops(debugger))),
     "unrolled": unrolled,

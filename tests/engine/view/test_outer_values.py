@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import pytest
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.explain.provenance import provenance
-from engine.ir.model import Model
-from engine.view.build import graph_view
-from engine.view.dot import dot_text
-from engine.view.folding import Folding, Unrolled, default_folding, reveal, toggle
-from engine.view.graph import GraphView, ViewNode
-from engine.view.origins import lit
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.explain.provenance import provenance
+from loopscope.ir.model import Model
+from loopscope.view.build import graph_view
+from loopscope.view.dot import dot_text
+from loopscope.view.folding import Folding, Unrolled, default_folding, reveal, toggle
+from loopscope.view.graph import GraphView, ViewNode
+from loopscope.view.origins import lit
 
 THEN = "main/cond/then/*~outer"
 
 
 def captures(then: int, otherwise: int) -> Model:
     """An If whose branches use so many outer values, and a loop that uses as many as the first of them."""
-    graph = build.Graph("captures")
+    graph = builder.Graph("captures")
     outer = [graph.parameter(f"x{number}", "f32", []) for number in range(max(then, otherwise))]
     flag = graph.parameter("flag", "boolean", [])
 
-    def product(count: int) -> build.Tensor:
+    def product(count: int) -> builder.Tensor:
         made = outer[0]
         for one in outer[1:count]:
             made = made * one
         return made
 
-    chosen = build.cond(flag, lambda: product(then), lambda: product(otherwise))
-    (grown,) = build.while_loop(lambda value: ops.less(value, 100.0), lambda value: value + product(then), [chosen], name="grow")
+    chosen = builder.cond(flag, lambda: product(then), lambda: product(otherwise))
+    (grown,) = builder.while_loop(lambda value: ops.less(value, 100.0), lambda value: value + product(then), [chosen], name="grow")
     return graph.model(grown)
 
 
@@ -83,7 +83,7 @@ def test_in_copies_there_is_one_beside_them() -> None:
 
 def test_a_value_is_followed_through_the_box() -> None:
     model = captures(9, 8)
-    debugger = engine.Debugger(model, [*[1.5] * 9, True])
+    debugger = loopscope.Debugger(model, [*[1.5] * 9, True])
     debugger.run()
     view = graph_view(model, default_folding(model))
     found = lit(view, provenance(debugger, "main/cond"))

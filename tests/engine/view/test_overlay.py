@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-import engine
-from engine.view.build import graph_view
-from engine.view.folding import Folding, toggle
-from engine.view.graph import ViewCluster, ViewNode
-from engine.view.overlay import BY_HAND, overlay_at
-from engine.view.overlay_data import Marks, Overlay
-from engine.view.preview import has_nan, value_preview
+import loopscope
+from loopscope.view.build import graph_view
+from loopscope.view.folding import Folding, toggle
+from loopscope.view.graph import ViewCluster, ViewNode
+from loopscope.view.overlay import BY_HAND, overlay_at
+from loopscope.view.overlay_data import Marks, Overlay
+from loopscope.view.preview import has_nan, value_preview
 
 FOLDER = Path(__file__).parents[3] / "sample_models"
 
@@ -24,8 +24,8 @@ def inputs_of(sample: str, name: str) -> dict[str, object]:
 
 
 def test_a_moment_inside_a_loop_and_a_branch() -> None:
-    model = engine.read_model(FOLDER / "collatz" / "model.xml")
-    debugger = engine.Debugger(model, inputs_of("collatz", "three"))
+    model = loopscope.read_model(FOLDER / "collatz" / "model.xml")
+    debugger = loopscope.Debugger(model, inputs_of("collatz", "three"))
     view = graph_view(model, Folding())
     by_id = view.by_id
     branches = [cluster.id for cluster in view.clusters if cluster.kind in ("then", "else")]
@@ -52,8 +52,8 @@ def test_a_moment_inside_a_loop_and_a_branch() -> None:
 
 
 def test_values_back_edges_and_marks() -> None:
-    model = engine.read_model(FOLDER / "for_loop" / "model.xml")
-    debugger = engine.Debugger(model, inputs_of("for_loop", "three_years"))
+    model = loopscope.read_model(FOLDER / "for_loop" / "model.xml")
+    debugger = loopscope.Debugger(model, inputs_of("for_loop", "three_years"))
     view = graph_view(model, Folding())
     previews: dict[str, str] = {}
     back = next(edge for edge in view.edges if edge.kind == "back")
@@ -90,9 +90,9 @@ def test_previews() -> None:
 
 
 def test_a_value_set_by_hand_is_marked_where_it_was_set() -> None:
-    model = engine.read_model(FOLDER / "collatz" / "model.xml")
+    model = loopscope.read_model(FOLDER / "collatz" / "model.xml")
     place = "main/while_not_one[1]/body/next_steps"
-    debugger = engine.Debugger(model, inputs_of("collatz", "three"), changes={place: np.int64(5)})
+    debugger = loopscope.Debugger(model, inputs_of("collatz", "three"), changes={place: np.int64(5)})
     view = graph_view(model, Folding())
     box = next(node for node in view.nodes if node.address == "main/while_not_one/body/next_steps")
     for iteration, text in ((0, "1"), (1, f"{BY_HAND} 5"), (2, "6")):
@@ -101,9 +101,9 @@ def test_a_value_set_by_hand_is_marked_where_it_was_set() -> None:
 
 
 def test_what_a_runtime_makes_of_a_loop_stands_on_its_frame() -> None:
-    model = engine.read_model(FOLDER / "collatz" / "model.xml")
+    model = loopscope.read_model(FOLDER / "collatz" / "model.xml")
     view = graph_view(model, Folding())
-    debugger = engine.Debugger(model, inputs_of("collatz", "three"))
+    debugger = loopscope.Debugger(model, inputs_of("collatz", "three"))
     debugger.run()
     (loop,) = [cluster for cluster in view.clusters if cluster.kind == "loop"]
     fates = {loop.address: "OpenVINO: runs as Fused", "main/elsewhere": "kept"}
@@ -113,7 +113,7 @@ def test_what_a_runtime_makes_of_a_loop_stands_on_its_frame() -> None:
 
 
 def test_boxes_are_heated_by_the_time_of_what_they_stand_for() -> None:
-    model = engine.read_model(FOLDER / "collatz" / "model.xml")
+    model = loopscope.read_model(FOLDER / "collatz" / "model.xml")
     loop, times = "main/while_not_one", {"main/while_not_one/body/equal": 8.0, "main/while_not_one/body/floor_mod": 4.0}
     view = graph_view(model, Folding())
     heats = overlay_at(None, view, Marks(times=times | {"main/while_not_one/body/if_even/then/nothing": 0.0})).heats

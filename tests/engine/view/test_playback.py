@@ -11,16 +11,16 @@ import numpy as np
 import onnx.parser
 import pytest
 
-import engine
-from engine.explain.provenance import provenance
-from engine.view.build import graph_view
-from engine.view.folding import Folding
-from engine.view.graph import ViewNode
-from engine.view.overlay import overlay_at
-from engine.view.overlay_data import Marks
-from engine.view.playback import difference, playback_batch
-from engine.view.sparkline import sparkline
-from engine.view.tracks import tracks
+import loopscope
+from loopscope.explain.provenance import provenance
+from loopscope.view.build import graph_view
+from loopscope.view.folding import Folding
+from loopscope.view.graph import ViewNode
+from loopscope.view.overlay import overlay_at
+from loopscope.view.overlay_data import Marks
+from loopscope.view.playback import difference, playback_batch
+from loopscope.view.sparkline import sparkline
+from loopscope.view.tracks import tracks
 
 FOLDER = Path(__file__).parents[3] / "sample_models"
 COLLATZ = "main/while_not_one"
@@ -32,10 +32,10 @@ def frames_of(part: Mapping[str, object]) -> list[object]:
     return frames
 
 
-def debugger_of(sample: str, name: str) -> engine.Debugger:
-    model = engine.read_model(FOLDER / sample / "model.xml")
+def debugger_of(sample: str, name: str) -> loopscope.Debugger:
+    model = loopscope.read_model(FOLDER / sample / "model.xml")
     with np.load(FOLDER / sample / "inputs" / f"{name}.npz", allow_pickle=False) as arrays:
-        return engine.Debugger(model, {key: arrays[key] for key in arrays.files})
+        return loopscope.Debugger(model, {key: arrays[key] for key in arrays.files})
 
 
 def applied(full: dict[str, object], change: dict[str, object]) -> dict[str, object]:
@@ -90,7 +90,7 @@ def test_a_batch_keeps_to_its_time_and_says_where_it_stops() -> None:
 
 def test_a_scout_tells_each_moment_as_it_is_when_it_is_new() -> None:
     debugger = debugger_of("collatz", "three")
-    scout = engine.Debugger(debugger.model, {"number": np.int64(3)})
+    scout = loopscope.Debugger(debugger.model, {"number": np.int64(3)})
     view = graph_view(debugger.model, Folding())
     debugger.breakpoints.add(f"{COLLATZ}[1]/body/equal")
     debugger.seek(4)
@@ -134,8 +134,8 @@ def test_tracks_follow_the_nest_of_loops() -> None:
 
 @pytest.mark.measured
 def test_ticks_of_long_loops_are_few() -> None:
-    model = engine.read_model(FOLDER / "for_loop" / "model.xml")
-    debugger = engine.Debugger(model, {"balance": np.float32(1), "growth": np.float32(1.01), "years": np.int64(5000)})
+    model = loopscope.read_model(FOLDER / "for_loop" / "model.xml")
+    debugger = loopscope.Debugger(model, {"balance": np.float32(1), "growth": np.float32(1.01), "years": np.int64(5000)})
     debugger.run()
     (track,) = tracks(debugger)
     assert track.count == 5000
@@ -163,8 +163,8 @@ def test_a_folded_loop_draws_its_carried_number() -> None:
 
 
 def test_the_first_number_that_is_none_is_marked() -> None:
-    model = engine.read_model(FOLDER / "for_loop" / "model.xml")
-    debugger = engine.Debugger(model, {"balance": np.float32(1e38), "growth": np.float32(1.5), "years": np.int64(101)})
+    model = loopscope.read_model(FOLDER / "for_loop" / "model.xml")
+    debugger = loopscope.Debugger(model, {"balance": np.float32(1e38), "growth": np.float32(1.5), "years": np.int64(101)})
     debugger.run()
     found = sparkline(debugger, "main/for_each_year/body/balance", None)
     assert found is not None
@@ -186,7 +186,7 @@ def test_a_number_that_becomes_empty_on_the_way_has_no_line(begin: int, end: int
         }}>
     }}"""
     parsed = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
-    debugger = engine.Debugger(engine.read_model(parsed.SerializeToString()), {"x": np.ones(1, np.float32)})
+    debugger = loopscope.Debugger(loopscope.read_model(parsed.SerializeToString()), {"x": np.ones(1, np.float32)})
     debugger.run()
     assert debugger.state == "finished"
     (loop,) = (one for one in debugger.model.graph.nodes if one.type == "Loop")

@@ -7,10 +7,10 @@ import shutil
 
 import pytest
 
-from engine.ir.model import Model
-from engine.notebook import picture, summary
-from engine.view.build import graph_view
-from engine.view.render import HOW_TO_GET_DOT, NoPicture, PictureFormat, render
+from loopscope.ir.model import Model
+from loopscope.notebook import picture, summary
+from loopscope.view.build import graph_view
+from loopscope.view.render import HOW_TO_GET_DOT, NoPicture, PictureFormat, render
 from tests.engine.view.models import branches, nested, summing_loop
 
 BEGINS: dict[PictureFormat, bytes] = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}

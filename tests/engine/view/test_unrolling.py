@@ -7,26 +7,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine
-from engine.ir.model import Model
-from engine.view.build import graph_view
-from engine.view.dot import dot_text, row_texts
-from engine.view.folding import Folding, Unrolled, default_folding, reveal, toggle
-from engine.view.graph import GraphView
-from engine.view.overlay import overlay_at
-from engine.view.overlay_data import Marks, Overlay
-from engine.view.payload import structure
-from engine.view.unrolling import followed, resize, run_of, shift, unroll
+import loopscope
+from loopscope.ir.model import Model
+from loopscope.view.build import graph_view
+from loopscope.view.dot import dot_text, row_texts
+from loopscope.view.folding import Folding, Unrolled, default_folding, reveal, toggle
+from loopscope.view.graph import GraphView
+from loopscope.view.overlay import overlay_at
+from loopscope.view.overlay_data import Marks, Overlay
+from loopscope.view.payload import structure
+from loopscope.view.unrolling import followed, resize, run_of, shift, unroll
 from tests.engine.view.models import summing_loop
 
 FOLDER = Path(__file__).parents[3] / "sample_models"
 COLLATZ = "main/while_not_one"
 
 
-def opened(sample: str, name: str) -> tuple[Model, engine.Debugger]:
-    model = engine.read_model(FOLDER / sample / "model.xml")
+def opened(sample: str, name: str) -> tuple[Model, loopscope.Debugger]:
+    model = loopscope.read_model(FOLDER / sample / "model.xml")
     with np.load(FOLDER / sample / "inputs" / f"{name}.npz", allow_pickle=False) as arrays:
-        return model, engine.Debugger(model, {key: arrays[key] for key in arrays.files})
+        return model, loopscope.Debugger(model, {key: arrays[key] for key in arrays.files})
 
 
 def lines(view: GraphView) -> set[tuple[str, str, str]]:
@@ -59,7 +59,7 @@ def test_the_last_window_hands_out_the_last_value() -> None:
 
 
 def test_a_copy_is_laid_out_once() -> None:
-    model = engine.read_model(FOLDER / "count_primes" / "model.xml")
+    model = loopscope.read_model(FOLDER / "count_primes" / "model.xml")
     outer = next(node for node in model.graph.nodes if node.bodies)
     inner = next(node for node in outer.bodies[0].graph.nodes if node.bodies)
     addresses = (f"main/{outer.name}", f"main/{outer.name}/body/{inner.name}")
@@ -137,7 +137,7 @@ def test_windows_follow_the_cursor() -> None:
 @pytest.mark.parametrize("iterations", [0, 2])
 def test_iterations_that_never_ran_say_so(iterations: int) -> None:
     model, debugger = opened("for_loop", "three_years")
-    debugger = engine.Debugger(model, {"balance": np.float32(1), "growth": np.float32(1.1), "years": np.int64(iterations)})
+    debugger = loopscope.Debugger(model, {"balance": np.float32(1), "growth": np.float32(1.1), "years": np.int64(iterations)})
     debugger.run()
     view = graph_view(model, Folding(unrolled=(Unrolled("main/for_each_year", 0, 3, None),)))
     overlay = overlay_at(debugger, view)

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from engine import build
-from engine.build import ops
-from engine.ir.model import Model
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.ir.model import Model
 
 Feeds = list[dict[str, Any]]
 X = np.linspace(-0.9, 0.8, 6, dtype=np.float32).reshape(2, 3)
 
 
-def _floats(make: Callable[[build.Tensor], Mapping[str, Any]], values: np.ndarray = X) -> tuple[Model, Feeds]:
-    graph = build.Graph("floats")
+def _floats(make: Callable[[builder.Tensor], Mapping[str, Any]], values: np.ndarray = X) -> tuple[Model, Feeds]:
+    graph = builder.Graph("floats")
     return graph.model(make(graph.parameter("x", "f32", values.shape))), [{"x": values}]
 
 
-def _arithmetic(x: build.Tensor) -> Mapping[str, Any]:
+def _arithmetic(x: builder.Tensor) -> Mapping[str, Any]:
     y = x * 3 - 0.25
     made = {"add": x + y, "subtract": x - y, "multiply": x * y, "divide": x / y, "power": ops.power(abs(x), 1.5), "floor_mod": x % y}
     made |= {name: getattr(ops, name)(x, y) for name in ("maximum", "minimum", "squared_difference", "mod")}
@@ -28,14 +28,14 @@ def _arithmetic(x: build.Tensor) -> Mapping[str, Any]:
     return made
 
 
-def _unary(x: build.Tensor) -> Mapping[str, Any]:
+def _unary(x: builder.Tensor) -> Mapping[str, Any]:
     names = "exp sqrt sin cos tan asin acos atan sinh cosh tanh asinh atanh erf floor sign sigmoid negative ceiling relu softplus abs log"
     inputs = {"sqrt": abs(x), "log": abs(x) + 0.1}
     return {name: getattr(ops, name)(inputs.get(name, x)) for name in names.split()} | {"acosh": ops.acosh(x + 2.5)}
 
 
 def _whole() -> tuple[Model, Feeds]:
-    graph = build.Graph("whole")
+    graph = builder.Graph("whole")
     a, b = graph.parameter("a", "i32", [4]), graph.parameter("b", "i32", [4])
     made = {"floor": a // b, "floor_mod": a % b, "mod": ops.mod(a, b)}
     made |= {"rounded": ops.floor(a), "same": ops.identity(ops.ceiling(b))}
@@ -44,7 +44,7 @@ def _whole() -> tuple[Model, Feeds]:
     return graph.model(made), feeds
 
 
-def _booleans(x: build.Tensor) -> Mapping[str, Any]:
+def _booleans(x: builder.Tensor) -> Mapping[str, Any]:
     low, high = x < 0.2, x >= -0.3
     made = {name: getattr(ops, name)(low, high) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")}
     made |= {
@@ -59,14 +59,14 @@ def _booleans(x: build.Tensor) -> Mapping[str, Any]:
     return made
 
 
-def _reductions(x: build.Tensor) -> Mapping[str, Any]:
+def _reductions(x: builder.Tensor) -> Mapping[str, Any]:
     names = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
     made = {name: getattr(ops, name)(x, [1]) for name in names} | {"kept": ops.reduce_sum(x, [0, 1], keep_dims=True)}
     made["best"], made["places"] = ops.topk(x, 2, axis=-1, mode="max", sort="value", index_element_type="i64")
     return made | {"matmul": ops.matmul(x, x, transpose_b=True), "softmax": ops.softmax(x, axis=-1), "cum": ops.cum_sum(x, 1, reverse=True)}
 
 
-def _movements(x: build.Tensor) -> Mapping[str, Any]:
+def _movements(x: builder.Tensor) -> Mapping[str, Any]:
     flat = ops.reshape(x, [6], special_zero=False)
     low, high = ops.split(x, 0, num_splits=2)
     made = {"flat": flat, "turned": ops.transpose(x, [1, 0]), "joined": ops.concat(x, x, axis=1), "low": low, "high": high}
@@ -92,42 +92,42 @@ def _movements(x: build.Tensor) -> Mapping[str, Any]:
 
 
 def _while() -> tuple[Model, Feeds]:
-    graph = build.Graph("while")
+    graph = builder.Graph("while")
     n, x = graph.parameter("n", "i64", []), graph.parameter("x", "f32", [2, 3])
-    i, y = build.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, v * 1.5 + x), (graph.constant(0), x), maximum_iterations=4)
+    i, y = builder.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, v * 1.5 + x), (graph.constant(0), x), maximum_iterations=4)
     return graph.model({"i": i, "y": y}), [{"n": np.int64(count), "x": X} for count in (0, 1, 3, 9)]
 
 
 def _for() -> tuple[Model, Feeds]:
     """The number of the iteration, values that are collected, and rows."""
-    graph = build.Graph("for")
+    graph = builder.Graph("for")
     x = graph.parameter("x", "f32", [4, 3])
-    kept = build.Collected("kept")
+    kept = builder.Collected("kept")
 
     def body(i: Any, v: Any) -> Any:
         kept.append(ops.unsqueeze(v * ops.convert(i, destination_type="f32"), [0]))
         return v + 1.0
 
-    last = build.for_loop(3, body, x[0])
-    rows = build.map_fn(lambda row: ops.reduce_sum(row, [0]) * 2.0, x)
-    totals = build.scan(lambda total, row: total + row, x, x[0] * 0.0)
+    last = builder.for_loop(3, body, x[0])
+    rows = builder.map_fn(lambda row: ops.reduce_sum(row, [0]) * 2.0, x)
+    totals = builder.scan(lambda total, row: total + row, x, x[0] * 0.0)
     values = np.arange(12, dtype=np.float32).reshape(4, 3)
     return graph.model({"last": last, "kept": kept.tensor, "rows": rows, "totals": totals}), [{"x": values}]
 
 
 def _nested() -> tuple[Model, Feeds]:
-    graph = build.Graph("nested")
+    graph = builder.Graph("nested")
     n, limit = graph.parameter("n", "i64", []), graph.parameter("limit", "f32", [])
 
     def inner(value: Any, i: Any) -> Any:
-        return build.cond(value > limit, lambda: value * 0.5, lambda: value * 3.0 + ops.convert(i, destination_type="f32"))
+        return builder.cond(value > limit, lambda: value * 0.5, lambda: value * 3.0 + ops.convert(i, destination_type="f32"))
 
     def outer(i: Any, value: Any) -> Any:
-        return i + 1, build.for_loop(2, lambda j, v: inner(v, j), value)
+        return i + 1, builder.for_loop(2, lambda j, v: inner(v, j), value)
 
-    _, value = build.while_loop(lambda i, v: i < n, outer, (graph.constant(0), graph.constant(1.0)))
-    arrays = build.TensorArray("f32", 3)
-    _, arrays = build.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a.write(i, value + 1.0)), (0, arrays))
+    _, value = builder.while_loop(lambda i, v: i < n, outer, (graph.constant(0), graph.constant(1.0)))
+    arrays = builder.TensorArray("f32", 3)
+    _, arrays = builder.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a.write(i, value + 1.0)), (0, arrays))
     made = {"value": value, "array": arrays.stack()}
     return graph.model(made), [{"n": np.int64(count), "limit": np.float32(limit)} for count, limit in ((0, 1), (2, 4), (5, 30))]
 

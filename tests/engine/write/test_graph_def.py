@@ -17,27 +17,27 @@ from openvino import Model as OpenvinoModel
 from openvino import opset15 as op
 from openvino import save_model
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.errors import WriteError
-from engine.ir.model import Graph, Model
-from engine.ir.replace import replace
-from engine.ir.walk import nodes
-from engine.write.tensorflow.graph_def import graph_def
-from engine.write.tensorflow.translations import RULES
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.errors import WriteError
+from loopscope.ir.model import Graph, Model
+from loopscope.ir.replace import replace
+from loopscope.ir.walk import nodes
+from loopscope.write.tensorflow.graph_def import graph_def
+from loopscope.write.tensorflow.translations import RULES
 from tests.engine.write.graph_def_models import MODELS
 
 
 def again(model: Model, folder: Path, name: str = "m.pb") -> Model:
-    engine.write_model(model, folder / name)
-    return engine.read_model(folder / name)
+    loopscope.write_model(model, folder / name)
+    return loopscope.read_model(folder / name)
 
 
 def by_name(model: Model, feeds: dict[str, Any]) -> dict[str, Any]:
     """The outputs by their names in TensorFlow; those are the model's own, or what the reader has added ``:0`` to."""
     inputs = {name.removesuffix(":0"): one.name for one in model.inputs for name in (one.name, *one.names)}
-    found = engine.run(model, {inputs[name]: value for name, value in feeds.items()})
+    found = loopscope.run(model, {inputs[name]: value for name, value in feeds.items()})
     return {
         name.removesuffix(":0"): value for one, value in zip(model.outputs, found.outputs, strict=True) for name in (one.name, *one.names)
     }
@@ -72,7 +72,7 @@ def test_loops_and_branches_are_functions() -> None:
 
 def test_what_openvinos_frontend_reads_otherwise_is_what_tensorflow_means() -> None:
     """TensorFlow 2.21 gives the outputs of these; OpenVINO's frontend takes TruncateDiv for FloorDiv, and knows no TensorScatterUpdate."""
-    graph = build.Graph("others")
+    graph = builder.Graph("others")
     a, b = graph.parameter("a", "i32", [4]), graph.parameter("b", "i32", [4])
     rows = ops.scatter_update(a, [3, 0], b[:2], 0)
     made = graph_def(graph.model({"cut": ops.divide(a, b, m_pythondiv=False), "rows": rows}))
@@ -80,21 +80,21 @@ def test_what_openvinos_frontend_reads_otherwise_is_what_tensorflow_means() -> N
 
 
 def test_the_window_of_a_loop_is_kept() -> None:
-    graph = build.Graph("window")
-    (last,) = build.while_loop(lambda i: i < 3, lambda i: i + 1, [graph.constant(0)], None, 4)
+    graph = builder.Graph("window")
+    (last,) = builder.while_loop(lambda i: i < 3, lambda i: i + 1, [graph.constant(0)], None, 4)
     (loop,) = (node for node in graph_def(graph.model({"last": last})).node if node.op == "StatelessWhile")
     assert loop.attr["parallel_iterations"].i == 4
 
 
 def test_prints_and_their_order_are_kept(tmp_path: Path) -> None:
-    graph = build.Graph("prints")
+    graph = builder.Graph("prints")
     x = graph.parameter("x", "f32", [2])
 
     def body(i: Any, v: Any) -> Any:
-        with build.control_dependencies([build.Print(v, [i], "i:", first_n=2, summarize=5)]):
+        with builder.control_dependencies([builder.Print(v, [i], "i:", first_n=2, summarize=5)]):
             return i + 1, v * 2
 
-    _, last = build.while_loop(lambda i, v: i < 3, body, (graph.constant(0), x))
+    _, last = builder.while_loop(lambda i, v: i < 3, body, (graph.constant(0), x))
     model = graph.model({"last": last})
     message = graph_def(model)
     assert [node.op for node in message.node if node.op in ("While", "StatelessWhile")] == ["While"], "it shows something"
@@ -107,7 +107,7 @@ def test_prints_and_their_order_are_kept(tmp_path: Path) -> None:
 
 
 def test_names_are_those_that_tensorflow_takes(tmp_path: Path) -> None:
-    graph = build.Graph("names")
+    graph = builder.Graph("names")
     x = graph.parameter("the input [1]", "f32", [2])
     with graph.scope("layer"):
         y = ops.exp(x, name="_hidden:one")
@@ -119,9 +119,9 @@ def test_names_are_those_that_tensorflow_takes(tmp_path: Path) -> None:
 
 
 def test_names_of_functions_are_plain_and_differ() -> None:
-    graph = build.Graph("functions")
+    graph = builder.Graph("functions")
     for name in ("für i", "f_r_i"):
-        (last,) = build.while_loop(lambda i: i < 3, lambda i: i + 1, [graph.constant(0)], name=name)
+        (last,) = builder.while_loop(lambda i: i < 3, lambda i: i + 1, [graph.constant(0)], name=name)
     message = graph_def(graph.model({"last": last}))
     assert [one.signature.name for one in message.library.function] == ["f_r_i_cond", "f_r_i_body", "f_r_i_cond_1", "f_r_i_body_1"]
 
@@ -139,7 +139,7 @@ def openvino_loop(**cut: int) -> OpenvinoModel:
 
 def of_openvino(model: OpenvinoModel, folder: Path) -> Model:
     save_model(model, str(folder / "source.xml"), compress_to_fp16=False)
-    return engine.read_model(folder / "source.xml")
+    return loopscope.read_model(folder / "source.xml")
 
 
 @pytest.mark.parametrize("cut", [{}, {"start": -1, "stride": -1, "end": 0}])
@@ -147,15 +147,15 @@ def test_parts_in_both_directions(cut: dict[str, int], tmp_path: Path) -> None:
     model = of_openvino(openvino_loop(**cut), tmp_path)
     x = np.arange(8, dtype=np.float32).reshape(4, 2)
     found = again(model, tmp_path)
-    np.testing.assert_array_equal(engine.run(found, [x]).outputs[0], engine.run(model, [x]).outputs[0])
+    np.testing.assert_array_equal(loopscope.run(found, [x]).outputs[0], loopscope.run(model, [x]).outputs[0])
 
 
-def function_of(make: Callable[[build.Tensor], Any], shape: Any = (2, 3)) -> Model:
-    graph = build.Graph("refused")
+def function_of(make: Callable[[builder.Tensor], Any], shape: Any = (2, 3)) -> Model:
+    graph = builder.Graph("refused")
     return graph.model(make(graph.parameter("x", "f32", shape)))
 
 
-def with_many_outputs(graph: build.Graph) -> Model:
+def with_many_outputs(graph: builder.Graph) -> Model:
     """An operation that declares more outputs than it has."""
     model = graph.model(ops.tanh(graph.parameter("x", "f32", [2])))
     nodes = [replace(node, outputs=node.outputs * 3) if node.type == "Tanh" else node for node in model.graph.nodes]
@@ -165,7 +165,7 @@ def with_many_outputs(graph: build.Graph) -> Model:
 REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
     "operation": (lambda _: function_of(lambda x: ops.gelu(x)), "main/Gelu.*: there is no rule for Gelu"),
     "in a body": (
-        lambda _: function_of(lambda x: build.while_loop(lambda v: True, lambda v: ops.gelu(v), [x], maximum_iterations=2)),
+        lambda _: function_of(lambda x: builder.while_loop(lambda v: True, lambda v: ops.gelu(v), [x], maximum_iterations=2)),
         r"main/while/body/Gelu cannot be written as a TensorFlow graph: there is no rule for Gelu$",
     ),
     "type": (lambda _: function_of(lambda x: ops.convert(x, destination_type="u4")), "there is no type of TensorFlow's for u4"),
@@ -176,11 +176,11 @@ REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
     ),
     "parts": (lambda folder: of_openvino(openvino_loop(part_size=2, stride=2), folder), "goes through parts of several elements"),
     "lengths": (
-        lambda _: function_of(lambda x: build.map_fn(lambda row: row + 1, x), [None, None]),
+        lambda _: function_of(lambda x: builder.map_fn(lambda row: row + 1, x), [None, None]),
         "an output of the loop collects parts of f32.*, and without all lengths there is no empty one",
     ),
     "smallest": (lambda _: function_of(lambda x: ops.topk(x, 1, axis=1, mode="min", sort="value")), "TopK of the smallest, or along"),
-    "outputs": (lambda _: with_many_outputs(build.Graph("many")), "it declares 3 outputs, expected 1: see what the checks say"),
+    "outputs": (lambda _: with_many_outputs(builder.Graph("many")), "it declares 3 outputs, expected 1: see what the checks say"),
     "columns": (
         lambda _: function_of(lambda x: ops.scatter_update(x, [0, 2], x[:, :2], 1)),
         "ScatterUpdate of several parts along another axis than the first",
@@ -193,22 +193,22 @@ def test_what_tensorflow_has_not_is_told_with_its_place(case: str, tmp_path: Pat
     make, words = REFUSED[case]
     model = make(tmp_path)
     with pytest.raises(WriteError, match=words):
-        engine.write_model(model, tmp_path / "m.pb")
+        loopscope.write_model(model, tmp_path / "m.pb")
     assert not (tmp_path / "m.pb").exists()
 
 
 def test_bodies_that_lie_too_deep_are_told(tmp_path: Path) -> None:
-    graph = build.Graph("deep")
+    graph = builder.Graph("deep")
     model = graph.model(_nested_ifs(graph.parameter("x", "f32", []), 60))
-    engine.write_model(model, tmp_path / "m.pb")
+    loopscope.write_model(model, tmp_path / "m.pb")
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 150)
     try:
         with pytest.raises(WriteError, match="lie too deep in each other"):
-            engine.write_model(model, tmp_path / "n.pb")
+            loopscope.write_model(model, tmp_path / "n.pb")
     finally:
         sys.setrecursionlimit(usual)
 
 
-def _nested_ifs(x: build.Tensor, depth: int) -> Any:
-    return build.cond(x > 0, lambda: _nested_ifs(x, depth - 1), lambda: x) if depth else x * 2
+def _nested_ifs(x: builder.Tensor, depth: int) -> Any:
+    return builder.cond(x > 0, lambda: _nested_ifs(x, depth - 1), lambda: x) if depth else x * 2

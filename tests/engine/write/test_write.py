@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openvino import opset13 as ops
 
-from engine.errors import WriteError
-from engine.ir.constant import Constant
-from engine.ir.element_type import ElementType
-from engine.ir.equal import difference
-from engine.ir.model import Edge, Graph, LayerId, Model, Node, Port
-from engine.ir.replace import replace
-from engine.ir.shape import SCALAR, PartialShape
-from engine.read import read_model
-from engine.write import write_model
+from loopscope.errors import WriteError
+from loopscope.ir.constant import Constant
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.equal import difference
+from loopscope.ir.model import Edge, Graph, LayerId, Model, Node, Port
+from loopscope.ir.replace import replace
+from loopscope.ir.shape import SCALAR, PartialShape
+from loopscope.read import read_model
+from loopscope.write import write_model
 from tests.engine.read.documents import ADDITION, NESTED_WEIGHTS, WEIGHTS, nested_loops
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.peers.source.program import SourceRun
-from sample_models.recipes import linear_attention
+from loopscope.peers.source.program import SourceRun
+from loopscope_samples.recipes import linear_attention
 from tests.engine.peers.sources import FOLDER
 
 Arrays = Mapping[str, np.ndarray]

@@ -17,32 +17,32 @@ import numpy as np
 import onnx
 import openvino
 
-import engine
-from engine import build
-from engine.build import ops
-from engine.native.alone import run_alone
-from engine.peers.source.program import PROCESS
+import loopscope
+from loopscope import builder
+from loopscope.builder import ops
+from loopscope.native.alone import run_alone
+from loopscope.peers.source.program import PROCESS
 from tests.engine.peers.sources import FOLDER
 from tests.engine.peers.sources.cases import TENSORFLOW, TORCH, Case
 
 
-def mapping() -> engine.Model:
-    graph = build.Graph("mapping")
+def mapping() -> loopscope.Model:
+    graph = builder.Graph("mapping")
     x = graph.parameter("x", "f32", [4, 3])
     y = graph.parameter("y", "f32", [3])
-    return graph.model(outputs={"rows": build.map_fn(lambda row: ops.sin(row) + y, x, name="map_impl")})
+    return graph.model(outputs={"rows": builder.map_fn(lambda row: ops.sin(row) + y, x, name="map_impl")})
 
 
-def alternating() -> engine.Model:
-    graph = build.Graph("alternating")
+def alternating() -> loopscope.Model:
+    graph = builder.Graph("alternating")
     n = graph.parameter("n", "i64", [])
     x = graph.parameter("x", "f32", [4])
 
     def body(n: Any, x: Any) -> Any:
         even = ops.equal(ops.floor_mod(n, 2), 0)
-        return n - 1, build.cond(even, lambda: x * 2, lambda: x + 1, name="cond")
+        return n - 1, builder.cond(even, lambda: x * 2, lambda: x + 1, name="cond")
 
-    n, x = build.while_loop(lambda n, x: n > 0, body, (n, x), name="while_loop")
+    n, x = builder.while_loop(lambda n, x: n > 0, body, (n, x), name="while_loop")
     return graph.model(outputs={"n_end": n, "x_end": x})
 
 
@@ -70,7 +70,7 @@ def of_torch(folder: Path) -> None:
         program = torch.export.export(module, example)
         torch.export.save(program, folder / f"{name}.pt2")
         if name in BUILT:
-            engine.write_model(BUILT[name](), FOLDER / f"{name}.xml")
+            loopscope.write_model(BUILT[name](), FOLDER / f"{name}.xml")
         elif name == "recurrent":
             torch.onnx.export(program, f=str(FOLDER / f"{name}.onnx"), dynamo=True, verbose=False, external_data=False)
             without_places(FOLDER / f"{name}.onnx")
@@ -97,7 +97,7 @@ def of_tensorflow(folder: Path) -> None:
 
     for name in PROGRAMS:
         save(name, folder / name)
-        engine.write_model(engine.read_model(folder / name), FOLDER / f"{name}.xml")
+        loopscope.write_model(loopscope.read_model(folder / name), FOLDER / f"{name}.xml")
         for case in (one for one in TENSORFLOW if one.program == name):
             keep("saved_model", folder / name, case)
 

@@ -56,7 +56,7 @@ class Alternating(torch.nn.Module):
 
 
 class Gated(torch.nn.Module):
-    """A gated delta net: linear attention, as ``sample_models/recipes/linear_attention.py`` has it."""
+    """A gated delta net: linear attention, as ``sample_models/loopscope_samples/recipes/linear_attention.py`` has it."""
 
     def forward(self, query, key, value, g, beta, state):
         def cell(state, parts):

@@ -1,0 +1,121 @@
+"""Editing the inputs of the next run: the callbacks of the inputs panel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from loopscope.debug import convert_input
+from loopscope.errors import InputError, shorten
+from loopscope.ir import Model, Signature
+from loopscope_app.actions import models, refusals
+from loopscope_app.describe.input_files import named, read_arrays
+from loopscope_app.describe.input_text import parse_scalar, parse_shape
+from loopscope_app.describe.random_inputs import made_up_again, random_input
+from loopscope_app.describe.signatures import signatures
+from loopscope_app.state.user_session import current, widget
+
+LONGEST_NAME = 40
+
+
+@refusals.afresh
+def run_draft(name_key: str) -> None:
+    """The edited inputs, from the first moment; as a set of their own where a name for it was typed."""
+    session, name = current(), str(widget(name_key) or "").strip()[:LONGEST_NAME]
+    if session.model.opened is None:
+        return
+    if session.model.refused:
+        raise InputError(next(iter(session.model.refused.values())))
+    if name in session.model.opened.sets:
+        raise InputError(f"there is an input set named {shorten(repr(name), 60)} already: choose another name")
+    if name:
+        session.model.opened = replace(session.model.opened, sets={**session.model.opened.sets, name: dict(session.model.draft)})
+    models.use_inputs(session.model.draft, name)
+
+
+@refusals.afresh
+def make_up(seed_key: str) -> None:
+    """Random values for every input, in the shapes that the draft has."""
+    session = current()
+    if session.model.opened is None:
+        return
+    session.model.refused.clear()
+    seed = int(widget(seed_key) or 0)
+    session.model.draft |= made_up_again(session.model.opened.model, session.model.draft, seed)
+    session.run.generation += 1
+
+
+@refusals.afresh
+def upload_inputs(key: str) -> None:
+    """Values of an .npz or .npy file into the draft."""
+    session, file = current(), widget(key)
+    if session.model.opened is None or file is None:
+        return
+    model = session.model.opened.model
+    arrays = read_arrays(file.name, file.getvalue())
+    if "" in arrays:
+        arrays = {_meant(file.name, model): arrays[""]}
+    taken = {name: convert_input(array, signatures(model)[name]) for name, array in named(model, arrays).items()}
+    session.model.draft |= taken
+    for name in taken:
+        session.model.refused.pop(name, None)
+    session.run.generation += 1
+
+
+def _meant(file: str, model: Model) -> str:
+    """The input that a file with a single array is for: the only one, or the one that it is named after."""
+    names = list(signatures(model))
+    named_after = next((name for name in names if name == Path(file).stem), "")
+    if len(names) == 1 or named_after:
+        return named_after or names[0]
+    example = shorten(f"{names[0]}.npy", 60)
+    raise InputError(
+        f"{shorten(file, 60)} is a single array, and the model has {len(names)} inputs: "
+        f"name the file after one of them, such as {example}, or save all of them with numpy.savez"
+    )
+
+
+@refusals.afresh
+def edit_scalar(key: str, name: str) -> None:
+    session = current()
+    if session.model.opened:
+        session.model.draft[name] = _taken(name, widget(key), signatures(session.model.opened.model)[name])
+
+
+@refusals.afresh
+def edit_table(key: str, name: str) -> None:
+    """Takes over the cells that were edited."""
+    session = current()
+    if session.model.opened is None:
+        return
+    array = session.model.draft[name].copy()
+    matrix = array.reshape(1, -1) if array.ndim == 1 else array
+    for row, cells in widget(key)["edited_rows"].items():
+        for column, cell in cells.items():
+            if cell is not None:
+                matrix[int(row), int(column)] = _taken(name, cell, signatures(session.model.opened.model)[name])
+    session.model.draft[name] = array
+
+
+def _taken(name: str, given: object, one: Signature) -> np.ndarray:
+    """What was typed as a value of the input; while it is refused, nothing can be run."""
+    session = current()
+    session.model.refused.pop(name, None)
+    try:
+        return parse_scalar(given, one)
+    except InputError as error:
+        session.model.refused[name] = str(error)
+        raise
+
+
+@refusals.afresh
+def reshape(key: str, name: str) -> None:
+    """Another shape for an input of which the model leaves lengths open; it gets random values."""
+    session = current()
+    if session.model.opened:
+        one = signatures(session.model.opened.model)[name]
+        session.model.draft[name] = random_input(one, parse_shape(str(widget(key)), one), 0)
+        session.model.refused.pop(name, None)
+        session.run.generation += 1

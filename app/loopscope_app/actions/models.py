@@ -1,0 +1,136 @@
+"""Opening and closing models, and choosing their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import streamlit as st
+
+from loopscope.checks import own_runtimes
+from loopscope.ir import ROOT
+from loopscope.view import VISIBLE_NODES, default_folding
+from loopscope_app.actions import reopening
+from loopscope_app.actions.memory_budget import with_room
+from loopscope_app.actions.moves import stop_if_running
+from loopscope_app.actions.refusals import afresh, told
+from loopscope_app.actions.runs import start
+from loopscope_app.state import open_model as opening
+from loopscope_app.state import recent
+from loopscope_app.state.launch import must_be_local
+from loopscope_app.state.open_model import Opened
+from loopscope_app.state.uploads import has_model
+from loopscope_app.state.user_session import Message, Session, current, widget
+
+
+@told
+def open_sample(name: str) -> None:
+    with_room(lambda: show_model(opening.open_sample(name)))
+
+
+@afresh
+def open_path(key: str) -> None:
+    """The path in the text field; a server for others has no such field and refuses a path that is sent to it anyway."""
+    if widget(key):
+        _open_file(str(widget(key)))
+
+
+@afresh
+def open_recent(path: str) -> None:
+    """A file that was opened before."""
+    _open_file(path)
+
+
+def _open_file(path: str) -> None:
+    must_be_local()
+    opened = with_room(lambda: opening.open_path(path))
+    with_room(lambda: show_model(opened))
+    recent.remember(opened.link)
+    reopening.restore_saved(current())
+
+
+@told
+def forget_recent() -> None:
+    must_be_local()
+    recent.forget()
+
+
+@afresh
+def open_upload(key: str) -> None:
+    """The files of an uploader, once a model is among them."""
+    files = current().model.uploads.latest(widget(key) or [])
+    if has_model(files):
+        with_room(lambda: show_model(opening.open_upload(files)))
+        reopening.restore_saved(current())
+    elif files:
+        current().message = Message(f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info")
+
+
+@afresh
+def open_text(key: str) -> None:
+    """The XML that a text field holds."""
+    text = str(widget(key) or "")
+    if text.strip():
+        with_room(lambda: show_model(opening.open_upload([("pasted.xml", text.encode())])))
+    else:
+        current().message = Message("the text field is empty: paste a <layer> into it first", "info")
+
+
+@told
+def close() -> None:
+    """Back to the gallery."""
+    session = current()
+    stop_if_running(session)
+    session.model.opened = session.run.debugger = session.run.running = None
+    session.canvas.playing = False
+    session.many.forget()
+    session.model.inputs, session.canvas.selected, session.canvas.root = {}, "", ROOT
+    st.query_params.clear()
+
+
+def show_model(opened: Opened, input_set: str = "") -> None:
+    """Another model: on its first input set, or the one named."""
+    session = current()
+    stop_if_running(session)
+    session.learning.lesson = ""
+    session.many.forget()
+    session.model.opened, session.run.debugger, session.run.running = opened, None, None
+    session.canvas.selected, session.canvas.root, session.message = "", ROOT, None
+    session.canvas.folding, session.canvas.boxes = default_folding(opened.model), VISIBLE_NODES
+    session.model.checked_for, session.model.fates, session.model.other = own_runtimes(opened.model), None, None
+    session.model.node_data = None
+    session.model.unprepared, session.model.once_prepared = False, None
+    session.model.input_set, session.model.inputs, session.run.fitting = input_set, {}, None
+    if not opened.pending:
+        choose_first_set(session)
+        start(session)
+
+
+def choose_first_set(session: Session) -> None:
+    """The input set that was asked for, else the first one."""
+    opened = session.model.opened
+    if opened is not None:
+        session.model.input_set = session.model.input_set if session.model.input_set in opened.sets else next(iter(opened.sets), "")
+        session.model.inputs = opened.sets.get(session.model.input_set, {})
+
+
+@told
+def choose_set(key: str) -> None:
+    """The named input set that a widget holds."""
+    choose_set_named(str(widget(key)))
+
+
+@told
+def choose_set_named(name: str) -> None:
+    """Another of the model's named input sets."""
+    session = current()
+    if session.model.opened and name in session.model.opened.sets and (name != session.model.input_set or session.run.changes):
+        use_inputs(session.model.opened.sets[name], name)
+
+
+def use_inputs(inputs: Mapping[str, np.ndarray], name: str = "") -> None:
+    session = current()
+    stop_if_running(session)
+    session.model.before = session.model.inputs
+    session.model.inputs, session.model.input_set, session.message = dict(inputs), name, None
+    start(session)

@@ -1,0 +1,57 @@
+"""The moves through a run that have a button and a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import loopscope
+
+Move = Callable[[loopscope.Debugger], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One button: what it does to the debugger, its key, and what it is for."""
+
+    name: str
+    icon: str
+    move: Move
+    shortcut: str
+    meaning: str
+    label: str = ""
+    """Words on the button; the icon alone where it is known to everybody."""
+    back: bool = False
+    """Goes back: of no use at the first moment."""
+
+
+def _rewind(debugger: loopscope.Debugger) -> None:
+    debugger.seek(0)  # not `restart`: what has been computed stays
+
+
+CONTROLS = (
+    Control("restart", "first_page", _rewind, "Home", "To the first moment", back=True),
+    Control("back", "chevron_left", loopscope.Debugger.step_back, "Left", "One operation back", back=True),
+    Control("step", "chevron_right", loopscope.Debugger.step, "Right", "Run one operation, going into bodies", "Step"),
+    Control("over", "step_over", loopscope.Debugger.step_over, "O", "Run a whole loop or branch as one operation", "Over"),
+    Control("into", "step_into", loopscope.Debugger.step_into, "Down", "Go to the first operation inside the loop or branch", "Into"),
+    Control("out", "step_out", loopscope.Debugger.step_out, "Up", "Run to the end of this body", "Out"),
+    Control(
+        "previous",
+        "keyboard_double_arrow_left",
+        loopscope.Debugger.previous_iteration,
+        "Shift+Left",
+        "To the beginning of the iteration before",
+        back=True,
+    ),
+    Control(
+        "next",
+        "keyboard_double_arrow_right",
+        loopscope.Debugger.next_iteration,
+        "Shift+Right",
+        "To the beginning of the next iteration",
+        "Iteration",
+    ),
+    Control("run", "play_arrow", loopscope.Debugger.run, "End", "Run to the next breakpoint, or to the end", "Run"),
+)
+BY_NAME = {control.name: control for control in CONTROLS}

@@ -1,0 +1,58 @@
+"""Inputs from .npy and .npz files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from loopscope.errors import InputError, listed
+from loopscope.ir import Model
+from loopscope.ops.stored import arrays_in, unpacked
+from loopscope.read import open_archive
+from loopscope_app.describe.signatures import signatures
+
+MOST_BYTES = 1 << 30
+
+
+def named(model: Model, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays of an .npz file under the names of ``signatures``; keys may be any name of an input, its position, or ``i0``, ``i1``, ..."""
+    by_key: dict[str, str] = {}
+    for position, (key, one) in enumerate(signatures(model).items()):
+        for alias in (f"i{position}", f"arr_{position}", str(position), one.name, *one.names):
+            by_key.setdefault(alias, key)
+    by_key |= {key: key for key in signatures(model)}
+    unknown = [key for key in arrays if key not in by_key]
+    if unknown:
+        raise InputError(f"the file holds {listed(unknown)}, the model's inputs are {listed(list(signatures(model)))}")
+    return {by_key[key]: array for key, array in arrays.items()}
+
+
+def read_arrays(name: str, data: bytes) -> dict[str, Any]:
+    """The values of an uploaded .npy (under the empty name) or .npz file (``engine/loopscope/ops/stored.py``); ``InputError`` says what
+    is wrong.
+    """
+    try:
+        return unpacked(_entries(name, data))
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _entries(name: str, data: bytes) -> dict[str, np.ndarray]:
+    try:
+        if data.startswith(b"PK"):
+            with open_archive(io.BytesIO(data)):
+                pass  # numpy would read a directory of any size
+        stored = np.load(io.BytesIO(data), allow_pickle=False)
+        if isinstance(stored, np.ndarray):
+            return {"": stored}
+        with stored:
+            if sum(entry.file_size for entry in stored.zip.infolist()) > MOST_BYTES:
+                raise InputError(f"{name} unpacks to more than {MOST_BYTES >> 30} GB")
+            return arrays_in(stored)
+    except InputError:
+        raise
+    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
+        raise InputError(f"{name} is not a file of plain arrays: save it with numpy.save or numpy.savez") from None

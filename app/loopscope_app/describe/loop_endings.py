@@ -1,0 +1,35 @@
+"""How often each loop of a picture ran, and what ended it, in a few words for its header."""
+
+from __future__ import annotations
+
+import loopscope
+from loopscope.view import GraphView
+from loopscope_app.describe.wording import times
+
+SHORT = {
+    "trip_count": "trip count reached",
+    "condition": "condition became false",
+    "zero_trip_count": "trip count 0",
+    "initial_condition": "condition false at once",
+    "slices_exhausted": "all slices used",
+    "limit": "limit reached",
+    "endless": "never ends",
+    "error": "failed",
+}
+
+
+def loop_endings(debugger: loopscope.Debugger | None, view: GraphView) -> dict[str, str]:
+    """By static address, for the loops that have run."""
+    found: dict[str, str] = {}
+    if debugger is None:
+        return found
+    loops = [one.address for one in view.clusters if one.kind in ("loop", "tensor_iterator")]
+    loops += [address for one in view.nodes if one.kind == "folded" for address in one.loops or (one.address,)]
+    resolve = debugger.resolver()
+    for static in loops:
+        address = resolve(static)
+        record = debugger.record(address) if address else None
+        if record is not None and record.iterations is not None and record.ended_by is not None:
+            ended_by = "endless" if record.endless else record.ended_by
+            found[static] = f"{times(record.iterations)}, {SHORT.get(ended_by, ended_by)}"
+    return found

@@ -1,0 +1,95 @@
+"""A loop's iterations as strips of HTML: which branch each took, and how its carried numbers moved."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from loopscope.errors import neutral
+from loopscope.ir import iteration_words
+from loopscope.view import COLOURS
+from loopscope_app.describe.iteration_table import LoopColumns, Row
+
+MOST_STRIPS = 6
+_WIDTH, _HEIGHT = 600, 22
+_LINE = COLOURS["curve"].light
+
+
+def tape(found: Sequence[Row], columns: LoopColumns, current: int | None) -> str:
+    """Empty for loops with fewer than two iterations: there is nothing to compare."""
+    if len(found) < 2:
+        return ""
+    here = next((position for position, row in enumerate(found) if row.iteration == current), None)
+    strips: list[str] = []
+    for index, column in enumerate(columns.branches):
+        branches = {row.iteration: row.branches[index] for row in found}
+        strips.append(_strip(column.title, _blocks(branches, current)))
+    for index, column in enumerate(columns.carried):
+        numbers = [_number(row.carried[index]) for row in found]
+        if sum(number is not None for number in numbers) > 1:
+            strips.append(_strip(column.title, curve(numbers, here), _ends(row.carried[index] for row in found)))
+    return f'<div class="tapes">{"".join(strips[:MOST_STRIPS])}</div>' if strips else ""
+
+
+def _strip(title: str, picture: str, ends: str = "") -> str:
+    name, last = escape(neutral(title, 28)), escape(neutral(ends, 40))
+    return f'<span class="name">{name}</span><span class="tape">{picture}</span><span class="ends">{last}</span>'
+
+
+def _ends(texts: Iterable[str]) -> str:
+    """From which value to which.
+
+    >>> _ends(["1", "", "5"])
+    '1 → 5'
+    """
+    known = [text for text in texts if text]
+    return f"{known[0]} → {known[-1]}" if known else ""
+
+
+def _blocks(branches: Mapping[int, str], current: int | None) -> str:
+    """The branch of each iteration.
+
+    >>> _blocks({1199: "then"}, 1199)
+    '<i class="then here" title="iteration 1,199: then"></i>'
+    """
+    return "".join(
+        f'<i class="{branch}{" here" if iteration == current else ""}" title="{iteration_words(iteration)}: {branch or "not yet"}"></i>'
+        for iteration, branch in branches.items()
+    )
+
+
+def _number(text: str) -> float | None:
+    """A scalar's preview as a number; None for everything else.
+
+    >>> _number("3.5"), _number("[2] 1, 2"), _number("NaN")
+    (3.5, None, None)
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def curve(numbers: Sequence[float | None], here: int | None, height: int = _HEIGHT) -> str:
+    """A line through the numbers, each in the middle of its iteration's share of the width; ``here`` is marked."""
+    known = [number for number in numbers if number is not None]
+    low, high = min(known), max(known)
+    share, room = _WIDTH / len(numbers), height - 6
+    points = []
+    for position, number in enumerate(numbers):
+        if number is not None:
+            level = 0.5 if high == low else (number - low) / (high - low)
+            points.append(f"{(position + 0.5) * share:.1f},{height - 3 - level * room:.1f}")
+    mark = (
+        f'<rect x="{here * share:.1f}" y="0" width="{share:.1f}" height="{height}" fill="{_LINE}" opacity="0.25"/>'
+        if here is not None
+        else ""
+    )
+    line = f'<polyline points="{" ".join(points)}" fill="none" stroke="{_LINE}" stroke-width="1.6" vector-effect="non-scaling-stroke"/>'
+    size = f'viewBox="0 0 {_WIDTH} {height}" preserveAspectRatio="none"'
+    drawing = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{mark}{line}</svg>'
+    # An image, because Streamlit takes drawings out of markup.
+    return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode()}">'

@@ -1,0 +1,64 @@
+"""Where everything of a model is: its nodes by static address, with the graph and body that hold each; and when, in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import loopscope
+from loopscope.ir import Address, Body, Graph, LayerId, Model, Node, PlacedGraph, Source, graphs, labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A node with its surroundings."""
+
+    address: str
+    """Static."""
+    node: Node
+    graph: Graph
+    graph_address: str
+    labels: Mapping[LayerId, str]
+    """Address segments of the graph's nodes."""
+    body: Body | None
+    """The body that the graph is; None for the outermost graph."""
+
+    @property
+    def sources(self) -> tuple[Source | None, ...]:
+        return self.graph.sources[self.node.id]
+
+    def beside(self, layer: LayerId) -> str:
+        """The static address of another node of the same graph."""
+        return f"{self.graph_address}/{self.labels[layer]}"
+
+
+# Keyed weakly: a cache that held the models would keep those of sessions that have ended.
+_places: WeakKeyDictionary[Model, Mapping[str, Place]] = WeakKeyDictionary()
+
+
+def places(model: Model) -> Mapping[str, Place]:
+    """Every node by its static address; found once for a model."""
+    found = _places.get(model)
+    if found is None:
+        found = _places[model] = {one.address: one for place in graphs(model) for one in _of_graph(place)}
+    return found
+
+
+def _of_graph(place: PlacedGraph) -> list[Place]:
+    label = labels(place.graph)
+    return [Place(f"{place.address}/{label[node.id]}", node, place.graph, place.address, label, place.body) for node in place.graph.nodes]
+
+
+def with_output(address: str, output: int) -> str:
+    return f"{address}:{output}" if output else address
+
+
+def moment_of(debugger: loopscope.Debugger, address: str) -> int:
+    """The step before which the value at a concrete address has just been computed; ``AddressError`` when there is no such place."""
+    parsed = Address.parse(address)
+    program, row = debugger.rows_of(parsed)
+    layer = program.layer_of_label.get(parsed.segments[-1].label)
+    slot = program.slots.get((layer, parsed.output)) if layer is not None else None
+    number = program.producer.get(slot, -1) if slot is not None else -1
+    return debugger.timeline.step_at(program, row, number + 1)

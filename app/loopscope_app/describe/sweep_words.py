@@ -1,0 +1,103 @@
+"""What many runs have shown, in words: for each loop and branch a sentence, with the sample that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loopscope.ir import readable
+from loopscope.sweeps import Summary
+from loopscope_app.describe.sweep_columns import said
+from loopscope_app.describe.wording import times
+
+_MOST_LISTED = 3
+"""Branches that are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence."""
+
+    title: str
+    text: str
+    sample: int | None = None
+    """Whose run shows it."""
+    bad: bool = False
+
+
+def findings(summary: Summary) -> Iterator[Finding]:
+    """What stands out: the longest of each loop, branches that none took, the first NaN, the first that failed."""
+    for address, loop in summary.loops.items():
+        name = readable(address)
+        if loop.most is None:
+            yield Finding(name, "never ran in any of these")
+            continue
+        usual = f"{loop.total / loop.runs:,.1f} iterations a run"
+        if loop.least == loop.most:
+            yield Finding(name, f"{times(loop.most)} each time")
+        else:
+            given = _given(loop.most_inputs)
+            yield Finding(f"{name}: the longest", f"{times(loop.most)}{given}; {usual}, the least {loop.least:,}", loop.most_sample)
+    if summary.rows > summary.failed:
+        yield from _never(summary)
+    if summary.first_nan is not None:
+        sample, address = summary.first_nan
+        yield Finding("the first NaN or infinity", f"{readable(address)}; {_runs(summary.with_nan)} with one", sample, bad=True)
+    if summary.first_failed is not None:
+        sample, error = summary.first_failed
+        yield Finding("the first that failed", f"{_at_its_place(error)}; {_runs(summary.failed)} failed", sample, bad=True)
+
+
+def _never(summary: Summary) -> Iterator[Finding]:
+    """Branches that none took, and Ifs that none came to; many of them in one sentence."""
+    for title, names in (("never taken", summary.other_never_taken), ("never reached", summary.never_ran)):
+        words = [said(name) if title == "never taken" else readable(name) for name in names]
+        yield from (Finding(title, one) for one in words[:_MOST_LISTED])
+        if len(words) > _MOST_LISTED:
+            yield Finding(title, f"{len(words) - _MOST_LISTED:,} more {'branches' if title == 'never taken' else 'Ifs'}")
+
+
+def _at_its_place(error: str) -> str:
+    """The error of a run, which begins with its place, as people read it.
+
+    >>> _at_its_place("main/a%2Floop[2]/body/x: Add-1 failed: 2 and 3"), _at_its_place("input 'x' takes i64")
+    ('a › loop · iteration 2 › x: Add-1 failed: 2 and 3', "input 'x' takes i64")
+    """
+    place, colon, rest = error.partition(": ")
+    return f"{readable(place)}{colon}{rest}" if place.startswith("main/") else error
+
+
+def _given(inputs: Mapping[str, Any]) -> str:
+    """
+    >>> _given({"n": 27, "x": 0.3421095907688141})
+    ', n = 27, x = 0.34211'
+    """
+    said = (f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}" for name, value in inputs.items())
+    return f", {', '.join(said)}" if inputs else ""
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'s' * (count != 1)}"
+
+
+def progress(done: int, count: int, seconds: float) -> str:
+    """How far runs under way are.
+
+    >>> progress(500, 2000, 2.0), progress(0, 9, 1.0)
+    ('500 of 2,000 runs · 250 a second · 6 s left', '0 of 9 runs')
+    """
+    rate = done / seconds if seconds > 0 else 0.0
+    left = f" · {rate:,.0f} a second · {(count - done) / rate:,.0f} s left" if rate >= 1 else ""
+    return f"{done:,} of {_runs(count)}{left}"
+
+
+def outcome(rows: int, available: int, cut: str, seconds: float) -> str:
+    """What became of a sweep that is over.
+
+    >>> outcome(500, 500, "", 0.23), outcome(20, 500, "it was stopped", 3)
+    ('500 runs in 0.2 s', '20 of 500 runs in 3.0 s: it was stopped')
+    """
+    told = f" of {available:,}" if rows < available else ""
+    why = f": {cut}" if cut else f": the first {rows:,} are run here" if rows < available else ""
+    return f"{rows:,}{told} run{'s' * (available != 1)} in {seconds:,.1f} s{why}"

@@ -1,0 +1,73 @@
+"""The words for a run: why a loop ended, which branch ran, where the cursor is."""
+
+from __future__ import annotations
+
+from loopscope.ir import decode
+from loopscope.timeline import ControlFlowRecord
+
+DEVICES = ("f16", "bf16")
+"""What devices compute in instead of f32."""
+
+_REASONS = {
+    "trip_count": "the trip count was reached",
+    "condition": "its condition became false",
+    "zero_trip_count": "the trip count was 0",
+    "initial_condition": "its condition was false before the first iteration",
+    "slices_exhausted": "no slices were left",
+    "limit": "the run hit a limit",
+    "error": "an operation failed",
+    "stopped": "the run was stopped",
+}
+
+
+_GROUPED = {"int8": "int8 per row", "int4": "int4 per group"}
+
+
+def narrower_type(name: str) -> str:
+    """A type that values are rounded to, as people know it.
+
+    >>> narrower_type("int4"), narrower_type("bf16")
+    ('int4 per group', 'bf16')
+    """
+    return _GROUPED.get(name, name)
+
+
+def times(count: int) -> str:
+    """How many iterations, in words.
+
+    >>> times(0), times(1), times(1200)
+    ('no iteration', '1 iteration', '1,200 iterations')
+    """
+    return "no iteration" if count == 0 else f"{count:,} iteration{'s' if count != 1 else ''}"
+
+
+def reason(ended_by: str | None) -> str:
+    """Why a loop ended, as the end of a sentence."""
+    return _REASONS.get(ended_by or "", "it is still running")
+
+
+def ending(record: ControlFlowRecord) -> str:
+    """Why the loop of a record ended, as the end of a sentence."""
+    return "it can never end" if record.endless else reason(record.ended_by)
+
+
+def record_sentence(record: ControlFlowRecord) -> str:
+    """One record of the control flow in one sentence without its address."""
+    if record.branch is not None:
+        return f"took {record.branch}"
+    if record.iterations is None:
+        return record.kind
+    if record.endless:
+        return f"{times(record.iterations)}, and it never ends"
+    return (
+        f"{times(record.iterations)}, then {reason(record.ended_by)}" if record.iterations else f"no iteration: {reason(record.ended_by)}"
+    )
+
+
+def name_of(address: str) -> str:
+    """The readable last name of an address, without iteration and output number.
+
+    >>> name_of("main/while_3[2]/body/Add%2F1:1")
+    'Add/1'
+    """
+    return decode(address.rpartition("/")[2].partition(":")[0].partition("[")[0].partition("~")[0])

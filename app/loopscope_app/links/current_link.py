@@ -1,0 +1,57 @@
+"""The link that reopens what a session looks at."""
+
+from __future__ import annotations
+
+import loopscope
+from loopscope.debug import Pause
+from loopscope_app.links.codec import Link, Window, has_room_for, written
+from loopscope_app.state import looks
+from loopscope_app.state.user_session import Session
+
+
+def current_link(session: Session) -> Link | None:
+    """None where no link can reopen it: nothing is open, it was uploaded, or a long run has it under way."""
+    opened = session.model.opened
+    if opened is None or not opened.link or session.run.running is not None:
+        return None
+    return None if opened.backward is not None and not has_room_for(opened.backward) else _link(session, opened.link)
+
+
+def look(session: Session) -> dict[str, str]:
+    """How the moment is looked at, as parameters of a link: what of it a saved run does not say otherwise."""
+    return {name: text for name, text in written(_link(session, "")).items() if name not in _SAID_OF_A_RUN}
+
+
+_SAID_OF_A_RUN = frozenset({"lesson", "type", "model", "backward", "set", "whatif", "step", "breakpoints", "watches"})
+
+
+def _link(session: Session, model: str) -> Link:
+    debugger = session.run.at_rest
+    return Link(
+        model=model,
+        lesson=session.learning.lesson,
+        large=session.learning.large,
+        backward=session.model.opened.backward if session.model.opened else None,
+        input_set=session.model.input_set,
+        changes=session.run.changes,
+        step=str(debugger.cursor.step) if debugger and debugger.cursor.step else "",
+        node=session.canvas.selected,
+        body=session.canvas.root,
+        unrolled=tuple(Window(one.address, one.first, one.count) for one in session.canvas.folding.unrolled),
+        breakpoints=pauses(debugger) if debugger else (),
+        watches=watches(debugger) if debugger else (),
+        looks=looks.chosen(),
+        question=session.run.asked,
+        many=session.many.shown,
+        runs=session.many.words if session.many.shown else "",
+    )
+
+
+def pauses(debugger: loopscope.Debugger) -> tuple[Pause, ...]:
+    """The breakpoints of a run."""
+    return tuple(one.as_set for one in debugger.breakpoints.items())
+
+
+def watches(debugger: loopscope.Debugger) -> tuple[str, ...]:
+    """The watched expressions of a run."""
+    return tuple(expression for _, expression in debugger.watches.items())

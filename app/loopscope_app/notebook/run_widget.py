@@ -1,0 +1,156 @@
+"""The canvas of a run in a cell: it follows the debugger, and moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import copy
+from functools import partial
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.ir import Address
+from loopscope.view import GraphView, Marks, NodeData, Overlay, overlay_at, playback_batch, tracks
+from loopscope_app.canvas_event import Move, read_ask, read_moves, read_report
+from loopscope_app.describe.controls import BY_NAME
+from loopscope_app.describe.loop_endings import loop_endings
+from loopscope_app.notebook.dress import run_markup
+from loopscope_app.notebook.graph_widget import GraphWidget
+from loopscope_app.page.moments import place_words
+from loopscope_app.page.said_in_words import MOST_ROWS, MOST_TABLES, tables, verdicts
+
+FURTHER = 64
+"""Steps that are not computed yet, and that a word of the canvas may ask for."""
+SECONDS = 0.05
+"""Time to describe what is sent ahead."""
+
+
+class RunWidget(GraphWidget):
+    """The graph at a moment of a run, with transport, verdicts and tables."""
+
+    def __init__(self, debugger: loopscope.Debugger, node_data: NodeData | None = None) -> None:
+        self.debugger = debugger
+        self._scout: loopscope.Debugger | None = None
+        self._previews: dict[str, str] = {}
+        self._reported = self._moved = 0
+        self._told: tuple[object, ...] = ()
+        self._moving = False
+        super().__init__(debugger.model, node_data)
+        self.markup = run_markup()
+        debugger.listeners.add(self._follow)
+
+    def show(self) -> None:
+        """Also what the run did, when it has gone on."""
+        told = (id(self.debugger.machine), self.debugger.steps, self.debugger.state)
+        with self.hold_sync():
+            if told != self._told:
+                self._told = told
+                self.said = verdicts(self.debugger, with_values=True) + tables(self.debugger, _first_steps(self.debugger), with_values=True)
+            notice = self.debugger.failure or self.debugger.notice
+            self.place = place_words(self.debugger.cursor) + (f" · {notice}" if notice else "")
+            super().show()
+
+    def _debugger(self) -> loopscope.Debugger | None:
+        return self.debugger
+
+    def _overlay(self, view: GraphView) -> Overlay:
+        breakpoints = [one for one in self.debugger.breakpoints if one.pattern]
+        return overlay_at(
+            self.debugger,
+            view,
+            Marks(
+                selected=self.picture.selected,
+                breakpoints=[one.pattern for one in breakpoints if one.on],
+                switched_off=[one.pattern for one in breakpoints if not one.on],
+                verdicts=loop_endings(self.debugger, view),
+                node_data=self.node_data,
+            ),
+            previews=self._previews,
+        )
+
+    def _of_run(self) -> Mapping[str, object]:
+        return {
+            "run": self._run_name(),
+            "step": self.debugger.cursor.step,
+            "steps": self.debugger.steps,
+            "over": self.debugger.state != "paused",
+            "tracks": [one.as_data() for one in tracks(self.debugger)],
+            "reported": self._reported,
+            "moved": self._moved,
+            "plays": 0,
+        }
+
+    def _run_name(self) -> str:
+        """Another one when what was sent ahead would pause elsewhere."""
+        return " ".join([str(id(self.debugger)), *(str(one.id) for one in self.debugger.breakpoints.on)])
+
+    def _follow(self) -> None:
+        """The debugger has moved."""
+        if not self._moving:
+            self.picture.follow(self.debugger)
+            self.show()
+
+    def _go(self, move: Callable[[loopscope.Debugger], object]) -> None:
+        """Moves the debugger, and tells of it once."""
+        self._moving = True
+        try:
+            move(self.debugger)
+        finally:
+            self._moving = False
+
+    def _heard(self, kind: str, value: object) -> None:
+        name = self._run_name()
+        if kind == "ask" and (wanted := read_ask(value, name)) is not None:
+            self.send({"kind": "stretch", "stretch": {**self._ahead(wanted), "run": name, "hash": self.structure["hash"]}})
+        elif kind == "step" and (report := read_report(value, name)) is not None:
+            self._reported = report.number
+            if report.number > self._moved:
+                self._seek(report.step)
+            self._follow()
+        elif kind == "moves":
+            for move in read_moves(value, name):
+                self._make(move)
+            self._follow()
+        else:
+            super()._heard(kind, value)
+
+    def _make(self, move: Move) -> None:
+        control = BY_NAME.get(move.name)
+        if move.number > self._moved and control is not None:
+            self._moved = move.number
+            if move.start is not None:
+                self._seek(move.start)
+            self._go(control.move)
+
+    def _seek(self, step: int) -> None:
+        known = max(self.debugger.steps, self._scout.steps if self._scout else 0)
+        self._go(lambda debugger: debugger.seek(min(step, known + FURTHER)))
+
+    def _ahead(self, wanted: int) -> Mapping[str, object]:
+        """Steps that have run come from the debugger; later ones from a scout, a second run that goes ahead."""
+        batch = partial(playback_batch, seconds=SECONDS, previews=self._previews, node_data=self.node_data)
+        if wanted <= self.debugger.steps or self.debugger.state != "paused":
+            return batch(self.debugger, self.picture.view, wanted)
+        if self._scout is None or self._scout.steps > wanted:
+            self._scout = copy(self.debugger)
+            self._scout.restart()
+        made = batch(
+            self._scout,
+            self.picture.view,
+            min(wanted, max(self.debugger.steps, self._scout.steps) + FURTHER),
+            further=True,
+            breakpoints=self.debugger.breakpoints.on,
+        )
+        return made if self._scout.state == "paused" else {**made, "end": self._scout.steps}
+
+
+def _first_steps(debugger: loopscope.Debugger) -> dict[str, int]:
+    """The step that each row of the tables leads to, by the address of the body's execution."""
+    found: dict[str, int] = {}
+    loops = [record for record in debugger.control_flow if record.iterations][:MOST_TABLES]
+    for record in loops:
+        for iteration in range(min(record.iterations or 0, MOST_ROWS)):
+            body = f"{record.address}[{iteration}]/body"
+            with suppress(EngineError):  # an If, which has no iterations
+                found[body] = debugger.timeline.step_at(*debugger.rows_of(Address.parse(f"{body}/any")), 0)
+    return found

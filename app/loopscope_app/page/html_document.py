@@ -1,0 +1,137 @@
+"""The HTML document of a run: everything in one file, under a policy that lets it fetch nothing and run its own script only."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.view import Folding, NodeData, declarations, default_folding
+from loopscope_app.bundle import bundle
+from loopscope_app.page.paged_run import PagedRun, packed, paged_run
+from loopscope_app.page.said_in_words import text
+from loopscope_app.vendor import LIBRARY
+
+_CANVAS = Path(__file__).parents[1] / "canvas" / "assets"
+_SHEET = Path(__file__).parent / "assets" / "page.css"
+_PARTS = Path(__file__).parents[1] / "assets"
+_BELOW = (("#code > div", "code.css"), (".matrix > div", "lanes.css"))
+"""Sheets of components of the app, each for the elements that hold one here."""
+_LONGEST_NOTE = 10_000
+_MOVES = (
+    ("restart", "⇤", "To the first moment (Home)"),
+    ("previous", "«", "To the iteration before (Shift+Left)"),
+    ("back", "‹", "One operation back (Left)"),
+    ("step", "Step ›", "One operation on (Right)"),
+    ("over", "Over", "A whole loop or branch as one operation (O)"),
+    ("out", "Out", "To the end of this body (Up)"),
+    ("next", "Iteration »", "To the next iteration (Shift+Right)"),
+    ("run", "End ⇥", "To the end (End)"),
+)
+_CODE = '<details id="code"><summary>The graph as code, in step</summary><div></div></details>'
+
+
+class BytesBound(EngineError):
+    """The run does not fit into the bytes that its page may have."""
+
+
+def page_of(
+    debugger: loopscope.Debugger,
+    *,
+    title: str,
+    note: str = "",
+    folding: Folding | None = None,
+    root: str = "main",
+    with_values: bool = True,
+    node_data: NodeData | None = None,
+    most_bytes: int = 5 * 2**20,
+) -> str:
+    """The document of what has run, opened at the debugger's cursor; ``node_data``: what others say of the nodes, as colours.
+
+    What does not fit into ``most_bytes`` is thinned: moments, every other one again and again, and ways to fold the
+    graph are left out, and the page says so.
+    ``BytesBound`` where not even a few fit, ``EngineError`` where the layout library is missing.
+    """
+    if not LIBRARY.is_file():
+        raise EngineError("the layout library is missing from this installation: in a clone, run python -m loopscope_app.vendor")
+    folding = default_folding(debugger.model, root) if folding is None else folding
+    content = paged_run(debugger, folding, root, with_values=with_values, node_data=node_data)
+    while True:
+        made = _document(title, note[:_LONGEST_NOTE], content)
+        if len(made.encode()) <= most_bytes:
+            return made
+        smaller = content.smaller()
+        if smaller is None:
+            raise BytesBound(
+                f"the page has {len(made.encode()) / 2**20:.1f} MB with {len(content.moments.steps)} moments of the run, "
+                f"more than the {most_bytes / 2**20:.3g} MB that it may have: allow more megabytes"
+            )
+        content = smaller
+
+
+def _document(title: str, note: str, content: PagedRun) -> str:
+    script, style = _script(), _style()
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}' 'wasm-unsafe-eval'; worker-src blob:; "
+        f"style-src '{_hash(style)}'; img-src blob: data:; base-uri 'none'; form-action 'none'"
+    )
+    buttons = "".join(f'<button data-move="{name}" title="{meaning}">{label}</button>' for name, label, meaning in _MOVES)
+    said = f'<p class="note">{text(note, _LONGEST_NOTE)}</p>' if note else ""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{text(title, 200)}</title>
+<style>{style}</style>
+</head>
+<body>
+<header><h1>{text(title, 200)}</h1>{said}<p class="about">{text(content.about)}</p></header>
+<main>
+<nav aria-label="Moves through the run">{buttons}<button id="play" title="Step by itself (Space)">Play</button></nav>
+<p id="place" role="status"></p>
+<div id="stage"><div id="canvas"></div>{_CODE}</div>
+<p id="chosen"></p>
+<section id="said"><h2>What the run did</h2>{content.beside()}</section>
+</main>
+<script type="text/plain" id="library">{_library()}</script>
+<script type="text/plain" id="run">{packed({**content.as_data(), "file": _file_name(title)})}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def _file_name(title: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in title)[:80].strip("_") or "run"
+
+
+def _hash(content: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
+
+
+@cache
+def _script() -> str:
+    script = bundle(_CANVAS / "page.js")
+    if "</script" in script or "<!--" in script:
+        raise ValueError("a script of the canvas holds the end of a script, and cannot stand in a page")
+    return script
+
+
+@cache
+def _style() -> str:
+    canvas = "\n".join((_CANVAS / name).read_text(encoding="utf-8") for name in ("canvas.css", "beside.css"))
+    light, dark = declarations("light"), declarations("dark")
+    page = f":root, .canvas {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
+    parts = "\n".join(f"{where} {{\n{(_PARTS / name).read_text(encoding='utf-8')}}}" for where, name in _BELOW)
+    return f'{page}\n.canvas[data-theme="dark"] {{ {dark} }}\n{canvas}\n{parts}\n{_SHEET.read_text(encoding="utf-8")}'
+
+
+@cache
+def _library() -> str:
+    return base64.b64encode(LIBRARY.read_bytes()).decode()

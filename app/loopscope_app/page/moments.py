@@ -1,0 +1,172 @@
+"""All moments of a run for a page: overlays as differences, and for each where it is, in words and on each picture, and its tracks."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+
+import loopscope
+from loopscope.debug import Cursor
+from loopscope.explain import Listing
+from loopscope.ir import readable
+from loopscope.view import GraphView, Marks, NodeData, cursor_boxes, difference, overlay_at, tints, tracks
+from loopscope_app.describe.code_moment import code_moment
+from loopscope_app.describe.loop_endings import loop_endings
+from loopscope_app.page.paged_pictures import Pictures
+
+MOST_MOMENTS = 2000
+_VALUES = ("values", "backs", "sparks", "nans")
+"""Tables of an overlay that hold values of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Moments of a run, in order: some of its steps, the first and the last among them."""
+
+    steps: tuple[int, ...]
+    overlays: tuple[Mapping[str, object], ...]
+    """Of all parts of all pictures, but for where the cursor is on each."""
+    spots: tuple[tuple[tuple[str, str], ...], ...]
+    """By picture, the boxes of what runs next and of what is kept in sight."""
+    paths: tuple[tuple[int, ...], ...]
+    """The graphs that are open, outermost first: the iteration of a loop's body, -1 for any other."""
+    places: tuple[str, ...]
+    """What runs next, in words."""
+    graphs: tuple[str, ...]
+    """Address of the innermost open graph."""
+    tracks: tuple[str, ...]
+    """As JSON, with steps."""
+    lines: tuple[Mapping[str, object], ...]
+    """Of the graph as code: which lines are current or skipped, and the values beside them."""
+
+    def thinned(self, keep: int) -> Moments:
+        """Every other one; the one that the page opens at (a step), the first and the last stay."""
+        kept = [k for k in range(len(self.steps)) if k % 2 == 0 or k == len(self.steps) - 1 or self.steps[k] == keep]
+
+        return Moments(
+            steps=tuple(self.steps[k] for k in kept),
+            overlays=tuple(self.overlays[k] for k in kept),
+            spots=tuple(self.spots[k] for k in kept),
+            paths=tuple(self.paths[k] for k in kept),
+            places=tuple(self.places[k] for k in kept),
+            graphs=tuple(self.graphs[k] for k in kept),
+            tracks=tuple(self.tracks[k] for k in kept),
+            lines=tuple(self.lines[k] for k in kept),
+        )
+
+    def at(self, step: int) -> int:
+        """The number of the last moment that is not behind a step."""
+        return max(0, bisect_right(self.steps, step) - 1)
+
+    def as_data(self) -> dict[str, object]:
+        """For the page's script: tracks by moment."""
+        different = list(dict.fromkeys(self.tracks))
+        number = {text: k for k, text in enumerate(different)}
+        spots = list(dict.fromkeys(self.spots))
+        spot = {one: k for k, one in enumerate(spots)}
+        return {
+            "frames": _changes(self.overlays),
+            "lines": _changes(self.lines),
+            "spots": spots,
+            "spot": [spot[one] for one in self.spots],
+            "steps": self.steps,
+            "paths": self.paths,
+            "places": self.places,
+            "tracks": [[self._by_moment(track) for track in json.loads(text)] for text in different],
+            "track": [number[text] for text in self.tracks],
+        }
+
+    def _by_moment(self, track: dict[str, object]) -> dict[str, object]:
+        ticks = track["ticks"]
+        assert isinstance(ticks, list)
+        first, last = track["first"], track["last"]
+        assert isinstance(first, int)
+        assert isinstance(last, int)
+        return {**track, "first": self.at(first), "last": self.at(last), "ticks": [self.at(tick) for tick in ticks]}
+
+
+def _changes(tables: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """The first whole, and what changes from each to the next."""
+    found: list[dict[str, object]] = []
+    before: dict[str, object] = {}
+    for one in tables:
+        now = dict(one)
+        found.append(difference(before, now))
+        before = now
+    return found
+
+
+def moments(
+    debugger: loopscope.Debugger,
+    drawn: Pictures,
+    code: Listing,
+    step: int,
+    *,
+    with_values: bool,
+    node_data: NodeData | None = None,
+    most: int = MOST_MOMENTS,
+) -> Moments:
+    """Of everything that has run; of a longer run every k-th step, and ``step``. The debugger's cursor stays where it is.
+
+    ``node_data``: what others say of the nodes, as colours.
+    """
+    stride = -(-(debugger.steps + 1) // most)
+    steps = sorted({*range(0, debugger.steps + 1, stride), step, debugger.steps})
+    twin = copy(debugger)
+    together = drawn.together
+    previews: dict[str, str] = {}
+    overlays: list[Mapping[str, object]] = []
+    spots = _Spots(drawn.views)
+    found: list[tuple[tuple[str, str], ...]] = []
+    paths: list[tuple[int, ...]] = []
+    places: list[str] = []
+    graphs: list[str] = []
+    told: list[str] = []
+    lines: list[Mapping[str, object]] = []
+    for one in steps:
+        twin.seek(one)
+        now = overlay_at(twin, together, Marks(verdicts=loop_endings(twin, together)), previews=previews).as_data()
+        now = {**now, "next": "", "current": "", **_coloured(twin, drawn, node_data)}
+        overlays.append(now if with_values else {**now, **{name: {} for name in _VALUES}})
+        found.append(spots.at(twin))
+        opened = twin.frames()
+        paths.append(tuple(-1 if frame.iteration is None else frame.iteration for frame in opened))
+        graphs.append(opened[-1].address if opened else "")
+        places.append(place_words(twin.cursor))
+        told.append(json.dumps([track.as_data() for track in tracks(twin)]))
+        written = code_moment(twin, code, "", previews)
+        lines.append(written if with_values else {**written, "hints": {}})
+    return Moments(tuple(steps), tuple(overlays), tuple(found), tuple(paths), tuple(places), tuple(graphs), tuple(told), tuple(lines))
+
+
+def _coloured(debugger: loopscope.Debugger, drawn: Pictures, data: NodeData | None) -> Mapping[str, object]:
+    """The colours of the boxes of all pictures, and what they mean."""
+    if data is None:
+        return {}
+    return {"tints": {id: tint for view in drawn.views for id, tint in tints(view, debugger, data).items()}, "scale": data.scale}
+
+
+class _Spots:
+    """Where the cursor is on each picture; looked up once for each place of the model."""
+
+    def __init__(self, views: tuple[GraphView, ...]) -> None:
+        self._views = views
+        self._known: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
+
+    def at(self, debugger: loopscope.Debugger) -> tuple[tuple[str, str], ...]:
+        cursor = debugger.cursor
+        key = (cursor.kind, self._views[0].place_of(cursor.address or cursor.previous or ""))
+        if key not in self._known:
+            self._known[key] = tuple(cursor_boxes(debugger, view) for view in self._views)
+        return self._known[key]
+
+
+def place_words(cursor: Cursor) -> str:
+    """Where a run is."""
+    if cursor.kind == "finished":
+        return "finished"
+    words = readable(cursor.address)
+    return f"at the end of {words}" if cursor.kind == "end" else f"before {words}"

@@ -1,0 +1,111 @@
+"""What a page holds of a run: pictures, moments, code, and what is told of its loops; and how it becomes smaller."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import loopscope
+from loopscope.explain import listing
+from loopscope.ir import graphs
+from loopscope.version import VERSION
+from loopscope.view import Folding, NodeData, without_iterations
+from loopscope_app.describe.code_moment import MOST_LINES, shown_lines
+from loopscope_app.page.loop_sections import PagedMatrix, loop_sections, matrices
+from loopscope_app.page.moments import MOST_MOMENTS, Moments, moments
+from loopscope_app.page.paged_pictures import Pictures, pictures
+from loopscope_app.page.said_in_words import loops, verdicts
+
+_MOST_RECORDS = 10_000
+"""Executions of loops that are looked at for how long they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class PagedRun:
+    """All of it, or what was left of it to make it smaller."""
+
+    debugger: loopscope.Debugger
+    step: int
+    """At which it opens."""
+    with_values: bool
+    pictures: Pictures
+    moments: Moments
+    code: Mapping[str, object]
+    verdicts: str
+    """HTML."""
+    matrices: tuple[PagedMatrix | None, ...]
+
+    @property
+    def about(self) -> str:
+        """How large the run is, and what of it is not here."""
+        held, steps = len(self.moments.steps), self.debugger.steps
+        counted = sum(len(place.graph.nodes) for place in graphs(self.debugger.model))
+        parts = [f"{counted:,} nodes", f"{steps:,} steps, {self.debugger.state}"]
+        if held <= steps:
+            parts.append(f"this page holds {held:,} of the {steps + 1:,} moments of the run, to stay small")
+        if not self.pictures.complete:
+            ways = "fold and unroll" if self.pictures.views[0].unrolled else "fold"
+            parts.append(f"it is drawn in {len(self.pictures.views)} ways to {ways} it, others are left out")
+        if not self.with_values:
+            parts.append("values of the run are left out")
+        return " · ".join([*parts, f"made by Loopscope {VERSION}"])
+
+    def beside(self) -> str:
+        """HTML: verdicts, and a section for each loop."""
+        first_in: dict[str, int] = {}
+        for number, graph in enumerate(self.moments.graphs):
+            first_in.setdefault(graph, number)
+        return self.verdicts + loop_sections(self.debugger, first_in, self.matrices, with_values=self.with_values)
+
+    def as_data(self) -> dict[str, object]:
+        """For the page's script."""
+        shown = [matrix and matrix.as_data(self.moments.at) for matrix in self.matrices]
+        own = {"run": "run", "at": self.moments.at(self.step), "code": self.code, "matrices": shown}
+        return {**self.pictures.as_data(), **self.moments.as_data(), **own}
+
+    def smaller(self) -> PagedRun | None:
+        """With half of the pictures or of the moments, whichever take more room; None where nothing can be left out."""
+        thinner = self.moments.thinned(self.step)
+        fewer = self.pictures.first((len(self.pictures.views) + 1) // 2)
+        can_thin, can_fold_less = len(thinner.steps) < len(self.moments.steps), len(fewer.views) < len(self.pictures.views)
+        if can_fold_less and (not can_thin or len(packed(self.pictures.as_data())) > len(packed(self.moments.as_data()))):
+            return replace(self, pictures=fewer)
+        return replace(self, moments=thinner) if can_thin else None
+
+
+def paged_run(debugger: loopscope.Debugger, folding: Folding, root: str, *, with_values: bool, node_data: NodeData | None) -> PagedRun:
+    """Of what has run, for a page that opens at the debugger's cursor. ``node_data``: what others say of the nodes, as colours."""
+    drawn = pictures(
+        debugger.model, folding, root, _most_iterations(debugger) if folding.unrolled else None, min(debugger.steps + 1, MOST_MOMENTS)
+    )
+    code = listing(debugger.plan, root)
+    addresses = [line.address for line in code.lines[:MOST_LINES]]
+    return PagedRun(
+        debugger,
+        debugger.cursor.step,
+        with_values,
+        drawn,
+        moments(debugger, drawn, code, debugger.cursor.step, with_values=with_values, node_data=node_data),
+        {**shown_lines(debugger.plan, root, code), "addresses": addresses},
+        verdicts(debugger, with_values=with_values),
+        matrices(debugger) if with_values else (None,) * len(loops(debugger)),
+    )
+
+
+def _most_iterations(debugger: loopscope.Debugger) -> Mapping[str, int]:
+    """Of each loop, in the longest of its executions."""
+    found: dict[str, int] = defaultdict(int)
+    for record in islice(debugger.control_flow, _MOST_RECORDS):
+        address = without_iterations(record.address)
+        found[address] = max(found[address], record.iterations or 0)
+    return found
+
+
+def packed(data: Mapping[str, object]) -> str:
+    """As the text that stands in a page."""
+    return base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()

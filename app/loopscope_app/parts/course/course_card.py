@@ -1,0 +1,26 @@
+"""The way from the gallery into the course."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from loopscope_app.actions import teaching
+from loopscope_app.describe import lessons
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import Session
+
+
+def show(session: Session) -> None:
+    done = len(session.learning.done)
+    whole = len(lessons.lessons())
+    with st.container(border=True, key="course_card"):
+        words, button = st.columns([5, 1.2], vertical_alignment="center")
+        with words:
+            progress = f"{done} of {whole} lessons done" if done else f"{whole} lessons"
+            markup.show(
+                f"<b>Learn how loops and branches run</b>&ensp;{markup.chip(progress)}<br>"
+                '<span class="quiet">Predict how often a loop runs, which branch is taken, what comes out. Then run it, and see why.</span>'
+            )
+        button.button(
+            "Go on" if done else "Start learning", key="course_start", icon=":material/school:", on_click=teaching.go_on, width="stretch"
+        )

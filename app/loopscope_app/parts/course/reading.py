@@ -1,0 +1,13 @@
+"""What a lesson says before anything runs: the text, and the same thing as code."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from loopscope_app.describe.lessons import Lesson
+from loopscope_app.parts.widgets import markup
+
+
+def show(lesson: Lesson) -> None:
+    markup.show("".join(f"<p>{markup.prose(paragraph)}</p>" for paragraph in lesson.text), "reading")
+    st.code(lesson.code, language="python")

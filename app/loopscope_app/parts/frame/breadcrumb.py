@@ -1,0 +1,90 @@
+"""Where the cursor is: the nested bodies with iteration numbers, what runs next, how far the run is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from loopscope.debug import Cursor, OpenGraph
+from loopscope.ir import ROOT, decode, iteration_words
+from loopscope.view import short_name
+from loopscope_app.actions import selection
+from loopscope_app.describe.wording import name_of
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import Session
+
+_STATES = {
+    "paused": ("paused", "live"),
+    "finished": ("finished", "good"),
+    "failed": ("failed", "bad"),
+    "limit": ("limit reached", "warn"),
+    "endless": ("never ends", "warn"),
+}
+
+_SEPARATOR = ' <span class="sep">&rsaquo;</span> '
+DEEP, OUTERMOST = 4, 2
+"""A nest of more than DEEP open bodies is shortened to OUTERMOST of the outermost graphs and the two innermost ones."""
+LONGEST = 2000
+"""Most characters of the tooltip with the whole nest."""
+
+
+def show(session: Session) -> None:
+    debugger = session.run.debugger
+    if debugger is None:
+        return
+    cursor = debugger.cursor
+    at_frontier = cursor.step == debugger.steps
+    state, kind = _STATES["endless" if debugger.endless else debugger.state] if at_frontier else ("looking back", "")
+    steps = f"step {cursor.step:,}" + ("" if at_frontier else f" of {debugger.steps:,}")
+    when = f'{markup.chip(state, kind)} <span class="quiet steps">{steps}</span>'
+    markup.show(f'<div class="crumbs">{when} {_nest(debugger.frames())} <span class="ahead">{_ahead(cursor)}</span></div>')
+
+
+def _nest(frames: Sequence[OpenGraph]) -> str:
+    """The open bodies, outermost first; a tooltip shows the middle of a deep nest."""
+    whole = [_words(frame) for frame in frames[1:]]
+    told = markup.text(" › ".join(f"{name} {where}" for name, where in whole), LONGEST)
+    crumbs = ['<span class="name">main</span>']
+    crumbs += [f'<span class="name">{markup.text(name, 40)}</span> {markup.chip(where, "live")}' for name, where in whole]
+    outer, inner = crumbs[:-1], crumbs[-1]
+    if len(whole) > DEEP:
+        outer[OUTERMOST:-1] = [f'<span class="quiet">&hellip; {len(outer) - OUTERMOST - 1:,} more</span>']
+    around = f'<span class="outer"><span>{_SEPARATOR.join(outer)}</span></span>{_SEPARATOR}' if outer else ""
+    return f'<span class="nest" title="{told}">{around}{inner}</span>'
+
+
+def _words(frame: OpenGraph) -> tuple[str, str]:
+    """What a body belongs to, and which branch or iteration of that is open."""
+    owner, _, body = frame.address.rpartition("/")
+    where = body if frame.iteration is None else iteration_words(frame.iteration, frame.bound)
+    return decode(owner.rpartition("/")[2].partition("[")[0]), where
+
+
+def way_out(session: Session) -> None:
+    """While a body has the canvas for itself: the graphs around it, a click each."""
+    if session.canvas.root == ROOT:
+        return
+    parts = session.canvas.root.split("/")
+    with st.container(key="way_out", horizontal=True, vertical_alignment="center"):
+        for end in range(1, len(parts) + 1, 2):
+            words = decode(parts[end - 2]) + (f" · {parts[end - 1]}" if parts[end - 1] != "body" else "") if end > 1 else ROOT
+            st.button(
+                short_name(words).replace("_", "\\_"),
+                key=f"way_out_{end}",
+                disabled=end == len(parts),
+                on_click=selection.open_body,
+                args=("/".join(parts[:end]),),
+            )
+
+
+def _ahead(cursor: Cursor) -> str:
+    """What happens with the next step."""
+    match cursor.kind:
+        case "finished":
+            return '<span class="at">all outputs are there</span>'
+        case "end":
+            return '<span class="quiet">at the</span> <span class="at">end of this body</span>'
+        case "enter" | "operation":
+            words = "about to enter" if cursor.kind == "enter" else "next"
+            return f'<span class="quiet">{words}</span> <span class="at">{markup.text(name_of(cursor.address), 60)}</span>'

@@ -1,0 +1,135 @@
+"""The graph canvas at the cursor, with what is pinned, where it pauses, and why its loops ended."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import partial
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.explain import ProvenanceStep
+from loopscope.ir import Model, readable
+from loopscope.view import Folding, GraphView, Marks, Overlay, graph_view, overlay_at
+from loopscope_app import canvas
+from loopscope_app.actions import pausing, playing, selection, unrolled_loops
+from loopscope_app.describe.loop_endings import loop_endings
+from loopscope_app.parts.inspector import inspector, origin
+from loopscope_app.state.looks import LENS, PANEL, TIMELINE, VIEW
+from loopscope_app.state.user_session import Session, current, widget
+
+KEY = "canvas_graph"
+HEIGHT = 560
+
+
+_VIEWS_KEPT = 32
+_views: WeakKeyDictionary[Model, OrderedDict[tuple[Folding, str], GraphView]] = WeakKeyDictionary()
+"""The latest pictures of each open model."""
+_views_lock = Lock()
+
+
+def _view(model: Model, folding: Folding, root: str) -> GraphView:
+    """One picture for all sessions that show the same model in the same way."""
+    with _views_lock:
+        kept = _views.setdefault(model, OrderedDict())
+        if (folding, root) in kept:
+            kept.move_to_end((folding, root))
+            return kept[folding, root]
+    view = graph_view(model, folding, root)
+    with _views_lock:
+        kept[folding, root] = view
+        if len(kept) > _VIEWS_KEPT:
+            kept.popitem(last=False)
+    return view
+
+
+def show(session: Session) -> None:
+    if session.model.opened is None:
+        return
+    unrolled_loops.follow(session)
+    view = _view(session.model.opened.model, session.canvas.folding, session.canvas.root)
+    debugger = session.run.at_rest
+    steps = _traced(session, debugger)
+    overlay = _overlay(session, debugger, view, steps)
+    canvas.show(
+        view,
+        overlay,
+        key=KEY,
+        height=HEIGHT,
+        on_acts=partial(_on_acts, view),
+        acted=session.canvas.acted,
+        traced=readable(steps[0].address) if steps else "",
+        focus=session.canvas.selected,
+        subject=_subject(session),
+        file=session.model.opened.file_name(session.canvas.root),
+        run=playing.run_of(session, view),
+    )
+
+
+def _overlay(session: Session, debugger: loopscope.Debugger | None, view: GraphView, steps: tuple[ProvenanceStep, ...]) -> Overlay:
+    """The moment; while a long run is under way, the one at which it began."""
+    if session.run.running is not None and session.canvas.pictured is not None and session.canvas.pictured[0] is view:
+        return session.canvas.pictured[1]
+    breakpoints = debugger.breakpoints.items() if debugger else ()
+    overlay = overlay_at(
+        debugger,
+        view,
+        Marks(
+            selected=session.canvas.selected,
+            breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
+            switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
+            verdicts=loop_endings(debugger, view),
+            fates=session.model.badges,
+            origins=steps,
+            times=_times(session),
+            node_data=session.model.node_data,
+        ),
+        previews=session.canvas.previews,
+    )
+    if session.run.running is None:
+        playing.keep_picture(session, view, overlay)
+    return overlay
+
+
+def _times(session: Session) -> Mapping[str, float]:
+    """How long operations took, while the clock is looked at."""
+    looking = widget(LENS.key) == "Timeline" and widget(TIMELINE.key) == "Clock" and not session.learning.lesson
+    return session.run.clock.shares if looking and session.run.clock is not None else {}
+
+
+def _traced(session: Session, debugger: loopscope.Debugger | None) -> tuple[ProvenanceStep, ...]:
+    """What the value was made of whose origin the inspector shows; nothing while it shows something else."""
+    inspected = widget(PANEL.key) in (None, "Inspect") and widget(VIEW.key) == "Origin" and not session.learning.lesson
+    address = inspector.shown_value(session) if inspected else ""
+    try:
+        return origin.steps_to(debugger, address) if debugger is not None and address else ()
+    except EngineError:
+        return ()
+
+
+def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:
+    """Those that were not heard before."""
+    session = current()
+    for act in acts:
+        if selection.is_new_act(session, act.number) and act.event is not None:
+            _on_event(view, act.event)
+
+
+def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
+    if event.kind == "untrace":
+        VIEW.show("Value")
+    elif event.kind == "breakpoint":
+        pausing.switch_at(view, event.address)
+    else:
+        selection.on_canvas(event)
+
+
+def _subject(session: Session) -> str:
+    """What is on the canvas: another one, or the same in larger type, is looked at afresh."""
+    large = " in large type" if session.learning.lesson and session.learning.large else ""
+    opened = session.model.opened
+    if opened is None:
+        return ""
+    return f"{opened.link or opened.title}{f' {opened.backward.words}' if opened.backward else ''}{large}"

@@ -1,0 +1,101 @@
+"""The bar at the top: the way back to the gallery, what is open, which inputs it runs on."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from loopscope.errors import shorten
+from loopscope_app.actions import models, running_many
+from loopscope_app.describe.node_index import places
+from loopscope_app.parts.frame import key_sheet
+from loopscope_app.parts.panels import backward_panel, finder
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.looks import PANEL
+from loopscope_app.state.open_model import MADE_UP, Opened
+from loopscope_app.state.user_session import Session
+
+EDITED = "edited"
+
+
+def show(session: Session) -> None:
+    opened = session.model.opened
+    if opened is None:
+        return
+    widths = [1.1, 4.4, 0.7, 1.25, 2.7, 0.5, 0.55]
+    back, title, search, many, chooser, gradient, sheet = st.columns(widths, vertical_alignment="center", gap="small")
+    back.button(
+        "Gallery",
+        key="header_close",
+        icon=":material/arrow_back:",
+        on_click=models.close,
+        type="tertiary",
+        help="Back to the samples, or open another model",
+    )
+    card = opened.sample.card if opened.sample else opened.backward.words if opened.backward else opened.model.converted_from
+    with title:
+        markup.show(
+            f'<b style="font-size:1.15rem">{markup.text(opened.title, 80)}</b>&ensp;{markup.chip(_size(opened))}'
+            f'<span class="quiet" title="{markup.text(card, 220)}">{markup.text(card, 220)}</span>',
+            "titles",
+        )
+    with search:
+        finder.show()
+    many.button(
+        "Many runs",
+        key="header_many",
+        icon=":material/stacked_bar_chart:",
+        on_click=running_many.show,
+        type="tertiary",
+        help="This model over many inputs: how often its loops run, and for which of them",
+    )
+    with chooser:
+        _choose(session, opened)
+    with gradient:
+        backward_panel.show(session, opened)
+    with sheet:
+        key_sheet.show()
+
+
+def _size(opened: Opened) -> str:
+    model = opened.model
+    kind = "ONNX" if model.dialect == "onnx" else f"OpenVINO IR {model.version}"
+    count = len(places(model))
+    return f"{kind} · {count:,} node{'s' if count != 1 else ''}"
+
+
+def _choose(session: Session, opened: Opened) -> None:
+    names = list(opened.sets)
+    options = names if session.model.input_set in names else [EDITED, *names]
+    if len(options) < 2:
+        if options == [MADE_UP] and opened.report.ok and opened.model.inputs:
+            _made_up()
+        return
+    key = f"header_set_{session.run.generation}"
+    st.selectbox(
+        "Inputs",
+        options,
+        index=options.index(session.model.input_set) if session.model.input_set in names else 0,
+        key=key,
+        format_func=lambda name: _set_words(opened, str(name)),
+        on_change=models.choose_set,
+        args=(key,),
+        label_visibility="collapsed",
+    )
+
+
+def _made_up() -> None:
+    """Says that the inputs are made up, and links to the panel where they are entered."""
+    st.button(
+        "Inputs are made up",
+        key="header_made_up",
+        icon=":material/casino:",
+        type="tertiary",
+        help="Random values, the same each time: give your own ones in the inputs panel",
+        on_click=PANEL.show,
+        args=("Inputs",),
+    )
+
+
+def _set_words(opened: Opened, name: str) -> str:
+    told = opened.sample.text_of(name) if opened.sample else ""
+    return shorten(told or name.replace("_", " "), 110)

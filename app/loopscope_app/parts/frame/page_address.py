@@ -1,0 +1,56 @@
+"""The page's address in the browser: opening a model is a step in its history, a moment of the run only rewrites the last one."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from loopscope_app.links.codec import written
+from loopscope_app.links.current_link import current_link
+from loopscope_app.state.user_session import Session, place, widget
+
+_LINKED = "address_linked"
+_STEPS_OF_HISTORY = ("model", "lesson", "screen", "backward")
+_REPLACE = """
+export default function ({ data }) {
+  if (!data) return;
+  const url = new URL(location.href);
+  for (const name of [...url.searchParams.keys()]) if (!(name in data.moment)) url.searchParams.delete(name);
+  for (const [name, text] of Object.entries(data.moment)) url.searchParams.set(name, text);
+  if (url.href !== location.href) history.replaceState(history.state, "", url);
+}
+"""
+_component = st.components.v2.component("loopscope_address", js=_REPLACE)
+
+
+def show(session: Session) -> None:
+    """Writes the moment into the address, so that a link reopens it; nothing is sent when it is there already.
+
+    Streamlit's own way would make every single step a step of the browser's history.
+    """
+    link = current_link(session)
+    if link is None:
+        if session.run.running is not None and session.model.opened is not None and session.model.opened.link:
+            place(_LINKED, _asked())  # what the address asks for is on its way
+        return
+    moment = written(link)
+    opened = {name: moment[name] for name in _STEPS_OF_HISTORY if name in moment}
+    if _asked() != opened:
+        st.query_params.from_dict(opened)
+    place(_LINKED, opened)
+    with st.container(key="address"):
+        _component(key="address_bar", data={"moment": moment}, height=1)
+
+
+def moved() -> bool:
+    """Whether the user went back or forth in the browser, to another model or to none."""
+    linked = widget(_LINKED)
+    return linked is not None and _asked() != linked
+
+
+def forget() -> None:
+    """Nothing is open that the address would name."""
+    place(_LINKED, {})
+
+
+def _asked() -> dict[str, str]:
+    return {name: text for name, text in st.query_params.to_dict().items() if name in _STEPS_OF_HISTORY}

@@ -1,0 +1,86 @@
+"""A value against the same place in another iteration: how many elements changed, by how much, and where."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+import loopscope
+from loopscope.ir import iteration_words
+from loopscope_app.describe import tensor_summary
+from loopscope_app.parts.inspector import value_history
+from loopscope_app.parts.widgets import markup
+
+KEY, OTHER = "difference", "difference_iteration"
+_LARGEST = 5
+
+
+def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
+    """Nothing outside loops and in loops of one iteration; computed only when asked for."""
+    nest = value_history.innermost(address)
+    record = debugger.record(nest.loop) if nest else None
+    begun = max(record.iterations or 0, nest.iteration + 1) if nest and record else 0
+    if nest is None or begun < 2:
+        return
+    switch, field = st.columns([1.5, 1], vertical_alignment="center", gap="small")
+    if not switch.toggle("Difference to iteration", key=KEY):
+        return
+    usual = nest.iteration - 1 if nest.iteration else 1
+    other = int(field.number_input("Iteration", 0, begun - 1, usual, key=f"{OTHER}_{nest.loop}_{begun}", label_visibility="collapsed"))
+    before = value_history.value_at(debugger, nest, other)
+    if before is None:
+        markup.show(f"It has no value in {iteration_words(other)}.", "quiet")
+        return
+    markup.show(markup.text(words(before, array, other)))
+    change = between(before, array)
+    if change is None or change.size < 2 or not change.any():
+        return
+    plane = tensor_summary.plane(change, [0] * max(change.ndim - 2, 0))
+    if min(plane.shape) >= 2:
+        markup.show(f'<img alt="where it changed" class="heat" src="{tensor_summary.heat_map(plane)}">')
+    rows = [
+        (f'<span class="mono">{list(place)}</span>', f'<span class="mono">{tensor_summary.short(was)} → {tensor_summary.short(now)}</span>')
+        for place, was, now in largest(before, array)
+    ]
+    markup.show(markup.section("Largest changes") + markup.facts(rows))
+
+
+def words(before: np.ndarray, now: np.ndarray, iteration: int) -> str:
+    """What changed since another iteration, as a sentence.
+
+    >>> words(np.array([1.0, 2.0]), np.array([1.0, 4.0]), 3)
+    'Against iteration 3: 1 of 2 elements changed, by up to 2.'
+    >>> words(np.array([1.0]), np.array([1.0]), 1), words(np.array([True]), np.array([False]), 4)
+    ('As in iteration 1.', 'It was true in iteration 4.')
+    """
+    told = tensor_summary.difference(before, now, against="against", where=iteration_words(iteration))
+    return told[:1].upper() + told[1:] + "."
+
+
+def between(before: np.ndarray, now: np.ndarray) -> np.ndarray | None:
+    """The change of each element, as float64; None where the shapes differ or the elements are not numbers.
+
+    >>> between(np.array([1, 2]), np.array([3, 2])).tolist()
+    [2.0, 0.0]
+    """
+    if np.shape(before) != np.shape(now) or np.size(now) > tensor_summary.SCANNED:
+        return None
+    one, other = tensor_summary.numbers(np.asarray(before)), tensor_summary.numbers(np.asarray(now))
+    if one is None or other is None:
+        return None
+    with np.errstate(all="ignore"):
+        change: np.ndarray = np.asarray(other - one)
+    change[(one == other) | (np.isnan(one) & np.isnan(other))] = 0.0
+    return change
+
+
+def largest(before: np.ndarray, now: np.ndarray) -> list[tuple[tuple[int, ...], float, float]]:
+    """Place, old and new number of the elements that changed most; not finite changes first."""
+    change = between(before, now)
+    one, other = tensor_summary.numbers(np.asarray(before)), tensor_summary.numbers(np.asarray(now))
+    if change is None or one is None or other is None:
+        return []
+    size = np.where(np.isfinite(change), np.abs(change), np.inf).reshape(-1)
+    order = [int(at) for at in np.argsort(-size, kind="stable")[:_LARGEST] if size[at] > 0]
+    places = [tuple(int(index) for index in np.unravel_index(at, change.shape)) for at in order]
+    return [(place, float(one[place]), float(other[place])) for place in places]

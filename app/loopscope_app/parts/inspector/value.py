@@ -1,0 +1,148 @@
+"""A tensor in full: as number, table, picture, histogram; how it differs from the iteration before; ways to take it away."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import streamlit as st
+
+import loopscope
+from loopscope.ir import type_name
+from loopscope.ops import is_tensor
+from loopscope.view import has_nan, scalar_text, value_preview
+from loopscope_app.describe import tensor_summary
+from loopscope_app.parts.inspector import difference, value_history, what_if
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import current
+
+_PICTURE_LEAST = 4
+_CODE_MOST = 4096
+
+
+def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
+    if not is_tensor(array):
+        _container(array)
+        return
+    shape = "scalar" if array.ndim == 0 else " × ".join(map(str, array.shape))
+    marks = markup.chip(type_name(array.dtype)) + markup.chip(shape)
+    if address in current().run.changes:
+        marks += markup.chip("set by hand", "warn")
+    if has_nan(array):
+        marks += markup.chip("NaN", "bad")
+    if array.size == 1:
+        element = array.reshape(-1)[0]
+        text = repr(element) if array.dtype.kind == "O" else scalar_text(element)
+        markup.show(f'<div class="value">{markup.text(text, 400)}</div>{marks}{_difference(debugger, address, array)}')
+    else:
+        markup.show(f"{marks}{_difference(debugger, address, array)}{_statistics(array)}")
+        _tables(array)
+    what_if.editor(debugger, address, array)
+    value_history.show(debugger, address, array)
+    difference.show(debugger, address, array)
+    _take_away(address, array)
+
+
+def _container(value: object) -> None:
+    """What ONNX has beside tensors: a sequence, one element of which is shown in full; an optional without a value; a map."""
+    if not isinstance(value, tuple) or not value:
+        markup.show(f'<div class="value">{markup.text(value_preview(value), 400)}</div>')
+        return
+    number = int(st.number_input(f"Element of {len(value):,}", 0, len(value) - 1, 0, key=f"value_element_{len(value)}"))
+    element = value[number]
+    if not isinstance(element, np.ndarray):
+        markup.show(f'<div class="value">{markup.text(value_preview(element), 400)}</div>')
+    elif element.size == 1:
+        markup.show(f'<div class="value">{markup.text(value_preview(element), 400)}</div>{markup.chip(type_name(element.dtype))}')
+    else:
+        shape = " × ".join(map(str, element.shape))
+        markup.show(f"{markup.chip(type_name(element.dtype))}{markup.chip(shape)}{_statistics(element)}")
+        _tables(element)
+
+
+def _statistics(array: np.ndarray) -> str:
+    found = tensor_summary.statistics(array)
+    if found is None:
+        return ""
+    cells = found.cells()
+    return '<div class="stats">' + "".join(f"<div><span>{name}</span>{number}</div>" for name, number in cells) + "</div>"
+
+
+def _tables(array: np.ndarray) -> None:
+    if not array.size:
+        markup.show("It has no elements.", "quiet")
+        return
+    leading = _leading(array)
+    matrix = tensor_summary.plane(array, leading)
+    rows, columns = matrix.shape
+    if array.ndim == 1 and array.size <= tensor_summary.TABLE_COLUMNS:
+        matrix = matrix.reshape(1, -1)
+    if min(rows, columns) >= _PICTURE_LEAST and matrix.dtype.kind != "O":
+        markup.show(f'<img alt="heat map" class="heat" src="{tensor_summary.heat_map(matrix)}">')
+    first = 0
+    if rows > tensor_summary.TABLE_ROWS and matrix.shape[0] == rows:
+        first = st.number_input("First row", 0, rows - 1, 0, step=tensor_summary.TABLE_ROWS, key=f"value_first_row_{rows}")
+    first_column = 0
+    if matrix.shape[1] > tensor_summary.TABLE_COLUMNS:
+        first_column = st.number_input(
+            "First column", 0, matrix.shape[1] - 1, 0, step=tensor_summary.TABLE_COLUMNS, key=f"value_first_column_{matrix.shape[1]}"
+        )
+    st.dataframe(
+        tensor_summary.table(matrix, first, first_column),
+        height="auto" if matrix.shape[0] < 7 else 265,
+        width="stretch",
+        hide_index=matrix.shape[0] == 1,
+        key="value_table",
+    )
+    bars = tensor_summary.histogram(array) if array.size >= 32 else []
+    if bars:
+        st.vega_lite_chart(_bars(bars), height=110, width="stretch", key="value_histogram")
+
+
+def _leading(array: np.ndarray) -> list[int]:
+    """Positions along the axes before the last two, chosen by the user."""
+    if array.ndim <= 2:
+        return []
+    columns = st.columns(min(array.ndim - 2, 6))
+    return [
+        int(columns[axis % 6].number_input(f"axis {axis}", 0, length - 1, 0, key=f"value_axis_{axis}_{length}"))
+        for axis, length in enumerate(array.shape[:-2])
+    ]
+
+
+def _bars(bars: list[dict[str, float]]) -> dict[str, object]:
+    return {
+        "data": {"values": bars},
+        "mark": {"type": "bar", "tooltip": True},
+        "encoding": {
+            "x": {"field": "from", "type": "quantitative", "bin": {"binned": True}, "title": None},
+            "x2": {"field": "to"},
+            "y": {"field": "count", "type": "quantitative", "title": None},
+        },
+    }
+
+
+def _difference(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> str:
+    """How much changed since the same place one iteration earlier, in words."""
+    nest = value_history.innermost(address)
+    before = value_history.value_at(debugger, nest, nest.iteration - 1) if nest and nest.iteration else None
+    if before is None:
+        return ""
+    return f'<div class="quiet">{markup.text(tensor_summary.difference(before, array))}</div>'
+
+
+def _take_away(address: str, array: np.ndarray) -> None:
+    with st.popover("Take away", icon=":material/download:", type="tertiary"):
+        name = re.sub(r"[^A-Za-z0-9_.-]+", "_", address.removeprefix("main/"))[:80] or "value"
+        st.download_button(
+            "Download .npy",
+            lambda: tensor_summary.npy(array),
+            file_name=f"{name}.npy",
+            key="value_download",
+            on_click="ignore",
+            width="stretch",
+        )
+        if array.size <= _CODE_MOST:
+            text = tensor_summary.as_code(array)
+            st.code(text, language="python", height=160 if text.count("\n") > 5 else "content")
+        st.code(address, language=None)

@@ -1,0 +1,80 @@
+"""One place over all iterations of its innermost loop: how its value, or the mean of it, moved."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.ir import iteration_range
+from loopscope_app.describe import tensor_summary
+from loopscope_app.describe.loop_tape import curve
+from loopscope_app.parts.widgets import markup
+
+_PATTERN = re.compile(r"(.*)\[(\d+)\]([^\[]*)")
+MOST_ITERATIONS = 120
+MOST_ELEMENTS = 1 << 16
+"""Of all iterations together: more would be felt at every step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """An address, taken apart at its innermost iteration."""
+
+    loop: str
+    iteration: int
+    rest: str
+
+    def at(self, iteration: int) -> str:
+        return f"{self.loop}[{iteration}]{self.rest}"
+
+
+def innermost(address: str) -> Nest | None:
+    """None outside loops.
+
+    >>> innermost("main/a[1]/body/b[2]/body/c").at(0)
+    'main/a[1]/body/b[0]/body/c'
+    """
+    match = _PATTERN.fullmatch(address)
+    return Nest(match[1], int(match[2]), match[3]) if match else None
+
+
+def value_at(debugger: loopscope.Debugger, nest: Nest, iteration: int) -> np.ndarray | None:
+    """The value in another iteration; None when there is none."""
+    try:
+        return debugger.value(nest.at(iteration))
+    except EngineError:
+        return None
+
+
+def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
+    nest = innermost(address)
+    record = debugger.record(nest.loop) if nest else None
+    if nest is None or record is None or array.dtype.kind == "O" or not array.size:
+        return
+    begun = max(record.iterations or 0, nest.iteration + 1)
+    first = max(0, min(nest.iteration - MOST_ITERATIONS // 2, begun - MOST_ITERATIONS))
+    shown = range(first, min(begun, first + MOST_ITERATIONS))
+    if len(shown) < 2 or array.size * len(shown) > MOST_ELEMENTS:
+        return
+    numbers = [_number(value_at(debugger, nest, iteration)) for iteration in shown]
+    known = [number for number in numbers if number is not None]
+    if len(known) < 2:
+        return
+    what = "Value" if array.size == 1 else "Mean"
+    ends = f"from {tensor_summary.short(min(known))} to {tensor_summary.short(max(known))}"
+    picture = curve(numbers, nest.iteration - first, height=64)
+    words = f"{what} in {iteration_range(shown[0], shown[-1])}, {ends}"
+    markup.show(f'{markup.section("Over the iterations")}<div class="history">{picture}</div><span class="quiet">{words}</span>')
+
+
+def _number(array: np.ndarray | None) -> float | None:
+    found = tensor_summary.numbers(np.asarray(array)) if array is not None else None
+    if found is None or not found.size:
+        return None
+    with np.errstate(all="ignore"):
+        mean = float(found.mean())
+    return mean if np.isfinite(mean) else None

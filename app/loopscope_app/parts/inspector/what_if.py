@@ -1,0 +1,163 @@
+"""What if a value were another: the editor beside a value, and the line that says what is set by hand and what came of it."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+import loopscope
+from loopscope.errors import shorten
+from loopscope.explain import first_control_flow, short_number, walks_of
+from loopscope.ir import ElementType, readable_steps
+from loopscope.timeline import ControlFlowRecord
+from loopscope.view import value_preview
+from loopscope_app.actions import changing
+from loopscope_app.actions.both_ways import by_hand, copies, is_on_the_way_back
+from loopscope_app.describe.tensor_summary import values_for_editing
+from loopscope_app.describe.wording import name_of
+from loopscope_app.links.codec import has_room
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.compare_choice import UNCHANGED
+from loopscope_app.state.run_in_view import Compared
+from loopscope_app.state.user_session import Session, current
+
+_HELP = "Set this value by hand, and run from here with it"
+_outcomes: WeakKeyDictionary[loopscope.Debugger, tuple[int, str]] = WeakKeyDictionary()
+"""What came of it, for so many steps of both runs."""
+
+
+def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
+    """A value to set, and the way into the run that has it."""
+    # Another run brings another popover, which is closed; what is in it is drawn only while it is open.
+    popover = st.popover("What if …", icon=":material/alt_route:", type="tertiary", key=opener(), on_change="rerun", help=_HELP)
+    if not popover.open:
+        return
+    with popover:
+        reason = changing.refusal(debugger, address, array)
+        if reason:
+            markup.show(markup.sentence(reason), "quiet")
+            return
+        key = f"what_if_{address}_{current().run.generation}"
+        markup.show(f"What if <b>{markup.text(shorten(_place(address), 120))}</b> were")
+        with st.form(f"form_{key}", border=False):
+            _field(key, markup.plain(name_of(address), 60), array)
+            st.form_submit_button(
+                "Run from here with it",
+                key="what_if_run",
+                type="primary",
+                icon=":material/alt_route:",
+                on_click=changing.set_value,
+                args=(address, key),
+            )
+
+
+def opener() -> str:
+    """The key of what opens the editor; set to true, it is open."""
+    return f"what_if_at_{current().run.generation}"
+
+
+def _field(key: str, name: str, array: np.ndarray) -> None:
+    kind = ElementType.of(array)
+    if array.size > 1:
+        table = changing.as_table(array)
+        frame = pd.DataFrame(values_for_editing(table))
+        frame.columns = [str(column) for column in range(table.shape[1])]
+        st.data_editor(frame, key=key, hide_index=len(table) == 1, height="auto" if len(table) <= 6 else 240)
+        return
+    element = array.reshape(-1)[0]
+    if kind is ElementType.BOOLEAN:
+        st.segmented_control(
+            name, ["false", "true"], default=str(not element).lower(), key=key, required=True, label_visibility="collapsed"
+        )
+    else:
+        st.text_input(name, str(element.item()) if kind.is_integer else str(element), key=key, label_visibility="collapsed")
+
+
+def show(session: Session) -> None:
+    """What is set by hand, each with a way back, and what came of it; nothing where nothing is set."""
+    debugger = session.run.debugger
+    if debugger is None or not session.run.changes:
+        return
+    reached, again = _reached(session), copies(debugger.plan, session.run.changes)
+    with st.container(key="what_if", horizontal=True, vertical_alignment="center"):
+        markup.show("<b>What if</b>")
+        for number, (address, value) in enumerate(by_hand(debugger.plan, session.run.changes).items()):
+            back = is_on_the_way_back(debugger.plan, address)
+            place = _place(address) + (" of the way back" if back else "")
+            words = f"{place} = {value_preview(value)}" + (", on the way back too" if address in again else "")
+            words += "" if address in reached else " (never comes there)"
+            st.button(
+                markup.plain(words, 90),
+                key=f"what_if_undo_{number}",
+                icon=":material/close:",
+                help=f"Back to the run without this: {markup.plain(address, 200)}",
+                on_click=changing.undo,
+                args=(address,),
+            )
+        if session.run.compared is not None and session.run.compared.name == UNCHANGED:
+            markup.show(markup.text(outcome(session.run.compared), 200))
+        if session.model.opened and session.model.opened.link and not has_room(session.run.changes):
+            markup.show("This change is too long for the page's link.", "quiet")
+
+
+def _reached(session: Session) -> set[str]:
+    """The changes that the run comes to; as long as it is not over, all."""
+    ahead = session.run.compared.one if session.run.compared and session.run.compared.name == UNCHANGED else session.run.debugger
+    if ahead is None or ahead.state != "finished":
+        return set(session.run.changes)
+    return {one.address for one in ahead.changes if one.reached}
+
+
+def _place(address: str) -> str:
+    """A place in words; in nested loops with the iterations of all of them, the outermost first.
+
+    >>> _place("main/while_3[2]/body/keep"), _place("main/while_3[2]/body/loop_7[0]/body/keep")
+    ('keep at iteration 2', 'keep at iterations 2 › 0')
+    """
+    *around, name = readable_steps(address)
+    iterations = [word.partition(" · iteration ")[2] for word in around if " · iteration " in word]
+    return f"{name} at iteration{'s' if len(iterations) > 1 else ''} {' › '.join(iterations)}" if iterations else name
+
+
+def outcome(compared: Compared) -> str:
+    """What the changed run did otherwise than the original one, as a phrase: how often a loop ran, else where it first parted."""
+    steps = compared.one.steps + compared.other.steps
+    kept = _outcomes.get(compared.other)
+    if kept is None or kept[0] != steps:
+        kept = _outcomes[compared.other] = (steps, _iterations(compared) or _parted(compared))
+    return kept[1]
+
+
+def _iterations(compared: Compared) -> str:
+    """Of the first loop of the outermost graph that ran another number of times; empty when there is none."""
+    main = compared.one.plan.main
+    for label in (main.instructions[number].label for number in main.regions):
+        one, other = (run.record(f"main/{label}") for run in (compared.one, compared.other))
+        if one is not None and other is not None and None not in (one.ended_by, other.ended_by) and one.iterations != other.iterations:
+            return f"{name_of(one.address)}: {_count(one)} instead of {_count(other)} iterations"
+    return ""
+
+
+def _count(record: ControlFlowRecord) -> str:
+    return "endless" if record.endless else f"{record.iterations:,}" + (" and more" if record.ended_by == "limit" else "")
+
+
+def _parted(compared: Compared) -> str:
+    found = first_control_flow(compared.one, compared.other)
+    if found is None:
+        return _adjoint(compared) or "the same operations run, with other values"
+    return f"{_place(found.address)}: {found.one} instead of {found.other}"
+
+
+def _adjoint(compared: Compared) -> str:
+    """What becomes of the first adjoint that comes back otherwise; empty where nothing is walked back, or all adjoints are the same."""
+    walks = zip(walks_of(compared.one), walks_of(compared.other), strict=False)
+    for mine, was in ((mine, was) for one, other in walks for mine, was in zip(one.adjoints, other.adjoints, strict=True)):
+        if mine.fate.kind != was.fate.kind:
+            return f"the adjoint of {mine.name} {mine.fate.kind}; without this it {was.fate.kind}"
+        if mine.fate.last != was.fate.last:
+            return f"the adjoint of {mine.name} comes back as {short_number(mine.fate.last)} instead of {short_number(was.fate.last)}"
+    return ""

@@ -1,0 +1,14 @@
+"""What became of the runs, in one line."""
+
+from __future__ import annotations
+
+from loopscope_app.describe.sweep_words import outcome
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.background_sweep import Sweeping
+
+
+def show(sweeping: Sweeping) -> None:
+    words = outcome(sweeping.sweep.summary.rows, sweeping.samples.count, sweeping.cut, sweeping.seconds)
+    markup.show(
+        f"{markup.text(words)}{' · click a bar, a point or a row to open that run' if sweeping.sweep.summary.rows else ''}", "quiet"
+    )

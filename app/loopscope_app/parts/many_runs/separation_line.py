@@ -1,0 +1,46 @@
+"""What separates the runs with more than some count from the others, as a sentence."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import streamlit as st
+
+from loopscope.errors import EngineError
+from loopscope.sweeps import features_of, numbers, separation
+from loopscope_app.describe.sweep_columns import in_words
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.background_sweep import Sweeping
+from loopscope_app.state.user_session import Session
+
+_USUAL_SHARE = 0.9
+"""Of the runs that have no more than the count that the line begins with."""
+_told: WeakKeyDictionary[Sweeping, dict[tuple[str, float], str]] = WeakKeyDictionary()
+"""By the column and the count."""
+
+
+def show(session: Session, sweeping: Sweeping, column: str) -> None:
+    """``column``: the count that the pictures show."""
+    values = numbers(sweeping.rows, column)
+    values = values[np.isfinite(values)]
+    if not len(values) or values.min() == values.max():
+        return
+    usual = int(min(np.quantile(values, _USUAL_SHARE), values.max() - 1))
+    markup.show(markup.section("What separates the runs"))
+    field, said = st.columns([1.2, 7], vertical_alignment="center", gap="small")
+    key = f"many_more_than_{session.many.generation}_{column}"
+    bound = field.number_input("More than", min_value=0, value=max(0, usual), step=1, key=key, label_visibility="visible")
+    with said:
+        markup.show(markup.sentence(_sentence(sweeping, column, float(bound))))
+
+
+def _sentence(sweeping: Sweeping, column: str, bound: float) -> str:
+    told = _told.setdefault(sweeping, {})
+    if (column, bound) not in told:
+        try:
+            features = features_of(sweeping.model, sweeping.samples, sweeping.rows)
+            told[column, bound] = in_words(separation(sweeping.rows, column, bound, features).sentence, sweeping.rows)
+        except EngineError as error:
+            return str(error)
+    return told[column, bound]

@@ -1,0 +1,30 @@
+"""How far the runs are: rate, rest, what they have shown so far, and a button that stops them."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from loopscope_app.actions import running_many
+from loopscope_app.describe.sweep_words import progress
+from loopscope_app.parts.many_runs import said_findings
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import current
+
+EVERY = 0.5
+"""Seconds between two pictures."""
+
+
+@st.fragment(run_every=EVERY)
+def show() -> None:
+    """Until the runs are over; then the whole page is drawn anew."""
+    session = current()
+    sweeping = session.many.under_way
+    if running_many.is_over(session) or sweeping is None:
+        st.rerun()
+    doing = f"With {markup.text(session.many.against_title)}" if sweeping is session.many.against else "Running"
+    summary = sweeping.sweep.summary
+    with st.container(key="many_progress", horizontal=True, vertical_alignment="center"):
+        st.button("Stop", key="many_stop", icon=":material/stop:", on_click=running_many.stop, type="primary", shortcut="Escape")
+        markup.show(f"<b>{doing}</b> &ensp;{progress(summary.rows, sweeping.sweep.count, sweeping.seconds)}", "tabular")
+    st.progress(summary.rows / max(1, sweeping.sweep.count))
+    said_findings.show(summary, opens=False)

@@ -1,0 +1,92 @@
+"""The same inputs in another model or precision: which of them change a count, an ending or a branch."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import streamlit as st
+
+from loopscope.errors import elided
+from loopscope.sweeps import Change, Changes, changes_between
+from loopscope_app.actions import running_many
+from loopscope_app.describe import sweep_charts
+from loopscope_app.describe.sweep_charts import Theme
+from loopscope_app.describe.sweep_columns import said
+from loopscope_app.parts.many_runs import chart_of_runs
+from loopscope_app.parts.widgets import chain, markup
+from loopscope_app.state.background_sweep import Sweeping
+from loopscope_app.state.user_session import Session
+
+_MOST = 8
+_ROUNDINGS = ("bf16", "f16")
+_found: WeakKeyDictionary[Sweeping, Changes] = WeakKeyDictionary()
+"""By the second of the two sweeps."""
+
+
+def show(session: Session, sweeping: Sweeping) -> None:
+    """What there is to compare with; once it has run, what differs."""
+    title, choice = st.columns([7, 2], vertical_alignment="center")
+    with title:
+        compared = f"Compared with {markup.text(session.many.against_title, 80)}"
+        markup.show(markup.section(compared if session.many.against else "The same inputs elsewhere"))
+    with choice.popover("Compare with", icon=":material/compare_arrows:", width="stretch"):
+        _choices(session)
+    if session.many.against is None:
+        markup.show("In another model, or in a narrower type: which inputs change a count, an ending or a branch.", "quiet")
+    else:
+        _outcome(session, sweeping, session.many.against)
+
+
+def _choices(session: Session) -> None:
+    with st.container(horizontal=True):
+        for to in _ROUNDINGS:
+            st.button(f"Floats in {to}", key=f"many_round_{to}", on_click=running_many.compare_rounded, args=(to,))
+    key = f"many_other_{session.many.generation}"
+    st.file_uploader(
+        "Or another model: model.xml with model.bin, or model.onnx",
+        type=["xml", "bin", "onnx", "zip"],
+        accept_multiple_files=True,
+        key=key,
+        on_change=running_many.compare_model,
+        args=(key,),
+    )
+
+
+def _outcome(session: Session, sweeping: Sweeping, against: Sweeping) -> None:
+    found = _changes(sweeping, against)
+    first, *rest = found.sentences()
+    chip = markup.chip("differs", "bad") if found.changed else markup.chip("the same", "good")
+    markup.show(f"{chip} {markup.sentence(first)}")
+    if not found.changed:
+        for sentence in rest:
+            markup.show(markup.sentence(sentence), "quiet")
+        return
+    largest = [(column.changed, column.largest) for column in found.columns.values() if column.largest is not None][:_MOST]
+    words, picture = st.columns(2, gap="medium")
+    with words:
+        chain.show(
+            [_line(changed, change) for changed, change in largest],
+            key="many_changes",
+            on_pick=lambda number: running_many.open_sample(largest[number][1].sample),
+        )
+    pair = next((pair for pair in found.pairs if pair[0] in found.columns and not pair[0].startswith("ended ")), None)
+    if pair is not None:
+        theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
+        chart = sweep_charts.one_against_other(sweeping.rows.slice(0, found.samples), against.rows.slice(0, found.samples), pair, theme)
+        with picture:
+            chart_of_runs.show(chart, f"many_against_chart_{session.many.generation}")
+
+
+def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:
+    """Of the samples that both have run."""
+    found = _found.get(against)
+    if found is None:
+        count = min(len(sweeping.rows), len(against.rows))
+        found = _found[against] = changes_between(sweeping.sweep.layout, against.sweep.layout)
+        found.add(sweeping.rows.slice(0, count), against.rows.slice(0, count))
+    return found
+
+
+def _line(changed: int, largest: Change) -> chain.Line:
+    others = f"{changed:,} runs change, this one most" if changed > 1 else "one run changes"
+    return chain.Line(elided(said(largest.column), 200), "", others, f"{largest.one} \u2192 {largest.other}", 0, "back", "Open this run")

@@ -1,0 +1,147 @@
+"""Breakpoints and watches: where the run pauses, and expressions that are shown at every moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from loopscope.debug import Breakpoint, BreakpointKind
+from loopscope.ir import readable
+from loopscope.view import value_preview
+from loopscope_app.actions import pausing
+from loopscope_app.links.codec import beyond
+from loopscope_app.links.current_link import pauses, watches
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import Session, current, widget
+from loopscope_app.state.user_session import place as put
+
+PLACE, CONDITION, EXPRESSION = "breakpoint_place", "breakpoint_condition", "watch_expression"
+
+_EVERYWHERE: tuple[tuple[BreakpointKind, str, str], ...] = (
+    ("nan", "Pause at NaN", ":material/error:"),
+    ("infinity", "Pause at infinity", ":material/all_inclusive:"),
+    ("shape", "Pause when a shape changes", ":material/straighten:"),
+)
+"""Breakpoints that stop at any operation: kind, words of the button, icon."""
+
+
+def show(session: Session) -> None:
+    debugger = session.run.debugger
+    if debugger is None:
+        return
+    markup.show(markup.section("Breakpoints"))
+    for one in debugger.breakpoints.items():
+        change = _change if one.kind == "address" else None
+        dot, rest = st.columns([0.7, 7.9], vertical_alignment="center", gap=None)
+        with dot:
+            _switch(session, one)
+        with rest:
+            words = f"{one.id} · {one.describe()}{'' if one.on else ' (off)'}"
+            _row(words, "", f"breakpoint_remove_{one.id}", pausing.remove_breakpoint, one.id, change)
+    _tell(beyond(pauses(debugger), "breakpoints"))
+    with st.form("breakpoint_form", border=False):
+        place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
+        place.text_input(
+            "Pause at",
+            key=PLACE,
+            placeholder=_example(session),
+            help="A name, or an address as the inspector shows it; loop[5] is an iteration, loop[*] every one; empty: the next one",
+        )
+        condition.text_input(
+            "only when",
+            key=CONDITION,
+            placeholder="value > 10",
+            help="An expression over the values of the graph; if it names the value of this operation, the run pauses after the operation",
+        )
+        add.form_submit_button("Add", on_click=_add_breakpoint)
+    with st.container(horizontal=True):
+        for kind, words, icon in _EVERYWHERE:
+            st.button(
+                words,
+                key=f"breakpoint_{kind}",
+                type="primary" if debugger.breakpoints.has(kind) else "secondary",
+                on_click=pausing.toggle_breakpoint,
+                args=(kind,),
+                icon=icon,
+                help="Click again to remove it" if debugger.breakpoints.has(kind) else None,
+            )
+    markup.show(markup.section("Watches"))
+    values = debugger.watches.values()
+    for number, expression in debugger.watches.items():
+        found = values[number]
+        detail = markup.text(f"· {found}") if isinstance(found, str) else f'<span class="mono">= {markup.text(value_preview(found))}</span>'
+        _row(expression, detail, f"watch_remove_{number}", pausing.remove_watch, number, _change_watch)
+    _tell(beyond(watches(debugger), "watches"))
+    with st.form("watch_form", border=False):
+        field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
+        field.text_input("Watch", key=EXPRESSION, placeholder="max(abs(x))")
+        add.form_submit_button("Add", on_click=_add_watch)
+
+
+def _tell(words: str) -> None:
+    if words:
+        markup.show(markup.text(words), "quiet")
+
+
+def _example(session: Session) -> str:
+    return readable(session.run.debugger.cursor.address) if session.run.debugger else ""
+
+
+def _switch(session: Session, one: Breakpoint) -> None:
+    key = f"breakpoint_on_{session.run.generation}_{one.id}"  # another run numbers them anew
+    put(key, one.on)  # it may have been switched on the picture
+    st.checkbox(
+        f"Breakpoint {one.id} pauses the run",
+        key=key,
+        label_visibility="collapsed",
+        on_change=pausing.switch_breakpoint,
+        args=(one.id, key),
+    )
+
+
+def _row(words: str, detail: str, key: str, remove: Callable[[int], None], number: int, change: Callable[[int], None] | None) -> None:
+    text, pen, cross = st.columns([7, 0.8, 0.8], vertical_alignment="center", gap="small")
+    with text:
+        markup.show(f'<span class="mono">{markup.text(words)}</span> <span class="quiet">{detail}</span>')
+    if change is not None:
+        pen.button("Change", key=f"{key}_change", icon=":material/edit:", type="tertiary", on_click=change, args=(number,), help="Change")
+    cross.button("Remove", key=key, icon=":material/close:", type="tertiary", on_click=remove, args=(number,), help="Remove")
+
+
+def _change(number: int) -> None:
+    """Takes a breakpoint out of the list and puts its words into the fields, to be changed and added again."""
+    debugger = current().run.debugger
+    one = next((one for one in debugger.breakpoints if one.id == number), None) if debugger else None
+    if one is not None:
+        pausing.remove_breakpoint(number)
+        put(PLACE, readable(one.pattern) if one.pattern else "")
+        put(CONDITION, one.condition.text if one.condition else "")
+
+
+def _change_watch(number: int) -> None:
+    debugger = current().run.debugger
+    expression = dict(debugger.watches.items()).get(number) if debugger else None
+    if expression is not None:
+        pausing.remove_watch(number)
+        put(EXPRESSION, expression)
+
+
+def _add_breakpoint() -> None:
+    place, condition = str(widget(PLACE) or "").strip(), str(widget(CONDITION) or "").strip()
+    debugger = current().run.debugger
+    if place or condition:
+        pausing.add_breakpoint(place or (debugger.cursor.address if debugger else ""), condition)
+        _clear(PLACE, CONDITION)
+
+
+def _add_watch() -> None:
+    pausing.add_watch(str(widget(EXPRESSION) or ""))
+    _clear(EXPRESSION)
+
+
+def _clear(*keys: str) -> None:
+    """Empties fields for the next entry; what was refused stays, to be mended."""
+    if current().message is None:
+        for key in keys:
+            put(key, "")

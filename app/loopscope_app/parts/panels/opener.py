@@ -1,0 +1,50 @@
+"""Ways to open a model of one's own: upload it, drop it on the page, name its path on one's own machine, or paste a layer."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from loopscope_app.actions import models
+from loopscope_app.canvas.dropping import take_dropped_files
+from loopscope_app.state.launch import paths_allowed
+
+UPLOAD, PATH, TEXT = "opener_upload", "opener_path", "opener_text"
+_MOST_CHARACTERS = 200_000
+
+
+def show() -> None:
+    local = paths_allowed(st.get_option("server.address"))
+    upload, path = st.columns(2 if local else [1, 0.001], gap="medium", vertical_alignment="top")
+    with upload:
+        st.file_uploader(
+            "Upload a model: model.xml with model.bin, model.onnx, or one that OpenVINO converts; or a saved run",
+            type=["xml", "bin", "onnx", "data", "pb", "pbtxt", "meta", "zip", "loopscope", "tflite", "pdmodel", "pdiparams"],
+            accept_multiple_files=True,
+            key=UPLOAD,
+            on_change=models.open_upload,
+            args=(UPLOAD,),
+            help="A .zip may hold a model with its weights. "
+            "OpenVINO converts TensorFlow (frozen .pb or .pbtxt, .meta, zipped SavedModel, .tflite) "
+            "and PaddlePaddle (.pdmodel with .pdiparams).",
+        )
+    if local:
+        with path:
+            st.text_input(
+                "Or open a file of this machine",
+                key=PATH,
+                placeholder="/path/to/model.xml",
+                on_change=models.open_path,
+                args=(PATH,),
+                help="Nothing is copied: weights are read from where they are, so this is the way for large models.",
+            )
+    with st.expander("Paste a `<layer>`, such as the example of a specification page", icon=":material/content_paste:"):
+        st.text_area(
+            "A `<layer>` or a whole `<net>`",
+            key=TEXT,
+            height=180,
+            max_chars=_MOST_CHARACTERS,
+            placeholder='<layer id="0" name="..." type="If" version="opset8"> ... </layer>',
+            help="What is missing around it, Parameters and Results, is put there, and a note says what.",
+        )
+        st.button("Open the layer", key="opener_text_open", on_click=models.open_text, args=(TEXT,))
+    take_dropped_files()

@@ -1,0 +1,91 @@
+"""What a sample teaches: a text, a prediction to make before the answer is revealed, and what real runtimes get wrong."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope_app.actions import models, moves, teaching
+from loopscope_app.describe import lessons
+from loopscope_app.describe.wording import ending, reason, times
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import Session
+from loopscope_samples import Question, Sample
+
+_ENDINGS = ("condition", "trip_count", "initial_condition", "zero_trip_count", "slices_exhausted")
+
+
+def show(session: Session) -> None:
+    sample = session.model.opened.sample if session.model.opened else None
+    if sample is None:
+        return
+    markup.show(markup.text(sample.lesson, 2000))
+    _course(sample)
+    _ask(session, sample, sample.question)
+    if sample.pitfalls:
+        points = "".join(f"<li>{markup.text(one, 600)}</li>" for one in sample.pitfalls)
+        markup.show(f"{markup.section('Pitfalls')}<ul>{points}</ul>")
+    markup.show(f"{markup.section('Made with')}{markup.text(sample.origin)}", "quiet")
+
+
+def _course(sample: Sample) -> None:
+    """The way to the lesson that is about this sample, where there is one."""
+    found = next((one for one in lessons.lessons() if one.sample == sample.name), None)
+    if found is not None:
+        st.button(
+            f"Lesson {lessons.number(found.name)}: {found.title}",
+            key="lesson_course",
+            icon=":material/school:",
+            on_click=teaching.open_lesson,
+            args=(found.name,),
+        )
+
+
+def _ask(session: Session, sample: Sample, question: Question) -> None:
+    with st.container(border=True, key="lesson_question"):
+        markup.show(f"<b>Predict.</b> {markup.text(question.text, 600)}")
+        guess = _guess(question, f"lesson_guess_{sample.name}_{session.run.generation}")
+        ready = session.model.input_set == question.inputs and session.run.debugger is not None and not session.run.changes
+        if not ready:
+            st.button("Use the inputs of the question", key="lesson_inputs", on_click=models.choose_set_named, args=(question.inputs,))
+            return
+        st.button(
+            "Run and reveal",
+            key="lesson_reveal",
+            type="primary",
+            icon=":material/visibility:",
+            on_click=moves.go,
+            args=(_to_the_end,),
+            disabled=guess is None,
+            help="Answer first, if only roughly" if guess is None else None,
+        )
+        if guess is not None and session.run.debugger is not None and session.run.debugger.cursor.kind == "finished":
+            _reveal(session.run.debugger, question, guess)
+
+
+def _to_the_end(debugger: loopscope.Debugger) -> None:
+    debugger.run()
+
+
+def _guess(question: Question, key: str) -> str | None:
+    """The user's prediction; None until there is one."""
+    if question.asks == "iterations":
+        number = st.number_input("Iterations", 0, 100_000, None, key=key, width=160, placeholder="how many?")
+        return None if number is None else str(int(number))
+    options = ("then", "else") if question.asks == "branch" else _ENDINGS
+    words = {one: reason(one) for one in _ENDINGS}
+    told = st.radio("Your answer", options, None, key=key, format_func=lambda one: words.get(one, one), label_visibility="collapsed")
+    return None if told is None else str(told)
+
+
+def _reveal(debugger: loopscope.Debugger, question: Question, guess: str) -> None:
+    try:
+        record = debugger.record(question.address)
+    except EngineError:
+        record = None
+    if record is None:
+        return
+    right = str({"iterations": record.iterations, "branch": record.branch}.get(question.asks, record.ended_by))
+    told = {"iterations": times(record.iterations or 0), "branch": f"the {record.branch} branch"}.get(question.asks, ending(record))
+    markup.show(markup.chip("right" if guess == right else "not quite", "good" if guess == right else "warn") + f" {markup.text(told)}.")

@@ -1,0 +1,69 @@
+"""One value of one iteration in two runs, side by side, and how far what it was computed from is apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from loopscope.comparison import Spot, cosine_words, operands
+from loopscope.errors import EngineError
+from loopscope.ir import readable
+from loopscope.view import value_preview
+from loopscope_app.describe import tensor_summary
+from loopscope_app.parts.inspector import difference
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.run_in_view import Drifted
+
+_PICTURE_LEAST = 4
+
+
+def show(found: Drifted, spot: Spot) -> None:
+    pair = found.drift.pairs[spot.pair]
+    moment = pair.moment(found.one, spot.row)
+    try:
+        here, there = np.asarray(found.one.value(moment.address)), np.asarray(found.there(spot))
+    except EngineError as error:
+        markup.show(markup.sentence(error), "quiet")
+        return
+    where = readable(moment.address)
+    apart = "equal" if not moment.relative else f"{moment.relative:.2g} of the largest magnitude apart{cosine_words(moment)}"
+    matched = "" if pair.how == "name" and pair.one == pair.other else f", matched by {pair.how}"
+    with st.container(key="both_moments"):
+        markup.show(f"<b>{markup.text(where)}</b>&ensp;{apart}{matched}")
+        sides = st.columns(2, gap="medium")
+        names = (
+            ("this run", found.title),
+            (moment.address, moment.address if found.other is None else pair.address_beside(found.other, spot.row)),
+        )
+        for column, title, address, array in zip(sides, *names, (here, there), strict=True):
+            with column:
+                _side(title, address, array)
+        _read(found, spot)
+        rows = difference.largest(here, there)
+        if rows:
+            told = [
+                (f'<span class="mono">{list(place)}</span>',
+                 f'<span class="mono">{tensor_summary.short(one)} ≠ {tensor_summary.short(other)}</span>')
+                for place, one, other in rows
+            ]  # fmt: skip
+            markup.show(markup.section("Largest differences") + markup.facts(told))
+
+
+def _side(title: str, address: str, array: np.ndarray) -> None:
+    markup.show(
+        f"{markup.section(markup.text(title, 80))}"
+        f'<span class="mono">{markup.text(value_preview(array), 160)}</span>'
+        f'<div class="quiet" style="overflow-wrap:anywhere" title="{markup.text(address, 2000)}">'
+        f"{markup.text(readable(address), 240)}</div>"
+    )
+    plane = tensor_summary.plane(array, [0] * max(array.ndim - 2, 0)) if array.size else np.zeros((0, 0))
+    if min(plane.shape) >= _PICTURE_LEAST and plane.dtype.kind != "O":
+        markup.show(f'<img alt="heat map" class="heat" src="{tensor_summary.heat_map(plane)}">')
+
+
+def _read(found: Drifted, spot: Spot) -> None:
+    """Whether the error was made here, or came with what was read."""
+    read = operands(found.drift, spot)
+    if read:
+        words = [f"<b>{markup.text(name, 60)}</b> {'equal' if not error else f'{error:.2g}'}" for name, error in read]
+        markup.show(f"It was computed from {', '.join(words)}.", "quiet")

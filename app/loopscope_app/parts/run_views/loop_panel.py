@@ -1,0 +1,81 @@
+"""The loop in focus: a row per iteration with carried values, condition and branches; a click goes there."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import loopscope
+from loopscope.ir import iteration_range
+from loopscope_app.actions import moves
+from loopscope_app.describe.iteration_table import PAGE, LoopColumns, Row, loop_columns, rows
+from loopscope_app.describe.loop_tape import tape
+from loopscope_app.parts.run_views import adjoint_view, until_a_loop_runs
+from loopscope_app.parts.widgets import markup
+from loopscope_app.parts.widgets import row_table as table
+from loopscope_app.state.focus import LoopInFocus
+from loopscope_app.state.user_session import Session
+
+KEY = "loop_table"
+
+
+def show(session: Session, loop: LoopInFocus | None) -> None:
+    if session.run.debugger is None:
+        return
+    if loop is None or not loop.iterations:
+        _without_rows(session.run.debugger, loop)
+        return
+    adjoint_view.show(session, loop)
+    columns = loop_columns(loop.place)
+    first, last = _page(loop)
+    found = rows(session.run.debugger, loop.address, columns, range(first, last))
+    now = None if loop.current is None else loop.current - first
+    with st.container(key="loop_rows"):
+        narrow = any(row.margin for row in found)
+        cells = [_cells(row, columns, loop) + ([row.margin] if narrow else []) for row in found]
+        table.show(_titles(columns) + (["margin"] if narrow else []), cells, key=KEY, now=now, on_pick=lambda number: _go(found[number]))
+        strips = tape(found, columns, loop.current)
+        if strips:
+            markup.show(strips)
+    if (first, last) != (0, loop.iterations):
+        markup.show(f"{iteration_range(first, last - 1)} of {loop.iterations:,}", "quiet")
+
+
+def _without_rows(debugger: loopscope.Debugger, loop: LoopInFocus | None) -> None:
+    """What will be listed of the first loop there is, or why nothing is."""
+    first = until_a_loop_runs.first_loop(debugger.model)
+    if first is None:
+        until_a_loop_runs.none_to_show()
+    elif loop is not None and loop.record is not None and loop.record.ended_by is not None:
+        markup.show(f"<b>{markup.text(loop.place.node.name, 60)}</b> ran no iteration, so there is no row: see Why.", "quiet")
+    else:
+        table.show(_titles(loop_columns(first)), [], key=KEY, now=None, on_pick=lambda number: None)
+        markup.show(f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed here, one row each.", "quiet")
+
+
+def _go(row: Row) -> None:
+    """To an iteration; what is pinned stays pinned, to be compared."""
+    moves.go(lambda debugger: debugger.seek(row.place))
+
+
+def _page(loop: LoopInFocus) -> tuple[int, int]:
+    """The rows round the iteration where the cursor is, or the last ones."""
+    middle = loop.current if loop.current is not None else loop.iterations
+    first = max(0, min(middle - PAGE // 2, loop.iterations - PAGE))
+    return first, min(first + PAGE, loop.iterations)
+
+
+def _titles(columns: LoopColumns) -> list[str]:
+    last = [columns.condition.title] if columns.condition else []
+    return ["iteration", *(one.title for one in columns.carried + columns.branches), *last]
+
+
+def _cells(row: Row, columns: LoopColumns, loop: LoopInFocus) -> list[str]:
+    """In the order of the titles."""
+    last = [_goes_on(row, loop)] if columns.condition else []
+    return [f"{row.iteration:,}", *row.carried, *row.branches, *last]
+
+
+def _goes_on(row: Row, loop: LoopInFocus) -> str:
+    """What the condition says; whatever that is, the trip count ends the loop."""
+    counted = loop.record is not None and loop.record.ended_by == "trip_count" and row.iteration == loop.iterations - 1
+    return "no: trip count" if counted else row.condition

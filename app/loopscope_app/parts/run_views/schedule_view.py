@@ -1,0 +1,246 @@
+"""The loop in focus as it could run in parallel: a lane for each operation, a colour for each iteration; a click goes there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.executor import Program
+from loopscope.explain import Dependences, Operation, Schedule, dependences, operation_ticks, schedule
+from loopscope.ir import decode
+from loopscope_app.actions import moves, selection
+from loopscope_app.describe.schedule_words import cut, sentences
+from loopscope_app.parts.run_views import until_a_loop_runs
+from loopscope_app.parts.widgets import lanes, markup
+from loopscope_app.state.focus import LoopInFocus
+from loopscope_app.state.user_session import Session, current
+
+KEY = "schedule"
+MOST_NODES = 10_000
+MOST_LANES = 40
+MOST_WORKERS, USUAL_WORKERS = 16, 2
+MOST_TICKS = 100
+_LEAST_TOP, _MOST_TOP = 20, 200
+"""Bounds of the last window that can be chosen."""
+_HOW = (
+    "Number and colour of a block are its iteration; a click goes there. An operation begins once its operands and the condition of "
+    "its iteration are there, and takes one tick, or as many as the model or you choose. Of those that are ready, the one with the "
+    "longest chain of others behind it runs first."
+)
+_PLAIN, _PART, _MOST_PARTS = 18, 12, 4
+"""Heights of a lane, and of one of several blocks at a tick; more than so many share the height of so many, and have no number."""
+
+Place = tuple[int, int, int]
+"""Program number, row and number of an instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """An operation of a loop with the ticks that it takes."""
+
+    program: Program
+    number: int
+    """Of the instruction."""
+    ticks: int
+
+    def ticks_of(self, operation: Operation) -> int:
+        """Return the ticks of an operation: those chosen for this one, the model's for any other."""
+        is_chosen = operation.program is self.program and operation.number == self.number
+        return self.ticks if is_chosen else operation_ticks(operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An operation in its lane: part number ``part`` of the lane's height, from the top, of ``parts``."""
+
+    node: int
+    part: int
+    parts: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """The picture of a schedule, and what is where in it."""
+
+    chart: lanes.Chart
+    words: tuple[str, ...]
+    cells: Sequence[Mapping[int, Sequence[tuple[Program, int, int] | None]]]
+    """By lane and tick: program, row and number of what runs there, from the top down."""
+    ticks: Mapping[Place, int]
+    hidden: int
+    """Operations without a lane."""
+
+
+_found: WeakKeyDictionary[loopscope.Debugger, tuple[object, Dependences]] = WeakKeyDictionary()
+_drawn: WeakKeyDictionary[Dependences, tuple[object, Drawn]] = WeakKeyDictionary()
+
+
+def show(session: Session, loop: LoopInFocus | None, bar: DeltaGenerator) -> None:
+    """``bar``: where the sliders go."""
+    debugger = session.run.debugger
+    if debugger is None or loop is None or not loop.iterations:
+        until_a_loop_runs.show(session, "it is shown here how its iterations could overlap.")
+        return
+    try:
+        found = _dependences(debugger, loop)
+    except EngineError as error:
+        markup.show(markup.sentence(error), "quiet")
+        return
+    with bar:
+        window, workers = _chosen(found)
+        slow = _slow_operation(found)
+    drawn = _picture(found, window, workers, slow)
+    markup.show(markup.prose(" ".join(drawn.words)), "quiet")
+    lanes.show(drawn.chart, key=KEY, cursor=_tick_of(debugger, drawn), wide=1, on_pick=lambda pick: _go(drawn, pick))
+    more = f" {drawn.hidden:,} more operations are scheduled, and not drawn." if drawn.hidden else ""
+    markup.show(f"{_HOW}{more}", "quiet")
+
+
+def _chosen(found: Dependences) -> tuple[int, int]:
+    """The window and the number of workers; a model's own window is where its slider begins."""
+    first, second = st.columns(2, gap="medium")
+    top = min(max(_LEAST_TOP, 2 * found.window), _MOST_TOP)
+    usual = min(found.window, top)
+    window = first.slider("Window (parallel_iterations)", 1, top, usual, key=f"schedule_window_{usual}")
+    return window, second.slider("Workers", 1, MOST_WORKERS, USUAL_WORKERS, key="schedule_workers")
+
+
+def _slow_operation(found: Dependences) -> Slow | None:
+    """The operation that takes other ticks than one, and how many: the model's own until another is chosen."""
+    costs: dict[tuple[Program, int], int] = {}
+    for operation in found.operations:
+        if operation is not None:
+            costs.setdefault((operation.program, operation.number), operation_ticks(operation))
+    if not costs:
+        return None
+    places = list(costs)
+    labels = [decode(program.instructions[number].label) for program, number in places]
+    slowest = max(range(len(places)), key=lambda index: costs[places[index]])
+    left, right = st.columns(2, gap="medium")
+    chosen = left.selectbox(
+        "Slow operation", range(len(places)), slowest, format_func=labels.__getitem__, key=f"schedule_slow_{len(places)}"
+    )
+    usual = min(costs[places[chosen]], MOST_TICKS)
+    ticks = right.slider("Its ticks", 1, MOST_TICKS, usual, key=f"schedule_ticks_{chosen}_{usual}")
+    return Slow(*places[chosen], ticks)
+
+
+def _dependences(debugger: loopscope.Debugger, loop: LoopInFocus) -> Dependences:
+    state = (debugger.steps, debugger.state, loop.address)
+    kept = _found.get(debugger)
+    if kept is None or kept[0] != state:
+        kept = _found[debugger] = (state, dependences(debugger, loop.address, MOST_NODES))
+    return kept[1]
+
+
+def _picture(found: Dependences, window: int, workers: int, slow: Slow | None) -> Drawn:
+    kept = _drawn.get(found)
+    chosen = (window, workers, slow)
+    if kept is None or kept[0] != chosen:
+        ticks_of = slow.ticks_of if slow is not None else operation_ticks
+        made = schedule(found, window, workers, ticks_of)
+        words = (*sentences(found, made, window, workers, ticks_of), cut(found))
+        kept = _drawn[found] = (chosen, picture_of(found, made, tuple(filter(None, words))))
+    return kept[1]
+
+
+def picture_of(found: Dependences, made: Schedule, words: tuple[str, ...]) -> Drawn:
+    """Lanes in the order of the body; what runs at the same time in a lane shares its height."""
+    nodes: defaultdict[tuple[Program, int], list[int]] = defaultdict(list)
+    ticks: dict[Place, int] = {}
+    for node, one in enumerate(found.operations):
+        if one is not None:
+            nodes[one.program, one.number].append(node)
+            ticks[one.program.index, one.row, one.number] = made.ticks[node]
+    order = sorted(nodes, key=lambda one: _order(*one))
+    bodies = min((len(program.address) for program, _ in order), default=0)
+    pieces = [_pieces(made, nodes[key]) for key in order[:MOST_LANES]]
+    drawn = [_lane(found, made, key, at, bodies) for key, at in zip(order, pieces, strict=False)]
+    label = f"{len(ticks):,} operations over {made.length:,} ticks"
+    hidden = len(order) - len(drawn)
+    cells = [_cells(found, made, at) for at in pieces]
+    return Drawn(lanes.Chart(label, "tick", max(made.length, 1), drawn), words, cells, ticks, hidden)
+
+
+def _pieces(made: Schedule, nodes: Sequence[int]) -> list[Piece]:
+    """The operations of a lane; those that run at the same time are parts of its height, one below the other."""
+    pieces: list[Piece] = []
+    ends: list[int] = []
+    group: list[tuple[int, int]] = []
+    for node in sorted(nodes, key=lambda node: (made.ticks[node], node)):
+        begin, end = made.ticks[node], made.ticks[node] + made.costs[node]
+        if begin >= max(ends, default=0):
+            pieces += [Piece(member, part, len(ends)) for member, part in group]
+            ends, group = [], []
+        part = next((part for part, last in enumerate(ends) if last <= begin), len(ends))
+        ends[part : part + 1] = [end]
+        group.append((node, part))
+    return pieces + [Piece(member, part, len(ends)) for member, part in group]
+
+
+def _cells(found: Dependences, made: Schedule, pieces: Sequence[Piece]) -> dict[int, list[tuple[Program, int, int] | None]]:
+    cells: dict[int, list[tuple[Program, int, int] | None]] = {}
+    for piece in pieces:
+        begin = made.ticks[piece.node]
+        for tick in range(begin, min(begin + made.costs[piece.node], begin + MOST_TICKS)):
+            cells.setdefault(tick, [None] * piece.parts)[piece.part] = _place(found, piece.node)
+    return cells
+
+
+def _place(found: Dependences, node: int) -> tuple[Program, int, int]:
+    one = found.operations[node]
+    assert one is not None
+    return one.program, one.row, one.number
+
+
+def _order(program: Program, number: int) -> tuple[int, ...]:
+    """Where an operation stands in the body, whatever branches and loops it lies in."""
+    around = list(program.around())
+    return (*(part for one in reversed(around[:-1]) for part in (one.owner, one.index)), number)
+
+
+def _lane(found: Dependences, made: Schedule, key: tuple[Program, int], pieces: Sequence[Piece], bodies: int) -> lanes.Lane:
+    program, number = key
+    most = max(piece.parts for piece in pieces)
+    blocks = [_block(found, made, piece) for piece in pieces]
+    instruction = program.instructions[number]
+    inside = program.address[bodies + 1 :]
+    name = decode(f"{inside}/{instruction.label}" if inside else instruction.label)
+    return lanes.Lane(name, blocks, height=max(_PLAIN, _PART * min(most, _MOST_PARTS)), note=instruction.title, pick=True)
+
+
+def _block(found: Dependences, made: Schedule, piece: Piece) -> lanes.Block:
+    one = found.operations[piece.node]
+    iteration = one.iteration if one is not None else 0
+    tick, cost = made.ticks[piece.node], made.costs[piece.node]
+    words = f"iteration {iteration:,} · tick {tick:,}" + (f" to {tick + cost - 1:,}" if cost > 1 else "")
+    shown = f"{iteration:,}" if piece.parts <= _MOST_PARTS else ""
+    return (float(tick), float(tick + cost), "shape", iteration, shown, words, piece.part, piece.parts)
+
+
+def _tick_of(debugger: loopscope.Debugger, drawn: Drawn) -> float | None:
+    """The tick of the operation that the cursor stands before; None when it is none of the loop's."""
+    level = debugger.moment[-1]
+    return drawn.ticks.get((level.program.index, level.row, level.position))
+
+
+def _go(drawn: Drawn, pick: lanes.Pick) -> None:
+    """To the moment when an operation has just run, which is pinned; from a name only the pin."""
+    debugger = current().run.debugger
+    if debugger is None or pick.lane < 0:
+        return
+    cells = drawn.cells[pick.lane]
+    parts = cells.get(int(pick.at), ())
+    here = parts[min(int(pick.down * len(parts)), len(parts) - 1)] if parts else None
+    program, row, number = here or next(place for places in cells.values() for place in places if place is not None)
+    if here and not pick.on_name:
+        moves.seek(debugger.timeline.step_at(program, row, number + 1))
+    if here or pick.on_name:
+        selection.select(f"{program.address}/{program.instructions[number].label}")

@@ -1,0 +1,143 @@
+"""A question to the trace: an expression for every iteration of the loop in focus, plotted and listed; a click goes there."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from loopscope.errors import EngineError
+from loopscope.explain import Answer, ask
+from loopscope.ir import decode
+from loopscope.view import COLOURS, value_preview
+from loopscope_app.actions import moves, selection
+from loopscope_app.describe import typed
+from loopscope_app.describe.iteration_table import loop_columns
+from loopscope_app.parts.run_views import until_a_loop_runs
+from loopscope_app.parts.widgets import markup, row_table
+from loopscope_app.state.focus import LoopInFocus
+from loopscope_app.state.user_session import Session, current, widget
+from loopscope_app.state.user_session import place as put
+
+KEY, PLOT, TABLE = "ask", "ask_plot", "ask_table"
+COUNT = "i"
+
+
+def show(session: Session, loop: LoopInFocus | None) -> None:
+    debugger = session.run.debugger
+    if debugger is None or loop is None or not loop.iterations:
+        until_a_loop_runs.show(session, "you can ask for any expression over its values, one answer for each iteration.")
+        return
+    examples = suggestions(loop)
+    field, menu = st.columns([6, 1.3], vertical_alignment="bottom", gap="small")
+    if widget(KEY) is None:
+        put(KEY, session.run.asked)
+    asked = field.text_input("Ask", key=KEY, placeholder=examples[0], label_visibility="collapsed", on_change=_remember)
+    with menu.popover("Examples", width="stretch"):
+        markup.show(
+            "A name is its value in iteration <b>i</b>; <b>name[i-1]</b> that of the iteration before. "
+            "Other indices take elements. Names that are not identifiers go in `backticks`; the end of a name is enough where only one "
+            "node has it.",
+            "quiet",
+        )
+        for number, example in enumerate(examples):
+            st.button(example, key=f"ask_example_{number}", type="tertiary", on_click=_try, args=(example,))
+    if not (asked or "").strip():
+        markup.show("For each iteration: a difference, a norm, a comparison. Examples are at the right.", "quiet")
+        return
+    try:
+        answer = ask(debugger, loop.address, typed.expression(debugger.model, str(asked)))
+    except EngineError as error:
+        markup.show(f"{markup.chip('no answer', 'warn')} {markup.sentence(error)}")
+        return
+    _answer(answer, loop.current)
+
+
+def _remember() -> None:
+    selection.ask(str(widget(KEY) or ""))
+
+
+def _try(example: str) -> None:
+    selection.ask(example)
+    put(KEY, example)
+
+
+def suggestions(loop: LoopInFocus) -> list[str]:
+    """Expressions that this loop can answer."""
+    carried = [_quoted(column.label) for column in loop_columns(loop.place).carried][:2] or [COUNT]
+    found: list[str] = []
+    for name in carried:
+        found += [f"{name}[i] - {name}[i-1]", f"max(abs({name}))", f"any(isnan({name}))"]
+    return [*dict.fromkeys(found), COUNT] if carried != [COUNT] else [COUNT]
+
+
+def _quoted(label: str) -> str:
+    """A name as the language wants it.
+
+    >>> _quoted("total"), _quoted("while%2FAdd"), _quoted("i")
+    ('total', '`while/Add`', '`i`')
+    """
+    return label if label.isidentifier() and not label.startswith("_") and label != COUNT else f"`{decode(label)}`"
+
+
+def _answer(answer: Answer, now: int | None) -> None:
+    at = answer.iterations.index(now) if now in answer.iterations else None
+    with st.container(key="ask_answer"):
+        if sum(number is not None for number in answer.numbers) > 1:
+            st.vega_lite_chart(plot(answer, now), height=150, width="stretch", key=PLOT, on_select=lambda: _picked_point(answer))
+        cells = [(f"{iteration:,}", shown(value)) for iteration, value in zip(answer.iterations, answer.values, strict=True)]
+        row_table.show(("iteration", "value"), cells, key=TABLE, now=at, on_pick=lambda number: _go(answer, answer.iterations[number]))
+    told = [f"{len(answer.iterations):,} of {answer.total:,} iterations, evenly chosen"] if answer.total > len(answer.iterations) else []
+    if answer.reason:
+        told.append(f"– where {markup.sentence(answer.reason)}")
+    if told:
+        markup.show(" · ".join(told), "quiet")
+
+
+def shown(value: object) -> str:
+    """A value in the table.
+
+    >>> shown(None), shown(7)
+    ('–', '7')
+    """
+    return "–" if value is None else value_preview(value)
+
+
+def plot(answer: Answer, now: int | None) -> dict[str, object]:
+    """The numbers over the iterations, with the iteration of the cursor as a line."""
+    points = [
+        {"iteration": iteration, "value": number}
+        for iteration, number in zip(answer.iterations, answer.numbers, strict=True)
+        if number is not None
+    ]
+    ends = [answer.iterations[0] - 0.3, answer.iterations[-1] + 0.3]
+    scale = {"domain": ends, "nice": False}
+    x = {"field": "iteration", "type": "quantitative", "title": None, "scale": scale, "axis": {"tickMinStep": 1, "grid": False}}
+    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False, "padding": 10}}
+    layers: list[dict[str, object]] = [
+        {"mark": {"type": "line", "strokeWidth": 1.8}, "encoding": {"x": x, "y": y}},
+        {
+            "mark": {"type": "point", "filled": True, "size": 46 if len(points) <= 80 else 14, "tooltip": True, "cursor": "pointer"},
+            "params": [{"name": "at", "select": {"type": "point", "fields": ["iteration"], "nearest": True}}],
+            "encoding": {"x": x, "y": y},
+        },
+    ]
+    if now is not None:
+        rule = {"mark": {"type": "rule", "strokeWidth": 2, "color": COLOURS["now"].light}, "encoding": {"x": {"datum": now}}}
+        layers.insert(0, rule)
+    return {"data": {"values": points}, "layer": layers}
+
+
+def _picked_point(answer: Answer) -> None:
+    chosen = (widget(PLOT) or {}).get("selection", {}).get("at") or []
+    if chosen and isinstance(chosen[0], dict):
+        _go(answer, chosen[0].get("iteration"))
+
+
+def _go(answer: Answer, number: object) -> None:
+    """Seeks the end of an iteration, where all of its values are computed."""
+    debugger = current().run.debugger
+    if debugger is None or not isinstance(number, int) or not 0 <= number < answer.total:
+        return
+    row = answer.first_row + number
+    frame = debugger.timeline.executions.open.get(answer.program.index)
+    last = frame is not None and row == debugger.timeline.executions.rows[answer.program.index] - 1
+    moves.seek(debugger.steps if last else debugger.timeline.step_at(answer.program, row, len(answer.program.instructions)))

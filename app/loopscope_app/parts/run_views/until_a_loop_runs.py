@@ -1,0 +1,25 @@
+"""What views of a loop say before one has run: what will be there, or that the model has none."""
+
+from __future__ import annotations
+
+from loopscope.ir import Model
+from loopscope_app.describe.node_index import Place, places
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import Session
+
+
+def first_loop(model: Model) -> Place | None:
+    return next((one for one in places(model).values() if one.node.is_loop), None)
+
+
+def none_to_show() -> None:
+    markup.show("This model has no loop: its whole run is under Timeline.", "quiet")
+
+
+def show(session: Session, what: str) -> None:
+    """``what``: the rest of a sentence that begins with "Once a loop runs"."""
+    opened = session.model.opened
+    if opened is not None and first_loop(opened.model) is None:
+        none_to_show()
+    else:
+        markup.show(f"Once a loop runs, {what}", "quiet")

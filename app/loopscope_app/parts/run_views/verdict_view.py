@@ -1,0 +1,110 @@
+"""Why it ended: how many iterations a loop ran, what ended it, or which branch an If took, and the values that decided."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import loopscope
+from loopscope.errors import AddressError, EngineError, ValueUnavailable
+from loopscope.explain import branches_of, verdict
+from loopscope.ir import Model, readable
+from loopscope.view import short_name, value_preview
+from loopscope_app.actions import moves, selection
+from loopscope_app.describe.first_nan import SEARCHES, first_odd
+from loopscope_app.describe.wording import name_of
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import Session, current
+
+_FIRST = (
+    "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",
+    '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> everything, <kbd>←</kbd> goes back.</span>',
+)
+
+
+def show(session: Session, decided: str | None) -> None:
+    """Sentences about the loop or the If in focus and about the whole run; before the first step, how to take it."""
+    if session.run.debugger is None or session.model.opened is None:
+        return
+    region = _of_region(session.run.debugger, decided) if decided else ""
+    lines = [f"<b>Paused:</b> {markup.sentence(notice)}"] if (notice := session.run.debugger.notice) else []
+    lines += [region] if region else []
+    lines += _of_gradient(session.run.debugger, decided) if decided else []
+    failure = session.run.debugger.endless or session.run.debugger.failure
+    if not failure or markup.sentence(failure) not in region:  # else it has been told
+        lines += _of_run(session.model.opened.model, session.run.debugger)
+    failed = session.run.debugger.state in ("failed", "limit")
+    with st.container(key="verdict", horizontal=True, vertical_alignment="top"):
+        markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
+        _to_the_first_odd(session.run.debugger)
+
+
+def _to_the_first_odd(debugger: loopscope.Debugger) -> None:
+    """Show buttons to the first NaN and to the first infinity of a run that has ended, and one to look on where a search took too long."""
+    if debugger.state == "paused":
+        return
+    searches = {kind: first_odd(debugger, kind) for kind in SEARCHES}
+    for kind, found in searches.items():
+        if found.step is not None:
+            first, indefinite = f"First {found.noun}", f"{'An' if kind == 'infinity' else 'A'} {found.noun}"
+            what = first if found.is_certain else f"{indefinite}, perhaps not the first"
+            st.button(
+                first if found.is_certain else indefinite,
+                key=f"verdict_{kind}",
+                icon=":material/error:" if kind == "nan" else ":material/all_inclusive:",
+                help=markup.plain(f"{what}: {readable(found.address)}"),
+                on_click=_go,
+                args=(found.step, found.address),
+                width="content",
+            )
+    left = [found for found in searches.values() if not found.is_certain]
+    if left:
+        sentences = " ".join(found.sentence for found in left)
+        words = markup.plain(f"{sentences} This looks at the rest, for up to 20 seconds each.")
+        st.button(
+            "Look for NaN", key="verdict_look", icon=":material/search:", help=words, on_click=_look, type="tertiary", width="content"
+        )
+
+
+def _look() -> None:
+    debugger = current().run.debugger
+    if debugger is not None:
+        for kind in SEARCHES:
+            first_odd(debugger, kind, thoroughly=True)
+
+
+def _go(step: int, address: str) -> None:
+    moves.seek(step)
+    selection.select(address)
+
+
+def _of_gradient(debugger: loopscope.Debugger, address: str) -> list[str]:
+    """What came back through an If that is walked back, or that walks one back."""
+    found = [one.sentence for one in branches_of(debugger) if address in (one.forward, one.backward)]
+    return [f"The gradient {markup.prose(one)}." for one in found[:1]]
+
+
+def _of_region(debugger: loopscope.Debugger, address: str) -> str:
+    """How often it ran and why it ended, or which branch it took; where a condition decided, with the operation behind that."""
+    name = markup.text(name_of(address), 60)
+    try:
+        sentence = verdict(debugger, address).sentence
+    except (AddressError, ValueUnavailable):
+        return f"<b>{name}</b> has not begun"
+    except EngineError:
+        return ""  # a function: it runs once, and there is nothing to decide
+    words = markup.sentence(sentence[:1].lower() + sentence[1:]).split("`")
+    spans = [f'<span class="mono">{word}</span>' if number % 2 else word for number, word in enumerate(words)]
+    return f"<b>{name}</b> {''.join(spans)}"
+
+
+def _of_run(model: Model, debugger: loopscope.Debugger) -> list[str]:
+    if debugger.state in ("failed", "limit"):
+        place = f" at {readable(debugger.failed_address)}" if debugger.failed_address else ""
+        return [f"<b>It stopped{markup.text(place)}:</b> {markup.sentence(debugger.failure)}"]
+    if debugger.cursor.kind != "finished":
+        return []
+    if not model.outputs:
+        return ["The model has no outputs."]
+    outputs = zip(model.outputs, debugger.result.outputs, strict=True)
+    told = " · ".join(f"{short_name(next(iter(one.names), one.name))} = {value_preview(array)}" for one, array in outputs)
+    return [f'<b>Result</b> <span class="mono">{markup.text(told, 400)}</span>']

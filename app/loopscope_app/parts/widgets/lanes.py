@@ -1,0 +1,58 @@
+"""Lanes of blocks over one axis, with marks and the cursor; a click says where. The picture and the cursor travel apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from loopscope_app.components import component
+from loopscope_app.describe.lane_chart import LONGEST_NAME, Block, Chart, Kind, Lane, Mark, message
+from loopscope_app.state.user_session import widget
+
+__all__ = ["LONGEST_NAME", "Block", "Chart", "Kind", "Lane", "Mark", "Pick", "message", "read_pick", "show"]
+
+_lanes = component("lanes", "lanes.js", style="lanes.css")
+_cursor = component("lanes_cursor", "lanes.js")
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Where a chart was clicked."""
+
+    lane: int
+    """-1: on the axis."""
+    at: float
+    on_name: bool
+    down: float = 0.0
+    """The share of the lane's height above it, below 1."""
+
+
+def show(chart: Chart, *, key: str, cursor: float | None, wide: float = 0.0, on_pick: Callable[[Pick], None]) -> None:
+    """Draws a chart; keep the chart object while it stays the same. ``wide``: units that the cursor covers, 0 for a line."""
+
+    def picked() -> None:
+        found = read_pick(getattr(widget(key), "pick", None), chart)
+        if found is not None:
+            on_pick(found)
+
+    height = 2 + sum(lane.height + 3 for lane in chart.lanes) + 22
+    with st.container(gap=None, key=f"{key}_parts"):
+        _cursor(key=f"{key}_cursor", data={"key": key, "at": cursor, "wide": wide}, height=1)
+        _lanes(key=key, data=message(chart, key), height=height, on_pick_change=picked)
+
+
+def read_pick(data: object, chart: Chart) -> Pick | None:
+    """From what the browser sent, which is not trusted; None when it is not a place of this chart."""
+    if not isinstance(data, Mapping):
+        return None
+    lane, at = data.get("lane"), data.get("at")
+    if isinstance(lane, bool) or not isinstance(lane, int) or not isinstance(at, int | float):
+        return None
+    if not -1 <= lane < len(chart.lanes) or not math.isfinite(at) or not 0 <= at < chart.extent:
+        return None
+    down = data.get("down", 0.0)
+    within = isinstance(down, int | float) and 0 <= down < 1
+    return Pick(lane, float(at), data.get("name") is True, float(down) if within else 0.0)

@@ -1,0 +1,24 @@
+"""A table of which each row is a place in the run: the row of the moment is marked and kept in sight, a click goes to a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loopscope.errors import neutral
+from loopscope_app.components import component
+from loopscope_app.state.user_session import widget
+
+_rows = component("rows", "rows.js", style="rows.css")
+LONGEST = 120
+
+
+def show(titles: Sequence[str], cells: Sequence[Sequence[str]], *, key: str, now: int | None, on_pick: Callable[[int], None]) -> None:
+    """Draws the rows; ``now`` is the number of the one that is marked, ``on_pick`` gets the number of the one that was clicked."""
+
+    def picked() -> None:
+        number = getattr(widget(key), "pick", None)
+        if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(cells):
+            on_pick(number)
+
+    words = [[neutral(one, LONGEST) for one in row] for row in (titles, *cells)]
+    _rows(key=key, data={"titles": words[0], "cells": words[1:], "now": now}, on_pick_change=picked)

@@ -1,0 +1,37 @@
+"""The screen of many runs: inputs to run on, how far they are, and words, pictures and a table of what came of them."""
+
+from __future__ import annotations
+
+from loopscope_app.actions import running_many
+from loopscope_app.parts.frame import notice, page_address
+from loopscope_app.parts.many_runs import (
+    inputs_choice,
+    outcome_line,
+    pictures,
+    runs_table,
+    said_findings,
+    sweep_progress,
+    sweeps_compared,
+    title_bar,
+)
+from loopscope_app.state.user_session import Session
+
+
+def show(session: Session) -> None:
+    opened = session.model.opened
+    if opened is None:
+        return
+    over = running_many.is_over(session)
+    title_bar.show(opened)
+    notice.show(session)
+    inputs_choice.show(session, opened)
+    sweeping = session.many.sweeping
+    if not over:
+        sweep_progress.show()
+    elif sweeping is not None:
+        outcome_line.show(sweeping)
+        said_findings.show(sweeping.sweep.summary)
+        pictures.show(session, sweeping)
+        sweeps_compared.show(session, sweeping)
+        runs_table.show(session, sweeping.rows)
+    page_address.show(session)

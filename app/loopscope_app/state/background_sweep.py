@@ -1,0 +1,105 @@
+"""A sweep in its own thread, with the rows that it has made so far."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.sweeps import Samples, Sweep
+from loopscope_app.state.launch import LAUNCH, limits
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one sweep may take."""
+
+    rows: int
+    seconds: float
+    of_one_run: float
+    """Seconds."""
+    most_bytes: int
+    """Of rows."""
+    workers: int | None = 1
+    """Processes; None: one for each core, once the runs have turned out to take long."""
+
+
+_HERE = Bounds(rows=100_000, seconds=600.0, of_one_run=30.0, most_bytes=512 * 2**20, workers=None)
+_PER_SESSION = Bounds(rows=20_000, seconds=60.0, of_one_run=10.0, most_bytes=32 * 2**20)
+
+
+def bounds() -> Bounds:
+    """On a server for others, so much that one user leaves enough to the rest."""
+    return _PER_SESSION if LAUNCH.server else _HERE
+
+
+class Sweeping:
+    """Many runs of one model, begun at once; they end with their inputs, at a bound, or by ``stop``."""
+
+    def __init__(self, model: loopscope.Model, samples: Samples, within: Bounds, rounding: Mapping[str, str] | None = None) -> None:
+        """``rounding``: types by patterns of addresses. ``EngineError`` for samples that do not fit the model."""
+        self.model, self.samples, self.within = model, samples, within
+        self.sweep: Sweep = loopscope.sweep(
+            model,
+            samples,
+            limit=within.rows,
+            workers=within.workers,
+            limits=replace(limits(), seconds=within.of_one_run),
+            rounding=rounding,
+        )
+        self.cut = ""
+        """Why it ended before its inputs did; empty where it did not."""
+        self.error: Exception | None = None
+        self.held_bytes = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._table: pa.Table = self.sweep.schema.empty_table()
+        self._since, self._until = time.monotonic(), 0.0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        alarm = threading.Timer(self.within.seconds, self.end, [f"{self.within.seconds:g} seconds are over"])
+        alarm.daemon = True
+        alarm.start()
+        try:
+            for batch in self.sweep.batches():
+                self._batches.append(batch)
+                self.held_bytes += batch.nbytes
+                if self.held_bytes > self.within.most_bytes:
+                    self.end(f"its rows take {self.within.most_bytes >> 20} MB")
+        except Exception as error:  # of the engine or of Loopscope itself: the page says which
+            self.error = error if not isinstance(error, MemoryError) else EngineError("There is not enough memory for these runs.")
+        finally:
+            alarm.cancel()
+            self._until = time.monotonic()
+
+    def end(self, why: str) -> None:
+        """Before its inputs do; what is done is kept."""
+        self.cut = self.cut or why
+        self.sweep.stop()
+
+    def stop(self) -> None:
+        """By its user."""
+        self.end("it was stopped")
+
+    def done(self, patience: float = 0) -> bool:
+        """Whether it is over, at most so many seconds later."""
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    @property
+    def seconds(self) -> float:
+        """That it has taken so far."""
+        return (self._until or time.monotonic()) - self._since
+
+    @property
+    def rows(self) -> pa.Table:
+        """Those that are there."""
+        if sum(map(len, self._batches)) != len(self._table):
+            self._table = pa.Table.from_batches(tuple(self._batches), self.sweep.schema).combine_chunks()
+        return self._table

@@ -1,1 +1,0 @@
-"""What a session holds, and what all sessions share; read by everything above, written by ``app.actions``."""

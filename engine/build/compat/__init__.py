@@ -1,5 +1,0 @@
-"""Names that TensorFlow keeps for programs of its first version."""
-
-from engine.build.compat import v1
-
-__all__ = ["v1"]

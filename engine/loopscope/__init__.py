@@ -1,0 +1,135 @@
+"""Loopscope's engine: read, check, run and explain neural-network graphs with control flow.
+
+This is the door: what README speaks of. Rooms have other names than the functions here.
+
+Each name is imported when it is first asked for, because a command that needs few of them should not wait for all.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loopscope import builder
+    from loopscope.checks.check import check
+    from loopscope.checks.diagnostic import InvalidModel
+    from loopscope.comparison.drift import drift
+    from loopscope.debug.debugger import Debugger
+    from loopscope.debug.fetches import run
+    from loopscope.debug.result import Result, RunStopped
+    from loopscope.debug.session import Session
+    from loopscope.errors import (
+        AddressError,
+        BuildError,
+        EngineError,
+        ExpressionError,
+        InputError,
+        ReadError,
+        ValueUnavailable,
+        WriteError,
+    )
+    from loopscope.executor.machine.limits import Limits
+    from loopscope.executor.plan.optimise import Optimise
+    from loopscope.executor.record.recording import Record
+    from loopscope.explain.compare import compare
+    from loopscope.explain.verdict import verdict
+    from loopscope.finite_differences import check_gradient
+    from loopscope.ir.model import Model
+    from loopscope.launch import show
+    from loopscope.notebook import widget
+    from loopscope.ops.declare import Operation
+    from loopscope.read import read_model
+    from loopscope.run_file.loading import load
+    from loopscope.run_file.saving import save
+    from loopscope.sweeps.sweep import sweep
+    from loopscope.transform.with_gradients import gradients
+    from loopscope.write import write_model
+
+__all__ = [
+    # errors
+    "AddressError",
+    "BuildError",
+    # running and looking
+    "Debugger",
+    "EngineError",
+    "ExpressionError",
+    "InputError",
+    "InvalidModel",
+    "Limits",
+    # models
+    "Model",
+    "Operation",
+    "Optimise",
+    "ReadError",
+    "Record",
+    "Result",
+    "RunStopped",
+    "Session",
+    "ValueUnavailable",
+    "WriteError",
+    # building
+    "builder",
+    # explaining
+    "check",
+    "check_gradient",
+    "compare",
+    "drift",
+    # changing
+    "gradients",
+    # a run as a file
+    "load",
+    "read_model",
+    "run",
+    "save",
+    # the app
+    "show",
+    "sweep",
+    "verdict",
+    # a notebook's cell
+    "widget",
+    "write_model",
+]
+
+_HOMES = {
+    **dict.fromkeys(("AddressError", "BuildError", "EngineError", "ExpressionError", "InputError"), "errors"),
+    **dict.fromkeys(("ReadError", "ValueUnavailable", "WriteError"), "errors"),
+    **dict.fromkeys(("Result", "RunStopped"), "debug.result"),
+    "Debugger": "debug.debugger",
+    "InvalidModel": "checks.diagnostic",
+    "Limits": "executor.machine.limits",
+    "Model": "ir.model",
+    "Operation": "ops.declare",
+    "Optimise": "executor.plan.optimise",
+    "Record": "executor.record.recording",
+    "Session": "debug.session",
+    "check": "checks.check",
+    "check_gradient": "finite_differences",
+    "compare": "explain.compare",
+    "drift": "comparison.drift",
+    "gradients": "transform.with_gradients",
+    "load": "run_file.loading",
+    "read_model": "read",
+    "run": "debug.fetches",
+    "save": "run_file.saving",
+    "show": "launch",
+    "sweep": "sweeps.sweep",
+    "verdict": "explain.verdict",
+    "widget": "notebook",
+    "write_model": "write",
+}
+"""The module of each name; ``build`` is one itself."""
+
+
+def __getattr__(name: str) -> object:
+    if name == "builder":
+        return importlib.import_module("loopscope.builder")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'loopscope' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"loopscope.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

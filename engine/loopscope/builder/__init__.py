@@ -1,0 +1,110 @@
+"""Models written in Python: graphs, loops, branches and functions, the same Model that the readers make.
+
+from loopscope import builder
+
+graph = builder.Graph("halve until small")
+x = graph.parameter("x", "f32", [])
+(last,) = builder.while_loop(lambda v: v > 1, lambda v: v / 2, [x])
+model = graph.model(last)
+"""
+
+from __future__ import annotations
+
+import typing
+from typing import TYPE_CHECKING
+
+from loopscope.builder import compat as compat  # builder.compat.v1 is a name of its own, and no page of the documentation
+from loopscope.builder.body import Collected, current_iteration
+from loopscope.builder.branches import case, cond, switch_case
+from loopscope.builder.control import control_dependencies
+from loopscope.builder.function import function
+from loopscope.builder.gradient.gradients import gradients
+from loopscope.builder.gradient.stopped import stop_gradient
+from loopscope.builder.graph_builder import Graph
+from loopscope.builder.iterate import foldl, for_loop, map_fn, scan
+from loopscope.builder.op_library import load_op_library
+from loopscope.builder.operation_handle import GraphOperation
+from loopscope.builder.operations import Operations
+from loopscope.builder.printing import Print
+from loopscope.builder.sparse_values import IndexedSlices, SparseTensor
+from loopscope.builder.tensor import Tensor
+from loopscope.builder.tensor_array import TensorArray
+from loopscope.builder.tensorflow_names import (
+    TensorShape,
+    add,
+    cast,
+    concat,
+    constant,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    multiply,
+    not_equal,
+    ones,
+    subtract,
+    zeros,
+)
+from loopscope.builder.variable import Variable
+from loopscope.builder.while_loop import do_while, while_loop
+from loopscope.ops.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    from loopscope.builder.named import NamedOperations  # a stub without a module: the functions are made when they are asked for
+
+print = Print  # TensorFlow's second version calls it so
+
+ops = typing.cast("NamedOperations", Operations(CATALOGUE))
+"""One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)`` explains one."""
+
+__all__ = [
+    "Collected",
+    "Graph",
+    "GraphOperation",
+    "IndexedSlices",
+    "Operations",
+    "Print",
+    "SparseTensor",
+    "Tensor",
+    "TensorArray",
+    "TensorShape",
+    "Variable",
+    "add",
+    "case",
+    "cast",
+    "concat",
+    "cond",
+    "constant",
+    "control_dependencies",
+    "current_iteration",
+    "do_while",
+    "equal",
+    "foldl",
+    "for_loop",
+    "function",
+    "gradients",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "load_op_library",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "map_fn",
+    "multiply",
+    "not_equal",
+    "ones",
+    "ops",
+    "print",
+    "scan",
+    "stop_gradient",
+    "subtract",
+    "switch_case",
+    "while_loop",
+    "zeros",
+]

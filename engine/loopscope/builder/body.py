@@ -1,0 +1,134 @@
+"""The body of a loop while it is being built: the number of the iteration, and what is collected from every iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from loopscope.builder.frame import Frame
+from loopscope.builder.graph_builder import Graph, checked_name, graph_of
+from loopscope.builder.tensor import Tensor
+from loopscope.errors import BuildError
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import SCALAR
+from loopscope.ops.declare import Known
+
+
+class LoopBody(Frame):
+    """A body that runs once for each iteration."""
+
+    def __init__(self, graph: Graph, parent: Frame, title: str) -> None:
+        super().__init__(graph, parent, title)
+        self.number: Tensor | None = None
+        """The Parameter that holds the number of the iteration, once it was asked for."""
+        self.collected: list[tuple[Collected, Tensor]] = []
+        """What each gets from an iteration, in the order of the calls."""
+
+    def numbered(self, name: str) -> Tensor:
+        """The number of the iteration, under the name by which it was asked for first."""
+        if self.number is None:
+            with self.graph.unscoped(self):
+                self.number = self.parameter(name, Known(ElementType.I64, SCALAR))
+        return self.number
+
+    def drop_unread_number(self) -> None:
+        """The number of the iteration is not an input of a body that does not read it."""
+        if self.number is not None and all(edge.from_layer != self.number.source.layer for edge in self.edges):
+            self.nodes = [node for node in self.nodes if node.id != self.number.source.layer]
+            self.number = None
+
+    def forget(self, nodes: int, edges: int) -> None:
+        super().forget(nodes, edges)
+        if self.number is not None and self.number.source.layer >= nodes:
+            self.number = None
+        self.collected = [(one, part) for one, part in self.collected if part.source.layer < nodes]
+
+
+def current_iteration(name: str = "iteration") -> Tensor:
+    """The number of the iteration of the innermost loop around, counted from 0: an i64 scalar.
+
+    For bodies of loops that do not give it themselves, and for branches inside. ``BuildError`` outside of a loop, and in the ``cond`` of
+    a ``while_loop``, which is tested before the first iteration too.
+    """
+    graph = graph_of([], "current_iteration")
+    body = _innermost(graph, "current_iteration()")
+    return graph.frame.bring(body.numbered(checked_name(name, "current_iteration(): name")))
+
+
+class Collected:
+    """What a loop leaves of every iteration, as one tensor.
+
+        squares = builder.Collected("squares")
+
+        def body(i, total):
+            squares.append(i * i)
+            return total + i * i
+
+        (total,) = builder.for_loop(5, body, [0])
+        model = graph.model({"total": total, "squares": squares.tensor})
+
+    It works in the body of every loop: ``while_loop``, ``do_while``, ``for_loop``, ``foldl``, ... The loop gets one more output, which
+    concatenates the parts of all iterations.
+    """
+
+    def __init__(self, name: str = "collected") -> None:
+        self._name = checked_name(name, "the name of what is collected")
+        self._tensor: Tensor | None = None
+
+    def __repr__(self) -> str:
+        return f"<Collected {self._name!r}>"
+
+    @property
+    def name(self) -> str:
+        """Of the body's Result."""
+        return self._name
+
+    @property
+    def tensor(self) -> Tensor:
+        """All that was collected, in the order of the iterations; ``BuildError`` before the loop is made."""
+        if self._tensor is None:
+            raise BuildError(f"{self!r} holds nothing yet: call append() or extend() in the body of a loop, and read it after the loop")
+        return self._tensor
+
+    def append(self, value: Any) -> None:
+        """One value for each iteration; they are stacked along a new first axis."""
+        self._take(value, "append")
+
+    def extend(self, value: Any) -> None:
+        """A part for each iteration, of length 1 along its first axis; they are concatenated along it. (OpenVINO refuses longer ones.)"""
+        self._take(value, "extend")
+
+    def fill(self, tensor: Tensor) -> None:
+        """Called by the loop when it is made."""
+        self._tensor = tensor
+
+    def _take(self, value: Any, called: str) -> None:
+        said = f"{self!r}.{called}()"
+        graph = graph_of([value], said)
+        body, frame = _innermost(graph, said), graph.frame
+        if body is not frame:
+            raise BuildError(
+                f"{said} is called in {frame.title}, which not every iteration takes: let cond() give the value, and collect that"
+            )
+        if self._tensor is not None or any(one is self for one, _ in body.collected):
+            raise BuildError(f"{said} is called a second time: it takes one value for each iteration, of one loop; make another one")
+        part = graph.lift(value, what=f"{said}: the value")
+        if called == "append":
+            part = graph.apply("Unsqueeze", (part, np.array([0])), {}, name=f"{self._name}_part")[0]
+        elif part.rank == 0 or not part.shape.at(0).contains(1):
+            raise BuildError(f"{said} gets {part!r}, expected length 1 along the first axis: append() takes values of any shape")
+        body.collected.append((self, part))
+
+
+def _innermost(graph: Graph, called: str) -> LoopBody:
+    frame: Frame | None = graph.frame
+    while frame is not None:
+        if frame.ahead:
+            raise BuildError(
+                f"{called} is called in the cond of {frame.ahead}, which is tested before the first iteration too: use it in body"
+            )
+        if isinstance(frame, LoopBody):
+            return frame
+        frame = frame.parent
+    raise BuildError(f"{called} is called outside of a loop: call it where the body of one is built")

@@ -1,0 +1,93 @@
+"""What one call of an operation's function needs: its inputs as tensors, and what is known of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from loopscope.builder.lift import as_array
+from loopscope.builder.tensor import Tensor
+from loopscope.checks.known import computed
+from loopscope.errors import BuildError
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.catalogue import Catalogue
+from loopscope.ops.declare import NOTHING_KNOWN, Known, Operation, typed
+from loopscope.ops.input_names import input_names, input_text
+
+if TYPE_CHECKING:
+    from loopscope.builder.graph_builder import Graph
+
+_RULE_FAULTS = (LookupError, ArithmeticError, AttributeError, TypeError)
+
+
+def newest(catalogue: Catalogue, type: str) -> Operation:
+    """The newest version of an operation; ``BuildError`` when there is none."""
+    versions = catalogue.versions(type)
+    if not versions:
+        raise BuildError(f"there is no operation {type!r}")
+    return max(versions, key=lambda operation: operation.version)
+
+
+def lifted(graph: Graph, operation: Operation, inputs: Sequence[Any], called: str) -> tuple[Tensor, ...]:
+    """The inputs as tensors of the frame in which the call is made; numbers become Consts of the type of the tensors beside them."""
+    while inputs and inputs[-1] is None:
+        inputs = inputs[:-1]
+    least, most = operation.inputs
+    if len(inputs) < least or (most is not None and len(inputs) > most):
+        raise BuildError(f"{called}() takes {input_text(operation)}, and gets {len(inputs)}")
+    names = input_names(operation, len(inputs))
+    kinds = [operation.types[min(index, len(operation.types) - 1)] for index in range(len(inputs))]
+    tensors: list[Tensor] = []
+    for index, value in enumerate(inputs):
+        what = f"{called}(): input {index} ({names[index]})"
+        if isinstance(value, Tensor):
+            tensor = graph.frame.bring(value)
+            if tensor.element_type is not None and tensor.element_type not in kinds[index]:
+                raise BuildError(f"{what} is {tensor!r}, expected {_types(kinds[index])}")
+        elif value is None:
+            raise BuildError(f"{what} is left out, and an input after it is not")
+        else:
+            # Inputs that may have the same types are meant to have the same type: an axis takes none from the data.
+            beside = [other for other, kind in zip(inputs, kinds, strict=True) if isinstance(other, Tensor) and kind == kinds[index]]
+            wanted = [other.element_type for other in beside if other.element_type is not None]
+            tensor = graph.constant(as_array(value, wanted, kinds[index], what))
+        tensors.append(tensor)
+    return tuple(tensors)
+
+
+def _types_differ(operation: Operation, inputs: Sequence[Tensor]) -> bool:
+    """Whether inputs that are meant to have one type have several."""
+    return len(set(operation.types)) == 1 and len({tensor.element_type for tensor in inputs} - {None}) > 1
+
+
+def _advice(inputs: Sequence[Tensor]) -> str:
+    """Return what to do about inputs of several types, as the end of a sentence."""
+    both = {tensor.element_type for tensor in inputs} == {ElementType.I32, ElementType.I64}
+    more = "; whole numbers of builder.constant are i32 as in TensorFlow, those of loop variables i64" if both else ""
+    return f": convert one with ops.convert{more}"
+
+
+def _types(allowed: frozenset[ElementType]) -> str:
+    return ", ".join(sorted(str(one) for one in allowed))
+
+
+def inferred(
+    operation: Operation, catalogue: Catalogue, inputs: Sequence[Tensor], texts: Mapping[str, object], called: str
+) -> tuple[Known, ...]:
+    """What is known of the outputs; ``BuildError`` when the inputs contradict the operation."""
+    attributes = typed(operation, texts)
+    knowns = [tensor.known for tensor in inputs]
+    try:
+        found = operation.infer(knowns, attributes) if operation.infer is not None else ()
+    except ValueError as problem:
+        advice = _advice(inputs) if _types_differ(operation, inputs) else ""
+        raise BuildError(f"{called}(): {problem}; it gets {', '.join(map(repr, inputs)) or 'no inputs'}{advice}") from None
+    except _RULE_FAULTS as problem:
+        raise BuildError(f"{called}() does not take {', '.join(map(repr, inputs))}: {problem}") from problem
+    if operation.outputs is None and not found:
+        raise BuildError(f"{called}() has a number of outputs that cannot be told from {', '.join(map(repr, inputs))}")
+    with np.errstate(all="ignore"):
+        known = tuple(found if catalogue.is_foreign(operation) else computed(operation, knowns, attributes, found))
+    return (*known, *[NOTHING_KNOWN] * ((operation.outputs or len(known)) - len(known)))

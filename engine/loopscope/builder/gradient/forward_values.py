@@ -1,0 +1,144 @@
+"""What stands in a backward loop's body for the Parameters of the forward loop's body: their values in the iteration walked back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loopscope.builder.frame import Frame
+from loopscope.builder.gradient.backward_ports import Carried, Fed, Outside
+from loopscope.builder.gradient.forward_records import Record
+from loopscope.builder.gradient.spans import Span
+from loopscope.builder.gradient.step import Inside, Step
+from loopscope.builder.tensor import Tensor
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import SCAN, InputMap, Node, Source
+from loopscope.ir.shape import SCALAR, UNKNOWN, Dimension, PartialShape, static
+from loopscope.ops.declare import Known
+
+
+class ForwardValues:
+    """One for each Parameter; ``fed`` and ``carried`` are the Parameters of the backward body that they come from."""
+
+    def __init__(self, step: Step, inside: Inside, frame: Frame) -> None:
+        self.step = step
+        self.inside = inside
+        self.frame = frame
+        self.fed: list[Fed] = []
+        self.carried: list[Carried] = []
+
+    def of(self, parameter: Node) -> Tensor:
+        """The value of a Parameter in the iteration that is walked back. Built in the backward body."""
+        body = self.inside.body
+        entry = next((one for one in body.inputs if one.internal == parameter.id), None)
+        known = self.inside.known(parameter.id)
+        if entry is not None and entry.is_iteration_number:
+            return self._number(parameter.name, known)
+        if entry is not None and entry.axis is not None:
+            return self._part(parameter, entry, known)
+        back = next((edge for edge in body.back_edges if edge.to_layer == parameter.id), None)
+        if back is not None and self.inside.source(back.from_layer) != Source(parameter.id, 0):
+            return self._state(parameter, known)
+        if entry is None or entry.external < 0:
+            return self.frame.parameter(parameter.name, known)
+        return self._same(parameter, entry, known)
+
+    def _same(self, parameter: Node, entry: InputMap, known: Known) -> Tensor:
+        """What is the same in all iterations; of the type that it has in the body."""
+        outer = self._outer(entry)
+        made = self.frame.parameter(parameter.name, Known(outer.element_type, outer.shape, outer.known.value, outer.known.partial))
+        self.fed.append(Fed(made, lambda _: outer))
+        if known.element_type in (None, outer.element_type):
+            return made
+        return self._apply("Convert", made, destination_type=known.element_type)
+
+    def _number(self, name: str, known: Known) -> Tensor:
+        """The number of the forward iteration: it is counted down from the last one's."""
+        shape = known.shape if known.shape.is_static else SCALAR
+        number = self.frame.parameter(name, Known(ElementType.I64, PartialShape.of([1])))
+        self.carried.append(Carried(number, self._last, number - 1))
+        made = self._apply("Reshape", number, np.array(shape.lengths, np.int64), special_zero=False)
+        wanted = known.element_type or ElementType.I64
+        return made if wanted is ElementType.I64 else self._apply("Convert", made, destination_type=wanted)
+
+    def _last(self, outside: Outside) -> Tensor:
+        count = outside.count
+        return self.step.graph.constant(np.array([count - 1])) if isinstance(count, int) else count - 1
+
+    def _part(self, parameter: Node, entry: InputMap, known: Known) -> Tensor:
+        """Of a sliced input the same part, from the other end of what the iterations took."""
+        outer, drops = self._outer(entry), self.step.node.type == SCAN
+        rank, axis = outer.rank, entry.axis
+        if rank is None or axis is None:
+            raise ValueError(f"the rank of what {parameter.name!r} is a part of is not known: give the model's inputs their ranks")
+        axis %= rank
+        shape = _with_axis(known.shape, axis, static(1)) if drops else known.shape
+        made = self.frame.parameter(parameter.name, Known(outer.element_type, shape))
+
+        def stretch(outside: Outside) -> Tensor:
+            return Span.of(self.step.graph, self.step.node.type, entry, outer, outside.count).cut(self.step.graph, outer)
+
+        self.fed.append(Fed(made, stretch, axis, -entry.part_size if entry.stride > 0 else entry.part_size))
+        part = self._apply("Squeeze", made, np.array([axis])) if drops else made
+        if known.element_type in (None, part.element_type):
+            return part
+        return self._apply("Convert", part, destination_type=known.element_type)
+
+    def _state(self, parameter: Node, known: Known) -> Tensor:
+        """A carried value, as it was at the beginning of the iteration."""
+        if known.element_type is None or known.shape.dimensions is None:
+            raise ValueError(f"the {'rank' if known.element_type else 'type'} of what it carries in {parameter.name!r} is not known")
+        if not known.shape.is_static:
+            return self._growing(parameter, known)
+        record = Record("whole", parameter.id, known)
+        part = Known(known.element_type, PartialShape((static(1), *known.shape.dimensions)))
+        made = self._recorded(record, f"{parameter.name}_recorded", part)
+        return self._apply("Squeeze", made, np.array([0]), name=parameter.name)
+
+    def _growing(self, parameter: Node, known: Known) -> Tensor:
+        """A carried value whose lengths may change: its elements lie in a row with those of the other iterations."""
+        assert known.shape.dimensions is not None
+        rank = len(known.shape.dimensions)
+        flat, shapes = Record("flat", parameter.id, known), Record("shape", parameter.id, known)
+        all_elements = self.frame.parameter(f"{parameter.name}_all", Known(known.element_type, PartialShape((UNKNOWN,))))
+        self.fed.append(Fed(all_elements, lambda outside: outside.recorded[flat], records=(flat,)))
+        shape = self._recorded(shapes, f"{parameter.name}_shape", Known(ElementType.I64, PartialShape((static(1), static(rank)))))
+        shape = self._apply("Squeeze", shape, np.array([0]))
+        end = self.frame.parameter(f"{parameter.name}_end", Known(ElementType.I64, PartialShape.of([1])))
+        begin = end - self._apply("ReduceProd", shape, np.array([0]), keep_dims=True)
+        self.carried.append(Carried(end, lambda outside: _length(outside.recorded[flat]), begin, (flat,)))
+        elements = self._apply("Slice", all_elements, begin, end, np.array([1]), np.array([0]))
+        return self._apply("Reshape", elements, self._with_known_lengths(shape, known.shape), special_zero=False, name=parameter.name)
+
+    def _with_known_lengths(self, shape: Tensor, known: PartialShape) -> Tensor:
+        """A recorded shape, with the lengths that are known as constants: what is joined over no iterations has no others."""
+        dimensions = known.dimensions or ()
+        if not any(one.is_static for one in dimensions):
+            return shape
+        parts = [
+            np.array([one.length]) if one.is_static else self._apply("Gather", shape, np.array([axis]), np.array(0))
+            for axis, one in enumerate(dimensions)
+        ]
+        return self.step.graph.apply("Concat", parts, {"axis": 0})[0] if len(parts) > 1 else shape
+
+    def _recorded(self, record: Record, name: str, known: Known) -> Tensor:
+        made = self.frame.parameter(name, known)
+        self.fed.append(Fed(made, lambda outside: outside.recorded[record], 0, -1, (record,)))
+        return made
+
+    def _outer(self, entry: InputMap) -> Tensor:
+        outer = self.step.fed[entry.external] if 0 <= entry.external < len(self.step.fed) else None
+        if outer is None:
+            raise ValueError(f"input {entry.external} of its port map is not connected")
+        return outer
+
+    def _apply(self, type: str, *inputs: object, name: str = "", **attributes: object) -> Tensor:
+        return self.step.graph.apply(type, inputs, attributes, name)[0]
+
+
+def _length(flat: Tensor) -> Tensor:
+    return flat.graph.apply("ShapeOf", (flat,), {})[0]
+
+
+def _with_axis(shape: PartialShape, axis: int, length: Dimension) -> PartialShape:
+    dimensions = shape.dimensions or ()
+    return PartialShape((*dimensions[:axis], length, *dimensions[axis:]))

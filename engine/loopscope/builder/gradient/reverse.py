@@ -1,0 +1,210 @@
+"""Reverse mode over one graph: from the adjoints of targets to those of sources, node by node from the last to the first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from loopscope.builder.frame import Frame
+from loopscope.builder.gradient.branches_back import back_through_if
+from loopscope.builder.gradient.loops_back import Reverse, back_through_loop
+from loopscope.builder.gradient.rules import adjoints_of_inputs
+from loopscope.builder.gradient.step import Step
+from loopscope.builder.graph_builder import Graph
+from loopscope.builder.tensor import Tensor
+from loopscope.errors import BuildError, shorten
+from loopscope.ir.element_type import REAL_FLOATS
+from loopscope.ir.model import IF, LOOP, SCAN, TENSOR_ITERATOR, LayerId, Node, Source
+from loopscope.ir.way_back import has_way_back
+from loopscope.ops.declare import Operation
+
+_SCOPE = re.compile(r"backward(_\d+)?")
+"""What names of nodes of a gradient begin with; behind it stands the name of the node that is walked back."""
+
+
+class NoWayBack(BuildError):
+    """An operation on the way has no derivative."""
+
+    def __init__(self, what: str, inside: Sequence[str], path: str) -> None:
+        self.what, self.inside = what, inside
+        place = "".join(f", inside {shorten(name)!r}" for name in inside)
+        super().__init__(f"{what}{place}; it is on the path {path}")
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A target, and the weight of each of its elements."""
+
+    target: Tensor
+    adjoint: Tensor
+
+
+def adjoints(graph: Graph, seeds: Sequence[Seed], sources: Sequence[Tensor]) -> list[Tensor | None]:
+    """For each source how the weighted sum of the targets changes with it; None where it does not. All are in ``graph.frame``.
+
+    ``BuildError`` for an operation without a rule on the way.
+    """
+    walk = _Walk(graph, graph.frame, Inputs.of(graph.frame), {tensor.source for tensor in sources})
+    walk.depending = depending(walk.inputs, graph.frame, walk.sources)
+    for seed in seeds:
+        walk.add(seed.target.source, seed.adjoint)
+    for layer in reversed(range(walk.inputs.count)):
+        walk.back_through(layer)
+    return [walk.total(tensor.source) for tensor in sources]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What feeds each input of each node that a frame has when this is made."""
+
+    of_node: tuple[tuple[Source | None, ...], ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.of_node)
+
+    @staticmethod
+    def of(frame: Frame) -> Inputs:
+        outputs = [{port.id: number for number, port in enumerate(node.outputs)} for node in frame.nodes]
+        places = [{port.id: number for number, port in enumerate(node.inputs)} for node in frame.nodes]
+        found: list[dict[int, Source]] = [{} for _ in frame.nodes]
+        for edge in frame.edges:
+            source = Source(edge.from_layer, outputs[edge.from_layer][edge.from_port])
+            found[edge.to_layer][places[edge.to_layer][edge.to_port]] = source
+        return Inputs(tuple(tuple(one.get(at) for at in range(len(node.inputs))) for one, node in zip(found, frame.nodes, strict=True)))
+
+
+def depending(inputs: Inputs, frame: Frame, sources: set[Source]) -> set[Source]:
+    """The real tensors that are computed from one of the sources, and the sources.
+
+    A path ends at whole numbers and conditions, and where a node says that there is no way back.
+    """
+    found = set(sources)
+    for layer, fed in enumerate(inputs.of_node):
+        if any(source in found for source in fed) and has_way_back(frame.nodes[layer]):
+            found |= {one.source for one in frame.tensors[layer] if one.element_type is None or one.element_type in REAL_FLOATS}
+    return found
+
+
+@dataclass(slots=True)
+class _Walk:
+    graph: Graph
+    frame: Frame
+    inputs: Inputs
+    sources: set[Source]
+    depending: set[Source] = field(default_factory=set)
+    parts: dict[Source, list[Tensor]] = field(default_factory=dict)
+    """What was found so far of the adjoint of each tensor: a part from each of its readers."""
+    came_from: dict[Source, LayerId] = field(default_factory=dict)
+    """The reader that the first part of a tensor's adjoint came from."""
+
+    def add(self, source: Source, adjoint: Tensor, reader: LayerId | None = None) -> None:
+        if source in self.depending:
+            self.parts.setdefault(source, []).append(adjoint)
+            if reader is not None:
+                self.came_from.setdefault(source, reader)
+
+    def total(self, source: Source) -> Tensor | None:
+        """The sum of the parts, made once; the first parts, which may be slices of what a loop joined, stand last.
+
+        OpenVINO's CPU plugin (2026.4) writes ``slice + product`` over what is sliced, but not ``product + slice``.
+        """
+        parts = self.parts.get(source)
+        if not parts:
+            return None
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = self.graph.apply("Add", (part, whole), {})[0]
+        self.parts[source] = [whole]
+        return whole
+
+    def back_through(self, layer: int) -> None:
+        """Hands the adjoints of a node's outputs on to its inputs."""
+        fed = self.inputs.of_node[layer]
+        outputs = self.frame.tensors[layer]
+        if not any(source in self.depending for source in fed) or not any(one.source in self.parts for one in outputs):
+            return
+        node = self.frame.nodes[layer]
+        known = [self.total(one.source) for one in outputs]
+        if node.bodies:
+            return self._back_through_bodies(node, fed, known)
+        operation = self.graph.catalogue.find(node.type, node.opset)
+        if operation is None or operation.gradient is None:
+            raise self._no_rule(node, "its operation has no derivative here")
+        given_at = {place: self._tensor(one) for place, one in enumerate(fed) if one is not None}
+        with self.graph.within(node.name):
+            try:
+                given = adjoints_of_inputs(self.graph, node, operation, given_at, known)
+            except ValueError as problem:
+                raise self._no_rule(node, str(problem)) from problem
+        for source, adjoint in zip([one for one in fed if one is not None], given, strict=True):
+            if adjoint is not None:
+                self.add(source, adjoint, node.id)
+
+    def _back_through_bodies(self, node: Node, fed: Sequence[Source | None], known: Sequence[Tensor | None]) -> None:
+        """A Loop, TensorIterator or If."""
+        active = frozenset(number for number, source in enumerate(fed) if source in self.depending)
+        step = Step(self.graph, node, tuple(None if one is None else self._tensor(one) for one in fed), tuple(known), active)
+        with self.graph.within(node.name):
+            try:
+                found = self._through(node)(step, self._inner)
+            except ValueError as problem:
+                if isinstance(problem, NoWayBack):
+                    raise NoWayBack(problem.what, [*problem.inside, node.name], self._path(node.id)) from problem
+                raise self._no_rule(node, str(problem)) from problem
+        for number, adjoint in found.items():
+            source = fed[number]
+            if source is not None:
+                self.add(source, adjoint, node.id)
+
+    def _through(self, node: Node) -> Callable[[Step, Reverse], Mapping[int, Tensor]]:
+        if node.type == IF and len(node.bodies) == 2:
+            return back_through_if
+        if node.type in (LOOP, TENSOR_ITERATOR, SCAN) and not node.is_foreign:
+            return back_through_loop
+        raise ValueError(f"there is no way back through the graphs of {node.type}")
+
+    def _inner(self, seeds: Sequence[tuple[Tensor, Tensor]], sources: Sequence[Tensor]) -> list[Tensor | None]:
+        return adjoints(self.graph, [Seed(target, adjoint) for target, adjoint in seeds], sources)
+
+    def _tensor(self, source: Source) -> Tensor:
+        return self.frame.tensors[source.layer][source.output]
+
+    def _no_rule(self, node: Node, why: str) -> NoWayBack:
+        operation: Operation | None = self.graph.catalogue.find(node.type, node.opset)
+        title = operation.title if operation else node.type
+        walked = self._walked_back_by(node)
+        told = f", which walks {shorten(walked)!r} back," if walked else ""
+        return NoWayBack(f"{title} {shorten(node.name)!r}{told} cannot be walked back: {why}", [], self._path(node.id))
+
+    def _walked_back_by(self, node: Node) -> str:
+        """The node that one of a first gradient belongs to, as its name tells; empty for any other.
+
+        In a body that node may be gone: a copy of what the way back does not need is not kept.
+        """
+        names = {one.name for one in self.frame.nodes[: node.id]}
+        parts = node.name.split("/")
+        begin = max((place + 1 for place, part in enumerate(parts) if _SCOPE.fullmatch(part)), default=len(parts))
+        inner = ["/".join(parts[begin:end]) for end in range(len(parts) - 1, begin, -1)]
+        return next((one for one in inner if one in names), next(iter(inner), ""))
+
+    def _path(self, layer: LayerId) -> str:
+        """From a source to a target through a node, by names."""
+        names = [self.frame.nodes[layer].name]
+        place = layer
+        while (source := next((one for one in self.inputs.of_node[place] if one is not None and one in self.depending), None)) is not None:
+            names.insert(0, self.frame.nodes[source.layer].name)
+            if source in self.sources:
+                break
+            place = source.layer
+        reader: LayerId | None = layer
+        while reader is not None:
+            reader = next((self.came_from[one.source] for one in self.frame.tensors[reader] if one.source in self.came_from), None)
+            names += [self.frame.nodes[reader].name] if reader is not None else []
+        shown = names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES // 2], "...", *names[-MOST_NAMES // 2 :]]
+        return " -> ".join(repr(shorten(name)) if name != "..." else name for name in shown)
+
+
+MOST_NAMES = 12
+"""Of a path in a message."""

@@ -1,0 +1,73 @@
+"""Rules compute adjoints that nobody asked for; what no result needs goes away again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loopscope.builder.frame import Frame
+from loopscope.builder.tensor import Tensor
+from loopscope.ir.model import LayerId, Source
+from loopscope.ir.replace import replace
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is left of a frame."""
+
+    numbers: dict[LayerId, LayerId]
+    frame: Frame
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether the node of a tensor is still there."""
+        return tensor.source.layer in self.numbers
+
+    def moved(self, tensor: Tensor) -> Tensor:
+        """A tensor that is still there, under the number that its node has now."""
+        return self.frame.tensors[self.numbers[tensor.source.layer]][tensor.source.output]
+
+
+def drop_unused(frame: Frame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]] = ()) -> Kept:
+    """Drops the nodes from number ``first`` on that none of the tensors needs, and numbers the others anew.
+
+    ``carried``: Parameters that are carried from one iteration to the next, each with the next value, which it needs.
+    """
+    needed = _needed(frame, first, kept, carried)
+    numbers = {LayerId(layer): LayerId(layer) for layer in range(first)}
+    for layer in map(LayerId, range(first, len(frame.nodes))):
+        if layer in needed:
+            numbers[layer] = LayerId(len(numbers))
+    frame.nodes = [replace(frame.nodes[layer], id=numbers[layer]) if layer >= first else frame.nodes[layer] for layer in numbers]
+    frame.tensors = [tuple(_moved(frame, one, numbers) for one in frame.tensors[layer]) for layer in numbers]
+    frame.edges = [
+        edge._replace(from_layer=numbers[edge.from_layer], to_layer=numbers[edge.to_layer])
+        for edge in frame.edges
+        if edge.to_layer in numbers
+    ]
+    left = Kept(numbers, frame)
+    frame.captures = {key: (outer, left.moved(inner)) for key, (outer, inner) in frame.captures.items() if left.holds(inner)}
+    return left
+
+
+def _needed(frame: Frame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]]) -> set[LayerId]:
+    """The nodes from ``first`` on that the tensors need."""
+    fed: dict[LayerId, list[LayerId]] = {}
+    for edge in frame.edges:
+        fed.setdefault(edge.to_layer, []).append(edge.from_layer)
+    for parameter, after in carried:
+        fed.setdefault(parameter.source.layer, []).append(after.source.layer)
+    waiting = [tensor.source.layer for tensor in kept]
+    needed: set[LayerId] = set()
+    while waiting:
+        layer = waiting.pop()
+        if layer >= first and layer not in needed:
+            needed.add(layer)
+            waiting += fed.get(layer, [])
+    return needed
+
+
+def _moved(frame: Frame, tensor: Tensor, numbers: dict[LayerId, LayerId]) -> Tensor:
+    number = numbers[tensor.source.layer]
+    if number == tensor.source.layer:
+        return tensor
+    return Tensor(frame, Source(number, tensor.source.output), tensor.name, tensor.known)

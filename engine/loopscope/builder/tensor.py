@@ -1,0 +1,225 @@
+"""Handles for the values of a graph under construction, with the operators of Python and numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from loopscope.builder.indexing import indexed
+from loopscope.builder.python_attributes import shape_of
+from loopscope.builder.valueless import Valueless
+from loopscope.errors import BuildError, shorten
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Source
+from loopscope.ir.shape import DYNAMIC, PartialShape
+from loopscope.ops.declare import Known
+
+if TYPE_CHECKING:
+    from loopscope.builder.frame import Frame
+    from loopscope.builder.graph_builder import Graph
+
+
+class Tensor(Valueless):
+    """One output of a node of a graph under construction: what is known of it, and what can be done with it.
+
+    It has no value yet, so that it cannot decide an ``if``; comparisons, ``==`` among them, give boolean tensors.
+    """
+
+    __slots__ = ("_frame", "_known", "_name", "_source")
+
+    def __init__(self, frame: Frame, source: Source, name: str, known: Known) -> None:
+        self._frame = frame
+        self._source = source
+        self._name = name
+        self._known = known
+
+    @property
+    def name(self) -> str:
+        """Of its node; output k of a node with several is ``name:k``."""
+        return self._name
+
+    @property
+    def element_type(self) -> ElementType | None:
+        """None when it is only known at run time."""
+        return self._known.element_type
+
+    @property
+    def shape(self) -> PartialShape:
+        """As far as it is known before anything runs."""
+        return self._known.shape
+
+    def get_shape(self) -> PartialShape:
+        """Its ``shape``, as TensorFlow calls it."""
+        return self.shape
+
+    def set_shape(self, shape: object) -> None:
+        """Says what lengths the tensor has, where they are not known; those that are known stay.
+
+        ``shape``: lengths, None for one that is unknown. Nothing is checked when the model runs. ``BuildError`` when it contradicts the
+        known shape.
+        """
+        given = DYNAMIC if shape is None else shape_of(shape)
+        both = None if given is None else self.shape.intersect(given)
+        if both is None:
+            raise BuildError(f"set_shape(): {self!r} is given {shorten(repr(shape), 60)}, expected lengths that its shape allows")
+        self._known = replace(self._known, shape=both)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions; None when it is only known at run time."""
+        return self._known.shape.rank
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it is built in."""
+        return self._frame.graph
+
+    @property
+    def frame(self) -> Frame:
+        """The graph, or the body in it, that holds its node."""
+        return self._frame
+
+    @property
+    def source(self) -> Source:
+        """Its node and output number, in its own graph or body."""
+        return self._source
+
+    @property
+    def known(self) -> Known:
+        """Element type, shape, and the value where it is constant and small."""
+        return self._known
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self._name!r} {self.element_type or '?'}{self.shape}>"
+
+    def __len__(self) -> int:
+        if self.rank == 0 or not (length := self.shape.at(0)).is_static:
+            raise BuildError(f"{self!r} has no known length: ops.shape_of gives it when the model runs")
+        return length.length
+
+    def __iter__(self) -> Iterator[Tensor]:
+        dimensions = self.shape.dimensions
+        if not dimensions or not dimensions[0].is_static:
+            raise BuildError(f"{self!r} has no known number of parts to go through: use builder.map_fn, builder.scan or builder.foldl")
+        return (self[number] for number in range(dimensions[0].length))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return indexed(self, index)
+
+    def _apply(self, type: str, *inputs: Any, **attributes: Any) -> Tensor:
+        if any(one is None for one in inputs):
+            raise BuildError(
+                f"an operator ({type}) gets {self!r} and None, expected a tensor, a number or an array: was a return forgotten?"
+            )
+        return self.graph.apply(type, inputs, attributes)[0]
+
+    def _is_whole(self) -> bool:
+        return self.element_type is not None and self.element_type.is_integer
+
+    def _bits(self, logical: str, bitwise: str, *inputs: Any) -> Tensor:
+        return self._apply(bitwise if self._is_whole() else logical, *inputs)
+
+    def __add__(self, other: Any) -> Tensor:
+        return self._apply("Add", self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return self._apply("Add", other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self._apply("Subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self._apply("Subtract", other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self._apply("Multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return self._apply("Multiply", other, self)
+
+    def _divide(self, one: Any, other: Any) -> Tensor:
+        if self._is_whole():
+            raise BuildError(f"`/` of {self.element_type} would give integers in a graph, not floats: write `//`, or convert first")
+        return self._apply("Divide", one, other)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self._divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self._divide(other, self)
+
+    def _floor_divide(self, one: Any, other: Any) -> Tensor:
+        quotient = self._apply("Divide", one, other)
+        return quotient if self._is_whole() else self._apply("Floor", quotient)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return self._floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return self._floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return self._apply("FloorMod", self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return self._apply("FloorMod", other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return self._apply("Power", self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return self._apply("Power", other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return self._apply("MatMul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return self._apply("MatMul", other, self)
+
+    def __neg__(self) -> Tensor:
+        return self._apply("Negative", self)
+
+    def __abs__(self) -> Tensor:
+        return self._apply("Abs", self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self._apply("Less", self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self._apply("LessEqual", self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self._apply("Greater", self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self._apply("GreaterEqual", self, other)
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise, as an array's
+        return self._apply("Equal", self, other)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]  # elementwise, as an array's
+        return self._apply("NotEqual", self, other)
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Tensor:
+        return self._bits("LogicalAnd", "BitwiseAnd", self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return self._bits("LogicalAnd", "BitwiseAnd", other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return self._bits("LogicalOr", "BitwiseOr", self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return self._bits("LogicalOr", "BitwiseOr", other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return self._bits("LogicalXor", "BitwiseXor", self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return self._bits("LogicalXor", "BitwiseXor", other, self)
+
+    def __invert__(self) -> Tensor:
+        return self._bits("LogicalNot", "BitwiseNot", self)

@@ -1,0 +1,41 @@
+"""Writes to a ``TensorArray`` that are lost: a write returns a new array, so a write whose result is unused has no effect."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from loopscope.errors import BuildError
+from loopscope.ir.model import Edge, LayerId
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A write whose resulting array is unused so far."""
+
+    layer: LayerId
+    """The node that gives the array with the new element."""
+    array: weakref.ref
+    line: str
+
+    @staticmethod
+    def here(layer: LayerId, array: object) -> Written:
+        """On the line that called into this package."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("loopscope.builder."):
+            frame = frame.f_back
+        return Written(layer, weakref.ref(array), f"{PurePath(frame.f_code.co_filename).name}, line {frame.f_lineno}")
+
+
+def refuse_lost(writes: Iterable[Written], edges: Sequence[Edge], *, for_good: bool) -> None:
+    """``BuildError`` when nothing uses a write; unless ``for_good``, an array that the caller still holds may be used later."""
+    used = {edge.from_layer for edge in edges}
+    for one in writes:
+        if one.layer not in used and (for_good or one.array() is None):
+            raise BuildError(
+                f"TensorArray.write() in {one.line} is lost, because nothing uses the array that it gives: "
+                "write array = array.write(index, value), and return the array from a body"
+            )

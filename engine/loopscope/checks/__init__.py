@@ -1,0 +1,27 @@
+"""Faults and oddities of a model, and the types and shapes that are known before it runs: diagnostics as data."""
+
+from __future__ import annotations
+
+from loopscope.checks import text
+from loopscope.checks.check import check, own_runtimes
+from loopscope.checks.compared import compared_constants
+from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
+from loopscope.checks.misfits import misfits
+from loopscope.checks.rule import Rule
+from loopscope.checks.rules import BY_CODE
+
+__all__ = [
+    "BY_CODE",
+    "EVERYBODY",
+    "Diagnostic",
+    "Group",
+    "Report",
+    "Rule",
+    "Runtime",
+    "Severity",
+    "check",
+    "compared_constants",
+    "misfits",
+    "own_runtimes",
+    "text",
+]

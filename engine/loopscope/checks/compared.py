@@ -1,0 +1,32 @@
+"""The constants that a model compares its inputs with: values with which a run takes a branch that the model was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loopscope.checks.subject import Subject
+from loopscope.ir.model import LayerId, Model
+from loopscope.ops.dialect import catalogue_for
+
+_COMPARISONS = frozenset({"Equal", "NotEqual"})
+_PASSING = frozenset({"Cast", "Convert", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Operations through which an input of one element is still that input."""
+
+
+def compared_constants(model: Model) -> Mapping[LayerId, tuple[int, ...]]:
+    """Return the whole numbers that each input of the model is compared with for equality, in any graph, in ascending order."""
+    subject = Subject(model, catalogue_for(model.dialect))
+    parameters = {id(node) for node in model.graph.parameters}
+    values: dict[LayerId, set[int]] = {}
+    for place, node in subject.nodes():
+        if node.type not in _COMPARISONS:
+            continue
+        operands = [subject.origin(place, source, _PASSING) for source in place.graph.sources[node.id][:2]]
+        constants = [one.constant for one in operands if one is not None and one.constant is not None]
+        for operand in operands:
+            if operand is None or id(operand) not in parameters:
+                continue
+            for constant in constants:
+                if constant.is_kept and constant.elements == 1 and constant.element_type.is_integer:
+                    values.setdefault(operand.id, set()).add(int(constant.array().reshape(-1)[0]))
+    return {layer: tuple(sorted(numbers)) for layer, numbers in values.items()}

@@ -1,0 +1,116 @@
+"""Rules about constants and their bytes; what lies outside the weights file is refused when the file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loopscope.checks.diagnostic import Severity
+from loopscope.checks.rule import Finding, Rule
+from loopscope.checks.subject import Subject
+from loopscope.ir.constant import packed_size
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Node
+from loopscope.ir.walk import PlacedGraph
+
+
+def undecodable_constant(subject: Subject) -> Iterator[Finding]:
+    """The bytes of a constant are not a tensor of its type and shape.
+
+    What it does:
+        Compares the bytes of every constant with what its type and shape need; the positions inside string data too.
+    Why it matters:
+        There is no value to compute with.
+    Example that fails:
+        a string constant whose text ends behind its bytes
+    Example that passes:
+        offsets that lie inside the text
+    """
+    for place, node in subject.nodes():
+        constant = node.constant
+        if constant is None or not constant.is_kept:
+            continue
+        problem = ""
+        if constant.element_type is ElementType.STRING:
+            try:
+                constant.array()
+            except ValueError as error:
+                problem = str(error)
+        elif len(constant.data) < packed_size(constant.element_type, constant.elements):
+            problem = f"{len(constant.data):,} bytes hold no {constant.elements:,} elements of {constant.element_type}"
+        if problem:
+            yield Finding(
+                subject.where(place, node),
+                f"The constant cannot be decoded: {problem}.",
+                found=f"{len(constant.data):,} bytes for {constant.element_type} {list(constant.shape)[:16]}",
+                expected="bytes that fit",
+                advice="The weights file does not belong to this model, or was cut: convert the original model again.",
+            )
+
+
+def oversized_constant(subject: Subject) -> Iterator[Finding]:
+    """A constant has more bytes than its type and shape need.
+
+    What it does:
+        Compares the attribute size of every Const with what its type and shape need.
+    Why it matters:
+        Type, shape or size may be wrong. OpenVINO ignores the rest, and so does Loopscope.
+    Example that fails:
+        size="9" for one element of i64
+    Example that passes:
+        size="8"
+    """
+    for place, node in subject.nodes():
+        constant, size = node.constant, node.attributes.get("size")
+        if constant is None or constant.element_type is ElementType.STRING or not isinstance(size, str) or not size.isdigit():
+            continue
+        needed = packed_size(constant.element_type, constant.elements)
+        # OpenVINO itself writes a byte for a tensor without elements.
+        if int(size) > max(needed, 1):
+            yield Finding(
+                subject.where(place, node),
+                f"The constant has {size} bytes, its type and shape need {needed}.",
+                found=f"size {size}",
+                expected=f"size {needed}",
+                advice="The rest is ignored, as OpenVINO does.",
+            )
+
+
+def overlapping_constants(subject: Subject) -> Iterator[Finding]:
+    """Two constants share a part of their bytes.
+
+    What it does:
+        Compares offset and size of all constants. Equal constants may share all their bytes: files are written so.
+    Why it matters:
+        One of the offsets is likely to be wrong, and then the values are garbage.
+    Example that fails:
+        offset="0" size="8", and offset="4" size="8"
+    Example that passes:
+        offset="0" size="8", and offset="8" size="8"
+    """
+    ranges = sorted(_ranges(subject), key=lambda one: one[:2])
+    last: tuple[int, int, PlacedGraph, Node] | None = None
+    for begin, end, place, node in ranges:
+        if last is not None and begin < last[1] and (begin, end) != last[:2] and begin != last[0]:
+            yield Finding(
+                subject.where(place, node),
+                f"Bytes {begin} to {end} of the weights overlap those of {subject.where(last[2], last[3]).address}.",
+                found=f"bytes {begin} to {end}, and {last[0]} to {last[1]}",
+                expected="bytes of its own, or exactly the same ones",
+                advice="They are read as the file says; check the offsets.",
+            )
+        if last is None or end > last[1]:
+            last = (begin, end, place, node)
+
+
+def _ranges(subject: Subject) -> Iterator[tuple[int, int, PlacedGraph, Node]]:
+    for place, node in subject.nodes():
+        offset = node.attributes.get("offset")
+        if node.constant is not None and isinstance(offset, str) and offset.isdigit() and len(offset) < 19 and len(node.constant.data):
+            yield int(offset), int(offset) + len(node.constant.data), place, node
+
+
+RULES = (
+    Rule("LS201", "undecodable-constant", Severity.ERROR, undecodable_constant, before_running=True),
+    Rule("LS202", "oversized-constant", Severity.WARNING, oversized_constant),
+    Rule("LS203", "overlapping-constants", Severity.WARNING, overlapping_constants),
+)

@@ -1,0 +1,288 @@
+"""Rules about element types and shapes: what contradicts an operation, and what the file declares wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from loopscope.checks.diagnostic import Severity
+from loopscope.checks.propagate import Contradiction, propagate
+from loopscope.checks.rule import Finding, Rule
+from loopscope.checks.subject import Region, Subject
+from loopscope.ir.address import ROOT
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Node, Port
+from loopscope.ir.walk import PlacedGraph
+from loopscope.ops.declare import Known, Operation, Role
+
+
+def _contradictions(subject: Subject, *, alive: bool, of_types: bool | None) -> Iterator[tuple[PlacedGraph, Node, Contradiction]]:
+    places = {place.address: place for place in subject.places}
+    for one in subject.propagated.contradictions:
+        if (one.graph not in subject.never_run) is alive and of_types in (None, one.of_types):
+            yield places[one.graph], places[one.graph].graph.by_id[one.layer], one
+
+
+def _listed(inputs: Sequence[Known]) -> str:
+    return ", ".join(f"{known.element_type or '?'} {known.shape}" for known in inputs[:8])
+
+
+def _finding(subject: Subject, place: PlacedGraph, node: Node, one: Contradiction, advice: str) -> Finding:
+    operation = subject.operation(node)
+    return Finding(
+        subject.where(place, node),
+        f"The inputs contradict {operation.title if operation else node.type}: {one.message}.",
+        found=f"inputs {_listed(subject.inputs(place, node))}",
+        expected="inputs that the operation is defined for",
+        advice=advice,
+    )
+
+
+def type_contradiction(subject: Subject) -> Iterator[Finding]:
+    """The element types of a layer's inputs contradict its operation.
+
+    What it does:
+        Follows element types from Parameters and constants through the model, and asks every operation's own rule.
+    Why it matters:
+        The operation is not defined for these types. OpenVINO refuses such a model.
+    Example that fails:
+        an Add of f32 and i64
+    Example that passes:
+        a Convert of the i64 to f32 before the Add
+    """
+    for place, node, one in _contradictions(subject, alive=True, of_types=True):
+        yield _finding(subject, place, node, one, "Convert the inputs to the types that the operation takes.")
+
+
+def shape_contradiction(subject: Subject) -> Iterator[Finding]:
+    """The shapes of a layer's inputs contradict its operation.
+
+    What it does:
+        Follows shapes and small constants from Parameters and constants through the model, and asks every operation's own rule.
+    Why it matters:
+        The operation is not defined for these shapes: it fails as soon as it runs. OpenVINO refuses such a model.
+    Example that fails:
+        an Add of shapes [2,3] and [2,4]
+    Example that passes:
+        an Add of shapes [2,3] and [1,3]
+    """
+    for place, node, one in _contradictions(subject, alive=True, of_types=False):
+        yield _finding(subject, place, node, one, "Look at where these shapes come from; a model may also need another input shape.")
+
+
+def contradiction_that_never_runs(subject: Subject) -> Iterator[Finding]:
+    """A layer contradicts its operation, but never runs.
+
+    What it does:
+        Looks for contradictions in bodies that a constant condition (or trip count) keeps from running.
+    Why it matters:
+        It would fail if the constant changed. OpenVINO may refuse such a model.
+    Example that fails:
+        an Add of f32 and i64 in the else branch of an If whose condition is constant true
+    Example that passes:
+        the same with a Convert
+    """
+    for place, node, one in _contradictions(subject, alive=False, of_types=None):
+        yield _finding(subject, place, node, one, "It does no harm as long as it does not run.")
+
+
+def type_not_supported(subject: Subject) -> Iterator[Finding]:
+    """An input has an element type that the specification does not give to the operation.
+
+    What it does:
+        Compares the element type of every input, where it is known, with those that the operation's specification lists. The conditions
+        and trip counts of IR have rules of their own, such as LS512 and LS605. Inputs that ONNX gives one type have to agree in it.
+    Why it matters:
+        Runtimes may refuse it, or compute something else.
+    Example that fails:
+        a SoftMax of i32
+    Example that passes:
+        a SoftMax of f32
+    """
+    contradicted = {(one.graph, one.layer) for one in subject.propagated.contradictions}
+    for place, node in subject.nodes():
+        operation = subject.operation(node)
+        if operation is None or (operation.role is not Role.COMPUTE and subject.is_openvino) or (place.address, node.id) in contradicted:
+            continue
+        unsupported = [
+            _unsupported(subject, place, node, operation, index, known)
+            for index, known in enumerate(subject.inputs(place, node))
+            if known.element_type is not None and known.element_type not in operation.types[min(index, len(operation.types) - 1)]
+        ]
+        yield from unsupported or _apart(subject, place, node, operation)
+
+
+def _apart(subject: Subject, place: PlacedGraph, node: Node, operation: Operation) -> Iterator[Finding]:
+    """Two inputs of different types that have one name for theirs."""
+    first: dict[str, tuple[int, ElementType]] = {}
+    inputs = subject.propagated.mixed.get((place.address, node.id)) or subject.inputs(place, node)
+    for index, known in enumerate(inputs if operation.alike else ()):
+        name = operation.alike[min(index, len(operation.alike) - 1)]
+        if not name or known.element_type is None:
+            continue
+        other, expected = first.setdefault(name, (index, known.element_type))
+        if known.element_type is not expected:
+            yield Finding(
+                subject.where(place, node, f"input {index}"),
+                f"Inputs {other} and {index} of {operation.title} are {expected} and {known.element_type}, where it takes one type.",
+                found=f"{expected} and {known.element_type}",
+                expected=f"one type of both, called {name} in its specification",
+                advice="ONNX Runtime does not open such a model; convert one of them with a Cast.",
+            )
+            return
+
+
+def _unsupported(subject: Subject, place: PlacedGraph, node: Node, operation: Operation, index: int, known: Known) -> Finding:
+    allowed = sorted(str(one) for one in operation.types[min(index, len(operation.types) - 1)])
+    return Finding(
+        subject.where(place, node, f"input {index}"),
+        f"Input {index} of {operation.title} is {known.element_type}, which its specification does not name.",
+        found=str(known.element_type),
+        expected=", ".join(allowed[:12]) + (", ..." if len(allowed) > 12 else ""),
+        advice="It is computed here as well as it can be; convert the input to be sure.",
+    )
+
+
+def _declared(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, Port, Known]]:
+    """Each output that a file declares, with what is known of it; bodies' Parameters and nodes with bodies have rules of their own."""
+    for place, node in subject.nodes():
+        if node.bodies or node.type in ("Parameter", "Const", "Result"):
+            continue
+        for index, port in enumerate(node.outputs):
+            yield place, node, index, port, subject.propagated.output(place.address, node.id, index)
+
+
+_ADVICE = {
+    "openvino": "The declaration is ignored, as OpenVINO does.",
+    "onnx": "The declaration is ignored here; ONNX Runtime does not open such a model. Declare the type that it has, or add a Cast.",
+}
+
+
+def declared_type_differs(subject: Subject) -> Iterator[Finding]:
+    """An output port declares another element type than the operation gives.
+
+    What it does:
+        Compares the precision of every output port with the element type that follows from the inputs.
+    Why it matters:
+        The file was edited by hand, or a tool was wrong. The computed type and shape count, in OpenVINO too; ONNX Runtime does not open
+        such a model.
+    Example that fails:
+        <port id="2" precision="I64"/> as output of an Add of f32
+    Example that passes:
+        <port id="2" precision="FP32"/>
+    """
+    for place, node, index, port, known in _declared(subject):
+        if (place.address, node.id) in subject.propagated.mixed:
+            continue  # LS704 names the operands, which are the cause
+        if port.element_type is not None and known.element_type is not None and port.element_type is not known.element_type:
+            yield Finding(
+                subject.where(place, node, f"output {index}"),
+                f"Output {index} is declared {port.element_type}, but it is {known.element_type}.",
+                found=f"precision {port.element_type}",
+                expected=str(known.element_type),
+                advice=_ADVICE[subject.model.dialect],
+            )
+
+
+def declared_shape_differs(subject: Subject) -> Iterator[Finding]:
+    """An output port declares another shape than the operation gives.
+
+    What it does:
+        Compares the dimensions of every output port with the shape that follows from the inputs.
+    Why it matters:
+        The file was edited by hand, or a tool was wrong. The computed type and shape count, in OpenVINO too.
+    Example that fails:
+        <dim>7</dim> for the output of an Add of shapes [3] and [3]
+    Example that passes:
+        <dim>3</dim>
+    """
+    for place, node, index, port, known in _declared(subject):
+        if port.shape.intersect(known.shape) is None:
+            yield Finding(
+                subject.where(place, node, f"output {index}"),
+                f"Output {index} is declared {port.shape}, but it is {known.shape}.",
+                found=f"dimensions {port.shape}",
+                expected=str(known.shape),
+                advice="The declaration is ignored, as OpenVINO does.",
+            )
+
+
+def _differ(port: Port, known: Known) -> bool:
+    """Whether what a port declares can never be what is known of it."""
+    differs = port.element_type is not None and known.element_type not in (None, port.element_type)
+    return differs or port.shape.intersect(known.shape) is None
+
+
+def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
+    """A Parameter of a body declares something else than what is handed to it.
+
+    What it does:
+        Compares element type and shape of every body Parameter with what its port map entry brings.
+    Why it matters:
+        What is handed to it counts. OpenVINO reads the body as declared first, and may refuse it.
+    Example that fails:
+        <data element_type="i64" shape="7"/> for a Parameter that gets f32 [3]
+    Example that passes:
+        <data element_type="f32" shape="3"/>
+    """
+    for region in subject.regions:
+        for node in region.body.graph.parameters:
+            known, port = subject.parameter(region, node.id), node.outputs[0] if node.outputs else Port(0)
+            if _differ(port, known):
+                declared, given = f"{port.element_type or '?'} {port.shape}", f"{known.element_type or '?'} {known.shape}"
+                yield Finding(
+                    subject.where(region.within, node),
+                    f"The Parameter is declared {declared}, but gets {given}.",
+                    found=f"declared {declared}",
+                    expected=given,
+                    advice="What it gets counts; correct the declaration.",
+                )
+
+
+def _misdeclared(subject: Subject, region: Region) -> bool:
+    """Whether some Parameter of a body declares what can never be what it gets."""
+    parameters = region.body.graph.parameters
+    return any(_differ(node.outputs[0] if node.outputs else Port(0), subject.parameter(region, node.id)) for node in parameters)
+
+
+def body_contradicts_itself(subject: Subject) -> Iterator[Finding]:
+    """A body makes no sense as it is declared, because a Parameter declares something else than what is handed to it.
+
+    What it does:
+        Where a Parameter of a body declares another type or shape than what it gets, follows the body once more with what is declared.
+    Why it matters:
+        OpenVINO reads a body as declared before it looks at what is handed to it, and refuses such a file.
+    Example that fails:
+        a body that multiplies two Parameters, one declared i64 and one f32, though both get f32
+    Example that passes:
+        both declared f32
+    """
+    for region in subject.regions if subject.is_openvino else ():
+        if not _misdeclared(subject, region):
+            continue
+        declared = propagate(replace(subject.model, graph=region.body.graph), subject.catalogue)
+        for one in declared.contradictions:
+            if one.graph != ROOT:
+                continue
+            node = region.body.graph.by_id[one.layer]
+            inputs = declared.inputs(ROOT, region.body.graph.sources[node.id])
+            operation = subject.operation(node)
+            yield Finding(
+                subject.where(region.within, node),
+                f"What the {region.part}'s Parameters declare contradicts {operation.title if operation else node.type}: {one.message}.",
+                found=f"inputs {_listed(inputs)}",
+                expected="Parameters that declare what they get",
+                advice="Correct element_type or shape of the Parameters of the body.",
+            )
+
+
+RULES = (
+    Rule("LS701", "type-contradiction", Severity.ERROR, type_contradiction, before_running=True),
+    Rule("LS702", "shape-contradiction", Severity.ERROR, shape_contradiction),
+    Rule("LS703", "contradiction-that-never-runs", Severity.WARNING, contradiction_that_never_runs),
+    Rule("LS704", "type-not-supported", Severity.WARNING, type_not_supported),
+    Rule("LS705", "declared-type-differs", Severity.WARNING, declared_type_differs),
+    Rule("LS706", "declared-shape-differs", Severity.WARNING, declared_shape_differs),
+    Rule("LS707", "parameter-declared-differs", Severity.WARNING, parameter_declared_differs),
+    Rule("LS708", "body-contradicts-itself", Severity.ERROR, body_contradicts_itself, before_running=True),
+)

@@ -1,0 +1,178 @@
+"""A rule about kinds of values (tensors, sequences, optionals) in ONNX files, for which ONNX Runtime 1.32 refuses to open a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from loopscope.checks.diagnostic import Severity
+from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
+from loopscope.checks.subject import Region, Subject
+from loopscope.errors import shorten
+from loopscope.ir.model import LOOP, SCAN, Node, Port, Source
+from loopscope.ir.walk import PlacedGraph
+
+_OUTPUT_FORMS: Mapping[str, str] = {
+    "SequenceConstruct": "sequence",
+    "SequenceEmpty": "sequence",
+    "SequenceErase": "sequence",
+    "SequenceInsert": "sequence",
+    "SplitToSequence": "sequence",
+    "SequenceAt": "tensor",
+    "ConcatFromSequence": "tensor",
+    "SequenceLength": "tensor",
+    "OptionalHasElement": "tensor",
+    "Constant": "tensor",
+    "Const": "tensor",
+}
+"""The kind of value that an operation gives whatever it takes; an operation that takes tensors only gives tensors."""
+_TAKES_SEQUENCE = frozenset({"SequenceAt", "SequenceInsert", "SequenceErase", "SequenceLength", "ConcatFromSequence"})
+_KINDS = {"tensor": "a tensor", "sequence": "a sequence", "map": "a map", "optional": "an optional", "optional sequence": "an optional"}
+
+
+def tensor_or_container(subject: Subject) -> Iterator[Finding]:
+    """A value of an ONNX file is a tensor in one place and a sequence or optional in another.
+
+    What it does:
+        Compares the kinds (tensor, sequence, optional) of a carried value when it enters, inside the body and when it comes back, of the
+        outputs of both branches of an If, and of declared outputs; and asks that outputs and inputs of a Scan and the collected outputs
+        of a Loop are tensors.
+    Why it matters:
+        A value has one kind in ONNX. ONNX Runtime refuses to open a file in which they differ.
+    Example that fails:
+        a Loop carries a sequence, and its body gives Add (x, x) back
+    Example that passes:
+        the body gives SequenceInsert (s, x) back
+    """
+    if subject.is_openvino:
+        return
+    for region in subject.regions:
+        if region.node.type in (LOOP, SCAN):
+            yield from _carried(subject, region)
+            yield from _only_tensors(subject, region)
+    for place, node in subject.ifs:
+        yield from _branches(subject, place, node)
+    for place in subject.places:
+        if any(_is_of_containers(node) for node in place.graph.nodes):
+            for node in place.graph.nodes:
+                yield from _declared(subject, place, node) if node.type == "Result" else _operands(subject, place, node)
+
+
+def _carried(subject: Subject, region: Region) -> Iterator[Finding]:
+    outer = region.place.graph.sources.get(region.node.id, ())
+    for edge in region.body.back_edges:
+        parameter, result = (region.body.graph.by_id.get(layer) for layer in (edge.to_layer, edge.from_layer))
+        if parameter is None or result is None:
+            continue
+        entry = region.entry_of.get(edge.to_layer)
+        initial = outer[entry.external] if entry is not None and 0 <= entry.external < len(outer) else None
+        kinds = {
+            "the initial value": _kind_of(subject, region.place, initial),
+            "the input of the body": _declared_kind(parameter.outputs[0]) if parameter.outputs else "",
+            "the output of the body": _kind_of_result(subject, region.within, result),
+        }
+        yield from _apart(subject, region.place, region.node, f"The carried value {shorten(parameter.name, 60)!r}", kinds)
+
+
+def _branches(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Finding]:
+    first, second = subject.regions_of(node)[:2]
+    for number, (one, other) in enumerate(zip(first.body.graph.results, second.body.graph.results, strict=False)):
+        kinds = {
+            f"the {first.part}": _kind_of_result(subject, first.within, one),
+            f"the {second.part}": _kind_of_result(subject, second.within, other),
+        }
+        yield from _apart(subject, place, node, f"Output {number} of the If", kinds)
+
+
+def _only_tensors(subject: Subject, region: Region) -> Iterator[Finding]:
+    """Find what a Scan takes or gives, and what a Loop collects, that is not a tensor."""
+    graph, is_scan = region.body.graph, region.node.type == SCAN
+    carried = {edge.from_layer for edge in region.body.back_edges}
+    for entry in region.body.outputs:
+        result = graph.by_id.get(entry.internal)
+        if result is None or (result.id in carried and not is_scan):
+            continue
+        kind = _kind_of_result(subject, region.within, result)
+        if kind not in ("", "tensor") and (entry.axis is not None or is_scan):
+            yield Finding(
+                subject.where(region.place, region.node),
+                f"The body gives {_KINDS[kind]} as {shorten(result.name, 60)!r}, not a tensor: ONNX Runtime refuses to open the model.",
+                found=_KINDS[kind],
+                expected="a tensor",
+                advice="Carry the sequence through a Loop, or give its tensors.",
+            )
+
+
+def _is_of_containers(node: Node) -> bool:
+    is_maker = _OUTPUT_FORMS.get(node.type) == "sequence" or node.type in _TAKES_SEQUENCE or node.type == "Optional"
+    return is_maker or any(port.form != "tensor" for port in (*node.inputs, *node.outputs))
+
+
+def _operands(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Finding]:
+    """Find inputs of an operation that are of another kind than the operation takes."""
+    operation = None if node.bodies else subject.operation(node)
+    takes_tensors = operation is not None and operation.only_tensors
+    sources = place.graph.sources.get(node.id, ()) if takes_tensors or node.type in _TAKES_SEQUENCE else ()
+    for index, source in enumerate(sources):
+        kind = _kind_of(subject, place, source)
+        expected = "tensor" if takes_tensors or index else "sequence"
+        if kind and kind != expected:
+            yield Finding(
+                subject.where(place, node, f"input {index}"),
+                f"Input {index} is {_KINDS[kind]}, and {node.type} takes {_KINDS[expected]}: ONNX Runtime refuses to open the model.",
+                found=_KINDS[kind],
+                expected=_KINDS[expected],
+                advice="Take the tensor out of it first (SequenceAt, OptionalGetElement), or make the sequence that is expected.",
+            )
+
+
+def _declared(subject: Subject, place: PlacedGraph, result: Node) -> Iterator[Finding]:
+    declared = _declared_kind(result.inputs[0]) if result.inputs else ""
+    source = next(iter(place.graph.sources.get(result.id, ())), None)
+    kinds = {"its declaration": declared, "the node that makes it": _kind_of(subject, place, source)}
+    yield from _apart(subject, place, result, f"The output {shorten(result.name, 60)!r}", kinds)
+
+
+def _apart(subject: Subject, place: PlacedGraph, node: Node, value: str, kinds: Mapping[str, str]) -> Iterator[Finding]:
+    known = {where: _KINDS[kind] for where, kind in kinds.items() if kind}
+    if len(set(known.values())) < 2:
+        return
+    (first, one), (second, other) = next((a, b) for a in known.items() for b in known.items() if a[1] != b[1])
+    yield Finding(
+        subject.where(place, node),
+        f"{value} is {one} in {first} and {other} in {second}: ONNX gives a value one kind.",
+        found=", ".join(f"{kind} in {where}" for where, kind in known.items()),
+        expected="the same kind in all places",
+        advice="ONNX Runtime refuses to open most such models; convert one of the values.",
+    )
+
+
+def _kind_of_result(subject: Subject, place: PlacedGraph, result: Node) -> str:
+    return _kind_of(subject, place, next(iter(place.graph.sources.get(result.id, ())), None))
+
+
+def _kind_of(subject: Subject, place: PlacedGraph, source: Source | None) -> str:
+    """Return the kind of a value: by its operation where that decides it, else as declared; empty when it is not known."""
+    if source is None:
+        return ""
+    graph = place.graph
+    node = graph.by_id[source.layer]
+    for _ in graph.nodes:
+        if node.type != "Identity" or not (before := graph.sources[node.id][:1]) or before[0] is None:
+            break
+        source, node = before[0], graph.by_id[before[0].layer]
+    if node.type in _OUTPUT_FORMS:
+        return _OUTPUT_FORMS[node.type]
+    if node.type == "Optional":
+        return "optional"
+    operation = None if node.bodies else subject.operation(node)
+    if operation is not None and operation.only_tensors and node.type not in ("Parameter", "Result"):
+        return "tensor"
+    return _declared_kind(node.outputs[source.output]) if source.output < len(node.outputs) else ""
+
+
+def _declared_kind(port: Port) -> str:
+    """Return the kind that a port declares; empty where the file says nothing."""
+    return "" if port.form == "tensor" and port.element_type is None else port.form
+
+
+RULES = (Rule("LS943", "tensor-or-container", Severity.WARNING, tensor_or_container, runtimes=ONNXRUNTIME),)

@@ -1,0 +1,209 @@
+"""The input of the rules: a model, its graphs with their places, and the known types and shapes of its tensors, computed on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from loopscope.checks.known import scalar_value
+from loopscope.checks.order import backwards
+from loopscope.checks.propagate import Propagated, propagate
+from loopscope.checks.region import given_anew, iterations, with_absent
+from loopscope.errors import Where
+from loopscope.ir.constant import Constant
+from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Model, Node, OutputMap, Source
+from loopscope.ir.shape import Dimension, static
+from loopscope.ir.walk import PlacedGraph, graphs
+from loopscope.ops.catalogue import Catalogue
+from loopscope.ops.declare import NOTHING_KNOWN, Known, Operation, Role
+
+_CONVERSIONS = frozenset({"Convert"})
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A body of a Loop, TensorIterator or If, and the node that holds it."""
+
+    place: PlacedGraph
+    """Of the node."""
+    node: Node
+    body: Body
+    within: PlacedGraph
+    """Of what is in the body."""
+
+    @property
+    def part(self) -> str:
+        """The name of the body in a sentence."""
+        return "body" if self.body.name == "body" else f"{self.body.name} branch"
+
+    @property
+    def entries(self) -> tuple[InputMap | OutputMap, ...]:
+        """Of the body's port map: inputs, then outputs."""
+        return (*self.body.inputs, *self.body.outputs)
+
+    @cached_property
+    def entry_of(self) -> Mapping[LayerId, InputMap]:
+        """What each Parameter gets: the first entry that names it."""
+        return {entry.internal: entry for entry in reversed(self.body.inputs)}
+
+    @cached_property
+    def given_anew(self) -> frozenset[LayerId]:
+        """The Parameters that get a part or the iteration number in every iteration."""
+        return given_anew(self.body)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model under examination."""
+
+    model: Model
+    catalogue: Catalogue
+
+    @cached_property
+    def places(self) -> tuple[PlacedGraph, ...]:
+        """Every graph, an outer one before those inside it."""
+        return tuple(graphs(self.model))
+
+    @cached_property
+    def propagated(self) -> Propagated:
+        return propagate(self.model, self.catalogue)
+
+    @cached_property
+    def _operations(self) -> dict[tuple[str, str], Operation | None]:
+        return {}
+
+    def operation(self, node: Node) -> Operation | None:
+        """The operation of a node; None when the catalogue does not hold it."""
+        key = (node.type, node.opset)
+        found = self._operations
+        if key not in found:
+            found[key] = self.catalogue.find(*key)
+        return found[key]
+
+    @property
+    def is_openvino(self) -> bool:
+        """What only OpenVINO's reader insists on is not asked of ONNX models."""
+        return self.model.dialect == "openvino"
+
+    def where(self, place: PlacedGraph, node: Node, port: str = "") -> Where:
+        """The place of a node (or of one of its ports) for a diagnostic."""
+        operation = self.operation(node)
+        title = operation.title if operation else node.type
+        return Where(self.model.file, node.line, f"{place.address}/{place.labels[node.id]}", title, port)
+
+    @cached_property
+    def regions(self) -> tuple[Region, ...]:
+        """Every body of every control-flow node, in the order of ``places``."""
+        outer = {id(node): place for place in self.places for node in place.graph.nodes if node.bodies}
+        return tuple(
+            Region(outer[id(place.owner)], place.owner, place.body, place)
+            for place in self.places
+            if place.owner is not None and place.body is not None and self.is_control_flow(place.owner)
+        )
+
+    def regions_of(self, node: Node) -> tuple[Region, ...]:
+        """The bodies of one control-flow node."""
+        return self._regions_of.get(id(node), ())
+
+    @cached_property
+    def _regions_of(self) -> Mapping[int, tuple[Region, ...]]:
+        found: dict[int, tuple[Region, ...]] = {}
+        for region in self.regions:
+            found[id(region.node)] = (*found.get(id(region.node), ()), region)
+        return found
+
+    def is_control_flow(self, node: Node) -> bool:
+        """Whether it is known how the bodies of a node run, if it has any."""
+        operation = self.operation(node)
+        if node.is_foreign:
+            return False
+        return node.type in (LOOP, TENSOR_ITERATOR, IF) or (operation is not None and operation.role is Role.REGION)
+
+    def constant(self, place: PlacedGraph, source: Source | None) -> Constant | None:
+        """The Const that a tensor is, converted or handed into bodies as it is; None for what is computed, sliced or carried."""
+        node = self.origin(place, source, _CONVERSIONS)
+        return None if node is None else node.constant
+
+    def origin(self, place: PlacedGraph, source: Source | None, types: frozenset[str]) -> Node | None:
+        """Return the node that a tensor comes from, through operations of these types and into bodies that get it whole and unchanged."""
+        node = next((node for _, node in backwards(place.graph, source) if node.type not in types), None)
+        region = self._region_of.get(id(place.graph))
+        if node is None or node.constant is not None or node.type != "Parameter" or region is None:
+            return node
+        fed = [one for one in region.body.inputs if one.internal == node.id and one.axis is None]
+        carried = any(edge.to_layer == node.id for edge in region.body.back_edges)
+        outer = region.place.graph.sources.get(region.node.id, ())
+        handed = outer[fed[0].external] if len(fed) == 1 and not carried and 0 <= fed[0].external < len(outer) else None
+        return self.origin(region.place, handed, types)
+
+    @cached_property
+    def _region_of(self) -> Mapping[int, Region]:
+        return {id(region.within.graph): region for region in self.regions}
+
+    @cached_property
+    def loops(self) -> tuple[Region, ...]:
+        """The bodies of Loop nodes."""
+        return tuple(region for region in self.regions if region.node.type == LOOP)
+
+    @cached_property
+    def tensor_iterators(self) -> tuple[Region, ...]:
+        """The bodies of TensorIterator nodes."""
+        return tuple(region for region in self.regions if region.node.type == TENSOR_ITERATOR)
+
+    @cached_property
+    def iterating(self) -> tuple[Region, ...]:
+        """The bodies of Loop and TensorIterator nodes."""
+        return tuple(region for region in self.regions if region.node.type in (LOOP, TENSOR_ITERATOR))
+
+    @cached_property
+    def ifs(self) -> tuple[tuple[PlacedGraph, Node], ...]:
+        """Every If that has both bodies."""
+        return tuple((place, node) for place in self.places for node in place.graph.nodes if self._is_if(node))
+
+    def _is_if(self, node: Node) -> bool:
+        return node.type == IF and len(node.bodies) > 1 and self.is_control_flow(node)
+
+    @cached_property
+    def never_run(self) -> frozenset[str]:
+        """Static addresses of the bodies that are known not to run: the other branch of a constant condition, no iteration at all."""
+        found: set[str] = set()
+        for region in self.regions:
+            if region.place.address in found or self._is_dead(region):
+                found.add(region.within.address)
+        return frozenset(found)
+
+    def _is_dead(self, region: Region) -> bool:
+        if region.node.type == IF:
+            condition = scalar_value(self.input(region.place, region.node, 0))
+            return condition is not None and region.body.name != ("then" if condition else "else")
+        return self.trips(region) == static(0)
+
+    def trips(self, region: Region) -> Dimension:
+        """How many times the body of a Loop or TensorIterator runs, as far as it is known."""
+        results = {result.id: self.parameter(region, result.id) for result in region.body.graph.results}
+        return iterations(region.node, region.body, self.outer(region), results)
+
+    def nodes(self) -> Iterator[tuple[PlacedGraph, Node]]:
+        """Every node of every graph."""
+        for place in self.places:
+            for node in place.graph.nodes:
+                yield place, node
+
+    def outer(self, region: Region) -> list[Known]:
+        """What is known of what enters the node of a body."""
+        sources = region.place.graph.sources[region.node.id]
+        return with_absent(region.node, sources, self.inputs(region.place, region.node))
+
+    def inputs(self, place: PlacedGraph, node: Node) -> list[Known]:
+        """What is known of what feeds a node."""
+        return self.propagated.inputs(place.address, place.graph.sources[node.id])
+
+    def input(self, place: PlacedGraph, node: Node, index: int) -> Known:
+        """What is known of what feeds one input of a node."""
+        known = self.inputs(place, node)
+        return known[index] if index < len(known) else NOTHING_KNOWN
+
+    def parameter(self, region: Region, layer: LayerId) -> Known:
+        """What is known of a Parameter or Result of a body, over all its iterations."""
+        return self.propagated.output(region.within.address, layer)

@@ -1,0 +1,107 @@
+"""How far a run has been computed, and how it is computed further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loopscope.debug.cursor import DebuggerState
+from loopscope.executor.machine.execute import computing
+from loopscope.executor.machine.limits import Endless, Limits, Paused
+from loopscope.executor.machine.machine import Failure, Machine
+from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.plan import Program
+from loopscope.executor.record.endings import StopCause
+from loopscope.ops.bounds import at_most
+from loopscope.timeline.control_flow import ControlFlow
+from loopscope.timeline.run_values import Values
+from loopscope.timeline.timeline import Timeline
+
+
+class Progress:
+    """What has been computed of one run, wherever the cursor is."""
+
+    def __init__(self, machine: Machine, limits: Limits) -> None:
+        self.machine = machine
+        self.values = Values(machine)
+        self.limit = ""
+        """The limit that it has reached, in words; empty when it may go on."""
+        self.endless = ""
+        """Why the innermost open loop can never end, where that is proved."""
+        self.last_address = ""
+        """Address of the operation that was computed last, when that was a single step; empty when it must be looked up."""
+        self._limits = limits
+        self._timeline: Timeline | None = None
+        self._steps: int | None = 0
+
+    @staticmethod
+    def put_back(machine: Machine, limits: Limits, limit: str, endless: str, missing: frozenset[Slot]) -> Progress:
+        """That of a run which was computed elsewhere; ``missing``: values of the outermost graph that are computed when asked for."""
+        progress = Progress(machine, limits)
+        progress.limit, progress.endless, progress._steps = limit, endless, None
+        progress.values.missing |= missing
+        progress.values.is_of_a_file = True
+        return progress
+
+    @property
+    def state(self) -> DebuggerState:
+        if self.machine.state != "paused":
+            return self.machine.state
+        return "limit" if self.limit else "paused"
+
+    @property
+    def went_on(self) -> bool:
+        """Whether what was computed last neither failed nor reached a limit."""
+        return self.machine.state != "failed" and not self.limit
+
+    @property
+    def steps(self) -> int:
+        if self._steps is None:
+            self._steps = self.timeline.length
+        return self._steps
+
+    @property
+    def timeline(self) -> Timeline:
+        if self._timeline is None:
+            self._timeline = Timeline(self.machine)
+        return self._timeline
+
+    @property
+    def control_flow(self) -> ControlFlow:
+        cause: StopCause | None = "error" if self.machine.state == "failed" else "limit" if self.limit else None
+        return ControlFlow(self.timeline, cause, endless=bool(self.endless))
+
+    def has_reached(self, program: Program, row: int, position: int) -> bool:
+        """Whether the run has reached a position of a row, or passed it."""
+        executions = self.timeline.executions
+        if row < executions.rows[program.index] - 1 or program.index not in executions.open:
+            return True
+        return executions.open[program.index].position >= position
+
+    def step(self) -> None:
+        """Computes one step of a run that is not over."""
+        steps = self._steps
+        self.compute(self.machine.step)
+        if self.went_on and steps is not None:
+            self._steps = steps + 1
+
+    def compute(self, action: Callable[[], None]) -> None:
+        """Lets the machine do something; a failure or a limit shows in ``state``. After a limit it may go on for as much again."""
+        if self.machine.state != "paused":
+            return
+        self.limit = self.endless = self.last_address = ""
+        control = self.machine.control
+        control.begin()
+        try:
+            with computing(), at_most(control.most_elements):
+                self.values.complete()
+                action()
+        except Paused as pause:
+            self.limit = pause.message if pause.cause == "limit" else ""
+            self.endless = pause.why if isinstance(pause, Endless) else ""
+        except Failure:
+            pass  # the machine's state says so
+        finally:
+            control.end()
+        if self.limit:
+            control.extend(self._limits)
+        self._timeline = self._steps = None

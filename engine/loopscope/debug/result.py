@@ -1,0 +1,162 @@
+"""What a run gives: outputs, every named tensor, and the control flow that led there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from loopscope.debug.door import owned
+from loopscope.debug.printed import Line, lines
+from loopscope.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
+from loopscope.executor.machine.machine import Machine
+from loopscope.executor.plan.left_out import LeftOut, left_out
+from loopscope.executor.record.endings import StopCause
+from loopscope.ir.model import LayerId, Model, Signature
+from loopscope.ir.shape import DYNAMIC
+from loopscope.timeline.control_flow import ControlFlow
+from loopscope.timeline.run_values import Values
+from loopscope.timeline.timeline import Timeline
+
+
+class Result:
+    """One run of a model, finished or not; what was not computed says so when asked for."""
+
+    def __init__(self, machine: Machine, cause: StopCause | None = None) -> None:
+        self._machine = machine
+        self._cause = cause
+
+    def __repr__(self) -> str:
+        outputs = len(self.model.outputs)
+        return f"<Result of {shorten(self.model.name)!r}, {self._machine.state}: {outputs} output{'s' * (outputs != 1)}>"
+
+    @property
+    def model(self) -> Model:
+        """What was run; of a run for some tensors only, the part of the model that they need."""
+        return self._machine.plan.model
+
+    @property
+    def machine(self) -> Machine:
+        """The machine at the end of the run."""
+        return self._machine
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end, so that there are outputs."""
+        return self._machine.state == "finished"
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """What each output is called."""
+        return self.model.outputs
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """What did not run because it made no difference, or only once."""
+        return left_out(self._machine.plan)
+
+    @cached_property
+    def outputs(self) -> tuple[np.ndarray, ...]:
+        """In document order of the Result layers; ``ValueUnavailable`` when the run did not finish."""
+        return tuple(self._value(signature) for signature in self.model.outputs)
+
+    @cached_property
+    def named(self) -> Mapping[str, np.ndarray]:
+        """Every tensor name and Result name to its value; ``AddressError`` for a name that means two different outputs."""
+        return _Named(self)
+
+    @cached_property
+    def control_flow(self) -> ControlFlow:
+        """Records of every Loop, TensorIterator and If that ran, in pre-order."""
+        return ControlFlow(Timeline(self._machine), self._cause)
+
+    @cached_property
+    def printed(self) -> tuple[Line, ...]:
+        """What the run's Prints have shown, in order; empty for a model without any."""
+        if not self._machine.plan.prints:
+            return ()
+        timeline = Timeline(self._machine)
+        return lines(timeline, Values(self._machine), timeline.length)
+
+    def _value(self, signature: Signature) -> np.ndarray:
+        value = self._machine.values[self.slot(signature)]
+        if not self.finished or value is None:
+            raise ValueUnavailable(f"output {signature.name!r} has no value: the run did not finish")
+        return owned(value)
+
+    def slot(self, signature: Signature) -> int:
+        """Where the machine holds the value of an output."""
+        return self._machine.plan.main.results[signature.layer]
+
+
+class Fetched(Result):
+    """A run for some tensors: ``outputs`` are those, in the order in which they were asked for, ``named`` has them by the same names."""
+
+    def __init__(self, machine: Machine, arrays: Mapping[str, np.ndarray], order: Sequence[str]) -> None:
+        super().__init__(machine)
+        self._arrays = arrays
+        self._order = order
+
+    @property
+    def finished(self) -> bool:
+        """Always: a run for some tensors ends when they are there."""
+        return True
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """The names by which they were asked for."""
+        return tuple(Signature(name, (), None, DYNAMIC, LayerId(-1)) for name in self._order)
+
+    @cached_property
+    def outputs(self) -> tuple[np.ndarray, ...]:
+        return tuple(self._arrays[name] for name in self._order)
+
+    @cached_property
+    def named(self) -> Mapping[str, np.ndarray]:
+        return self._arrays
+
+
+class _Named(Mapping[str, np.ndarray]):
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._found: dict[str, list[int]] = {}
+        for number, signature in enumerate(result.model.outputs):
+            for name in dict.fromkeys((signature.name, *signature.names)):
+                self._found.setdefault(name, []).append(number)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        numbers = self._found.get(name)
+        if numbers is None:
+            known = listed(list(self._found))
+            raise KeyError(
+                f"there is no output {shorten(repr(name))}: there are {known}; loopscope.run(..., fetches=[...]) gives other tensors"
+            )
+        slots = {self._result.slot(self._result.model.outputs[number]) for number in numbers}
+        if len(slots) > 1:
+            outputs = listed([self._result.model.outputs[number].name for number in numbers])
+            raise AddressError(f"the name {shorten(name)!r} means {len(slots)} different outputs: {outputs}; take them by position")
+        return self._result.outputs[numbers[0]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"<values by name: {listed(list(self._found)) or 'none'}>"
+
+
+class RunStopped(EngineError):
+    """A run that did not finish: an operation failed, a limit was reached, or it was stopped.
+
+    ``result`` holds everything up to that place, ``address`` names it, and ``cause`` is one
+    of ``"error"``, ``"limit"``, ``"stopped"``.
+    """
+
+    def __init__(self, message: str, *, result: Result, address: str, cause: StopCause) -> None:
+        self.result = result
+        self.address = address
+        self.cause = cause
+        super().__init__(message)

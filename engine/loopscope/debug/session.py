@@ -1,0 +1,159 @@
+"""Running a model from its inputs to its outputs, or to a few of its tensors, again and again with its variables kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from loopscope.debug.asked import Fetch, Place, ask
+from loopscope.debug.breakpoints import Breakpoint
+from loopscope.debug.cursor import frontier
+from loopscope.debug.door import outward, owned
+from loopscope.debug.inputs import Inputs, fitted
+from loopscope.debug.result import Fetched, Result
+from loopscope.debug.run import Run
+from loopscope.debug.starting import run_stopped, start
+from loopscope.debug.stops import matches
+from loopscope.errors import InputError, listed, shorten
+from loopscope.executor import drive
+from loopscope.executor.machine.limits import Limits, Paused
+from loopscope.executor.machine.machine import Failure, Machine
+from loopscope.executor.plan.numbers import ProgramIndex, Slot
+from loopscope.executor.plan.optimise import EVERYTHING, Optimise
+from loopscope.executor.plan.overrides import Overrides
+from loopscope.executor.plan.plan import settle
+from loopscope.executor.plan.planner import plan_of
+from loopscope.executor.record.recording import NOTHING, Record
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Model, expect_model
+from loopscope.ir.shape import DYNAMIC, PartialShape
+from loopscope.ir.walk import nodes
+from loopscope.ops.catalogue import CATALOGUE, Catalogue
+from loopscope.ops.stored import packed, stored_arrays, unpacked, write
+from loopscope.replaced_file import replaced_file
+
+
+class Session:
+    """Keeps the variables of ReadValue and Assign from one run to the next, until it is reset."""
+
+    def __init__(self, model: Model, *, optimise: Optimise = EVERYTHING, catalogue: Catalogue = CATALOGUE) -> None:
+        expect_model(model, "loopscope.Session")
+        self._plan = plan_of(model, catalogue, optimise)
+        self._variables: dict[Slot, Any] = {}
+        self._machine: Machine | None = None
+
+    def __repr__(self) -> str:
+        return f"<Session of {shorten(self._plan.model.name)!r}, variables that have a value: {listed(list(self.variables)) or 'none'}>"
+
+    def reset(self) -> None:
+        """Forgets all variables: the next run reads their initial values."""
+        self._variables.clear()
+
+    @property
+    def variables(self) -> dict[str, np.ndarray]:
+        """The variables that have a value, by id; read-only."""
+        return {name: outward(self._variables[slot]) for name, slot in self._plan.variables.items() if slot in self._variables}
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
+        """The ids of all variables of the model."""
+        return tuple(self._plan.variables)
+
+    def put(self, values: Mapping[str, ArrayLike]) -> None:
+        """Gives variables values, by id; ``InputError`` for one that the model has not, and for another element type or shape."""
+        declared = _declared(self._plan.model)
+        for name, value in values.items():
+            if name not in self._plan.variables:
+                known = listed(list(self._plan.variables)) or "none"
+                raise InputError(f"there is no variable {shorten(repr(name), 60)} in the model: there are {known}")
+            self._variables[self._plan.variables[name]] = settle(fitted(value, *declared.get(name, (None, DYNAMIC)), f"variable {name!r}"))
+
+    def save(self, path: str | Path) -> None:
+        """Writes the variables that have a value to an ``.npz`` file, by id, in the form of ``engine/loopscope/ops/stored.py``."""
+        with replaced_file(path) as file:
+            write(file, packed(self.variables))
+
+    def load(self, path: str | Path) -> None:
+        """Takes variables from a file that ``save`` has written; those that it does not hold stay. Errors as those of ``put``."""
+        try:
+            values = unpacked(stored_arrays(path))
+        except ValueError as error:
+            raise InputError(f"{path}: {error}") from None
+        self.put(values)
+
+    def run(
+        self,
+        inputs: Inputs = None,
+        fetches: Fetch | Sequence[Fetch] | None = None,
+        *,
+        limits: Limits | None = None,
+        seed: int | None = None,
+    ) -> Result:
+        """As ``loopscope.run``, with this session's variables. With ``fetches`` a variable is assigned only where that is needed."""
+        asked = ask(self._plan, inputs, fetches)
+        keeps = asked.ends_early or asked.plan.prints  # the lines of Prints are told from what is recorded
+        record = Record() if keeps else NOTHING
+        machine = start(Overrides(asked.plan), asked.values, limits or Limits(), record, seed, self._variables, keeps=keeps)
+        self._machine = machine
+        try:
+            drive.run(machine, _there(machine, asked.places) if asked.ends_early else None)
+        except Paused as pause:
+            raise run_stopped(machine, pause.message, pause.cause) from None
+        except Failure as failure:
+            raise run_stopped(machine, str(failure), "error") from failure.__cause__
+        finally:
+            self._machine = None
+        for slot in self._plan.variables.values():
+            if machine.values[slot] is not None:
+                self._variables[slot] = machine.values[slot]
+        return Result(machine) if asked.places is None else _fetched(machine, asked.places, limits or Limits())
+
+    def stop(self) -> None:
+        """Stops the run that is under way in another thread, or that a signal has interrupted: it raises ``RunStopped`` at once."""
+        if self._machine is not None:
+            self._machine.control.stop.set()
+
+
+def _declared(model: Model) -> dict[str, tuple[ElementType | None, PartialShape]]:
+    """What nodes of a model declare of its variables, by id."""
+    found: dict[str, tuple[ElementType | None, PartialShape]] = {}
+    for _, node in nodes(model):
+        name, type, shape = (node.attributes.get(key) for key in ("variable_id", "variable_type", "variable_shape"))
+        if isinstance(name, str) and isinstance(type, str) and isinstance(shape, str):
+            found[name] = ElementType(type) if type in {one.value for one in ElementType} else None, PartialShape.parse(shape)
+    return found
+
+
+def _there(machine: Machine, places: Sequence[Place] | None) -> Callable[[], bool] | None:
+    """Whether all that is fetched has been computed, for a run that may end before its end; None where it may not."""
+    moments = [place.after(machine.plan) for place in places or ()]
+    waiting = [one for one in moments if one is not None]
+    if len(waiting) < len(moments):
+        return None
+    machine.looked_into = tuple(pair for one in waiting for pair in _iterations(one))
+
+    def there() -> bool:
+        levels = frontier(machine)
+        waiting[:] = [one for one in waiting if not matches(levels, one)]
+        return not waiting
+
+    return there
+
+
+def _iterations(moment: Breakpoint) -> Iterator[tuple[ProgramIndex, int]]:
+    """The iteration that a moment lies in of each loop around it, outermost first."""
+    assert moment.program is not None
+    bodies = [program for program in moment.program.around() if program.loop is not None]
+    for program, iteration in zip(reversed(bodies), moment.iterations, strict=True):
+        assert iteration is not None
+        yield program.index, iteration
+
+
+def _fetched(machine: Machine, places: Sequence[Place], limits: Limits) -> Fetched:
+    run = Run(machine.plan.model, machine.overrides, machine, limits)
+    arrays = {place.name: owned(machine.values[place.slot] if place.address is None else run.value(place.name)) for place in places}
+    return Fetched(machine, arrays, [place.name for place in places])

@@ -1,0 +1,332 @@
+"""Writes the function of a loop nest: its iterations, the loops and Ifs inside, what is recorded of them, line by line.
+
+Identifiers are synthetic (``generated_names.py``); no text of the model enters the source. When an instruction fails or the run pauses, the
+function's local variables are written back into the machine's explicit state, so that stepping can go on there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from loopscope.executor.codegen import generated_names
+from loopscope.executor.codegen.emit_operation import Computing
+from loopscope.executor.codegen.emitter import Lines
+from loopscope.executor.codegen.generated_names import FRAME, LEFT, ROWS, RUN, TABLES, VALUES, LoopNames
+from loopscope.executor.codegen.inlining import used_once
+from loopscope.executor.codegen.shape_proofs import constant_bound, fits
+from loopscope.executor.codegen.source_map import Context, LoggedBranch, Loop, Place
+from loopscope.executor.machine.regions import concatenated, entering, holds_loops, is_true, iteration_bound, join, part, then_is_taken
+from loopscope.executor.machine.state import NO_BOUND
+from loopscope.executor.plan.body_ports import Concatenated, LastValue
+from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.plan import Branch, IfRegion, LoopRegion, Program
+from loopscope.executor.record.endings import ENDINGS
+from loopscope.executor.record.recording import Recording
+
+_MOST_PENDING = 4096
+_CONDITION = ENDINGS.index("condition")
+
+
+class Writer(Lines):
+    """Writes the function of one loop nest for what a recording records."""
+
+    def __init__(self, region: LoopRegion, recording: Recording, computing: Computing, numbers: Mapping[Slot, np.dtype]) -> None:
+        super().__init__()
+        self.region = region
+        self.recording = recording
+        self.computing = computing
+        self.numbers = numbers
+        self.logged: list[LoggedBranch] = []
+
+    def loop(self, safepoint: Callable[..., int]) -> Loop:
+        region, at = self.region, LoopNames(self.region.table)
+        context = Context(region.program, region, None, None, 0)
+        self.constants |= {"iteration_bound": iteration_bound, "is_true": is_true, "then_is_taken": then_is_taken, "part": part}
+        self.constants |= {"entering": entering, "join": join, "fits": fits, "safepoint": safepoint}
+        self.constants |= {generated_names.NO_BOUND: NO_BOUND, "ENDINGS": {ending: number for number, ending in enumerate(ENDINGS)}}
+        for carried in region.carried:
+            self.moving.add(self.imported(carried.parameter))
+        self._share_back_edge(region)
+        for number in range(len(concatenated(region))):
+            self.head.append(f"{at.add_piece(number)} = {FRAME}.collected[{number}].append")
+        self.head += [f"{at.iteration} = {FRAME}.iteration", f"{at.bound} = {FRAME}.bound"]
+        self.head += [f"{at.ending} = ENDINGS[{FRAME}.bound_ending]", f"{at.chunk} = 1"]
+        self._core(region, context)
+        for output in region.outputs:
+            self.tail.append(f"{VALUES}[{output.result}] = {self._result(region, output.result)}")
+        for slot in region.program.hidden:
+            self.tail.append(f"{VALUES}[{slot}] = {self.value(slot)}")
+        start = [f"def loop({RUN}, {FRAME}):", f"{VALUES} = {RUN}.values"]
+        start += [f"{ROWS} = {RUN}.recording.rows", f"{TABLES} = {RUN}.recording.tables", f"{LEFT} = {RUN}.control.allowed"]
+        made = self.function(start, f"return {at.iteration}, {at.ending}, {LEFT}")
+        made.logged = tuple(self.logged)
+        return made
+
+    # -- structure ------------------------------------------------------------------------------------------------
+
+    def _core(self, region: LoopRegion, context: Context) -> None:
+        """The iterations of a loop, in chunks, with a safepoint after each."""
+        at, body = LoopNames(region.table), region.program
+        frame = FRAME if context.outer is None else "None"
+        loop = self.constant(at.region, region)
+        safepoint = f"safepoint({RUN}, {frame}, {loop}, {at.chunk}, {at.iteration}, {at.bound} == {generated_names.NO_BOUND}, {LEFT})"
+        self.place = Place(context, 0, "begin")
+        self.emit("while True:")
+        self.indent += 1
+        self.emit(f"{at.chunk_end} = {at.iteration} + {at.chunk}")
+        self.emit(f"if {at.chunk_end} > {at.bound}: {at.chunk_end} = {at.bound}")
+        innermost = not holds_loops(body)
+        if innermost:
+            # So many may run in one go; what is left of them at the end is given back.
+            self.emit(f"if {at.chunk_end} - {at.iteration} > {LEFT}: {at.chunk_end} = {at.iteration} + {LEFT}")
+            self.emit(f"{LEFT} -= {at.chunk_end} - {at.iteration}")
+        self.emit(f"for {at.iteration} in range({at.iteration}, {at.chunk_end}):")
+        self.indent += 1
+        first_line = len(self.lines)
+        if not innermost:
+            self.place = Place(context, 0, "boundary")
+            self.emit(f"if not {LEFT}: {safepoint}")
+            self.emit(f"{LEFT} -= 1")
+            self.place = Place(context, 0, "begin")
+        self._begin_iteration(region)
+        self._body(body, context)
+        self.place = Place(context, len(body.instructions), "operation")
+        self._end_iteration(region)
+        if len(self.lines) == first_line:
+            self.emit("pass")
+        self.indent -= 1
+        self.place = Place(context, 0, "boundary")
+        self.emit("else:")
+        self.indent += 1
+        self.emit(f"{at.iteration} = {at.chunk_end}")
+        self.emit(f"if {at.iteration} >= {at.bound}: break")
+        self.emit(f"{at.chunk} = {safepoint}")
+        self.emit("continue")
+        self.indent -= 1
+        if self._may_end(region):
+            self.emit(f"{at.iteration} += 1")
+            if innermost:
+                self.emit(f"{LEFT} += {at.chunk_end} - {at.iteration}; {at.chunk_end} = {at.iteration}")
+            self.emit(f"{at.ending} = {_CONDITION}")
+            self.emit("break")
+        self.indent -= 1
+
+    def _begin_iteration(self, region: LoopRegion) -> None:
+        at = LoopNames(region.table)
+        for number, sliced in enumerate(region.sliced):
+            constant = self.constant(at.sliced(number), sliced)
+            source = self.value(sliced.source)
+            self.emit(f"{self.assigned(sliced.parameter)} = part({at.region}, {constant}, {source}, {at.iteration})")
+        for number, counter in enumerate(region.counters):
+            if not region.program.takes(counter.parameter):
+                continue
+            call = self.constant(at.counter(number), counter.element_type.dtype.type if counter.is_plain else counter.number)
+            self.emit(f"{self.assigned(counter.parameter)} = {call}({at.iteration})")
+        self._record(region.program, produced=False)
+
+    def _end_iteration(self, region: LoopRegion) -> None:
+        at = LoopNames(region.table)
+        self._record(region.program, produced=True)
+        for number, output in enumerate(concatenated(region)):
+            self.emit(f"{at.add_piece(number)}({self.value(output.result)})")
+        for slot in self._fleeting(region):
+            self.emit(f"{generated_names.last_of_slot(slot)} = {self.value(slot)}")
+        if self._may_end(region):
+            assert region.condition_result is not None
+            self.emit(f"if not {self.value(region.condition_result)}: break")
+        pairs = [(self.names[carried.parameter], self.value(carried.result)) for carried in region.carried]
+        moved = [(to, value) for to, value in pairs if to != value]
+        if moved:
+            self.emit(f"{', '.join(to for to, _ in moved)} = {', '.join(value for _, value in moved)}")
+
+    def _share_back_edge(self, region: LoopRegion) -> None:
+        """Lets the last instruction of a body write what is carried where the next iteration reads it, if nothing needs the old value."""
+        if len(region.carried) != 1 or self._may_end(region):
+            return
+        (carried,) = region.carried
+        writing = [one for one in region.program.instructions if not one.is_identity or carried.parameter in one.inputs]
+        if writing and writing[-1].outputs == (carried.result,) and all(output.result != carried.parameter for output in region.outputs):
+            self.names[carried.result] = self.names[carried.parameter]
+
+    def _may_end(self, region: LoopRegion) -> bool:
+        """Whether the condition of a loop may become false: not where a true constant is its Result."""
+        slot = region.condition_result
+        if slot is None:
+            return False
+        return not self._is_true(region.program, slot)
+
+    def _is_true(self, program: Program, slot: Slot) -> bool:
+        constant = self.computing.overrides.constant_of(program, slot)
+        return constant is not None and np.size(constant) == 1 and is_true(constant)
+
+    def _fleeting(self, region: LoopRegion) -> list[Slot]:
+        """Results that are carried Parameters themselves: the back edges overwrite them, so last values are set aside."""
+        parameters = {carried.parameter for carried in region.carried}
+        return sorted({output.result for output in region.outputs if isinstance(output, LastValue) and output.result in parameters})
+
+    def _result(self, region: LoopRegion, slot: Slot) -> str:
+        return generated_names.last_of_slot(slot) if slot in self._fleeting(region) else self.value(slot)
+
+    def _record(self, program: Program, *, produced: bool) -> None:
+        rows = self.recording.rows.get(program.index)
+        if rows is None:
+            return
+        for slot in rows.columns:
+            if (slot in program.producer) == produced:
+                name = generated_names.record_of(program.index, slot)
+                self.head.append(f"{name} = {ROWS}[{program.index}].columns[{slot}].pending")
+                self.emit(f"{name}.append({self.value(slot)})")
+
+    def _body(self, program: Program, context: Context) -> None:
+        rows = self.recording.rows.get(program.index)
+        self.inlined |= (used_once(program, context.region) & self.numbers.keys()).difference(rows.columns if rows else ())
+        for position, instruction in enumerate(program.instructions):
+            self.place = Place(context, position, "operation")
+            match instruction.region:
+                case None:
+                    self.computing.compute(self, instruction, program)
+                case LoopRegion() as region:
+                    self._inner_loop(region, context, position)
+                case IfRegion() as region:
+                    self._inner_if(region, context, position)
+                case _:
+                    raise AssertionError(instruction.title)
+
+    def _inner_loop(self, region: LoopRegion, outer: Context, position: int) -> None:
+        at, table = LoopNames(region.table), region.table
+        context = Context(region.program, region, None, outer, position)
+        self.constant(at.region, region)
+        self.head += [f"{at.chunk} = 1", f"{at.add_count} = {TABLES}[{table}].counts.append"]
+        self.head += [f"{at.add_ending} = {TABLES}[{table}].endings.append"]
+        self._bound(region, outer.program)
+        self.emit(f"if {at.bound}:")
+        self.indent += 1
+        self.emit(f"if {at.bound} < 0: {at.bound} = {generated_names.NO_BOUND}")
+        self._enter_loop(region)
+        self._core(region, context)
+        self.place = Place(context, len(region.program.instructions), "join")
+        self._leave_loop(region)
+        self.indent -= 1
+        self.place = Place(outer, position, "operation")
+        self.emit("else:")
+        self.indent += 1
+        for output in region.outputs:
+            if isinstance(output, LastValue) and output.initial is not None:
+                self.emit(f"{VALUES}[{output.initial}] = {self.value(output.initial)}")
+        targets = "".join(f"{self.assigned(output.slot)}, " for output in region.outputs)
+        self.emit(f"{f'{targets} = ' if targets else ''}{RUN}.outputs_of_none({at.region})")
+        self.indent -= 1
+        self.emit(f"{at.add_count}({at.iteration}); {at.add_ending}({at.ending})")
+
+    def _bound(self, region: LoopRegion, outer: Program) -> None:
+        """How many iterations a loop inside may have, and what it ends by when it gets there."""
+        at, fixed = LoopNames(region.table), constant_bound(self.computing.overrides, region)
+        if fixed is not None:
+            self.emit(f"{at.bound} = {fixed}; {at.bound_ending} = 'trip_count'; {at.ending} = {ENDINGS.index('trip_count')}")
+        else:
+            trips = "None" if region.trip_count is None else self.value(region.trip_count)
+            sources = "".join(f"{self.value(sliced.source)}, " for sliced in region.sliced)
+            self.emit(f"{at.bound}, {at.bound_ending} = iteration_bound({at.region}, {trips}, ({sources}))")
+            self.emit(f"{at.ending} = ENDINGS[{at.bound_ending}]")
+        self.emit(f"{at.iteration} = 0")
+        if region.condition is not None and not self._is_true(outer, region.condition):
+            test = f"if {at.bound} and not is_true({self.value(region.condition)})"
+            self.emit(f"{test}: {at.bound} = 0; {at.ending} = ENDINGS['initial_condition']")
+
+    def _enter_loop(self, region: LoopRegion) -> None:
+        at = LoopNames(region.table)
+        for invariant in region.invariants:
+            if invariant.parameter in region.declared:
+                source = self.value(invariant.source)
+                self.emit(f"{self.assigned(invariant.parameter)} = entering({at.region}, {invariant.parameter}, {source})")
+            else:
+                self.names[invariant.parameter] = self.value(invariant.source)
+        for carried in region.carried:
+            initial = f"{RUN}.unfed({at.region}, {int(carried.layer)})" if carried.initial is None else self.value(carried.initial)
+            if carried.parameter in region.declared and carried.initial is not None:
+                initial = f"entering({at.region}, {carried.parameter}, {initial})"
+            self.emit(f"{self.assigned(carried.parameter)} = {initial}")
+            self.moving.add(self.names[carried.parameter])
+        self._share_back_edge(region)
+        for unfed in region.unfed:
+            self.emit(f"{self.assigned(unfed.parameter)} = {RUN}.unfed({at.region}, {int(unfed.layer)})")
+        for number in range(len(concatenated(region))):
+            self.emit(f"{at.pieces(number)} = []; {at.add_piece(number)} = {at.pieces(number)}.append")
+
+    def _leave_loop(self, region: LoopRegion) -> None:
+        at, number = LoopNames(region.table), 0
+        for output in region.outputs:
+            if isinstance(output, Concatenated):
+                constant = self.constant(at.output(number), output)
+                self.emit(f"{self.assigned(output.slot)} = join({constant}, {at.pieces(number)})")
+                number += 1
+            else:
+                self.emit(f"{self.assigned(output.slot)} = {self._result(region, output.result)}")
+        for logged in self.logged:
+            if logged.program == region.program.index:
+                self.emit(f"{generated_names.log_of(logged.table)}.append(-{at.iteration})")
+        rows = self.recording.rows.get(region.program.index)
+        if rows is not None:
+            # Where the outer loop is slow to ask, what the inner one writes down would leave the processor's cache.
+            newest = generated_names.record_of(region.program.index, next(iter(rows.columns)))
+            self.emit(f"if len({newest}) > {_MOST_PENDING}: {RUN}.recording.pack(all_of_it=False)")
+
+    def _inner_if(self, region: IfRegion, outer: Context, position: int) -> None:
+        log = self._log(region, outer, position)
+        for test, taken, branch in ((f"if {self._chosen(region)}:", 1, region.then), ("else:", 0, region.otherwise)):
+            context = Context(branch.program, None, branch, outer, position)
+            self.place = Place(outer, position, "operation")
+            self.emit(test)
+            self.indent += 1
+            first = len(self.lines)
+            if taken in log:
+                self.emit(log[taken])
+            self._branch(region, branch, context)
+            if len(self.lines) == first:
+                self.emit("pass")
+            self.indent -= 1
+
+    def _branch(self, region: IfRegion, branch: Branch, context: Context) -> None:
+        self.place = Place(context, 0, "begin")
+        for parameter, source in branch.bindings:
+            self.names[parameter] = self.value(source)
+        for unfed in branch.unfed:
+            name = self.constant(generated_names.branch_of(branch.program.index), branch)
+            self.emit(f"{self.assigned(unfed.parameter)} = {RUN}.unfed({name}, {int(unfed.layer)})")
+        self._share_results(region, branch)
+        self._record(branch.program, produced=False)
+        self._body(branch.program, context)
+        self.place = Place(context, len(branch.program.instructions), "operation")
+        self._record(branch.program, produced=True)
+        for slot, result in zip(region.outputs, branch.results, strict=False):
+            if self.assigned(slot) != self.value(result):
+                self.emit(f"{self.assigned(slot)} = {self.value(result)}")
+
+    def _chosen(self, region: IfRegion) -> str:
+        """Whether the then branch runs; a number is tested as it is."""
+        value = self.value(region.condition)
+        return (
+            value
+            if region.condition in self.numbers
+            else f"then_is_taken({self.constant(generated_names.if_of(region.table), region)}, {value})"
+        )
+
+    def _log(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:
+        """The line that writes down a branch of an If, for each branch that is not left out: the other one follows."""
+        table, rarer, log = region.table, self.recording.branch_log(region.table).rarer, generated_names.log_of(region.table)
+        if outer.region is None:
+            self.head.append(f"{log} = {TABLES}[{table}].pending")
+            return {taken: f"{log}.append({taken})" for taken in (0, 1)}
+        self.head.append(f"{log} = {TABLES}[{table}].iterations")
+        self.logged.append(LoggedBranch(program=outer.program.index, position=position, table=table, branch=rarer))
+        return {rarer: f"{log}.append({LoopNames(outer.region.table).iteration})"}
+
+    def _share_results(self, region: IfRegion, branch: Branch) -> None:
+        """Lets the instructions of a branch write its results where they are read; what back edges overwrite only at its very end."""
+        last = len(branch.program.instructions) - 1
+        for slot, result in zip(region.outputs, branch.results, strict=False):
+            number, target = branch.program.producer.get(result), self.assigned(slot)
+            if number is not None and (target not in self.moving or number == last):
+                self.names.setdefault(result, target)

@@ -1,0 +1,103 @@
+"""A generated function, and the way from its lines and local variables back to the plan."""
+
+from __future__ import annotations
+
+import linecache
+import weakref
+from dataclasses import dataclass
+from itertools import count
+from types import CodeType, FunctionType
+from typing import Any, Literal
+
+import numpy as np
+
+from loopscope.executor.machine.state import Frame, RunState
+from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
+from loopscope.executor.plan.plan import Branch, LoopRegion, Program
+from loopscope.executor.record.endings import ENDINGS, LoopEnding
+
+PlaceKind = Literal["operation", "begin", "boundary", "join"]
+"""An operation, the begin of an iteration, the boundary between two, or the join of outputs after the last."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """One open graph at a line of the generated code, and its position in the graph around it."""
+
+    program: Program
+    region: LoopRegion | None
+    branch: Branch | None
+    outer: Context | None
+    owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a line of generated code does: instruction ``position`` of a context, or what lies between the instructions."""
+
+    context: Context
+    position: int
+    kind: PlaceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedBranch:
+    """An If of which generated code writes down only one branch."""
+
+    program: ProgramIndex
+    """The number of the body that it lies in, which is that of a loop."""
+    position: int
+    """Its instruction there."""
+    table: TableIndex
+    branch: int
+
+
+@dataclass(eq=False)
+class Loop:
+    """The function of one loop nest, and the map from its lines and locals back to the plan."""
+
+    function: FunctionType
+    text: str
+    places: list[Place | None]
+    names: dict[Slot, str]
+    inlined: set[Slot]
+    """Slots that have no local variable."""
+    scalars: tuple[tuple[ProgramIndex, Slot, np.dtype], ...] = ()
+    """Recorded slots, with the numbers of their programs, that hold numbers of one type in every row."""
+    logged: tuple[LoggedBranch, ...] = ()
+
+    def __call__(self, machine: RunState, frame: Frame) -> tuple[int, LoopEnding, int]:
+        """How many iterations ran, why it ended, and how many executions of bodies may still begin."""
+        count, ending, left = self.function(machine, frame)
+        return count, ENDINGS[ending], left
+
+    @property
+    def annotated(self) -> str:
+        """Its text for people, which is never compiled: where a line begins an operation, the address of that after it."""
+        lines, before = list[str](), ""
+        for line, place in zip(self.text.splitlines(), self.places[1:], strict=False):
+            address = _address(place)
+            lines.append(f"{line:<{_ADDRESS_COLUMN}}  # {address}\n" if address not in ("", before) else f"{line}\n")
+            before = address
+        return "".join(lines)
+
+
+_ADDRESS_COLUMN = 80
+_NUMBERS = count()
+
+
+def compiled(text: str, constants: dict[str, Any], places: list[Place | None], names: dict[Slot, str], inlined: set[Slot]) -> Loop:
+    """The function of a text. Tracebacks and debuggers of Python show its lines as long as it is there."""
+    file = f"<generated loop {next(_NUMBERS)}>"
+    code = next(constant for constant in compile(text, file, "exec").co_consts if isinstance(constant, CodeType))
+    loop = Loop(FunctionType(code, constants), text, places, names, inlined)
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    weakref.finalize(loop, linecache.cache.pop, file, None)
+    return loop
+
+
+def _address(place: Place | None) -> str:
+    if place is None or place.kind != "operation" or place.position == len(place.context.program.instructions):
+        return ""
+    program = place.context.program
+    return f"{program.address}/{program.instructions[place.position].label}"

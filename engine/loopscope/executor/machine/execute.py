@@ -1,0 +1,161 @@
+"""Runs one computing instruction over the slots, and says in one sentence why one failed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from loopscope.errors import MOST_OF_A_SENTENCE, elided, shorten
+from loopscope.executor.machine.error_messages import in_plain_words
+from loopscope.executor.machine.returned import all_returned, check_tensors, returned
+from loopscope.executor.plan.plan import Instruction, settle
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.values import is_tensor
+
+SMALL = 1 << 24
+"""Elements of a result that need no question."""
+LARGE = 1 << 22
+"""Bytes of the outputs of one operation."""
+_BUFFER_ELEMENTS = 512
+"""numpy's buffers hold so many elements. Where they hold more than a row, it copies what is broadcast along rows into them first, and
+adding a bias takes twice the time."""
+
+_COLUMN_BUFFER_ELEMENTS = 8192
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """How kernels run in every run and replay, so that their results have the same bits: with the same buffers, and without warnings."""
+    with np.errstate(all="ignore"):
+        np.setbufsize(_BUFFER_ELEMENTS)  # until the end of errstate
+        yield
+
+
+@contextmanager
+def computing_columns() -> Iterator[None]:
+    """How elementwise operations run over columns of many rows: in large buffers, which change no bit of their results."""
+    with np.errstate(all="ignore"):
+        np.setbufsize(_COLUMN_BUFFER_ELEMENTS)
+        yield
+
+
+def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) -> None:
+    """Runs one computing instruction over the slots; ``anew``: though another has computed the same."""
+    if instruction.variable is not None:
+        _access_variable(instruction, values)
+        return
+    if instruction.same_as and not anew:
+        for slot, same in zip(instruction.outputs, instruction.same_as, strict=True):
+            values[slot] = values[same]
+        return
+    call = instruction.call
+    assert call is not None
+    arguments = [values[slot] for slot in instruction.inputs]
+    if instruction.checked:
+        check_tensors(instruction, arguments)
+    if instruction.broadcasts:
+        check_broadcast(arguments)
+    if instruction.state is not None:
+        made, values[instruction.state] = call(*arguments, state=values[instruction.state])
+    else:
+        made = call(*arguments)
+    if instruction.several:
+        for slot, value in zip(instruction.outputs, all_returned(instruction, made), strict=True):
+            values[slot] = value
+    else:
+        values[instruction.outputs[0]] = returned(instruction, made)
+
+
+def check_broadcast(arguments: Sequence[Any]) -> None:
+    """``ValueError`` before elementwise operations whose inputs broadcast to more elements than allowed."""
+    pairs = 1
+    for argument in arguments:
+        if argument is not None:
+            pairs *= argument.size
+    if pairs > SMALL:
+        shapes = [argument.shape for argument in arguments if argument is not None and argument.ndim]
+        check_elements(math.prod(np.broadcast_shapes(*shapes)), "the result")
+
+
+def check_held(instruction: Instruction, values: list[Any], constants: Container[int], limit: int, recorded: Callable[[], int]) -> None:
+    """Raise ``ValueError`` and drop the outputs if a large output brings all values together, constants apart, over a limit in bytes.
+
+    ``recorded`` returns the bytes that the run has collected and recorded beside its values.
+    """
+    made = 0
+    for output in instruction.outputs:
+        made += getattr(values[output], "nbytes", 0)
+    if made < LARGE:
+        return
+    total = held_bytes(values, constants) + recorded()
+    if total > limit:
+        for output in instruction.outputs:
+            values[output] = None
+    expect_room(total, limit)
+
+
+def held_bytes(values: list[Any], constants: Container[int]) -> int:
+    """Return the bytes of all values by slot, constants apart; arrays that share memory count once."""
+    held: dict[int, int] = {}
+    for slot, value in enumerate(values):
+        if isinstance(value, np.ndarray) and slot not in constants:
+            while isinstance(value.base, np.ndarray):
+                value = value.base
+            held[id(value)] = value.nbytes
+    return sum(held.values())
+
+
+def expect_room(total: int, limit: int) -> None:
+    """Raise ``ValueError`` if all values of a run take more bytes than the limit."""
+    if total > limit:
+        raise ValueError(f"all values of the run together would take {total:,} bytes, more than the limit of {limit:,}")
+
+
+def _access_variable(instruction: Instruction, values: list[Any]) -> None:
+    variable = instruction.variable
+    assert variable is not None
+    if instruction.assigns:
+        values[variable] = values[instruction.inputs[0]]
+        for slot in instruction.outputs:
+            values[slot] = values[variable]
+    else:
+        kept = values[variable]
+        if kept is None:
+            kept = settle(instruction.call()) if instruction.call is not None else values[instruction.inputs[0]]
+        values[instruction.outputs[0]] = kept
+
+
+def cause_of(error: BaseException) -> str:
+    """Why a loop could not go on, where no operation is at fault: numpy's own words of memory say nothing to a user."""
+    return "out of memory" if isinstance(error, MemoryError) else elided(str(error), MOST_OF_A_SENTENCE)
+
+
+def describe(instruction: Instruction, values: list[Any], error: BaseException) -> str:
+    """One sentence for a failed instruction: the operation, the cause, and the inputs that it met."""
+    inputs = "; ".join(_describe_value(values[slot]) for slot in instruction.inputs)
+    cause = (
+        "out of memory"
+        if isinstance(error, MemoryError)
+        else in_plain_words(str(error).strip().rstrip(".")) or "the inputs do not fit the operation"
+    )
+    return f"{instruction.title} failed: {elided(cause, MOST_OF_A_SENTENCE)} (inputs: {inputs or 'none'})"
+
+
+def _describe_value(value: Any) -> str:
+    if value is None:
+        return "absent"
+    if not is_tensor(value):
+        return f"sequence of {len(value)}" if isinstance(value, tuple) else shorten(repr(value), 60)
+    array = np.asarray(value)
+    try:
+        kind = ElementType.of(array).value
+    except (KeyError, TypeError):
+        kind = str(array.dtype)
+    shape = ",".join(str(length) for length in array.shape)
+    text = f"{kind}[{shape}]"
+    return f"{text} = {shorten(str(array.tolist()), 60)}" if array.size <= 8 and max(array.shape, default=0) <= 8 else text

@@ -1,0 +1,105 @@
+"""Lowers the port maps of loops and branches to slots: what each Parameter receives, and what the node gives of the Results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from loopscope.executor.plan.body_ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
+from loopscope.executor.plan.numbers import Slot, TableIndex
+from loopscope.executor.plan.plan import ABSENT, Branch, LoopKind, LoopRegion, Program
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, LayerId, Node
+
+LOOP_KINDS: Mapping[str, LoopKind] = {kind: kind for kind in get_args(LoopKind)}
+
+
+def branch(body: Body, program: Program, inputs: tuple[Slot, ...]) -> Branch:
+    fed = {entry.internal: inputs[entry.external] for entry in body.inputs if entry.external != -1 and entry.internal in program.parameters}
+    bindings = tuple((program.parameters[layer], slot) for layer, slot in fed.items())
+    unfed = tuple(Unfed(slot, layer) for layer, slot in program.parameters.items() if layer not in fed)
+    return Branch(body.name, program, bindings, unfed, tuple(program.results[entry.internal] for entry in body.outer_outputs))
+
+
+def loop(node: Node, body: Body, program: Program, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...], table: TableIndex) -> LoopRegion:
+    is_loop = node.type == LOOP
+    # Of several back edges into one Parameter the first counts, as in OpenVINO.
+    result_of = {edge.to_layer: edge.from_layer for edge in reversed(body.back_edges) if edge.to_layer in program.parameters}
+    invariants: list[Invariant] = []
+    carried: dict[LayerId, Carried] = {}
+    sliced: list[Sliced] = []
+    counters: list[Counter] = []
+    unfed: list[Unfed] = []
+    entries = {entry.internal: entry for entry in body.inputs}
+    for layer, slot in program.parameters.items():
+        entry = entries.get(layer)
+        outer = inputs[entry.external] if entry is not None and entry.external != -1 else None
+        if entry is not None and entry.is_iteration_number:
+            counters.append(_counter(body.graph.by_id[layer], slot))
+        elif entry is not None and outer is not None and entry.axis is not None:
+            whole = node.type not in (SCAN, SEQUENCE_MAP)
+            cut = {"axis": entry.axis, "start": entry.start, "end": entry.end, "stride": entry.stride, "part_size": entry.part_size}
+            sliced.append(Sliced(parameter=slot, source=outer, **cut, layer=layer, whole_parts=whole))
+        elif layer in result_of:
+            source = result_of[layer]
+            carried[layer] = Carried(parameter=slot, initial=outer, result=program.results[source], layer=layer, result_layer=source)
+        elif outer is not None:
+            invariants.append(Invariant(slot, outer))
+        else:
+            unfed.append(Unfed(slot, layer))
+    condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
+    return LoopRegion(
+        kind=LOOP_KINDS[node.type],
+        program=program,
+        trip_count=inputs[0] if is_loop and inputs[0] != ABSENT else None,
+        condition=inputs[1] if is_loop and inputs[1] != ABSENT else None,
+        condition_result=None if condition is None else program.results[condition],
+        invariants=tuple(invariants),
+        carried=tuple(carried.values()),
+        sliced=tuple(sliced),
+        counters=tuple(counters),
+        unfed=tuple(unfed),
+        outputs=_loop_outputs(body, program, tuple(carried.values()), outputs, into_sequence=node.type == SEQUENCE_MAP),
+        table=table,
+        declared=_declared_types(body, program) if node.type == TENSOR_ITERATOR else {},
+    )
+
+
+def _declared_types(body: Body, program: Program) -> dict[Slot, ElementType]:
+    types = {slot: body.graph.by_id[layer].outputs[0].element_type for layer, slot in program.parameters.items()}
+    return {slot: element_type for slot, element_type in types.items() if element_type is not None}
+
+
+def _loop_outputs(
+    body: Body, program: Program, carried: tuple[Carried, ...], outputs: tuple[Slot, ...], *, into_sequence: bool
+) -> tuple[LastValue | Concatenated, ...]:
+    made: list[LastValue | Concatenated] = []
+    for slot, entry in zip(outputs, body.outer_outputs, strict=False):
+        result = program.results[entry.internal]
+        if entry.axis is None:
+            state = next((one for one in carried if one.result_layer == entry.internal), None)
+            initial = state.initial if state else None
+            zeros = state.parameter if state and state.initial is None else None
+            made.append(LastValue(slot=slot, result=result, initial=initial, carried_without_initial=zeros, layer=entry.internal))
+        else:
+            made.append(
+                Concatenated(
+                    slot=slot,
+                    result=result,
+                    axis=entry.axis,
+                    reverse=entry.stride < 0,
+                    stacked=entry.stacked,
+                    layer=entry.internal,
+                    part_size=entry.part_size,
+                    start=entry.start,
+                    end=entry.end,
+                    into_sequence=into_sequence,
+                )
+            )
+    return tuple(made)
+
+
+def _counter(node: Node, slot: Slot) -> Counter:
+    port = node.outputs[0]
+    shape = port.shape.lengths if port.shape.is_static else ()
+    return Counter(slot, port.element_type or ElementType.I64, shape, node.id)

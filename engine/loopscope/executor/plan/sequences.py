@@ -1,0 +1,18 @@
+"""Whether a model holds anything but tensors: sequences, maps and optionals of ONNX."""
+
+from __future__ import annotations
+
+from loopscope.ir.model import SEQUENCE_MAP, Model
+from loopscope.ir.walk import graphs
+from loopscope.ops.catalogue import Catalogue
+
+
+def holds_sequences(model: Model, catalogue: Catalogue) -> bool:
+    """Whether anything in a model makes or takes other values than tensors. What makes them is prepared; Identity hands them on."""
+    for node in (node for place in graphs(model) for node in place.graph.nodes) if model.dialect == "onnx" else ():
+        operation = catalogue.find(node.type, node.opset)
+        if node.type == SEQUENCE_MAP or any(port.form != "tensor" for port in node.outputs):
+            return True
+        if operation is not None and not operation.only_tensors and operation.prepare is not None:
+            return True
+    return False

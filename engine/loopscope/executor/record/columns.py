@@ -1,0 +1,190 @@
+"""Columns of recorded values: appended one by one, packed into chunks, thinned when they take too much room."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from loopscope.executor.plan.numbers import Slot
+
+SMALL = 512
+"""Arrays of at most so many bytes are packed into one; larger ones are kept by reference."""
+_FEW = 1024
+"""Pending rows of numbers that are not worth packing yet."""
+
+
+@dataclass(eq=False)
+class Column:
+    """The values of one slot, one for each kept row; packed chunk by chunk."""
+
+    pending: list[Any] = field(default_factory=list[Any])
+    chunks: list[Any] = field(default_factory=list[Any])
+    starts: list[int] = field(default_factory=list[int])
+    packed: int = 0
+    """Kept values in the chunks."""
+    bytes: int = 0
+    scalar: np.dtype | None = None
+    """Set while all that is pending is known to be numbers of this type."""
+
+    def take(self, count: int, first: int, stride: int) -> Any:
+        """So many pending values as a chunk, every ``stride``-th row of them; ``first`` is the row of the first pending value."""
+        later = self.pending[count:]
+        del self.pending[count:]
+        chunk = _packed(self.pending[-first % stride :: stride] if stride > 1 else self.pending, self.scalar)
+        if chunk is self.pending:
+            chunk = list(chunk)
+        self.pending[:] = later
+        return chunk
+
+    def add(self, chunk: Any) -> None:
+        """A chunk after the others."""
+        if len(chunk):
+            self.starts.append(self.packed)
+            self.chunks.append(chunk)
+            self.packed += len(chunk)
+            self.bytes += _bytes(chunk)
+
+    def thin(self) -> None:
+        """Drops every other kept value."""
+        kept = [_alone(self[number]) for number in range(0, self.packed, 2)]
+        self.chunks, self.starts, self.packed, self.bytes = [], [], 0, 0
+        for begin in range(0, len(kept), 1024):
+            self.add(_packed(kept[begin : begin + 1024], None))
+
+    def __getitem__(self, number: int) -> Any:
+        """Kept value by number (packed ones only)."""
+        chunk = bisect_right(self.starts, number) - 1
+        return self.chunks[chunk][number - self.starts[chunk]]
+
+
+def _alone(value: Any) -> Any:
+    """A value that does not hold the memory of others."""
+    return value.copy() if isinstance(value, np.ndarray) and value.base is not None and value.nbytes > SMALL else value
+
+
+def _packed(values: list[Any], scalar: np.dtype | None) -> Any:
+    if not values:
+        return values
+    first = values[0]
+    kind = type(first)
+    if isinstance(first, np.generic):
+        if scalar is not None or list(map(type, values)).count(kind) == len(values):
+            if first.dtype.kind == "f":
+                return np.fromiter(values, first.dtype, len(values))
+            try:
+                return np.frombuffer(b"".join(values), first.dtype)
+            except TypeError:
+                return np.array(values, first.dtype)
+    elif kind is np.ndarray and first.ndim and 0 < first.nbytes <= SMALL and first.dtype != object:
+        stacked = _stacked(values, first)
+        return values if stacked is None else stacked
+    return values
+
+
+def _stacked(values: list[Any], first: np.ndarray) -> np.ndarray | None:
+    """Arrays of one shape and type as one; None when they differ. Concatenating looks at all but the first lengths."""
+    if list(map(type, values)).count(np.ndarray) < len(values):
+        return None
+    try:
+        if list(map(len, values)).count(len(first)) < len(values):
+            return None
+        return np.concatenate(values, dtype=first.dtype, casting="no").reshape(len(values), *first.shape)
+    except (TypeError, ValueError):
+        return None
+
+
+def _bytes(chunk: Any) -> int:
+    if isinstance(chunk, np.ndarray):
+        return chunk.nbytes
+    return sum(64 + getattr(value, "nbytes", 64) for value in chunk)
+
+
+@dataclass(eq=False)
+class Rows:
+    """The recorded values of a program's rows."""
+
+    columns: Mapping[Slot, Column]
+    """By slot."""
+    stride: int = 1
+    """Every so many rows one is kept."""
+    packed_rows: int = 0
+    forget: bool = False
+    """Columns are only looked at when packed, never kept."""
+    is_judged: bool = False
+    """Whether what is cheap to compute again has been left out."""
+
+    @staticmethod
+    def of(slots: Iterable[Slot]) -> Rows:
+        """Nothing so far."""
+        return Rows({slot: Column() for slot in slots})
+
+    @property
+    def begun(self) -> int:
+        """Rows so far, with those that are pending."""
+        return self.packed_rows + max((len(column.pending) for column in self.columns.values()), default=0)
+
+    @property
+    def is_light(self) -> bool:
+        """Whether what is pending is little: few numbers."""
+        return all(column.scalar is not None and len(column.pending) < _FEW for column in self.columns.values())
+
+    def pack(self, complete: int) -> None:
+        """Packs what is pending of the first ``complete`` rows."""
+        pending = min((len(column.pending) for column in self.columns.values()), default=0)
+        rows = range(self.packed_rows, min(self.packed_rows + pending, complete))
+        if not rows:
+            return
+        self.packed_rows = rows.stop
+        for column in self.columns.values():
+            column.add(column.take(len(rows), rows.start, self.stride))
+
+    @property
+    def bytes(self) -> int:
+        return sum(column.bytes for column in self.columns.values())
+
+    @property
+    def packed(self) -> int:
+        """Rows that are kept."""
+        return max((column.packed for column in self.columns.values()), default=0)
+
+    def thin(self) -> None:
+        """Keeps every other row."""
+        for column in self.columns.values():
+            column.thin()
+        self.stride *= 2
+
+    def whole(self, slot: Slot) -> np.ndarray | None:
+        """All kept values of a slot as one array, when they have one shape and type."""
+        column = self.columns[slot]
+        pending = [_packed(list(column.pending), None)] if self.stride == 1 and column.pending else []
+        stacked = [_stacked(chunk, chunk[0]) if isinstance(chunk, list) else chunk for chunk in (*column.chunks, *pending)]
+        chunks = [chunk for chunk in stacked if isinstance(chunk, np.ndarray)]
+        if not chunks or len(chunks) < len(stacked):
+            return None
+        first = chunks[0]
+        if any(chunk.dtype != first.dtype or chunk.shape[1:] != first.shape[1:] for chunk in chunks):
+            return None
+        return np.concatenate(chunks) if len(chunks) > 1 else first
+
+    def has_kept(self, row: int, slot: Slot) -> bool:
+        """Whether the value of a slot at a row is kept, which may be None: a variable before it is assigned."""
+        column = self.columns.get(slot)
+        if column is None:
+            return False
+        if row < self.packed_rows:
+            return row % self.stride == 0
+        return row - self.packed_rows < len(column.pending)
+
+    def kept(self, row: int, slot: Slot) -> Any | None:
+        """The recorded value of a slot at a row; None when that row or slot was not kept."""
+        column = self.columns.get(slot)
+        if column is None:
+            return None
+        if row < self.packed_rows:
+            return column[row // self.stride] if row % self.stride == 0 else None
+        pending = row - self.packed_rows
+        return column.pending[pending] if pending < len(column.pending) else None

@@ -1,0 +1,203 @@
+"""A model as code: a graph with all its loops and branches as readable Python, and which line is which node.
+
+The text runs: with ``runnable_code`` it gives the same numbers. Nothing of the model enters it but as identifiers made of
+letters, digits and ``_``, as numbers, and as quoted text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loopscope.errors import AddressError, EngineError
+from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
+from loopscope.explain.code_lines import CodeLine, Listing
+from loopscope.explain.literals import array_text, attribute_text, fits_in_code, stored
+from loopscope.explain.loop_code import LoopCode
+from loopscope.explain.operands import Operands
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import SEQUENCE_MAP
+from loopscope.ops.declare import REQUIRED, typed
+
+_DEEPEST = 12
+"""Bodies further in than this are left out: CPython refuses more than 20 nested loops, and the code would be unreadable."""
+_HEADER = ("import numpy as np", "from numpy import inf, nan", "")
+_CALLED = "from loopscope.explain.running import ElementType, converted, iterations, join, {kernel}, part, parts"
+
+
+_Part: TypeAlias = "CodeLine | Iterator[_Part]"
+
+
+def listing(plan: Plan, static: str = "main") -> Listing:
+    """The code of the graph at a static address, as a function of its Parameters; a body's function is one iteration.
+
+    ``AddressError`` when there is no such graph.
+    """
+    return _Writer(plan).listing(static)
+
+
+def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray] = ()) -> Listing:
+    """The same as a whole Python file; ``WEIGHTS`` in it is read from ``weights.npz``, which holds ``weights``.
+
+    With ``inputs``, the file calls its function with them and prints what it gives. ``EngineError`` when bodies lie too deep to be
+    written in one function.
+    """
+    writer = _Writer(plan)
+    body = writer.listing(static)
+    if not body.complete:
+        raise EngineError(f"bodies of {static} lie more than {_DEEPEST} deep: write them one by one")
+    given = {f"input_{number}": value for number, value in enumerate(inputs)}
+    weights = {**body.weights, **{name: stored(value) for name, value in given.items() if not fits_in_code(value)}}
+    name = next(line.text for line in body.lines if line.text.startswith("def "))[4:].partition("(")[0]
+    call = f"    for output in {name}({', '.join(map(array_text, given, inputs))}):"
+    foot = ["", "", 'if __name__ == "__main__":', call, "        print(output)"] if inputs else []
+    head = [*_HEADER, _CALLED.format(kernel="onnx_kernel" if writer.is_onnx else "kernel"), ""]
+    if weights or plan.lacks_weights:
+        head.append('WEIGHTS = dict(np.load("weights.npz"))')
+    head += ["VARIABLES = {}", *(f"{name} = {made}" for made, name in writer.kernels.items()), "", ""]
+    return Listing((*map(CodeLine, head), *body.lines, *map(CodeLine, foot)), weights, True)
+
+
+class _Writer:
+    """The lines of a graph, as generators of lines and of such generators: bodies may lie deeper than Python recurses."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.operands = Operands(plan)
+        self.kernels: dict[str, str] = {}
+        """Identifiers by the expressions that give the kernels."""
+        self.is_onnx = plan.model.dialect == "onnx"
+        self.complete = True
+
+    def listing(self, static: str) -> Listing:
+        program = self.plan.program_by_address.get(static)
+        if program is None:
+            raise AddressError(f"there is no graph at {static}")
+        lines: list[CodeLine] = []
+        stack: list[Iterator[_Part]] = [self._function(program)]
+        while stack:
+            found = next(stack[-1], None)
+            if found is None:
+                stack.pop()
+            elif isinstance(found, CodeLine):
+                lines.append(found)
+            else:
+                stack.append(found)
+        between = (CodeLine(""), CodeLine("")) if self.operands.constants else ()
+        return Listing((*self.operands.constants, *between, *lines), self.operands.weights, self.complete)
+
+    def _function(self, program: Program) -> Iterator[_Part]:
+        self.operands.meet(program)
+        name = self.operands.identifiers.give("_".join(program.address.split("/")[-2:]))
+        parameters = [self.operands.new(slot) for slot in program.parameters.values()]
+        yield CodeLine(f"def {name}({', '.join(parameters)}):")
+        for slot in self.plan.states:
+            if slot in program.hidden:
+                self.operands.names[slot] = self.operands.identifiers.give("state")
+                yield CodeLine(f"    {self.operands.names[slot]} = {self.plan.fresh_values(0)[slot]}")
+        yield self._graph(program, 1)
+        results = [self.operands.read(slot) for slot in program.results.values()]
+        if program.parent is None:
+            results = [self.operands.read(program.results[signature.layer]) for signature in self.plan.model.outputs]
+        yield CodeLine(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+
+    def _graph(self, program: Program, depth: int) -> Iterator[_Part]:
+        self.operands.meet(program)
+        for instruction in program.instructions:
+            address = f"{program.address}/{instruction.label}"
+            match instruction.region:
+                case None:
+                    yield CodeLine("    " * depth + self._operation(instruction), address)
+                case _ if depth > _DEEPEST:
+                    self.complete = False
+                    yield CodeLine("    " * depth + "...  # too deep to be shown here", address)
+                case LoopRegion() as region:
+                    yield self._loop(region, address, depth)
+                case IfRegion() as region:
+                    yield CodeLine(f"{'    ' * depth}if {self.operands.read(region.condition)}:", address)
+                    yield self._branch(region.then, region.outputs, address, depth + 1)
+                    yield CodeLine(f"{'    ' * depth}else:", address)
+                    yield self._branch(region.otherwise, region.outputs, address, depth + 1)
+                case CallRegion() as region:
+                    yield self._branch(region.branch, region.outputs, address, depth)
+
+    def _operation(self, instruction: Instruction) -> str:
+        targets = [self.operands.new(slot) for slot in instruction.outputs]
+        if instruction.variable is not None:
+            return self._variable(instruction, targets)
+        floats = {self.operands.types.get(slot) for slot in instruction.inputs} in ({ElementType.F32}, {ElementType.F64})
+        symbol = instruction.symbol or (instruction.float_symbol if floats else "")
+        if symbol:
+            return f"{targets[0]} = {symbol.format(*self.operands.of(instruction))}"
+        arguments = [self.operands.read(slot) for slot in instruction.inputs]
+        keywords = self._onnx_keywords(instruction) if self.is_onnx else _keywords(instruction)
+        arguments += [f"{name}={self.operands.attribute(value)}" for name, value in keywords.items()]
+        made = ", ".join(targets) + ("," if instruction.several and len(targets) == 1 else "")
+        if instruction.state is not None:
+            state = self.operands.names[instruction.state]
+            arguments.append(f"state={state}")
+            made = f"({made}), {state}" if instruction.several else f"{made}, {state}"
+        name = self._kernel(instruction)
+        return f"{made} = {name}({', '.join(arguments)})" if targets else f"{name}({', '.join(arguments)})"
+
+    def _kernel(self, instruction: Instruction) -> str:
+        """The identifier of the instruction's kernel."""
+        node, title = instruction.node, instruction.title
+        made = f"onnx_kernel({node.type!r}, {node.opset!r})" if self.is_onnx else f"kernel({title!r})"
+        if made not in self.kernels:
+            self.kernels[made] = self.operands.identifiers.give(title)
+        return self.kernels[made]
+
+    def _onnx_keywords(self, instruction: Instruction) -> dict[str, Any]:
+        """The attributes of a node that are not what its operation takes anyway, and how many outputs it has where the kernel asks."""
+        node = instruction.node
+        operation = self.plan.catalogue.find(node.type, node.opset)
+        if operation is None:
+            return {}
+        given = typed(operation, node.attributes)
+        usual = {one.keyword: attribute_text(one.default) for one in operation.attributes if one.default is not REQUIRED}
+        keywords = {name: value for name, value in given.items() if usual.get(name) != attribute_text(value)}
+        return {**keywords, "outputs": len(instruction.outputs)} if instruction.several else keywords
+
+    def _variable(self, instruction: Instruction, targets: list[str]) -> str:
+        name = repr(str(instruction.node.attributes.get("variable_id", "")))
+        if instruction.assigns:
+            return " = ".join([*targets, f"VARIABLES[{name}]", self.operands.read(instruction.inputs[0])])
+        if not instruction.inputs:
+            return f"{targets[0]} = VARIABLES[{name}]"
+        return f"{targets[0]} = VARIABLES.get({name}, {self.operands.read(instruction.inputs[0])})"
+
+    def _branch(self, branch: Branch, outputs: tuple[Slot, ...], address: str, depth: int) -> Iterator[_Part]:
+        self.operands.meet(branch.program)
+        pad = "    " * depth
+        for parameter, source in branch.bindings:
+            self.operands.names[parameter] = self.operands.read(source)
+        for unfed in branch.unfed:
+            yield CodeLine(f"{pad}{self.operands.new(unfed.parameter)} = {self.operands.zero(branch.program, unfed.layer)}", address)
+        yield self._graph(branch.program, depth)
+        for slot, result in zip(outputs, branch.results, strict=False):
+            yield CodeLine(f"{pad}{self.operands.new(slot)} = {self.operands.read(result)}", address)
+        if not outputs and not branch.program.instructions:
+            yield CodeLine(f"{pad}pass", address)
+
+    def _loop(self, region: LoopRegion, address: str, depth: int) -> Iterator[_Part]:
+        if region.kind == SEQUENCE_MAP:
+            raise EngineError(f"{address}: a SequenceMap is not written as code")
+        self.operands.meet(region.program)
+        code = LoopCode(self.operands, region, address, depth)
+        yield from code.opening()
+        yield self._graph(region.program, depth + 1)
+        yield from code.closing()
+
+
+def _keywords(instruction: Instruction) -> dict[str, Any]:
+    """The attributes that are bound to an operation's kernel and are not what it takes anyway."""
+    kernel = instruction.kernel
+    if not isinstance(kernel, partial):
+        return {}
+    usual = getattr(kernel.func, "__kwdefaults__", None) or {}
+    return {name: value for name, value in kernel.keywords.items() if name not in usual or usual[name] != value}

@@ -1,0 +1,46 @@
+"""Norms of values over some executions of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from loopscope.debug.door import outward
+from loopscope.debug.run import Run
+from loopscope.errors import EngineError
+from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.plan import Program
+from loopscope.ops.values import is_tensor
+from loopscope.timeline.vectorised import Columns, Recorded
+
+
+def norms(run: Run, program: Program, rows: Sequence[int], slot: Slot) -> list[float | None]:
+    """The Euclidean norm of a value in each row; None where it cannot be had."""
+    return [None if one is None else norm(one) for one in values(run, program, rows, slot)]
+
+
+def values(run: Run, program: Program, rows: Sequence[int], slot: Slot) -> Iterator[np.ndarray | None]:
+    """A value in each row, one after the other; None where it cannot be had."""
+    if not len(rows):
+        return
+    column = Columns(Recorded(run.timeline), program, np.asarray(rows)).column(slot) if program.parent is not None else None
+    if column is not None:
+        yield from outward(column.of(len(rows)))
+        return
+    for row in rows:
+        yield value(run, program, row, slot)
+
+
+def value(run: Run, program: Program, row: int, slot: Slot) -> np.ndarray | None:
+    """A tensor in one row; None where it has not run or cannot be computed again."""
+    try:
+        found = run.values.get(run.timeline, program, row, slot) if run.has_run(program, row, slot) else None
+    except (EngineError, ValueError, TypeError):
+        return None
+    return outward(found) if found is not None and is_tensor(found) else None
+
+
+def norm(array: np.ndarray) -> float:
+    """The Euclidean norm of all elements, in f64."""
+    return float(np.linalg.norm(np.asarray(array).astype(np.float64).reshape(-1)))

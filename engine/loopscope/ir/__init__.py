@@ -1,0 +1,66 @@
+"""The Model: element types, shapes, graphs, bodies, port maps, addresses; no file format and no arithmetic."""
+
+from __future__ import annotations
+
+from loopscope.ir.address import ROOT, Address, decode, labels
+from loopscope.ir.element_type import (
+    ANY_TYPE,
+    FLOATS,
+    INDEX_TYPES,
+    INTEGERS,
+    NUMERIC,
+    REAL_FLOATS,
+    SIGNED,
+    UNSIGNED,
+    ElementType,
+    is_whole,
+    type_name,
+)
+from loopscope.ir.iteration import iteration_range, iteration_words
+from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node, Port, Signature, Source
+from loopscope.ir.readable import readable, readable_around, readable_steps
+from loopscope.ir.shape import PartialShape, is_of_an_array
+from loopscope.ir.unique_end import addresses_ending, full_address
+from loopscope.ir.walk import PlacedGraph, graphs
+
+__all__ = [
+    "ANY_TYPE",
+    "FLOATS",
+    "IF",
+    "INDEX_TYPES",
+    "INTEGERS",
+    "LOOP",
+    "NUMERIC",
+    "REAL_FLOATS",
+    "ROOT",
+    "SCAN",
+    "SEQUENCE_MAP",
+    "SIGNED",
+    "TENSOR_ITERATOR",
+    "UNSIGNED",
+    "Address",
+    "Body",
+    "ElementType",
+    "Graph",
+    "LayerId",
+    "Model",
+    "Node",
+    "PartialShape",
+    "PlacedGraph",
+    "Port",
+    "Signature",
+    "Source",
+    "addresses_ending",
+    "decode",
+    "full_address",
+    "graphs",
+    "is_of_an_array",
+    "is_whole",
+    "iteration_range",
+    "iteration_words",
+    "labels",
+    "readable",
+    "readable_around",
+    "readable_steps",
+    "type_name",
+]

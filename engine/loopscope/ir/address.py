@@ -1,0 +1,121 @@
+"""The one form of address for every place in a model or a run: ``main/while_3[2]/body/if_2/then/Split_4:1``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loopscope.errors import AddressError, shorten
+from loopscope.ir.model import Graph, LayerId
+
+ROOT = "main"
+_RESERVED = "%/[]:*~"
+_ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in _RESERVED})
+_SEGMENT = re.compile(r"(?P<name>[^\[\]/:*]*)(?:\[(?P<iteration>\d{1,18}|\*)\])?")
+ANY_ITERATION = -1
+
+
+def encode(name: str) -> str:
+    """A name with the characters that addresses reserve percent-encoded.
+
+    >>> encode("a/b[0]:~%")
+    'a%2Fb%5B0%5D%3A%7E%25'
+    """
+    return name.translate(_ENCODED)
+
+
+def decode(text: str) -> str:
+    """The inverse of ``encode``."""
+    return re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+
+
+def labels(graph: Graph) -> Mapping[LayerId, str]:
+    """The address segment of each node of a graph: its encoded name, with ``~ID`` when the name is not unique."""
+    uses = Counter(node.name for node in graph.nodes)
+    return {node.id: encode(node.name) + (f"~{node.id}" if uses[node.name] > 1 else "") for node in graph.nodes}
+
+
+def is_within(address: str, around: str) -> bool:
+    """Whether a place is another one or lies inside it; both with iterations or both without.
+
+    >>> is_within("main/loop/body/add", "main/loop"), is_within("main/loop_2", "main/loop"), is_within("main/loop", "main/loop")
+    (True, False, True)
+    """
+    return f"{address}/".startswith(f"{around}/")
+
+
+def must_be_text(place: object) -> None:
+    """``AddressError`` for what cannot be an address."""
+    if not isinstance(place, str):
+        raise AddressError(f"{shorten(repr(place))} is not an address: text such as main/while_3[2]/body/Add_1 is expected")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One step of an address: the label of a node or body, and the iteration where one is given."""
+
+    label: str
+    iteration: int | None = None
+    """0-based; ``ANY_ITERATION`` for ``[*]``."""
+
+    def __str__(self) -> str:
+        if self.iteration is None:
+            return self.label
+        return f"{self.label}[{'*' if self.iteration == ANY_ITERATION else self.iteration}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A parsed address. ``segments[0]`` is always ``main``; nodes and bodies alternate after it."""
+
+    segments: tuple[Segment, ...]
+    output: int = 0
+
+    @staticmethod
+    def parse(text: str) -> Address:
+        """From its text; ``AddressError`` says what is wrong with it.
+
+        >>> str(Address.parse("main/while_3[2]/body/Add_1:1"))
+        'main/while_3[2]/body/Add_1:1'
+        >>> Address.parse("while_3[5]").static
+        'main/while_3'
+        """
+        must_be_text(text)
+        path, colon, output = text.strip("\r\n").rpartition(":")  # a name may begin and end with blanks
+        if not colon:
+            path, output = output, "0"
+        if not output.isascii() or not output.isdigit() or len(output) > 9:
+            raise AddressError(f"{shorten(text)!r} is not an address: after ':' an output number is expected")
+        segments = []
+        for part in path.split("/"):
+            match = _SEGMENT.fullmatch(part)
+            if match is None or not match["name"]:
+                raise AddressError(
+                    f"{shorten(text)!r} is not an address: expected names joined by '/', such as main/while_3[2]/body/Add_1:0"
+                )
+            iteration = match["iteration"]
+            segments.append(Segment(match["name"], None if iteration is None else ANY_ITERATION if iteration == "*" else int(iteration)))
+        if segments[0].label != ROOT:
+            segments.insert(0, Segment(ROOT))
+        return Address(tuple(segments), int(output))
+
+    @property
+    def static(self) -> str:
+        """The place in the model, without iterations and output number."""
+        return "/".join(segment.label for segment in self.segments)
+
+    @property
+    def names_a_graph(self) -> bool:
+        """Whether it leads to the outermost graph or to a body, and not to a node."""
+        return len(self.segments) % 2 == 1
+
+    @property
+    def iterations(self) -> tuple[int | None, ...]:
+        """The iteration of each segment that carries one, outermost first."""
+        return tuple(segment.iteration for segment in self.segments if segment.iteration is not None)
+
+    def __str__(self) -> str:
+        path = "/".join(str(segment) for segment in self.segments)
+        return f"{path}:{self.output}" if self.output else path

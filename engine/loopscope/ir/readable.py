@@ -1,0 +1,117 @@
+"""How people read an address: ``while_3 · iteration 2 › layers.0/attn › Gather_0``; the only place that writes one so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from loopscope.errors import AddressError
+from loopscope.ir.address import ANY_ITERATION, ROOT, Address, Segment, decode
+from loopscope.ir.iteration import iteration_words
+
+STEP = " › "
+PART = " · "
+"""Between what belongs to one step: a loop and its iteration, an If and its branch, a node and its output."""
+_EVERY = f"{PART}every iteration"
+_COUNTED = re.compile(r" · iteration (\d(?:[\d,]{0,21}\d)?)(?: of [\d,]+|, the (?:last of [\d,]+|only one))?")
+_OUTPUT = re.compile(r" · output (\d{1,9})$")
+
+
+def readable(address: str) -> str:
+    """An address in words. Scopes that a body's nodes share with the node around them are left out.
+
+    >>> readable("main/layers.0%2Fattn%2FGather_0:1")
+    'layers.0/attn › Gather_0 · output 1'
+    >>> readable("main/while_3[1199]/body/if_2/then/Add_1"), readable("main/while_3[*]/body/x"), readable("main")
+    ('while_3 · iteration 1,199 › if_2 · then › Add_1', 'while_3 · every iteration › x', 'main')
+    """
+    return STEP.join(readable_steps(address))
+
+
+def readable_around(address: str) -> str:
+    """What is around the node of an address, in words: the graphs, and the scopes of its name.
+
+    >>> readable_around("main/while_3[2]/body/attn%2FAdd_1")
+    'while_3 · iteration 2 › attn'
+    """
+    return STEP.join(readable_steps(address)[:-1])
+
+
+def readable_steps(address: str) -> tuple[str, ...]:
+    """The steps of an address in words, the outermost first; ``("main",)`` for the outermost graph.
+
+    What is no address comes back as it is.
+
+    >>> readable_steps("main/a%2Floop[2]/body/a%2Fx")
+    ('a', 'loop · iteration 2', 'x')
+    """
+    try:
+        parsed = Address.parse(address)
+    except AddressError:
+        return (address,)
+    steps: list[str] = []
+    for index, name in _names(parsed.segments):
+        segment = parsed.segments[index]
+        if index % 2 == 0:
+            steps[-1] += f"{PART}{name}"
+            continue
+        if (scope := _scope(name)) and len(name) > len(scope):
+            steps.append(scope.strip("/") or scope)
+        steps.append(name[len(scope) :] + _iteration_of(segment))
+    if steps and parsed.output:
+        steps[-1] += f"{PART}output {parsed.output}"
+    return tuple(steps) or (ROOT,)
+
+
+def pieces(address: str) -> tuple[tuple[int, str], ...]:
+    """What a reader sees of an address without iterations, with the numbers of the segments that it comes from."""
+    return tuple(_names(tuple(Segment(label) for label in address.split("/"))))
+
+
+def static_words(text: str) -> str:
+    """Words for an address without iterations and output number.
+
+    >>> static_words("while_3 · iteration 2 › if_2 · then › Add_1 · output 1")
+    'while_3 › if_2 · then › Add_1'
+    """
+    return _COUNTED.sub("", _OUTPUT.sub("", text)).replace(_EVERY, "")
+
+
+def as_written(text: str) -> str:
+    """What a person copied from a screen, in the notation of addresses: names stay as they are read.
+
+    >>> as_written("while_3 · iteration 1,199 › if_2 · then › attn › Add_1 · output 1")
+    'while_3[1199]/if_2/then/attn/Add_1:1'
+    """
+    text = _OUTPUT.sub(r":\1", text)
+    text = _COUNTED.sub(lambda found: f"[{found[1].replace(',', '')}]", text).replace(_EVERY, "[*]")
+    return text.replace(PART, "/").replace(STEP, "/")
+
+
+def _names(segments: tuple[Segment, ...]) -> Iterator[tuple[int, str]]:
+    """The names of nodes and branches by segment, each name without the scope of the node around it."""
+    around = ""
+    for index, segment in enumerate(segments[1:], 1):
+        name = decode(segment.label)
+        if index % 2 == 0:
+            if name != "body":
+                yield index, name
+            continue
+        scope = _scope(name)
+        yield index, name[len(around) :] if around and scope.startswith(around) and len(name) > len(around) else name
+        around = scope
+
+
+def _scope(name: str) -> str:
+    """The scope that a name begins with, with the stroke after it; none for a name that ends with one."""
+    return name[: name.rfind("/") + 1] if not name.endswith("/") else ""
+
+
+def _iteration_of(segment: Segment) -> str:
+    match segment.iteration:
+        case None:
+            return ""
+        case number if number == ANY_ITERATION:
+            return _EVERY
+        case number:
+            return f"{PART}{iteration_words(number)}"

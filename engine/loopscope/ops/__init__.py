@@ -1,0 +1,36 @@
+"""What each operation computes, with one typed declaration per operation and version; here is what those need who declare their own."""
+
+from __future__ import annotations
+
+from loopscope.ops.attribute_expression import attribute
+from loopscope.ops.attribute_text import KIND_WORDS
+from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.custom import by_element_type, install
+from loopscope.ops.declare import REQUIRED, Attribute, Known, Operation
+from loopscope.ops.dialect import catalogue_for
+from loopscope.ops.infer import elementwise, same
+from loopscope.ops.narrowing import NARROWER
+from loopscope.ops.plain_data import operation_data
+from loopscope.ops.values import NO_VALUE, NOT_KEPT, as_array, is_tensor, shortest
+
+__all__ = [
+    "CATALOGUE",
+    "KIND_WORDS",
+    "NARROWER",
+    "NOT_KEPT",
+    "NO_VALUE",
+    "REQUIRED",
+    "Attribute",
+    "Known",
+    "Operation",
+    "as_array",
+    "attribute",
+    "by_element_type",
+    "catalogue_for",
+    "elementwise",
+    "install",
+    "is_tensor",
+    "operation_data",
+    "same",
+    "shortest",
+]

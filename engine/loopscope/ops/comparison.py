@@ -1,0 +1,69 @@
+"""Category comparison of the OpenVINO operation specs: booleans that say how numbers relate, or what kind they are."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.broadcast import AUTO_BROADCAST, binary
+from loopscope.ops.declare import Array, Attribute, Operation
+from loopscope.ops.elements import COMPUTED, COMPUTED_FLOATS
+from loopscope.ops.family import family
+from loopscope.ops.infer import comparison, predicate
+
+equal = binary(operator.eq, "Whether two tensors are equal.")
+not_equal = binary(operator.ne, "Whether two tensors differ.")
+greater = binary(operator.gt, "Whether the first tensor is greater than the second.")
+greater_equal = binary(operator.ge, "Whether the first tensor is greater than or equal to the second.")
+less = binary(operator.lt, "Whether the first tensor is less than the second.")
+less_equal = binary(operator.le, "Whether the first tensor is less than or equal to the second.")
+
+
+def is_finite(data: Array, /) -> Array:
+    """Whether each element is neither infinite nor NaN. Page comparison/isfinite-10."""
+    found: Array = np.isfinite(data)
+    return found
+
+
+def is_infinite(data: Array, /, *, detect_negative: bool = True, detect_positive: bool = True) -> Array:
+    """Whether each element is an infinity of a sign that is looked for. Page comparison/isinf-10."""
+    found: Array = np.isinf(data)
+    if not detect_negative:
+        found = found & (data > 0)
+    if not detect_positive:
+        found = found & (data < 0)
+    return found
+
+
+def is_nan(data: Array, /) -> Array:
+    """Whether each element is NaN. Page comparison/isnan-10."""
+    found: Array = np.isnan(data)
+    return found
+
+
+_COMPARABLE = COMPUTED | {ElementType.BOOLEAN}
+_DETECTED = (Attribute("detect_negative", "bool", True), Attribute("detect_positive", "bool", True))
+
+row = family(
+    "comparison",
+    infer=comparison,
+    inputs=(2, 2),
+    attributes=(AUTO_BROADCAST,),
+    types=(_COMPARABLE,),
+    symbol_when={"auto_broadcast": "numpy"},
+)
+of_one = family("comparison", infer=predicate, types=(COMPUTED_FLOATS,))
+
+OPERATIONS: tuple[Operation, ...] = (
+    row("Equal", equal, symbol="{0} == {1}"),
+    row("Greater", greater, symbol="{0} > {1}"),
+    row("GreaterEqual", greater_equal, symbol="{0} >= {1}"),
+    of_one("IsFinite", is_finite, version=10, page="comparison/isfinite-10"),
+    of_one("IsInf", is_infinite, version=10, page="comparison/isinf-10", attributes=_DETECTED),
+    of_one("IsNaN", is_nan, version=10, page="comparison/isnan-10"),
+    row("Less", less, symbol="{0} < {1}"),
+    row("LessEqual", less_equal, page="comparison/lessequal-1", symbol="{0} <= {1}"),
+    row("NotEqual", not_equal, page="comparison/notequal-1", symbol="{0} != {1}"),
+)

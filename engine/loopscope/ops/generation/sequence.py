@@ -1,0 +1,116 @@
+"""Sequences of numbers with equal steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.element_type import NUMERIC, ElementType
+from loopscope.ir.partial_value import length_within
+from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.casting import cast
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.elements import COMPUTED
+from loopscope.ops.family import family
+from loopscope.ops.gradients import generated as gradients
+from loopscope.ops.infer import common_type
+
+Number = int | float
+
+
+def sequence(start: Array, stop: Array, step: Array, /, *, output_type: ElementType) -> Array:
+    """Numbers from ``start`` up or down to, not including, ``stop``; each input is a scalar or one element.
+
+    Inputs are cut off towards zero first when the output is an integer. Page generation/range-4.
+    """
+    return _made(*_numbers((start, stop, step), output_type), output_type)
+
+
+def sequence_of_own_type(start: Array, stop: Array, step: Array, /) -> Array:
+    """Numbers from ``start`` up or down to, not including, ``stop``, in the inputs' type. Page generation/range-1."""
+    element_type = ElementType.of(start)
+    return _made(*_numbers((start, stop, step), element_type), element_type)
+
+
+def _numbers(inputs: Sequence[Array], output_type: ElementType) -> tuple[Number, Number, Number]:
+    found = []
+    for name, value in zip(("start", "stop", "step"), inputs, strict=True):
+        if value.size != 1:
+            raise ValueError(f"{name} has shape {value.shape}, expected one element")
+        number = value.item() if value.dtype.kind in "fiu" else float(value.astype(np.float64).item())
+        if not math.isfinite(number):
+            raise ValueError(f"{name} is {number}, expected a finite number")
+        found.append(int(number) if output_type.is_integer else float(number))
+    start, stop, step = found
+    if step == 0:
+        raise ValueError(f"step is 0 as {output_type}: the range from {start} to {stop} has no end")
+    return start, stop, step
+
+
+def _count(start: Number, stop: Number, step: Number) -> int:
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        return max(-((start - stop) // step), 0)
+    count = (stop - start) / step
+    return max(math.ceil(count), 0) if math.isfinite(count) else 2**63
+
+
+def _made(start: Number, stop: Number, step: Number, output_type: ElementType) -> Array:
+    count = _count(start, stop, step)
+    check_elements(count, f"the range from {start} to {stop} by {step}")
+    if isinstance(start, float):
+        return cast(start + np.arange(count) * step, output_type)
+    # Modulo 2**64, so that one formula serves all integers, signed and unsigned.
+    steps = np.arange(count, dtype=np.uint64) * np.uint64(int(step) % 2**64)
+    return cast((steps + np.uint64(start % 2**64)).astype(np.int64), output_type)
+
+
+def _shape(inputs: Sequence[Known], output_type: ElementType | None) -> PartialShape:
+    start, stop, step = (known.value for known in inputs)
+    if output_type is None:
+        return PartialShape.unknown(1)
+    if start is None or stop is None or step is None:
+        return PartialShape((_partial_count(*inputs) if output_type.is_integer else UNKNOWN,))
+    return PartialShape.of([_count(*_numbers((start, stop, step), output_type))])
+
+
+def _partial_count(start: Known, stop: Known, step: Known) -> Dimension:
+    """Of whole numbers whose step is known: from the shortest way between the bounds to the longest."""
+    first, last = start.elements, stop.elements
+    if first is None or last is None or step.value is None or step.value.dtype.kind not in "iu" or not step.value.item():
+        return UNKNOWN
+    by = step.value.item()
+    ways = [(last.least - first.most).item() / by, (last.most - first.least).item() / by]
+    least, most = (max(np.ceil(way), 0.0) for way in sorted(ways))
+    return UNKNOWN if np.isnan(least + most) else length_within((least, most))
+
+
+def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    return (Known(attributes["output_type"], _shape(inputs, attributes["output_type"])),)
+
+
+def _own_type_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    element_type = common_type(inputs)
+    return (Known(element_type, _shape(inputs, element_type)),)
+
+
+_OUTPUT_TYPE = Attribute("output_type", "type", allowed=tuple(one for one in ElementType if one in NUMERIC))
+
+row = family("generation")
+
+OPERATIONS: tuple[Operation, ...] = (
+    row("Range", sequence_of_own_type, opsets=(1, 3), infer=_own_type_rule, inputs=(3, 3), types=(COMPUTED,), gradient=gradients.sequence),
+    row(
+        "Range",
+        sequence,
+        version=4,
+        infer=_rule,
+        inputs=(3, 3),
+        attributes=(_OUTPUT_TYPE,),
+        types=(COMPUTED,),
+        gradient=gradients.sequence,
+    ),
+)

@@ -1,0 +1,276 @@
+"""Resizing: Interpolate-1, -4 and -11, one axis after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.element_type import INTEGERS, NUMERIC, REAL_FLOATS, ElementType
+from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturated, widened
+from loopscope.ops.family import family
+from loopscope.ops.gradients import resizing_axes as gradients
+from loopscope.ops.image.sampling import PILLOW, Axis, Choices, Taps, cubic, linear, linear_onnx, nearest, pillow
+from loopscope.ops.index import axes_within, whole_numbers
+from loopscope.ops.interpolate_1 import as_version_11
+
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+MODES = ("nearest", "linear", "linear_onnx", "cubic")
+
+
+def interpolate_4(
+    image: Array, sizes: Array, scales: Array, axes: Array | None = None, /, *, shape_calculation_mode: str = "sizes", **attributes: Any
+) -> Array:
+    """Resizes some axes of an image to given sizes or by given scales."""
+    given = scales if shape_calculation_mode == "scales" else sizes
+    return interpolate_11(image, given, axes, shape_calculation_mode=shape_calculation_mode, **attributes)
+
+
+def interpolate_11(
+    image: Array,
+    scales_or_sizes: Array,
+    axes: Array | None = None,
+    /,
+    *,
+    mode: str,
+    shape_calculation_mode: str,
+    coordinate_transformation_mode: str = "half_pixel",
+    nearest_mode: str = "round_prefer_floor",
+    antialias: bool = False,
+    pads_begin: tuple[int, ...] = (),
+    pads_end: tuple[int, ...] = (),
+    cube_coeff: float = -0.75,
+) -> Array:
+    """Resizes some axes of an image to given sizes or by given scales.
+
+    Zeros are added first (``pads_begin``, ``pads_end``). Every mode weighs each axis on its own, so the axes are resized in turn.
+    """
+    padded = _padded(np.asarray(image), pads_begin, pads_end)
+    chosen = list(range(image.ndim)) if axes is None else axes_within(whole_numbers(axes), image.ndim)
+    real: type[np.floating] = np.float64 if padded.dtype == np.float64 and mode != "nearest" else np.float32
+    resized = _axes_to_resize(padded.shape, chosen, np.asarray(scales_or_sizes), shape_calculation_mode, real)
+    choices = Choices(coordinate_transformation_mode, nearest_mode, cube_coeff, real)
+    if mode in PILLOW and len(chosen) != 2:
+        raise ValueError(f"mode {mode} resizes two axes, got axes {chosen}")
+    shrinks = any(axis.scale < 1 for axis in resized.values())
+    taps = {number: _taps(axis, mode, choices, antialias and shrinks) for number, axis in resized.items()}
+    return _resampled(padded, taps, rounds_each=mode in PILLOW)
+
+
+def interpolate_1(
+    image: Array,
+    target: Array,
+    /,
+    *,
+    axes: tuple[int, ...],
+    mode: str,
+    align_corners: bool = True,
+    antialias: bool = False,
+    pads_begin: tuple[int, ...] = (),
+    pads_end: tuple[int, ...] = (),
+) -> Array:
+    """Resizes the axes to the target sizes."""
+    attributes = as_version_11(
+        image.ndim, axes=axes, mode=mode, align_corners=align_corners, antialias=antialias, pads_begin=pads_begin, pads_end=pads_end
+    )
+    return interpolate_11(image, target, np.array(axes, np.int64), **attributes)
+
+
+def _padded(image: np.ndarray, begin: Sequence[int], end: Sequence[int]) -> np.ndarray:
+    if not any((*begin, *end)):
+        return image
+    if max(len(begin), len(end)) > image.ndim:
+        raise ValueError(f"pads {list(begin)} and {list(end)} for an image of rank {image.ndim}")
+    pads = [(_at(begin, axis), _at(end, axis)) for axis in range(image.ndim)]
+    check_elements(math.prod(length + sum(pad) for length, pad in zip(image.shape, pads, strict=True)), "the padded image")
+    return np.pad(image, pads)
+
+
+def _at(pads: Sequence[int], axis: int) -> int:
+    return pads[axis] if axis < len(pads) else 0
+
+
+def _axes_to_resize(
+    shape: Sequence[int], axes: Sequence[int], given: np.ndarray, shapes_by: str, real: type[np.floating]
+) -> dict[int, Axis]:
+    numbers = _numbers(given, shapes_by)
+    if len(numbers) != len(axes):
+        raise ValueError(f"{len(numbers)} {shapes_by} for {len(axes)} axes")
+    found = {}
+    for axis, value in zip(axes, numbers, strict=True):
+        length = shape[axis]
+        resized = resized_length(length, value) if shapes_by == "scales" else int(value)
+        if resized < 0 or (length == 0 and resized > 0):
+            raise ValueError(f"axis {axis} of length {length} cannot be resized to {resized}")
+        scale = float(value) if shapes_by == "scales" else float(real(resized) / real(max(length, 1)))
+        found[axis] = Axis(length, resized, scale)
+    check_elements(math.prod(found[axis].resized if axis in found else length for axis, length in enumerate(shape)), "the resized image")
+    return found
+
+
+def _numbers(given: Array, shapes_by: str) -> list[float]:
+    """The sizes or scales; a whole number is a scale too, a fraction is no size."""
+    if shapes_by == "scales":
+        return [float(value) for value in np.asarray(widened(np.asarray(given))).reshape(-1)]
+    if not ElementType.of(given).is_integer:
+        raise ValueError(f"the sizes are {ElementType.of(given)}, expected integers")
+    return [*whole_numbers(given)]
+
+
+def resized_length(length: int, scale: float) -> int:
+    """floor(length * scale), multiplied in f32 as runtimes do; ``ValueError`` for a scale that is not a positive number.
+
+    >>> resized_length(5, 0.5), resized_length(10, float(np.float32(0.7)))
+    (2, 7)
+    """
+    if not 0 < scale < math.inf:
+        raise ValueError(f"scale {scale} is not a positive number")
+    if length * scale > 2**63:
+        raise ValueError(f"an axis of length {length} cannot be resized by {scale}: more than the limit")
+    return math.floor(np.float32(length) * np.float32(scale))
+
+
+def _taps(axis: Axis, mode: str, choices: Choices, antialias: bool) -> Taps:
+    match mode:
+        case "nearest":
+            return nearest(axis, choices)
+        case "linear_onnx":
+            return linear_onnx(axis, choices)
+        case "linear":
+            return linear(axis, choices, stretch=axis.scale if antialias else 1.0)
+        case "cubic":
+            return cubic(axis, choices)
+        case _:
+            return pillow(axis, choices, mode=mode)
+
+
+def _resampled(image: np.ndarray, taps: Mapping[int, Taps], *, rounds_each: bool) -> np.ndarray:
+    """Applies the taps axis by axis, last axis first; integers are rounded at the end, or (Pillow) after each axis."""
+    whole = image.dtype in INTEGER_DTYPES
+    values = image
+    for axis in sorted(taps, reverse=True):
+        one = taps[axis]
+        if not one.positions.shape[1]:
+            values = np.take(values, np.zeros(0, np.int64), axis)
+            continue
+        if len(one.positions) == 1:
+            values = np.take(values, one.positions[0], axis)
+            continue
+        values = _weighted(values, one, axis)
+        if whole and rounds_each:
+            values = saturated(np.trunc(values + np.copysign(0.5, values)), image.dtype)
+    return narrowed(values, image.dtype)
+
+
+def _weighted(values: np.ndarray, taps: Taps, axis: int) -> np.ndarray:
+    exact = values.dtype.itemsize > 2 and values.dtype != np.float32
+    wide = np.float64 if exact or taps.weights.dtype == np.float64 else np.float32
+    wanted = tuple(-1 if number == axis else 1 for number in range(values.ndim))
+    total = None
+    for positions, weights in zip(taps.positions, taps.weights, strict=True):
+        part = np.take(values, positions, axis).astype(wide) * weights.astype(wide).reshape(wanted)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, given: int, axes: int) -> tuple[Known, ...]:
+    """Axes that are resized are known where sizes or scales are; the others grow by their pads."""
+    image = inputs[0]
+    if image.shape.dimensions is None:
+        return (Known(image.element_type),)
+    rank = len(image.shape.dimensions)
+    begin, end = attributes["pads_begin"], attributes["pads_end"]
+    dimensions = [one + (_at(begin, axis) + _at(end, axis)) for axis, one in enumerate(image.shape.dimensions)]
+    chosen = _known_axes(inputs, attributes, axes, rank)
+    if chosen is None:
+        return (Known(image.element_type, PartialShape.unknown(rank)),)
+    by_scale = attributes.get("shape_calculation_mode") == "scales"
+    source = inputs[given - 1] if not by_scale and given == 2 else inputs[given]
+    values = [] if source.value is None else _numbers(source.value, "scales" if by_scale else "sizes")
+    for number, axis in enumerate(chosen):
+        dimensions[axis] = _resized(dimensions[axis], values[number], by_scale) if number < len(values) else UNKNOWN
+    return (Known(image.element_type, PartialShape(tuple(dimensions))),)
+
+
+def _known_axes(inputs: Sequence[Known], attributes: Mapping[str, Any], position: int, rank: int) -> list[int] | None:
+    if "axes" in attributes:
+        return axes_within(attributes["axes"], rank)
+    if len(inputs) <= position:
+        return list(range(rank))
+    value = inputs[position].value
+    return None if value is None else axes_within(whole_numbers(value), rank)
+
+
+def _resized(dimension: Dimension, value: float, by_scale: bool) -> Dimension:
+    if by_scale:
+        most = None if dimension.most is None else resized_length(dimension.most, value)
+        return Dimension(resized_length(dimension.least, value), most)
+    return static(int(value)) if value >= 0 else UNKNOWN
+
+
+_PADS = (Attribute("pads_begin", "ints", (), least=0), Attribute("pads_end", "ints", (), least=0))
+
+
+def _attributes(modes: tuple[str, ...]) -> tuple[Attribute, ...]:
+    return (
+        Attribute("mode", "str", allowed=modes),
+        Attribute("shape_calculation_mode", "str", allowed=("sizes", "scales")),
+        Attribute("coordinate_transformation_mode", "str", "half_pixel", allowed=COORDINATES),
+        Attribute("nearest_mode", "str", "round_prefer_floor", allowed=NEAREST),
+        Attribute("antialias", "bool", False),
+        *_PADS,
+        Attribute("cube_coeff", "float", -0.75),
+    )
+
+
+_NUMBERS = REAL_FLOATS | INTEGERS
+
+row = family("image")
+
+OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "Interpolate",
+        interpolate_1,
+        opsets=(1, 3),
+        infer=partial(_infer, given=1, axes=2),
+        inputs=(2, 2),
+        types=(COMPUTED, INTEGERS),
+        attributes=(
+            Attribute("axes", "ints", least=0),
+            Attribute("mode", "str", allowed=MODES),
+            Attribute("align_corners", "bool", True),
+            Attribute("antialias", "bool", False),
+            *_PADS,
+        ),
+        gradient=gradients.interpolate_1,
+    ),
+    row(
+        "Interpolate",
+        interpolate_4,
+        version=4,
+        opsets=(4, 10),
+        infer=partial(_infer, given=2, axes=3),
+        inputs=(3, 4),
+        types=(COMPUTED, INTEGERS, NUMERIC, INTEGERS),
+        attributes=_attributes(MODES),
+        gradient=gradients.interpolate_4,
+    ),
+    row(
+        "Interpolate",
+        interpolate_11,
+        version=11,
+        infer=partial(_infer, given=1, axes=2),
+        inputs=(2, 3),
+        types=(COMPUTED, _NUMBERS, INTEGERS),
+        attributes=_attributes((*MODES, *PILLOW)),
+        gradient=gradients.interpolate_11,
+    ),
+)

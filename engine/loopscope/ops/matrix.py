@@ -1,0 +1,270 @@
+"""Category matrix of the OpenVINO operation specs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.element_type import INDEX_TYPES, REAL_FLOATS
+from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.einsum import einsum, infer_einsum
+from loopscope.ops.elements import COMPUTED
+from loopscope.ops.family import family
+from loopscope.ops.gradients import matrix as gradients
+from loopscope.ops.infer import broadcast_shapes, common_type
+from loopscope.ops.precision import computable, multiplicable, rounded
+
+_SMALL_PRODUCT = 1_000_000
+"""Up to this many multiplications BLAS takes a path that does not first copy its operands: for few rows that copy is most of the work."""
+_FEW_ROWS = 32
+"""So many rows at most are worth cutting a product into such small ones."""
+_FEWER_ROWS = 16
+"""The same where a matrix that is not transposed is cut into rows."""
+_LEAST_BLOCK = 16
+_COLUMNS, _MOST_COLUMNS = 64, 256
+"""Blocks of columns are multiples of the one, and no wider than the other."""
+_CACHED = 1 << 23
+"""Elements of a matrix that caches hold."""
+_SMALL_RESULT = 1 << 24
+"""Elements of a product that need no question."""
+
+
+def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bool) -> Array:
+    """Products of the matrices in the last two axes, batches broadcast.
+
+    ``[..., M, K] x [..., K, N] -> [..., M, N]``; a vector is a row on the left, a column on the right, and its axis is
+    dropped from the result. Spec: matrix/matmul-1.
+    """
+    if not first.ndim or not second.ndim:
+        raise ValueError(f"shapes {list(first.shape)} and {list(second.shape)}: a scalar has no matrix product")
+    inner = first.shape[-2 if transpose_a and first.ndim > 1 else -1]
+    if not inner or first.size * second.size > _SMALL_RESULT * inner * inner:
+        _check_size(first.shape, second.shape, transpose_a, transpose_b)
+    dtype = first.dtype
+    if dtype.char not in "fd":
+        left, right = multiplicable(computable(first), computable(second), inner)
+        return rounded(_product(left, right, transpose_a, transpose_b), dtype)
+    return _product(first, second, transpose_a, transpose_b)
+
+
+def _check_size(first: Sequence[int], second: Sequence[int], transpose_a: bool, transpose_b: bool) -> None:
+    """``ValueError`` before a product of more elements than a run allows; what fits together is left to numpy."""
+    rows = first[-1 if transpose_a else -2] if len(first) > 1 else 1
+    columns = second[-2 if transpose_b else -1] if len(second) > 1 else 1
+    batch = math.prod(max(pair) for pair in zip_longest(reversed(first[:-2]), reversed(second[:-2]), fillvalue=1))
+    check_elements(batch * rows * columns, "the product")
+
+
+def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) -> Array:
+    if transpose_a and first.ndim > 1:
+        first = first.swapaxes(-1, -2)
+    if second.ndim == 2:
+        if first.ndim > 2:
+            # One product of many rows instead of one for each batch.
+            flat = first.reshape(math.prod(first.shape[:-1]), first.shape[-1])
+            return _product(flat, second, False, transpose_b).reshape(*first.shape[:-1], second.shape[0 if transpose_b else 1])
+        if first.ndim == 2 and 1 < len(first) <= _FEW_ROWS and len(first) * second.size > _SMALL_PRODUCT:
+            return _few_rows(first, second, transpose_b)
+        return np.matmul(first, second.T if transpose_b else second)
+    if transpose_b and second.ndim > 1:
+        second = second.swapaxes(-1, -2)
+    return np.matmul(first, second)
+
+
+def _few_rows(rows: Array, matrix: Array, transpose_b: bool) -> Array:
+    """``[M, K] x [K, N] (or its transpose) -> [M, N]`` for small M, in blocks of columns: the fastest way found for each layout."""
+    most = _SMALL_PRODUCT // rows.size if rows.size else 0
+    block = most // _LEAST_BLOCK * _LEAST_BLOCK
+    if rows.shape[1] != matrix.shape[1 if transpose_b else 0] or block < _LEAST_BLOCK:
+        return np.matmul(rows, matrix.T if transpose_b else matrix)
+    dtype = np.result_type(rows, matrix)
+    columns_at_once = min(_MOST_COLUMNS, most // _COLUMNS * _COLUMNS)
+    if not transpose_b and columns_at_once and matrix.size <= _CACHED:
+        result = np.empty((len(rows), matrix.shape[1]), dtype)
+        for start in range(0, matrix.shape[1], columns_at_once):
+            some = slice(start, start + columns_at_once)
+            np.matmul(rows, matrix[:, some], out=result[:, some])
+        return result
+    if not transpose_b and len(rows) > _FEWER_ROWS:
+        return np.matmul(rows, matrix)
+    if transpose_b:
+        turned = np.ascontiguousarray(rows.T)
+        columns = np.empty((len(matrix), len(rows)), dtype)
+        for start in range(0, len(matrix), block):
+            np.matmul(matrix[start : start + block], turned, out=columns[start : start + block])
+        return np.ascontiguousarray(columns.T)
+    return _by_rows_of_matrix(rows, matrix, dtype)
+
+
+def _by_rows_of_matrix(rows: Array, matrix: Array, dtype: np.dtype) -> Array:
+    """Blocks of rows of the matrix lie together in memory: a large matrix that no cache holds is read once, in order."""
+    block = max(_LEAST_BLOCK, _SMALL_PRODUCT // 2 // (len(rows) * matrix.shape[1]) // _LEAST_BLOCK * _LEAST_BLOCK)
+    result = np.matmul(rows[:, :block], matrix[:block])
+    term = np.empty_like(result, dtype)
+    for start in range(block, len(matrix), block):
+        np.matmul(rows[:, start : start + block], matrix[start : start + block], out=term)
+        result += term
+    return result
+
+
+def infer_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Broadcast batches, rows of the first and columns of the second matrix."""
+    element_type = common_type(inputs[:2])
+    first, second = inputs[0].shape.dimensions, inputs[1].shape.dimensions
+    if first is None or second is None:
+        return (Known(element_type),)
+    if not first or not second:
+        raise ValueError("a scalar has no matrix product")
+    batch_a, row, inner_a = _turned(first, attributes["transpose_a"]) if len(first) > 1 else ((), None, first[-1])
+    batch_b, inner_b, column = _turned(second, attributes["transpose_b"]) if len(second) > 1 else ((), second[-1], None)
+    if inner_a.intersect(inner_b) is None:
+        raise ValueError(f"shapes {inputs[0].shape} and {inputs[1].shape}: inner lengths {inner_a} and {inner_b} differ")
+    batch = broadcast_shapes(PartialShape(batch_a), PartialShape(batch_b)).dimensions or ()
+    return (Known(element_type, PartialShape((*batch, *(one for one in (row, column) if one is not None)))),)
+
+
+def _turned(shape: tuple[Dimension, ...], transposed: bool) -> tuple[tuple[Dimension, ...], Dimension, Dimension]:
+    """Batch, rows and columns."""
+    return (shape[:-2], shape[-1], shape[-2]) if transposed else (shape[:-2], shape[-2], shape[-1])
+
+
+def inverse(matrices: Array, /, *, adjoint: bool) -> Array:
+    """Inverses of the square matrices in the last two axes, transposed where ``adjoint``; a singular one gives infinities.
+
+    ``[..., N, N] -> [..., N, N]``, computed in f32 (f64 in f64). Spec: matrix/inverse-14.
+    """
+    if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2]:
+        raise ValueError(f"shape {list(matrices.shape)} holds no square matrices")
+    wide = computable(matrices)
+    try:
+        result = np.linalg.inv(wide)
+    except np.linalg.LinAlgError:
+        result = _invert_each(wide)
+    return rounded(np.ascontiguousarray(result.swapaxes(-1, -2)) if adjoint else result, matrices.dtype)
+
+
+def _invert_each(matrices: Array) -> Array:
+    """Inverses one by one: a singular matrix, whose inverse the spec leaves undefined, does not take the others with it."""
+    result = np.full(matrices.shape, np.inf, matrices.dtype)
+    for place in np.ndindex(matrices.shape[:-2]):
+        try:
+            result[place] = np.linalg.inv(matrices[place])
+        except np.linalg.LinAlgError:
+            continue
+    return result
+
+
+def infer_inverse(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Type and shape of the input, whose last two lengths are equal."""
+    dimensions = inputs[0].shape.dimensions
+    if dimensions is not None and (len(dimensions) < 2 or dimensions[-1].intersect(dimensions[-2]) is None):
+        raise ValueError(f"shape {inputs[0].shape} holds no square matrices")
+    return (Known(inputs[0].element_type, inputs[0].shape),)
+
+
+def grouped_matmul(first: Array, second: Array, offsets: Array | None = None, /) -> Array:
+    """One matrix product for each group of tokens, the groups' ends given by ``offsets``.
+
+    ``[T, K] x [G, K, N] -> [T, N]``; ``[G, M, K] x [G, K, N] -> [G, M, N]`` without offsets; ``[K, T] x [T, N] -> [G, K, N]``.
+    Rows beyond the last offset are 0. Spec: matrix/grouped-matmul-17.
+    """
+    left, right, dtype = computable(first), computable(second), first.dtype
+    if (first.ndim, second.ndim) == (3, 3):
+        if offsets is not None:
+            raise ValueError("offsets are for packed tokens: with two tensors of rank 3 there must be none")
+        if first.shape[0] != second.shape[0]:
+            raise ValueError(f"{first.shape[0]} groups on the left, {second.shape[0]} on the right")
+        return rounded(np.matmul(left, right), dtype)
+    if offsets is None or first.ndim != 2 or second.ndim not in (2, 3):
+        raise ValueError(
+            f"ranks {first.ndim} and {second.ndim} {'with' if offsets is not None else 'without'} offsets are not a grouped product"
+        )
+    tokens = first.shape[0] if second.ndim == 3 else first.shape[1]
+    groups = _groups(offsets, tokens)
+    if second.ndim == 3:
+        if len(groups) != second.shape[0]:
+            raise ValueError(f"{len(groups)} offsets for {second.shape[0]} matrices")
+        rows = np.zeros((tokens, second.shape[2]), left.dtype)
+        for group, matrix in zip(groups, right, strict=True):
+            rows[group] = left[group] @ matrix
+        return rounded(rows, dtype)
+    matrices = [left[:, group] @ right[group] for group in groups]
+    return rounded(np.stack(matrices) if matrices else np.zeros((0, first.shape[0], second.shape[1]), left.dtype), dtype)
+
+
+def _groups(offsets: Array, tokens: int) -> list[slice]:
+    ends = [int(end) for end in np.asarray(offsets).reshape(-1)]
+    starts = [0, *ends[:-1]]
+    if any(not 0 <= start <= end <= tokens for start, end in zip(starts, ends, strict=True)):
+        raise ValueError(f"offsets {ends[:8]} do not rise from 0 to at most {tokens}")
+    return [slice(start, end) for start, end in zip(starts, ends, strict=True)]
+
+
+def infer_grouped_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """By the ranks of the two operands."""
+    element_type = common_type(inputs[:2])
+    first, second = inputs[0].shape.dimensions, inputs[1].shape.dimensions
+    if first is None or second is None:
+        return (Known(element_type, DYNAMIC),)
+    match len(first), len(second):
+        case 2, 3:
+            return (Known(element_type, PartialShape((first[0], second[2]))),)
+        case 3, 3:
+            return (Known(element_type, PartialShape((first[0].intersect(second[0]) or first[0], first[1], second[2]))),)
+        case 2, 2:
+            groups = inputs[2].shape.at(0) if len(inputs) > 2 else UNKNOWN
+            return (Known(element_type, PartialShape((groups, first[0], second[1]))),)
+    raise ValueError(
+        f"shapes {inputs[0].shape} and {inputs[1].shape} are not a grouped product: expected ranks 2 and 3, 3 and 3, or 2 and 2"
+    )
+
+
+row = family("matrix")
+
+OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "MatMul",
+        matmul,
+        page="matrix/matmul-1",
+        infer=infer_matmul,
+        inputs=(2, 2),
+        attributes=(Attribute("transpose_a", "bool", False), Attribute("transpose_b", "bool", False)),
+        types=(COMPUTED,),
+        gradient=gradients.matmul,
+    ),
+    row(
+        "Einsum",
+        einsum,
+        version=7,
+        infer=infer_einsum,
+        inputs=(1, None),
+        attributes=(Attribute("equation", "str"),),
+        types=(COMPUTED,),
+        gradient=gradients.einsum,
+    ),
+    row(
+        "Inverse",
+        inverse,
+        version=14,
+        infer=infer_inverse,
+        attributes=(Attribute("adjoint", "bool", False),),
+        types=(REAL_FLOATS,),
+        gradient=gradients.inverse,
+    ),
+    row(
+        "GroupedMatMul",
+        grouped_matmul,
+        version=17,
+        opsets=(17, 17),
+        page="matrix/grouped-matmul-17",
+        infer=infer_grouped_matmul,
+        inputs=(2, 3),
+        types=(COMPUTED, COMPUTED, INDEX_TYPES),
+    ),
+)

@@ -1,0 +1,282 @@
+"""GroupQueryAttention of the domain com.microsoft: several heads of queries share one of keys and values, which a cache holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.index import whole_number
+from loopscope.ops.microsoft.cache import Cache, Stored
+from loopscope.ops.microsoft.rotary import turned
+from loopscope.ops.microsoft.row import FLOATING, row
+from loopscope.ops.microsoft.scores import checked_bias, joined_heads, split_heads
+from loopscope.ops.precision import computable
+
+
+def group_query_attention(
+    query: Array,
+    key: Array | None,
+    value: Array | None,
+    past_key: Array | None,
+    past_value: Array | None,
+    last_places: Array,
+    total_length: Array,
+    cosines: Array | None = None,
+    sines: Array | None = None,
+    positions: Array | None = None,
+    attention_bias: Array | None = None,
+    sinks: Array | None = None,
+    key_scale: Array | None = None,
+    value_scale: Array | None = None,
+    query_norm: Array | None = None,
+    key_norm: Array | None = None,
+    /,
+    *,
+    outputs: int,
+    num_heads: int,
+    kv_num_heads: int,
+    do_rotary: int | None,
+    rotary_interleaved: int | None,
+    scale: float | None,
+    softcap: float | None,
+    smooth_softmax: int,
+    causal: int,
+    local_window_size: int,
+    sliding_window_cache: int,
+    qk_output: int,
+    k_quant_type: str,
+    v_quant_type: str,
+    kv_cache_bit_width: int | None,
+    qk_norm_epsilon: float,
+) -> tuple[Array, ...]:
+    """Attention over a cache and what is new, each token to those before it and, with a window, to no more than so many.
+
+    Queries ``[B, S, N H]`` with keys and values ``[B, S, M H]`` each, or all three side by side; caches ``[B, M, P, H]``.
+    ``last_places``: for each of the batch, one less than the tokens so far. ``-> [B, S, N H], [B, M, T, H] twice, [B, N, S, T]``.
+    """
+    if query_norm is not None or key_norm is not None:
+        raise ValueError("q_norm_weight or k_norm_weight is given, which ONNX Runtime's CPU does not compute either")
+    if not causal and local_window_size != -1:
+        raise ValueError(f"local_window_size is {local_window_size} where causal is 0, expected -1")
+    queries, keys, values = (computable(one) for one in _heads(query, key, value, num_heads, kv_num_heads))
+    batch, _, length, width = queries.shape
+    totals = _totals(last_places, batch)
+    longest = whole_number(total_length)
+    first_prompt = length == longest
+    before = [0 if first_prompt else total - length for total in totals]
+    _check_lengths(before, totals, longest)
+    if do_rotary:
+        places = _places(before, length, positions, first_prompt)
+        queries, keys = _turned(queries, keys, places, cosines, sines, bool(rotary_interleaved))
+    window, bits = local_window_size if sliding_window_cache else None, kv_cache_bit_width or 8
+    caches = [
+        Cache.of(past, now, Stored.of(kind, amount, past, bits, query.dtype), window, longest)
+        for past, now, kind, amount in ((past_key, keys, k_quant_type, key_scale), (past_value, values, v_quant_type, value_scale))
+    ]
+    sinks = _sinks(sinks, smooth_softmax, num_heads)
+    rule = _Rule(scale or 1 / math.sqrt(width or 1), softcap or 0.0, local_window_size, bool(causal), sinks)
+    bias = None if attention_bias is None else computable(checked_bias(attention_bias, (batch, num_heads, length, longest)))
+    check_elements(batch * num_heads * length * longest if outputs > 3 else 0, "the scores")
+    shown = np.zeros((batch, num_heads, length, longest), np.float32) if outputs > 3 else None
+    made = _attended(rule, queries, caches, before, totals, bias, shown, shares=qk_output == 2)
+    given = [joined_heads(made).astype(query.dtype, copy=False)]
+    if outputs > 1:
+        given += [cache.handed_on(before, totals) for cache in caches]
+    return (*given, shown.astype(query.dtype, copy=False)) if shown is not None else tuple(given)
+
+
+def _attended(
+    rule: _Rule,
+    queries: Array,
+    caches: Sequence[Cache],
+    before: Sequence[int],
+    totals: Sequence[int],
+    bias: Array | None,
+    shown: Array | None,
+    *,
+    shares: bool,
+) -> Array:
+    """``[B, N, S, H]``, one of the batch after the other, as they may have caches of other lengths.
+
+    Into ``shown`` go the scores of what is seen, or the shares that they become.
+    """
+    made = np.zeros_like(queries)
+    for number, (query, earlier, total) in enumerate(zip(queries, before, totals, strict=True)):
+        key, value = (cache.seen(number, earlier, total) for cache in caches)
+        scores = rule.scores(query, key.rows, key.first, None if bias is None else bias[number % len(bias)])
+        seen = rule.seen(query.shape[1], scores.shape[2], key.first, earlier)
+        weights = rule.shares(scores, seen)
+        made[number] = _summed(weights, value.rows)
+        if shown is not None:
+            shown[number, :, :, key.first : key.first + scores.shape[2]] = weights if shares else np.where(seen, scores, 0)
+    return made
+
+
+def _heads(query: Array, key: Array | None, value: Array | None, heads: int, shared: int) -> tuple[Array, Array, Array]:
+    """Queries, keys and values as heads, given apart or side by side."""
+    if shared < 1 or heads % shared:
+        raise ValueError(f"{heads} heads of queries are not a multiple of {shared} heads of keys")
+    if (key is None) != (value is None):
+        raise ValueError("keys come with values, or both are packed into the queries")
+    if key is not None and value is not None:
+        given = split_heads(query, heads, "query"), split_heads(key, shared, "key"), split_heads(value, shared, "value")
+        if len({(one.shape[0], one.shape[2], one.shape[3]) for one in given}) > 1:
+            shapes = [list(one.shape) for one in (query, key, value)]
+            raise ValueError(f"queries, keys and values have shapes {shapes}, expected the same batch, length and width of a head")
+        return given
+    whole = split_heads(query, heads + 2 * shared, "query, packed with keys and values,")
+    return whole[:, :heads], whole[:, heads : heads + shared], whole[:, heads + shared :]
+
+
+def _totals(last_places: Array, batch: int) -> list[int]:
+    if last_places.size != batch:
+        raise ValueError(f"seqlens_k has shape {list(last_places.shape)}, expected [{batch}]")
+    return [int(one) + 1 for one in last_places.reshape(-1)]
+
+
+def _check_lengths(before: Sequence[int], totals: Sequence[int], longest: int) -> None:
+    if min(before, default=0) < 0 or max(totals, default=0) > longest or min(totals, default=0) < 0:
+        raise ValueError(f"seqlens_k says {[one - 1 for one in totals[:8]]}, which does not fit total_sequence_length {longest}")
+
+
+def _places(before: Sequence[int], length: int, positions: Array | None, first_prompt: bool) -> Array:
+    """The position of each token, ``[B, S]``: of a first prompt those that follow the first position given, as its page says."""
+    if positions is None or (first_prompt and not positions.size):
+        return np.array(before)[:, None] + np.arange(length)
+    return np.full((len(before), 1), positions.reshape(-1)[0]) + np.arange(length) if first_prompt else positions
+
+
+def _turned(
+    queries: Array, keys: Array, places: Array, cosines: Array | None, sines: Array | None, interleaved: bool
+) -> tuple[Array, Array]:
+    if cosines is None or sines is None:
+        raise ValueError("do_rotary is 1, and cos_cache or sin_cache is left out")
+    width = 2 * cosines.shape[-1]
+    query, key = (turned(one, places, cosines, sines, interleaved=interleaved, width=width) for one in (queries, keys))
+    return query, key
+
+
+def _sinks(sinks: Array | None, smooth: int, heads: int) -> Array | None:
+    """For each head a score of nothing, which takes its share; None without."""
+    if sinks is None:
+        return np.zeros((heads, 1, 1), np.float32) if smooth == 1 else None
+    if sinks.shape != (heads,):
+        raise ValueError(f"head_sink has shape {list(sinks.shape)}, expected [{heads}]")
+    return computable(sinks).reshape(heads, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rule:
+    """How scores are made and become shares."""
+
+    scale: float
+    softcap: float
+    window: int
+    """How many keys a token sees, its own the last of them; negative for no limit."""
+    causal: bool
+    sinks: Array | None
+
+    def scores(self, query: Array, key: Array, first: int, bias: Array | None) -> Array:
+        """``[N, S, H], [M, R, H] -> [N, S, R]``; the first key has the position ``first``, which the last axis of the bias counts."""
+        heads, length, width = query.shape
+        shared, count = key.shape[:2]
+        check_elements(heads * length * count, "the scores")
+        scaled = (query * np.float32(self.scale)).reshape(shared, -1, length, width)
+        scores = np.matmul(scaled, key.swapaxes(-1, -2)[:, None]).reshape(heads, length, count)
+        if self.softcap:
+            scores = np.float32(self.softcap) * np.tanh(scores / np.float32(self.softcap))
+        return scores if bias is None else scores + bias[..., first : first + count]
+
+    def shares(self, scores: Array, seen: Array) -> Array:
+        """The softmax of what each query sees; 0 elsewhere, and everywhere for one that sees nothing."""
+        powers = np.where(seen, scores, np.float32(-np.inf))
+        top = powers.max(-1, keepdims=True, initial=-np.inf)
+        top = top if self.sinks is None else np.maximum(top, self.sinks)
+        powers -= np.where(np.isfinite(top), top, 0)
+        np.exp(powers, out=powers)
+        total = powers.sum(-1, keepdims=True)
+        total += 0 if self.sinks is None else np.exp(self.sinks - top)
+        powers /= np.where(total == 0, 1, total)
+        return powers
+
+    def seen(self, length: int, count: int, first: int, before: int) -> Array:
+        """Which keys each query may look at, by the positions of the first of both."""
+        keys, queries = np.arange(first, first + count), np.arange(before, before + length)[:, None]
+        if not self.causal:
+            return np.ones((length, count), np.bool_)
+        return (keys <= queries) & ((keys > queries - self.window) if self.window >= 0 else True)
+
+
+def _summed(shares: Array, value: Array) -> Array:
+    """``[N, S, R], [M, R, H] -> [N, S, H]``."""
+    heads, length, count = shares.shape
+    return np.matmul(shares.reshape(len(value), -1, length, count), value[:, None]).reshape(heads, length, -1)
+
+
+def infer_group_query_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Batch and length of the queries; where all is packed, the width of the queries among them."""
+    query, kind = inputs[0].shape, inputs[0].element_type
+    heads, shared = attributes["num_heads"], attributes["kv_num_heads"]
+    if query.rank != 3:
+        return (Known(kind, DYNAMIC),)
+    packed = inputs[1].element_type is None and inputs[1].shape.rank is None
+    width = query.at(2)
+    if packed:
+        whole = heads + 2 * shared
+        width = static(width.least // whole * heads) if width.is_static and whole > 0 else UNKNOWN
+    return (Known(kind, PartialShape((query.at(0), query.at(1), width))),)
+
+
+_MASK = frozenset({ElementType.I32})
+_CACHE = FLOATING | {ElementType.U8, ElementType.I8}
+OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "GroupQueryAttention",
+        group_query_attention,
+        infer=infer_group_query_attention,
+        inputs=(7, 16),
+        optional_inputs=frozenset({1, 2, 3, 4}),
+        outputs=4,
+        counts_outputs=True,
+        attributes=(
+            Attribute("num_heads", "int", least=1),
+            Attribute("kv_num_heads", "int", least=1),
+            Attribute("do_rotary", "int", None),
+            Attribute("rotary_interleaved", "int", None),
+            Attribute("scale", "float", None),
+            Attribute("softcap", "float", None),
+            Attribute("smooth_softmax", "int", -1),
+            Attribute("causal", "int", 1, allowed=(0, 1)),
+            Attribute("local_window_size", "int", -1),
+            Attribute("sliding_window_cache", "int", 0),
+            Attribute("qk_output", "int", 0, allowed=(0, 1, 2)),
+            Attribute("k_quant_type", "str", "NONE"),
+            Attribute("v_quant_type", "str", "NONE"),
+            Attribute("kv_cache_bit_width", "int", None),
+            Attribute("qk_norm_epsilon", "float", 1e-6),
+        ),
+        types=(
+            *[FLOATING] * 3,
+            _CACHE,
+            _CACHE,
+            _MASK,
+            _MASK,
+            FLOATING,
+            FLOATING,
+            frozenset({ElementType.I64}),
+            FLOATING,
+            FLOATING,
+            frozenset({ElementType.F32}),
+            frozenset({ElementType.F32}),
+            FLOATING,
+        ),
+    ),
+)

@@ -1,0 +1,245 @@
+"""Operations of the domain com.microsoft that work on quantized tensors element by element, or along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.activation.formulas import sigmoid
+from loopscope.ops.activation.softmax import softmax
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.infer import broadcast_shapes, common_type, same
+from loopscope.ops.microsoft.row import row
+from loopscope.ops.movement.joining import concat, infer_concat
+from loopscope.ops.onnx.element_movement import flattened
+from loopscope.ops.onnx.quantizing import dequantize_linear, quanta, quantize_linear
+
+BYTES = frozenset({ElementType.I8, ElementType.U8})
+SCALES = frozenset({ElementType.F32})
+_HALVES = frozenset({ElementType.F16, ElementType.F32})
+_QUANTA = frozenset({ElementType.I8, ElementType.U8, ElementType.I16, ElementType.U16, ElementType.I4, ElementType.U4})
+
+
+def one_number(parameter: Array | None, like: Array) -> Array:
+    """A scale or zero point of a whole tensor, of whatever rank it was written; 0 of a tensor's type where it is left out."""
+    if parameter is None:
+        return np.zeros((), like.dtype)
+    if parameter.size != 1:
+        raise ValueError(f"a scale or zero point has shape {list(parameter.shape)}, expected one number")
+    return parameter.reshape(())
+
+
+def q_linear_add(
+    first: Array,
+    first_scale: Array,
+    first_zero: Array | None,
+    second: Array,
+    second_scale: Array,
+    second_zero: Array | None,
+    scale: Array,
+    zero: Array | None = None,
+    /,
+) -> Array:
+    """The sum of two quantized tensors, quantized: rounded once, with the zero point in it, in the steps of ONNX Runtime.
+
+    ``first * r + (second * s + rest)``, where ``r`` and ``s`` are the scales by that of the sum and both products are added unrounded.
+    """
+    whole = one_number(scale, scale)
+    by_first, by_second = (np.float32(one_number(one, one) / whole) for one in (first_scale, second_scale))
+    zeros = [np.float32(one_number(one, first)) for one in (first_zero, second_zero, zero)]
+    rest = zeros[2] - (by_first * zeros[0] + by_second * zeros[1])
+    inner = (second.astype(np.float64) * by_second + rest).astype(np.float32)
+    return quanta((first.astype(np.float64) * by_first + inner).astype(np.float32), None, first.dtype)
+
+
+def q_linear_mul(
+    first: Array,
+    first_scale: Array,
+    first_zero: Array | None,
+    second: Array,
+    second_scale: Array,
+    second_zero: Array | None,
+    scale: Array,
+    zero: Array | None = None,
+    /,
+) -> Array:
+    """The product of two quantized tensors, quantized: rounded once, with the zero point in it."""
+    ratio = one_number(first_scale, first) * one_number(second_scale, first) / one_number(scale, first)
+    one, other = (
+        data.astype(np.float32) - one_number(offset, first).astype(np.float32)
+        for data, offset in ((first, first_zero), (second, second_zero))
+    )
+    return quanta(one * other * ratio + one_number(zero, first).astype(np.float32), None, first.dtype)
+
+
+def by_table(function: Callable[[Array], Array], data: Array) -> Array:
+    """A function of each element of an 8-bit tensor: computed once for each value that there is, and looked up."""
+    every = np.arange(256, dtype=np.uint8).view(data.dtype)
+    return np.take(function(every), np.asarray(data).view(np.uint8))
+
+
+def _requantized(
+    function: Callable[[Array], Array], data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None
+) -> Array:
+    """A function of the numbers that a quantized tensor stands for, quantized."""
+    offsets = [one_number(one, data) for one in (zero, to_zero)]
+
+    def whole(quantized: Array) -> Array:
+        numbers = function(dequantize_linear(quantized, one_number(scale, data), offsets[0]))
+        return quantize_linear(numbers, one_number(to_scale, data), offsets[1])
+
+    return by_table(whole, data)
+
+
+def q_linear_sigmoid(data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None = None, /) -> Array:
+    """1 / (1 + e^-x) of a quantized tensor, quantized."""
+    return _requantized(sigmoid, data, scale, zero, to_scale, to_zero)
+
+
+def q_linear_leaky_relu(
+    data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None = None, /, *, alpha: float
+) -> Array:
+    """x of a quantized tensor where x is 0 or more, ``alpha`` x elsewhere, quantized."""
+    return _requantized(partial(_leaky, np.float32(alpha)), data, scale, zero, to_scale, to_zero)
+
+
+def _leaky(alpha: np.float32, numbers: Array) -> Array:
+    return np.where(numbers >= 0, numbers, alpha * numbers)
+
+
+def q_linear_softmax(data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array, /, *, axis: int, opset: int) -> Array:
+    """Softmax of a quantized tensor, quantized: along an axis, or before ``opset`` 13 over all axes from it on.
+
+    1 by the output's scale is taken as a whole number, as ONNX Runtime does: 254 where the scale is the f32 next to 1 / 255.
+    """
+    numbers = dequantize_linear(data, one_number(scale, data), one_number(zero, data))
+    rows = numbers if opset >= 13 else flattened(numbers, axis=axis)
+    made = softmax(rows, axis=axis if opset >= 13 else 1).reshape(data.shape)
+    levels = np.floor(np.float32(1) / one_number(to_scale, data))
+    return quanta(made * levels, one_number(to_zero, data), data.dtype)
+
+
+def q_linear_concat(to_scale: Array, to_zero: Array, /, *inputs: Array, axis: int) -> Array:
+    """Quantized tensors, each with its scale and zero point, with the same scale and zero point after one another along an axis."""
+    if len(inputs) % 3:
+        raise ValueError(f"there are {len(inputs)} inputs after the first two, expected a tensor, a scale and a zero point each")
+    parts = [
+        _requantized(_unchanged, data, scale, zero, to_scale, to_zero)
+        for data, scale, zero in zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
+    ]
+    return concat(*parts, axis=axis)
+
+
+def _unchanged(numbers: Array) -> Array:
+    return numbers
+
+
+def q_linear_where(
+    condition: Array,
+    then: Array,
+    then_scale: Array,
+    then_zero: Array,
+    otherwise: Array,
+    otherwise_scale: Array,
+    otherwise_zero: Array,
+    scale: Array,
+    zero: Array,
+    /,
+) -> Array:
+    """Elements of one quantized tensor where the condition is true, of another elsewhere, quantized alike."""
+    one = _requantized(_unchanged, then, then_scale, then_zero, scale, zero)
+    other = _requantized(_unchanged, otherwise, otherwise_scale, otherwise_zero, scale, zero)
+    return np.where(condition, one, other)
+
+
+def quantize(data: Array, scale: Array, zero_point: Array | None = None, /, *, axis: int | None) -> Array:
+    """ONNX's QuantizeLinear, also to 16 and 4 bits."""
+    return quantize_linear(data, scale, zero_point, axis=1 if axis is None else axis)
+
+
+def dequantize(data: Array, scale: Array, zero_point: Array | None = None, /, *, axis: int | None) -> Array:
+    """ONNX's DequantizeLinear, also from 16 and 4 bits."""
+    return dequantize_linear(data, scale, zero_point, axis=1 if axis is None else axis)
+
+
+def infer_of_two(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Shapes of the two tensors broadcast together."""
+    return (Known(common_type([inputs[0], inputs[3]]), broadcast_shapes(inputs[0].shape, inputs[3].shape)),)
+
+
+def infer_concat_of_quanta(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Lengths along the axis added up."""
+    (joined,) = infer_concat([Known(None, one.shape) for one in inputs[2::3]], attributes)
+    return (Known(inputs[1].element_type, joined.shape),)
+
+
+def infer_where(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Shapes of the condition and the two tensors broadcast together."""
+    return (Known(common_type([inputs[1], inputs[4], inputs[8]]), broadcast_shapes(*(inputs[number].shape for number in (0, 1, 4)))),)
+
+
+def infer_quantize(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Shape of the data, type of the zero point."""
+    kind = inputs[2].element_type if len(inputs) > 2 else ElementType.U8
+    return (Known(kind, inputs[0].shape),)
+
+
+def infer_dequantize(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Shape of the data, type of the scale."""
+    return (Known(inputs[1].element_type, inputs[0].shape),)
+
+
+_OF_ONE = (BYTES, SCALES, BYTES, SCALES, BYTES)
+_OF_TWO = (BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES)
+_AXIS = (Attribute("axis", "int", None),)
+OPERATIONS: tuple[Operation, ...] = (
+    row("QLinearAdd", q_linear_add, infer=infer_of_two, inputs=(7, 8), optional_inputs=frozenset({2, 5}), types=_OF_TWO),
+    row("QLinearMul", q_linear_mul, infer=infer_of_two, inputs=(7, 8), optional_inputs=frozenset({2, 5}), types=_OF_TWO),
+    row("QLinearSigmoid", q_linear_sigmoid, infer=same, inputs=(4, 5), optional_inputs=frozenset({2}), types=_OF_ONE),
+    row(
+        "QLinearLeakyRelu",
+        q_linear_leaky_relu,
+        infer=same,
+        inputs=(4, 5),
+        optional_inputs=frozenset({2}),
+        attributes=(Attribute("alpha", "float", 0.01),),
+        types=_OF_ONE,
+    ),
+    row(
+        "QLinearSoftmax",
+        q_linear_softmax,
+        infer=same,
+        inputs=(5, 5),
+        optional_inputs=frozenset({2}),
+        attributes=(Attribute("axis", "int", -1), Attribute("opset", "int")),
+        types=_OF_ONE,
+    ),
+    row(
+        "QLinearConcat",
+        q_linear_concat,
+        infer=infer_concat_of_quanta,
+        inputs=(3, None),
+        attributes=(Attribute("axis", "int"),),
+        types=(SCALES, BYTES, BYTES | SCALES),
+    ),
+    row(
+        "QLinearWhere",
+        q_linear_where,
+        infer=infer_where,
+        inputs=(9, 9),
+        types=(frozenset({ElementType.BOOLEAN}), BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES),
+    ),
+    row("QuantizeLinear", quantize, infer=infer_quantize, inputs=(2, 3), attributes=_AXIS, types=(_HALVES, _HALVES, _QUANTA)),
+    row(
+        "DequantizeLinear",
+        dequantize,
+        infer=infer_dequantize,
+        inputs=(2, 3),
+        attributes=_AXIS,
+        types=(_QUANTA | {ElementType.I32}, _HALVES, _QUANTA | {ElementType.I32}),
+    ),
+)

@@ -1,0 +1,167 @@
+"""Convolutions and poolings of quantized tensors in the domain com.microsoft, with channels second or last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import DYNAMIC, PartialShape, static
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.microsoft.quantized import BYTES, SCALES, one_number
+from loopscope.ops.microsoft.row import row
+from loopscope.ops.onnx.integers import qlinear_conv
+from loopscope.ops.onnx.quantizing import dequantize_linear, difference, quanta
+from loopscope.ops.onnx.windows import WINDOWS, average_pool, pool_of
+from loopscope.ops.pooling.pooling_windows import pooled_shape
+
+
+def q_linear_conv(
+    data: Array,
+    data_scale: Array,
+    data_zero: Array,
+    filters: Array,
+    filters_scale: Array,
+    filters_zero: Array,
+    scale: Array,
+    zero: Array,
+    bias: Array | None = None,
+    /,
+    *,
+    channels_last: int,
+    **window: Any,
+) -> Array:
+    """ONNX's QLinearConv; with ``channels_last`` the data and what is made of it are ``[N, lengths..., C]``, the filters as ever."""
+    made = qlinear_conv(
+        _channels_second(data, channels_last), data_scale, data_zero, filters, filters_scale, filters_zero, scale, zero, bias, **window
+    )
+    return _as_it_came(made, channels_last)
+
+
+def q_linear_average_pool(
+    data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None = None, /, *, channels_last: int, **window: Any
+) -> Array:
+    """AveragePool of the numbers that a quantized tensor stands for, quantized: rounded once, with the zero point in it."""
+    numbers = dequantize_linear(_channels_second(data, channels_last), one_number(scale, data), one_number(zero, data))
+    (averages,) = average_pool((numbers,), window, 1)
+    moved = averages / one_number(to_scale, data) + one_number(to_zero, data).astype(np.float32)
+    return _as_it_came(quanta(moved, None, data.dtype), channels_last)
+
+
+def q_linear_global_average_pool(
+    data: Array, scale: Array, zero: Array, to_scale: Array, to_zero: Array, /, *, channels_last: int
+) -> Array:
+    """The mean over all places of each channel of a quantized tensor, quantized; the sums are exact."""
+    images = _channels_second(data, channels_last)
+    places = math.prod(images.shape[2:])
+    if not places:
+        raise ValueError(f"the data has shape {list(data.shape)}: there is no mean of no places")
+    sums = difference(images, one_number(zero, data)).sum(axis=tuple(range(2, images.ndim)), dtype=np.float64, keepdims=True)
+    ratio = one_number(scale, data) / (one_number(to_scale, data) * np.float32(places))
+    return _as_it_came(quanta(sums.astype(np.float32) * ratio, one_number(to_zero, data), data.dtype), channels_last)
+
+
+def nhwc_max_pool(data: Array, /, **window: Any) -> Array:
+    """MaxPool of ``[N, lengths..., C]``."""
+    (largest,) = WINDOWS["MaxPool"]((_channels_second(data, 1),), window, 1)
+    return _as_it_came(largest, 1)
+
+
+def _channels_second(data: Array, channels_last: int) -> Array:
+    if data.ndim < 3:
+        raise ValueError(f"the data has shape {list(data.shape)}, expected a batch, channels and lengths")
+    return np.ascontiguousarray(np.moveaxis(data, -1, 1)) if channels_last else data
+
+
+def _as_it_came(data: Array, channels_last: int) -> Array:
+    return np.ascontiguousarray(np.moveaxis(data, 1, -1)) if channels_last else data
+
+
+def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Batch and channels of the data, places of the windows."""
+    shape = _turned(inputs[0].shape, attributes.get("channels_last", 1), to=1)
+    window = pool_of(attributes, len(attributes["kernel_shape"]))
+    return (Known(inputs[0].element_type, _turned(pooled_shape(shape, window), attributes.get("channels_last", 1), to=-1)),)
+
+
+def infer_global_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """One place for each channel."""
+    shape = inputs[0].shape
+    if shape.dimensions is None:
+        return (Known(inputs[0].element_type, DYNAMIC),)
+    kept = (0, len(shape.dimensions) - 1 if attributes["channels_last"] else 1)
+    lengths = tuple(one if axis in kept else static(1) for axis, one in enumerate(shape.dimensions))
+    return (Known(inputs[0].element_type, PartialShape(lengths)),)
+
+
+def infer_conv(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Batch of the data, one channel for each filter, places of the windows; the type of the last zero point."""
+    kind, filters = inputs[7].element_type, inputs[3].shape
+    if filters.dimensions is None or inputs[0].shape.dimensions is None:
+        return (Known(kind),)
+    shape = _turned(inputs[0].shape, attributes["channels_last"], to=1)
+    if shape.rank != filters.rank or len(filters.dimensions) < 3:
+        raise ValueError(f"data of shape {inputs[0].shape} and filters of shape {filters} differ in spatial axes")
+    lengths = PartialShape(filters.dimensions[2:])
+    if not lengths.is_static:
+        return (Known(kind, PartialShape.unknown(len(filters.dimensions))),)
+    places = pooled_shape(shape, pool_of({**attributes, "kernel_shape": lengths.lengths}, len(lengths.lengths)))
+    made = PartialShape((shape.at(0), filters.at(0), *(places.dimensions or ())[2:]))
+    return (Known(kind, _turned(made, attributes["channels_last"], to=-1)),)
+
+
+def _turned(shape: PartialShape, channels_last: int, *, to: int) -> PartialShape:
+    """A shape whose channels, second or last, are moved to the other place."""
+    if shape.dimensions is None or not channels_last or len(shape.dimensions) < 2:
+        return shape
+    batch, *others = shape.dimensions
+    return PartialShape((batch, others[-1], *others[:-1]) if to == 1 else (batch, *others[1:], others[0]))
+
+
+_LAST = Attribute("channels_last", "int", 0)
+_MOVES = (Attribute("auto_pad", "str", "NOTSET"), Attribute("pads", "ints", None), Attribute("strides", "ints", None))
+_KERNEL = Attribute("kernel_shape", "ints")
+_OF_ONE = (BYTES, SCALES, BYTES, SCALES, BYTES)
+OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "QLinearConv",
+        q_linear_conv,
+        infer=infer_conv,
+        inputs=(8, 9),
+        attributes=(
+            *_MOVES,
+            _LAST,
+            Attribute("group", "int", 1),
+            Attribute("dilations", "ints", None),
+            Attribute("kernel_shape", "ints", None),
+        ),
+        types=(BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES, frozenset({ElementType.I32})),
+    ),
+    row(
+        "QLinearAveragePool",
+        q_linear_average_pool,
+        infer=infer_pool,
+        inputs=(4, 5),
+        optional_inputs=frozenset({2}),
+        attributes=(*_MOVES, _LAST, _KERNEL, Attribute("ceil_mode", "int", 0), Attribute("count_include_pad", "int", 0)),
+        types=_OF_ONE,
+    ),
+    row(
+        "QLinearGlobalAveragePool",
+        q_linear_global_average_pool,
+        infer=infer_global_pool,
+        inputs=(5, 5),
+        attributes=(_LAST,),
+        types=_OF_ONE,
+    ),
+    row(
+        "NhwcMaxPool",
+        nhwc_max_pool,
+        infer=infer_pool,
+        attributes=(*_MOVES, _KERNEL, Attribute("ceil_mode", "int", 0), Attribute("dilations", "ints", None)),
+        types=(BYTES,),
+    ),
+)

@@ -1,0 +1,206 @@
+"""Tensors made larger: replicated along axes, repeated, padded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.element_type import ANY_TYPE, INTEGERS
+from loopscope.ir.partial_value import length_within
+from loopscope.ir.shape import DYNAMIC, PartialShape, static
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.family import family
+from loopscope.ops.gradients import movement as gradients
+from loopscope.ops.index import axes_within, whole_numbers
+from loopscope.ops.infer import broadcast_shapes, common_type, spelled
+
+_MAPPED = ("explicit", "none")
+"""Both say that axes_mapping is given: OpenVINO writes version 1's ``explicit`` as ``none``."""
+
+
+def broadcast(data: Array, target_shape: Array, axes_mapping: Array | None = None, /, *, mode: str = "numpy") -> Array:
+    """``data`` replicated to ``target_shape`` [n]; ``axes_mapping`` [rank of data] says where its axes go in mode ``explicit``.
+
+    Mode ``pdpd`` has no attribute ``axis`` here, so that the data lies at the end, as in ``numpy``.
+    """
+    target = _lengths(target_shape)
+    if mode in _MAPPED:
+        if axes_mapping is None:
+            raise ValueError(f"mode '{mode}' needs the input axes_mapping")
+        data = data.reshape(_mapped(data.shape, whole_numbers(axes_mapping), len(target)))
+    elif mode == "bidirectional":
+        target = list(np.broadcast_shapes(data.shape, tuple(target)))
+    check_elements(math.prod(target), "the broadcast tensor")
+    found = np.empty(target, data.dtype)
+    found[...] = data
+    return found
+
+
+def _lengths(shape: Array) -> list[int]:
+    target = whole_numbers(shape)
+    if target and min(target) < 0:
+        raise ValueError(f"target shape {target} has a negative length")
+    return target
+
+
+def _mapped(shape: tuple[int, ...], mapping: list[int], rank: int) -> list[int]:
+    if len(mapping) != len(shape):
+        raise ValueError(f"axes_mapping {mapping} names {len(mapping)} axes, the data has shape {list(shape)}")
+    if sorted(mapping) != mapping:
+        raise ValueError(f"axes_mapping {mapping} is not in ascending order")
+    found = [1] * rank
+    for axis, length in zip(axes_within(mapping, rank), shape, strict=True):
+        found[axis] = length
+    return found
+
+
+def _infer_broadcast(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    data, target = inputs[:2]
+    shape, given = spelled(target) if target.value is None else PartialShape.of(_lengths(target.value)), data.shape
+    if attributes["mode"] == "bidirectional":
+        return (Known(data.element_type, broadcast_shapes(given, shape)),)
+    if not shape.is_static:
+        return (Known(data.element_type, shape),)
+    if attributes["mode"] in _MAPPED and given.is_static and len(inputs) > 2 and inputs[2].value is not None:
+        given = PartialShape.of(_mapped(given.lengths, whole_numbers(inputs[2].value), len(shape.lengths)))
+    if (given.is_static and attributes["mode"] not in _MAPPED) or given is not data.shape:
+        _check_fits(given.lengths, shape.lengths)
+    return (Known(data.element_type, shape),)
+
+
+def _check_fits(given: tuple[int, ...], target: tuple[int, ...]) -> None:
+    aligned = target[len(target) - len(given) :] if len(given) <= len(target) else ()
+    if len(aligned) != len(given) or any(one not in (1, other) for one, other in zip(given, aligned, strict=True)):
+        raise ValueError(f"a tensor of shape {list(given)} cannot be broadcast to {list(target)}")
+
+
+def tile(data: Array, repeats: Array, /) -> Array:
+    """``data`` repeated ``repeats`` [n] times along each axis; the shorter of shape and repeats is filled up with 1 in front."""
+    times = whole_numbers(repeats)
+    if times and min(times) < 0:
+        raise ValueError(f"repeats {times} has a negative number")
+    times = [1] * (data.ndim - len(times)) + times
+    check_elements(data.size * math.prod(times), "the tiled tensor")
+    if data.size * math.prod(times) == 0:
+        lengths = (1,) * (len(times) - data.ndim) + data.shape
+        return np.empty([length * time for length, time in zip(lengths, times, strict=True)], data.dtype)
+    return np.tile(data, times)
+
+
+def _infer_tile(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    data, repeats = inputs
+    dimensions = data.shape.dimensions
+    if dimensions is None:
+        return (Known(data.element_type),)
+    if repeats.value is not None and repeats.value.size and min(whole_numbers(repeats.value)) < 0:
+        raise ValueError(f"repeats {whole_numbers(repeats.value)} has a negative number")
+    times = spelled(repeats).dimensions
+    if times is None:
+        return (Known(data.element_type),)
+    rank = max(len(times), len(dimensions))
+    lengths, times = ((static(1),) * (rank - len(one)) + one for one in (dimensions, times))
+    return (Known(data.element_type, PartialShape(tuple(length * time for length, time in zip(lengths, times, strict=True)))),)
+
+
+def pad(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None, /, *, pad_mode: str) -> Array:
+    """``data`` with ``pads_begin`` and ``pads_end`` [rank] elements more on each axis (fewer where negative)."""
+    begins, ends = whole_numbers(pads_begin), whole_numbers(pads_end)
+    lengths = _padded(data.shape, begins, ends)
+    check_elements(math.prod(lengths), "the padded tensor")
+    if pad_mode == "constant":
+        return _surrounded(data, begins, lengths, pad_value)
+    for axis, (begin, length) in enumerate(zip(begins, lengths, strict=True)):
+        whole = data.shape[axis]
+        if begin or length != whole:
+            check_elements(length, "a padded axis")
+            data = data.take(_mirrored(begin, length, whole, axis, pad_mode), axis)
+    return data
+
+
+_FARTHEST = 2**62
+
+
+def _padded(shape: Sequence[int], begins: list[int], ends: list[int]) -> list[int]:
+    if not len(begins) == len(ends) == len(shape):
+        raise ValueError(f"pads {begins} and {ends} do not fit a tensor of shape {list(shape)}")
+    if max(map(abs, (*begins, *ends)), default=0) > _FARTHEST:
+        raise ValueError(f"pads {begins} and {ends} are beyond all bounds")
+    return [max(begin + length + end, 0) for begin, length, end in zip(begins, shape, ends, strict=True)]
+
+
+def _surrounded(data: Array, begins: list[int], lengths: list[int], value: Array | None) -> Array:
+    found = np.zeros(lengths, data.dtype) if data.dtype.kind != "O" else np.full(lengths, "", object)
+    if value is not None:
+        found[...] = value.reshape(())
+    inner, taken = [], []
+    for begin, length, whole in zip(begins, lengths, data.shape, strict=True):
+        first, last = max(begin, 0), min(begin + whole, length)
+        inner.append(slice(first, max(first, last)))
+        taken.append(slice(first - begin, max(first, last) - begin))
+    found[tuple(inner)] = data[tuple(taken)]
+    return found
+
+
+def _mirrored(begin: int, length: int, whole: int, axis: int, pad_mode: str) -> np.ndarray:
+    """For each element of a padded axis, the position that it copies."""
+    position = np.arange(-begin, length - begin)
+    end = length - begin - whole
+    most = {"edge": None, "reflect": whole - 1, "symmetric": whole}[pad_mode]
+    if length and whole == 0:
+        raise ValueError(f"axis {axis} is empty and cannot be padded in mode '{pad_mode}'")
+    if most is not None and max(begin, end) > most:
+        raise ValueError(f"pads {begin} and {end} of axis {axis} are more than mode '{pad_mode}' can mirror ({most})")
+    match pad_mode:
+        case "edge":
+            return np.clip(position, 0, max(whole - 1, 0))
+        case "reflect":
+            position = np.abs(position)
+            return np.where(position >= whole, 2 * whole - 2 - position, position)
+        case _:
+            position = np.where(position < 0, -1 - position, position)
+            return np.where(position >= whole, 2 * whole - 1 - position, position)
+
+
+def _infer_pad(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    data, begin, end = inputs[:3]
+    element_type = common_type([data, *inputs[3:]])
+    dimensions = data.shape.dimensions
+    if dimensions is None:
+        rank = spelled(begin).rank
+        return (Known(element_type, DYNAMIC if rank is None else PartialShape.unknown(rank)),)
+    if begin.value is not None and end.value is not None:
+        _padded([one.least for one in dimensions], whole_numbers(begin.value), whole_numbers(end.value))
+    begins, ends = begin.elements, end.elements
+    if begins is None or ends is None:
+        return (Known(element_type, PartialShape.unknown(len(dimensions))),)
+    lengths = [
+        length_within((max(one.least + first[0] + last[0], 0), math.inf if one.most is None else max(one.most + first[1] + last[1], 0)))
+        for one, first, last in zip(dimensions, begins.intervals, ends.intervals, strict=True)
+    ]
+    return (Known(element_type, PartialShape(tuple(lengths))),)
+
+
+_MODES = ("constant", "edge", "reflect", "symmetric")
+
+_MODE = Attribute("mode", "str", "numpy", ("numpy", "explicit", "bidirectional", "pdpd"))
+_FIRST_MODE = Attribute("mode", "str", "numpy", ("numpy", "explicit", "none", "pdpd"))
+row = family("movement", infer=_infer_broadcast, inputs=(2, 3), attributes=(_MODE,), types=(ANY_TYPE, INTEGERS))
+pads = family(
+    "movement",
+    infer=_infer_pad,
+    inputs=(3, 4),
+    attributes=(Attribute("pad_mode", "str", allowed=_MODES),),
+    types=(ANY_TYPE, INTEGERS, INTEGERS, ANY_TYPE),
+)
+
+OPERATIONS: tuple[Operation, ...] = (
+    row("Broadcast", broadcast, opsets=(1, 2), attributes=(_FIRST_MODE,), gradient=gradients.broadcast),
+    row("Broadcast", broadcast, version=3, gradient=gradients.broadcast),
+    pads("Pad", pad, opsets=(1, 11), gradient=gradients.pad),
+    pads("Pad", pad, version=12, gradient=gradients.pad),
+    row("Tile", tile, infer=_infer_tile, inputs=(2, 2), attributes=(), gradient=gradients.tile),
+)

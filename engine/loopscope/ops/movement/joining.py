@@ -1,0 +1,164 @@
+"""Tensors joined along an axis, and cut apart along one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.element_type import ANY_TYPE, INTEGERS
+from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.family import family
+from loopscope.ops.gradients import movement as gradients
+from loopscope.ops.index import axis_within, whole_number, whole_numbers
+from loopscope.ops.infer import common_type
+
+
+def concat(*tensors: Array, axis: int) -> Array:
+    """The tensors one after another along ``axis``; all other lengths are equal."""
+    if len(tensors) > 1:
+        check_elements(sum(tensor.size for tensor in tensors), "the joined tensor")
+    try:
+        return np.concatenate(tensors, axis)
+    except ValueError:
+        ranks = [tensor.ndim for tensor in tensors]
+        if min(ranks) == max(ranks) > 0:
+            raise
+        raise ValueError(f"the inputs have ranks {', '.join(map(str, ranks[:8]))}, expected equal ones of at least 1") from None
+
+
+def infer_concat(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Lengths along the axis added up; all others are equal."""
+    element_type = common_type(inputs)
+    joined: PartialShape | None = None
+    for known in inputs:
+        if known.shape.dimensions is None:
+            return (Known(element_type),)
+        if not known.shape.dimensions:
+            raise ValueError("scalars cannot be joined")
+        joined = known.shape if joined is None else _joined(joined, known.shape, attributes["axis"])
+    return (Known(element_type, joined or DYNAMIC),)
+
+
+def _joined(one: PartialShape, other: PartialShape, axis: int) -> PartialShape:
+    before, after = one.dimensions or (), other.dimensions or ()
+    if len(before) != len(after):
+        raise ValueError(f"shapes {one} and {other} have different ranks and cannot be joined")
+    axis = axis_within(axis, len(before))
+    lengths = []
+    for position, (mine, theirs) in enumerate(zip(before, after, strict=True)):
+        length = mine + theirs if position == axis else mine.intersect(theirs)
+        if length is None:
+            raise ValueError(f"shapes {one} and {other} differ along axis {position} and cannot be joined along axis {axis}")
+        lengths.append(length)
+    return PartialShape(tuple(lengths))
+
+
+def split(data: Array, axis: Array, /, *, num_splits: int) -> tuple[Array, ...]:
+    """``num_splits`` equal parts of ``data`` along ``axis`` (scalar)."""
+    return _cutter(data.shape, whole_number(axis), num_splits)(data)
+
+
+@lru_cache(maxsize=256)
+def _cutter(shape: tuple[int, ...], axis: int, count: int) -> Callable[[Array], tuple[Array, ...]]:
+    """What cuts tensors of one shape into equal parts along an axis; loops ask for the same one again and again."""
+    along = axis_within(axis, len(shape))
+    size, rest = divmod(shape[along], count)
+    if rest:
+        raise ValueError(f"{shape[along]} elements along axis {along} cannot be split into {count} equal parts")
+    before = (slice(None),) * along
+    cuts = [(*before, slice(part * size, part * size + size)) for part in range(count)]
+    return itemgetter(*cuts) if count > 1 else lambda data: (data[cuts[0]],)
+
+
+def _parts(data: Array, axis: int, lengths: Sequence[int]) -> tuple[Array, ...]:
+    before = (slice(None),) * axis
+    ends = accumulate(lengths)
+    return tuple(data[(*before, slice(end - length, end))] for end, length in zip(ends, lengths, strict=True))
+
+
+def _infer_split(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    data, axis = inputs
+    count: int = attributes["num_splits"]
+    if data.shape.dimensions is None:
+        return (Known(data.element_type),) * count
+    if axis.value is None:
+        return (Known(data.element_type, PartialShape.unknown(len(data.shape.dimensions))),) * count
+    along = axis_within(whole_number(axis.value), len(data.shape.dimensions))
+    whole = data.shape.dimensions[along]
+    if whole.is_static and whole.length % count:
+        raise ValueError(f"{whole} elements along axis {along} cannot be split into {count} equal parts")
+    least = -(-whole.least // count)
+    part = Dimension(least, None if whole.most is None else max(whole.most // count, least))
+    return (Known(data.element_type, _with_length(data.shape, along, part)),) * count
+
+
+def variadic_split(data: Array, axis: Array, split_lengths: Array, /) -> tuple[Array, ...]:
+    """Parts of ``data`` along ``axis`` as long as ``split_lengths`` [n] says; one of them may be -1, which takes the rest."""
+    along = axis_within(whole_number(axis), data.ndim)
+    return _parts(data, along, _part_lengths(data.shape[along], whole_numbers(split_lengths)))
+
+
+def _part_lengths(whole: int, lengths: list[int]) -> list[int]:
+    if lengths.count(-1) == 1 and min(lengths) == -1:
+        rest = whole - sum(lengths) - 1
+        lengths = [rest if length == -1 else length for length in lengths]
+    if (lengths and min(lengths) < 0) or sum(lengths) != whole:
+        raise ValueError(f"parts of lengths {lengths} do not make up an axis of length {whole}")
+    return lengths
+
+
+def _infer_variadic_split(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    data, axis, lengths = inputs
+    if lengths.value is None:
+        count = lengths.shape.at(0) if lengths.shape.rank == 1 else UNKNOWN
+        return (Known(data.element_type, _of_rank(data.shape)),) * (count.length if count.is_static and count.least <= 4096 else 0)
+    parts = whole_numbers(lengths.value)
+    if axis.value is None or data.shape.dimensions is None:
+        return (Known(data.element_type, _of_rank(data.shape)),) * len(parts)
+    along = axis_within(whole_number(axis.value), len(data.shape.dimensions))
+    whole = data.shape.dimensions[along]
+    if whole.is_static:
+        parts = _part_lengths(whole.length, parts)
+    return tuple(Known(data.element_type, _with_length(data.shape, along, UNKNOWN if length == -1 else static(length))) for length in parts)
+
+
+def _of_rank(shape: PartialShape) -> PartialShape:
+    return DYNAMIC if shape.dimensions is None else PartialShape.unknown(len(shape.dimensions))
+
+
+def _with_length(shape: PartialShape, axis: int, length: Dimension) -> PartialShape:
+    dimensions = shape.dimensions or ()
+    return PartialShape((*dimensions[:axis], length, *dimensions[axis + 1 :]))
+
+
+row = family("movement")
+
+OPERATIONS: tuple[Operation, ...] = (
+    row("Concat", concat, infer=infer_concat, inputs=(1, None), attributes=(Attribute("axis", "int"),), gradient=gradients.concat),
+    row(
+        "Split",
+        split,
+        infer=_infer_split,
+        inputs=(2, 2),
+        outputs=None,
+        types=(ANY_TYPE, INTEGERS),
+        attributes=(Attribute("num_splits", "int", least=1),),
+        gradient=gradients.split,
+    ),
+    row(
+        "VariadicSplit",
+        variadic_split,
+        infer=_infer_variadic_split,
+        inputs=(3, 3),
+        outputs=None,
+        types=(ANY_TYPE, INTEGERS, INTEGERS),
+        gradient=gradients.split,
+    ),
+)

@@ -1,0 +1,208 @@
+"""ONNX operations that fold tensors along axes, directly in numpy: products, reductions, normalizations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from loopscope.ops.activation.softmax import log_softmax, softmax
+from loopscope.ops.declare import Array, Kernel
+from loopscope.ops.elements import WIDE_DTYPES
+from loopscope.ops.index import axis_within
+from loopscope.ops.matrix import matmul
+from loopscope.ops.onnx.elementwise import same_type
+from loopscope.ops.onnx.row import Direct
+from loopscope.ops.precision import computable
+
+
+def product(first: Array, second: Array, /) -> Array:
+    """Products of the matrices in the last two axes, batches broadcast."""
+    same_type(first, second)
+    return matmul(first, second, transpose_a=False, transpose_b=False)
+
+
+def gemm(first: Array, second: Array, third: Array | None = None, /, *, alpha: float, beta: float, transA: int, transB: int) -> Array:
+    """``alpha`` times the product of two matrices, plus ``beta`` times a third that is broadcast to it; rounded once."""
+    turned = {"transpose_a": bool(transA), "transpose_b": bool(transB)}
+    return _gemm(partial(matmul, **turned), alpha, beta, first, second, third)
+
+
+def _gemm(multiply: Kernel, alpha: float, beta: float, first: Array, second: Array, third: Array | None = None, /) -> Array:
+    if first.ndim != 2 or second.ndim != 2:
+        raise ValueError(f"the shapes are {list(first.shape)} and {list(second.shape)}, expected two matrices")
+    same_type(first, second)
+    dtype = first.dtype
+    if dtype.char not in "fd":
+        first, second, third = computable(first), computable(second), None if third is None else computable(third)
+    made = multiply(first, second)
+    if made.dtype.kind in "iu" and (alpha, beta) != (1, 1):
+        made = made.astype(np.float64)
+    _scaled_and_added(made, alpha, beta, third)
+    return made.astype(dtype, copy=False)
+
+
+def _scaled_and_added(made: Array, alpha: float, beta: float, third: Array | None) -> None:
+    if alpha != 1:
+        made *= alpha
+    if third is None or beta == 0:
+        return
+    if third.ndim > 2 or any(length not in (1, whole) for length, whole in zip(third.shape[::-1], made.shape[::-1], strict=False)):
+        raise ValueError(f"the third shape is {list(third.shape)}, expected one that is broadcast to {list(made.shape)}")
+    made += third if beta == 1 else third * beta
+
+
+def softmax_along(data: Array, /, *, axis: int) -> Array:
+    """e^x divided by the sum of e^x along an axis. Floats of 16 bits are rounded at each step, as in the tests of the onnx package."""
+    if data.ndim and data.dtype in WIDE_DTYPES:
+        return softmax(data, axis=axis)
+    if not data.size:
+        return data
+    powers = np.exp(data - data.max(axis, keepdims=True))
+    made: Array = powers / powers.sum(axis, keepdims=True)
+    return made.astype(data.dtype, copy=False)
+
+
+def log_softmax_along(data: Array, /, *, axis: int) -> Array:
+    """x minus the logarithm of the sum of e^x along an axis; 0 where there are no axes."""
+    return log_softmax(data, axis=axis) if data.ndim else data - data
+
+
+def layer_normalization(
+    data: Array, scale: Array, bias: Array | None = None, /, *, axis: int, epsilon: float, stash_type: int
+) -> tuple[Array, ...]:
+    """All axes from ``axis`` on to mean 0 and variance 1, times ``scale`` plus ``bias``; also the mean, and 1 by the deviation, in f32."""
+    if stash_type != 1:
+        raise ValueError(f"stash_type is {stash_type}, expected 1: the steps are computed in f32")
+    first = axis_within(axis, data.ndim)
+    before, count = data.shape[:first], math.prod(data.shape[first:])
+    rows = computable(data).reshape(math.prod(before), count)
+    mean = np.add.reduce(rows, 1, keepdims=True) / count
+    made = rows - mean
+    deviation = np.reciprocal(np.sqrt(np.add.reduce(made * made, 1, keepdims=True) / count + epsilon))
+    made *= deviation
+    made = made.reshape(data.shape) * computable(scale)
+    if bias is not None:
+        made = made + computable(bias)
+    lengths = (*before, *[1] * (data.ndim - first))
+    statistics = (one.reshape(lengths).astype(np.float32, copy=False) for one in (mean, deviation))
+    return made.astype(data.dtype, copy=False), *statistics
+
+
+Fold = Callable[[np.ndarray, tuple[int, ...], bool], np.ndarray]
+"""An array, the axes to fold, and whether they stay with length 1."""
+
+
+def _reduction(fold: Fold, text: str, *, alone: Callable[[np.ndarray], np.ndarray] = lambda data: data) -> Kernel:
+    """A kernel that folds axes, an attribute or an input; ``alone`` is what it makes of elements when no axis is to be folded."""
+
+    def kernel(
+        data: Array,
+        given: Array | None = None,
+        /,
+        *,
+        axes: Sequence[int] | None = None,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> Array:
+        named = axes if given is None else given.reshape(-1).tolist()
+        dtype = data.dtype
+        numbers = computable(data) if dtype.kind not in "biu" else data
+        if not named and noop_with_empty_axes:
+            made = alone(numbers)
+        else:
+            folded = tuple(axis_within(axis, data.ndim) for axis in named) if named else tuple(range(data.ndim))
+            made = fold(numbers, folded, bool(keepdims))
+        return made if made.dtype is dtype else made.astype(dtype)
+
+    kernel.__doc__ = text
+    return kernel
+
+
+def _folded(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], keep: bool, dtype: Any = None) -> np.ndarray:
+    made: np.ndarray = ufunc.reduce(data, axes, dtype, keepdims=keep)
+    return made
+
+
+def _sum(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    return _folded(np.add, data, axes, keep, data.dtype)
+
+
+def _product(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    return _folded(np.multiply, data, axes, keep, data.dtype)
+
+
+def _magnitudes(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    return _sum(np.abs(data), axes, keep)
+
+
+def _sum_of_squares(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    return _sum(data * data, axes, keep)
+
+
+def _length(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    return np.sqrt(_sum_of_squares(data.astype(np.float64) if data.dtype.kind in "iu" else data, axes, keep))
+
+
+def _log_of_sum(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    return np.log(_sum(data, axes, keep))
+
+
+def _greatest(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    return _folded(np.maximum, data, axes, keep) if data.size else _of_nothing(data, axes, keep, least=True)
+
+
+def _least(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    return _folded(np.minimum, data, axes, keep) if data.size else _of_nothing(data, axes, keep, least=False)
+
+
+def _of_nothing(data: np.ndarray, axes: tuple[int, ...], keep: bool, *, least: bool) -> np.ndarray:
+    """The least number, which is the greatest of nothing, or the greatest."""
+    lengths = _folded(np.add, data, axes, keep).shape
+    if data.dtype.kind == "f":
+        return np.full(lengths, -np.inf if least else np.inf, data.dtype)
+    if data.dtype.kind == "b":
+        return np.full(lengths, not least)
+    limits = np.iinfo(data.dtype)
+    return np.full(lengths, limits.min if least else limits.max, data.dtype)
+
+
+def _log_of_sum_of_powers(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    """Less the greatest first, so that no power overflows."""
+    if not data.size:
+        return _of_nothing(data, axes, keep, least=True)
+    most = _folded(np.maximum, data, axes, True)
+    most = np.where(np.isfinite(most), most, 0).astype(data.dtype)
+    total = np.log(_folded(np.add, np.exp(data - most), axes, True)) + most
+    return np.asarray(total if keep else total.squeeze(axes))
+
+
+def _mean(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
+    """Of nothing 0, as ONNX Runtime has it."""
+    count = math.prod(data.shape[axis] for axis in axes)
+    total = _folded(np.add, data, axes, keep, np.int64 if data.dtype.kind == "i" else data.dtype)
+    return np.trunc(total / max(count, 1)) if data.dtype.kind in "iu" else total / data.dtype.type(max(count, 1))
+
+
+FOLDING: Mapping[str, Direct] = {
+    "MatMul": Direct(kernel=product, first=1),
+    "Gemm": Direct(kernel=gemm, first=7),
+    "Softmax": Direct(kernel=softmax_along, first=13),
+    "LogSoftmax": Direct(kernel=log_softmax_along, first=13),
+    "LayerNormalization": Direct(kernel=layer_normalization, first=17),
+    "ReduceL1": Direct(kernel=_reduction(_magnitudes, "Sum of magnitudes along axes.", alone=np.abs), first=1),
+    "ReduceL2": Direct(kernel=_reduction(_length, "Square root of the sum of squares along axes.", alone=np.abs), first=1),
+    "ReduceLogSum": Direct(kernel=_reduction(_log_of_sum, "Logarithm of the sum along axes.", alone=np.log), first=1),
+    "ReduceLogSumExp": Direct(kernel=_reduction(_log_of_sum_of_powers, "Logarithm of the sum of powers of e along axes."), first=1),
+    "ReduceMax": Direct(kernel=_reduction(_greatest, "The greatest element along axes."), first=1),
+    "ReduceMean": Direct(kernel=_reduction(_mean, "The mean along axes."), first=1),
+    "ReduceMin": Direct(kernel=_reduction(_least, "The least element along axes."), first=1),
+    "ReduceProd": Direct(kernel=_reduction(_product, "The product along axes."), first=1),
+    "ReduceSum": Direct(kernel=_reduction(_sum, "The sum along axes."), first=1),
+    "ReduceSumSquare": Direct(
+        kernel=_reduction(_sum_of_squares, "The sum of squares along axes.", alone=lambda data: data * data), first=1
+    ),
+}

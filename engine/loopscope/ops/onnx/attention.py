@@ -1,0 +1,206 @@
+"""ONNX's Attention: scaled dot products of queries and keys, masked, as weights of values; grouped heads, caches, windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array
+from loopscope.ops.onnx.conditions import check_inputs
+from loopscope.ops.onnx.row import Direct
+from loopscope.ops.precision import computable, rounded
+
+_TOGETHER = 1 << 18
+"""So many weights are computed at a time: they stay in a processor's cache from the first product to the second."""
+_PRECISIONS: Mapping[int, np.dtype] = {
+    # TensorProto's floating-point types
+    1: np.dtype(np.float32),
+    10: np.dtype(np.float16),
+    11: np.dtype(np.float64),
+    16: np.dtype(ml_dtypes.bfloat16),
+}
+_RAW, _CAPPED, _BIASED, _WEIGHTS = range(4)
+"""What ``qk_matmul_output_mode`` asks for."""
+
+
+def attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None = None,
+    past_key: Array | None = None,
+    past_value: Array | None = None,
+    filled: Array | None = None,
+    /,
+    *,
+    outputs: int,
+    q_num_heads: int | None = None,
+    kv_num_heads: int | None = None,
+    scale: float | None = None,
+    softcap: float = 0,
+    is_causal: int = 0,
+    softmax_precision: int | None = None,
+    qk_matmul_output_mode: int = 0,
+    left_window_size: int = -1,
+    right_window_size: int = -1,
+) -> tuple[Array, ...]:
+    """``softmax(query x keyT * scale + mask) x value``, the keys and values with those of the past, and the scores that are asked for.
+
+    ``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``, or all of rank 3 with the heads side by side.
+    ``filled`` says how many keys of each batch count. A query that sees no key gives 0.
+    """
+    heads = {"q_num_heads": q_num_heads, "kv_num_heads": kv_num_heads}
+    check_inputs("Attention", (query, key, value, mask, past_key, past_value), heads)
+    side_by_side = query.ndim == 3
+    if side_by_side:
+        query, key, value = (_apart(one, count or 1) for one, count in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads)))
+    keys = key if past_key is None else np.concatenate((past_key, key), axis=2)
+    values = value if past_value is None else np.concatenate((past_value, value), axis=2)
+    batch, count, length, size = query.shape
+    check_elements(batch * count * length * keys.shape[2], "the attention weights")
+    past = 0 if past_key is None else past_key.shape[2]
+    hidden = _hidden(query, keys, filled, past, bool(is_causal), left_window_size, right_window_size)
+    wide = computable(query)
+    scaled = wide * wide.dtype.type(1 / np.sqrt(size) if scale is None else scale)
+    bias = _bias(mask, hidden, (batch, count, length, keys.shape[2]), scaled.dtype)
+    asked = np.empty((batch, count, length, keys.shape[2]), scaled.dtype) if outputs > 3 else None
+    scoring = _Scoring(softcap, softmax_precision, asked, qk_matmul_output_mode)
+    mixed = _mixed(scaled, computable(keys), computable(values), bias, scoring)
+    result = mixed.swapaxes(1, 2).reshape(batch, length, count * values.shape[3]) if side_by_side else mixed
+    scores = () if asked is None else (rounded(asked, query.dtype),)
+    return (rounded(result, query.dtype), keys, values, *scores)[:outputs]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scoring:
+    """How scores become weights, and where those of all heads are kept in the state that is asked for."""
+
+    softcap: float
+    precision: int | None
+    asked: Array | None
+    mode: int
+
+
+def _mixed(query: Array, keys: Array, values: Array, bias: Array | None, scoring: _Scoring) -> Array:
+    """``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``, some heads at a time."""
+    batch, count, length, size = query.shape
+    group, depth = count // keys.shape[1], keys.shape[2]
+    mixed = np.empty((batch, count, length, values.shape[3]), query.dtype)
+    turned = keys.swapaxes(-1, -2)
+    for image, some in _blocks(batch, keys.shape[1], group * length * depth):
+        mine = slice(some.start * group, some.stop * group)
+        # The queries of a group share their keys: one product for all of them.
+        rows = (some.stop - some.start, group * length)
+        scores = np.matmul(query[image, mine].reshape(*rows, size), turned[image, some]).reshape(rows[0] * group, length, depth)
+        kept = None if scoring.asked is None else scoring.asked[image, mine]
+        part = bias if bias is None else bias[image if len(bias) > 1 else 0, mine if bias.shape[1] > 1 else slice(None)]
+        weights = _weighted(scores, part, scoring, kept)
+        mixed[image, mine] = np.matmul(weights.reshape(*rows, depth), values[image, some]).reshape(len(weights), length, values.shape[3])
+    return mixed
+
+
+def _apart(data: Array, heads: int) -> Array:
+    return data.reshape(*data.shape[:2], heads, data.shape[2] // heads).swapaxes(1, 2)
+
+
+def _blocks(batch: int, heads: int, weights: int) -> Iterator[tuple[int, slice]]:
+    """A batch and some heads of the keys at a time; ``weights`` are those of one of them."""
+    together = max(1, _TOGETHER // max(1, weights))
+    for image in range(batch):
+        for start in range(0, heads, together):
+            yield image, slice(start, min(start + together, heads))
+
+
+def _hidden(query: Array, keys: Array, filled: Array | None, past: int, causal: bool, left: int, right: int) -> Array | None:
+    """Which keys each query may not see whatever the mask says, ``[1 or N, 1, L, S]``; None: all are seen."""
+    if left < -1 or right < -1:
+        raise ValueError(f"the window reaches {left} to the left and {right} to the right, expected -1 or more")
+    batch, _, length, _ = query.shape
+    if filled is not None and (past or filled.shape != (batch,)):
+        found = "a past" if past else f"nonpad_kv_seqlen of shape {list(filled.shape)}"
+        raise ValueError(f"nonpad_kv_seqlen counts the keys of {batch} batches without a past, found {found}")
+    columns = np.arange(keys.shape[2])
+    before = np.array([past]) if filled is None else filled.reshape(-1) - length
+    beyond = columns - (np.arange(length)[:, None] + before.reshape(-1, 1, 1, 1))
+    rules = []
+    if causal:
+        rules.append(beyond > 0)
+    if right >= 0:
+        rules.append(beyond > right)
+    if left >= 0:
+        rules.append(beyond < -left)
+    if filled is not None:
+        rules.append(np.broadcast_to(columns >= filled.reshape(-1, 1, 1, 1), (batch, 1, length, keys.shape[2])))
+    return np.logical_or.reduce(rules) if rules else None
+
+
+def _bias(mask: Array | None, hidden: Array | None, shape: tuple[int, ...], dtype: np.dtype) -> Array | None:
+    """What is added to the scores, ``[1 or N, 1 or heads, L, S]``: minus infinity where a key is not seen."""
+    if mask is None:
+        return None if hidden is None else np.where(hidden, dtype.type(-np.inf), dtype.type(0))
+    if mask.ndim > 4 or not mask.ndim or mask.shape[-1] > shape[-1]:
+        raise ValueError(f"the mask has shape {list(mask.shape)} for scores of shape {list(shape)}")
+    added = np.where(mask, dtype.type(0), dtype.type(-np.inf)) if mask.dtype == np.bool_ else computable(mask).astype(dtype, copy=False)
+    missing = shape[-1] - mask.shape[-1]
+    if missing:
+        added = np.pad(added, [(0, 0)] * (mask.ndim - 1) + [(0, missing)], constant_values=-np.inf)
+    added = added.reshape((1,) * (4 - mask.ndim) + added.shape)
+    if hidden is not None:
+        added = added + np.where(hidden, dtype.type(-np.inf), dtype.type(0))
+    try:
+        return np.broadcast_to(added, (*added.shape[:2], *shape[2:]))
+    except ValueError:
+        raise ValueError(f"the mask has shape {list(mask.shape)} for scores of shape {list(shape)}") from None
+
+
+def _weighted(weights: Array, bias: Array | None, scoring: _Scoring, kept: Array | None) -> Array:
+    """Scores of some heads ``[heads, L, S]`` made the weights of the values; the state that is asked for is copied to ``kept``."""
+
+    def keep(state: int) -> None:
+        if kept is not None and scoring.mode == state:
+            kept[...] = weights
+
+    keep(_RAW)
+    if scoring.softcap > 0:
+        weights /= scoring.softcap
+        np.tanh(weights, out=weights)
+        weights *= scoring.softcap
+    keep(_CAPPED)
+    if bias is not None:
+        weights += bias
+    keep(_BIASED)
+    if scoring.precision is not None:
+        weights = _in_precision(weights, scoring.precision)
+    _softmax(weights)
+    if bias is not None:
+        blind = bias.max(axis=-1, keepdims=True, initial=-np.inf) == -np.inf
+        if blind.any():
+            np.copyto(weights, 0, where=blind)
+    keep(_WEIGHTS)
+    return weights
+
+
+def _in_precision(scores: Array, precision: int) -> Array:
+    """Rounded to the type that the softmax is asked for in, and in the type that arithmetic on it is done in."""
+    if precision not in _PRECISIONS:
+        raise ValueError(f"softmax_precision is {precision}, expected one of {', '.join(map(str, _PRECISIONS))}")
+    return computable(scores.astype(_PRECISIONS[precision], copy=False))
+
+
+def _softmax(weights: Array) -> None:
+    """In place along the last axis; of nothing but minus infinities 0."""
+    greatest = weights.max(axis=-1, keepdims=True, initial=-np.inf)
+    greatest[greatest == -np.inf] = 0
+    weights -= greatest
+    np.exp(weights, out=weights)
+    # Row sums as a matrix-vector product: BLAS is several times faster than the reduction on short rows.
+    total = weights @ np.ones(weights.shape[-1], weights.dtype)
+    total[total == 0] = 1
+    weights /= total[..., None]
+
+
+ATTENTION: Mapping[str, Direct] = {"Attention": Direct(kernel=attention, first=23, counts_outputs=True)}

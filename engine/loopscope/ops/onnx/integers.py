@@ -1,0 +1,118 @@
+"""ONNX's matrix products and convolutions of 8-bit integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from loopscope.ops.declare import Array
+from loopscope.ops.onnx.byte_filters import ByteFilters, by_filter
+from loopscope.ops.onnx.byte_products import LIMITS, ByteMatrix, Bytes, by_row, keeping, rows_less
+from loopscope.ops.onnx.row import Direct
+
+MadeReady = Callable[[Array, Array | None], Any]
+"""Makes of weights and their zero points what multiplies: anew, or the one that is kept."""
+
+
+def matmul_integer(
+    rows: Array,
+    columns: Array,
+    rows_zero: Array | None = None,
+    columns_zero: Array | None = None,
+    /,
+    *,
+    ready: MadeReady = ByteMatrix.of,
+) -> Array:
+    """``(rows - rows_zero) @ (columns - columns_zero)`` in i32, which wraps around: ``[..., M, K] x [..., K, N] -> [..., M, N]``.
+
+    Zero points are scalars, or ``[M]`` or ``[..., M, 1]`` for each row, ``[N]`` or ``[..., 1, N]`` for each column.
+    """
+    return np.asarray(ready(columns, columns_zero).sums(rows_less(rows, rows_zero)))
+
+
+def qlinear_matmul(
+    rows: Array,
+    rows_scale: Array,
+    rows_zero: Array,
+    columns: Array,
+    columns_scale: Array,
+    columns_zero: Array,
+    scale: Array,
+    zero: Array,
+    /,
+    *,
+    ready: MadeReady = ByteMatrix.of,
+) -> Array:
+    """The product of two quantized matrices, quantized; scales and zero points as ``matmul_integer`` takes zero points."""
+    sums = ready(columns, columns_zero).sums(rows_less(rows, rows_zero))
+    factors = by_row(_one_or_more(rows_scale)) * _one_or_more(columns_scale) / by_row(_one_or_more(scale))
+    return _quantized(sums, np.asarray(factors), by_row(_one_or_more(zero)))
+
+
+def _one_or_more(numbers: Array) -> Any:
+    return numbers.reshape(-1)[0] if numbers.size == 1 else numbers
+
+
+def _quantized(sums: Array, factors: Array, zero: Any) -> Array:
+    """Sums in i32 as f32 times factors, rounded to even as ONNX Runtime does it, then moved by the zero point and cut to its type."""
+    moved = np.asarray(np.multiply(sums, factors, dtype=np.float32, casting="unsafe"))
+    np.rint(moved, out=moved)
+    moved += zero
+    return moved.clip(*LIMITS[zero.dtype], out=moved).astype(zero.dtype)
+
+
+def conv_integer(
+    data: Array,
+    filters: Array,
+    data_zero: Array | None = None,
+    filters_zero: Array | None = None,
+    /,
+    *,
+    ready: MadeReady = ByteFilters.of,
+    **window: Any,
+) -> Array:
+    """Correlation of data with filters, both less their zero points, in i32; padding lies at the zero point of the data.
+
+    ``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]``; the filters have one zero point, or ``O``.
+    """
+    if data_zero is not None and data_zero.size != 1:
+        raise ValueError(f"the zero points of the data have shape {list(data_zero.shape)}, expected one number")
+    return np.asarray(ready(filters, filters_zero).sums(Bytes.of(data, data_zero), window))
+
+
+def qlinear_conv(
+    data: Array,
+    data_scale: Array,
+    data_zero: Array,
+    filters: Array,
+    filters_scale: Array,
+    filters_zero: Array,
+    scale: Array,
+    zero: Array,
+    bias: Array | None = None,
+    /,
+    *,
+    ready: MadeReady = ByteFilters.of,
+    **window: Any,
+) -> Array:
+    """A quantized correlation: the sums of ``conv_integer`` and a bias in i32, quantized; a scale for all filters or for each."""
+    sums = conv_integer(data, filters, data_zero, filters_zero, ready=ready, **window)
+    places = [1] * (sums.ndim - 2)
+    if bias is not None:
+        if bias.shape != sums.shape[1:2]:
+            raise ValueError(f"the bias has shape {list(bias.shape)}, expected {[sums.shape[1]]}")
+        sums += bias.reshape(-1, *places)
+    by = by_filter(filters_scale, filters, "scales")
+    assert by is not None
+    factors = _one_or_more(data_scale) * by.reshape(-1, *places) / _one_or_more(scale)
+    return _quantized(sums, np.asarray(factors), _one_or_more(zero))
+
+
+INTEGERS: Mapping[str, Direct] = {
+    "ConvInteger": Direct(kernel=conv_integer, first=10, by_constant=keeping(ByteFilters, conv_integer)),
+    "MatMulInteger": Direct(kernel=matmul_integer, first=10, by_constant=keeping(ByteMatrix, matmul_integer)),
+    "QLinearConv": Direct(kernel=qlinear_conv, first=10, by_constant=keeping(ByteFilters, qlinear_conv), kept_input=3),
+    "QLinearMatMul": Direct(kernel=qlinear_matmul, first=10, by_constant=keeping(ByteMatrix, qlinear_matmul), kept_input=3),
+}

@@ -1,0 +1,217 @@
+"""The onnx package's reference kernels as kernels of ours: made once for a node's attributes, without their graph machinery."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
+from onnx.reference.ops import aionnx_preview, aionnx_preview_training, load_op
+
+from loopscope.native.onnx_functions import function_of
+from loopscope.ops.onnx.conditions import check_inputs
+from loopscope.ops.onnx.machine_values import given, taken
+from loopscope.ops.onnx.older import LATER, spelled_now
+from loopscope.ops.onnx.output_sizes import check_size
+from loopscope.ops.values import NO_VALUE
+
+Kernel = Callable[..., Any]
+Schema = Any
+"""``onnx.defs.OpSchema``, whose type hints lack what is asked of it."""
+
+_LOADERS: Mapping[str, Callable[..., Any]] = {
+    "": load_op,
+    "ai.onnx.preview": aionnx_preview.load_op,
+    "ai.onnx.preview.training": aionnx_preview_training.load_op,
+}
+_FAULTS = (RuntimeImplementationError, NotImplementedError, RuntimeError, ValueError, AttributeError, KeyError)
+
+
+@lru_cache(maxsize=4096)
+def implementation(domain: str, type: str, version: int) -> Any:
+    """The class of a reference kernel; None when the package has none."""
+    loader = _LOADERS.get(domain)
+    if loader is None:
+        return None
+    try:
+        found = loader(domain, type, version if domain else LATER.get((type, version), version))
+    except (RuntimeContextError, *_FAULTS, AssertionError):
+        return None
+    return found if inspect.isclass(found) else None
+
+
+def prepared(schema: Schema, version: int, attributes: Mapping[str, Any], outputs: int, *, drawn: bool) -> Kernel:
+    """A kernel for a node with these attributes and so many outputs; it gives a tuple of values of the machine.
+
+    ``drawn``: it also takes ``state=``, draws its random numbers from it, and gives ``(outputs, next state)``.
+    An attribute that the kernel cannot take raises when it is called.
+    """
+    present = {name: value for name, value in attributes.items() if value is not None}
+    if not schema.domain:
+        present = spelled_now(schema.name, version, present)
+    if implementation(schema.domain, schema.name, version) is None:
+        return _Expanded(schema, version, present, outputs)
+    return _Drawn(schema, version, present, outputs) if drawn else _Direct(schema, version, present, outputs)
+
+
+@dataclass(eq=False)
+class _Direct:
+    """Calls the reference kernel."""
+
+    schema: Schema
+    version: int
+    attributes: Mapping[str, Any]
+    outputs: int
+    _made: Any = None
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        arguments = [taken(value) for value in values]
+        if not self.schema.domain:
+            check_inputs(self.schema.name, arguments, self.attributes)
+        check_size(self.schema.name, arguments, self.attributes)
+        if self._made is None:
+            self._made = _operation(self.schema, self.version, self.attributes, len(arguments), self.outputs)
+        return _called(self._made, arguments, self.outputs)
+
+
+@dataclass(eq=False)
+class _Drawn:
+    """As ``_Direct``, with a seed that comes from the state unless the file gives one."""
+
+    schema: Schema
+    version: int
+    attributes: Mapping[str, Any]
+    outputs: int
+
+    def __call__(self, *values: Any, state: int) -> tuple[tuple[Any, ...], int]:
+        arguments = [taken(value) for value in values]
+        check_size(self.schema.name, arguments, self.attributes)
+        seed = state % 2**32
+        following = int(np.random.RandomState(seed).randint(2**31))
+        chosen = {"seed": seed % 2**24, **self.attributes}
+        operation = _operation(self.schema, self.version, chosen, len(arguments), self.outputs)
+        scalar = bool(arguments) and arguments[0].ndim == 0
+        if scalar:
+            # Their kernels draw a Python number for a scalar, and then ask it for its type.
+            arguments[0] = arguments[0].reshape(1)
+        made = _called(operation, arguments, self.outputs)
+        if scalar:
+            made = tuple(given(one.reshape(())) if isinstance(one, np.ndarray) else one for one in made)
+        return made, following
+
+
+@dataclass(eq=False)
+class _Expanded:
+    """An operation that ONNX defines by a function of others: that function, as one kernel."""
+
+    schema: Schema
+    version: int
+    attributes: Mapping[str, Any]
+    outputs: int
+    _made: dict[tuple[object, ...], Any] = field(default_factory=dict[tuple[object, ...], Any])
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        arguments = [taken(value) for value in values]
+        key = tuple((one.dtype, one.shape) if isinstance(one, np.ndarray) else type(one) for one in arguments)
+        if key not in self._made:
+            self._made.clear()
+            self._made[key] = ReferenceEvaluator(self._function(arguments))
+        evaluator = self._made[key]
+        named = dict(zip(evaluator.input_names, arguments, strict=False))
+        attributes = {name: _as_they_take_it(value) for name, value in self.attributes.items()}
+        return tuple(given(one) for one in evaluator.run(None, named, attributes=attributes))
+
+    def _function(self, arguments: list[Any]) -> FunctionProto:
+        if self.schema.has_function:
+            return self.schema.function_body
+        node = _node(self.schema, self.attributes, len(arguments), self.outputs)
+        types = [helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(one.dtype), one.shape) for one in arguments]
+        function = function_of(node, self.schema.since_version, types)
+        if function is None:
+            raise ValueError(f"ONNX does not say what {self.schema.name} computes with these attributes and inputs")
+        return function
+
+
+def _called(operation: Any, arguments: list[Any], outputs: int) -> tuple[Any, ...]:
+    try:
+        made = operation.run(*arguments)
+    except TypeError as error:
+        # Their message lists Python types; what went wrong is its cause.
+        raise ValueError(str(error.__cause__ or error)) from error
+    missing = [NO_VALUE] * (outputs - len(made))
+    return (*(given(one) for one in made[:outputs]), *missing)
+
+
+def _operation(schema: Schema, version: int, attributes: Mapping[str, Any], inputs: int, outputs: int) -> Any:
+    kind = implementation(schema.domain, schema.name, version)
+    accepted = _accepted(kind)
+    kept = {
+        name: value for name, value in attributes.items() if accepted is None or name in accepted or not _is_default(name, value, schema)
+    }
+    node = _node(schema, kept, inputs, outputs)
+    settings = {"log": _silent, "opsets": {schema.domain: version}, "verbose": 0, "new_ops": {}, "evaluator_cls": ReferenceEvaluator}
+    try:
+        return kind(node, settings)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+@lru_cache(maxsize=4096)
+def _accepted(kind: Any) -> frozenset[str] | None:
+    """The attributes that a kernel takes; None for all. Those of old versions that no longer mean anything are left out."""
+    parameters = inspect.signature(kind._run).parameters.values()
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
+        return None
+    return frozenset(one.name for one in parameters)
+
+
+def _is_default(name: str, value: Any, schema: Schema) -> bool:
+    declared = schema.attributes.get(name)
+    if declared is None:
+        return True
+    if declared.required or not declared.default_value.type:
+        return False
+    default = helper.get_attribute_value(declared.default_value)
+    return bool(value == (default.decode() if isinstance(default, bytes) else default))
+
+
+def _node(schema: Schema, attributes: Mapping[str, Any], inputs: int, outputs: int) -> NodeProto:
+    node = NodeProto(op_type=schema.name, domain=schema.domain)
+    node.input.extend(f"x{number}" for number in range(inputs))
+    node.output.extend(f"y{number}" for number in range(outputs))
+    for name, value in attributes.items():
+        node.attribute.append(_attribute(name, value, schema))
+    return node
+
+
+def _attribute(name: str, value: Any, schema: Schema) -> AttributeProto:
+    declared = schema.attributes.get(name)
+    kind = int(declared.type) if declared is not None else None
+    if kind == AttributeProto.FLOAT and isinstance(value, int):
+        value = float(value)
+    held = numpy_helper.from_array(np.asarray(value), name) if isinstance(value, (np.ndarray, np.generic)) else value
+    return helper.make_attribute(name, list(held) if isinstance(held, tuple) else held, attr_type=kind)
+
+
+def _as_they_take_it(value: Any) -> Any:
+    return np.float32(value) if isinstance(value, float) else list(value) if isinstance(value, tuple) else value
+
+
+def _silent(pattern: str, *values: Any) -> None:
+    """Silences the reports that their kernels print."""
+
+
+def since(domain: str, type: str, version: int) -> Any:
+    """The schema of an operation in an opset; None when it holds none, or only a deprecated one."""
+    try:
+        schema = onnx.defs.get_schema(type, version, domain)
+    except onnx.defs.SchemaError:
+        return None
+    return schema

@@ -1,0 +1,131 @@
+"""ONNX's RoiAlign: regions of images resampled without rounding, all channels of a region in a few products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array
+from loopscope.ops.index import positions
+from loopscope.ops.onnx.conditions import check_inputs
+from loopscope.ops.onnx.row import Direct
+from loopscope.ops.precision import computable, rounded
+
+
+class _Samples(NamedTuple):
+    """The samples along one side of a region, ``[bins, samples]``: between which pixels, and how much each of both counts."""
+
+    low: Array
+    high: Array
+    of_low: Array
+    of_high: Array
+
+
+def roi_align(
+    images: Array,
+    regions: Array,
+    batches: Array,
+    /,
+    *,
+    mode: str,
+    output_height: int,
+    output_width: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+    coordinate_transformation_mode: str = "output_half_pixel",
+) -> Array:
+    """Images ``[N, C, H, W]`` pooled in regions ``[n, 4]`` (x1, y1, x2, y2) of images ``batches [n]``: ``[n, C, height, width]``.
+
+    Each bin takes the mean of bilinear samples, or the greatest of the products of a pixel and its weight that they are sums of
+    (as ONNX Runtime has it); samples more than a pixel outside count as 0.
+    """
+    check_inputs("RoiAlign", (images, regions, batches), {})
+    if mode.lower() not in ("avg", "max") or coordinate_transformation_mode.lower() not in ("half_pixel", "output_half_pixel"):
+        raise ValueError(
+            f"mode is {mode[:40]!r} and coordinate_transformation_mode {coordinate_transformation_mode[:40]!r}, "
+            "expected avg or max, and half_pixel or output_half_pixel"
+        )
+    if min(output_height, output_width) < 0 or sampling_ratio < 0:
+        raise ValueError(
+            f"the output is {output_height} by {output_width} and sampling_ratio {sampling_ratio}, expected no negative numbers"
+        )
+    count, channels = len(regions), images.shape[1]
+    check_elements(count * channels * output_height * output_width, "the output of RoiAlign")
+    wide = computable(images)
+    half_pixel = coordinate_transformation_mode.lower() == "half_pixel"
+    corners = computable(regions).astype(wide.dtype) * wide.dtype.type(spatial_scale) - wide.dtype.type(0.5 if half_pixel else 0)
+    sizes = corners[:, 2:] - corners[:, :2]
+    if not half_pixel:
+        sizes = np.maximum(sizes, wide.dtype.type(1))
+    if not np.isfinite(sizes).all():
+        raise ValueError("a region has corners that are no finite numbers")
+    # Channels last: what is taken and multiplied lies together.
+    channels_last = np.ascontiguousarray(wide.transpose(0, 2, 3, 1))
+    pool = _mean if mode.lower() == "avg" else _greatest
+    pooled = np.zeros((count, output_height, output_width, channels), wide.dtype)
+    if pooled.size and wide.size:
+        for number, image in enumerate(positions(batches)):
+            down = _samples(corners[number, 1], sizes[number, 1], output_height, sampling_ratio, wide.shape[2])
+            across = _samples(corners[number, 0], sizes[number, 0], output_width, sampling_ratio, wide.shape[3])
+            if down.low.size and across.low.size:
+                pooled[number] = pool(channels_last[image], down, across)
+    return rounded(np.ascontiguousarray(pooled.transpose(0, 3, 1, 2)), images.dtype)
+
+
+def _samples(start: np.floating, size: np.floating, bins: int, ratio: int, length: int) -> _Samples:
+    """In one precision and order of operations with ONNX Runtime; what lies outside counts nothing."""
+    real = start.dtype.type
+    width = size / real(bins)
+    count = ratio or max(0, int(np.ceil(width)))
+    check_elements(bins * count, "the samples of a region")
+    within = (np.arange(count, dtype=real) + real(0.5)) * width / real(max(1, count))
+    at = start + np.arange(bins, dtype=real)[:, None] * width + within
+    outside = ~((at >= -1) & (at <= length))
+    at = np.where(outside, real(0), np.maximum(at, real(0)))
+    low = np.minimum(at.astype(np.int64), length - 1)
+    high = np.minimum(low + 1, length - 1)
+    of_high = np.where(low == high, real(0), at - low)
+    of_low = np.where(outside, real(0), real(1) - of_high)
+    return _Samples(low, high, of_low, np.where(outside, real(0), of_high))
+
+
+def _mean(image: Array, down: _Samples, across: _Samples) -> Array:
+    """``[H, W, C] -> [bins, bins, C]``: weighted sums of the rows that matter, then of the columns."""
+    rows, by_row = _weights(down)
+    columns, by_column = _weights(across)
+    check_elements(len(rows) * len(columns) * image.shape[2], "the pixels of a region")
+    part = image[rows[:, None], columns]
+    tall = (by_row @ part.reshape(len(rows), -1)).reshape(len(by_row), len(columns), -1)
+    return np.asarray(np.matmul(by_column, tall))
+
+
+def _weights(samples: _Samples) -> tuple[Array, Array]:
+    """The pixels along a side that samples lie between, and the share of each in the mean of each bin, ``[bins, pixels]``."""
+    pixels, places = np.unique(np.stack((samples.low, samples.high)), return_inverse=True)
+    bins, count = samples.low.shape
+    shares = np.zeros((bins, len(pixels)), samples.of_low.dtype)
+    each = np.broadcast_to(np.arange(bins)[:, None], (bins, count))
+    for found, weight in zip(places.reshape(2, bins, count), (samples.of_low, samples.of_high), strict=True):
+        np.add.at(shares, (each, found), weight)
+    return pixels, shares / shares.dtype.type(count)
+
+
+def _greatest(image: Array, down: _Samples, across: _Samples) -> Array:
+    """``[H, W, C] -> [bins, bins, C]``: of all samples' four pixels, each times its weight."""
+    bins = (*down.low.shape, *across.low.shape)
+    check_elements(down.low.size * across.low.size * image.shape[2], "the samples of a region")
+    found: Array | None = None
+    for rows, of_row in ((down.low, down.of_low), (down.high, down.of_high)):
+        for columns, of_column in ((across.low, across.of_low), (across.high, across.of_high)):
+            weights = np.multiply.outer(of_row.reshape(-1), of_column.reshape(-1))[..., None]
+            products = image[rows.reshape(-1)[:, None], columns.reshape(-1)] * weights
+            found = products if found is None else np.maximum(found, products, out=found)
+    assert found is not None
+    greatest: Array = found.reshape(*bins, -1).max((1, 3))
+    return greatest
+
+
+REGIONS: Mapping[str, Direct] = {"RoiAlign": Direct(kernel=roi_align, first=10)}

@@ -1,0 +1,235 @@
+"""ONNX-ML's TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopscope.ops.onnx.linear_models import rows_of
+from loopscope.ops.onnx.older import Attributes
+from loopscope.ops.onnx.post_transforms import label_or_nothing, labels_at, of_two_classes, transformed
+from loopscope.ops.onnx.trees import EQ, GT, GTE, LEQ, LT, MEMBER, NEQ, Forest, laid_out, of_one_length, summed
+
+Kernel = Callable[..., Any]
+_MODES: Mapping[str, int] = {
+    "BRANCH_LEQ": LEQ,
+    "BRANCH_LT": LT,
+    "BRANCH_GTE": GTE,
+    "BRANCH_GT": GT,
+    "BRANCH_EQ": EQ,
+    "BRANCH_NEQ": NEQ,
+}
+_AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+def _features(data: np.ndarray) -> np.ndarray:
+    """Integers are compared as f32, as the splits are given."""
+    return rows_of(data.astype(np.float32) if data.dtype.kind in "iu" else data)
+
+
+def _numbers(attributes: Attributes, name: str) -> np.ndarray:
+    """A list of f32, or from opset 3 on a tensor in its place, of f32 or f64."""
+    tensor = attributes.get(f"{name}_as_tensor")
+    return np.array(attributes.get(name) or () if tensor is None else np.ravel(tensor), np.float64)
+
+
+def _places(attributes: Attributes, name: str) -> np.ndarray:
+    return np.array(attributes.get(name) or (), np.int64)
+
+
+def _named(attributes: Attributes, kind: str, targets: int) -> Forest:
+    """Of nodes that are known by the numbers of their tree and their own; ``kind`` of leaf entries is class or target."""
+    names = ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")
+    trees, own, features, yes, no = (_places(attributes, f"nodes_{name}") for name in names)
+    splits, written = _numbers(attributes, "nodes_values"), attributes.get("nodes_modes") or ()
+    missing = _places(attributes, "nodes_missing_value_tracks_true")
+    missing = missing if missing.size else np.zeros(len(trees), np.int64)
+    of_one_length({"nodes_treeids": trees, "nodes_nodeids": own, "nodes_featureids": features, "nodes_values": splits})
+    of_one_length({"nodes_treeids": trees, "nodes_truenodeids": yes, "nodes_falsenodeids": no, "nodes_modes": written})
+    of_one_length({"nodes_treeids": trees, "nodes_missing_value_tracks_true": missing})
+    modes = np.array([_mode(one) for one in written], np.int64)
+    inner = modes >= 0
+    # A node that compares comes before all leaves.
+    number = np.where(inner, np.cumsum(inner) - 1, inner.sum() + np.cumsum(~inner) - 1)
+    known = dict(zip(zip(trees.tolist(), own.tolist(), strict=True), number.tolist(), strict=True))
+    roots = dict(zip(reversed(trees.tolist()), reversed(number.tolist()), strict=True))
+    starts, added, weights = _entries(attributes, kind, known, int(inner.sum()), int((~inner).sum()), targets)
+    return laid_out(
+        targets,
+        features=features[inner],
+        splits=splits[inner],
+        modes=modes[inner],
+        yes=_children(trees[inner], yes[inner], known),
+        no=_children(trees[inner], no[inner], known),
+        missing=missing[inner] > 0,
+        roots=np.array([roots[tree] for tree in dict.fromkeys(trees.tolist())], np.int64),
+        starts=starts,
+        targets=added,
+        weights=weights,
+        members={},
+    )
+
+
+def _mode(name: str) -> int:
+    if name != "LEAF" and name not in _MODES:
+        raise ValueError(f"nodes_modes holds {str(name)[:40]!r}, expected LEAF or one of {', '.join(_MODES)}")
+    return _MODES.get(name, -1)
+
+
+def _children(trees: np.ndarray, own: np.ndarray, known: Mapping[tuple[int, int], int]) -> np.ndarray:
+    return np.array([known.get(one, -1) for one in zip(trees.tolist(), own.tolist(), strict=True)], np.int64)
+
+
+def _entries(
+    attributes: Attributes, kind: str, known: Mapping[tuple[int, int], int], inner: int, count: int, targets: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the entries of each leaf start, their targets, and their weights; those of other nodes are never reached.
+
+    With one target a leaf has one entry, the first, as in ONNX Runtime: skl2onnx's ``decision_leaf`` writes it once for each class.
+    """
+    trees, own, added = (_places(attributes, f"{kind}_{name}") for name in ("treeids", "nodeids", "ids"))
+    weights = _numbers(attributes, f"{kind}_weights")
+    of_one_length({f"{kind}_treeids": trees, f"{kind}_nodeids": own, f"{kind}_ids": added, f"{kind}_weights": weights})
+    leaf = _children(trees, own, known) - inner
+    order = np.argsort(leaf, kind="stable")
+    order = order[leaf[order] >= 0]
+    if targets == 1:
+        order = order[np.unique(leaf[order], return_index=True)[1]]
+    return np.searchsorted(leaf[order], np.arange(count + 1)), added[order], weights[order]
+
+
+def _tree_classifier(attributes: Attributes, outputs: int) -> Kernel:
+    texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_int64s")
+    classes = max(len(texts or numbers or ()), 1)
+    forest = functools.cache(lambda: _named(attributes, "class", classes))
+
+    def compute(data: np.ndarray, /) -> tuple[Any, ...]:
+        scores, added = summed(forest(), _features(np.asarray(data)), classes, "SUM")
+        base, transform = _numbers(attributes, "base_values"), attributes.get("post_transform") or "NONE"
+        only = np.unique(forest().targets)
+        if classes <= 2 and len(only) == 1 and base.size < 2:
+            return _of_one_score(scores, int(only[0]), attributes)[:outputs]
+        if base.size == 1 and classes == 2:
+            scores[:, 0] += base[0]
+        else:
+            scores = scores + _base(base, classes)
+        scores = scores.astype(np.float32)
+        # Without base values a class that no leaf speaks of is not chosen.
+        candidates = scores if base.size else np.where(added, scores, -np.inf)
+        return (labels_at(candidates.argmax(axis=1), texts, numbers), transformed(scores, transform))[:outputs]
+
+    return compute
+
+
+def _of_one_score(scores: np.ndarray, only: int, attributes: Attributes) -> tuple[np.ndarray, np.ndarray]:
+    """Where the leaves speak of one class alone: weights that are all positive add up to a chance, others to a score around 0."""
+    texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_int64s")
+    base, transform = _numbers(attributes, "base_values"), attributes.get("post_transform") or "NONE"
+    score = (scores[:, only] + (base[0] if base.size and only == 0 else 0)).astype(np.float32)
+    chance = bool((_numbers(attributes, "class_weights") >= 0).all())
+    if scores.shape[1] == 1:
+        return label_or_nothing(score > 0, texts, numbers), transformed(score[:, None], transform)
+    labels = labels_at((score > (0.5 if chance else 0)).astype(np.int64), texts, numbers)
+    if only == 1:
+        return labels, transformed(scores, transform)
+    return labels, of_two_classes(score, transform, chance=chance)
+
+
+def _base(base: np.ndarray, targets: int) -> np.ndarray:
+    if base.size not in (0, targets):
+        raise ValueError(f"base_values has {base.size} numbers, expected {targets}: one for each score")
+    return base if base.size else np.zeros(targets)
+
+
+def _tree_regressor(attributes: Attributes, outputs: int) -> Kernel:
+    targets = int(attributes.get("n_targets") or 1)
+    forest = functools.cache(lambda: _named(attributes, "target", targets))
+
+    def compute(data: np.ndarray, /) -> tuple[Any, ...]:
+        scores, _ = summed(forest(), _features(np.asarray(data)), targets, attributes.get("aggregate_function") or "SUM")
+        scores = scores + _base(_numbers(attributes, "base_values"), targets)
+        return (transformed(scores, attributes.get("post_transform") or "NONE"),)
+
+    return compute
+
+
+def _tree_ensemble(attributes: Attributes, outputs: int) -> Kernel:
+    ids = attributes.get("leaf_targetids") or ()
+    targets = int(attributes.get("n_targets") or max((0, *ids)) + 1)
+    forest = functools.cache(lambda: _numbered(attributes, targets))
+
+    def compute(data: np.ndarray, /) -> tuple[Any, ...]:
+        rows = np.asarray(data)
+        aggregate = _chosen(_AGGREGATES, attributes, "aggregate_function", 1)
+        scores, _ = summed(forest(), _features(rows), targets, aggregate)
+        transform = _chosen(_TRANSFORMS, attributes, "post_transform", 0)
+        made = scores if transform == "NONE" else transformed(scores, transform)
+        return (made.astype(rows.dtype),)
+
+    return compute
+
+
+def _chosen(names: Sequence[str], attributes: Attributes, name: str, otherwise: int) -> str:
+    number = attributes.get(name, otherwise)
+    if not 0 <= number < len(names):
+        raise ValueError(f"{name} is {number}, expected 0 to {len(names) - 1}")
+    return names[number]
+
+
+def _numbered(attributes: Attributes, targets: int) -> Forest:
+    """Of nodes and leaves that are known by their places in the lists."""
+    names = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
+    features, yes, no, to_leaf, to_other_leaf = (_places(attributes, f"nodes_{name}") for name in names)
+    splits, modes = (np.ravel(attributes[f"nodes_{name}"]) for name in ("splits", "modes"))
+    missing = _places(attributes, "nodes_missing_value_tracks_true")
+    missing = missing if missing.size else np.zeros(len(features), np.int64)
+    of_one_length({"nodes_featureids": features, "nodes_truenodeids": yes, "nodes_falsenodeids": no, "nodes_splits": splits})
+    of_one_length({"nodes_featureids": features, "nodes_trueleafs": to_leaf, "nodes_falseleafs": to_other_leaf, "nodes_modes": modes})
+    of_one_length({"nodes_featureids": features, "nodes_missing_value_tracks_true": missing})
+    added, weights = _places(attributes, "leaf_targetids"), np.ravel(attributes["leaf_weights"]).astype(np.float64)
+    of_one_length({"leaf_targetids": added, "leaf_weights": weights})
+    if (np.concatenate([yes, no]) < 0).any():
+        raise ValueError("a node leads to a node or leaf that is not there")
+    nodes = len(features)
+    for places, leaf in ((yes, to_leaf), (no, to_other_leaf)):
+        if (places[leaf == 0] >= nodes).any():
+            raise ValueError("a node leads to a node or leaf that is not there")
+    return laid_out(
+        targets,
+        features=features,
+        splits=splits.astype(np.float64),
+        modes=modes.astype(np.int64),
+        yes=np.where(to_leaf != 0, yes + nodes, yes),
+        no=np.where(to_other_leaf != 0, no + nodes, no),
+        missing=missing > 0,
+        roots=_places(attributes, "tree_roots"),
+        starts=np.arange(len(weights) + 1),
+        targets=added,
+        weights=weights,
+        members=_members(attributes, modes),
+    )
+
+
+def _members(attributes: Attributes, modes: np.ndarray) -> dict[int, np.ndarray]:
+    """The sets of the nodes of mode MEMBER, in the order of the nodes; NaN ends each."""
+    nodes = np.flatnonzero(modes == MEMBER).tolist()
+    values = np.ravel(attributes.get("membership_values", np.zeros(0))).astype(np.float64)
+    ends = np.flatnonzero(np.isnan(values)).tolist()
+    if len(ends) == len(nodes) - 1 and values.size and not np.isnan(values[-1]):
+        ends.append(len(values))  # the last set needs no end
+    if len(ends) < len(nodes):
+        raise ValueError(f"membership_values holds {len(ends)} sets for {len(nodes)} nodes that ask for membership")
+    starts = [0, *(end + 1 for end in ends)]
+    return {node: values[start:end] for node, start, end in zip(nodes, starts, ends, strict=False)}
+
+
+TREE_MODELS: Mapping[str, Callable[[Attributes, int], Kernel]] = {
+    "TreeEnsembleClassifier": _tree_classifier,
+    "TreeEnsembleRegressor": _tree_regressor,
+    "TreeEnsemble": _tree_ensemble,
+}
+"""What prepares a node's kernel: its trees are laid out once, when it is first called."""

@@ -1,0 +1,109 @@
+"""The catalogue of ONNX models: the operations of all domains (ai.onnx, ai.onnx.ml, com.microsoft) by type and opset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Literal
+
+import onnx
+
+from loopscope.ops.catalogue import CATALOGUE, Catalogue
+from loopscope.ops.declare import Operation, Role
+from loopscope.ops.effects import OPSET
+from loopscope.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
+from loopscope.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
+from loopscope.ops.onnx.reference import Schema, since
+from loopscope.ops.onnx.retired import retired
+from loopscope.ops.onnx.row import LAST
+from loopscope.ops.onnx.schemas import operation_of
+
+_OWN: Mapping[str, Operation] = {
+    "Parameter": Operation(name="Parameter", version=1, opsets=(1, LAST), page="", inputs=(0, 0), role=Role.PARAMETER),
+    "Result": Operation(name="Result", version=1, opsets=(1, LAST), page="", role=Role.RESULT),
+    "Const": Operation(name="Const", version=1, opsets=(1, LAST), page="", inputs=(0, 0), role=Role.CONSTANT),
+}
+
+
+class OnnxCatalogue(Catalogue):
+    """ONNX's operations; ``categories`` holds only what a user adds (or replaces) by name."""
+
+    def find(self, type: str, opset: str) -> Operation | None:
+        """By the opset that a node carries, such as ``ai.onnx 18``, or ``function my.domain``; None when it is unknown."""
+        own = super().versions(type)
+        if own:
+            return own[-1]
+        return CATALOGUE.find(type, opset) if opset == OPSET or opset.startswith("opset") else _find(type, opset)
+
+    def elsewhere(self, type: str, opset: str) -> tuple[Operation, ...]:
+        """The versions that other opsets of the same domain hold."""
+        return super().versions(type) or _versions(type, opset.partition(" ")[0])
+
+
+ONNX = OnnxCatalogue({})
+
+
+class Beside(Catalogue):
+    """OpenVINO's operations to build with, in a graph that has ONNX's: which one a node is its opset tells."""
+
+    def find(self, type: str, opset: str) -> Operation | None:
+        """Of either."""
+        return ONNX.find(type, opset)
+
+    @property
+    def dialect(self) -> Literal["openvino", "onnx"]:
+        """Of the models that it builds."""
+        return "onnx"
+
+
+BESIDE = Beside(CATALOGUE.categories)
+
+
+def with_own(catalogue: Catalogue) -> Catalogue:
+    """ONNX's operations and those that a user has added to a catalogue."""
+    own = catalogue.categories.get("custom", ())
+    return OnnxCatalogue({"custom": own}) if own else ONNX
+
+
+@lru_cache(maxsize=8192)
+def _find(type: str, opset: str) -> Operation | None:
+    if not opset:
+        return _OWN.get(type)
+    domain, _, version = opset.rpartition(" ")
+    if domain == "function":
+        return Operation(name=type, version=1, opsets=(1, LAST), page="", inputs=(0, None), outputs=None, role=Role.REGION)
+    if not version.isdigit() or len(version) > 6:
+        return None
+    if domain == MICROSOFT_DOMAIN:
+        return MICROSOFT.get(type) if int(version) else None
+    schema = since("" if domain == "ai.onnx" else domain, type, int(version))
+    if schema is None:
+        return (retired(type, int(version)) or IN_ONNX.get(type)) if domain == "ai.onnx" else None
+    return operation_of(schema)
+
+
+@lru_cache(maxsize=8192)
+def _versions(type: str, domain: str) -> tuple[Operation, ...]:
+    if domain == MICROSOFT_DOMAIN:
+        return (MICROSOFT[type],) if type in MICROSOFT else ()
+    alike = (schema for schema in _all_schemas() if schema.name == type and (schema.domain or "ai.onnx") == domain)
+    schemas = sorted(alike, key=lambda schema: int(schema.since_version))
+    found = (operation_of(schema) for schema in schemas)
+    return tuple(operation for operation in found if operation is not None)
+
+
+def domain_of(type: str) -> str:
+    """The domain that has an operation of this type, the standard one first; empty when none has.
+
+    >>> domain_of("Sigmoid"), domain_of("TreeEnsemble"), domain_of("QGemm"), domain_of("Mine")
+    ('ai.onnx', 'ai.onnx.ml', 'com.microsoft', '')
+    """
+    domains = {schema.domain or "ai.onnx" for schema in _all_schemas() if schema.name == type}
+    domains |= {"ai.onnx"} if type in IN_ONNX or type in _OWN else set()
+    domains |= {MICROSOFT_DOMAIN} if type in MICROSOFT else set()
+    return min(domains, default="")
+
+
+@cache
+def _all_schemas() -> tuple[Schema, ...]:
+    return tuple(onnx.defs.get_all_schemas_with_history())

@@ -1,0 +1,58 @@
+"""Average pooling: separable sums divided by how many elements each window covers."""
+
+from __future__ import annotations
+
+from functools import lru_cache, reduce
+from math import prod
+
+import numpy as np
+
+from loopscope.ops.declare import Array
+from loopscope.ops.pooling.pooling_windows import Frame, combined, frame_of
+from loopscope.ops.precision import computable
+from loopscope.ops.window import Lengths
+
+
+def average_pool(
+    data: Array,
+    /,
+    *,
+    kernel: Lengths,
+    strides: Lengths,
+    pads_begin: Lengths,
+    pads_end: Lengths,
+    exclude_pad: bool,
+    rounding_type: str,
+    auto_pad: str,
+    dilations: Lengths = (),
+) -> Array:
+    """Mean of each window; with ``exclude-pad`` over the elements that are not padding.
+
+    ``[N, C, lengths...] -> [N, C, places...]``. A window over nothing but padding gives 0; integers are rounded half to even, as
+    the runtime does. Without any padding, what a window of rounding ``ceil`` reaches beyond the data never counts.
+    Spec: pooling/avg-pool-1, -14, -16.
+    """
+    frame = frame_of(data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type)
+    integer = data.dtype.kind in "iub" or data.dtype.name.startswith(("int", "uint"))
+    values = combined(data.astype(np.float64) if integer else computable(data), frame, 0, np.add)
+    if exclude_pad or not frame.is_padded:
+        values /= _divisor(frame, values.dtype)
+    else:
+        values /= values.dtype.type(prod(kernel))
+    return (np.rint(values) if integer else values).astype(data.dtype, copy=False)
+
+
+@lru_cache(maxsize=256)
+def _divisor(frame: Frame, dtype: np.dtype) -> Array:
+    """How many real elements each window covers, at least 1; a single number where all cover as many. Counted once for a frame."""
+    covered = reduce(np.multiply.outer, [_covered(frame, axis) for axis in range(len(frame.kernel))])
+    least = covered.min(initial=1)
+    divisor: Array = np.maximum(covered if least != covered.max(initial=1) else least, 1).astype(dtype)
+    return divisor
+
+
+def _covered(frame: Frame, axis: int) -> Array:
+    """How many real elements each window covers along an axis."""
+    first = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.begin[axis]
+    reached = first[:, None] + np.arange(frame.kernel[axis]) * frame.dilations[axis]
+    return np.count_nonzero((reached >= 0) & (reached < frame.lengths[axis]), axis=1)

@@ -1,0 +1,184 @@
+"""The windows of a pooling: where they lie on each axis, and what is known of their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.shape import PartialShape, static
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array, Known
+from loopscope.ops.window import Lengths, inferred, pads, per_axis, places, span
+
+_BLOCK_ELEMENTS = 1 << 17
+_SHORT_ROW = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Windows over spatial axes."""
+
+    lengths: Lengths
+    kernel: Lengths
+    strides: Lengths
+    dilations: Lengths
+    begin: Lengths
+    overhang: Lengths
+    """Padding at the end that the last windows need, be it declared or beyond."""
+    counts: Lengths
+    is_padded: bool
+    """Whether any padding is declared, or follows from ``auto_pad``."""
+
+    @property
+    def surrounded(self) -> Lengths:
+        """Lengths with the padding at both ends."""
+        return tuple(low + length + high for low, length, high in zip(self.begin, self.lengths, self.overhang, strict=True))
+
+    def blocks(self, data: Array, fill: float) -> Iterator[tuple[slice, Array]]:
+        """Some planes of ``[N, C, lengths...]`` at a time with their padding: ``[planes, surrounded...]`` in a buffer that is used again.
+
+        A block stays in a processor's cache through all steps of a pooling; a padded copy of the whole would not.
+        """
+        planes = data.reshape(prod(data.shape[:2]), *self.lengths)
+        together = max(1, _BLOCK_ELEMENTS // max(1, prod(self.surrounded)))
+        inside: tuple[Any, ...] = (..., *(slice(low, low + length) for low, length in zip(self.begin, self.lengths, strict=True)))
+        buffer = np.full((min(together, len(planes)), *self.surrounded), fill, data.dtype) if self.surrounded != self.lengths else None
+        for start in range(0, len(planes), together):
+            block = slice(start, min(start + together, len(planes)))
+            if buffer is None:
+                yield block, planes[block]
+            else:
+                part = buffer[: block.stop - block.start]
+                part[inside] = planes[block]
+                yield block, part
+
+    def taps(self, values: Array, axis: int, place: int) -> list[Array]:
+        """For each element of the kernel along an axis, its value in every window: views."""
+        count, stride = self.counts[place], self.strides[place]
+        before = (slice(None),) * axis
+        return [
+            values[(*before, slice(first, first + (count - 1) * stride + 1 if count else first, stride))]
+            for first in range(0, self.kernel[place] * self.dilations[place], self.dilations[place])
+        ]
+
+
+def combined(data: Array, frame: Frame, fill: float, operation: np.ufunc) -> Array:
+    """``[N, C, lengths...] -> [N, C, places...]``: the elements of each window, padding being ``fill``, joined by an operation.
+
+    One axis after the other, the first one first: each step leaves fewer rows for the last, whose elements are not neighbours.
+    """
+    check_elements(prod(data.shape[:2]) * max(prod(frame.counts), prod(frame.surrounded)), "the data of the pooling")
+    result = np.empty((prod(data.shape[:2]), *frame.counts), data.dtype)
+    last = len(frame.counts) - 1
+    for block, values in frame.blocks(data, fill):
+        for axis in range(last):
+            values = _join_rows(operation, values, frame, axis)
+        _join_lines(operation, values, frame, result[block])
+    return result.reshape(*data.shape[:2], *frame.counts)
+
+
+def summed_in_order(data: Array, frame: Frame) -> Array:
+    """As ``combined`` by addition with a padding of 0, but the elements of a window are added one by one, row by row.
+
+    That is how ONNX Runtime rounds: where a mean lies half way between two quanta, the last bit of the sum decides.
+    """
+    check_elements(prod(data.shape[:2]) * max(prod(frame.counts), prod(frame.surrounded)), "the data of the pooling")
+    result = np.empty((prod(data.shape[:2]), *frame.counts), data.dtype)
+    for block, values in frame.blocks(data, 0):
+        taps = [values]
+        for axis in range(len(frame.counts)):
+            taps = [tap for one in taps for tap in frame.taps(one, 1 + axis, axis)]
+        _joined(np.add, taps, result[block])
+    return result.reshape(*data.shape[:2], *frame.counts)
+
+
+def _join_rows(operation: np.ufunc, values: Array, frame: Frame, axis: int) -> Array:
+    """The step along an axis before the last. Where every other row of short ones is wanted, all are joined as one line, which takes less
+    time than to begin so many; the others are left out."""
+    inner, reach = prod(values.shape[2 + axis :]), (frame.kernel[axis] - 1) * frame.dilations[axis]
+    if not values.size or not reach or inner > _SHORT_ROW or frame.strides[axis] != 2 or not values.flags.c_contiguous:
+        return _joined(operation, frame.taps(values, 1 + axis, axis))
+    line, whole = values.reshape(-1), np.empty_like(values)
+    joined = whole.reshape(-1)[: line.size - reach * inner]
+    taps = [line[shift : shift + joined.size] for shift in range(0, reach * inner + 1, frame.dilations[axis] * inner)]
+    _joined(operation, taps, joined)
+    wanted = slice(0, max(0, 2 * frame.counts[axis] - 1), 2)
+    return np.ascontiguousarray(whole[(*(slice(None),) * (1 + axis), wanted)])
+
+
+def _join_lines(operation: np.ufunc, values: Array, frame: Frame, out: Array) -> None:
+    """The step along the last axis: where lines hold whole strides, all as one line; what lies across their ends is left out."""
+    count, length, last = frame.counts[-1], values.shape[-1], values.ndim - 1
+    stride = frame.strides[-1] if count > 1 else length
+    if not values.size or length % stride or not values.flags.c_contiguous:
+        _joined(operation, frame.taps(values, last, last - 1), out)
+        return
+    line = values.reshape(-1)
+    joined = np.empty((*values.shape[:-1], length // stride), values.dtype)
+    needed = joined.size - length // stride + count
+    taps = [line[shift::stride][:needed] for shift in range(0, frame.kernel[-1] * frame.dilations[-1], frame.dilations[-1])]
+    _joined(operation, taps, joined.reshape(-1)[:needed])
+    out[...] = joined[..., :count]
+
+
+def _joined(operation: np.ufunc, taps: Sequence[Array], out: Array | None = None) -> Array:
+    if len(taps) == 1:
+        if out is None:
+            return taps[0]
+        np.copyto(out, taps[0])
+        return out
+    result: Array = operation(taps[0], taps[1], out=out)
+    for tap in taps[2:]:
+        operation(result, tap, out=result)
+    return result
+
+
+def frame_of(
+    shape: Sequence[int], kernel: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths, auto_pad: str, rounding: str
+) -> Frame:
+    """The windows over data of a shape ``[N, C, lengths...]``; ``ValueError`` when attributes and shape do not fit."""
+    axes = len(kernel)
+    if not 1 <= axes <= 3 or len(shape) != axes + 2:
+        raise ValueError(f"a kernel of {axes} axes does not fit data of shape {list(shape)[:8]}")
+    lengths = tuple(shape[2:])
+    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
+    begin, end = per_axis(begin, axes, 0, "pads_begin"), per_axis(end, axes, 0, "pads_end")
+    begin, end = pads(lengths, kernel, strides, dilations, begin, end, auto_pad)
+    counts, overhang = [], []
+    for axis in range(axes):
+        reach = span(kernel[axis], dilations[axis])
+        count = places(lengths[axis], reach, strides[axis], begin[axis], end[axis], rounding)
+        counts.append(count)
+        overhang.append(max(end[axis], (count - 1) * strides[axis] + reach - lengths[axis] - begin[axis]))
+    is_padded = any(begin) or any(end)
+    return Frame(lengths, kernel, strides, dilations, begin, tuple(overhang), tuple(counts), is_padded)
+
+
+def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Batch and channels of the data, places of the windows."""
+    return (Known(inputs[0].element_type, pooled_shape(inputs[0].shape, attributes)),)
+
+
+def pooled_shape(data: PartialShape, attributes: Mapping[str, Any]) -> PartialShape:
+    """The shape that pooling with these attributes gives."""
+    kernel = attributes["kernel"]
+    axes = len(kernel)
+    if data.dimensions is None:
+        return PartialShape.unknown(axes + 2)
+    if len(data.dimensions) != axes + 2:
+        raise ValueError(f"a kernel of {axes} axes does not fit data of shape {data}")
+    strides, dilations = (
+        per_axis(attributes["strides"], axes, 1, "strides"),
+        per_axis(attributes.get("dilations", ()), axes, 1, "dilations"),
+    )
+    begin, end = per_axis(attributes["pads_begin"], axes, 0, "pads_begin"), per_axis(attributes["pads_end"], axes, 0, "pads_end")
+    rounding, auto_pad = attributes["rounding_type"], attributes["auto_pad"]
+    spatial = [
+        inferred(data.at(2 + axis), static(kernel[axis]), strides[axis], dilations[axis], begin[axis], end[axis], auto_pad, rounding)
+        for axis in range(axes)
+    ]
+    return PartialShape((*data.dimensions[:2], *spatial))

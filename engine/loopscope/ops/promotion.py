@@ -1,0 +1,73 @@
+"""Which element type holds the values of two others (page type/convert-promote-types-14)."""
+
+from __future__ import annotations
+
+from loopscope.ir.element_type import FLOATS, SIGNED, ElementType
+
+_EXPONENT_AND_MANTISSA = {
+    ElementType.F8E4M3: (4, 3),
+    ElementType.F8E5M2: (5, 2),
+    ElementType.F16: (5, 10),
+    ElementType.BF16: (8, 7),
+    ElementType.F32: (8, 23),
+    ElementType.F64: (11, 52),
+}
+"""Narrowest first; f16 before bf16, because (f8e4m3, f8e5m2) gives f16."""
+_SIGNED_BY_WIDTH = (ElementType.I4, ElementType.I8, ElementType.I16, ElementType.I32, ElementType.I64)
+
+
+def promotion(types: tuple[ElementType, ElementType], dimensioned: tuple[bool, bool], *, unsafe: bool, for_u64: ElementType) -> ElementType:
+    """The common type of two inputs.
+
+    ``dimensioned`` says which inputs count as more than a scalar: of two types of one kind, that of the only dimensioned input
+    wins. ``ValueError`` where the promotion is not safe and ``unsafe`` is false.
+    """
+    left, right = types
+    if left is right:
+        return left
+    if _rank(left) != _rank(right):
+        return _mixed(*sorted(types, key=_rank), unsafe=unsafe)
+    if dimensioned[0] != dimensioned[1]:
+        kept, dropped = (left, right) if dimensioned[0] else (right, left)
+        if not unsafe and not _may_keep(kept, dropped):
+            raise ValueError(f"{kept} cannot hold every {dropped}, and promote_unsafe is false")
+        return kept
+    joined = _joined(left, right, for_u64)
+    if not unsafe and joined not in types:
+        raise ValueError(f"{left} and {right} would be widened to {joined}, and promote_unsafe is false")
+    return joined
+
+
+def _may_keep(kept: ElementType, dropped: ElementType) -> bool:
+    """Whether a scalar may lose its own type to that of a tensor; of floats the width alone decides, as in OpenVINO."""
+    return kept.bits >= dropped.bits and (kept in FLOATS or kept in SIGNED or dropped not in SIGNED)
+
+
+def _rank(element_type: ElementType) -> int:
+    """Floats before integers before booleans."""
+    if element_type is ElementType.STRING:
+        raise ValueError("text has no common type with anything")
+    return 2 if element_type in FLOATS else 0 if element_type is ElementType.BOOLEAN else 1
+
+
+def _mixed(lower: ElementType, higher: ElementType, *, unsafe: bool) -> ElementType:
+    if not unsafe and lower is not ElementType.BOOLEAN and higher in FLOATS and higher.bits < 2 * lower.bits:
+        raise ValueError(f"{higher} does not have twice the bits of {lower}, and promote_unsafe is false")
+    return higher
+
+
+def _joined(left: ElementType, right: ElementType, for_u64: ElementType) -> ElementType:
+    if left in FLOATS:
+        return _joined_floats(left, right)
+    if (left in SIGNED) == (right in SIGNED):
+        return max(left, right, key=lambda one: one.bits)
+    signed, unsigned = (left, right) if left in SIGNED else (right, left)
+    bits = max(signed.bits, 2 * unsigned.bits)
+    return next((one for one in _SIGNED_BY_WIDTH if one.bits >= bits), for_u64)
+
+
+def _joined_floats(left: ElementType, right: ElementType) -> ElementType:
+    if left not in _EXPONENT_AND_MANTISSA or right not in _EXPONENT_AND_MANTISSA:
+        raise ValueError(f"no type is declared to hold both {left} and {right}")
+    least = tuple(max(pair) for pair in zip(_EXPONENT_AND_MANTISSA[left], _EXPONENT_AND_MANTISSA[right], strict=True))
+    return next(one for one, (exponent, mantissa) in _EXPONENT_AND_MANTISSA.items() if exponent >= least[0] and mantissa >= least[1])

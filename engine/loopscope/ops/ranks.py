@@ -1,0 +1,25 @@
+"""Ranks that operations insist on, for arrays and for what is known of them."""
+
+from __future__ import annotations
+
+from loopscope.ir.shape import PartialShape
+from loopscope.ops.declare import Array, Known
+
+
+def of_rank(known: Known, rank: int, what: str) -> PartialShape:
+    """The shape, of that many dimensions even where nothing is known of it; ``ValueError`` when it has another rank.
+
+    >>> str(of_rank(Known(), 2, "the table"))
+    '[?,?]'
+    """
+    if known.shape.dimensions is None:
+        return PartialShape.unknown(rank)
+    if len(known.shape.dimensions) != rank:
+        raise ValueError(f"{what} has shape {known.shape}, expected rank {rank}")
+    return known.shape
+
+
+def check_rank(array: Array, rank: int, what: str) -> None:
+    """``ValueError`` when an array has another rank."""
+    if array.ndim != rank:
+        raise ValueError(f"{what} has shape {list(array.shape)}, expected rank {rank}")

@@ -1,0 +1,126 @@
+"""GRUCell and GRUSequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from loopscope.ops.declare import Array
+from loopscope.ops.precision import computable
+from loopscope.ops.sequence.recurrent import (
+    Step,
+    check_weights,
+    chosen,
+    clipped,
+    of_a_direction,
+    over_time,
+    projected_inputs,
+    single_step,
+    turned,
+)
+
+_DEFAULTS = ("sigmoid", "tanh")
+
+
+def gru_cell(
+    data: Array,
+    hidden: Array,
+    weights: Array,
+    recurrence: Array,
+    bias: Array | None = None,
+    /,
+    *,
+    hidden_size: int,
+    activations: tuple[str, ...],
+    activations_alpha: tuple[float, ...],
+    activations_beta: tuple[float, ...],
+    clip: float,
+    linear_before_reset: bool,
+) -> Array:
+    """One step of a gated recurrent unit; relu, sigmoid and tanh have no alpha and beta.
+
+    ``[B, I], [B, H], [3*H, I], [3*H, H], [3*H] -> [B, H]``, gates in the order zrh; with ``linear_before_reset`` the bias is
+    ``[4*H]``, the recurrent one of h at the end. Spec: sequence/gru-cell-3.
+    """
+    check_weights(data, weights, recurrence, 3, hidden_size)
+    inner, outer = _biases(bias, hidden_size, linear_before_reset)
+    step = _step(computable(recurrence), outer, activations, clip, linear_before_reset)
+    return single_step(step, data, hidden, weights, inner)
+
+
+def gru_sequence(
+    data: Array,
+    hidden: Array,
+    lengths: Array,
+    weights: Array,
+    recurrence: Array,
+    bias: Array,
+    /,
+    *,
+    hidden_size: int,
+    direction: str,
+    activations: tuple[str, ...],
+    activations_alpha: tuple[float, ...],
+    activations_beta: tuple[float, ...],
+    clip: float,
+    linear_before_reset: bool,
+) -> tuple[Array, Array]:
+    """GRU cells over time, in one or both directions.
+
+    ``[B, T, I], [B, D, H], [B], [D, 3*H, I], [D, 3*H, H], [D, 3*H or 4*H] -> [B, D, T, H], [B, D, H]``. Spec: sequence/gru-sequence-5.
+    """
+    check_weights(data, weights, recurrence, 3, hidden_size)
+
+    named = of_a_direction(activations, direction, _DEFAULTS)
+
+    def prepare(wide: Array, index: int) -> tuple[Array, Step]:
+        inner, outer = _biases(bias[index], hidden_size, linear_before_reset)
+        step = _step(computable(recurrence[index]), outer, named, clip, linear_before_reset)
+        return projected_inputs(wide, computable(weights[index]), inner), step
+
+    output, last = over_time(data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare)
+    return output, last
+
+
+def _biases(bias: Array | None, size: int, linear_before_reset: bool) -> tuple[Array | None, Array | None]:
+    """What is added to the projected input ``[3*H]``, and to the recurrent part of h ``[H]``."""
+    if bias is None:
+        return None, None
+    expected = (4 if linear_before_reset else 3) * size
+    if bias.size != expected:
+        raise ValueError(f"the bias has {bias.size} elements, expected {expected}")
+    wide = computable(bias).reshape(-1)
+    return wide[: 3 * size], wide[3 * size :] if linear_before_reset else None
+
+
+def _step(recurrence: Array, bias: Array | None, activations: Sequence[str], clip: float, linear_before_reset: bool) -> Step:
+    """A step with ``recurrence [3*H, H]``."""
+    first, second = chosen(activations, _DEFAULTS)
+    size = recurrence.shape[1]
+    both = turned(recurrence[: 2 * size])
+    single = turned(recurrence[2 * size :])
+
+    def step(projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None:
+        gates = np.matmul(hidden, both)
+        gates += projected[..., : 2 * size]
+        clipped(gates, clip)
+        first(gates, gates)
+        update, reset = gates[..., :size], gates[..., size:]
+        if linear_before_reset:
+            candidate = np.matmul(hidden, single)
+            if bias is not None:
+                candidate += bias
+            candidate *= reset
+        else:
+            reset *= hidden
+            candidate = np.matmul(reset, single)
+        candidate += projected[..., 2 * size :]
+        clipped(candidate, clip)
+        second(candidate, candidate)
+        # (1 - z) * h' + z * h, as h' + z * (h - h').
+        np.subtract(hidden, candidate, out=output)
+        np.multiply(output, update, out=output)
+        np.add(output, candidate, out=output)
+
+    return step

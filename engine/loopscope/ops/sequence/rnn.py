@@ -1,0 +1,91 @@
+"""RNNCell and RNNSequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from loopscope.ops.declare import Array
+from loopscope.ops.precision import computable
+from loopscope.ops.sequence.recurrent import (
+    Step,
+    check_weights,
+    chosen,
+    clipped,
+    of_a_direction,
+    over_time,
+    projected_inputs,
+    single_step,
+    turned,
+)
+
+_DEFAULTS = ("tanh",)
+
+
+def rnn_cell(
+    data: Array,
+    hidden: Array,
+    weights: Array,
+    recurrence: Array,
+    bias: Array | None = None,
+    /,
+    *,
+    hidden_size: int,
+    activations: tuple[str, ...],
+    activations_alpha: tuple[float, ...],
+    activations_beta: tuple[float, ...],
+    clip: float,
+) -> Array:
+    """One step of a plain recurrent network; relu, sigmoid and tanh have no alpha and beta.
+
+    ``[B, I], [B, H], [H, I], [H, H], [H] -> [B, H]``. Spec: sequence/rnn-cell-3.
+    """
+    check_weights(data, weights, recurrence, 1, hidden_size)
+    step = _step(computable(recurrence).T, activations, clip)
+    return single_step(step, data, hidden, weights, None if bias is None else computable(bias))
+
+
+def rnn_sequence(
+    data: Array,
+    hidden: Array,
+    lengths: Array,
+    weights: Array,
+    recurrence: Array,
+    bias: Array,
+    /,
+    *,
+    hidden_size: int,
+    direction: str,
+    activations: tuple[str, ...],
+    activations_alpha: tuple[float, ...],
+    activations_beta: tuple[float, ...],
+    clip: float,
+) -> tuple[Array, Array]:
+    """RNN cells over time, in one or both directions.
+
+    ``[B, T, I], [B, D, H], [B], [D, H, I], [D, H, H], [D, H] -> [B, D, T, H], [B, D, H]``. Spec: sequence/rnn-sequence-5.
+    """
+    check_weights(data, weights, recurrence, 1, hidden_size)
+
+    named = of_a_direction(activations, direction, _DEFAULTS)
+
+    def prepare(wide: Array, index: int) -> tuple[Array, Step]:
+        step = _step(turned(computable(recurrence[index])), named, clip)
+        return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
+
+    output, last = over_time(data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare)
+    return output, last
+
+
+def _step(recurrence: Array, activations: Sequence[str], clip: float) -> Step:
+    """A step with ``recurrence [H, H]``."""
+    function = chosen(activations, _DEFAULTS)[0]
+
+    def step(projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None:
+        np.matmul(hidden, recurrence, out=output)
+        output += projected
+        clipped(output, clip)
+        function(output, output)
+
+    return step

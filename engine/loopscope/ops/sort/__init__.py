@@ -1,0 +1,13 @@
+"""Category sort of the OpenVINO operation specs: the best elements, sorted positions, and boxes that survive their rivals."""
+
+from __future__ import annotations
+
+from loopscope.ops.declare import Operation
+from loopscope.ops.sort import largest, multiclass, searching, suppression
+
+OPERATIONS: tuple[Operation, ...] = (
+    *largest.OPERATIONS,
+    *searching.OPERATIONS,
+    *suppression.OPERATIONS,
+    *multiclass.OPERATIONS,
+)

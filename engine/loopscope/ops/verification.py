@@ -1,0 +1,162 @@
+"""A test of one's own operation in one call: what a run and the checks before it ask of a kernel and its shape function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopscope.errors import EngineError, shorten
+from loopscope.ir.element_type import ElementType, type_name
+from loopscope.ir.shape import DYNAMIC, PartialShape
+from loopscope.ops.agreement import difference
+from loopscope.ops.attribute_text import ITEMS, written
+from loopscope.ops.declare import NOTHING_KNOWN, Array, AttributeProblem, Known, Operation, typed
+from loopscope.ops.infer import of_one_type
+from loopscope.ops.input_names import input_text
+from loopscope.ops.registration import name_problem, problem
+from loopscope.ops.values import described
+
+_RULE_FAULTS = (TypeError, LookupError, ArithmeticError, AttributeError, ValueError)
+
+
+def verified(operation: Operation, inputs: Sequence[Any], attributes: Mapping[str, object]) -> Any:
+    """What the kernel returns, after every check; see ``loopscope.ops.custom.verify``."""
+    told = name_problem(operation) or problem(operation)
+    if told:
+        raise _failure(operation, told)
+    operation = of_one_type(operation)
+    keywords = _keywords(operation, attributes)
+    arrays = _arrays(operation, inputs)
+    before = [_bits(one) for one in arrays]
+    made, values = _called(operation, arrays, keywords)
+    for number, (one, bits) in enumerate(zip(arrays, before, strict=True)):
+        if _bits(one) != bits:
+            raise _failure(operation, f"has a kernel that writes into input {number}, expected it to leave its inputs alone")
+    again = _called(operation, arrays, keywords)[1]
+    if [_bits(one) for one in values] != [_bits(one) for one in again]:
+        raise _failure(operation, "has a kernel that gave two answers for the same inputs, expected one: declare it `stateful`")
+    if operation.infer is not None:
+        for words, knowns in _knowledge(arrays):
+            _compare(operation, words, knowns, keywords, values)
+    return made
+
+
+def _failure(operation: Operation, told: str) -> EngineError:
+    return EngineError(f"operation {operation.title} {told}")
+
+
+def _keywords(operation: Operation, given: Mapping[str, object]) -> dict[str, Any]:
+    """Attributes as a model has them: written as text, read again, held against their constraints."""
+    by_keyword = {one.keyword: one for one in operation.attributes}
+    texts: dict[str, object] = {}
+    for keyword, value in given.items():
+        attribute = by_keyword.get(keyword)
+        if attribute is None:
+            raise _failure(operation, f"has no attribute {keyword!r}, only {', '.join(by_keyword) or 'none at all'}")
+        value = tuple(value) if attribute.kind in ITEMS and isinstance(value, list) else value
+        try:
+            texts[attribute.name] = written(attribute.kind, value)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise _failure(operation, f"gets {shorten(repr(value), 60)} for its attribute {keyword!r}: {error}") from None
+    try:
+        return typed(operation, texts)
+    except AttributeProblem as error:
+        raise _failure(operation, f"cannot be called: {error}") from None
+
+
+def _arrays(operation: Operation, inputs: Sequence[Any]) -> list[Any]:
+    least, most = operation.inputs
+    if len(inputs) < least or (most is not None and len(inputs) > most):
+        raise _failure(operation, f"takes {input_text(operation)}, and gets {len(inputs)}")
+    arrays: list[Any] = []
+    for number, value in enumerate(inputs):
+        array = None if value is None else _array(value)
+        allowed = operation.types[min(number, len(operation.types) - 1)]
+        if array is not None and not _is_among(array, allowed):
+            names = ", ".join(sorted(str(one) for one in allowed))
+            raise _failure(operation, f"gets {type_name(array.dtype)} as input {number}, expected {names}")
+        arrays.append(array)
+    return arrays
+
+
+def _array(value: Any) -> Any:
+    """As a run holds it: a Python int is i64, a float f32, and what has rank 0 a numpy scalar."""
+    array = np.asarray(value)
+    if not isinstance(value, (np.ndarray, np.generic)):
+        natural = {"f": np.float32, "i": np.int64, "U": object}.get(array.dtype.kind)
+        array = array if natural is None else array.astype(natural)
+    is_number = array.ndim == 0 and array.dtype != object and array.dtype.names is None
+    return array[()] if is_number else array
+
+
+def _is_among(array: Array | np.generic, allowed: frozenset[ElementType]) -> bool:
+    try:
+        return ElementType.of(array) in allowed
+    except KeyError:
+        return False
+
+
+def _called(operation: Operation, arrays: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, list[Array]]:
+    """What the kernel returned, and its outputs as a list of arrays."""
+    assert operation.kernel is not None
+    more: dict[str, Any] = {"state": 0} if operation.stateful else {}
+    more |= {"outputs": operation.outputs or 1} if operation.counts_outputs else {}
+    try:
+        with np.errstate(all="ignore"):
+            made = operation.kernel(*arrays, **keywords, **more)
+            made = made[0] if operation.stateful else made
+    except Exception as error:
+        raise _failure(operation, f"failed: {str(error).strip().rstrip('.') or type(error).__name__}") from error
+    if operation.outputs != 1 and not isinstance(made, tuple):
+        raise _failure(operation, f"has a kernel that returned {described(made)}, expected a tuple of arrays")
+    values = list(made) if operation.outputs != 1 else [made]
+    if operation.outputs is not None and len(values) != operation.outputs:
+        raise _failure(operation, f"has a kernel that returned {len(values)} outputs, expected {operation.outputs}")
+    for value in values:
+        if not isinstance(value, (np.ndarray, np.generic)):
+            raise _failure(operation, f"has a kernel that returned {described(value)}, expected an array")
+        if not _is_among(value, frozenset(ElementType)):
+            raise _failure(operation, f"has a kernel that returned an array of {type_name(value.dtype)}, which is no element type")
+    return made, values
+
+
+def _knowledge(arrays: Sequence[Any]) -> list[tuple[str, list[Known]]]:
+    """What a shape function may be told of these inputs, from all there is to nothing."""
+    present = [NOTHING_KNOWN if one is None else Known.of(one) for one in arrays]
+    return [
+        ("types, shapes and values", present),
+        ("types and shapes", [Known(one.element_type, one.shape) for one in present]),
+        ("types and ranks", [Known(one.element_type, _rank_alone(one.shape)) for one in present]),
+        ("types", [Known(one.element_type) for one in present]),
+        ("nothing", [NOTHING_KNOWN for _ in present]),
+    ]
+
+
+def _rank_alone(shape: PartialShape) -> PartialShape:
+    return DYNAMIC if shape.rank is None else PartialShape.unknown(shape.rank)
+
+
+def _compare(operation: Operation, words: str, knowns: Sequence[Known], keywords: Mapping[str, Any], values: Sequence[Array]) -> None:
+    assert operation.infer is not None
+    try:
+        said = tuple(operation.infer(knowns, keywords))
+    except _RULE_FAULTS as error:
+        what = str(error).strip().rstrip(".") or type(error).__name__
+        raise _failure(operation, f"has a shape function that fails when it knows {words} of the inputs: {what}") from error
+    if len(said) != len(values) and not (operation.outputs is None and not said):
+        raise _failure(operation, f"has a shape function that tells of {len(said)} outputs, and its kernel returned {len(values)}")
+    for number, (known, value) in enumerate(zip(said, values, strict=False)):
+        told = difference(known, value)
+        if not told and known.value is not None and _bits(known.value) != _bits(value):
+            told = f"its shape function says the value {shorten(str(known.value))}, and its kernel returned {shorten(str(value))}"
+        if told:
+            raise _failure(operation, f"disagrees with itself in output {number}: knowing {words} of the inputs, {told}")
+
+
+def _bits(value: Any) -> object:
+    if value is None:
+        return None
+    array = np.asarray(value)
+    return (array.dtype, array.shape, repr(array.tolist()) if array.dtype == object else array.tobytes())

@@ -1,0 +1,46 @@
+"""What other runtimes make of the same model and inputs, laid over our run."""
+
+from __future__ import annotations
+
+from loopscope.peers.clock import Runtime, clock
+from loopscope.peers.clocked import Clock, Clocked, Iterations, time_words
+from loopscope.peers.differ import TOLERANCE, against, beside, differences
+from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
+from loopscope.peers.fate import Fate, Fates, fates
+from loopscope.peers.other_runtimes import runtime_of
+from loopscope.peers.report import Difference, Quanta, Report
+from loopscope.peers.runtime_alone import runtime_alone
+from loopscope.peers.source.beside_source import against_source
+from loopscope.peers.source.program import Source, source_of
+from loopscope.peers.source.source_alone import SourceAlone, source_alone
+from loopscope.peers.source.source_report import SourceReport
+
+__all__ = [
+    "TOLERANCE",
+    "Clock",
+    "Clocked",
+    "Difference",
+    "Fate",
+    "Fates",
+    "Iterations",
+    "Quanta",
+    "Report",
+    "Runtime",
+    "RuntimeDrift",
+    "Source",
+    "SourceAlone",
+    "SourceReport",
+    "against",
+    "against_source",
+    "beside",
+    "clock",
+    "differences",
+    "drift_beside",
+    "drift_from_runtime",
+    "fates",
+    "runtime_alone",
+    "runtime_of",
+    "source_alone",
+    "source_of",
+    "time_words",
+]

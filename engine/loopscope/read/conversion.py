@@ -1,0 +1,31 @@
+"""One run of OpenVINO's frontends in a process of its own, and the IR that it wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from loopscope.ir.model import Model
+from loopscope.native.alone import run_alone
+from loopscope.read.file_limits import ReadLimits
+from loopscope.read.openvino import read_openvino
+from loopscope.read.weights import WeightsFile
+
+_PROCESS = Path(__file__).with_name("conversion_process.py")
+How = Literal["read", "convert", "partly"]
+
+
+def run_openvino(source: Path, target: Path, how: How, limits: ReadLimits) -> None:
+    """Writes the IR of a model to ``target``; ``ValueError`` says why OpenVINO did not."""
+    try:
+        ended = run_alone(_PROCESS, str(source), str(target), how, seconds=limits.conversion_seconds)
+    except TimeoutError:
+        limit = f"the limit 'conversion_seconds' of {limits.conversion_seconds:g}"
+        raise ValueError(f"OpenVINO did not convert it within {limit}") from None
+    if ended.code != 0 or not target.exists():
+        raise ValueError(f"OpenVINO does not convert it: {ended.reason or 'its frontend crashed on the file'}")
+
+
+def read_converted(target: Path, document: bytes, limits: ReadLimits) -> Model:
+    """The Model of an IR whose weights lie beside ``target``."""
+    return read_openvino(document, WeightsFile(target.with_suffix(".bin").read_bytes()), "", limits)

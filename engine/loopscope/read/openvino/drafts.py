@@ -1,0 +1,99 @@
+"""Layers and graphs while their elements are still being read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from loopscope.ir.constant import Constant
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import NO_ATTRIBUTES, BackEdge, Body, BodyName, Edge, Graph, InputMap, LayerId, Node, OutputMap, Port
+from loopscope.ir.shape import PartialShape
+
+# Bodies of one node in the order in which the Model has them.
+_BODY_ORDER: tuple[BodyName, ...] = ("body", "then", "else")
+
+
+@dataclass(slots=True)
+class GraphDraft:
+    """A graph of which some layers and edges have been read."""
+
+    name: str = ""
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    rt_info: Mapping[str, object] = field(default_factory=lambda: NO_ATTRIBUTES)
+    has_layers: bool = False
+
+    def finish(self) -> Graph:
+        if not self.has_layers:
+            raise ValueError("there is no <layers> in it, expected <layers> and <edges>")
+        return Graph(tuple(self.nodes), tuple(self.edges), self.name, self.rt_info)
+
+
+@dataclass(slots=True)
+class PortMapDraft:
+    """How one body is bound to the outside, and the body itself once it was read."""
+
+    inputs: list[InputMap] = field(default_factory=list)
+    outputs: list[OutputMap] = field(default_factory=list)
+    back_edges: list[BackEdge] = field(default_factory=list)
+    graph: Graph | None = None
+
+
+LayerContent = tuple[Mapping[str, object], Mapping[str, object], tuple[Port, ...], tuple[Port, ...]]
+"""Attributes, rt_info, inputs and outputs of a layer."""
+
+
+@dataclass(slots=True)
+class LayerDraft:
+    """A layer of which some elements have been read."""
+
+    id: LayerId
+    name: str
+    type: str
+    opset: str
+    line: int
+    attributes: Mapping[str, object]
+    rt_info: Mapping[str, object]
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    constant: Constant | None = None
+    port_maps: dict[BodyName, PortMapDraft] | None = None
+    output_names: tuple[str, ...] = ()
+
+    def port_map(self, name: BodyName) -> PortMapDraft:
+        """The draft of the body of that name; port map, back edges and body come in any order."""
+        if self.port_maps is None:
+            self.port_maps = {}
+        return self.port_maps.setdefault(name, PortMapDraft())
+
+    def declare_output(self, element_type: ElementType | None, shape: PartialShape | None) -> None:
+        """Its first output has this type, and this shape unless that is None, whatever the port says."""
+        if self.outputs:
+            port, *others = self.outputs
+            self.outputs = (Port(port.id, element_type, port.shape if shape is None else shape, port.names, port.rt_info), *others)
+
+    def finish(self) -> Node:
+        return Node(
+            self.id,
+            self.name,
+            self.type,
+            self.opset,
+            self.attributes,
+            self.inputs,
+            self.outputs,
+            self._bodies() if self.port_maps else (),
+            self.constant,
+            self.rt_info,
+            self.line,
+            self.output_names,
+        )
+
+    def _bodies(self) -> tuple[Body, ...]:
+        """A port map whose body is missing is dropped: the checks find the body missing."""
+        drafts = self.port_maps or {}
+        return tuple(
+            Body(name, draft.graph, tuple(draft.inputs), tuple(draft.outputs), tuple(draft.back_edges))
+            for name in _BODY_ORDER
+            if (draft := drafts.get(name)) is not None and draft.graph is not None
+        )

@@ -1,0 +1,52 @@
+"""The weights file of an IR: bytes that are mapped when a Const first asks for some."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+from loopscope.read.paths import what_is_at
+
+Weights = bytes | bytearray | memoryview | str | os.PathLike[str] | None
+
+
+class WeightsFile:
+    """Read-only bytes, bounds-checked; a path is opened only when needed, and mapped instead of read."""
+
+    def __init__(self, source: Weights, missing: str = "") -> None:
+        """``missing`` tells, in words, what to do when there is no source."""
+        self._source = source
+        self._missing = missing
+        self._view: memoryview | None = None
+
+    def take(self, offset: int, size: int) -> memoryview:
+        """``size`` bytes from ``offset``; ``ValueError`` when they are not all there."""
+        if self._view is None:
+            self._view = self._open()
+        if offset + size > len(self._view):
+            raise ValueError(
+                f"its data is said to be bytes {offset} to {offset + size} of the weights, which have {len(self._view)} bytes:"
+                " the weights file is cut short or belongs to another model"
+            )
+        return self._view[offset : offset + size]
+
+    def _open(self) -> memoryview:
+        if self._source is None:
+            raise ValueError(f"its data lies in a weights file, but there is none: {self._missing}")
+        if isinstance(self._source, bytes | bytearray | memoryview):
+            return memoryview(self._source).toreadonly().cast("B")
+        path = Path(self._source)
+        if what_is_at(path) == "device":  # opening a pipe waits until somebody writes into it
+            raise ValueError(f"its data lies in a pipe or a device, not in a file: {self._missing}")
+        try:
+            return _mapped(path)
+        except OSError as error:
+            raise ValueError(f"its data lies in a weights file that cannot be opened ({error.strerror}): {self._missing}") from error
+
+
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

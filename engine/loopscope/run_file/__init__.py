@@ -1,0 +1,23 @@
+"""A run as a file that opens again at the same moment; ``docs/run_file.md`` describes the format."""
+
+from __future__ import annotations
+
+from loopscope.run_file.loading import as_recorded, load, read_run, resume
+from loopscope.run_file.run_archive import ENDING, is_run_file
+from loopscope.run_file.saved_run import MOST_PAUSES, SavedRun
+from loopscope.run_file.saving import recorded, save
+from loopscope.run_file.verifying import difference_from
+
+__all__ = [
+    "ENDING",
+    "MOST_PAUSES",
+    "SavedRun",
+    "as_recorded",
+    "difference_from",
+    "is_run_file",
+    "load",
+    "read_run",
+    "recorded",
+    "resume",
+    "save",
+]

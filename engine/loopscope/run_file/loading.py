@@ -1,0 +1,169 @@
+"""A saved run opened again: read as a hostile file, then put back as it was recorded, or computed again to its moment."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loopscope.debug.debugger import Debugger
+from loopscope.errors import MOST_OF_A_SENTENCE, EngineError, InputError, ReadError, Where, elided, shorten
+from loopscope.executor.machine.limits import Limits
+from loopscope.ops.stored import FORMS, unpacked
+from loopscope.read import ReadLimits, read_model
+from loopscope.run_file.putting_back import put_back
+from loopscope.run_file.run_archive import RECORDING, array_of, digest, read_archive
+from loopscope.run_file.saved_run import Description, SavedRun, of_json
+from loopscope.run_file.verifying import difference_from
+from loopscope.run_file.weightless import without_data
+
+_BOUNDS = ReadLimits()
+_STEPS_ONE_BY_ONE = 20_000
+"""A run that was paused after more steps is computed to its end, which generated code does faster."""
+
+
+def load(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Debugger:
+    """The Debugger of a saved run, at the moment at which it was saved, with its breakpoints, watches and changes.
+
+    Nothing runs: what was recorded is put back, and what was not is computed when it is asked for. A file without a recording, or whose
+    recording this version cannot place, is computed again, within its own limits and ``limits`` (default: ``loopscope.Limits()``). Where
+    outputs or control flow are then not what the file recorded, such as on a machine that rounds differently, a warning tells the first
+    difference. ``ReadError`` says why a file does not open. In a file without weights, what depends on them and was not recorded raises
+    ``NotKept``.
+    """
+    saved = read_run(path)
+    try:
+        debugger = resume(saved, limits=limits)
+    except ReadError:
+        raise
+    except EngineError as error:
+        raise ReadError(f"the run in it cannot be opened: {error}", Where(str(path))) from None
+    if different := difference_from(saved, debugger):
+        warnings.warn(different, stacklevel=2)
+    return debugger
+
+
+def read_run(source: str | os.PathLike[str] | bytes, *, limits: ReadLimits = _BOUNDS) -> SavedRun:
+    """What a file holds, every part of it checked; nothing runs. ``ReadError`` is one sentence."""
+    place = Where("" if isinstance(source, bytes) else str(source))
+    try:
+        with io.BytesIO(source) if isinstance(source, bytes) else Path(source).open("rb") as file:
+            document, entries = read_archive(file, limits.unpacked_bytes)
+        return _saved(of_json(document), entries, limits)
+    except OSError as error:
+        raise ReadError(f"the file cannot be opened: {error.strerror or error}", place) from None
+    except (ValueError, InputError) as error:
+        raise ReadError(f"it cannot be opened as a saved run: {elided(str(error), MOST_OF_A_SENTENCE)}", place) from None
+
+
+def resume(saved: SavedRun, *, limits: Limits | None = None) -> Debugger:
+    """A debugger of the run at the moment at which it was saved: as it was recorded, or else computed again."""
+    description = saved.description
+    debugger = as_recorded(saved, limits=limits)
+    if debugger is None:
+        debugger = _begun(saved, limits)
+        if description.state != "paused" or description.steps > _STEPS_ONE_BY_ONE:
+            debugger.run()
+        debugger.seek(description.steps)
+    debugger.seek(description.step)
+    for one in description.breakpoints:
+        debugger.breakpoints.restore(one)
+    for expression in description.watches:
+        debugger.watches.add(expression)
+    return debugger
+
+
+def as_recorded(saved: SavedRun, *, limits: Limits | None = None) -> Debugger | None:
+    """A debugger of what was recorded, at its newest step; None where that cannot be, and the run has to be computed again.
+
+    ``ReadError`` where there are no weights to compute it with.
+    """
+    debugger = _begun(saved, limits)
+    try:
+        if not saved.recording:
+            raise ValueError("it holds no recording")
+        put_back(debugger, saved.recording, saved.recorded)
+        if debugger.state != saved.description.state or debugger.steps != saved.description.steps:
+            raise ValueError("its recording is of another state or number of steps than its run.json says")
+    except ValueError as error:
+        if saved.description.weights_kept:
+            return None
+        maker = shorten(saved.description.made_by, 40)
+        raise ReadError(f"the run was saved without weights by Loopscope {maker}, and cannot be opened here: {error}") from None
+    return debugger
+
+
+def _begun(saved: SavedRun, limits: Limits | None) -> Debugger:
+    description = saved.description
+    return Debugger(
+        saved.model,
+        dict(enumerate(saved.inputs)),
+        limits=_within(description.limits, limits or Limits()),
+        record=description.record,
+        seed=description.seed,
+        changes=saved.changes,
+        optimise=description.optimise,
+    )
+
+
+def _saved(description: Description, entries: Mapping[str, bytes], limits: ReadLimits) -> SavedRun:
+    if entries.keys() != description.files.keys():
+        raise ValueError("its run.json lists other files than there are in it")
+    damaged = next((name for name, data in entries.items() if digest(data) != description.files[name]), None)
+    if damaged is not None:
+        raise ValueError(f"{damaged} in it is not what its run.json says: the file is damaged, or was changed")
+    model = _model(entries, limits)
+    if not description.weights_kept:
+        model = without_data(model)
+    inputs, changes, outputs = (_values(entries, folder) for folder in ("inputs", "changes", "outputs"))
+    wanted = [str(position) for position in range(len(model.inputs))]
+    if sorted(unpacked(inputs)) != sorted(wanted):
+        raise ValueError(f"it has {len(unpacked(inputs))} inputs, and its model has {len(wanted)}")
+    values = unpacked(inputs)
+    set_by_hand = unpacked(changes)
+    if sorted(set_by_hand) != sorted(str(number) for number in range(len(description.changes))):
+        raise ValueError("it has other values set by hand than its run.json has addresses for")
+    return SavedRun(
+        description=description,
+        model=model,
+        document=entries.get("model/model.onnx", b""),
+        inputs=tuple(values[name] for name in wanted),
+        changes={address: set_by_hand[str(number)] for number, address in enumerate(description.changes)},
+        outputs=outputs if description.outputs_kept else None,
+        recording=entries.get(RECORDING, b""),
+        recorded=unpacked(_values(entries, "recording")),
+    )
+
+
+def _model(entries: Mapping[str, bytes], limits: ReadLimits) -> Any:
+    there = sorted(name for name in entries if name.startswith("model/"))
+    if there == ["model/model.onnx"]:
+        return read_model(entries["model/model.onnx"], limits=limits)
+    if there == ["model/model.bin", "model/model.xml"]:
+        return read_model(entries["model/model.xml"], weights=entries["model/model.bin"], limits=limits)
+    raise ValueError("it holds no model: model.onnx is expected in it, or model.xml with model.bin")
+
+
+def _values(entries: Mapping[str, bytes], folder: str) -> dict[str, np.ndarray]:
+    arrays = {name[len(folder) + 1 : -4]: array_of(data) for name, data in entries.items() if name.startswith(f"{folder}/")}
+    if FORMS in arrays and arrays[FORMS].ndim:
+        raise ValueError(f"its entry {folder}/{FORMS} is no text")
+    return arrays
+
+
+def _within(saved: Limits, most: Limits) -> Limits:
+    """The tighter bound of each: a file from anywhere must not run longer than its reader allows."""
+
+    def lower(one: Any, other: Any) -> Any:
+        return other if one is None else one if other is None else min(one, other)
+
+    return Limits(
+        iterations=lower(saved.iterations, most.iterations),
+        seconds=lower(saved.seconds, most.seconds),
+        memory_bytes=lower(saved.memory_bytes, most.memory_bytes),
+    )

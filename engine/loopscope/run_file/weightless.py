@@ -1,0 +1,50 @@
+"""A model's structure without its weights: Consts of a few elements, which may decide what runs, keep their data; all others lose it.
+
+In the file the lost data are zeros, which take no room when packed, so that every reader of models reads it; ``without_data`` then
+marks them as not kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.constant import Constant, encode, packed_size
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Graph, Model, Node
+from loopscope.ir.replace import replace
+
+SMALL = 64
+"""Elements that a Const may have to keep its data: shapes, axes, trip counts, scalars."""
+
+
+def without_data(model: Model) -> Model:
+    """The model with its large Consts marked as not kept."""
+    return replace(model, graph=_changed(model.graph, lambda one: replace(one, data=b"", is_kept=False)))
+
+
+def with_zeros(model: Model) -> Model:
+    """The model with zeros in its large Consts, which can be written to a file."""
+    return replace(model, graph=_changed(model.graph, _zeros))
+
+
+def _changed(graph: Graph, change: Any) -> Graph:
+    nodes = tuple(_node(node, change) for node in graph.nodes)
+    return replace(graph, nodes=nodes)
+
+
+def _node(node: Node, change: Any) -> Node:
+    constant = node.constant
+    if constant is not None:
+        return replace(node, constant=change(constant)) if constant.elements > SMALL else node
+    if not node.bodies:
+        return node
+    return replace(node, bodies=tuple(replace(body, graph=_changed(body.graph, change)) for body in node.bodies))
+
+
+def _zeros(constant: Constant) -> Constant:
+    kind = constant.element_type
+    texts = kind is ElementType.STRING
+    data = encode(np.full(constant.shape, "", object)) if texts else bytes(packed_size(kind, constant.elements))
+    return replace(constant, data=data, is_kept=True)

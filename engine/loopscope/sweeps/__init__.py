@@ -1,0 +1,34 @@
+"""One model over many inputs: a row for each, one after another, in lanes, in processes, or on a cluster."""
+
+from __future__ import annotations
+
+from loopscope.sweeps.changed_samples import Change, Changes, changes, changes_between
+from loopscope.sweeps.row_layout import RowLayout
+from loopscope.sweeps.row_numbers import numbers, places_where
+from loopscope.sweeps.samples import Samples, completed, of_table, one_sample, samples_of, samples_said, seed_said
+from loopscope.sweeps.separating import Separation, features_of, separation
+from loopscope.sweeps.summary import Summary
+from loopscope.sweeps.sweep import Sweep, sweep
+
+__all__ = [
+    "Change",
+    "Changes",
+    "RowLayout",
+    "Samples",
+    "Separation",
+    "Summary",
+    "Sweep",
+    "changes",
+    "changes_between",
+    "completed",
+    "features_of",
+    "numbers",
+    "of_table",
+    "one_sample",
+    "places_where",
+    "samples_of",
+    "samples_said",
+    "seed_said",
+    "separation",
+    "sweep",
+]

@@ -1,0 +1,34 @@
+"""The word to stop a sweep, which any thread may give and the run under way hears at once."""
+
+from __future__ import annotations
+
+from loopscope.executor.machine.limits import Control
+
+
+class Stopped(Exception):
+    """What is under way is given up: its rows are not whole."""
+
+
+class Stop:
+    """Of one sweep, in the process that its runs are in."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._control: Control | None = None
+
+    def ask(self) -> None:
+        """No more runs; the one under way ends."""
+        self.asked = True
+        if self._control is not None:
+            self._control.stop.set()
+
+    def watch(self, control: Control) -> None:
+        """The run that begins now."""
+        self._control = control
+        if self.asked:
+            control.stop.set()
+
+    def check(self) -> None:
+        """``Stopped`` once it was asked for."""
+        if self.asked:
+            raise Stopped

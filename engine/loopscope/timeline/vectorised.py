@@ -1,0 +1,321 @@
+"""Values of one graph in many of its rows at once: what is recorded as it is, what follows elementwise computed in whole columns.
+
+Only where every operation on the way works on each element alone, so that a column has bit for bit what each row gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopscope.executor.machine.execute import computing_columns
+from loopscope.executor.machine.regions import part_begin
+from loopscope.executor.plan.body_ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced
+from loopscope.executor.plan.numbers import ProgramIndex, Slot
+from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
+from loopscope.ir.model import SEQUENCE_MAP
+from loopscope.ops.casting import cast
+from loopscope.ops.values import NOT_KEPT, is_tensor
+from loopscope.timeline.timeline import Timeline
+
+_DEEPEST = 16
+"""Graphs around a graph; what lies deeper is not computed in columns."""
+_LARGEST_ROW = 4096
+"""Elements of a value in one row; larger ones gain nothing from columns."""
+_MOST_ELEMENTS = 1 << 23
+_OF_EACH_ELEMENT = frozenset(("Select", "Where", "Convert", "Div", "Sqrt", "Exp", "Tanh", "Floor", "Ceil", "Relu", "Sigmoid"))
+"""Operations without a Python expression for all types that work on each element alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """The values of a slot in some rows."""
+
+    values: Any
+    """With a row along the first axis; one value where it is the same in all rows."""
+    varies: bool
+
+    def at(self, numbers: np.ndarray) -> Column:
+        """The values of some of the rows, by their place among them."""
+        return Column(self.values[numbers], True) if self.varies else self
+
+    def of(self, count: int) -> np.ndarray:
+        """As an array with so many rows."""
+        return self.values if self.varies else np.broadcast_to(self.values, (count, *np.shape(self.values)))
+
+
+class Recorded:
+    """The recorded columns of a run, each put together once."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        timeline.machine.recording.pack()
+        self._rows = timeline.machine.recording.rows
+        self._found: dict[tuple[ProgramIndex, Slot], np.ndarray | None] = {}
+
+    def column(self, program: Program, slot: Slot) -> np.ndarray | None:
+        """All rows of a slot; None where they were not kept, or not as arrays of one shape and type."""
+        key = program.index, slot
+        if key not in self._found:
+            self._found[key] = self._whole(program, slot)
+        return self._found[key]
+
+    def _whole(self, program: Program, slot: Slot) -> np.ndarray | None:
+        rows = self._rows.get(program.index)
+        if rows is None or rows.forget or rows.stride != 1 or slot not in rows.columns:
+            return None
+        if not all(isinstance(chunk, np.ndarray) for chunk in rows.columns[slot].chunks):
+            return None
+        found = rows.whole(slot)
+        return found if found is not None and found.dtype.names is None and found.dtype != object else None
+
+
+class Columns:
+    """The columns of one graph in some of its rows, which have all ended."""
+
+    def __init__(self, recorded: Recorded, program: Program, rows: np.ndarray, around: tuple[Columns, np.ndarray] | None = None) -> None:
+        """``around``: those of the graph around, where they are there already, and for each row its place among theirs."""
+        self.recorded = recorded
+        self.machine, self.executions = recorded.timeline.machine, recorded.timeline.executions
+        self.program, self.rows = program, rows
+        self._found: dict[Slot, Column | None] = {}
+        self._around = around
+
+    def column(self, slot: Slot) -> Column | None:
+        """The values of a slot in the rows; None where they cannot be computed in columns."""
+        if slot not in self._found:
+            try:
+                with computing_columns():
+                    self._compute(slot)
+            except (ValueError, TypeError, IndexError, MemoryError):
+                self._found[slot] = None
+        return self._found[slot]
+
+    def _compute(self, slot: Slot) -> None:
+        """All that a slot depends on in this graph, and then the slot itself."""
+        if self.program.parent is None:
+            self._found[slot] = self._same(self.machine.values[slot])
+            return
+        for number in self._order(slot):
+            instruction = self.program.instructions[number]
+            for one in instruction.inputs:
+                if one not in self._found and one not in self.program.producer:
+                    self._put(one, self._bound(one))
+            for one in instruction.outputs:
+                if one not in self._found:
+                    self._put(one, self._recorded(one) or self._of_instruction(instruction, one))
+        if slot not in self._found:
+            self._put(slot, self._bound(slot))
+
+    def _order(self, slot: Slot) -> list[int]:
+        """The instructions that it takes, in order; what is recorded takes none before it."""
+        needed: set[int] = set()
+        waiting = [slot]
+        while waiting:
+            one = waiting.pop()
+            number = self.program.producer.get(one)
+            if number is None or number in needed or one in self._found:
+                continue
+            needed.add(number)
+            if self.recorded.column(self.program, one) is None:
+                waiting.extend(self.program.instructions[number].inputs)
+        return sorted(needed)
+
+    def _put(self, slot: Slot, column: Column | None) -> None:
+        """A column, with what was set by hand in these rows."""
+        overrides = self.machine.overrides
+        if column is None or slot not in self.machine.overrides.slots:
+            self._found[slot] = column
+            return
+        values: np.ndarray | None = None
+        for change in overrides.by_program.get(self.program.index, ()):
+            row = self.executions.row(self.program, change.iterations) if change.slot == slot else None
+            at = np.flatnonzero(self.rows == row) if row is not None else ()
+            if len(at):
+                values = np.array(column.of(len(self.rows))) if values is None else values
+                if values.shape[1:] != np.shape(change.value):
+                    self._found[slot] = None
+                    return
+                values[at] = change.value
+        self._found[slot] = column if values is None else Column(values, True)
+
+    def _recorded(self, slot: Slot) -> Column | None:
+        whole = self.recorded.column(self.program, slot)
+        if whole is None or (len(self.rows) and self.rows[-1] >= len(whole)):
+            return None
+        return Column(whole[self.rows], True)
+
+    # -- what a row begins with -----------------------------------------------------------------------------------
+
+    def _bound(self, slot: Slot) -> Column | None:
+        """The column of a Parameter or a Const, which no operation computes."""
+        program, plan = self.program, self.machine.plan
+        if slot not in program.parameter_slots or program.parent is None:
+            return self._same(plan.constant.get(slot))
+        if sum(1 for _ in program.around()) > _DEEPEST:
+            return None
+        if program.loop is not None:
+            return self._of_loop(program.loop, slot)
+        return None if program.branch is None else self._of_branch(program.branch, slot)
+
+    def _same(self, value: Any) -> Column | None:
+        if value is None or value is NOT_KEPT or not is_tensor(value) or np.asarray(value).dtype.names or np.asarray(value).dtype == object:
+            return None
+        return Column(value, False)
+
+    def _of_loop(self, region: LoopRegion, slot: Slot) -> Column | None:
+        match region.binding.get(slot):
+            case Carried():
+                return self._recorded(slot)
+            case Counter() as counter:
+                numbers = self._iterations(region).astype(counter.element_type.dtype)
+                return Column(numbers.reshape(-1, *counter.shape), True) if np.prod(counter.shape, initial=1) == 1 else None
+            case Sliced() as sliced:
+                return self._part(region, sliced)
+            case Invariant() as invariant:
+                return self._invariant(region, invariant)
+            case _:
+                return None
+
+    def _invariant(self, region: LoopRegion, invariant: Invariant) -> Column | None:
+        column, wanted = self._outer(invariant.source), region.declared.get(invariant.parameter)
+        if column is None or wanted is None or np.asarray(column.values).dtype == wanted.dtype:
+            return column
+        return Column(cast(np.asarray(column.values), wanted), column.varies)
+
+    def _of_branch(self, branch: Branch, slot: Slot) -> Column | None:
+        source = next((outer for parameter, outer in branch.bindings if parameter == slot), None)
+        return None if source is None else self._outer(source)
+
+    def _part(self, region: LoopRegion, sliced: Sliced) -> Column | None:
+        """The parts of a tensor along its axis, one in each row."""
+        source = self._outer(sliced.source)
+        if source is None or region.kind == SEQUENCE_MAP:
+            return None
+        whole = np.asarray(source.values) if source.varies else np.asarray(source.values)[None]
+        axis = sliced.axis + whole.ndim - 1 if sliced.axis < 0 else sliced.axis
+        begins = np.asarray(part_begin(region, sliced, whole.shape[axis + 1], self._iterations(region)))
+        which = np.arange(len(self.rows)) if source.varies else np.zeros(len(self.rows), np.int64)
+        parts = np.moveaxis(whole, axis + 1, 1)[which[:, None], begins[:, None] + np.arange(sliced.part_size)]
+        parts = np.moveaxis(parts, 1, axis + 1)
+        if not sliced.whole_parts:
+            return Column(parts.squeeze(axis + 1), True)
+        wanted = region.declared.get(sliced.parameter)
+        return Column(parts if wanted is None else cast(parts, wanted), True)
+
+    def _iterations(self, region: LoopRegion) -> Any:
+        """The iteration of each row."""
+        starts = self.executions.loop_starts(region)
+        return self.rows - starts[np.searchsorted(starts, self.rows, side="right") - 1]
+
+    def _outer(self, slot: Slot) -> Column | None:
+        """A value of the graph around, as it was in each row."""
+        if self._around is None:
+            outer = self._outer_rows()
+            rows, places = np.unique(outer, return_inverse=True)
+            assert self.program.parent is not None
+            self._around = Columns(self.recorded, self.program.parent, rows), places
+        columns, places = self._around
+        column = columns.column(slot)
+        return (
+            None if column is None else Column(column.values[0], False) if column.varies and len(columns.rows) == 1 else column.at(places)
+        )
+
+    def _outer_rows(self) -> Any:
+        executions, region = self.executions, self.program.region
+        if isinstance(region, LoopRegion):
+            return np.searchsorted(executions.loop_starts(region), self.rows, side="right") - 1
+        if isinstance(region, IfRegion):
+            wanted = 1 if self.program is region.then.program else 0
+            return np.flatnonzero(executions.taken(region) == wanted)[self.rows]
+        return self.rows
+
+    # -- what operations give -------------------------------------------------------------------------------------
+
+    def _of_instruction(self, instruction: Instruction, slot: Slot) -> Column | None:
+        match instruction.region:
+            case None:
+                return self._computed(instruction)
+            case LoopRegion() as region:
+                return self._last_value(region, slot)
+            case IfRegion() as region:
+                return self._chosen(region, slot)
+            case CallRegion() as region:
+                return self._inside(region.branch.program, self.rows, self._all(), region.branch.results[region.outputs.index(slot)])
+
+    def _computed(self, instruction: Instruction) -> Column | None:
+        operands = [self._found.get(one) for one in instruction.inputs]
+        known = [one for one in operands if one is not None]
+        if len(known) < len(operands) or not known or not is_of_each_element(instruction, [one.values for one in known]):
+            return None
+        assert instruction.kernel is not None
+        rank = max(np.ndim(one.values) - one.varies for one in known)
+        shape = np.broadcast_shapes(*(np.shape(one.values)[one.varies :] for one in known))
+        size = int(np.prod(shape, initial=1))
+        if size > _LARGEST_ROW or size * len(self.rows) > _MOST_ELEMENTS:
+            return None
+        made = instruction.kernel(*(lifted(one, rank) for one in known))
+        if not any(one.varies for one in known):
+            return self._same(made)
+        return Column(made, True) if np.shape(made) == (len(self.rows), *shape) else None
+
+    def _last_value(self, region: LoopRegion, slot: Slot) -> Column | None:
+        """What a loop gave: the value of its last iteration, where each of its executions had one."""
+        output = next(one for one in region.outputs if one.slot == slot)
+        starts = self.executions.loop_starts(region)
+        if isinstance(output, Concatenated) or not isinstance(output, LastValue) or self.rows[-1] + 1 >= len(starts):
+            return None
+        ends = starts[self.rows + 1]
+        return self._inside(region.program, ends - 1, self._all(), output.result) if (ends > starts[self.rows]).all() else None
+
+    def _chosen(self, region: IfRegion, slot: Slot) -> Column | None:
+        taken, rows = self.executions.branch_rows(region)
+        number = region.outputs.index(slot)
+        made: np.ndarray | None = None
+        for branch, way in ((region.then, 1), (region.otherwise, 0)):
+            places = np.flatnonzero(taken[self.rows] == way)
+            if not len(places):
+                continue
+            column = self._inside(branch.program, rows[self.rows[places]], places, branch.results[number])
+            if column is None:
+                return None
+            values = column.of(len(places))
+            if made is None:
+                made = np.empty((len(self.rows), *values.shape[1:]), values.dtype)
+            if (made.shape[1:], made.dtype) != (values.shape[1:], values.dtype):
+                return None
+            made[places] = values
+        return None if made is None else Column(made, True)
+
+    def _all(self) -> np.ndarray:
+        return np.arange(len(self.rows))
+
+    def _inside(self, program: Program, rows: np.ndarray, places: np.ndarray, slot: Slot) -> Column | None:
+        """A value of a graph inside this one, in that graph's rows; ``places`` are the rows of this graph that they belong to."""
+        if sum(1 for _ in program.around()) > _DEEPEST:
+            return None
+        return Columns(self.recorded, program, np.asarray(rows), (self, places)).column(slot)
+
+
+def is_of_each_element(instruction: Instruction, operands: Sequence[Any]) -> bool:
+    """Whether an operation makes each element of its output from the elements of its operands that broadcast to it."""
+    if instruction.several or instruction.state is not None or instruction.variable is not None:
+        return False
+    if instruction.symbol:
+        return True
+    dtypes = {np.asarray(one).dtype for one in operands}
+    if instruction.float_symbol and len(dtypes) == 1 and dtypes.pop().char in "fd":
+        return True
+    way = instruction.node.attributes.get("auto_broadcast", "numpy")
+    return instruction.node.type in _OF_EACH_ELEMENT and way == "numpy"
+
+
+def lifted(column: Column, rank: int) -> Any:
+    """A column whose rows have that rank, so that rows broadcast against rows."""
+    if not column.varies:
+        return column.values
+    missing = rank - (column.values.ndim - 1)
+    return column.values.reshape(len(column.values), *[1] * missing, *column.values.shape[1:]) if missing else column.values

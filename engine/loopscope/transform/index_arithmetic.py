@@ -1,0 +1,167 @@
+"""Values that are only computed to find shapes, indices, trip counts and bounds of slices: rounding is not meant for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from loopscope.checks.propagate import Propagated
+from loopscope.ir.element_type import FLOATS, ElementType
+from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, LayerId, Model, Node, Source
+from loopscope.ir.walk import PlacedGraph, graphs
+
+Value = tuple[str, LayerId, int]
+"""The address of a graph, a layer in it, and the number of its output."""
+
+_TO_THE_LAST = 10
+_REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceLogSum")
+_AT_ONE: tuple[str, ...] = (
+    *("Reshape", "Squeeze", "Unsqueeze", "Transpose", "Tile", "Gather", "GatherND", "GatherElements", "TopK", "Split"),
+    *("Expand", "Broadcast", "CumSum", "Trilu", "SequenceAt", "SplitToSequence", "CenterCropPad", "OneHot", "Upsample"),
+    *("AffineGrid", "NormalizeL2", "MVN", "Reverse", "AdaptiveAvgPool", "AdaptiveMaxPool", "GatherTree", "SequenceErase"),
+    *("ScatterNDUpdate", "ScatterND", "ScatterElements", "ScatterUpdate", "ScatterElementsUpdate"),
+    *(*_REDUCTIONS, "ReduceLogSumExp", "ReduceSumSquare", "ReduceLogicalAnd", "ReduceLogicalOr"),
+)
+_INDICES: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(_AT_ONE, (1,)),
+    **dict.fromkeys(("Slice", "StridedSlice", "Interpolate", "Resize", "DFT", "Col2Im"), tuple(range(1, _TO_THE_LAST))),
+    **dict.fromkeys(("SpaceToBatch", "BatchToSpace", "VariadicSplit", "Roll"), tuple(range(1, _TO_THE_LAST))),
+    **dict.fromkeys(("ConstantOfShape", "RandomUniform", "BlackmanWindow", "HannWindow", "HammingWindow"), (0,)),
+    **dict.fromkeys(("ScatterUpdate", "ScatterElementsUpdate"), (1, 3)),
+    "SliceScatter": (2, 3, 4, 5),
+    "Pad": (1, 2),
+    "SequenceInsert": (2,),
+    "ConvolutionBackpropData": (2,),
+    "GroupConvolutionBackpropData": (2,),
+    "MaxUnpool": (2,),
+    "NonMaxSuppression": (2,),
+}
+"""By the type of an operation, the inputs that are shapes, axes, indices, lengths or bounds."""
+_ONNX_INDICES: Mapping[str, tuple[int, ...]] = {"Pad": (1, 3), "OneHot": (0, 1), "Resize": (2, 3)}
+"""Where ONNX has other inputs than OpenVINO."""
+_RANGE = "Range"
+_OF_SHAPE = frozenset(("Shape", "ShapeOf", "Size"))
+"""Operations that read no number of their input."""
+_COMPARISONS = frozenset({
+    *("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"),
+    *("LessEqual", "GreaterEqual", "NotEqual"),
+})  # fmt: skip
+_CASTS = frozenset(("Cast", "Convert", "CastLike", "ConvertLike"))
+_ARITHMETIC = frozenset({
+    *("Add", "Sub", "Subtract", "Mul", "Multiply", "Div", "Divide", "Mod", "FloorMod", "Pow", "Power", "Sqrt", "Sum"),
+    *("Max", "Maximum", "Min", "Minimum", "Floor", "Ceil", "Ceiling", "Round", "Abs", "Neg", "Negative", "Sign", "Clip", "Clamp"),
+    *("And", "Or", "Not", "Xor", "LogicalAnd", "LogicalOr", "LogicalNot", "LogicalXor", "Where", "Select"),
+    *("Concat", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Gather", "Slice", "StridedSlice", "Split", "VariadicSplit"),
+    *("Identity", "Expand", "Broadcast", "Tile", "Transpose", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceSum", "CumSum"),
+    *("RoundTo", _RANGE, "Pad"),
+})  # fmt: skip
+"""Operations that compute shapes and indices from shapes and indices."""
+_WITH_BODIES = frozenset((LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP, IF))
+
+
+def index_arithmetic(model: Model, known: Propagated) -> frozenset[Value]:
+    """Return the floats of a model that reach shapes, indices, trip counts or bounds of slices, and nothing else.
+
+    Between such a value and where it is used lie only conversions, arithmetic and moves, also across the bodies of loops and
+    branches. A comparison of floats is a decision about data, which rounding is meant to turn.
+    """
+    reached = _Reached(model, known)
+    places = {place.address: place for place in graphs(model)}
+    for place in places.values():
+        for node in place.graph.nodes:
+            for source, number in zip(place.graph.sources[node.id], count(), strict=False):
+                if source is not None:
+                    reached.read(place, source, node, number)
+    reached.settle()
+    return frozenset(value for value in reached.indices - reached.data if reached.is_float(value))
+
+
+@dataclass(slots=True, eq=False)
+class _Reached:
+    """Values by what they reach, directly at first, and after ``settle`` through other values."""
+
+    model: Model
+    known: Propagated
+    indices: set[Value] = field(default_factory=set[Value])
+    data: set[Value] = field(default_factory=set[Value])
+    readers: dict[Value, list[Value]] = field(default_factory=dict[Value, list[Value]])
+    """By a value, those that it follows from."""
+
+    def is_float(self, value: Value) -> bool:
+        return self.known.output(*value).element_type in FLOATS
+
+    def read(self, place: PlacedGraph, source: Source, node: Node, number: int) -> None:
+        """Record that an input of a node reads a value."""
+        value = (place.address, source.layer, source.output)
+        if node.type == "Result":
+            self._leave(place, value, node)
+        elif node.bodies:
+            self._enter(place, value, node, number)
+        elif self._is_index(place, node, number):
+            self.indices.add(value)
+        elif node.type in _OF_SHAPE:
+            return
+        elif self._is_arithmetic(place, value, node):
+            for output in range(len(node.outputs)):
+                self._follow(value, (place.address, node.id, output))
+        else:
+            self.data.add(value)
+
+    def settle(self) -> None:
+        """Add to each kind the values that others of it follow from."""
+        for kind in (self.indices, self.data):
+            waiting = list(kind)
+            while waiting:
+                for value in self.readers.get(waiting.pop(), ()):
+                    if value not in kind:
+                        kind.add(value)
+                        waiting.append(value)
+
+    def _follow(self, value: Value, reader: Value) -> None:
+        self.readers.setdefault(reader, []).append(value)
+
+    def _is_index(self, place: PlacedGraph, node: Node, number: int) -> bool:
+        if node.type == _RANGE:
+            return not self.is_float((place.address, node.id, 0))
+        own = _ONNX_INDICES.get(node.type) if self.model.dialect == "onnx" else None
+        return number in (own or _INDICES.get(node.type, ()))
+
+    def _is_arithmetic(self, place: PlacedGraph, value: Value, node: Node) -> bool:
+        if node.type in _COMPARISONS:
+            return not self.is_float(value)
+        if node.type in _CASTS:
+            becomes = self.known.output(place.address, node.id).element_type
+            return becomes is not ElementType.BOOLEAN or not self.is_float(value)
+        return node.type in _ARITHMETIC
+
+    def _enter(self, place: PlacedGraph, value: Value, node: Node, number: int) -> None:
+        if node.type == LOOP and number < 2:
+            self.indices.add(value)
+        if node.is_foreign or (node.type == IF and number == 0):
+            self.data.add(value)
+        for body in node.bodies:
+            inside = f"{place.address}/{place.labels[node.id]}/{body.name}"
+            for entry in body.inputs:
+                if entry.external == number:
+                    self._follow(value, (inside, entry.internal, 0))
+
+    def _leave(self, place: PlacedGraph, value: Value, result: Node) -> None:
+        if place.body is None or place.owner is None:
+            self.data.add(value)
+            return
+        for reader in _after(place, place.body, place.owner, result.id):
+            self._follow(value, reader)
+        if any(entry.internal == result.id and entry.purpose for entry in place.body.outputs):
+            self.indices.add(value)
+
+
+def _after(place: PlacedGraph, body: Body, owner: Node, result: LayerId) -> Iterator[Value]:
+    """Yield what a Result of a body hands its value to."""
+    around = place.address.rsplit("/", 2)[0]
+    for output, entry in enumerate(body.outer_outputs):
+        if entry.internal == result:
+            yield around, owner.id, output
+    for edge in body.back_edges:
+        if edge.from_layer == result:
+            yield place.address, edge.to_layer, 0

@@ -1,0 +1,85 @@
+"""Plain data to show: what a canvas draws of a model, and how a moment of a run restyles it.
+
+The way from a model to a picture::
+
+    folding = default_folding(model)                    # loopscope.view.folding: what is drawn as one box
+    view = graph_view(model, folding, root="main")      # loopscope.view.graph: nodes, clusters and edges, laid out once
+    dot = dot_text(view)                                # loopscope.view.dot: text for Graphviz
+    overlay = overlay_at(run, view)                # loopscope.view.overlay: restyles the same picture at the cursor
+    render(view, "svg")                                 # loopscope.view.render: a standalone file through the `dot` program
+
+A click on a box or a cluster header gives a static address; ``toggle(model, folding, address)`` gives the next folding.
+"""
+
+from __future__ import annotations
+
+from loopscope.errors import neutral
+from loopscope.view import unrolling
+from loopscope.view.boxes import short_name
+from loopscope.view.build import graph_view
+from loopscope.view.colours import COLOURS, channels, declarations
+from loopscope.view.cursor_boxes import cursor_boxes
+from loopscope.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
+from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
+from loopscope.view.marked_boxes import breakpoint_boxes
+from loopscope.view.mirrored import walked_back_now
+from loopscope.view.node_data import NodeData, given_node_data, read_node_data, tints, write_node_data
+from loopscope.view.operation_families import family_of
+from loopscope.view.overlay import NOT_KEPT_TEXT, overlay_at
+from loopscope.view.overlay_data import Marks, Overlay
+from loopscope.view.payload import structure
+from loopscope.view.playback import difference, playback_batch
+from loopscope.view.preview import has_nan, number_text, scalar_text, value_preview
+from loopscope.view.render import PICTURE_FORMATS, render
+from loopscope.view.roles import input_roles, output_role
+from loopscope.view.search import Hit, search
+from loopscope.view.tracks import Track, tracks
+
+__all__ = [
+    "COLOURS",
+    "COPIES",
+    "NOT_KEPT_TEXT",
+    "PICTURE_FORMATS",
+    "VISIBLE_NODES",
+    "Folding",
+    "GraphView",
+    "Hit",
+    "Marks",
+    "NodeData",
+    "Overlay",
+    "Track",
+    "ViewCluster",
+    "ViewEdge",
+    "ViewNode",
+    "breakpoint_boxes",
+    "channels",
+    "cursor_boxes",
+    "declarations",
+    "default_folding",
+    "difference",
+    "family_of",
+    "given_node_data",
+    "graph_view",
+    "has_nan",
+    "input_roles",
+    "neutral",
+    "number_text",
+    "output_role",
+    "overlay_at",
+    "playback_batch",
+    "read_node_data",
+    "render",
+    "reveal",
+    "scalar_text",
+    "search",
+    "short_name",
+    "structure",
+    "tints",
+    "toggle",
+    "tracks",
+    "unrolling",
+    "value_preview",
+    "walked_back_now",
+    "without_iterations",
+    "write_node_data",
+]

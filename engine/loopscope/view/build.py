@@ -1,0 +1,243 @@
+"""From a model to what a canvas draws of it.
+
+    view = graph_view(model, default_folding(model))             # the whole model
+    view = graph_view(model, folding, root="main/loop_7/body")   # a body as its own canvas
+
+Two passes, neither recursive: boxes and frames of every visible graph, then the lines between them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from loopscope.ir.address import ROOT, decode, labels
+from loopscope.ir.iteration import iteration_range, iteration_words
+from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
+from loopscope.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
+from loopscope.view.cut_edges import cut_long_edges
+from loopscope.view.folding import Folding, Unrolled, default_folding, graph_at
+from loopscope.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
+from loopscope.view.group_boxes import Unlike, group_box, kinds_of, title_of, unlike
+from loopscope.view.group_titles import Call, function_calls
+from loopscope.view.grouping import OUTER, Grouping, grouping
+from loopscope.view.lines import Lines
+from loopscope.view.places import Place, Region
+from loopscope.view.roles import handed_in, input_roles, unbound_inputs
+from loopscope.view.sparkline import carried_number
+
+_LISTED = 14
+"""Lines of a tooltip that lists names."""
+_CLUSTER_KIND: dict[str, ClusterKind] = {
+    LOOP: "loop",
+    **dict.fromkeys((TENSOR_ITERATOR, SCAN, SEQUENCE_MAP), "tensor_iterator"),
+    IF: "if",
+    "then": "then",
+    "else": "else",
+}
+
+
+def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -> GraphView:
+    """What a canvas draws of the graph at ``root``; ``KeyError`` when there is no such graph."""
+    folding = default_folding(model, root) if folding is None else folding
+    builder = _Builder(folding, function_calls(model))
+    graph = graph_at(model, root)
+    builder.waiting.append(Place(graph, root, "", labels(graph)))
+    while builder.waiting:
+        builder.add_place(builder.waiting.popleft())
+    lines = Lines(builder.places, constants_shown=folding.constants)
+    boxes = (node if node.members else replace(node, constants=_pills(lines.constants.get(node.id, []))) for node in builder.nodes)
+    nodes, edges = cut_long_edges(tuple(sized(box) for box in boxes), tuple(lines.edges))
+    unrolled = frozenset(one.address for one in folding.unrolled)
+    return GraphView(root, nodes, tuple(builder.clusters), edges, hidden=builder.hidden, title=model.name, unrolled=unrolled)
+
+
+class _Builder:
+    """Boxes and frames so far, and graphs still to be drawn."""
+
+    def __init__(self, folding: Folding, calls: Mapping[str, Call]) -> None:
+        self.folding = folding
+        self.calls = calls
+        self.nodes: list[ViewNode] = []
+        self.clusters: list[ViewCluster] = []
+        self.places: list[Place] = []
+        self.waiting: deque[Place] = deque()
+        self.hidden = 0
+
+    def add_place(self, place: Place) -> None:
+        self.places.append(place)
+        groups = grouping(place.graph, place.static, self.folding.groups, place.body)
+        frames = self._frames(place, groups)
+        differing = unlike(place.graph, groups)
+        boxes: dict[str, str] = {}
+        roles = input_roles(place.body) if place.body else {}
+        for node in place.graph.nodes:
+            if node.constant is not None and not self.folding.constants:
+                continue
+            around = tuple(groups.around(node.id))
+            closed = next((group for group in reversed(around) if group in self.folding.folded), "")
+            cluster = next((frames[group] for group in around if group in frames), place.cluster)
+            if closed:
+                if closed not in boxes:
+                    boxes[closed] = self._group_box(place, groups, closed, frames, differing)
+                    place.outer = boxes[closed] if closed.endswith(OUTER) else place.outer
+                place.box[node.id] = boxes[closed]
+                self.hidden += 1
+                continue
+            address = place.at(node.id)
+            if node.bodies and without_iterations(address) not in self.folding.folded:
+                self._open_region(place, node, address, cluster)
+            elif node.bodies:
+                place.box[node.id] = self._folded_region(node, address, cluster)
+            else:
+                role = roles[node.id][0] if node.id in roles else ""
+                place.box[node.id] = self._add(operation_box(node, self._next("n"), address, cluster, role))
+
+    def _next(self, letter: str) -> str:
+        return f"{letter}{len(self.nodes if letter == 'n' else self.clusters)}"
+
+    def _add(self, node: ViewNode) -> str:
+        self.nodes.append(node)
+        return node.id
+
+    def _frame(self, kind: ClusterKind, address: str, title: str, name: str, parent: str, body: str = "") -> str:
+        cluster = ViewCluster(self._next("c"), kind, address, title, name, parent, body, foldable=kind != "copy")
+        self.clusters.append(cluster)
+        return cluster.id
+
+    def _frames(self, place: Place, groups: Grouping) -> dict[str, str]:
+        """Frames of opened groups that are not inside folded ones, outer ones first."""
+        frames: dict[str, str] = {}
+        for group in sorted(groups.members, key=lambda one: -len(groups.members[one])):
+            parent = groups.parent[group]
+            if group in self.folding.opened and (not parent or parent in frames):
+                held = [place.graph.by_id[layer] for layer in groups.members[group]]
+                title, name = title_of(group, self.calls, [node for node in held if node.constant is None])
+                frames[group] = self._frame("group", group, title, short_name(name), frames.get(parent, place.cluster), place.address)
+        return frames
+
+    def _group_box(self, place: Place, groups: Grouping, group: str, frames: dict[str, str], differing: Unlike) -> str:
+        shown = [layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None]
+        if group.endswith(OUTER):
+            return self._outer_box(place.graph, group, tuple(place.at(layer) for layer in shown), shown, place.cluster)
+        title = title_of(group, self.calls, [place.graph.by_id[layer] for layer in shown])
+        cluster = frames.get(groups.parent[group], place.cluster)
+        return self._add(replace(group_box(place, group, shown, title, cluster, differing), id=self._next("n")))
+
+    def _outer_box(self, graph: Graph, group: str, members: tuple[str, ...], layers: Sequence[LayerId], cluster: str) -> str:
+        """The box of Parameters that only hand outer values in."""
+        names = [short_name(graph.by_id[layer].name) for layer in layers]
+        shown = names if len(names) <= _LISTED else [*names[: _LISTED - 1], f"and {len(names) - _LISTED + 1} more"]
+        return self._add(
+            ViewNode(
+                self._next("n"), "folded", group, f"{len(names)} outer values", "", "", "port", cluster,
+                members=members, tooltip="\n".join(shown),
+            )
+        )  # fmt: skip
+
+    def _folded_region(self, node: Node, address: str, cluster: str) -> str:
+        inside = sum(len(body.graph.nodes) for body in node.bodies)
+        self.hidden += inside
+        box = operation_box(node, self._next("n"), address, cluster, "")
+        number = carried_number(node.bodies[0]) if [one.name for one in node.bodies] == ["body"] else None
+        spark = "" if number is None else f"{address}/body/{labels(node.bodies[0].graph)[number]}"
+        return self._add(replace(box, kind="folded", badge=_count(inside), body=_only_body(node, address), spark=spark))
+
+    def _open_region(self, place: Place, node: Node, address: str, cluster: str) -> None:
+        kind = "region" if node.is_foreign else _CLUSTER_KIND.get(node.type, "region")
+        body = _only_body(node, address)
+        frame = self._frame(kind, address, node.type, region_name(address), cluster, body)
+        header = ""
+        if kind == "loop":
+            header = self._add(
+                ViewNode(self._next("n"), "control", address, "repeat", family="region", cluster=frame, tooltip=tooltip(node))
+            )
+        elif kind == "if":
+            header = self._add(ViewNode(self._next("n"), "condition", address, "if", family="region", cluster=frame, tooltip=tooltip(node)))
+        elif node.is_foreign and unbound_inputs(node):
+            header = self._add(
+                ViewNode(self._next("n"), "control", address, "inputs", family="region", cluster=frame, tooltip=tooltip(node))
+            )
+        region = Region(address, frame, header, self._output_boxes(node, address, frame))
+        place.region[node.id] = region
+        window = self.folding.window(without_iterations(address))
+        if window is not None:
+            self.clusters = [replace(one, copies=window.count) if one.id == frame else one for one in self.clusters]
+        if window is not None and [one.name for one in node.bodies] == ["body"]:
+            self._open_copies(region, node.bodies[0], window)
+            return
+        # Then comes before else, in whichever order the file has them.
+        for inner in sorted(node.bodies, key=lambda one: one.name == "else"):
+            self._open_body(region, node, inner, frame)
+
+    def _open_body(self, region: Region, node: Node, body: Body, frame: str) -> None:
+        address = f"{region.address}/{body.name}"
+        if without_iterations(address) in self.folding.folded:
+            self.hidden += len(body.graph.nodes)
+            region.folded_bodies[body.name] = self._add(
+                ViewNode(
+                    self._next("n"), "folded", address, body.name, "", "", "region", frame,
+                    body=address, badge=_count(len(body.graph.nodes)), tooltip=kinds_of(list(body.graph.nodes)),
+                )
+            )  # fmt: skip
+            return
+        if node.type == IF or len(node.bodies) > 1:
+            meaning = {"then": "when true", "else": "when false"} if node.type == IF else {}
+            name = meaning.get(body.name, short_name(body.graph.name))
+            frame = self._frame(_CLUSTER_KIND.get(body.name, "body"), address, short_name(decode(body.name)), name, frame, address)
+        self.waiting.append(Place(body.graph, address, frame, labels(body.graph), body, region))
+
+    def _open_copies(self, region: Region, body: Body, window: Unrolled) -> None:
+        """Draws the body once for each iteration of a window, and what is the same in all iterations once, beside them."""
+        label = labels(body.graph)
+        place = f"{region.address}/{body.name}"
+        same = handed_in(body)
+        outer = f"{without_iterations(place)}/{OUTER}"
+        if outer in self.folding.folded:
+            region.outer = self._outer_box(body.graph, outer, tuple(f"{place}/{label[layer]}" for layer in same), same, region.cluster)
+            region.same = dict.fromkeys(same, region.outer)
+        else:
+            boxes = [operation_box(body.graph.by_id[one], "", f"{place}/{label[one]}", region.cluster, "invariant") for one in same]
+            region.same = {layer: self._add(replace(box, id=self._next("n"))) for layer, box in zip(same, boxes, strict=True)}
+        region.earlier = self._more(region, "earlier", 0, window.first - 1) if window.first else ""
+        for iteration in range(window.first, window.first + window.count):
+            address = f"{region.address}[{iteration}]"
+            frame = self._frame("copy", address, iteration_words(iteration).capitalize(), "", region.cluster, f"{address}/{body.name}")
+            region.copies.append(f"{address}/{body.name}")
+            self.waiting.append(Place(body.graph, region.copies[-1], frame, label, body, region))
+        if window.total is None or window.total > window.first + window.count:
+            region.later = self._more(region, "later", window.first + window.count, None if window.total is None else window.total - 1)
+
+    def _more(self, region: Region, which: str, first: int, last: int | None) -> str:
+        """The box for the iterations before or after those that are drawn."""
+        span = "later iterations" if last is None else iteration_range(first, last)
+        return self._add(
+            ViewNode(self._next("n"), "more", region.address, f"… {span} …", family="region", cluster=region.cluster, badge=which)
+        )
+
+    def _output_boxes(self, node: Node, address: str, frame: str) -> tuple[str, ...]:
+        word = "output" if len(node.outputs) == 1 else "output {}"
+        boxes = []
+        for index, port in enumerate(node.outputs):
+            value = f"{address}:{index}" if index else address
+            box = ViewNode(
+                self._next("n"), "output", f"{address}:{index}", word.format(index), detail=tensor_text(port),
+                family="region", cluster=frame, values=(value,), tooltip=tooltip(node),
+            )  # fmt: skip
+            boxes.append(self._add(box))
+        return tuple(boxes)
+
+
+def _only_body(node: Node, address: str) -> str:
+    """Address of a control-flow node's body; empty when it has several."""
+    return f"{address}/{node.bodies[0].name}" if len(node.bodies) == 1 else ""
+
+
+def _pills(constants: list[str]) -> tuple[str, ...]:
+    """Short texts of the constants that feed a box; the rest are counted."""
+    return tuple(constants) if len(constants) <= 3 else (*constants[:2], f"+{len(constants) - 2}")
+
+
+def _count(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes:,} nodes"

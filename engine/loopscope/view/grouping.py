@@ -1,0 +1,158 @@
+"""Groups of nodes inside one graph that can be drawn as one box: name scopes, blocks and stretches, chains of shape arithmetic.
+
+A group's address looks like a place but can be none: ``main/encoder%2F*`` holds the nodes whose names begin with ``encoder/``,
+``main/*~0..120`` the first 120 nodes in reading order (``loopscope.view.partition`` has more of that kind), ``main/Concat_7~shape`` the
+shape arithmetic that ends in ``Concat_7``, ``main/if_2/then/*~outer`` the Parameters of a body that only hand outer values in.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from loopscope.ir.address import labels
+from loopscope.ir.model import Body, Graph, LayerId, Node
+from loopscope.view.drawing_order import on_cycles, topological
+from loopscope.view.partition import members_of
+from loopscope.view.reading_order import reading_order
+from loopscope.view.roles import handed_in
+
+CHAIN = "~shape"
+OUTER = "*~outer"
+_SHAPE_ARITHMETIC = frozenset(
+    {"ShapeOf", "Shape", "Size", "Gather", "Slice", "StridedSlice", "Concat", "Split", "Squeeze", "Unsqueeze", "Reshape", "Broadcast"}
+    | {"Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "Maximum", "Minimum", "Convert", "ReduceProd", "Range"}
+    | {"Sub", "Mul", "Div", "Max", "Min", "Cast"}
+)
+_SHORTEST_CHAIN = 3
+
+
+def is_group(address: str) -> bool:
+    """Whether an address names a group rather than a node or body.
+
+    >>> is_group("main/encoder%2F*"), is_group("main/*~0..9"), is_group("main/Concat~shape"), is_group("main/loop")
+    (True, True, True, False)
+    """
+    label = address.rpartition("/")[2]
+    return "*" in label or label.endswith(CHAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """For the nodes of one graph, the innermost declared group of each; and the group around each group."""
+
+    group_of: Mapping[LayerId, str]
+    parent: Mapping[str, str]
+    """Empty text for a group that lies directly in the graph."""
+    members: Mapping[str, tuple[LayerId, ...]]
+    """All nodes in a group, those in groups inside it too."""
+
+    def around(self, layer: LayerId) -> Iterator[str]:
+        """The groups that hold a node, innermost first."""
+        group = self.group_of.get(layer, "")
+        while group:
+            yield group
+            group = self.parent[group]
+
+
+NO_GROUPING = Grouping({}, {}, {})
+
+
+def grouping(graph: Graph, place: str, declared: Collection[str], body: Body | None = None) -> Grouping:
+    """The declared group of each node of a graph. ``body``: the body that the graph belongs to, if any."""
+    own = {address for address in declared if address.rpartition("/")[0] == place and is_group(address)}
+    if not own:
+        return NO_GROUPING
+    chains = {address for address in own if address.endswith(CHAIN)}
+    outer = f"{place}/{OUTER}"
+    handed = frozenset(handed_in(body)) if outer in own and body is not None else frozenset[LayerId]()
+    members: dict[str, tuple[LayerId, ...]] = {}
+    for address in sorted(own - chains - {outer}, key=len):
+        order = reading_order(graph)
+        members[address] = order.with_constants(layer for layer in members_of(address, place, order) if layer not in handed)
+    group_of: dict[LayerId, str] = {}
+    parent: dict[str, str] = {}
+    for address in sorted(members, key=lambda one: -len(members[one])):
+        first = next(iter(members[address]), None)
+        parent[address] = group_of.get(first, "") if first is not None else ""
+        group_of.update(dict.fromkeys(members[address], address))
+    if chains:
+        _add_chains(graph, place, chains, group_of, parent, members)
+    if outer in own and body is not None:
+        members[outer], parent[outer] = handed_in(body), ""
+        group_of.update(dict.fromkeys(members[outer], outer))
+    return Grouping(group_of, parent, members)
+
+
+def _add_chains(
+    graph: Graph,
+    place: str,
+    chains: set[str],
+    group_of: dict[LayerId, str],
+    parent: dict[str, str],
+    members: dict[str, tuple[LayerId, ...]],
+) -> None:
+    for address, chain in shape_chains(graph, place, dict(group_of)).items():
+        if address in chains:
+            parent[address] = group_of.get(chain[0], "")
+            members[address] = chain
+            group_of.update(dict.fromkeys(chain, address))
+
+
+def shape_chains(graph: Graph, place: str, group_of: Mapping[LayerId, str]) -> Mapping[str, tuple[LayerId, ...]]:
+    """Connected shape arithmetic: small integers computed from shapes and constants alone; by address, longest chains only."""
+    arithmetic = _shape_arithmetic(graph)
+    root: dict[LayerId, LayerId] = {layer: layer for layer in arithmetic}
+
+    def find(layer: LayerId) -> LayerId:
+        while root[layer] != layer:
+            root[layer] = root[root[layer]]
+            layer = root[layer]
+        return layer
+
+    for layer in arithmetic:
+        for source in graph.sources[layer]:
+            if source is not None and source.layer in arithmetic and group_of.get(source.layer) == group_of.get(layer):
+                root[find(source.layer)] = find(layer)
+    chains: dict[LayerId, list[LayerId]] = defaultdict(list)
+    for layer in arithmetic:
+        chains[find(layer)].append(layer)
+    long = {key: tuple(chain) for key, chain in chains.items() if len(chain) >= _SHORTEST_CHAIN}
+    label = labels(graph)
+    return {f"{place}/{label[chain[-1]]}{CHAIN}": chain for chain in _without_cycles(graph, long)}
+
+
+def _without_cycles(graph: Graph, chains: Mapping[LayerId, tuple[LayerId, ...]]) -> Iterator[tuple[LayerId, ...]]:
+    """Those chains that stay in running order as one box: a box that feeds itself through others would turn the picture round."""
+    box = {layer: key for key, chain in chains.items() for layer in chain}
+    arcs = [
+        (box.get(source.layer, source.layer), box.get(layer, layer))
+        for layer, sources in graph.sources.items()
+        for source in sources
+        if source is not None
+    ]
+    turned = on_cycles(graph.by_id, arcs) if chains else set()
+    return (chain for key, chain in chains.items() if key not in turned)
+
+
+def _shape_arithmetic(graph: Graph) -> dict[LayerId, None]:
+    """Nodes of shape arithmetic in running order."""
+    found: dict[LayerId, None] = {}
+    if not any(node.type in ("ShapeOf", "Shape") for node in graph.nodes):
+        return found
+    for layer in topological(graph):
+        node = graph.by_id[layer]
+        if node.type not in _SHAPE_ARITHMETIC or node.bodies or not _is_small_integer(node):
+            continue
+        fed = [source.layer for source in graph.sources[layer] if source is not None and not graph.by_id[source.layer].constant]
+        if node.type in ("ShapeOf", "Shape") or (fed and all(one in found for one in fed)):
+            found[layer] = None
+    return found
+
+
+def _is_small_integer(node: Node) -> bool:
+    if len(node.outputs) != 1:
+        return False
+    port = node.outputs[0]
+    return (port.element_type is None or port.element_type.is_integer) and port.shape.rank in (0, 1)

@@ -1,0 +1,292 @@
+"""How one moment of a run restyles a picture: what is current, done or skipped, and the values on the wires.
+
+    marks = Marks(selected="main/loop_7/body/Add_3", breakpoints=("main/loop_7[*]/body/Add_3",))
+    overlay = overlay_at(run, view, marks, previews=cache)
+
+Nothing moves: an overlay names only ids of the view that it was made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal
+
+from loopscope.debug.cursor import OpenGraph
+from loopscope.debug.door import outward
+from loopscope.debug.overrides_by_address import is_changed
+from loopscope.debug.run import Run
+from loopscope.debug.scene import Status
+from loopscope.errors import EngineError, NotKept, ValueUnavailable
+from loopscope.executor.plan.plan import ABSENT, Program
+from loopscope.ir.address import Address
+from loopscope.ir.iteration import iteration_words, place_among
+from loopscope.view import mirrored
+from loopscope.view.cursor_boxes import cursor_boxes
+from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
+from loopscope.view.mark_painters import PAINTERS
+from loopscope.view.overlay_data import NO_MARKS, Marks, Overlay
+from loopscope.view.preview import value_preview
+from loopscope.view.sparkline import sparkline
+from loopscope.view.status import NodeStatus
+from loopscope.view.unrolled_instances import Instances, instances_at
+
+BY_HAND = "✎"
+"""Begins the text of a value that a person has set."""
+NOT_KEPT_TEXT = "not kept"
+"""Stands for a value that depends on weights, in a run that was saved without them."""
+_WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
+_READABLE = 1_000_000
+
+
+def overlay_at(
+    run: Run | None,
+    view: GraphView,
+    marks: Marks = NO_MARKS,
+    *,
+    previews: dict[str, str] | None = None,
+) -> Overlay:
+    """Return the overlay of a view at the cursor of a run. Without a run it shows the marks only.
+
+    ``previews`` caches texts of values by concrete address; the caller keeps it as long as the run lasts.
+    """
+    overlay = Overlay()
+    if run is not None:
+        overlay = _Painter(run, view, {} if previews is None else previews, marks.verdicts).paint()
+    for paint in PAINTERS:
+        overlay = paint(overlay, run, view, marks)
+    return overlay
+
+
+def _together(found: set[Status]) -> NodeStatus:
+    """The status of several operations that are drawn as one."""
+    if "failed" in found:
+        return "failed"
+    if "current" in found:
+        return "current"
+    if found == {"skipped"}:
+        return "skipped"
+    return "done" if found <= {"done", "skipped"} else "waiting"
+
+
+def _iteration(frame: OpenGraph) -> str:
+    """The open iteration; a bound beyond a million is left out, because it is a guard rather than a count."""
+    return iteration_words(frame.iteration or 0, frame.bound if frame.bound and frame.bound <= _READABLE else None)
+
+
+class _Painter:
+    """One moment of one run, painted on one view."""
+
+    def __init__(self, run: Run, view: GraphView, previews: dict[str, str], verdicts: Mapping[str, str]) -> None:
+        self.run = run
+        self.view = view
+        self.previews = previews
+        self.verdicts = verdicts
+        statuses = run.statuses()
+        self.copies = instances_at(run, view, statuses) if view.unrolled else Instances()
+        self.mirrored = mirrored.mirrored(run)
+        statuses |= mirrored.statuses(run, self.mirrored)
+        self.statuses: Mapping[str, Status] = statuses | self.copies.statuses if view.unrolled else statuses
+        self._graphs = dict(self.copies.graphs)
+        self._rows: dict[str, tuple[Program, int]] = {}
+        self.running = {frame.static: frame for frame in run.frames()} | self.copies.running
+        self.outlook = ", never ends" if run.endless and run.cursor.step == run.steps else ""
+        self.next, current = cursor_boxes(run, view)
+        self.overlay = Overlay(next=self.next, current=current)
+
+    def paint(self) -> Overlay:
+        for node in self.view.nodes:
+            self._node(node)
+        for edge in self.view.edges:
+            if edge.kind == "back":
+                self._back(edge)
+            elif edge.slices is not None:
+                self._slice(edge)
+        for cluster in self.view.clusters:
+            (self._copy if cluster.kind == "copy" else self._frame)(cluster)
+        self._tell_walks()
+        return self.overlay
+
+    def _node(self, node: ViewNode) -> None:
+        status = self._status(node)
+        if status != "skipped" and node.kind != "cut_end":
+            texts = [self._text(address) for address in node.values]
+            if any(texts):
+                self.overlay.values[node.id] = texts
+                if any("NaN" in text for text in texts):
+                    self.overlay.nans[node.id] = True
+        self.overlay.nodes[node.id] = status
+        if node.loops:
+            self._with_loops(node)
+        elif node.kind == "folded" and not node.members:
+            self._folded(node)
+
+    def _status(self, node: ViewNode) -> NodeStatus:
+        if node.id == self.next:
+            return "failed" if self.statuses.get(node.address) == "failed" else "current"
+        if node.members:
+            return _together({self.statuses.get(member, "waiting") for member in node.members})
+        address = node.address.partition(":")[0] if node.kind == "output" else node.address
+        status = self.statuses.get(address) or (self._branch(address) if node.kind == "folded" else "waiting")
+        if node.kind in ("control", "condition") and status not in ("skipped", "failed"):
+            return "done" if status in ("done", "running") else "waiting"
+        # The current operation may be shown by another box: its folded group, or its region's header.
+        return "waiting" if status == "current" or status == "running" else status
+
+    def _text(self, static: str) -> str:
+        """What is on a wire now; empty when nothing is."""
+        address, _, output = static.partition(":")
+        if self.statuses.get(address, "done") in _WITHOUT_VALUE:
+            return ""
+        place, _, label = address.rpartition("/")
+        graph = self._graphs.get(place)
+        if graph is None:
+            concrete = self.run.resolve(mirrored.named_now(self.mirrored, address))
+            if concrete is None:
+                return ""
+            # What holds for one node of a graph holds for all: parsing a thousand addresses would take longer than a step may.
+            graph = self._graphs[place] = concrete.rpartition("/")[0]
+        concrete = f"{graph}/{label}:{output}" if output else f"{graph}/{label}"
+        text = self.previews.get(concrete)
+        if text is None:
+            try:
+                text = self._preview(graph, label, int(output or 0))
+            except NotKept:
+                text = NOT_KEPT_TEXT
+            except EngineError:
+                return ""
+            self.previews[concrete] = text
+        return text
+
+    def _preview(self, graph: str, label: str, output: int) -> str:
+        """The value of a node that has run, marked when a person has set it.
+
+        The way to its graph's execution is looked up once for all nodes in it.
+        """
+        found = self._rows.get(graph)
+        if found is None:
+            found = self._rows[graph] = self.run.rows_of(Address.parse(f"{graph}/{label}"))
+        program, row = found
+        layer = program.layer_of_label.get(label)
+        slot = ABSENT if layer is None else program.slots.get((layer, output), ABSENT)
+        if slot == ABSENT:
+            raise ValueUnavailable(f"nothing feeds {label!r}")
+        text = value_preview(outward(self.run.values.get(self.run.timeline, program, row, slot)))
+        return f"{BY_HAND} {text}" if is_changed(self.run, program, row, slot) else text
+
+    def _back(self, edge: ViewEdge) -> None:
+        now, before = self._text(edge.tensor), self._text(edge.into)
+        adjoint = self._adjoint(edge.into) if now else ""
+        if now or before:
+            self.overlay.backs[edge.id] = [f"{now} · adjoint {adjoint}" if adjoint else now, before]
+
+    def _adjoint(self, into: str) -> str:
+        """What came back along a back edge into a Parameter; empty where nothing has."""
+        body, _, parameter = into.rpartition("/")
+        walk = self.mirrored.get(body.rpartition("/")[0])
+        address = walk.adjoint_of(parameter) if walk is not None else ""
+        graph, _, label = address.rpartition("/")
+        if address and address not in self.previews:
+            try:
+                self.previews[address] = self._preview(graph, label, 0)
+            except EngineError:
+                return ""
+        return self.previews.get(address, "")
+
+    def _tell_walks(self) -> None:
+        """In the headers of loops that are walked back now, and of those that do so."""
+        told = mirrored.headers(self.mirrored)
+        for id, address in self.view.control_flow if told else ():
+            if address in told:
+                before = self.overlay.headers.get(id, "") if address not in self.mirrored else ""
+                self.overlay.headers[id] = ", ".join(filter(None, (before, told[address])))
+
+    def _slice(self, edge: ViewEdge) -> None:
+        """Which part of a sliced or concatenated tensor this iteration uses."""
+        assert edge.slices is not None
+        body = (edge.into or edge.tensor).rpartition("/")[0]
+        frame = self.running.get(body)
+        copy = body.rpartition("/")[0]
+        if copy.endswith("]"):
+            iteration, parts = int(copy.rpartition("[")[2][:-1]), self.copies.total.get(body)
+            if (edge.slices.stride < 0 and not parts) or (parts is not None and iteration >= parts):
+                return
+        elif frame is not None and frame.iteration is not None:
+            iteration, parts = frame.iteration, frame.bound
+        else:
+            return
+        number = parts - 1 - iteration if edge.slices.stride < 0 and parts else iteration
+        self.overlay.slices[edge.id] = f"part [{number:,}] of {parts:,}" if parts else f"part [{number:,}]"
+
+    def _copy(self, cluster: ViewCluster) -> None:
+        """The header of one iteration of an unrolled loop: its place among all, and whether it is running or never ran."""
+        state, total = self.copies.state[cluster.id], self.copies.total.get(cluster.body)
+        self.overlay.frames[cluster.id] = state
+        words = {"active": "now", "waiting": "", "skipped": "did not run", "done": ""}[state]
+        iteration = int(cluster.address.rpartition("[")[2][:-1])
+        place = place_among(iteration, total) if total is not None and state != "skipped" else ""
+        self.overlay.headers[cluster.id] = ", ".join(part for part in (place, words) if part)
+
+    def _frame(self, cluster: ViewCluster) -> None:
+        frame = self.running.get(cluster.body)
+        if cluster.kind in ("then", "else"):
+            found = self._branch(cluster.address)
+            if found != "waiting":
+                self.overlay.frames[cluster.id] = "skipped" if found == "skipped" else "taken"
+            return
+        if frame is not None and frame.iteration is not None:
+            self.overlay.frames[cluster.id] = "active"
+            self.overlay.headers[cluster.id] = _iteration(frame) + self.outlook
+            if frame.bound:
+                self.overlay.progress[cluster.id] = min(1.0, (frame.iteration + 1) / frame.bound)
+            return
+        if self.statuses.get(cluster.address) == "skipped":
+            self.overlay.frames[cluster.id] = "skipped"
+        elif cluster.address in self.verdicts:
+            self.overlay.headers[cluster.id] = self.verdicts[cluster.address]
+
+    def _folded(self, node: ViewNode) -> None:
+        """What a folded loop is at, or how it ended."""
+        inside = next((frame for static, frame in self.running.items() if static.startswith(f"{node.address}/")), None)
+        if inside is not None and inside.iteration is not None:
+            self.overlay.headers[node.id] = _iteration(inside) + self.outlook
+        elif node.address in self.verdicts:
+            self.overlay.headers[node.id] = self.verdicts[node.address]
+        if node.spark:
+            self._spark(node, inside)
+
+    def _with_loops(self, node: ViewNode) -> None:
+        """What the loops of a folded group are at, or how they ended."""
+        word = "loop" if len(node.loops) == 1 else f"{len(node.loops)} loops"
+        running = next((frame for frame in self.running.values() if frame.static.rpartition("/")[0] in node.loops), None)
+        if running is not None and running.iteration is not None:
+            self.overlay.headers[node.id] = f"{word}: {_iteration(running)}{self.outlook}"
+        elif ended := dict.fromkeys(self.verdicts[one] for one in node.loops if one in self.verdicts):
+            self.overlay.headers[node.id] = f"{word}: {' · '.join(ended)}"
+
+    def _spark(self, node: ViewNode, inside: OpenGraph | None) -> None:
+        graph = inside.address if inside is not None else self.run.resolve(node.address)
+        if not graph:
+            return
+        label = node.spark.rpartition("/")[2]
+        place = f"{graph.rpartition('/')[0]}/body/{label}" if inside is not None else f"{graph}/body/{label}"
+        found = sparkline(self.run, place, inside.iteration if inside is not None else None)
+        if found is not None:
+            self.overlay.sparks[node.id] = found.as_data()
+
+    def _branch(self, body: str) -> Literal["done", "skipped", "waiting"]:
+        """Whether a branch was taken: it is running, or its nodes say so."""
+        if body in self.running:
+            return "done"
+        return self._told_by_nodes.get(body, "waiting")
+
+    @cached_property
+    def _told_by_nodes(self) -> Mapping[str, Literal["done", "skipped"]]:
+        """Of each graph, the status of its nodes that were decided upon."""
+        found: dict[str, Literal["done", "skipped"]] = {}
+        for address, status in self.statuses.items():
+            if status != "waiting":
+                body = address.rpartition("/")[0]
+                if found.get(body) != "done":
+                    found[body] = "skipped" if status == "skipped" else "done"
+        return found

@@ -1,0 +1,91 @@
+"""Finds nodes in all bodies of a model, by name, type, shape, element type or value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from loopscope.ir.address import decode
+from loopscope.ir.model import Model, Node
+from loopscope.ir.readable import STEP
+from loopscope.ir.unique_end import addresses_ending
+from loopscope.ir.walk import nodes
+
+MOST_HITS = 200
+_NUMBERS = re.compile("([0-9]+)")
+_OF_ADDRESSES = ("/", "%", STEP)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One node that was found."""
+
+    address: str
+    """Static address."""
+    type: str
+    name: str
+    why: str
+    """What matched: ``address``, ``name``, ``type``, ``shape``, ``element type``, ``attribute`` or ``value``."""
+    rank: int
+    """Smaller is better: exact before beginning before anywhere."""
+
+
+def search(model: Model, text: str, value_of: Callable[[str], str | None] | None = None, most: int = MOST_HITS) -> tuple[Hit, ...]:
+    """The best hits for what a person typed, best first; words must all match, in any of a node's texts.
+
+    An address in any form, or an end of one, finds its nodes first.
+    ``value_of`` gives the preview of a node's value, by static address, where there is one.
+    """
+    words = text.lower().split()
+    if not words:
+        return ()
+    meant = frozenset(addresses_ending(model, text)) if any(mark in text for mark in _OF_ADDRESSES) else frozenset()
+    hits: list[Hit] = []
+    for address, node in nodes(model):
+        hit = _hit(address, node, words, value_of)
+        if address in meant:
+            hit = Hit(address, node.type, decode(address.rpartition("/")[2]), "address", -1)
+        if hit is not None:
+            hits.append(hit)
+    hits.sort(key=lambda hit: (hit.rank, hit.address.count("/"), _by_number(hit.address)))
+    return tuple(hits[:most])
+
+
+def _by_number(address: str) -> list[str]:
+    """An order in which ``add_2`` comes before ``add_10``: of two numbers the one with more digits is the greater one."""
+    return [f"{len(part):09}{part}" if number % 2 else part for number, part in enumerate(_NUMBERS.split(address))]
+
+
+def _hit(address: str, node: Node, words: list[str], value_of: Callable[[str], str | None] | None) -> Hit | None:
+    texts = list(_texts(node))
+    if value_of is not None:
+        preview = value_of(address)
+        if preview:
+            texts.append(("value", preview.lower()))
+    why, rank = "", 0
+    for word in words:
+        found = min(((_rank(word, text), kind) for kind, text in texts if word in text), default=None)
+        if found is None:
+            return None
+        rank += found[0]
+        why = why or found[1]
+    return Hit(address, node.type, decode(address.rpartition("/")[2]), why, rank)
+
+
+def _texts(node: Node) -> Iterator[tuple[str, str]]:
+    yield "name", node.name.lower()
+    yield "type", node.type.lower()
+    for port in node.outputs:
+        yield "shape", str(port.shape)
+        if port.element_type is not None:
+            yield "element type", port.element_type.value
+        for name in port.names:
+            yield "name", name.lower()
+    for name, value in node.attributes.items():
+        if isinstance(value, str) and len(value) < 200:
+            yield "attribute", f"{name}={value}".lower()
+
+
+def _rank(word: str, text: str) -> int:
+    return 0 if word == text else 1 if text.startswith(word) else 2

@@ -1,0 +1,112 @@
+"""The XML of an IR document, element by element; bodies inside bodies are a stack of half-written graphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from lxml import etree
+
+from loopscope.errors import WriteError, listed, shorten
+from loopscope.ir.model import Graph, Model, Node
+from loopscope.write.numbered_ports import joined_names, port_blocks, port_maps
+from loopscope.write.rt_info import information
+from loopscope.write.weights_file import WeightsWriter
+from loopscope.write.xml_elements import DocumentWriter, child, element
+
+_BODY_TAGS = {"body": "body", "then": "then_body", "else": "else_body"}
+
+
+def write_document(model: Model, weights: WeightsWriter, file: BinaryIO) -> None:
+    """Writes the whole document in UTF-8; constants go to ``weights`` on the way."""
+    with etree.xmlfile(file, encoding="utf-8") as xml:
+        xml.write_declaration()
+        writer = DocumentWriter(xml)
+        writer.begin(element("net", {"name": model.name, "version": 11}))
+        waiting = [_graph(writer, model.graph, weights)]
+        while waiting:
+            body = next(waiting[-1], None)
+            if body is None:
+                waiting.pop()
+            else:
+                waiting.append(_graph(writer, body, weights))
+        writer.write(information("rt_info", model.rt_info))
+        if model.meta_data:
+            writer.write(information("meta_data", model.meta_data))
+        writer.end()
+
+
+def _graph(writer: DocumentWriter, graph: Graph, weights: WeightsWriter) -> Iterator[Graph]:
+    """Writes a graph; yields each body where its elements have to be written before the rest is."""
+    repeated = [str(layer) for layer, count in Counter(node.id for node in graph.nodes).items() if count > 1]
+    if repeated:
+        raise WriteError(f"several layers of one graph have the ids {listed(repeated)}, and edges could mean either: give each its own")
+    writer.begin(element("layers"))
+    for node in graph.nodes:
+        layer = _layer(node, weights)
+        if not node.bodies:
+            writer.write(layer)
+            continue
+        writer.begin(layer)
+        for part in layer:
+            writer.write(part)
+        for body in node.bodies:
+            writer.begin(element(_BODY_TAGS[body.name]))
+            yield body.graph
+            writer.write(information("rt_info", body.graph.rt_info))
+            writer.end()
+        writer.end()
+    writer.end()
+    writer.write(_edges(graph))
+
+
+def _layer(node: Node, weights: WeightsWriter) -> etree._Element:
+    """A layer without its bodies."""
+    head: dict[str, object] = {"id": node.id, "name": node.name, "type": node.type, "version": node.opset}
+    if node.output_names:
+        head["output_names"] = joined_names(node.output_names)
+    layer = element("layer", head)
+    data = _data(node, weights)
+    if data:
+        child(layer, "data", data)
+    if node.rt_info:
+        layer.append(information("rt_info", node.rt_info, of_layer=True))
+    port_maps(layer, node)
+    port_blocks(layer, node)
+    return layer
+
+
+def _data(node: Node, weights: WeightsWriter) -> dict[str, object]:
+    """The ``<data>`` of a layer; what a Const or Parameter holds counts more than what its attributes say."""
+    data = dict(node.attributes)
+    if node.constant is not None:
+        constant = node.constant
+        if not constant.is_kept:
+            raise WriteError(f"{shorten(node.name, 60)} has no data: the model is that of a run which was saved without weights")
+        shape = ", ".join(str(length) for length in constant.shape)
+        # OpenVINO finds no tensor where there are no bytes, not even an empty tensor, and writes one byte for it.
+        stored = constant.data if len(constant.data) else b"\0"
+        place = {"offset": weights.offset(stored), "size": len(stored)}
+        return {**data, "element_type": constant.element_type, "shape": shape, **place}
+    if node.type == "Parameter" and node.outputs:
+        port = node.outputs[0]
+        data.setdefault("shape", str(port.shape).removeprefix("[").removesuffix("]"))
+        data.setdefault("element_type", str(port.element_type or "dynamic"))
+    return data
+
+
+def _edges(graph: Graph) -> etree._Element:
+    """By the position of ports: an input is numbered by it, an output after all inputs."""
+    edges = element("edges")
+    for node in graph.nodes:
+        for index, source in enumerate(graph.sources[node.id]):
+            if source is not None:
+                output = len(graph.by_id[source.layer].inputs) + source.output
+                ends = {"from-layer": source.layer, "from-port": output, "to-layer": node.id, "to-port": index}
+                child(edges, "edge", ends)
+    if len(edges) != len(graph.edges):
+        raise WriteError(
+            f"{len(graph.edges) - len(edges)} edges lead nowhere or to an input that another edge feeds: see what the checks say"
+        )
+    return edges

@@ -1,7 +1,0 @@
-"""Native code of other people, in processes of its own: it reads untrusted bytes, and when it crashes, we do not."""
-
-from __future__ import annotations
-
-from engine.native.freed import give_back
-
-__all__ = ["give_back"]

@@ -1,9 +1,0 @@
-"""Category activation of the OpenVINO operation specs."""
-
-from __future__ import annotations
-
-from engine.ops.activation import formulas, rectifiers, softmax
-from engine.ops.declare import Operation
-
-OPERATIONS: tuple[Operation, ...] = (*formulas.OPERATIONS, *rectifiers.OPERATIONS, *softmax.OPERATIONS)
-"""``formulas``: smooth functions. ``rectifiers``: functions made of straight pieces. ``softmax``: along an axis."""

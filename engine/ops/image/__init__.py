@@ -1,8 +1,0 @@
-"""Category image of the OpenVINO operation specs: resizing, sampling at a grid, colour spaces."""
-
-from __future__ import annotations
-
-from engine.ops.declare import Operation
-from engine.ops.image import colour, grid, interpolate
-
-OPERATIONS: tuple[Operation, ...] = (*interpolate.OPERATIONS, *grid.OPERATIONS, *colour.OPERATIONS)
