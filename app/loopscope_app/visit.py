@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from loopscope_app import canvas
-from loopscope_app.actions import arrival
+from loopscope_app.actions import open_link
 from loopscope_app.parts.frame import page_address, style
 from loopscope_app.screens import debugger_screen, gallery_screen, learn_screen, many_runs_screen
 from loopscope_app.state.user_session import current
@@ -17,10 +17,10 @@ def show() -> None:
     canvas.prepare()
     session = current()
     if not session.arrived:
-        arrival.arrive(session)
+        open_link.arrive(session)
     elif page_address.moved():
         page_address.forget()
-        arrival.follow(session)
+        open_link.follow(session)
     if session.model.opened is None:
         gallery_screen.show(session)
     elif session.many.shown:

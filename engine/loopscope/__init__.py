@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         WriteError,
     )
     from loopscope.executor.machine.limits import Limits
-    from loopscope.executor.plan.optimise import Optimise
+    from loopscope.executor.plan.optimisation_flags import Optimise
     from loopscope.executor.record.recording import Record
     from loopscope.explain.compare import compare
     from loopscope.explain.verdict import verdict
@@ -100,7 +100,7 @@ _HOMES = {
     "Limits": "executor.machine.limits",
     "Model": "ir.model",
     "Operation": "ops.declare",
-    "Optimise": "executor.plan.optimise",
+    "Optimise": "executor.plan.optimisation_flags",
     "Record": "executor.record.recording",
     "Session": "debug.session",
     "check": "checks.check",

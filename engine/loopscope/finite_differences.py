@@ -14,7 +14,7 @@ from loopscope.debug.inputs import Inputs, bind
 from loopscope.debug.session import Session
 from loopscope.errors import InputError
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.model import LayerId, Model, Signature, Source
+from loopscope.ir.model import LayerId, Model, OutputRef, Signature
 from loopscope.ir.prune import pruned
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.transform.cut import cut
@@ -32,7 +32,7 @@ _MOST_ELEMENTS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class GradientDifference:
     """One element of one input where the two disagree."""
 
     name: str
@@ -53,7 +53,7 @@ class GradientCheck:
     """Elements of inputs."""
     largest: float
     """The largest difference, relative to the size of what is compared where that is above 1."""
-    wrong: tuple[Difference, ...]
+    wrong: tuple[GradientDifference, ...]
 
     @property
     def ok(self) -> bool:
@@ -149,7 +149,7 @@ class _Part:
 
 
 def _target(
-    model: Model, targets: Sequence[str], source: Source, arrays: Mapping[LayerId, np.ndarray], moved: np.ndarray, catalogue: Catalogue
+    model: Model, targets: Sequence[str], source: OutputRef, arrays: Mapping[LayerId, np.ndarray], moved: np.ndarray, catalogue: Catalogue
 ) -> Callable[[], float]:
     """The sum of the targets as a function of what ``moved`` holds, in place of one tensor."""
     opened, parameter = cut(model, source, "moved")
@@ -174,7 +174,7 @@ def _several(names: Names) -> list[str]:
 
 
 def _compared(parts: Sequence[_Part]) -> GradientCheck:
-    wrong: list[Difference] = []
+    wrong: list[GradientDifference] = []
     compared, largest = 0, 0.0
     for part in parts:
         for index in np.unique(np.linspace(0, max(part.value.size - 1, 0), min(part.value.size, _MOST_ELEMENTS)).astype(np.int64)):
@@ -183,7 +183,7 @@ def _compared(parts: Sequence[_Part]) -> GradientCheck:
             slope = next((one for one in _slopes(part, place) if _agree(found, one)), None)
             if slope is None:
                 slope = _slope(part.target, part.value, place, _STEPS[-1])
-                wrong.append(Difference(part.name, place, found, slope))
+                wrong.append(GradientDifference(part.name, place, found, slope))
             compared += 1
             largest = max(largest, abs(found - slope) / max(1.0, abs(slope)))
     return GradientCheck(compared, largest, tuple(wrong))

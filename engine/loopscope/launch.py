@@ -31,7 +31,7 @@ _PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Shown:
+class RunningApp:
     """The app on a model: where it is, and how to close it."""
 
     url: str
@@ -66,7 +66,9 @@ class Shown:
         return f'<a href="{self.url}" target="_blank">Loopscope is at {self.url}</a>'
 
 
-def show(model: Model, inputs: Inputs = None, *, overlay: Given | None = None, wait: bool | None = None, browser: bool = True) -> Shown:
+def show(
+    model: Model, inputs: Inputs = None, *, overlay: Given | None = None, wait: bool | None = None, browser: bool = True
+) -> RunningApp:
     """Starts the app on a model, with these inputs chosen, and opens it in the browser.
 
     ``inputs`` as in ``loopscope.run``; without any the app makes some up. ``overlay``: a number or a text by address or name of a node, or
@@ -87,7 +89,7 @@ def show(model: Model, inputs: Inputs = None, *, overlay: Given | None = None, w
     except BaseException:
         folder.cleanup()
         raise
-    shown = Shown(f"http://localhost:{port}", process, folder)
+    shown = RunningApp(f"http://localhost:{port}", process, folder)
     atexit.register(shown.stop)
     if not _is_interactive() if wait is None else wait:
         shown.wait()

@@ -19,7 +19,7 @@ from loopscope.view.overlay_data import Marks
 from loopscope.view.payload import structure
 from loopscope.view.playback import playback_batch
 from loopscope.view.tracks import tracks
-from loopscope_app.canvas.component import Run, belonging, moment
+from loopscope_app.canvas.component import CanvasRun, belonging, moment
 
 FOLDER = Path(__file__).parent / "protocol"
 _SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -84,9 +84,9 @@ def _moment() -> Mapping[str, object]:
     return moment(view, overlay, key="canvas", focus=f"{_LOOP}/body/equal", traced="equal", acted=4, run=_run())
 
 
-def _run() -> Run:
+def _run() -> CanvasRun:
     debugger, _ = _opened()
-    return Run(
+    return CanvasRun(
         _NAME,
         step=debugger.cursor.step,
         steps=debugger.steps,

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from loopscope.view.graph import ClusterKind, EdgeKind, NodeKind
 from loopscope.view.operation_families import Family
 from loopscope.view.status import BreakpointState, FrameStatus, NodeStatus
-from loopscope_app.canvas_event import Act, CanvasEvent, EventKind, Move, Report, read_acts, read_ask, read_moves, read_report
+from loopscope_app.canvas_event import Act, CanvasEvent, EventKind, Move, StepReport, read_acts, read_ask, read_moves, read_report
 from loopscope_app.describe.controls import BY_NAME
 from tests.app import protocol_fixtures
 from tests.app.protocol_fixtures import MADE, as_sent, of_sample, read
@@ -26,7 +26,7 @@ SHAPE = {
     "stretch": "Stretch",
     "acts": "Acts",
     "moves": "Moves",
-    "report": "Report",
+    "report": "StepReport",
     "ask": "Ask",
 }
 """What each fixture is an example of."""
@@ -99,7 +99,7 @@ def test_what_the_canvas_says_is_understood() -> None:
         Act(14, CanvasEvent("clear")),
     )
     assert read_moves(read("moves"), RUN) == (Move("over", 15, 7), Move("run", 16, None))
-    assert read_report(read("report"), RUN) == Report(8, 17, True)
+    assert read_report(read("report"), RUN) == StepReport(8, 17, True)
     assert read_ask(read("ask"), RUN) == 40
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import BackEdge, Body, Edge, Graph, InputMap, LayerId, Model, Node, OutputMap, Port
+from loopscope.ir.model import BackEdge, Body, Edge, InputMap, LayerId, Model, ModelGraph, Node, OutputMap, Port
 from loopscope.ir.shape import PartialShape
 
 F32, I64, I32, BOOL = ElementType.F32, ElementType.I64, ElementType.I32, ElementType.BOOLEAN
@@ -86,8 +86,8 @@ class Draft:
         node = Node(LayerId(number), name or f"{type}_{number}", type, f"opset{opset}", {}, inputs, made, tuple(bodies))
         return self._add(node, sources)
 
-    def graph(self) -> Graph:
-        return Graph(tuple(self.nodes), tuple(self.edges))
+    def graph(self) -> ModelGraph:
+        return ModelGraph(tuple(self.nodes), tuple(self.edges))
 
     def model(self) -> Model:
         return Model(self.graph(), "draft")

@@ -226,7 +226,7 @@ TEMPORARY = (
     "engine/loopscope/native/",
     "engine/loopscope/launch.py",
     "engine/loopscope/sweeps/cluster.py",
-    "engine/loopscope/sweeps/kept_rows.py",
+    "engine/loopscope/sweeps/storage.py",
 )
 """Files that write into folders of their own, and the stream that a stopped sweep resumes."""
 

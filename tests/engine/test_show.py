@@ -12,7 +12,7 @@ import pytest
 
 import loopscope
 from loopscope import builder
-from loopscope.launch import Shown
+from loopscope.launch import RunningApp
 from loopscope.ops.stored import unpacked
 
 
@@ -38,7 +38,7 @@ class Started:
     terminate = wait
 
 
-def stand_in(shown: Shown) -> Started:
+def stand_in(shown: RunningApp) -> Started:
     process: object = shown.process
     assert isinstance(process, Started)
     return process

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from loopscope.errors import ReadError
 from loopscope.view import read_node_data
-from loopscope_app.actions.refusals import afresh, told
+from loopscope_app.actions.report_errors import afresh, told
 from loopscope_app.state.launch import LAUNCH
-from loopscope_app.state.user_session import Message, Session, current, widget
+from loopscope_app.state.user_session import Message, UserSession, current, widget
 
 
 @afresh
@@ -36,7 +36,7 @@ def open_launched() -> None:
     _colour(current(), content, path.name)
 
 
-def _colour(session: Session, content: bytes, name: str) -> None:
+def _colour(session: UserSession, content: bytes, name: str) -> None:
     if session.model.opened is None:
         return
     found = session.model.node_data = read_node_data(content, session.model.opened.model, Path(name).stem)

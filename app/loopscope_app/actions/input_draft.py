@@ -10,7 +10,7 @@ import numpy as np
 from loopscope.debug import convert_input
 from loopscope.errors import InputError, shorten
 from loopscope.ir import Model, Signature
-from loopscope_app.actions import models, refusals
+from loopscope_app.actions import models, report_errors
 from loopscope_app.describe.input_files import named, read_arrays
 from loopscope_app.describe.input_text import parse_scalar, parse_shape
 from loopscope_app.describe.random_inputs import made_up_again, random_input
@@ -20,7 +20,7 @@ from loopscope_app.state.user_session import current, widget
 LONGEST_NAME = 40
 
 
-@refusals.afresh
+@report_errors.afresh
 def run_draft(name_key: str) -> None:
     """The edited inputs, from the first moment; as a set of their own where a name for it was typed."""
     session, name = current(), str(widget(name_key) or "").strip()[:LONGEST_NAME]
@@ -35,7 +35,7 @@ def run_draft(name_key: str) -> None:
     models.use_inputs(session.model.draft, name)
 
 
-@refusals.afresh
+@report_errors.afresh
 def make_up(seed_key: str) -> None:
     """Random values for every input, in the shapes that the draft has."""
     session = current()
@@ -47,7 +47,7 @@ def make_up(seed_key: str) -> None:
     session.run.generation += 1
 
 
-@refusals.afresh
+@report_errors.afresh
 def upload_inputs(key: str) -> None:
     """Values of an .npz or .npy file into the draft."""
     session, file = current(), widget(key)
@@ -77,14 +77,14 @@ def _meant(file: str, model: Model) -> str:
     )
 
 
-@refusals.afresh
+@report_errors.afresh
 def edit_scalar(key: str, name: str) -> None:
     session = current()
     if session.model.opened:
         session.model.draft[name] = _taken(name, widget(key), signatures(session.model.opened.model)[name])
 
 
-@refusals.afresh
+@report_errors.afresh
 def edit_table(key: str, name: str) -> None:
     """Takes over the cells that were edited."""
     session = current()
@@ -110,7 +110,7 @@ def _taken(name: str, given: object, one: Signature) -> np.ndarray:
         raise
 
 
-@refusals.afresh
+@report_errors.afresh
 def reshape(key: str, name: str) -> None:
     """Another shape for an input of which the model leaves lengths open; it gets random values."""
     session = current()

@@ -12,10 +12,10 @@ from loopscope.errors import EngineError
 from loopscope_app.actions import runs
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.freed_memory import give_back_freed_memory
-from loopscope_app.state.kept_models import KEPT
 from loopscope_app.state.launch import limits
 from loopscope_app.state.memory_limit import machine_bytes
-from loopscope_app.state.user_session import Message, Session, every
+from loopscope_app.state.model_cache import KEPT
+from loopscope_app.state.user_session import Message, UserSession, every
 
 GAVE_UP = "The server needed the memory of this run for other users: the run is back at its beginning and computes its values again."
 STOPPED = "This run was stopped because the server is out of memory: continue it in a minute."
@@ -33,7 +33,7 @@ def budget() -> int:
     return int(machine_bytes() * _SHARE)
 
 
-def held_bytes(session: Session) -> int:
+def held_bytes(session: UserSession) -> int:
     """Bytes of everything that a session's runs hold, and of what was uploaded in it: the files, and the models with their plans."""
     own = [one for one in (session.model.opened, session.model.other) if one is not None and one.uploaded_bytes]
     uploaded = sum(one.uploaded_bytes + model_bytes(one.model) for one in own)
@@ -41,7 +41,7 @@ def held_bytes(session: Session) -> int:
     return sum(run.held_bytes for run in _runs(session)) + uploaded + given + session.many.held_bytes
 
 
-def _runs(session: Session) -> set[loopscope.Debugger]:
+def _runs(session: UserSession) -> set[loopscope.Debugger]:
     compared, drifted, running = session.run.compared, session.run.drifted, session.run.running
     found = {session.run.stepped, session.run.original, session.run.scout, *(running.debuggers if running else ())}
     found |= {compared.one, compared.other} if compared else set()
@@ -70,7 +70,7 @@ def make_room() -> None:
     give_back_freed_memory()  # also where there was none: what failed is gone only now
 
 
-def _within(most: int) -> dict[Session, int]:
+def _within(most: int) -> dict[UserSession, int]:
     """The bytes that each session holds, after runs have given up their values, as far as that was needed and can be."""
     held = {session: held_bytes(session) for session in every()}
     before = sum(held.values())
@@ -83,7 +83,7 @@ def _within(most: int) -> dict[Session, int]:
     return held
 
 
-def _give_up(session: Session, left_alone: float) -> bool:
+def _give_up(session: UserSession, left_alone: float) -> bool:
     """Whether a session's run has given up its values: not one that computes, and only after so many seconds without anybody."""
     with session.touching:
         if session.run.is_computing or session.run.gave_up or time.monotonic() - session.touched < left_alone:
@@ -106,13 +106,13 @@ def _give_up(session: Session, left_alone: float) -> bool:
         return True
 
 
-def tell_who_gave_up(session: Session) -> None:
+def tell_who_gave_up(session: UserSession) -> None:
     """Tells a user, once, that their run has given up its values."""
     if session.run.gave_up:
         session.run.gave_up, session.message = False, Message(GAVE_UP, "info")
 
 
-def _stop(session: Session) -> None:
+def _stop(session: UserSession) -> None:
     running = session.run.running
     if running is not None:
         session.message = Message(STOPPED, "info")

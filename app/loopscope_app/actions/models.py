@@ -13,14 +13,14 @@ from loopscope.view import VISIBLE_NODES, default_folding
 from loopscope_app.actions import reopening
 from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.actions.moves import stop_if_running
-from loopscope_app.actions.refusals import afresh, told
+from loopscope_app.actions.report_errors import afresh, told
 from loopscope_app.actions.runs import start
 from loopscope_app.state import open_model as opening
 from loopscope_app.state import recent
 from loopscope_app.state.launch import must_be_local
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.uploads import has_model
-from loopscope_app.state.user_session import Message, Session, current, widget
+from loopscope_app.state.user_session import Message, UserSession, current, widget
 
 
 @told
@@ -106,7 +106,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
         start(session)
 
 
-def choose_first_set(session: Session) -> None:
+def choose_first_set(session: UserSession) -> None:
     """The input set that was asked for, else the first one."""
     opened = session.model.opened
     if opened is not None:

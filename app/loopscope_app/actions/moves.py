@@ -7,9 +7,9 @@ from collections.abc import Callable
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.view import reveal
-from loopscope_app.actions.refusals import told
+from loopscope_app.actions.report_errors import told
 from loopscope_app.state.background_run import Comparing, Differentiating, Onward, Preparing, Running
-from loopscope_app.state.user_session import PATIENCE, Message, Session, current
+from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current
 
 AT_ONCE = 0.05
 """Seconds by which the first picture may come later, so that it has the whole of a short run."""
@@ -44,7 +44,7 @@ def play() -> None:
     session.canvas.plays += 1
 
 
-def settled(session: Session) -> bool:
+def settled(session: UserSession) -> bool:
     """Whether nothing runs in the background any more; what a run had to say becomes the message."""
     running = session.run.running
     if running is not None and running.done():
@@ -61,7 +61,7 @@ def settled(session: Session) -> bool:
     return session.run.running is None
 
 
-def _tell_prepared(session: Session, running: Preparing) -> None:
+def _tell_prepared(session: UserSession, running: Preparing) -> None:
     session.model.unprepared = running.is_stopped
     if running.is_stopped:
         session.message = Message("The check was stopped: this is the picture of a model that has no run yet", "info")
@@ -71,7 +71,7 @@ def _tell_prepared(session: Session, running: Preparing) -> None:
         session.message = Message(str(error))
 
 
-def _tell_made(session: Session, running: Differentiating) -> None:
+def _tell_made(session: UserSession, running: Differentiating) -> None:
     if running.is_stopped:
         session.message = Message("The way back was stopped: this is the model without its gradient", "info")
     try:
@@ -80,7 +80,7 @@ def _tell_made(session: Session, running: Differentiating) -> None:
         session.message = Message(str(error))
 
 
-def _unfold_failure(session: Session) -> None:
+def _unfold_failure(session: UserSession) -> None:
     """Where an operation has failed inside something folded, that is opened: the picture shows it, not only the box around it."""
     debugger = session.run.debugger
     if session.model.opened and debugger is not None and debugger.failed_address and debugger.cursor.step == debugger.steps:
@@ -97,13 +97,13 @@ def stop() -> None:
         session.run.running.stop()
 
 
-def stop_if_running(session: Session) -> None:
+def stop_if_running(session: UserSession) -> None:
     """Before something else comes in its place."""
     if not settled(session) and session.run.running is not None:
         session.run.running.stop()
 
 
-def note_panels(session: Session) -> None:
+def note_panels(session: UserSession) -> None:
     """A long run takes the panels around the picture off the screen."""
     session.canvas.panels_gone = session.run.running is not None
 

@@ -12,23 +12,23 @@ from loopscope.ops import NARROWER
 from loopscope.peers import against_source, beside, differences, drift_beside, fates, runtime_of, source_alone, source_of
 from loopscope_app.actions import moves, selection
 from loopscope_app.actions.memory_budget import with_room
-from loopscope_app.actions.refusals import afresh, told
+from loopscope_app.actions.report_errors import afresh, told
 from loopscope_app.describe.signatures import bindings, bindings_of_other
 from loopscope_app.state import open_model as opening
 from loopscope_app.state.background_run import Comparing
 from loopscope_app.state.compare_choice import CHOICE, CODE, LOOP, MODEL, PATTERN, ROUNDED, RUNTIME, TYPE, WHERE
 from loopscope_app.state.launch import limits, must_be_local
-from loopscope_app.state.looks import LENS
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.run_in_view import Drifted
 from loopscope_app.state.source_confirmation import confirm
 from loopscope_app.state.uploads import Files, has_model
-from loopscope_app.state.user_session import PATIENCE, Message, Session, current, place, widget
+from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current, place, widget
+from loopscope_app.state.view_choices import LENS
 
 EVERYTHING = "*"
 
 
-def compare_with_runtime(session: Session, opened: Opened, seconds: float) -> None:
+def compare_with_runtime(session: UserSession, opened: Opened, seconds: float) -> None:
     """Runs the present inputs once more, and in the runtime of the model, which also says what it makes of loops and branches."""
     inputs = bindings(opened.model, session.model.inputs)
     run = _run(opened.model, inputs, opened, seconds)
@@ -45,7 +45,7 @@ def compare_with_runtime(session: Session, opened: Opened, seconds: float) -> No
     _begin(session, [run], work, f"the run here is done, {runtime_of(opened.model) or 'the runtime'} runs the model too")
 
 
-def compare_with_source(session: Session, opened: Opened, seconds: float) -> None:
+def compare_with_source(session: UserSession, opened: Opened, seconds: float) -> None:
     """Runs the present inputs once more, in the program that the file was converted from and in the runtime of the model.
 
     The program is a user's own code, and a module that it names is imported: only a user of this
@@ -68,7 +68,7 @@ def compare_with_source(session: Session, opened: Opened, seconds: float) -> Non
     _begin(session, [run], work, "the run here is done, the source program and the runtime run too")
 
 
-def compare_with_model(session: Session, opened: Opened, seconds: float) -> None:
+def compare_with_model(session: UserSession, opened: Opened, seconds: float) -> None:
     """Runs another model on the present inputs."""
     other = session.model.other
     if other is None:
@@ -78,7 +78,7 @@ def compare_with_model(session: Session, opened: Opened, seconds: float) -> None
     _drift(session, MODEL, other.title, runs)
 
 
-def compare_rounded(session: Session, opened: Opened, seconds: float) -> None:
+def compare_rounded(session: UserSession, opened: Opened, seconds: float) -> None:
     """Runs the model with what the widgets name rounded, beside the same without; what is set by hand is set in both."""
     pattern, to = str(widget(PATTERN) or EVERYTHING).strip(), str(widget(TYPE) or NARROWER[0])
     inputs, changes = bindings(opened.model, session.model.inputs), session.run.changes
@@ -101,7 +101,7 @@ def _run(
     return loopscope.Debugger(model, inputs, limits=bounds, record=COMPARED, seed=opened.seed, changes=changes, rounding=rounding)
 
 
-def _drift(session: Session, name: str, title: str, runs: list[loopscope.Debugger]) -> None:
+def _drift(session: UserSession, name: str, title: str, runs: list[loopscope.Debugger]) -> None:
     one, other = runs
 
     def work(stopped: Callable[[], bool]) -> None:
@@ -114,7 +114,7 @@ def _drift(session: Session, name: str, title: str, runs: list[loopscope.Debugge
     _begin(session, runs, work, "both runs are done, their values are being compared")
 
 
-def _begin(session: Session, runs: list[loopscope.Debugger], work: Callable[[Callable[[], bool]], None], after: str) -> None:
+def _begin(session: UserSession, runs: list[loopscope.Debugger], work: Callable[[Callable[[], bool]], None], after: str) -> None:
     session.run.drifted = session.run.spot = None
     place(LOOP, None)
     session.run.running = Comparing(runs, work, after=after)

@@ -9,15 +9,15 @@ from functools import partial
 import numpy as np
 
 from loopscope_app.actions import models
-from loopscope_app.actions.refusals import told
+from loopscope_app.actions.report_errors import told
 from loopscope_app.actions.runs import start
 from loopscope_app.describe.random_inputs import OPEN_LENGTHS, has_open_lengths, random_inputs, shapes
 from loopscope_app.state.background_run import Fitting, Preparing
 from loopscope_app.state.open_model import MADE_UP, Opened, is_large
-from loopscope_app.state.user_session import Message, Session, current
+from loopscope_app.state.user_session import Message, UserSession, current
 
 
-def begin(session: Session) -> None:
+def begin(session: UserSession) -> None:
     """To be called when the picture is on its way: what is still to be done for a run begins in the background."""
     opened = session.model.opened
     if opened is None or session.run.running is not None:
@@ -35,7 +35,7 @@ def again() -> None:
     session.model.unprepared, session.message = False, None
 
 
-def fit_now(session: Session) -> None:
+def fit_now(session: UserSession) -> None:
     """For who wants a moment of the run at once: the inputs that let it run, after a few short trials."""
     opened = session.model.opened
     if opened is not None and _may_not_fit(session, opened):
@@ -54,7 +54,7 @@ def stop_fitting() -> None:
         session.run.fitting.stop()
 
 
-def look_at_fit(session: Session) -> bool:
+def look_at_fit(session: UserSession) -> bool:
     """Whether the search for inputs that fit is over; those that were found are used, unless somebody has gone on with others."""
     fitting, opened = session.run.fitting, session.model.opened
     if fitting is None or fitting.over or not fitting.done():
@@ -78,7 +78,7 @@ def look_at_fit(session: Session) -> bool:
     return True
 
 
-def _may_not_fit(session: Session, opened: Opened) -> bool:
+def _may_not_fit(session: UserSession, opened: Opened) -> bool:
     made_up = opened.sets.get(MADE_UP)
     return (
         made_up is not None
@@ -89,7 +89,7 @@ def _may_not_fit(session: Session, opened: Opened) -> bool:
     )
 
 
-def _use(session: Session, before: Opened, after: Opened) -> None:
+def _use(session: UserSession, before: Opened, after: Opened) -> None:
     """A model that has been prepared, unless another one has come in its place."""
     if session.model.opened is not before:
         return

@@ -11,12 +11,12 @@ import numpy as np
 from loopscope.errors import EngineError
 from loopscope.ir import ROOT
 from loopscope.run_file import MOST_PAUSES, SavedRun, as_recorded, difference_from
-from loopscope_app.actions import changing, moves, pausing, runs, selection, unrolled_loops
+from loopscope_app.actions import breakpoint_actions, moves, runs, selection, unrolled_loops, what_if_changes
 from loopscope_app.links.codec import MOST, Link, Unreadable, read
-from loopscope_app.state import looks
+from loopscope_app.state import view_choices
 from loopscope_app.state.launch import limits
 from loopscope_app.state.open_model import AS_SAVED
-from loopscope_app.state.user_session import Message, Session, widget
+from loopscope_app.state.user_session import Message, UserSession, widget
 
 
 def says_more(link: Link) -> bool:
@@ -24,17 +24,17 @@ def says_more(link: Link) -> bool:
     return bool(link.changes or link.step or link.node or link.body or link.unrolled or link.breakpoints or link.watches or link.question)
 
 
-def restore(session: Session, wanted: Link, most: int = MOST) -> None:
+def restore(session: UserSession, wanted: Link, most: int = MOST) -> None:
     """``most``: breakpoints, watches and values that are set by hand."""
     wanted = _as_recorded(session, wanted)
     if wanted.changes:
-        changing.restore(session, wanted.changes, changing.MOST_CHANGES if most == MOST else most)
+        what_if_changes.restore(session, wanted.changes, what_if_changes.MOST_CHANGES if most == MOST else most)
     if wanted.body and wanted.body != ROOT:
         selection.open_body(wanted.body)
     if wanted.step:
         moves.seek(int(wanted.step) if wanted.step.isdecimal() and len(wanted.step) < 16 else wanted.step)
     if not session.learning.lesson:  # in a lesson a breakpoint would hide what is to be predicted, and a run would show the answer
-        pausing.restore(session, wanted.breakpoints, wanted.watches, most)
+        breakpoint_actions.restore(session, wanted.breakpoints, wanted.watches, most)
         debugger = session.run.at_rest
         if wanted.step and not (debugger is not None and debugger.values.is_of_a_file):  # what was recorded stands where it stood
             moves.run_on()
@@ -42,20 +42,20 @@ def restore(session: Session, wanted: Link, most: int = MOST) -> None:
         selection.select(wanted.node)
     if wanted.unrolled:
         unrolled_loops.restore(session, wanted.unrolled)
-    looks.choose(wanted.looks)
-    if session.run.changes and widget(looks.LENS.key) == "Compare":
-        changing.show_outcome(session)
+    view_choices.choose(wanted.looks)
+    if session.run.changes and widget(view_choices.LENS.key) == "Compare":
+        what_if_changes.show_outcome(session)
     session.run.asked = wanted.question
 
 
-def restore_saved(session: Session) -> None:
+def restore_saved(session: UserSession) -> None:
     """The moment of the saved run that is open; nothing where a model is."""
     saved = session.model.opened.saved if session.model.opened else None
     if saved is not None:
         restore(session, link_of(saved), MOST_PAUSES)
 
 
-def _as_recorded(session: Session, wanted: Link) -> Link:
+def _as_recorded(session: UserSession, wanted: Link) -> Link:
     """Puts the run back as the file that is open recorded it, where it is that run which is wanted; gives what is left to be done."""
     saved = session.model.opened.saved if session.model.opened else None
     if saved is None or session.model.input_set != AS_SAVED or not _are_same(wanted.changes, saved.changes):
@@ -95,7 +95,7 @@ def link_of(saved: SavedRun) -> Link:
     )
 
 
-def tell_difference(session: Session) -> None:
+def tell_difference(session: UserSession) -> None:
     """Tells once, when the saved run is over here, in what it is not what its file recorded."""
     opened, debugger = session.model.opened, session.run.at_rest
     if opened is None or opened.saved is None or debugger is None or debugger.state == "paused" or session.run.held_against_file:

@@ -13,7 +13,7 @@ from loopscope.ir import Model
 from loopscope.sweeps import Samples, completed, of_table, samples_of, samples_said
 from loopscope_app.actions import models
 from loopscope_app.actions.moves import stop_if_running
-from loopscope_app.actions.refusals import afresh, told
+from loopscope_app.actions.report_errors import afresh, told
 from loopscope_app.describe.input_files import read_arrays
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.links.codec import LONGEST_RUNS
@@ -21,7 +21,7 @@ from loopscope_app.state.background_sweep import Sweeping, bounds
 from loopscope_app.state.many_runs import THE_DATA
 from loopscope_app.state.open_model import Opened, open_upload
 from loopscope_app.state.uploads import has_model
-from loopscope_app.state.user_session import PATIENCE, Message, Session, current, widget
+from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current, widget
 
 
 @told
@@ -90,7 +90,7 @@ def run_file(key: str) -> None:
     _begin(session, session.model.opened, samples, called)
 
 
-def _begin(session: Session, opened: Opened, samples: Samples, file: str = "") -> None:
+def _begin(session: UserSession, opened: Opened, samples: Samples, file: str = "") -> None:
     """Inputs that the samples leave out have the values of the run that was open."""
     if not opened.report.ok:
         raise InputError("the model has errors, which Problems lists: it cannot run")
@@ -128,7 +128,7 @@ def compare_model(key: str) -> None:
     _compare(current(), sweeping, opened.model, opened.title)
 
 
-def _compare(session: Session, sweeping: Sweeping, model: Model, title: str, rounding: Mapping[str, str] | None = None) -> None:
+def _compare(session: UserSession, sweeping: Sweeping, model: Model, title: str, rounding: Mapping[str, str] | None = None) -> None:
     """As many runs as there are of the model that is open."""
     session.many.forget_comparison()
     within = replace(bounds(), rows=len(sweeping.rows))
@@ -145,7 +145,7 @@ def stop() -> None:
         sweeping.done(PATIENCE)
 
 
-def is_over(session: Session) -> bool:
+def is_over(session: UserSession) -> bool:
     """Whether no runs are under way; why some have failed becomes the message."""
     if session.many.under_way is not None:
         return False

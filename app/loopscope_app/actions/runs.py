@@ -6,10 +6,10 @@ import loopscope
 from loopscope.errors import InputError
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.launch import limits
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 
-def start(session: Session) -> None:
+def start(session: UserSession) -> None:
     """A debugger at the first moment of a run with the session's inputs; the inputs panel starts afresh."""
     opened = session.model.opened
     if opened is None:
@@ -26,7 +26,7 @@ def start(session: Session) -> None:
         _hand_over(before, session.run.debugger)
 
 
-def put(session: Session, debugger: loopscope.Debugger) -> None:
+def put(session: UserSession, debugger: loopscope.Debugger) -> None:
     """Another run of the same inputs in place of the one that is stepped through."""
     _forget(session)
     if session.run.debugger is not None:
@@ -34,7 +34,7 @@ def put(session: Session, debugger: loopscope.Debugger) -> None:
     session.run.debugger = debugger
 
 
-def _forget(session: Session) -> None:
+def _forget(session: UserSession) -> None:
     """What is known of the run that is stepped through, as another one comes."""
     session.run.generation += 1
     session.run.held_against_file = False

@@ -10,10 +10,10 @@ from loopscope.errors import AddressError, shorten
 from loopscope.ir import ROOT, Address, graphs
 from loopscope.view import VISIBLE_NODES, default_folding, reveal, toggle
 from loopscope_app.actions import unrolled_loops
-from loopscope_app.actions.refusals import told
+from loopscope_app.actions.report_errors import told
 from loopscope_app.canvas import CanvasEvent
 from loopscope_app.describe.node_index import places
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 FEWEST_BOXES = 20
 """A picture with fewer boxes than this is not folded further."""
@@ -80,7 +80,7 @@ def on_canvas(event: CanvasEvent) -> None:
             fold_more()
 
 
-def is_new_act(session: Session, number: int) -> bool:
+def is_new_act(session: UserSession, number: int) -> bool:
     """Whether an act on the canvas is heard for the first time; the browser repeats it while it does not know that it was heard."""
     new = number > session.canvas.acted
     session.canvas.acted = max(number, session.canvas.acted)

@@ -17,8 +17,8 @@ from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 
 from loopscope_app.actions import memory_budget
 from loopscope_app.state.freed_memory import give_back_freed_memory, leave_out_of_collections
-from loopscope_app.state.kept_models import KEPT
 from loopscope_app.state.launch import LAUNCH
+from loopscope_app.state.model_cache import KEPT
 from loopscope_app.state.user_session import end, every
 from loopscope_app.streamlit_insides import keep_closed_sessions_in
 

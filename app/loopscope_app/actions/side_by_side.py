@@ -8,20 +8,20 @@ from dataclasses import replace
 import loopscope
 from loopscope_app.actions import other_runs
 from loopscope_app.actions.moves import settled
-from loopscope_app.actions.refusals import afresh, told
+from loopscope_app.actions.report_errors import afresh, told
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.background_run import Comparing
 from loopscope_app.state.compare_choice import BEFORE, MODEL, ROUNDED, RUNTIME, SOURCE, UNCHANGED
 from loopscope_app.state.launch import LAUNCH, limits
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.run_in_view import Compared
-from loopscope_app.state.user_session import PATIENCE, Session, current
+from loopscope_app.state.user_session import PATIENCE, UserSession, current
 
 MOST_SECONDS = 20.0
 """Longest time of each of the two runs."""
 _MOST_OF_A_DRIFT = 120.0
 """The same where each value of each iteration is compared, on a user's own machine."""
-_DRIFTS: Mapping[str, Callable[[Session, Opened, float], None]] = {
+_DRIFTS: Mapping[str, Callable[[UserSession, Opened, float], None]] = {
     RUNTIME: other_runs.compare_with_runtime,
     MODEL: other_runs.compare_with_model,
     ROUNDED: other_runs.compare_rounded,

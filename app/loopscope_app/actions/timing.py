@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from loopscope.peers import Runtime, clock, runtime_of
 from loopscope_app.actions.moves import settled
-from loopscope_app.actions.refusals import afresh
+from loopscope_app.actions.report_errors import afresh
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.background_run import Comparing
-from loopscope_app.state.looks import CLOCK_OF
 from loopscope_app.state.user_session import PATIENCE, current, widget
+from loopscope_app.state.view_choices import CLOCK_OF
 
 MOST_SECONDS = 60.0
 

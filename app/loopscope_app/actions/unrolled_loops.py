@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from loopscope.view import unrolling, without_iterations
 from loopscope_app.describe.unrolled import at_window, unrolled
 from loopscope_app.links.codec import Unreadable, Window
-from loopscope_app.state.user_session import Message, Session
+from loopscope_app.state.user_session import Message, UserSession
 
 
-def unroll(session: Session, address: str) -> None:
+def unroll(session: UserSession, address: str) -> None:
     """Draws a loop as copies of its body, one for each iteration of a window; or once again."""
     if session.model.opened is None:
         return
@@ -20,17 +20,17 @@ def unroll(session: Session, address: str) -> None:
         session.canvas.selected = without_iterations(session.canvas.selected)  # which copy it was cannot be seen any more
 
 
-def shift(session: Session, address: str, windows: int) -> None:
+def shift(session: UserSession, address: str, windows: int) -> None:
     """Other iterations of an unrolled loop: so many windows later, or earlier."""
     session.canvas.folding = unrolling.shift(session.canvas.folding, address, windows)
 
 
-def resize(session: Session, address: str, more: int) -> None:
+def resize(session: UserSession, address: str, more: int) -> None:
     """More iterations of an unrolled loop side by side, or fewer."""
     session.canvas.folding = unrolling.resize(session.canvas.folding, address, more)
 
 
-def follow(session: Session) -> None:
+def follow(session: UserSession) -> None:
     """Windows come after the cursor, once for each time that it moves."""
     debugger = session.run.at_rest
     if debugger is not None and debugger.cursor.step != session.canvas.followed:
@@ -38,7 +38,7 @@ def follow(session: Session) -> None:
         session.canvas.followed = debugger.cursor.step
 
 
-def restore(session: Session, wanted: Sequence[Window | Unreadable]) -> None:
+def restore(session: UserSession, wanted: Sequence[Window | Unreadable]) -> None:
     """The windows that the page's address asks for: they come after the cursor only when it moves again."""
     if session.model.opened is None:
         return

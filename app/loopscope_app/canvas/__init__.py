@@ -8,12 +8,12 @@
 ``view`` comes from ``loopscope.view.build.graph_view``, ``overlay`` from ``loopscope.view.overlay.overlay_at`` for the same view: keep the
 view object as long as model, folding and root stay, since an equal view made anew is laid out once but described again. Call it in a place
 that stays: inside ``st.container(key=...)`` or below slots that are always there, else the browser mounts it anew. While there is a run the
-canvas takes the keys and buttons of the transport bar: it paints steps at once and tells ``Run.on_moves`` others.
+canvas takes the keys and buttons of the transport bar: it paints steps at once and tells ``CanvasRun.on_moves`` others.
 """
 
 from __future__ import annotations
 
-from loopscope_app.canvas.component import Run, prepare, show
-from loopscope_app.canvas_event import Act, CanvasEvent, Move, Report
+from loopscope_app.canvas.component import CanvasRun, prepare, show
+from loopscope_app.canvas_event import Act, CanvasEvent, Move, StepReport
 
-__all__ = ["Act", "CanvasEvent", "Move", "Report", "Run", "prepare", "show"]
+__all__ = ["Act", "CanvasEvent", "CanvasRun", "Move", "StepReport", "prepare", "show"]

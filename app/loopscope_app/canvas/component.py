@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import streamlit as st
 
 from loopscope.view import GraphView, Overlay, Track, structure
-from loopscope_app.canvas_event import Act, Move, Report, read_acts, read_ask, read_moves, read_report
+from loopscope_app.canvas_event import Act, Move, StepReport, read_acts, read_ask, read_moves, read_report
 from loopscope_app.components import component
 from loopscope_app.state.user_session import widget
 from loopscope_app.vendor import LIBRARY
@@ -38,7 +38,7 @@ def _library_bytes(changed: float) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CanvasRun:
     """The run that a canvas plays and slides through."""
 
     name: str
@@ -53,7 +53,7 @@ class Run:
     """What ``loopscope.view.playback_batch`` makes when the canvas asks for it."""
     on_ask: Callable[[int], None]
     """Told the first step that should be sent ahead."""
-    on_step: Callable[[Report], None]
+    on_step: Callable[[StepReport], None]
     """Called with the step that the canvas has reached while playing; of reports in quick succession only the latest arrives."""
     on_moves: Callable[[tuple[Move, ...]], None]
     """Told the moves that were asked for and are not confirmed."""
@@ -89,7 +89,7 @@ def show(
     subject: str = "",
     file: str = "picture",
     traced: str = "",
-    run: Run | None = None,
+    run: CanvasRun | None = None,
 ) -> None:
     """Draw a view at a moment, on a page that ``prepare`` began; ``on_acts`` is told what is done on the canvas, again and again until
     ``acted``, the number of the last act that was heard, confirms it.
@@ -113,7 +113,7 @@ def show(
             _send_prefetched(run, f"{key}_prefetch", belonging(view, key) | {"run": run.name})
 
 
-def moment(view: GraphView, overlay: Overlay, *, key: str, focus: str, traced: str, acted: int, run: Run | None) -> dict[str, object]:
+def moment(view: GraphView, overlay: Overlay, *, key: str, focus: str, traced: str, acted: int, run: CanvasRun | None) -> dict[str, object]:
     """The overlay of now as it is sent: ``Moment`` in ``protocol/protocol.schema.json``."""
     now = overlay.as_data() | belonging(view, key) | {"focus": _id_of(view, focus), "traced": traced, "acted": acted}
     return now if run is None else now | run.as_data()
@@ -143,7 +143,7 @@ def _tell_acts(key: str, view: GraphView, on_acts: Callable[[tuple[Act, ...]], N
         on_acts(acts)
 
 
-def _tell_step(key: str, run: Run | None) -> None:
+def _tell_step(key: str, run: CanvasRun | None) -> None:
     if run is None:
         return
     report = read_report(getattr(widget(key), "step", None), run.name)
@@ -151,7 +151,7 @@ def _tell_step(key: str, run: Run | None) -> None:
         run.on_step(report)
 
 
-def _tell_moves(key: str, run: Run | None) -> None:
+def _tell_moves(key: str, run: CanvasRun | None) -> None:
     if run is None:
         return
     moves = read_moves(getattr(widget(key), "moves", None), run.name)
@@ -160,12 +160,12 @@ def _tell_moves(key: str, run: Run | None) -> None:
 
 
 @st.fragment
-def _send_prefetched(run: Run, key: str, belonging: Mapping[str, object]) -> None:
+def _send_prefetched(run: CanvasRun, key: str, belonging: Mapping[str, object]) -> None:
     """A fragment, so that what is asked for while the canvas plays comes alone: nothing else of the page is drawn again for it."""
     _prefetch(key=key, data={**(run.prefetch() or {}), **belonging}, on_ask_change=partial(_tell_ask, key, run))
 
 
-def _tell_ask(key: str, run: Run) -> None:
+def _tell_ask(key: str, run: CanvasRun) -> None:
     step = read_ask(getattr(widget(key), "ask", None), run.name)
     if step is not None:
         run.on_ask(step)

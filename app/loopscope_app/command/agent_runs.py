@@ -21,7 +21,7 @@ _UNPACKED = 2**30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Named:
+class NamedPath:
     """What a path names."""
 
     model: Model
@@ -41,7 +41,7 @@ class AgentRuns:
     def __init__(self, files: AllowedFiles, limits: loopscope.Limits) -> None:
         self.limits = limits
         self._files = files
-        self._latest: tuple[tuple[object, ...], loopscope.Debugger, Named] | None = None
+        self._latest: tuple[tuple[object, ...], loopscope.Debugger, NamedPath] | None = None
         """The last run with what it was made of: several questions are asked about one."""
         self.made_up = ""
         """Which inputs of the last run nobody gave, in words."""
@@ -51,13 +51,13 @@ class AgentRuns:
         """That a run or a comparison may take."""
         return self.limits.seconds or 60.0
 
-    def named(self, path: str) -> Named:
+    def named(self, path: str) -> NamedPath:
         """A model, or the model of a saved run, of which nothing runs."""
         file = self._files.model(path)
         if not is_run_file(file.name):
-            return Named(loopscope.read_model(file))
+            return NamedPath(loopscope.read_model(file))
         saved = read_run(file, limits=ReadLimits(unpacked_bytes=_UNPACKED))
-        return Named(saved.model, saved)
+        return NamedPath(saved.model, saved)
 
     def run(self, path: str, inputs: str = "", values: Mapping[str, Any] | None = None) -> loopscope.Debugger:
         """The run of a model as far as it comes; a saved one as it was recorded, at its newest step."""
@@ -88,7 +88,7 @@ class AgentRuns:
         debugger.run()
         return _at_end(debugger)
 
-    def given(self, named: Named, inputs: str, values: Mapping[str, Any] | None) -> dict[str | int, Any]:
+    def given(self, named: NamedPath, inputs: str, values: Mapping[str, Any] | None) -> dict[str | int, Any]:
         """The inputs; ``InputError`` when others are named for a saved run, which has its own."""
         if named.saved is not None:
             if inputs or values:

@@ -11,7 +11,7 @@ import loopscope
 from loopscope.checks import check, own_runtimes, text
 from loopscope.errors import AddressError, InputError
 from loopscope.explain import NotFinite, first_infinity, first_nan, iteration_matrix, verdict
-from loopscope.ir import ROOT, Graph, PlacedGraph, Port, Source, full_address, graphs
+from loopscope.ir import ROOT, ModelGraph, OutputRef, PlacedGraph, Port, full_address, graphs
 from loopscope.ops import CATALOGUE
 from loopscope.peers import against, fates
 from loopscope.run_file import SavedRun
@@ -199,7 +199,7 @@ def _declared(element_type: object, shape: object) -> dict[str, Any]:
 
 def _operations(place: PlacedGraph, first: int) -> Iterator[str]:
     """A line for each operation: its address, its type, what feeds it, and what it gives."""
-    graph: Graph = place.graph
+    graph: ModelGraph = place.graph
     for node in graph.nodes[first : first + _NODES]:
         fed = ["nothing" if one is None else _named(place, one) for one in graph.sources[node.id]]
         bodies = f" with {', '.join(body.name for body in node.bodies)}" if node.bodies else ""
@@ -207,7 +207,7 @@ def _operations(place: PlacedGraph, first: int) -> Iterator[str]:
         yield f"{place.address}/{place.labels[node.id]} = {node.type}({', '.join(fed)}){bodies}{f' -> {gives}' if gives else ''}"
 
 
-def _named(place: PlacedGraph, source: Source) -> str:
+def _named(place: PlacedGraph, source: OutputRef) -> str:
     return place.labels[source.layer] + (f":{source.output}" if source.output else "")
 
 

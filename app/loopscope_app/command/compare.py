@@ -12,7 +12,7 @@ import loopscope
 from loopscope.comparison import COMPARED
 from loopscope.debug import run_stopped
 from loopscope.errors import EngineError, neutral
-from loopscope.peers import TOLERANCE, Report, against, runtime_alone, source_of
+from loopscope.peers import TOLERANCE, ComparisonReport, against, runtime_alone, source_of
 from loopscope_app.command import progress
 from loopscope_app.command.device_precision import offered
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace) -> tuple[loopscope.Debugger, Mapping[str |
     return progress.run_whole(loopscope.Debugger(model, inputs, limits=limits, record=COMPARED)), inputs
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: ComparisonReport) -> Iterator[str]:
     yield report.sentence
     for one in report.outputs[: _MOST_SHOWN if report.first else 0]:
         yield f"  output {one.address}: {one.there} in {report.runtime}, {one.here} here"

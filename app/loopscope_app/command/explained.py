@@ -8,7 +8,7 @@ from typing import Any
 
 import loopscope
 from loopscope.errors import EngineError
-from loopscope.explain import Executions, Fact, Margin, Verdict, deciding, executions, verdict
+from loopscope.explain import ExecutionHistory, Fact, Margin, Verdict, deciding, executions, verdict
 from loopscope_app.command.value_data import strict, value_data
 
 _FIRST, _LAST = 4, 4
@@ -20,7 +20,7 @@ def explained(debugger: loopscope.Debugger, most: int | None = None) -> list[dic
     return [_region(debugger, region) for region in islice(executions(debugger), most)]
 
 
-def _region(debugger: loopscope.Debugger, region: Executions) -> dict[str, Any]:
+def _region(debugger: loopscope.Debugger, region: ExecutionHistory) -> dict[str, Any]:
     chosen = sorted({*range(min(_FIRST, region.count)), *range(max(0, region.count - _LAST), region.count)})
     told: dict[str, Any] = {"address": region.static, "kind": region.kind, "executions": region.count}
     if region.kind == "If":

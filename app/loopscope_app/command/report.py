@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import loopscope
-from loopscope.debug import Line, Result
+from loopscope.debug import PrintedLine, Result
 from loopscope.errors import neutral
 from loopscope.explain import NotFinite
 from loopscope.ir import Model, Signature, type_name
@@ -89,7 +89,7 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
         yield f"  {neutral(next(iter(signature.names), signature.name))}  {value_line(value)}"
 
 
-def _printed(lines: Sequence[Line]) -> Iterator[str]:
+def _printed(lines: Sequence[PrintedLine]) -> Iterator[str]:
     """The last lines of the model's Prints."""
     if lines:
         yield "printed"

@@ -67,8 +67,8 @@ def main(options: argparse.Namespace) -> int:
 def bounds() -> str:
     """What a server for others lets one session and all of them take, in words."""
     from loopscope_app.actions.memory_budget import budget
-    from loopscope_app.state.kept_models import MOST_BYTES
     from loopscope_app.state.launch import limits
+    from loopscope_app.state.model_cache import MOST_BYTES
 
     one = limits()
     seconds = settings("", 0)["server.disconnectedSessionTTL"]

@@ -23,7 +23,7 @@ _OPEN = (None, "stopped", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QuizAnswer:
     """What is right, and why."""
 
     value: float | str | None
@@ -37,7 +37,7 @@ class Answer:
     proof: tuple[Fact, ...] = ()
 
 
-def answer(debugger: loopscope.Debugger, question: Question, about: str) -> Answer | None:
+def answer(debugger: loopscope.Debugger, question: Question, about: str) -> QuizAnswer | None:
     """The answer that the run holds; None while it does not. ``about`` is the loop or If of the lesson."""
     try:
         match question.asks:
@@ -54,20 +54,20 @@ def answer(debugger: loopscope.Debugger, question: Question, about: str) -> Answ
         if debugger.state not in ("finished", "limit"):
             return None
         why = str(error) if debugger.state == "finished" else f"The run ended before `{name_of(question.address)}` was computed."
-        return Answer(None, "there is none", why)
+        return QuizAnswer(None, "there is none", why)
 
 
-def _of_loop(found: Verdict, question: Question) -> Answer:
+def _of_loop(found: Verdict, question: Question) -> QuizAnswer:
     endless = found.record.ended_by == "limit"
     if question.asks == "ended_by":
-        return Answer(str(found.record.ended_by), "", "", found.sentence, found.proof)
+        return QuizAnswer(str(found.record.ended_by), "", "", found.sentence, found.proof)
     count = found.record.iterations or 0
-    return Answer(
+    return QuizAnswer(
         None if endless else float(count), "it never ends by itself" if endless else times(count), "", found.sentence, found.proof
     )
 
 
-def _in_all(debugger: loopscope.Debugger, static: str, about: str) -> Answer | None:
+def _in_all(debugger: loopscope.Debugger, static: str, about: str) -> QuizAnswer | None:
     """The iterations of all executions of a nested loop together."""
     outer = verdict(debugger, about)
     if outer.record.ended_by in _OPEN:
@@ -78,35 +78,35 @@ def _in_all(debugger: loopscope.Debugger, static: str, about: str) -> Answer | N
     total, never = int(counts.sum()), int((counts == 0).sum())
     runs = f"`{name_of(static)}` began {_runs(len(counts))}" + (f", and {never:,} of them had no iteration" if never else "")
     most = f"; the longest took {int(counts.max()):,}" if len(counts) else ""
-    return Answer(float(total), times(total), f"{runs}{most}.")
+    return QuizAnswer(float(total), times(total), f"{runs}{most}.")
 
 
 def _runs(count: int) -> str:
     return "once" if count == 1 else f"{count:,} times"
 
 
-def _of_tensor(debugger: loopscope.Debugger, question: Question, about: str) -> Answer | None:
+def _of_tensor(debugger: loopscope.Debugger, question: Question, about: str) -> QuizAnswer | None:
     array = np.asarray(debugger.value(question.address))
     name = f"`{name_of(question.address)}`"
     told = verdict(debugger, about).sentence
     if question.asks == "length":
-        return Answer(float(array.shape[0]), f"{array.shape[0]:,}", f"{name} has the shape {list(array.shape)}.", told)
+        return QuizAnswer(float(array.shape[0]), f"{array.shape[0]:,}", f"{name} has the shape {list(array.shape)}.", told)
     if question.index and any(position >= length for position, length in zip(question.index, array.shape, strict=True)):
-        return Answer(None, "there is none", f"{name} has the shape {list(array.shape)}.", told)
+        return QuizAnswer(None, "there is none", f"{name} has the shape {list(array.shape)}.", told)
     element = array[question.index] if question.index else array.reshape(-1)[0]
     where = f"[{', '.join(map(str, question.index))}]" if question.index else ""
     text = scalar_text(element)
-    return Answer(float(element), text, f"`{name_of(question.address)}{where}` = {text}.", told)
+    return QuizAnswer(float(element), text, f"`{name_of(question.address)}{where}` = {text}.", told)
 
 
-def _branch(debugger: loopscope.Debugger, address: str) -> Answer | None:
+def _branch(debugger: loopscope.Debugger, address: str) -> QuizAnswer | None:
     if debugger.record(address) is None:
         return None
     found = verdict(debugger, address)
-    return Answer(found.record.branch, f"the {found.record.branch} branch", "", found.sentence, found.proof)
+    return QuizAnswer(found.record.branch, f"the {found.record.branch} branch", "", found.sentence, found.proof)
 
 
-def is_right(guess: str, right: Answer) -> bool:
+def is_right(guess: str, right: QuizAnswer) -> bool:
     """Whether a prediction, as it was typed or chosen, holds."""
     if isinstance(right.value, str):
         return guess == right.value
@@ -135,7 +135,7 @@ def read_number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def miss(guess: str, right: Answer) -> str:
+def miss(guess: str, right: QuizAnswer) -> str:
     """What to say of a wrong prediction."""
     number = read_number(guess)
     if isinstance(right.value, float) and number is not None and abs(number - right.value) == 1:

@@ -11,7 +11,7 @@ Move = Callable[[loopscope.Debugger], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class TransportButton:
     """One button: what it does to the debugger, its key, and what it is for."""
 
     name: str
@@ -30,13 +30,15 @@ def _rewind(debugger: loopscope.Debugger) -> None:
 
 
 CONTROLS = (
-    Control("restart", "first_page", _rewind, "Home", "To the first moment", back=True),
-    Control("back", "chevron_left", loopscope.Debugger.step_back, "Left", "One operation back", back=True),
-    Control("step", "chevron_right", loopscope.Debugger.step, "Right", "Run one operation, going into bodies", "Step"),
-    Control("over", "step_over", loopscope.Debugger.step_over, "O", "Run a whole loop or branch as one operation", "Over"),
-    Control("into", "step_into", loopscope.Debugger.step_into, "Down", "Go to the first operation inside the loop or branch", "Into"),
-    Control("out", "step_out", loopscope.Debugger.step_out, "Up", "Run to the end of this body", "Out"),
-    Control(
+    TransportButton("restart", "first_page", _rewind, "Home", "To the first moment", back=True),
+    TransportButton("back", "chevron_left", loopscope.Debugger.step_back, "Left", "One operation back", back=True),
+    TransportButton("step", "chevron_right", loopscope.Debugger.step, "Right", "Run one operation, going into bodies", "Step"),
+    TransportButton("over", "step_over", loopscope.Debugger.step_over, "O", "Run a whole loop or branch as one operation", "Over"),
+    TransportButton(
+        "into", "step_into", loopscope.Debugger.step_into, "Down", "Go to the first operation inside the loop or branch", "Into"
+    ),
+    TransportButton("out", "step_out", loopscope.Debugger.step_out, "Up", "Run to the end of this body", "Out"),
+    TransportButton(
         "previous",
         "keyboard_double_arrow_left",
         loopscope.Debugger.previous_iteration,
@@ -44,7 +46,7 @@ CONTROLS = (
         "To the beginning of the iteration before",
         back=True,
     ),
-    Control(
+    TransportButton(
         "next",
         "keyboard_double_arrow_right",
         loopscope.Debugger.next_iteration,
@@ -52,6 +54,6 @@ CONTROLS = (
         "To the beginning of the next iteration",
         "Iteration",
     ),
-    Control("run", "play_arrow", loopscope.Debugger.run, "End", "Run to the next breakpoint, or to the end", "Run"),
+    TransportButton("run", "play_arrow", loopscope.Debugger.run, "End", "Run to the next breakpoint, or to the end", "Run"),
 )
 BY_NAME = {control.name: control for control in CONTROLS}

@@ -11,7 +11,7 @@ from loopscope.errors import EngineError, NotKept
 from loopscope.explain import Margin, margin_at
 from loopscope.ir import IF, Address, decode, labels
 from loopscope.view import NOT_KEPT_TEXT, short_name, value_preview
-from loopscope_app.describe.node_index import Place
+from loopscope_app.describe.node_index import IndexedNode
 
 PAGE = 100
 """Rows of one page."""
@@ -22,7 +22,7 @@ MOST_DECISIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """What one column shows: a tensor of the body, or the branch of an If, by its address below the body."""
 
     title: str
@@ -30,16 +30,16 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopColumns:
+class LoopTableColumns:
     """The columns of a loop's table."""
 
-    carried: tuple[Column, ...]
-    condition: Column | None
-    branches: tuple[Column, ...]
+    carried: tuple[TableColumn, ...]
+    condition: TableColumn | None
+    branches: tuple[TableColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class IterationRow:
     """One iteration in words."""
 
     iteration: int
@@ -57,27 +57,27 @@ class Row:
 
 _not_of_floats: WeakKeyDictionary[loopscope.Debugger, set[str]] = WeakKeyDictionary()
 """Static addresses of conditions and Ifs that compare no floats."""
-_finished: WeakKeyDictionary[loopscope.Debugger, dict[str, Row]] = WeakKeyDictionary()
+_finished: WeakKeyDictionary[loopscope.Debugger, dict[str, IterationRow]] = WeakKeyDictionary()
 """Rows that are complete, by place: what has been computed never changes."""
 
 
-def loop_columns(loop: Place) -> LoopColumns:
+def loop_columns(loop: IndexedNode) -> LoopTableColumns:
     """What is worth a column in the table of a Loop or TensorIterator."""
     body = loop.node.bodies[0]
     label = labels(body.graph)
     fed = [label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label]
-    carried = tuple(Column(short_name(decode(text)), text) for text in fed)
+    carried = tuple(TableColumn(short_name(decode(text)), text) for text in fed)
     condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
     ifs = (label[node.id] for node in body.graph.nodes if node.type == IF)
-    branches = tuple(Column(short_name(decode(text)), text) for text in ifs)
-    goes_on = Column("goes on", label[condition]) if condition is not None and condition in label else None
-    return LoopColumns(carried, goes_on, branches)
+    branches = tuple(TableColumn(short_name(decode(text)), text) for text in ifs)
+    goes_on = TableColumn("goes on", label[condition]) if condition is not None and condition in label else None
+    return LoopTableColumns(carried, goes_on, branches)
 
 
-def rows(debugger: loopscope.Debugger, loop: str, columns: LoopColumns, iterations: Sequence[int]) -> list[Row]:
+def rows(debugger: loopscope.Debugger, loop: str, columns: LoopTableColumns, iterations: Sequence[int]) -> list[IterationRow]:
     """The rows of some iterations of one execution of a loop (its concrete address, such as ``main/outer[1]/body/inner``)."""
     kept = _finished.setdefault(debugger, {})
-    found: list[Row] = []
+    found: list[IterationRow] = []
     for iteration in iterations:
         body = f"{loop}[{iteration}]/body"
         row = kept.get(body) or _row(debugger, body, columns, iteration)
@@ -89,16 +89,16 @@ def rows(debugger: loopscope.Debugger, loop: str, columns: LoopColumns, iteratio
     return found
 
 
-def _row(debugger: loopscope.Debugger, body: str, columns: LoopColumns, iteration: int) -> Row:
+def _row(debugger: loopscope.Debugger, body: str, columns: LoopTableColumns, iteration: int) -> IterationRow:
     carried = tuple(preview(debugger, f"{body}/{column.label}") for column in columns.carried)
     condition = preview(debugger, f"{body}/{columns.condition.label}") if columns.condition else ""
     branches = tuple(branch_taken(debugger, f"{body}/{column.label}") for column in columns.branches)
     complete = all(carried) and all(branches) and bool(condition or columns.condition is None)
     goes_on = {"true": "yes", "false": "no"}.get(condition, condition)
-    return Row(iteration, body, carried, goes_on, branches, _margin(debugger, body, columns), complete)
+    return IterationRow(iteration, body, carried, goes_on, branches, _margin(debugger, body, columns), complete)
 
 
-def _margin(debugger: loopscope.Debugger, body: str, columns: LoopColumns) -> str:
+def _margin(debugger: loopscope.Debugger, body: str, columns: LoopTableColumns) -> str:
     """Of the narrowest decision of an iteration.
 
     What compared no finite floats the first time is not asked again, so that loops of whole numbers cost nothing.

@@ -10,14 +10,14 @@ from html import escape
 from loopscope.errors import neutral
 from loopscope.ir import iteration_words
 from loopscope.view import COLOURS
-from loopscope_app.describe.iteration_table import LoopColumns, Row
+from loopscope_app.describe.iteration_table import IterationRow, LoopTableColumns
 
 MOST_STRIPS = 6
 _WIDTH, _HEIGHT = 600, 22
 _LINE = COLOURS["curve"].light
 
 
-def tape(found: Sequence[Row], columns: LoopColumns, current: int | None) -> str:
+def tape(found: Sequence[IterationRow], columns: LoopTableColumns, current: int | None) -> str:
     """Empty for loops with fewer than two iterations: there is nothing to compare."""
     if len(found) < 2:
         return ""

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import loopscope
-from loopscope.ir import Address, Body, Graph, LayerId, Model, Node, PlacedGraph, Source, graphs, labels
+from loopscope.ir import Address, Body, LayerId, Model, ModelGraph, Node, OutputRef, PlacedGraph, graphs, labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class IndexedNode:
     """A node with its surroundings."""
 
     address: str
     """Static."""
     node: Node
-    graph: Graph
+    graph: ModelGraph
     graph_address: str
     labels: Mapping[LayerId, str]
     """Address segments of the graph's nodes."""
@@ -25,7 +25,7 @@ class Place:
     """The body that the graph is; None for the outermost graph."""
 
     @property
-    def sources(self) -> tuple[Source | None, ...]:
+    def sources(self) -> tuple[OutputRef | None, ...]:
         return self.graph.sources[self.node.id]
 
     def beside(self, layer: LayerId) -> str:
@@ -34,10 +34,10 @@ class Place:
 
 
 # Keyed weakly: a cache that held the models would keep those of sessions that have ended.
-_places: WeakKeyDictionary[Model, Mapping[str, Place]] = WeakKeyDictionary()
+_places: WeakKeyDictionary[Model, Mapping[str, IndexedNode]] = WeakKeyDictionary()
 
 
-def places(model: Model) -> Mapping[str, Place]:
+def places(model: Model) -> Mapping[str, IndexedNode]:
     """Every node by its static address; found once for a model."""
     found = _places.get(model)
     if found is None:
@@ -45,9 +45,11 @@ def places(model: Model) -> Mapping[str, Place]:
     return found
 
 
-def _of_graph(place: PlacedGraph) -> list[Place]:
+def _of_graph(place: PlacedGraph) -> list[IndexedNode]:
     label = labels(place.graph)
-    return [Place(f"{place.address}/{label[node.id]}", node, place.graph, place.address, label, place.body) for node in place.graph.nodes]
+    return [
+        IndexedNode(f"{place.address}/{label[node.id]}", node, place.graph, place.address, label, place.body) for node in place.graph.nodes
+    ]
 
 
 def with_output(address: str, output: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopscope.ir import readable
-from loopscope.sweeps import Summary
+from loopscope.sweeps import SweepSummary
 from loopscope_app.describe.sweep_columns import said
 from loopscope_app.describe.wording import times
 
@@ -16,7 +16,7 @@ _MOST_LISTED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SweepFinding:
     """One sentence."""
 
     title: str
@@ -26,36 +26,36 @@ class Finding:
     bad: bool = False
 
 
-def findings(summary: Summary) -> Iterator[Finding]:
+def findings(summary: SweepSummary) -> Iterator[SweepFinding]:
     """What stands out: the longest of each loop, branches that none took, the first NaN, the first that failed."""
     for address, loop in summary.loops.items():
         name = readable(address)
         if loop.most is None:
-            yield Finding(name, "never ran in any of these")
+            yield SweepFinding(name, "never ran in any of these")
             continue
         usual = f"{loop.total / loop.runs:,.1f} iterations a run"
         if loop.least == loop.most:
-            yield Finding(name, f"{times(loop.most)} each time")
+            yield SweepFinding(name, f"{times(loop.most)} each time")
         else:
             given = _given(loop.most_inputs)
-            yield Finding(f"{name}: the longest", f"{times(loop.most)}{given}; {usual}, the least {loop.least:,}", loop.most_sample)
+            yield SweepFinding(f"{name}: the longest", f"{times(loop.most)}{given}; {usual}, the least {loop.least:,}", loop.most_sample)
     if summary.rows > summary.failed:
         yield from _never(summary)
     if summary.first_nan is not None:
         sample, address = summary.first_nan
-        yield Finding("the first NaN or infinity", f"{readable(address)}; {_runs(summary.with_nan)} with one", sample, bad=True)
+        yield SweepFinding("the first NaN or infinity", f"{readable(address)}; {_runs(summary.with_nan)} with one", sample, bad=True)
     if summary.first_failed is not None:
         sample, error = summary.first_failed
-        yield Finding("the first that failed", f"{_at_its_place(error)}; {_runs(summary.failed)} failed", sample, bad=True)
+        yield SweepFinding("the first that failed", f"{_at_its_place(error)}; {_runs(summary.failed)} failed", sample, bad=True)
 
 
-def _never(summary: Summary) -> Iterator[Finding]:
+def _never(summary: SweepSummary) -> Iterator[SweepFinding]:
     """Branches that none took, and Ifs that none came to; many of them in one sentence."""
     for title, names in (("never taken", summary.other_never_taken), ("never reached", summary.never_ran)):
         words = [said(name) if title == "never taken" else readable(name) for name in names]
-        yield from (Finding(title, one) for one in words[:_MOST_LISTED])
+        yield from (SweepFinding(title, one) for one in words[:_MOST_LISTED])
         if len(words) > _MOST_LISTED:
-            yield Finding(title, f"{len(words) - _MOST_LISTED:,} more {'branches' if title == 'never taken' else 'Ifs'}")
+            yield SweepFinding(title, f"{len(words) - _MOST_LISTED:,} more {'branches' if title == 'never taken' else 'Ifs'}")
 
 
 def _at_its_place(error: str) -> str:

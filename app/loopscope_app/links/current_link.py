@@ -5,11 +5,11 @@ from __future__ import annotations
 import loopscope
 from loopscope.debug import Pause
 from loopscope_app.links.codec import Link, Window, has_room_for, written
-from loopscope_app.state import looks
-from loopscope_app.state.user_session import Session
+from loopscope_app.state import view_choices
+from loopscope_app.state.user_session import UserSession
 
 
-def current_link(session: Session) -> Link | None:
+def current_link(session: UserSession) -> Link | None:
     """None where no link can reopen it: nothing is open, it was uploaded, or a long run has it under way."""
     opened = session.model.opened
     if opened is None or not opened.link or session.run.running is not None:
@@ -17,7 +17,7 @@ def current_link(session: Session) -> Link | None:
     return None if opened.backward is not None and not has_room_for(opened.backward) else _link(session, opened.link)
 
 
-def look(session: Session) -> dict[str, str]:
+def look(session: UserSession) -> dict[str, str]:
     """How the moment is looked at, as parameters of a link: what of it a saved run does not say otherwise."""
     return {name: text for name, text in written(_link(session, "")).items() if name not in _SAID_OF_A_RUN}
 
@@ -25,7 +25,7 @@ def look(session: Session) -> dict[str, str]:
 _SAID_OF_A_RUN = frozenset({"lesson", "type", "model", "backward", "set", "whatif", "step", "breakpoints", "watches"})
 
 
-def _link(session: Session, model: str) -> Link:
+def _link(session: UserSession, model: str) -> Link:
     debugger = session.run.at_rest
     return Link(
         model=model,
@@ -40,7 +40,7 @@ def _link(session: Session, model: str) -> Link:
         unrolled=tuple(Window(one.address, one.first, one.count) for one in session.canvas.folding.unrolled),
         breakpoints=pauses(debugger) if debugger else (),
         watches=watches(debugger) if debugger else (),
-        looks=looks.chosen(),
+        looks=view_choices.chosen(),
         question=session.run.asked,
         many=session.many.shown,
         runs=session.many.words if session.many.shown else "",

@@ -11,7 +11,7 @@ import loopscope
 from loopscope.errors import EngineError
 from loopscope.view import GraphView, Marks, NodeData, Overlay, overlay_at, structure
 from loopscope_app.canvas_event import read_acts
-from loopscope_app.notebook.dress import GRAPH_MARKUP, script, sheet
+from loopscope_app.notebook.cell_style import GRAPH_MARKUP, script, sheet
 from loopscope_app.notebook.picture import Picture
 from loopscope_app.vendor import LIBRARY
 

@@ -14,10 +14,10 @@ from loopscope.view import GraphView, Marks, NodeData, Overlay, overlay_at, play
 from loopscope_app.canvas_event import Move, read_ask, read_moves, read_report
 from loopscope_app.describe.controls import BY_NAME
 from loopscope_app.describe.loop_endings import loop_endings
-from loopscope_app.notebook.dress import run_markup
+from loopscope_app.notebook.cell_style import run_markup
 from loopscope_app.notebook.graph_widget import GraphWidget
 from loopscope_app.page.moments import place_words
-from loopscope_app.page.said_in_words import MOST_ROWS, MOST_TABLES, tables, verdicts
+from loopscope_app.page.text_sections import MOST_ROWS, MOST_TABLES, tables, verdicts
 
 FURTHER = 64
 """Steps that are not computed yet, and that a word of the canvas may ask for."""

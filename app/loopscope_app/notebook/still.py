@@ -10,7 +10,7 @@ from loopscope.executor import plan_of
 from loopscope.explain import listing
 from loopscope.ir import graphs
 from loopscope.view import default_folding, graph_view, render
-from loopscope_app.page.said_in_words import tables, text, verdicts
+from loopscope_app.page.text_sections import tables, text, verdicts
 
 MOST_SUMMARY = 4000
 MOST_LINES, MOST_NODES = 200, 5_000

@@ -12,7 +12,7 @@ from loopscope.errors import EngineError
 from loopscope.view import Folding, NodeData, declarations, default_folding
 from loopscope_app.bundle import bundle
 from loopscope_app.page.paged_run import PagedRun, packed, paged_run
-from loopscope_app.page.said_in_words import text
+from loopscope_app.page.text_sections import text
 from loopscope_app.vendor import LIBRARY
 
 _CANVAS = Path(__file__).parents[1] / "canvas" / "assets"

@@ -12,7 +12,7 @@ from loopscope.timeline import ControlFlowRecord
 from loopscope_app.describe.lane_chart import message
 from loopscope_app.describe.loop_tape import tape
 from loopscope_app.describe.matrix_chart import chart_of, words_of
-from loopscope_app.page.said_in_words import columns_of, loops, rows_of, table, unfolding
+from loopscope_app.page.text_sections import columns_of, loops, rows_of, table, unfolding
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from loopscope_app.describe.code_moment import MOST_LINES, shown_lines
 from loopscope_app.page.loop_sections import PagedMatrix, loop_sections, matrices
 from loopscope_app.page.moments import MOST_MOMENTS, Moments, moments
 from loopscope_app.page.paged_pictures import Pictures, pictures
-from loopscope_app.page.said_in_words import loops, verdicts
+from loopscope_app.page.text_sections import loops, verdicts
 
 _MOST_RECORDS = 10_000
 """Executions of loops that are looked at for how long they are."""

@@ -8,23 +8,23 @@ from loopscope_app.parts.frame import header, moment, page_address, stage
 from loopscope_app.parts.inspector import inspector
 from loopscope_app.parts.panels import breakpoints_panel, code_panel, inputs_panel, problems, sample_lesson
 from loopscope_app.state.compare_choice import CHOICE, LOOP, PATTERN, TYPE, WHERE
-from loopscope_app.state.looks import CLOCK_OF, LOOKS, PANEL
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
+from loopscope_app.state.view_choices import CLOCK_OF, LOOKS, PANEL
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     with st.container(key="header"):
         header.show(session)
     moment.show(session, _moment, kept=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF))
 
 
-def _moment(session: Session) -> None:
+def _moment(session: UserSession) -> None:
     """Everything that changes with a step, so that a step draws nothing else."""
     stage.show(session, beside=_panel)
     page_address.show(session)
 
 
-def _panel(session: Session) -> None:
+def _panel(session: UserSession) -> None:
     if session.model.opened is None:
         return
     report = session.model.opened.report.about(session.model.checked_for)

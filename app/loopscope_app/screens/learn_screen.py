@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from loopscope_app.actions import teaching
+from loopscope_app.actions import lesson_actions
 from loopscope_app.parts.course import course_bar, experiments, pitfalls, prediction, reading
 from loopscope_app.parts.frame import moment, page_address, stage
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 
-def show(session: Session) -> None:
-    lesson = teaching.opened_lesson(session)
+def show(session: UserSession) -> None:
+    lesson = lesson_actions.opened_lesson(session)
     if lesson is None or session.model.opened is None:
         return
     course_bar.show(session, lesson)
@@ -25,6 +25,6 @@ def show(session: Session) -> None:
         moment.show(session, _run)
 
 
-def _run(session: Session) -> None:
+def _run(session: UserSession) -> None:
     stage.show(session)
     page_address.show(session)

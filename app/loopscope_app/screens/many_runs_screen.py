@@ -5,19 +5,19 @@ from __future__ import annotations
 from loopscope_app.actions import running_many
 from loopscope_app.parts.frame import notice, page_address
 from loopscope_app.parts.many_runs import (
+    finding_lines,
     inputs_choice,
     outcome_line,
     pictures,
     runs_table,
-    said_findings,
     sweep_progress,
     sweeps_compared,
     title_bar,
 )
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     opened = session.model.opened
     if opened is None:
         return
@@ -30,7 +30,7 @@ def show(session: Session) -> None:
         sweep_progress.show()
     elif sweeping is not None:
         outcome_line.show(sweeping)
-        said_findings.show(sweeping.sweep.summary)
+        finding_lines.show(sweeping.sweep.summary)
         pictures.show(session, sweeping)
         sweeps_compared.show(session, sweeping)
         runs_table.show(session, sweeping.rows)

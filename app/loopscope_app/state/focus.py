@@ -10,15 +10,15 @@ from loopscope.debug import OpenGraph
 from loopscope.ir import IF, ROOT, Address
 from loopscope.timeline import ControlFlowRecord
 from loopscope.view import without_iterations
-from loopscope_app.describe.node_index import Place, places
-from loopscope_app.state.user_session import Session
+from loopscope_app.describe.node_index import IndexedNode, places
+from loopscope_app.state.user_session import UserSession
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopInFocus:
     """One execution of a loop."""
 
-    place: Place
+    place: IndexedNode
     address: str
     """Concrete, such as ``main/outer[1]/body/inner``."""
     iterations: int
@@ -28,7 +28,7 @@ class LoopInFocus:
     record: ControlFlowRecord | None
 
 
-def loop_in_focus(session: Session) -> LoopInFocus | None:
+def loop_in_focus(session: UserSession) -> LoopInFocus | None:
     """The loop that is pinned or holds what is pinned, else the innermost round the cursor, else the last that ran."""
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
@@ -46,7 +46,7 @@ def loop_in_focus(session: Session) -> LoopInFocus | None:
     return LoopInFocus(place, address, max(iterations, (current or 0) + 1 if frame else 0), current, record)
 
 
-def decided_in_focus(session: Session, loop: LoopInFocus | None) -> str | None:
+def decided_in_focus(session: UserSession, loop: LoopInFocus | None) -> str | None:
     """The execution whose reasons are shown: the pinned If, else the loop in focus, else the If that runs or ran last."""
     debugger = session.run.debugger
     if debugger is None:
@@ -73,7 +73,7 @@ def _owner(frame: OpenGraph) -> str:
     return frame.address.rpartition("/")[0].rpartition("[")[0]
 
 
-def _pinned(session: Session, debugger: loopscope.Debugger) -> str:
+def _pinned(session: UserSession, debugger: loopscope.Debugger) -> str:
     """The concrete address of the innermost loop at or round the pinned place, where it has run."""
     at = places(session.model.opened.model) if session.model.opened else {}
     path = session.canvas.selected
@@ -93,7 +93,7 @@ def _latest(debugger: loopscope.Debugger, loops: bool) -> str:
     return next((one.address for one in wanted if _runs_once(at, one) and resolve(one.address)), "")
 
 
-def _runs_once(at: Mapping[str, Place], place: Place) -> bool:
+def _runs_once(at: Mapping[str, IndexedNode], place: IndexedNode) -> bool:
     """Whether it is in no loop and no branch."""
     while place.graph_address != ROOT:
         place = at[place.graph_address.rpartition("/")[0]]

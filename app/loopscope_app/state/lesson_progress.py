@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Learning:
-    """Part of the session; written by ``loopscope_app.actions.teaching`` only."""
+    """Part of the session; written by ``loopscope_app.actions.lesson_actions`` only."""
 
     lesson: str = ""
     """Name of the lesson on the screen; empty on all other screens."""

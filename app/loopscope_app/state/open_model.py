@@ -22,7 +22,7 @@ from loopscope_app.describe.backward import Backward
 from loopscope_app.describe.input_files import named, read_arrays
 from loopscope_app.describe.random_inputs import OPEN_LENGTHS, Lengths, lengths_by_rules, random_inputs
 from loopscope_app.describe.signatures import bindings, signatures
-from loopscope_app.state.kept_models import KEPT
+from loopscope_app.state.model_cache import KEPT
 from loopscope_app.state.uploads import MOST_UNPACKED, Files, model_among
 from loopscope_samples import Sample, sample
 

@@ -10,7 +10,7 @@ import numpy as np
 import loopscope
 from loopscope.comparison import Drift, Spot
 from loopscope.errors import EngineError
-from loopscope.peers import Clock, Report, SourceAlone, SourceReport
+from loopscope.peers import Clock, ComparisonReport, SourceAlone, SourceReport
 from loopscope.view import Track
 from loopscope_app.state.background_run import Fitting, Onward, Running
 
@@ -87,7 +87,7 @@ class RunInView:
     drifted: Drifted | None = None
     spot: Spot | None = None
     """The value and iteration of which both sides are shown."""
-    other_runtime: Report | None = None
+    other_runtime: ComparisonReport | None = None
     """The same run in the runtime of its model, once it was asked for."""
     source: SourceReport | SourceAlone | None = None
     """The same inputs in the program that the file was converted from, once it was asked for."""

@@ -31,7 +31,7 @@ class Message:
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class Session:
+class UserSession:
     """Written by ``loopscope_app.actions`` and, on arrival, by a link; the parts of a screen read it."""
 
     model: ModelInUse = field(default_factory=ModelInUse)
@@ -48,23 +48,23 @@ class Session:
     """Held while the time of use is noted, and while another thread frees the values of an unused session."""
 
 
-_sessions: WeakSet[Session] = WeakSet()
+_sessions: WeakSet[UserSession] = WeakSet()
 _beginning = Lock()
 
 
-def current() -> Session:
+def current() -> UserSession:
     """This user's session."""
     if _KEY not in st.session_state:
         with _beginning:
-            st.session_state[_KEY] = begun = Session()
+            st.session_state[_KEY] = begun = UserSession()
             _sessions.add(begun)
-    session: Session = st.session_state[_KEY]
+    session: UserSession = st.session_state[_KEY]
     with session.touching:
         session.touched = time.monotonic()
     return session
 
 
-def every() -> tuple[Session, ...]:
+def every() -> tuple[UserSession, ...]:
     """The sessions of all users."""
     with _beginning:
         return tuple(_sessions)
@@ -75,7 +75,7 @@ def end(ended: AppSession) -> None:
     state = ended.session_state
     session = state.filtered_state.get(_KEY)
     state.clear()
-    if isinstance(session, Session):
+    if isinstance(session, UserSession):
         with _beginning:
             _sessions.discard(session)
         if session.run.running is not None:

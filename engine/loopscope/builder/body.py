@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, checked_name, graph_of
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
@@ -15,10 +15,10 @@ from loopscope.ir.shape import SCALAR
 from loopscope.ops.declare import Known
 
 
-class LoopBody(Frame):
+class LoopBody(GraphFrame):
     """A body that runs once for each iteration."""
 
-    def __init__(self, graph: Graph, parent: Frame, title: str) -> None:
+    def __init__(self, graph: Graph, parent: GraphFrame, title: str) -> None:
         super().__init__(graph, parent, title)
         self.number: Tensor | None = None
         """The Parameter that holds the number of the iteration, once it was asked for."""
@@ -122,7 +122,7 @@ class Collected:
 
 
 def _innermost(graph: Graph, called: str) -> LoopBody:
-    frame: Frame | None = graph.frame
+    frame: GraphFrame | None = graph.frame
     while frame is not None:
         if frame.ahead:
             raise BuildError(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from loopscope.builder.callables import must_take
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, graph_of
 from loopscope.builder.structure import Leaf, aligned, leaves, rebuilt
 from loopscope.builder.tensor import Tensor
@@ -36,7 +36,7 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) 
 
 
 def _branched(graph: Graph, condition: Tensor, functions: Sequence[Branch], called: str) -> Any:
-    frames = [Frame(graph, graph.frame, f"the {branch} of cond() {called!r}") for branch in ("true_fn", "false_fn")]
+    frames = [GraphFrame(graph, graph.frame, f"the {branch} of cond() {called!r}") for branch in ("true_fn", "false_fn")]
     given = []
     for frame, function in zip(frames, functions, strict=True):
         with graph.inside(frame):
@@ -54,7 +54,9 @@ def _shared_type(one: Leaf, other: Leaf) -> list[ElementType]:
     return [leaf.value.element_type for leaf in (one, other) if isinstance(leaf.value, Tensor) and leaf.value.element_type is not None]
 
 
-def _results(graph: Graph, frame: Frame, given: Sequence[Leaf], types: Sequence[Sequence[ElementType]]) -> list[tuple[LayerId, Tensor]]:
+def _results(
+    graph: Graph, frame: GraphFrame, given: Sequence[Leaf], types: Sequence[Sequence[ElementType]]
+) -> list[tuple[LayerId, Tensor]]:
     with graph.inside(frame):
         made = []
         for leaf, wanted in zip(given, types, strict=True):
@@ -67,7 +69,7 @@ def joined_branches(
     graph: Graph,
     called: str,
     condition: Tensor,
-    frames: Sequence[Frame],
+    frames: Sequence[GraphFrame],
     results: Sequence[list[tuple[LayerId, Tensor]]],
     rt_info: Mapping[str, object] = NO_ATTRIBUTES,
 ) -> tuple[Tensor, ...]:
@@ -78,7 +80,7 @@ def joined_branches(
     outer = [condition]
     places: dict[object, int] = {}
     bodies: list[Body] = []
-    insides: list[region.Inside] = []
+    insides: list[region.BodyState] = []
     names: tuple[BodyName, BodyName] = ("then", "else")
     for name, frame, made in zip(names, frames, results, strict=True):
         inputs = []
@@ -89,7 +91,7 @@ def joined_branches(
             inputs.append(InputMap(places[key], inner.source.layer))
         outputs = [OutputMap(index, layer) for index, (layer, _) in enumerate(made)]
         bodies.append(Body(name, frame.finished(), tuple(inputs), tuple(outputs)))
-        insides.append(region.Inside(bodies[-1], {}, {layer: tensor.known for layer, tensor in made}))
+        insides.append(region.BodyState(bodies[-1], {}, {layer: tensor.known for layer, tensor in made}))
     known: Sequence[Known] = region.chosen([tensor.known for tensor in outer], insides)
     return graph.frame.add(IF, "opset8", {}, outer, known, name=called, bodies=tuple(bodies), rt_info=rt_info)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from loopscope.builder.frame import Scope
+from loopscope.builder.call_sites import refuse_lost
+from loopscope.builder.frame import NameScope
 from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
-from loopscope.builder.written import refuse_lost
 from loopscope.checks.check import check
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.address import encode
 from loopscope.ir.model import Edge, LayerId, Model, Node, Port
-from loopscope.ir.model import Graph as FinishedGraph
+from loopscope.ir.model import ModelGraph as FinishedGraph
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import graphs
 
@@ -46,7 +46,7 @@ def finished_model(graph: Graph, outputs: object) -> Model:
     return model
 
 
-def _scopes(model: Model, scopes: Mapping[FinishedGraph, Sequence[Scope]]) -> dict[str, object]:
+def _scopes(model: Model, scopes: Mapping[FinishedGraph, Sequence[NameScope]]) -> dict[str, object]:
     """The groups of nodes that function calls and scopes have made, as views address them: ``main/norm%2F*``; and whose calls they are."""
     found = {
         f"{place.address}/{encode(f'{scope.name}/')}*": scope.function

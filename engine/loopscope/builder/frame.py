@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from loopscope.builder.call_sites import Written, refuse_lost
 from loopscope.builder.naming import Names
 from loopscope.builder.tensor import Tensor
-from loopscope.builder.written import Written, refuse_lost
 from loopscope.errors import BuildError
 from loopscope.ir.constant import Constant
-from loopscope.ir.model import NO_ATTRIBUTES, Body, Edge, Graph, LayerId, Node, Port, Source
+from loopscope.ir.model import NO_ATTRIBUTES, Body, Edge, LayerId, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
 from loopscope.ops.declare import Known
 from loopscope.ops.effects import OPSET
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NameScope:
     """A name scope that is drawn as a frame."""
 
     name: str
@@ -31,10 +31,10 @@ class Scope:
     """Whose call it is; empty for a scope that the user has named."""
 
 
-class Frame:
+class GraphFrame:
     """The outermost graph (``parent`` is None) or one body; in a body each outer tensor that it uses becomes a Parameter."""
 
-    def __init__(self, graph: GraphUnderConstruction, parent: Frame | None, title: str) -> None:
+    def __init__(self, graph: GraphUnderConstruction, parent: GraphFrame | None, title: str) -> None:
         self.graph = graph
         self.parent = parent
         self.title = title
@@ -43,7 +43,7 @@ class Frame:
         self.edges: list[Edge] = []
         self.tensors: list[tuple[Tensor, ...]] = []
         """A handle for each output of each node."""
-        self.calls: list[Scope] = []
+        self.calls: list[NameScope] = []
         """Function calls, and the scopes that the user has named."""
         self.captures: dict[tuple[LayerId, int], tuple[Tensor, Tensor]] = {}
         """Pairs of a tensor of the parent and the Parameter for it in this body, in the order of first use."""
@@ -100,7 +100,7 @@ class Frame:
     def _handles(self, layer: LayerId, outputs: Sequence[Known]) -> tuple[Tensor, ...]:
         name = self.nodes[layer].name
         handles = tuple(
-            Tensor(self, Source(layer, output), name if len(outputs) == 1 else f"{name}:{output}", known)
+            Tensor(self, OutputRef(layer, output), name if len(outputs) == 1 else f"{name}:{output}", known)
             for output, known in enumerate(outputs)
         )
         self.tensors.append(handles)
@@ -173,8 +173,8 @@ class Frame:
             return tensor
         if tensor.graph is not self.graph:
             raise BuildError(f"{tensor!r} belongs to graph {tensor.graph.name!r}, not to {self.graph.name!r}")
-        between: list[Frame] = []
-        frame: Frame | None = self
+        between: list[GraphFrame] = []
+        frame: GraphFrame | None = self
         while frame is not None and frame is not tensor.frame:
             between.append(frame)
             frame = frame.parent
@@ -206,9 +206,9 @@ class Frame:
         unread = self.replaced - {edge.from_layer for edge in edges} if self.replaced else self.replaced
         return [node for node in nodes if node.id not in unread] if unread else nodes
 
-    def finished(self) -> Graph:
+    def finished(self) -> ModelGraph:
         """The graph so far; ``BuildError`` when a write to an array would be lost."""
         refuse_lost(self.writes, self.edges, for_good=True)
-        finished = Graph(tuple(self.kept(self.nodes, self.edges)), tuple(self.edges))
+        finished = ModelGraph(tuple(self.kept(self.nodes, self.edges)), tuple(self.edges))
         self.graph.calls[finished] = tuple(self.calls)
         return finished

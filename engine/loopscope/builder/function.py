@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
-from loopscope.builder.frame import Scope
+from loopscope.builder.frame import NameScope
 from loopscope.builder.graph_builder import graph_of
 from loopscope.builder.structure import leaves
 
@@ -35,7 +35,7 @@ def function(fn: Any = None, *, name: str = "") -> Any:
     def called(*inputs: Any, **keywords: Any) -> Any:
         graph = graph_of([leaf.value for leaf in leaves((inputs, keywords))], scope)
         with graph.within(scope) as whole:
-            graph.frame.calls.append(Scope(whole, scope))
+            graph.frame.calls.append(NameScope(whole, scope))
             return fn(*inputs, **keywords)
 
     return called

@@ -13,7 +13,7 @@ import numpy as np
 
 from loopscope.builder.emit import inferred, lifted, newest
 from loopscope.builder.finish import finished_model
-from loopscope.builder.frame import Frame, Scope
+from loopscope.builder.frame import GraphFrame, NameScope
 from loopscope.builder.importing import imported
 from loopscope.builder.lift import ElementTypeLike, as_array, constant_array, element_type_of
 from loopscope.builder.naming import Names, snake_case
@@ -24,8 +24,8 @@ from loopscope.checks.known import MOST_ELEMENTS
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ANY_TYPE, ElementType
-from loopscope.ir.model import Graph as FinishedGraph
 from loopscope.ir.model import Model
+from loopscope.ir.model import ModelGraph as FinishedGraph
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import Known, Operation
@@ -52,8 +52,8 @@ class Graph:
             raise BuildError(f"the name of a graph is {shorten(repr(given), 60)}, expected text")
         self.name = name
         self.catalogue = catalogue
-        self._frames = [Frame(self, None, f"graph {name!r}")]
-        self.calls: dict[FinishedGraph, tuple[Scope, ...]] = {}
+        self._frames = [GraphFrame(self, None, f"graph {name!r}")]
+        self.calls: dict[FinishedGraph, tuple[NameScope, ...]] = {}
         """Of the bodies that are finished, what their frames' ``calls`` hold."""
         self.variables = Names()
         """Of all graphs and bodies: variables are shared by name."""
@@ -94,7 +94,7 @@ class Graph:
         _OPEN.set(_OPEN.get()[:-1])
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> GraphFrame:
         """The graph or body that new nodes go to."""
         return self._frames[-1]
 
@@ -131,7 +131,7 @@ class Graph:
         A view draws what is in it as a frame that can be folded.
         """
         with self.within(name) as whole:
-            self.frame.calls.append(Scope(whole))
+            self.frame.calls.append(NameScope(whole))
             yield whole
 
     @contextmanager
@@ -145,7 +145,7 @@ class Graph:
             frame.names.leave()
 
     @contextmanager
-    def unscoped(self, frame: Frame) -> Iterator[None]:
+    def unscoped(self, frame: GraphFrame) -> Iterator[None]:
         """While inputs of a body are named, its scopes do not count."""
         kept, frame.names.scopes = frame.names.scopes, []
         try:
@@ -154,7 +154,7 @@ class Graph:
             frame.names.scopes = kept
 
     @contextmanager
-    def inside(self, frame: Frame) -> Iterator[Frame]:
+    def inside(self, frame: GraphFrame) -> Iterator[GraphFrame]:
         """What is built meanwhile goes to a body."""
         self._frames.append(frame)
         try:

@@ -10,8 +10,8 @@ from loopscope.checks.order import order
 from loopscope.checks.propagate import propagate
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.address import ROOT
-from loopscope.ir.model import Graph as FinishedGraph
-from loopscope.ir.model import LayerId, Model, Node, Source
+from loopscope.ir.model import LayerId, Model, Node, OutputRef
+from loopscope.ir.model import ModelGraph as FinishedGraph
 
 if TYPE_CHECKING:
     from loopscope.builder.graph_builder import Graph
@@ -26,7 +26,7 @@ def inlined(graph: Graph, source: FinishedGraph, feeds: Mapping[LayerId, Tensor]
     for contradiction in found.contradictions:
         where = shorten(source.by_id[contradiction.layer].name) if contradiction.graph == ROOT else contradiction.graph
         raise BuildError(f"{what}: {where}: {contradiction.message}")
-    made: dict[Source, Tensor] = {Source(layer, 0): tensor for layer, tensor in feeds.items()}
+    made: dict[OutputRef, Tensor] = {OutputRef(layer, 0): tensor for layer, tensor in feeds.items()}
     results: dict[LayerId, Tensor] = {}
     for layer in order(source).layers:
         node = source.by_id[layer]
@@ -38,11 +38,11 @@ def inlined(graph: Graph, source: FinishedGraph, feeds: Mapping[LayerId, Tensor]
             continue
         known = [found.output(ROOT, layer, output) for output in range(len(node.outputs))]
         for output, tensor in enumerate(graph.frame.adopt(node, inputs, known)):
-            made[Source(layer, output)] = tensor
+            made[OutputRef(layer, output)] = tensor
     return tuple(results[node.id] for node in source.results)
 
 
-def _inputs(source: FinishedGraph, node: Node, made: Mapping[Source, Tensor], what: str) -> list[Tensor]:
+def _inputs(source: FinishedGraph, node: Node, made: Mapping[OutputRef, Tensor], what: str) -> list[Tensor]:
     found = [made.get(one) if one is not None else None for one in source.sources[node.id]]
     while found and found[-1] is None:
         found.pop()

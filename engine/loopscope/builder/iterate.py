@@ -10,7 +10,7 @@ import numpy as np
 
 from loopscope.builder.callables import argument_names, call, must_be_callable, must_take, spread
 from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.loop import Entered, Iteration, LoopPlan, Parts, Variable, made_loop
+from loopscope.builder.loop import Entered, Iteration, LoopPlan, LoopVariable, Parts, made_loop
 from loopscope.builder.structure import Leaf, aligned, leaves, mapped, rebuilt
 from loopscope.builder.tensor import Tensor
 from loopscope.builder.while_loop import loop_variables, next_values, trip_count
@@ -109,7 +109,7 @@ def _folded(going: Going, fn: Callable[..., Any], *, begins: bool, keep: bool) -
     graph, start, called = going.graph, going.start, going.called
     names = argument_names([start], fn)
     variables = [
-        Variable(f"initializer{leaf.path}", name, leaf.value, leaf.value.shape) for leaf, name in zip(leaves(start), names, strict=True)
+        LoopVariable(f"initializer{leaf.path}", name, leaf.value, leaf.value.shape) for leaf, name in zip(leaves(start), names, strict=True)
     ]
 
     def trace(entered: Entered) -> Iteration:
@@ -176,7 +176,7 @@ class Going:
         parts = tuple(Parts(one, whole) for one, whole in zip(names, wholes, strict=True))
         return Going(called, name, graph, elems, parts, count, always, reverse, start)
 
-    def plan(self, variables: Sequence[Variable]) -> LoopPlan:
+    def plan(self, variables: Sequence[LoopVariable]) -> LoopPlan:
         """The Loop over the parts."""
         return LoopPlan(
             called=self.called,

@@ -19,7 +19,7 @@ BOOLEAN = ElementType.BOOLEAN
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class LoopVariable:
     """A value that is carried from one iteration to the next."""
 
     path: str
@@ -66,7 +66,7 @@ class LoopPlan:
     name: str
     trip_count: Tensor
     starts: Tensor
-    variables: Sequence[Variable]
+    variables: Sequence[LoopVariable]
     parts: Sequence[Parts] = ()
     rt_info: Mapping[str, object] = field(default_factory=dict[str, object])
     """What the Loop keeps for views and other runtimes; it changes no value."""
@@ -158,5 +158,5 @@ def allows(invariant: PartialShape, shape: PartialShape) -> bool:
 def _outputs(body: LoopBody, finished: Body, outer: Sequence[Tensor], ends: Sequence[_Ended]) -> Sequence[Known]:
     """What is known of the Loop's outputs, by the very rules by which the checks will look at it."""
     parameters = {node.id: Known(node.outputs[0].element_type, node.outputs[0].shape) for node in body.nodes if node.type == "Parameter"}
-    inside = region.Inside(finished, parameters, {one.layer: one.tensor.known for one in ends})
+    inside = region.BodyState(finished, parameters, {one.layer: one.tensor.known for one in ends})
     return region.iterated(Node(LayerId(0), "", LOOP), [tensor.known for tensor in outer], inside)

@@ -9,7 +9,7 @@ from loopscope.builder.tensor import Tensor
 from loopscope.ir.model import LayerId, Node
 
 if TYPE_CHECKING:
-    from loopscope.builder.frame import Frame
+    from loopscope.builder.frame import GraphFrame
 
 
 class GraphOperation:
@@ -18,7 +18,7 @@ class GraphOperation:
     # No dataclass: those are structures of values, and this is one thing that can be fetched.
     __slots__ = ("_frame", "_layer")
 
-    def __init__(self, frame: Frame, layer: LayerId) -> None:
+    def __init__(self, frame: GraphFrame, layer: LayerId) -> None:
         self._frame = frame
         self._layer = layer
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from loopscope.builder import array_arithmetic as arithmetic
+from loopscope.builder.call_sites import Written
 from loopscope.builder.graph_builder import Graph, graph_of
 from loopscope.builder.lift import ElementTypeLike, element_type_of
 from loopscope.builder.loop import allows
 from loopscope.builder.shape_invariants import Composite
 from loopscope.builder.structure import FIXED
 from loopscope.builder.tensor import Tensor
-from loopscope.builder.written import Written
 from loopscope.errors import BuildError
 from loopscope.ir.shape import Dimension, PartialShape
 

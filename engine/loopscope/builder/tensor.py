@@ -11,12 +11,12 @@ from loopscope.builder.python_attributes import shape_of
 from loopscope.builder.valueless import Valueless
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import Source
+from loopscope.ir.model import OutputRef
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ops.declare import Known
 
 if TYPE_CHECKING:
-    from loopscope.builder.frame import Frame
+    from loopscope.builder.frame import GraphFrame
     from loopscope.builder.graph_builder import Graph
 
 
@@ -28,7 +28,7 @@ class Tensor(Valueless):
 
     __slots__ = ("_frame", "_known", "_name", "_source")
 
-    def __init__(self, frame: Frame, source: Source, name: str, known: Known) -> None:
+    def __init__(self, frame: GraphFrame, source: OutputRef, name: str, known: Known) -> None:
         self._frame = frame
         self._source = source
         self._name = name
@@ -76,12 +76,12 @@ class Tensor(Valueless):
         return self._frame.graph
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> GraphFrame:
         """The graph, or the body in it, that holds its node."""
         return self._frame
 
     @property
-    def source(self) -> Source:
+    def source(self) -> OutputRef:
         """Its node and output number, in its own graph or body."""
         return self._source
 

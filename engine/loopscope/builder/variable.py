@@ -6,7 +6,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import checked_name, current_graph, graph_of
 from loopscope.builder.lift import ElementTypeLike, element_type_of
 from loopscope.builder.tensor import Tensor
@@ -42,7 +42,7 @@ class Variable:
             expected = dtype or "a known element type"
             raise BuildError(f"Variable(): initial_value is {self.initial_value!r}, expected {expected}: convert it first")
         self.name = graph.variables.unique(name)
-        self._held: weakref.WeakKeyDictionary[Frame, _Held] = weakref.WeakKeyDictionary()
+        self._held: weakref.WeakKeyDictionary[GraphFrame, _Held] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"<Variable {self.name!r} {self.element_type}{self.shape}>"
@@ -84,7 +84,7 @@ class Variable:
         """Subtracts from what it holds; gives the difference."""
         return self._written(self.read() - delta, "assign_sub")
 
-    def _read_anew(self, frame: Frame, held: _Held) -> Tensor:
+    def _read_anew(self, frame: GraphFrame, held: _Held) -> Tensor:
         initial = frame.bring(self.initial_value)
         changer = None if held.changed_by is None else frame.first_region(held.changed_by)
         if changer is not None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from loopscope.builder.callables import argument_names, call, must_be_callable, must_take, spread
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, graph_of
 from loopscope.builder.inline import inlined
-from loopscope.builder.loop import BOOLEAN, Entered, Iteration, LoopPlan, Variable, made_loop
+from loopscope.builder.loop import BOOLEAN, Entered, Iteration, LoopPlan, LoopVariable, made_loop
 from loopscope.builder.shape_invariants import shape_of_variable, shapes_of_variables
 from loopscope.builder.structure import aligned, described, leaves, matches, rebuilt
 from loopscope.builder.tensor import Tensor
@@ -20,7 +20,7 @@ from loopscope.builder.tensor_array import FirstWrite, TensorArray
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import INDEX_TYPES
 from loopscope.ir.model import NO_ATTRIBUTES
-from loopscope.ir.model import Graph as FinishedGraph
+from loopscope.ir.model import ModelGraph as FinishedGraph
 from loopscope.ir.parallel_iterations import PARALLEL_ITERATIONS, USUAL_WINDOW
 from loopscope.ir.way_back import NO_WAY_BACK
 from loopscope.ops.declare import Known
@@ -111,15 +111,15 @@ class _Condition:
     """What ``cond`` has built, apart from the graph: it is put into it before the loop and at the end of the body."""
 
     asked: _While
-    frame: Frame
+    frame: GraphFrame
     graph: FinishedGraph
     variables: Sequence[Tensor]
 
     @staticmethod
-    def drawn(graph: Graph, asked: _While, variables: Sequence[Variable]) -> _Condition:
+    def drawn(graph: Graph, asked: _While, variables: Sequence[LoopVariable]) -> _Condition:
         """Calls ``cond``, on values of which nothing is known but the invariants."""
         title = f"{asked.called}() {asked.name!r}"
-        frame = Frame(graph, graph.frame, f"the cond of {title}")
+        frame = GraphFrame(graph, graph.frame, f"the cond of {title}")
         frame.ahead = title
         with graph.inside(frame):
             values = [frame.parameter(one.name, Known(one.initial.element_type, one.invariant)) for one in variables]
@@ -233,7 +233,7 @@ def trip_count(graph: Graph, given: Any, what: str) -> Tensor:
 
 def loop_variables(
     graph: Graph, called: str, loop_vars: Any, shape_invariants: Any, body: Callable[..., Any], skip: int = 0
-) -> list[Variable]:
+) -> list[LoopVariable]:
     """The variables of a loop: lifted, named after the arguments of ``body`` (without the first ``skip``), with their invariants."""
     shapes = shapes_of_variables(called, loop_vars, shape_invariants)
     names = argument_names(loop_vars, body, skip)
@@ -241,11 +241,11 @@ def loop_variables(
     for leaf, shape, name in zip(leaves(loop_vars), shapes, names, strict=True):
         path = f"loop_vars{leaf.path}"
         initial = graph.lift(leaf.value, what=f"{called}(): {path}", name=f"{name}_initial")
-        variables.append(Variable(path, name, initial, shape_of_variable(called, path, initial, shape)))
+        variables.append(LoopVariable(path, name, initial, shape_of_variable(called, path, initial, shape)))
     return variables
 
 
-def next_values(graph: Graph, called: str, loop_vars: Any, given: Any, variables: list[Variable]) -> list[Tensor]:
+def next_values(graph: Graph, called: str, loop_vars: Any, given: Any, variables: list[LoopVariable]) -> list[Tensor]:
     """What the body gave as tensors of the variables' types; one variable alone need not be wrapped."""
     alone = isinstance(loop_vars, (tuple, list)) and len(loop_vars) == 1
     if alone and not matches(loop_vars, given) and matches(loop_vars[0], given):

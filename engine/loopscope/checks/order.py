@@ -6,13 +6,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from loopscope.ir.model import Graph, LayerId, Node, Source
+from loopscope.ir.model import LayerId, ModelGraph, Node, OutputRef
 
 READ_VALUE, ASSIGN = "readvalue", "assign"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LayerOrder:
     """Layers in an order in which each comes after what feeds it, and what cannot be ordered."""
 
     layers: tuple[LayerId, ...]
@@ -21,20 +21,20 @@ class Order:
     """Groups of layers that wait for each other, each as a closed walk along the edges; what only waits for them is in neither."""
 
 
-def order(graph: Graph) -> Order:
+def order(graph: ModelGraph) -> LayerOrder:
     """The order of a graph: topological, and every Assign after the ReadValue nodes of its variable where the edges allow it."""
     data = _feeders(graph)
     states = _state_feeders(graph)
     if _in_document_order(graph.nodes, data, states):
-        return Order(tuple(data))
+        return LayerOrder(tuple(data))
     both = {layer: (*before, *states.get(layer, ())) for layer, before in data.items()}
     layers = _sorted(both)
     if len(layers) < len(data):
         layers = _sorted(data)
-    return Order(layers, tuple(_cycles(data, set(layers))))
+    return LayerOrder(layers, tuple(_cycles(data, set(layers))))
 
 
-def dependencies(graph: Graph, *layers: LayerId) -> frozenset[LayerId]:
+def dependencies(graph: ModelGraph, *layers: LayerId) -> frozenset[LayerId]:
     """All layers that some of these wait for, by way of others too."""
     feeders = _feeders(graph)
     found: set[LayerId] = set()
@@ -46,7 +46,7 @@ def dependencies(graph: Graph, *layers: LayerId) -> frozenset[LayerId]:
     return frozenset(found)
 
 
-def circles(graph: Graph, also: Iterable[tuple[LayerId, LayerId]]) -> Mapping[LayerId, int]:
+def circles(graph: ModelGraph, also: Iterable[tuple[LayerId, LayerId]]) -> Mapping[LayerId, int]:
     """A number for each layer, the same for those that come from each other: by edges of the graph, and by ``also`` (from, to)."""
     feeders = {layer: set(before) for layer, before in _feeders(graph).items()}
     for one, other in also:
@@ -81,7 +81,7 @@ def _done_with(arrows: Mapping[LayerId, Iterable[LayerId]], starts: Iterable[Lay
                 walk.append((new, iter(arrows[new])))
 
 
-def backwards(graph: Graph, source: Source | None) -> Iterator[tuple[Source, Node]]:
+def backwards(graph: ModelGraph, source: OutputRef | None) -> Iterator[tuple[OutputRef, Node]]:
     """A tensor, then the first operand of its node, and so on, each with its node; the walk ends where a cycle closes."""
     seen: set[LayerId] = set()
     while source is not None and source.layer in graph.by_id and source.layer not in seen:
@@ -91,12 +91,12 @@ def backwards(graph: Graph, source: Source | None) -> Iterator[tuple[Source, Nod
         source = next(iter(graph.sources.get(node.id, ())), None)
 
 
-def _feeders(graph: Graph) -> dict[LayerId, tuple[LayerId, ...]]:
+def _feeders(graph: ModelGraph) -> dict[LayerId, tuple[LayerId, ...]]:
     """What each layer waits for, in document order of the layers."""
     return {layer: tuple([source.layer for source in sources if source is not None]) for layer, sources in graph.sources.items()}
 
 
-def _state_feeders(graph: Graph) -> dict[LayerId, list[LayerId]]:
+def _state_feeders(graph: ModelGraph) -> dict[LayerId, list[LayerId]]:
     """For each Assign the ReadValue nodes of the same variable: a variable is read before it is written (ReadValue-6)."""
     assigns = [node for node in graph.nodes if node.type.lower() == ASSIGN]
     if not assigns:

@@ -12,7 +12,7 @@ from loopscope.checks import known as knowledge
 from loopscope.checks import region
 from loopscope.checks.order import order
 from loopscope.ir.address import ROOT, labels
-from loopscope.ir.model import IF, Body, Graph, LayerId, Model, Node, Port, Source
+from loopscope.ir.model import IF, Body, LayerId, Model, ModelGraph, Node, OutputRef, Port
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import NOTHING_KNOWN, AttributeProblem, Known, Operation, Role, typed
 from loopscope.ops.mixed_types import input_groups
@@ -48,7 +48,7 @@ class Propagated:
         outputs = self.known.get((graph, layer), ())
         return outputs[output] if output < len(outputs) else NOTHING_KNOWN
 
-    def inputs(self, graph: GraphAddress, sources: Sequence[Source | None]) -> list[Known]:
+    def inputs(self, graph: GraphAddress, sources: Sequence[OutputRef | None]) -> list[Known]:
         """What is known of what feeds a node of that graph."""
         return [NOTHING_KNOWN if source is None else self.output(graph, source.layer, source.output) for source in sources]
 
@@ -71,7 +71,7 @@ class _Row:
     """A node, ready to be asked again in every round."""
 
     node: Node
-    sources: tuple[Source | None, ...]
+    sources: tuple[OutputRef | None, ...]
     operation: Operation | None
     attributes: Mapping[str, Any] | None
 
@@ -106,7 +106,7 @@ class _Walk:
     known: dict[tuple[GraphAddress, LayerId], tuple[Known, ...]] = field(default_factory=dict)
     contradictions: dict[tuple[GraphAddress, LayerId], Contradiction] = field(default_factory=dict)
     rows: dict[GraphAddress, Sequence[_Row]] = field(default_factory=dict)
-    graphs: dict[GraphAddress, Graph] = field(default_factory=dict)
+    graphs: dict[GraphAddress, ModelGraph] = field(default_factory=dict)
     labels: dict[GraphAddress, Mapping[LayerId, str]] = field(default_factory=dict)
     bodies: dict[GraphAddress, _BodyState] = field(default_factory=dict)
     operations: dict[tuple[str, str], Operation | None] = field(default_factory=dict)
@@ -142,14 +142,14 @@ class _Walk:
             frame.position += 1
         return None
 
-    def _rows(self, address: GraphAddress, graph: Graph) -> Sequence[_Row]:
+    def _rows(self, address: GraphAddress, graph: ModelGraph) -> Sequence[_Row]:
         if address not in self.rows:
             sources, nodes = graph.sources, graph.by_id
             self.graphs[address] = graph
             self.rows[address] = [self._row(nodes[layer], sources[layer]) for layer in order(graph).layers]
         return self.rows[address]
 
-    def _row(self, node: Node, sources: tuple[Source | None, ...]) -> _Row:
+    def _row(self, node: Node, sources: tuple[OutputRef | None, ...]) -> _Row:
         while sources and sources[-1] is None:
             sources = sources[:-1]
         key = (node.type, node.opset)
@@ -222,7 +222,7 @@ class _Walk:
         for body in node.bodies:
             place = self._place(address, node, body)
             state = self.bodies.get(place)
-            inside = region.Inside(body, state.parameters, self._results(place, body)) if state else None
+            inside = region.BodyState(body, state.parameters, self._results(place, body)) if state else None
             found = region.bindings(node, body, outer, inside)
             parameters = _given_up(found, body, state.rounds if state else 0)
             if state is None or inside is None or not _all_same(state.parameters, parameters):
@@ -232,7 +232,7 @@ class _Walk:
         self.known[address, node.id] = self._after_region(row, outer, insides)
         return None
 
-    def _after_region(self, row: _Row, outer: Sequence[Known], insides: Sequence[region.Inside]) -> tuple[Known, ...]:
+    def _after_region(self, row: _Row, outer: Sequence[Known], insides: Sequence[region.BodyState]) -> tuple[Known, ...]:
         node = row.node
         if node.is_foreign:
             return tuple(self._said(port) for port in node.outputs)

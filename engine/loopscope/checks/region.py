@@ -9,7 +9,7 @@ import numpy as np
 
 from loopscope.checks import trips
 from loopscope.checks.known import declared, may_be_empty, scalar_value, unite, widen
-from loopscope.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, InputMap, LayerId, Node, OutputMap, Source
+from loopscope.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, InputMap, LayerId, Node, OutputMap, OutputRef
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape, static
 from loopscope.ops.declare import NOTHING_KNOWN, Known
@@ -21,7 +21,7 @@ Bindings = Mapping[LayerId, Known]
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class BodyState:
     """A body and what is known of its Parameters and Results so far."""
 
     body: Body
@@ -29,7 +29,7 @@ class Inside:
     results: Bindings
 
 
-def with_absent(node: Node, sources: Sequence[Source | None], known: Sequence[Known]) -> list[Known]:
+def with_absent(node: Node, sources: Sequence[OutputRef | None], known: Sequence[Known]) -> list[Known]:
     """What enters a node. For a Loop (ONNX) an omitted trip count means no limit, and an omitted condition means true."""
     if node.type != LOOP:
         return list(known)
@@ -39,7 +39,7 @@ def with_absent(node: Node, sources: Sequence[Source | None], known: Sequence[Kn
     return [*first_two, *known[2:]]
 
 
-def bindings(node: Node, body: Body, outer: Sequence[Known], before: Inside | None) -> dict[LayerId, Known]:
+def bindings(node: Node, body: Body, outer: Sequence[Known], before: BodyState | None) -> dict[LayerId, Known]:
     """What is known of a body's Parameters, joined with what was known ``before``."""
     # A Parameter that nothing feeds is zero in the shape that the file declares.
     known = {parameter.id: declared(parameter) for parameter in body.graph.parameters}
@@ -102,7 +102,7 @@ def iterations(node: Node, body: Body, outer: Sequence[Known], results: Bindings
     return trips.until_slices_run_out(trips.of_loop(outer[0], outer[1], condition), trips.of_slices(body, outer))
 
 
-def iterated(node: Node, outer: Sequence[Known], inside: Inside) -> list[Known]:
+def iterated(node: Node, outer: Sequence[Known], inside: BodyState) -> list[Known]:
     """What is known of the outputs of a Loop or TensorIterator (or of any node with one body)."""
     body = inside.body
     if node.type == SEQUENCE_MAP:
@@ -112,7 +112,7 @@ def iterated(node: Node, outer: Sequence[Known], inside: Inside) -> list[Known]:
     return [_leaving(entry, inside, first, count) for entry in body.outer_outputs]
 
 
-def _leaving(entry: OutputMap, inside: Inside, first_values: Bindings, count: Dimension) -> Known:
+def _leaving(entry: OutputMap, inside: BodyState, first_values: Bindings, count: Dimension) -> Known:
     result = inside.results.get(entry.internal, NOTHING_KNOWN)
     if entry.axis is not None:
         return _joined(result, entry, count)
@@ -154,7 +154,7 @@ def _joined(result: Known, entry: OutputMap, count: Dimension) -> Known:
     return Known(result.element_type, PartialShape((*shape.dimensions[:axis], length, *shape.dimensions[axis + 1 :])))
 
 
-def chosen(outer: Sequence[Known], branches: Sequence[Inside]) -> list[Known]:
+def chosen(outer: Sequence[Known], branches: Sequence[BodyState]) -> list[Known]:
     """What is known of the outputs of an If: of both branches, or of the one that a constant condition takes."""
     given = [[inside.results.get(entry.internal, NOTHING_KNOWN) for entry in inside.body.outer_outputs] for inside in branches]
     condition = scalar_value(outer[0]) if outer else None

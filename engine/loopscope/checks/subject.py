@@ -12,7 +12,7 @@ from loopscope.checks.propagate import Propagated, propagate
 from loopscope.checks.region import given_anew, iterations, with_absent
 from loopscope.errors import Where
 from loopscope.ir.constant import Constant
-from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Model, Node, OutputMap, Source
+from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Model, Node, OutputMap, OutputRef
 from loopscope.ir.shape import Dimension, static
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import Catalogue
@@ -22,7 +22,7 @@ _CONVERSIONS = frozenset({"Convert"})
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class CheckedRegion:
     """A body of a Loop, TensorIterator or If, and the node that holds it."""
 
     place: PlacedGraph
@@ -93,22 +93,22 @@ class Subject:
         return Where(self.model.file, node.line, f"{place.address}/{place.labels[node.id]}", title, port)
 
     @cached_property
-    def regions(self) -> tuple[Region, ...]:
+    def regions(self) -> tuple[CheckedRegion, ...]:
         """Every body of every control-flow node, in the order of ``places``."""
         outer = {id(node): place for place in self.places for node in place.graph.nodes if node.bodies}
         return tuple(
-            Region(outer[id(place.owner)], place.owner, place.body, place)
+            CheckedRegion(outer[id(place.owner)], place.owner, place.body, place)
             for place in self.places
             if place.owner is not None and place.body is not None and self.is_control_flow(place.owner)
         )
 
-    def regions_of(self, node: Node) -> tuple[Region, ...]:
+    def regions_of(self, node: Node) -> tuple[CheckedRegion, ...]:
         """The bodies of one control-flow node."""
         return self._regions_of.get(id(node), ())
 
     @cached_property
-    def _regions_of(self) -> Mapping[int, tuple[Region, ...]]:
-        found: dict[int, tuple[Region, ...]] = {}
+    def _regions_of(self) -> Mapping[int, tuple[CheckedRegion, ...]]:
+        found: dict[int, tuple[CheckedRegion, ...]] = {}
         for region in self.regions:
             found[id(region.node)] = (*found.get(id(region.node), ()), region)
         return found
@@ -120,12 +120,12 @@ class Subject:
             return False
         return node.type in (LOOP, TENSOR_ITERATOR, IF) or (operation is not None and operation.role is Role.REGION)
 
-    def constant(self, place: PlacedGraph, source: Source | None) -> Constant | None:
+    def constant(self, place: PlacedGraph, source: OutputRef | None) -> Constant | None:
         """The Const that a tensor is, converted or handed into bodies as it is; None for what is computed, sliced or carried."""
         node = self.origin(place, source, _CONVERSIONS)
         return None if node is None else node.constant
 
-    def origin(self, place: PlacedGraph, source: Source | None, types: frozenset[str]) -> Node | None:
+    def origin(self, place: PlacedGraph, source: OutputRef | None, types: frozenset[str]) -> Node | None:
         """Return the node that a tensor comes from, through operations of these types and into bodies that get it whole and unchanged."""
         node = next((node for _, node in backwards(place.graph, source) if node.type not in types), None)
         region = self._region_of.get(id(place.graph))
@@ -138,21 +138,21 @@ class Subject:
         return self.origin(region.place, handed, types)
 
     @cached_property
-    def _region_of(self) -> Mapping[int, Region]:
+    def _region_of(self) -> Mapping[int, CheckedRegion]:
         return {id(region.within.graph): region for region in self.regions}
 
     @cached_property
-    def loops(self) -> tuple[Region, ...]:
+    def loops(self) -> tuple[CheckedRegion, ...]:
         """The bodies of Loop nodes."""
         return tuple(region for region in self.regions if region.node.type == LOOP)
 
     @cached_property
-    def tensor_iterators(self) -> tuple[Region, ...]:
+    def tensor_iterators(self) -> tuple[CheckedRegion, ...]:
         """The bodies of TensorIterator nodes."""
         return tuple(region for region in self.regions if region.node.type == TENSOR_ITERATOR)
 
     @cached_property
-    def iterating(self) -> tuple[Region, ...]:
+    def iterating(self) -> tuple[CheckedRegion, ...]:
         """The bodies of Loop and TensorIterator nodes."""
         return tuple(region for region in self.regions if region.node.type in (LOOP, TENSOR_ITERATOR))
 
@@ -173,13 +173,13 @@ class Subject:
                 found.add(region.within.address)
         return frozenset(found)
 
-    def _is_dead(self, region: Region) -> bool:
+    def _is_dead(self, region: CheckedRegion) -> bool:
         if region.node.type == IF:
             condition = scalar_value(self.input(region.place, region.node, 0))
             return condition is not None and region.body.name != ("then" if condition else "else")
         return self.trips(region) == static(0)
 
-    def trips(self, region: Region) -> Dimension:
+    def trips(self, region: CheckedRegion) -> Dimension:
         """How many times the body of a Loop or TensorIterator runs, as far as it is known."""
         results = {result.id: self.parameter(region, result.id) for result in region.body.graph.results}
         return iterations(region.node, region.body, self.outer(region), results)
@@ -190,7 +190,7 @@ class Subject:
             for node in place.graph.nodes:
                 yield place, node
 
-    def outer(self, region: Region) -> list[Known]:
+    def outer(self, region: CheckedRegion) -> list[Known]:
         """What is known of what enters the node of a body."""
         sources = region.place.graph.sources[region.node.id]
         return with_absent(region.node, sources, self.inputs(region.place, region.node))
@@ -204,6 +204,6 @@ class Subject:
         known = self.inputs(place, node)
         return known[index] if index < len(known) else NOTHING_KNOWN
 
-    def parameter(self, region: Region, layer: LayerId) -> Known:
+    def parameter(self, region: CheckedRegion, layer: LayerId) -> Known:
         """What is known of a Parameter or Result of a body, over all its iterations."""
         return self.propagated.output(region.within.address, layer)

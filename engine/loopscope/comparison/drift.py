@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from loopscope.comparison.deviation import Deviations, is_comparable
+from loopscope.comparison.divergence import AlignedRows, Divergence, align
 from loopscope.comparison.entries import named
 from loopscope.comparison.growth import Growth, growth
 from loopscope.comparison.largest_logit import other_choice
 from loopscope.comparison.matching import How, MatchedGraphs, match, value_pairs
-from loopscope.comparison.parting import AlignedRows, Parting, align
-from loopscope.debug.door import outward
+from loopscope.debug.export_value import as_public
 from loopscope.debug.result import Result
 from loopscope.debug.run import Run, expect_run
 from loopscope.errors import EngineError, elided
@@ -25,8 +25,8 @@ from loopscope.executor.record.recording import Record
 from loopscope.ir.address import decode
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable
-from loopscope.native.alone import never
-from loopscope.native.freed import give_back
+from loopscope.native.run_once import never
+from loopscope.native.trim_memory import give_back
 from loopscope.ops.values import is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded
 
@@ -58,7 +58,7 @@ def cosine_words(moment: Moment) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class ComparedSlot:
     """A value of the first run, in all rows that were compared."""
 
     one: str
@@ -80,7 +80,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair(Place):
+class MatchedSlots(ComparedSlot):
     """A value of the first run and the one of the second that it belongs to, in all rows that stand beside each other."""
 
     other: str
@@ -104,11 +104,11 @@ class Drift:
     """What came of comparing two runs, as data and in words."""
 
     tolerance: float
-    pairs: tuple[Pair, ...]
+    pairs: tuple[MatchedSlots, ...]
     """In the order of the first model's graphs."""
-    first: Pair | None
+    first: MatchedSlots | None
     """The pair that is first over the tolerance, in the order of the first run; None where none is."""
-    partings: tuple[Parting, ...]
+    partings: tuple[Divergence, ...]
     """Of each loop and If the first execution that differs, in the order of the first run."""
     unmatched: tuple[tuple[str, ...], tuple[str, ...]]
     """Places of each model that belong to nothing in the other."""
@@ -125,7 +125,7 @@ class Drift:
     """Addresses in the second model that its rounding names and leaves as they are: only shapes, indices and trip counts follow."""
 
     @property
-    def worst(self) -> Pair | None:
+    def worst(self) -> MatchedSlots | None:
         """The pair with the largest relative error."""
         return max(self.pairs, key=lambda pair: pair.worst.relative, default=None)
 
@@ -204,7 +204,7 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class ComparedValues:
     """Two values that belong together."""
 
     one: str
@@ -225,9 +225,9 @@ class _Comparing:
     stopped: Callable[[], bool]
     left_out: Counter[str] = field(default_factory=Counter[str])
 
-    def pairs(self, graph: MatchedGraphs, rows: AlignedRows) -> Iterator[Pair]:
+    def pairs(self, graph: MatchedGraphs, rows: AlignedRows) -> Iterator[MatchedSlots]:
         asked = [
-            Asked(
+            ComparedValues(
                 f"{graph.one.address}/{named(pair.one, number)}", f"{graph.other.address}/{named(pair.other, number)}", pair.how,
                 (graph.one, graph.other), (mine, theirs), pair.one.position + 1,
             )
@@ -248,7 +248,7 @@ class _Comparing:
         if self.stopped():
             raise EngineError("the comparison was stopped")
 
-    def _in_columns(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked]) -> dict[Asked, Deviations]:
+    def _in_columns(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[ComparedValues]) -> dict[ComparedValues, Deviations]:
         """Those whose rows are recorded, or follow elementwise from what is."""
         if graph.one.parent is None or graph.other.parent is None:
             return {}
@@ -256,25 +256,25 @@ class _Comparing:
             Columns(Recorded(run.timeline), program, numbers)
             for run, program, numbers in zip(self.runs, (graph.one, graph.other), (rows.one, rows.other), strict=True)
         ]
-        found: dict[Asked, Deviations] = {}
+        found: dict[ComparedValues, Deviations] = {}
         for one in asked:
             self._go_on()
             columns = [side.column(slot) for side, slot in zip(sides, one.slots, strict=True)]
-            arrays = [outward(column.of(len(rows.one))) for column in columns if column is not None]
+            arrays = [as_public(column.of(len(rows.one))) for column in columns if column is not None]
             if len(arrays) == 2 and arrays[0].shape == arrays[1].shape and all(map(is_comparable, arrays)):
                 found[one] = Deviations.of(*arrays)
         return found
 
-    def _row_by_row(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[Asked]) -> dict[Asked, Deviations]:
+    def _row_by_row(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[ComparedValues]) -> dict[ComparedValues, Deviations]:
         """The others; all of a row before the next, the last value first: what it takes to compute that one are most of the others."""
-        parts: dict[Asked, list[Deviations]] = {one: [] for one in sorted(asked, key=lambda one: -one.position)}
+        parts: dict[ComparedValues, list[Deviations]] = {one: [] for one in sorted(asked, key=lambda one: -one.position)}
         programs = graph.one, graph.other
         for numbers in zip(rows.one.tolist(), rows.other.tolist(), strict=True):
             self._go_on()
             for one in [*parts]:
                 sides = zip(self.runs, programs, numbers, one.slots, strict=True)
                 values = [run.values.get(run.timeline, program, row, slot) for run, program, row, slot in sides]
-                arrays = [outward(value) for value in values] if all(map(is_tensor, values)) else []
+                arrays = [as_public(value) for value in values] if all(map(is_tensor, values)) else []
                 if reason := _not_compared(arrays):
                     self.left_out[reason] += 1
                     del parts[one]
@@ -292,7 +292,7 @@ def _not_compared(arrays: Sequence[np.ndarray]) -> str:
     return "of another shape" if arrays[0].shape != arrays[1].shape else ""
 
 
-def made(run: Run, rows: AlignedRows, asked: Asked, found: Deviations, tolerance: float) -> Pair:
+def made(run: Run, rows: AlignedRows, asked: ComparedValues, found: Deviations, tolerance: float) -> MatchedSlots:
     """What is to be said of two values, by how far they are apart in each row."""
     over = np.flatnonzero(~(found.relative <= tolerance))
     worst = int(np.argmax(found.relative))
@@ -300,14 +300,14 @@ def made(run: Run, rows: AlignedRows, asked: Asked, found: Deviations, tolerance
     execution = np.flatnonzero(rows.execution == rows.execution[worst if begin is None else begin])
     grown = growth(found.relative[execution], tolerance) if rows.iteration[worst] >= 0 else None
     program, beside = asked.programs
-    place = Place(asked.one, program, asked.position, rows, found)
+    place = ComparedSlot(asked.one, program, asked.position, rows, found)
     first = None if begin is None else place.moment(run, begin)
-    return Pair(
+    return MatchedSlots(
         place.one, program, asked.position, rows, found, asked.other, asked.how, beside, place.moment(run, worst), first, grown
     )  # fmt: skip
 
 
-def first_over(pairs: Iterable[Pair]) -> Pair | None:
+def first_over(pairs: Iterable[MatchedSlots]) -> MatchedSlots | None:
     """The pair that is first over the tolerance, in the order of the first run."""
     over = [(pair.first.step, pair) for pair in pairs if pair.first is not None]
     return min(over, key=lambda one: one[0])[1] if over else None
@@ -336,7 +336,7 @@ def values_apart(sides: Iterable[tuple[object, object]]) -> float:
     return max(errors, default=math.nan)
 
 
-def _place(pair: Pair, moment: Moment) -> str:
+def _place(pair: MatchedSlots, moment: Moment) -> str:
     """Where a value is, in words: its loop, the iteration, its name."""
     name = decode(pair.one.rpartition("/")[2])
     if moment.iteration is None:

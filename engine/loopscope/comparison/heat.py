@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.comparison.drift import Drift, Moment, Pair
-from loopscope.debug.names import value_names
+from loopscope.comparison.drift import Drift, MatchedSlots, Moment
+from loopscope.debug.suggestions import value_names
 from loopscope.executor.plan.plan import Program
 
 OUTSIDE = ""
@@ -88,7 +88,7 @@ def _heat(drift: Drift, grouped: Sequence[tuple[str, Sequence[int]]], most: int)
     return Heat(tuple(rows), columns)
 
 
-def _cells(pairs: Sequence[Pair], numbers: Sequence[int], count: int, width: int) -> Iterator[Cell | None]:
+def _cells(pairs: Sequence[MatchedSlots], numbers: Sequence[int], count: int, width: int) -> Iterator[Cell | None]:
     """What lies in no loop has one cell, the first."""
     largest: list[Cell | None] = [None] * count
     for number in numbers:
@@ -119,7 +119,7 @@ def operands(drift: Drift, spot: Spot) -> tuple[tuple[str, float], ...]:
     return tuple((name, float(sides[place].deviations.relative[spot.row])) for place, name in read.items() if place in sides)
 
 
-def spot_of(drift: Drift, pair: Pair, moment: Moment) -> Spot:
+def spot_of(drift: Drift, pair: MatchedSlots, moment: Moment) -> Spot:
     """Where a pair's first or worst moment is."""
     errors = pair.deviations.relative
     row = int(np.argmax(errors)) if moment is not pair.first else int(np.argmax(~(errors <= drift.tolerance)))

@@ -9,14 +9,14 @@ from typing import Literal
 
 from loopscope.comparison.correlation import correlated, tells
 from loopscope.comparison.entries import Entry, entries_of
-from loopscope.comparison.matched_side import Side
+from loopscope.comparison.match_state import MatchState
 from loopscope.comparison.region_matching import NestedRegion, branches_of, nested_regions, region_partners
 from loopscope.debug.run import Run
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, Program, Region
 
 How = Literal["name", "tensor", "structure", "shape", "correlation"]
-Key = Callable[[Side, Entry], Hashable | None]
+Key = Callable[[MatchState, Entry], Hashable | None]
 """What two entries have alike that belong together; None for an entry that it says nothing of."""
 _MOST_CANDIDATES = 1000
 """Of one shape, whose correlations are all computed."""
@@ -92,7 +92,7 @@ class _Level:
     def matched(self) -> list[MatchedGraphs]:
         nested = [nested_regions(run, graph) for run, graph in zip(self.runs, self.graphs, strict=True)]
         partners = region_partners(*nested) if all(nested) else {}
-        sides = Side.of(self.runs[0], self.graphs[0]), Side.of(self.runs[1], self.graphs[1])
+        sides = MatchState.of(self.runs[0], self.graphs[0]), MatchState.of(self.runs[1], self.graphs[1])
         outer = _Matching(*sides, self.numbers)
         outer.put_regions(partners)
         across = [{*partners} - _instructions(sides[0].matched), {*partners.values()} - _instructions(sides[1].matched)]
@@ -112,10 +112,10 @@ class _Level:
             matching.by_names()
         for matching, _ in opened:
             matching.by_structure()
-        listed: set[Side] = set()
+        listed: set[MatchState] = set()
         return [outer.graphs(None, listed), *(matching.graphs(within, listed) for matching, within in opened)]
 
-    def _opened(self, sides: tuple[Side, Side], partners: Mapping[Instruction, Instruction]) -> list[tuple[_Matching, Opened]]:
+    def _opened(self, sides: tuple[MatchState, MatchState], partners: Mapping[Instruction, Instruction]) -> list[tuple[_Matching, Opened]]:
         """The branches and functions of nodes that have no partner, beside the graphs of the other run."""
         paired: tuple[Container[Instruction | None], ...] = (partners.keys(), {*partners.values()})
         beside = [sides[0]], [sides[1]]
@@ -136,9 +136,9 @@ class _Level:
         self,
         number: Literal[0, 1],
         region: Region,
-        side: Side,
-        inner: Side,
-        others: Sequence[Side],
+        side: MatchState,
+        inner: MatchState,
+        others: Sequence[MatchState],
         partners: Mapping[Instruction, Instruction],
     ) -> Iterator[tuple[_Matching, Opened]]:
         for other in others:
@@ -169,12 +169,12 @@ def _inside(region: NestedRegion) -> Iterator[Entry]:
 class _Matching:
     """Two graphs while what belongs together is looked for: the surest ways first, then what follows from the pairs they found."""
 
-    one: Side
-    other: Side
+    one: MatchState
+    other: MatchState
     numbers: Iterator[int]
     found: dict[Entry, Matched] = field(default_factory=dict[Entry, Matched])
 
-    def graphs(self, within: Opened | None, listed: set[Side]) -> MatchedGraphs:
+    def graphs(self, within: Opened | None, listed: set[MatchState]) -> MatchedGraphs:
         """Return what was found; what a side lacks is in the first of its pairs of graphs only, and not of branches without any match."""
         pairs = tuple(self.found[one] for one in self.one.entries if one in self.found)
         new = [(within is None or bool(pairs)) and side not in listed for side in (self.one, self.other)]
@@ -198,8 +198,8 @@ class _Matching:
         self._by_name()
 
     def by_structure(self) -> None:
-        self._by(Side.binding, "structure")
-        while self._by(Side.structure, "structure") or self._by_result():
+        self._by(MatchState.binding, "structure")
+        while self._by(MatchState.structure, "structure") or self._by_result():
             pass
 
     def by_values(self) -> None:
@@ -248,12 +248,12 @@ class _Matching:
                 self._put(one, other, "name")
 
     def _by_structure(self) -> None:
-        while self._by(Side.structure, "structure"):
+        while self._by(MatchState.structure, "structure"):
             pass
 
     def _by_result(self) -> bool:
         as_many = len(self.one.program.results) == len(self.other.program.results)
-        return as_many and self._by(Side.result, "structure")
+        return as_many and self._by(MatchState.result, "structure")
 
     def _by(self, key: Key, how: How) -> bool:
         """Matches the free entries that have one key on both sides, equally often; says whether there were any.
@@ -273,7 +273,7 @@ class _Matching:
 
     def _by_correlation(self) -> bool:
         """Matches those of one shape whose values are each other's best; says whether there were any."""
-        pairs = [pair for mine, theirs in self._groups(Side.shape) for pair in self._told(mine, theirs).items()]
+        pairs = [pair for mine, theirs in self._groups(MatchState.shape) for pair in self._told(mine, theirs).items()]
         for one, other in pairs:
             self._put(one, other, "correlation")
         return bool(pairs)
@@ -302,7 +302,7 @@ class _Matching:
 
     def _by_single_shape(self) -> bool:
         """Matches where one entry of a shape is left on each side; says whether there were any."""
-        pairs = [(mine[0], theirs[0]) for mine, theirs in self._groups(Side.shape) if len(mine) == len(theirs) == 1]
+        pairs = [(mine[0], theirs[0]) for mine, theirs in self._groups(MatchState.shape) if len(mine) == len(theirs) == 1]
         for one, other in pairs:
             self._put(one, other, "shape")
         return bool(pairs)

@@ -15,7 +15,7 @@ from loopscope.debug.result import Result, RunStopped
 from loopscope.errors import EngineError
 from loopscope.executor.machine.limits import Limits
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.model import Graph, LayerId, Model, Node, Source
+from loopscope.ir.model import LayerId, Model, ModelGraph, Node, OutputRef
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.dialect import catalogue_for
 from loopscope.transform.index_arithmetic import index_arithmetic
@@ -25,7 +25,7 @@ _MOST_STEPS_TO_A_READER = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RoundingCandidate:
     """A weight or a carried state that may be rounded."""
 
     address: str
@@ -45,7 +45,7 @@ class Candidate:
 class Cost:
     """What rounding one candidate alone does to the outputs."""
 
-    candidate: Candidate
+    candidate: RoundingCandidate
     error: float
     """The largest relative error of an output; infinite when the run fails, or an output has another shape."""
 
@@ -60,7 +60,7 @@ class Precision:
     """The costliest first."""
     everything: float
     """The error when all candidates are rounded."""
-    stay: tuple[Candidate, ...]
+    stay: tuple[RoundingCandidate, ...]
     """Rounding all others keeps the outputs within the tolerance; any one of these more would not. The costliest first."""
     error: float
     """The error when all others are rounded."""
@@ -72,7 +72,7 @@ class Precision:
         return tuple(dict.fromkeys(name for one in self.stay if not one.is_inside for name in one.readers))
 
     @property
-    def inside(self) -> tuple[Candidate, ...]:
+    def inside(self) -> tuple[RoundingCandidate, ...]:
         """What has to stay inside loops and branches."""
         return tuple(one for one in self.stay if one.is_inside)
 
@@ -90,7 +90,7 @@ class Precision:
         )
 
 
-def candidates(model: Model) -> tuple[Candidate, ...]:
+def candidates(model: Model) -> tuple[RoundingCandidate, ...]:
     """Return the weights of a model (Consts of floats with several rows), and the floats that its loops carry.
 
     Values that only shapes and indices follow from are not among them.
@@ -98,7 +98,7 @@ def candidates(model: Model) -> tuple[Candidate, ...]:
     known = propagate(model, catalogue_for(model.dialect))
     indices = index_arithmetic(model, known)
     return tuple(
-        Candidate(f"{place.address}/{place.labels[node.id]}", kind, _readers(place.graph, node))
+        RoundingCandidate(f"{place.address}/{place.labels[node.id]}", kind, _readers(place.graph, node))
         for place in graphs(model)
         for node in place.graph.nodes
         if (kind := _kind(place, node))
@@ -128,7 +128,7 @@ def precision(
     trial = _Trial(model, inputs, to, run(model, inputs, limits=Limits(seconds=seconds)), time.monotonic() + seconds, 3 * len(every), told)
     costs = sorted((Cost(one, trial.error([one])) for one in every), key=lambda cost: -cost.error)
     everything = error = trial.error(every) if len(every) > 1 else costs[0].error
-    stay: list[Candidate] = []
+    stay: list[RoundingCandidate] = []
     for cost in costs:
         if error <= tolerance:
             break
@@ -155,7 +155,7 @@ class _Trial:
     told: Callable[[int, int], None]
     done: int = 0
 
-    def error(self, some: Sequence[Candidate]) -> float:
+    def error(self, some: Sequence[RoundingCandidate]) -> float:
         self.done += 1
         self.told(min(self.done, self.total), self.total)
         if not some:
@@ -182,12 +182,12 @@ def _kind(place: PlacedGraph, node: Node) -> str:
     return "state" if node.id in carried else ""
 
 
-def _readers(graph: Graph, node: Node) -> tuple[str, ...]:
+def _readers(graph: ModelGraph, node: Node) -> tuple[str, ...]:
     """The operations that compute with a value and with what is no Const: past those that only unpack a weight."""
-    return tuple(dict.fromkeys(_reading(graph, Source(node.id, 0), node.constant is not None)))
+    return tuple(dict.fromkeys(_reading(graph, OutputRef(node.id, 0), node.constant is not None)))
 
 
-def _reading(graph: Graph, source: Source, constant: bool) -> Iterator[str]:
+def _reading(graph: ModelGraph, source: OutputRef, constant: bool) -> Iterator[str]:
     waiting = [(source, 0)]
     while waiting:
         one, depth = waiting.pop(0)
@@ -196,12 +196,12 @@ def _reading(graph: Graph, source: Source, constant: bool) -> Iterator[str]:
             if reader.type == "Result":
                 continue
             if constant and depth < _MOST_STEPS_TO_A_READER and not reader.bodies and _unpacks(graph, reader, one):
-                waiting.append((Source(layer, 0), depth + 1))
+                waiting.append((OutputRef(layer, 0), depth + 1))
             else:
                 yield reader.name
 
 
-def _unpacks(graph: Graph, reader: Node, source: Source) -> bool:
+def _unpacks(graph: ModelGraph, reader: Node, source: OutputRef) -> bool:
     """Whether all else that an operation reads are Consts, or follows from Consts alone."""
     waiting = [one for one in graph.sources[reader.id] if one is not None and one != source]
     for _ in range(_MOST_STEPS_TO_A_READER * 4):

@@ -5,20 +5,20 @@ from __future__ import annotations
 from loopscope.debug.breakpoints import Breakpoint, BreakpointKind, Pause
 from loopscope.debug.cursor import Cursor, OpenGraph
 from loopscope.debug.expression import names_in
-from loopscope.debug.held import model_bytes
 from loopscope.debug.inputs import convert_input
-from loopscope.debug.names import value_names
-from loopscope.debug.printed import Line
+from loopscope.debug.memory_use import model_bytes
+from loopscope.debug.printed import PrintedLine
 from loopscope.debug.result import Result, RunStopped
-from loopscope.debug.starting import run_stopped
+from loopscope.debug.start_state import run_stopped
+from loopscope.debug.suggestions import value_names
 
 __all__ = [
     "Breakpoint",
     "BreakpointKind",
     "Cursor",
-    "Line",
     "OpenGraph",
     "Pause",
+    "PrintedLine",
     "Result",
     "RunStopped",
     "convert_input",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from loopscope.debug.expression import Expression, parse
-from loopscope.debug.names import body_of, label_of, near, slot_of
+from loopscope.debug.suggestions import body_of, label_of, near, slot_of
 from loopscope.errors import AddressError, ExpressionError, elided, listed, shorten
 from loopscope.executor.plan.plan import LoopRegion, Plan, Program
 from loopscope.ir.address import ANY_ITERATION, Address, decode, must_be_text

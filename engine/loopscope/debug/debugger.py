@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 
 from loopscope.debug import overrides_by_address as changing
-from loopscope.debug.asked import Fetch
 from loopscope.debug.breakpoints import Breakpoint, Breakpoints, goal
 from loopscope.debug.cursor import Cursor, frontier, next_of
+from loopscope.debug.fetch_plan import Fetch
 from loopscope.debug.inputs import Inputs
 from loopscope.debug.listeners import Listeners
-from loopscope.debug.past import next_stop
+from loopscope.debug.pause_reason import reason
 from loopscope.debug.prepare import prepare
-from loopscope.debug.reason import reason
 from loopscope.debug.run import Run
-from loopscope.debug.starting import Beginning, start
-from loopscope.debug.stops import check_limits, matches, may_run_unwatched, stops
+from loopscope.debug.seek import next_stop
+from loopscope.debug.start_state import Beginning, start
+from loopscope.debug.stop_conditions import check_limits, matches, may_run_unwatched, stops
 from loopscope.debug.watches import Watches
 from loopscope.errors import AddressError, shorten
 from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.machine import Machine
-from loopscope.executor.plan.optimise import EVERYTHING, Optimise
+from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import Program
 from loopscope.executor.record.recording import Record

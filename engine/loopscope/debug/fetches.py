@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopscope.checks.diagnostic import InvalidModel
-from loopscope.debug.asked import Fetch, TensorLike, each_fetch
+from loopscope.debug.fetch_plan import Fetch, TensorLike, each_fetch
 from loopscope.debug.inputs import Inputs, bind
 from loopscope.debug.result import Result
 from loopscope.debug.session import Session
 from loopscope.executor.machine.limits import Limits
-from loopscope.executor.plan.optimise import EVERYTHING, Optimise
+from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
+from loopscope.ir.main_graph_names import layer_named, tensor_named
 from loopscope.ir.model import Model, expect_model
-from loopscope.ir.outermost import layer_named, tensor_named
 from loopscope.ir.prune import pruned
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 

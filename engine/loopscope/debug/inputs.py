@@ -10,7 +10,7 @@ import numpy as np
 
 from loopscope.errors import InputError, MissingInput, listed, shorten
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import LayerId, Model, Signature, Source
+from loopscope.ir.model import LayerId, Model, OutputRef, Signature
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.values import NO_VALUE, is_tensor
 
@@ -44,14 +44,14 @@ def bind(model: Model, inputs: Inputs, needed: Collection[LayerId] | None = None
 
 
 def named_inputs(
-    model: Model, inputs: Inputs, tensor_of: Callable[[object], Source | None]
-) -> tuple[Inputs, dict[Source, tuple[object, object]]]:
+    model: Model, inputs: Inputs, tensor_of: Callable[[object], OutputRef | None]
+) -> tuple[Inputs, dict[OutputRef, tuple[object, object]]]:
     """What is given for the model's inputs, and what for other tensors: those that ``tensor_of`` finds for a key, with key and value."""
     if not isinstance(inputs, Mapping):
         return inputs, {}
     number = {signature.layer: position for position, signature in enumerate(model.inputs)}
     own: dict[str | int, object] = {}
-    others: dict[Source, tuple[object, object]] = {}
+    others: dict[OutputRef, tuple[object, object]] = {}
     for key, value in inputs.items():
         source = None if isinstance(key, (str, int, np.integer)) and _called(model, key) else tensor_of(key)
         if source is None:

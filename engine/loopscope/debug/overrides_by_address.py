@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.debug.door import outward
+from loopscope.debug.export_value import as_public
 from loopscope.debug.inputs import fitted
-from loopscope.debug.names import body_of, region_number
 from loopscope.debug.run import Run
+from loopscope.debug.suggestions import body_of, region_number
 from loopscope.errors import AddressError, InputError, shorten
 from loopscope.executor.plan.body_ports import Concatenated
 from loopscope.executor.plan.dependencies import backward_slice
@@ -52,7 +52,7 @@ def bind(plan: Plan, changes: Mapping[str, Any]) -> Overrides:
 
 def told(run: Run) -> tuple[Changed, ...]:
     """Each change, and whether the run has come there."""
-    return tuple(Changed(one.address, outward(one.value), _is_reached(run, one)) for one in run.overrides.items)
+    return tuple(Changed(one.address, as_public(one.value), _is_reached(run, one)) for one in run.overrides.items)
 
 
 def is_changed(run: Run, program: Program, row: int, slot: Slot) -> bool:

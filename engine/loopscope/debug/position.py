@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from loopscope.debug.cursor import Levels, frontier, levels_of
-from loopscope.debug.scene import Scene
+from loopscope.debug.visible_rows import Scene
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.plan import Plan
 from loopscope.timeline.timeline import Level, Moment, Timeline

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopscope.debug import overrides_by_address as changing
-from loopscope.debug.asked import Fetch, ask
+from loopscope.debug.fetch_plan import Fetch, resolve_fetches
 from loopscope.debug.inputs import Inputs
-from loopscope.debug.starting import Beginning
+from loopscope.debug.start_state import Beginning
 from loopscope.executor.machine.limits import Limits
-from loopscope.executor.plan.optimise import EVERYTHING, Optimise
+from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.planner import plan_of
 from loopscope.executor.record.recording import Record
@@ -56,7 +56,7 @@ def prepare(
     if rounding:
         rounded = round_model(model, rounding, catalogue)
         model, unrounded = rounded.model, rounded.unrounded
-    request = ask(plan_of(model, catalogue, optimise), inputs, fetches, whole=whole and fetches is None)
+    request = resolve_fetches(plan_of(model, catalogue, optimise), inputs, fetches, whole=whole and fetches is None)
     beginning = Beginning(
         request.values,
         limits or Limits(),

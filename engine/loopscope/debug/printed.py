@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from loopscope.executor.plan.plan import Plan, Program
-from loopscope.timeline.run_values import Values
+from loopscope.timeline.run_values import RunValues
 from loopscope.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PrintedLine:
     """One line, and the execution that has shown it."""
 
     step: int
@@ -20,7 +20,7 @@ class Line:
     text: str
 
 
-def lines(timeline: Timeline, values: Values, before: int, most: int | None = None) -> tuple[Line, ...]:
+def lines(timeline: Timeline, values: RunValues, before: int, most: int | None = None) -> tuple[PrintedLine, ...]:
     """The lines up to a step, in the order in which they were shown; at most so many, the last ones."""
     found: list[tuple[int, Program, int, int]] = []
     for program, number in _printing(timeline.machine.plan):
@@ -55,8 +55,8 @@ def _executions(timeline: Timeline, program: Program, number: int, before: int) 
     return low
 
 
-def _line(timeline: Timeline, values: Values, step: int, program: Program, number: int, row: int) -> Line:
+def _line(timeline: Timeline, values: RunValues, step: int, program: Program, number: int, row: int) -> PrintedLine:
     instruction = program.instructions[number]
     assert instruction.shows is not None
     text = instruction.shows(*(values.get(timeline, program, row, slot) for slot in instruction.inputs))
-    return Line(step, f"{timeline.address(program, row)}/{instruction.label}", text)
+    return PrintedLine(step, f"{timeline.address(program, row)}/{instruction.label}", text)

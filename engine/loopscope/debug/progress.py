@@ -13,7 +13,7 @@ from loopscope.executor.plan.plan import Program
 from loopscope.executor.record.endings import StopCause
 from loopscope.ops.bounds import at_most
 from loopscope.timeline.control_flow import ControlFlow
-from loopscope.timeline.run_values import Values
+from loopscope.timeline.run_values import RunValues
 from loopscope.timeline.timeline import Timeline
 
 
@@ -22,7 +22,7 @@ class Progress:
 
     def __init__(self, machine: Machine, limits: Limits) -> None:
         self.machine = machine
-        self.values = Values(machine)
+        self.values = RunValues(machine)
         self.limit = ""
         """The limit that it has reached, in words; empty when it may go on."""
         self.endless = ""

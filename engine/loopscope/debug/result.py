@@ -7,16 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
-from loopscope.debug.door import owned
-from loopscope.debug.printed import Line, lines
+from loopscope.debug.export_value import copy_public
+from loopscope.debug.printed import PrintedLine, lines
 from loopscope.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
 from loopscope.executor.machine.machine import Machine
-from loopscope.executor.plan.left_out import LeftOut, left_out
+from loopscope.executor.plan.pruning_report import LeftOut, left_out
 from loopscope.executor.record.endings import StopCause
 from loopscope.ir.model import LayerId, Model, Signature
 from loopscope.ir.shape import DYNAMIC
 from loopscope.timeline.control_flow import ControlFlow
-from loopscope.timeline.run_values import Values
+from loopscope.timeline.run_values import RunValues
 from loopscope.timeline.timeline import Timeline
 
 
@@ -72,18 +72,18 @@ class Result:
         return ControlFlow(Timeline(self._machine), self._cause)
 
     @cached_property
-    def printed(self) -> tuple[Line, ...]:
+    def printed(self) -> tuple[PrintedLine, ...]:
         """What the run's Prints have shown, in order; empty for a model without any."""
         if not self._machine.plan.prints:
             return ()
         timeline = Timeline(self._machine)
-        return lines(timeline, Values(self._machine), timeline.length)
+        return lines(timeline, RunValues(self._machine), timeline.length)
 
     def _value(self, signature: Signature) -> np.ndarray:
         value = self._machine.values[self.slot(signature)]
         if not self.finished or value is None:
             raise ValueUnavailable(f"output {signature.name!r} has no value: the run did not finish")
-        return owned(value)
+        return copy_public(value)
 
     def slot(self, signature: Signature) -> int:
         """Where the machine holds the value of an output."""

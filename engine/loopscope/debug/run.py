@@ -8,14 +8,14 @@ import numpy as np
 
 from loopscope.debug import lookup
 from loopscope.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, levels_of, next_of
-from loopscope.debug.door import outward
-from loopscope.debug.held import held_bytes
+from loopscope.debug.export_value import as_public
+from loopscope.debug.memory_use import held_bytes
 from loopscope.debug.position import Position
-from loopscope.debug.printed import Line, lines
+from loopscope.debug.printed import PrintedLine, lines
 from loopscope.debug.progress import Progress
 from loopscope.debug.result import Result
-from loopscope.debug.scene import Scene, Status
-from loopscope.debug.starting import place
+from loopscope.debug.start_state import place
+from loopscope.debug.visible_rows import Scene, Status
 from loopscope.errors import AddressError, ValueUnavailable
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.machine import Machine
@@ -25,7 +25,7 @@ from loopscope.executor.plan.plan import Plan, Program
 from loopscope.ir.address import Address
 from loopscope.ir.model import Model
 from loopscope.timeline.control_flow import ControlFlow, ControlFlowRecord
-from loopscope.timeline.run_values import Values
+from loopscope.timeline.run_values import RunValues
 from loopscope.timeline.timeline import Moment, Timeline
 
 
@@ -112,7 +112,7 @@ class Run:
         return self._progress.timeline
 
     @property
-    def values(self) -> Values:
+    def values(self) -> RunValues:
         """The values of the run, by graph, row and slot."""
         return self._progress.values
 
@@ -177,7 +177,7 @@ class Run:
         """Whether the model has a Print."""
         return self.plan.prints
 
-    def printed(self, most: int) -> tuple[Line, ...]:
+    def printed(self, most: int) -> tuple[PrintedLine, ...]:
         """What the run's Prints have shown up to the moment that is looked at, the last lines."""
         return lines(self.timeline, self.values, self.cursor.step, most)
 
@@ -189,7 +189,7 @@ class Run:
         Iterations that are left out are those shown at the cursor.
         """
         program, row, slot = lookup.locate(self.position, Address.parse(address))
-        return outward(self.values.get(self.timeline, program, row, slot))
+        return as_public(self.values.get(self.timeline, program, row, slot))
 
     def record(self, address: str) -> ControlFlowRecord | None:
         """What one execution of a Loop, TensorIterator or If did so far, by its address; None when it has not begun."""

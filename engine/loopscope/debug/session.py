@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from loopscope.debug.asked import Fetch, Place, ask
 from loopscope.debug.breakpoints import Breakpoint
 from loopscope.debug.cursor import frontier
-from loopscope.debug.door import outward, owned
+from loopscope.debug.export_value import as_public, copy_public
+from loopscope.debug.fetch_plan import Fetch, FetchedTensor, resolve_fetches
 from loopscope.debug.inputs import Inputs, fitted
 from loopscope.debug.result import Fetched, Result
 from loopscope.debug.run import Run
-from loopscope.debug.starting import run_stopped, start
-from loopscope.debug.stops import matches
+from loopscope.debug.start_state import run_stopped, start
+from loopscope.debug.stop_conditions import matches
 from loopscope.errors import InputError, listed, shorten
 from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits, Paused
 from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
-from loopscope.executor.plan.optimise import EVERYTHING, Optimise
+from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import settle
 from loopscope.executor.plan.planner import plan_of
@@ -56,7 +56,7 @@ class Session:
     @property
     def variables(self) -> dict[str, np.ndarray]:
         """The variables that have a value, by id; read-only."""
-        return {name: outward(self._variables[slot]) for name, slot in self._plan.variables.items() if slot in self._variables}
+        return {name: as_public(self._variables[slot]) for name, slot in self._plan.variables.items() if slot in self._variables}
 
     @property
     def variable_names(self) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class Session:
         seed: int | None = None,
     ) -> Result:
         """As ``loopscope.run``, with this session's variables. With ``fetches`` a variable is assigned only where that is needed."""
-        asked = ask(self._plan, inputs, fetches)
+        asked = resolve_fetches(self._plan, inputs, fetches)
         keeps = asked.ends_early or asked.plan.prints  # the lines of Prints are told from what is recorded
         record = Record() if keeps else NOTHING
         machine = start(Overrides(asked.plan), asked.values, limits or Limits(), record, seed, self._variables, keeps=keeps)
@@ -128,7 +128,7 @@ def _declared(model: Model) -> dict[str, tuple[ElementType | None, PartialShape]
     return found
 
 
-def _there(machine: Machine, places: Sequence[Place] | None) -> Callable[[], bool] | None:
+def _there(machine: Machine, places: Sequence[FetchedTensor] | None) -> Callable[[], bool] | None:
     """Whether all that is fetched has been computed, for a run that may end before its end; None where it may not."""
     moments = [place.after(machine.plan) for place in places or ()]
     waiting = [one for one in moments if one is not None]
@@ -153,7 +153,7 @@ def _iterations(moment: Breakpoint) -> Iterator[tuple[ProgramIndex, int]]:
         yield program.index, iteration
 
 
-def _fetched(machine: Machine, places: Sequence[Place], limits: Limits) -> Fetched:
+def _fetched(machine: Machine, places: Sequence[FetchedTensor], limits: Limits) -> Fetched:
     run = Run(machine.plan.model, machine.overrides, machine, limits)
-    arrays = {place.name: owned(machine.values[place.slot] if place.address is None else run.value(place.name)) for place in places}
+    arrays = {place.name: copy_public(machine.values[place.slot] if place.address is None else run.value(place.name)) for place in places}
     return Fetched(machine, arrays, [place.name for place in places])

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from loopscope.debug.breakpoints import ITERATION
-from loopscope.debug.door import outward
+from loopscope.debug.export_value import as_public
 from loopscope.debug.expression import Expression, parse
-from loopscope.debug.names import label_of
 from loopscope.debug.run import Run
+from loopscope.debug.suggestions import label_of
 from loopscope.errors import AddressError, EngineError, ExpressionError
 from loopscope.ir.address import ROOT
+from loopscope.ir.address_suffix import full_address
 from loopscope.ir.readable import STEP
-from loopscope.ir.unique_end import full_address
 
 
 class Watches:
@@ -57,7 +57,7 @@ class Watches:
     def evaluate(self, expression: Expression | str) -> np.ndarray:
         """The value of an expression at the cursor: names are nodes of the open graphs, innermost first, or whole addresses."""
         parsed = parse(expression) if isinstance(expression, str) else expression
-        return outward(parsed.value(self._lookup))
+        return as_public(parsed.value(self._lookup))
 
     def _lookup(self, name: str) -> Any:
         run = self._run

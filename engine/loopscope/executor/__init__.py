@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from loopscope.executor.codegen.compile import generated_loops
-from loopscope.executor.plan.left_out import left_out, left_out_for_outputs
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import LoopRegion, Plan, Program
 from loopscope.executor.plan.planner import plan_of
+from loopscope.executor.plan.pruning_report import left_out, left_out_for_outputs
 from loopscope.executor.record.endings import StopCause
 from loopscope.executor.record.recording import LoopTable
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loopscope.explain.adjoint_pairs import RegionPair, ties
 from loopscope.explain.adjoint_verdict import short_number
 from loopscope.explain.adjoints import (
     AdjointHistory,
@@ -12,42 +13,40 @@ from loopscope.explain.adjoints import (
     walked_back,
     walks_of,
 )
-from loopscope.explain.ask import Answer, ask
+from loopscope.explain.ask import ExpressionResult, ask
 from loopscope.explain.branch_history import branch_history
 from loopscope.explain.code import listing, runnable_code
 from loopscope.explain.code_lines import CodeLine, Listing
-from loopscope.explain.compare import Comparison, Difference, compare, first_control_flow
+from loopscope.explain.compare import Comparison, RunDifference, compare, first_control_flow
 from loopscope.explain.contributions import Contribution
 from loopscope.explain.copies import computed_again, copies_of
-from loopscope.explain.dependences import Dependences, Operation, dependences
-from loopscope.explain.executions import Executions, executions, how_often
+from loopscope.explain.dependences import Dependences, OperationExecution, dependences
+from loopscope.explain.executions import ExecutionHistory, executions, how_often
 from loopscope.explain.export import EXPORT_FORMATS, export
 from loopscope.explain.fragile import FragileDecision, fragile
 from loopscope.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
+from loopscope.explain.index_provenance import TensorPart, parse_index
 from loopscope.explain.iteration_matrix import MOST_COLUMNS, Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
 from loopscope.explain.literals import fits_in_code
 from loopscope.explain.margin import Margin
 from loopscope.explain.not_finite import NotFinite, first_infinity, first_nan, first_not_finite
-from loopscope.explain.parts import Part, parse_index
 from loopscope.explain.pattern import Pattern, pattern, region_at
 from loopscope.explain.proof import Fact, deciding
 from loopscope.explain.provenance import ProvenanceStep, provenance
 from loopscope.explain.schedule import Lead, Schedule, TicksOf, leads, operation_ticks, schedule
-from loopscope.explain.ties import Tie, ties
 from loopscope.explain.verdict import Verdict, is_no_limit, margin_at, verdict
 
 __all__ = [
     "EXPORT_FORMATS",
     "MOST_COLUMNS",
     "AdjointHistory",
-    "Answer",
     "BranchWalkedBack",
     "CodeLine",
     "Comparison",
     "Contribution",
     "Dependences",
-    "Difference",
-    "Executions",
+    "ExecutionHistory",
+    "ExpressionResult",
     "Fact",
     "FragileDecision",
     "Icicle",
@@ -59,13 +58,14 @@ __all__ = [
     "MatrixCell",
     "MatrixRow",
     "NotFinite",
-    "Operation",
-    "Part",
+    "OperationExecution",
     "Pattern",
     "ProvenanceStep",
+    "RegionPair",
+    "RunDifference",
     "Schedule",
+    "TensorPart",
     "TicksOf",
-    "Tie",
     "Verdict",
     "WalkedBack",
     "ask",

@@ -19,7 +19,7 @@ Kind = Literal["flows", "vanishes", "explodes", "is cut off", "does not flow", "
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class AdjointFate:
     """What becomes of an adjoint, without the reason."""
 
     kind: Kind
@@ -55,7 +55,7 @@ class Fate:
                 return f"{self.kind}: from {way}{pace}"
 
 
-def fate(places: np.ndarray, norms: np.ndarray, count: int, least: float) -> Fate:
+def fate(places: np.ndarray, norms: np.ndarray, count: int, least: float) -> AdjointFate:
     """What becomes of an adjoint with these norms.
 
     ``places``: the iteration at whose beginning each stands, in the order of the way back, so from ``count``, the end, down.
@@ -66,7 +66,7 @@ def fate(places: np.ndarray, norms: np.ndarray, count: int, least: float) -> Fat
     """
     flowing = np.flatnonzero(norms != 0)
     if not len(flowing):
-        return Fate("does not flow", 0.0, 0.0, count, int(places[-1]) if len(places) else count, count, None)
+        return AdjointFate("does not flow", 0.0, 0.0, count, int(places[-1]) if len(places) else count, count, None)
     first, end = int(flowing[0]), int(flowing[-1])
     start, begins = float(norms[first]), int(places[first])
     factor = _factor(places, norms)
@@ -74,15 +74,15 @@ def fate(places: np.ndarray, norms: np.ndarray, count: int, least: float) -> Fat
     if len(odd):
         at = int(places[odd[0]])
         kind: Kind = "explodes" if np.isinf(norms[odd[0]]) else "is not a number"
-        return Fate(kind, start, float(norms[odd[0]]), begins, at, count, factor)
+        return AdjointFate(kind, start, float(norms[odd[0]]), begins, at, count, factor)
     if end + 1 < len(norms):
         if norms[end] > FAR_FROM * least or (factor is not None and factor > 1):
-            return Fate("is cut off", start, 0.0, begins, int(places[end + 1]), count, factor)
-        return Fate("vanishes", start, 0.0, begins, int(places[end + 1]), count, factor)
+            return AdjointFate("is cut off", start, 0.0, begins, int(places[end + 1]), count, factor)
+        return AdjointFate("vanishes", start, 0.0, begins, int(places[end + 1]), count, factor)
     last, at = float(norms[end]), int(places[end])
     grown = last / start
     kind = "vanishes" if grown < 1 / FAR_FROM else "explodes" if grown > FAR_FROM else "flows"
-    return Fate(kind, start, last, begins, at, count, factor)
+    return AdjointFate(kind, start, last, begins, at, count, factor)
 
 
 def _factor(places: np.ndarray, norms: np.ndarray) -> float | None:

@@ -8,14 +8,14 @@ import numpy as np
 
 from loopscope.debug.run import Run, expect_run
 from loopscope.errors import EngineError
-from loopscope.executor.plan.body_ports import Carried
-from loopscope.explain.adjoint_verdict import Fate, fate
+from loopscope.executor.plan.body_ports import CarriedValue
+from loopscope.explain.adjoint_pairs import RegionPair, adjoint_parameters, ties
+from loopscope.explain.adjoint_verdict import AdjointFate, fate
 from loopscope.explain.contributions import Contribution, contributions
 from loopscope.explain.cut_off import unused_inputs, what_cut_off, why_unused
 from loopscope.explain.history import evenly
 from loopscope.explain.norms import norms, value
-from loopscope.explain.passes import Passes, passes_in, passes_of
-from loopscope.explain.ties import Tie, adjoint_parameters, ties
+from loopscope.explain.paired_executions import PairedExecutions, passes_in, passes_of
 from loopscope.ir.address import Address, decode
 from loopscope.ir.iteration import iteration_words
 
@@ -35,7 +35,7 @@ class AdjointHistory:
     """The iterations of the forward loop at whose beginning the adjoint stands, ascending; the number of iterations stands for the end."""
     norms: np.ndarray
     """Euclidean, f64, one for each place."""
-    fate: Fate
+    fate: AdjointFate
     sentence: str
     """The verdict, such as ``vanishes: from 1.0 at the end to 3e-09 in iteration 0; it halves per iteration``."""
 
@@ -47,7 +47,7 @@ class WalkedBack:
     forward: str
     """Addresses with the iterations of the loops around."""
     backward: str
-    tie: Tie
+    tie: RegionPair
     count: int
     """Iterations of the forward loop."""
     walked: int
@@ -131,13 +131,13 @@ def counterpart(run: Run, body: str) -> str:
     return f"{passes.addresses(run)[is_forward]}[{other}]/body" if 0 <= other < begun else ""
 
 
-def _walked(run: Run, passes: Passes) -> WalkedBack:
+def _walked(run: Run, passes: PairedExecutions) -> WalkedBack:
     histories = tuple(_history(run, passes, name, port) for name, port in adjoint_parameters(passes.tie))
     counts = len(passes.forward), len(passes.backward)
     return WalkedBack(*passes.addresses(run), passes.tie, *counts, histories, contributions(run, passes))
 
 
-def _history(run: Run, passes: Passes, name: str, port: Carried) -> AdjointHistory:
+def _history(run: Run, passes: PairedExecutions, name: str, port: CarriedValue) -> AdjointHistory:
     """The Parameter holds what the iteration after has left; the last iteration leaves the adjoint of what the loop began with."""
     assert passes.tie.loops is not None
     program, rows, count = passes.tie.loops[1].program, passes.backward, len(passes.forward)
@@ -159,7 +159,7 @@ def _least(one: np.ndarray | None) -> float:
     return float(np.finfo(one.dtype if one.dtype.kind == "f" else np.float32).tiny)  # bf16 has the exponents of f32
 
 
-def _reason(run: Run, passes: Passes, port: Carried, what: Fate) -> str:
+def _reason(run: Run, passes: PairedExecutions, port: CarriedValue, what: AdjointFate) -> str:
     if what.kind == "is cut off":
         return what_cut_off(run, passes, what.at, port)
     if what.kind == "does not flow":

@@ -10,15 +10,15 @@ import numpy as np
 
 from loopscope.debug.breakpoints import ITERATION
 from loopscope.debug.expression import Expression, parse
-from loopscope.debug.names import slot_of
 from loopscope.debug.run import Run
+from loopscope.debug.suggestions import slot_of
 from loopscope.errors import EngineError, ExpressionError, elided, listed, shorten
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
 from loopscope.explain.history import evenly
 from loopscope.explain.verdict import execution
+from loopscope.ir.address_suffix import full_address
 from loopscope.ir.readable import STEP
-from loopscope.ir.unique_end import full_address
 from loopscope.ops.values import is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded
 
@@ -27,7 +27,7 @@ MOST_ITERATIONS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class ExpressionResult:
     """What an expression gave."""
 
     address: str
@@ -49,7 +49,7 @@ class Answer:
         return tuple(_number(value) for value in self.values)
 
 
-def ask(run: Run, address: str, text: str, most: int = MOST_ITERATIONS) -> Answer:
+def ask(run: Run, address: str, text: str, most: int = MOST_ITERATIONS) -> ExpressionResult:
     """The value of an expression in every iteration of the loop execution at an address.
 
     Names are nodes of the body, or of the graphs around it; ``name`` and ``name[i]`` are the value in iteration ``i`` (0-based),
@@ -76,7 +76,7 @@ def ask(run: Run, address: str, text: str, most: int = MOST_ITERATIONS) -> Answe
         raise ExpressionError(reasons[len(reasons) // 2])  # the first and the last may lack only what the others have
     reason = reasons[0] if reasons else ""
     place = f"{run.timeline.address(outer, execution_row)}/{instruction.label}"
-    return Answer(place, region.program, first, end - first, tuple(chosen), tuple(values), reason)
+    return ExpressionResult(place, region.program, first, end - first, tuple(chosen), tuple(values), reason)
 
 
 class _Source:

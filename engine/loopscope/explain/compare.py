@@ -18,7 +18,7 @@ _MOST_STEPS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RunDifference:
     """One place where two runs of one model differ."""
 
     kind: Literal["value", "shape", "branch", "iterations", "length"]
@@ -48,8 +48,8 @@ class Difference:
 class Comparison:
     """What two runs have in common and where they part; None where they do not differ."""
 
-    first_value: Difference | None
-    first_control_flow: Difference | None
+    first_value: RunDifference | None
+    first_control_flow: RunDifference | None
     compared_steps: int
 
 
@@ -74,7 +74,7 @@ def compare(one: Run, other: Run, *, tolerance: float = 0.0) -> Comparison:
     return Comparison(None, control, end)
 
 
-def _at(one: Run, other: Run, step: int, tolerance: float) -> Difference | None:
+def _at(one: Run, other: Run, step: int, tolerance: float) -> RunDifference | None:
     moment = one.timeline.moment(step)
     level = moment[-1]
     if level.position == len(level.program.instructions):
@@ -91,9 +91,9 @@ def _at(one: Run, other: Run, step: int, tolerance: float) -> Difference | None:
         theirs = as_array(other.values.get(other.timeline, level.program, row, slot))
         place = f"{address}:{output}" if output else address
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
-            return Difference("shape", step, place, f"{mine.dtype}{list(mine.shape)}", f"{theirs.dtype}{list(theirs.shape)}")
+            return RunDifference("shape", step, place, f"{mine.dtype}{list(mine.shape)}", f"{theirs.dtype}{list(theirs.shape)}")
         if not _equal(mine, theirs, tolerance):
-            return Difference("value", step, place, *_shown(mine, theirs, tolerance))
+            return RunDifference("value", step, place, *_shown(mine, theirs, tolerance))
     return None
 
 
@@ -120,13 +120,13 @@ def _text(element: Any) -> str:
     return str(element).lower() if np.asarray(element).dtype == bool else str(element)
 
 
-def first_control_flow(one: Run, other: Run) -> Difference | None:
+def first_control_flow(one: Run, other: Run) -> RunDifference | None:
     """The first loop that ends after different counts, or If that takes different branches, in the order in which they are decided."""
     step = _first_difference(one, other)
     if step is None:
         if one.steps == other.steps or "paused" in (one.state, other.state):
             return None
-        return Difference("length", min(one.steps, other.steps), "the end", f"{one.steps:,} steps", f"{other.steps:,} steps")
+        return RunDifference("length", min(one.steps, other.steps), "the end", f"{one.steps:,} steps", f"{other.steps:,} steps")
     return _decision(one, other, step)
 
 
@@ -175,7 +175,7 @@ def _first_other(one: np.ndarray, other: np.ndarray) -> tuple[int | None, tuple[
     return (int(found[0]), (int(one[found[0]]), int(other[found[0]]))) if len(found) else (None, (0, 0))
 
 
-def _decision(one: Run, other: Run, step: int) -> Difference:
+def _decision(one: Run, other: Run, step: int) -> RunDifference:
     """What was decided differently in the step before the two parted."""
     before = one.timeline.moment(max(step - 1, 0))
     level = before[-1]
@@ -185,9 +185,9 @@ def _decision(one: Run, other: Run, step: int) -> Difference:
         address = f"{graph}/{instruction.label}"
         words = [_entered(run, step) for run in (one, other)]
         kind: Literal["branch", "iterations"] = "branch" if instruction.node.type == IF else "iterations"
-        return Difference(kind, step - 1, address, words[0], words[1])
+        return RunDifference(kind, step - 1, address, words[0], words[1])
     ended = [_iterations(run, step - 1) for run in (one, other)]
-    return Difference("iterations", step - 1, graph.rpartition("[")[0], ended[0], ended[1])
+    return RunDifference("iterations", step - 1, graph.rpartition("[")[0], ended[0], ended[1])
 
 
 def _entered(run: Run, step: int) -> str:

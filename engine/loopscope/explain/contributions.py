@@ -11,11 +11,11 @@ from loopscope.debug.run import Run
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Program
+from loopscope.explain.adjoint_pairs import RegionPair, invariant_inputs
 from loopscope.explain.cut_off import why_unused
 from loopscope.explain.history import evenly
 from loopscope.explain.norms import norm, value, values
-from loopscope.explain.passes import Passes
-from loopscope.explain.ties import Tie, invariant_inputs
+from loopscope.explain.paired_executions import PairedExecutions
 from loopscope.ir.iteration import iteration_range, iteration_words
 
 _MOST_ELEMENTS = 1 << 28
@@ -53,12 +53,12 @@ class _Sum:
     product: Instruction | None = None
 
 
-def contributions(run: Run, passes: Passes) -> tuple[Contribution, ...]:
+def contributions(run: Run, passes: PairedExecutions) -> tuple[Contribution, ...]:
     """Of one execution of a backward loop."""
     return () if passes.tie.loops is None else tuple(_contribution(run, passes, *passes.tie.loops, one) for one in _sums(passes.tie))
 
 
-def _contribution(run: Run, passes: Passes, forward: LoopRegion, backward: LoopRegion, one: _Sum) -> Contribution:
+def _contribution(run: Run, passes: PairedExecutions, forward: LoopRegion, backward: LoopRegion, one: _Sum) -> Contribution:
     whole = value(run, passes.tie.program, passes.row, one.total)
     direction = None if whole is None else np.asarray(whole).astype(np.float64).reshape(-1)
     squared = 0.0 if direction is None else float(direction @ direction)
@@ -74,7 +74,7 @@ def _contribution(run: Run, passes: Passes, forward: LoopRegion, backward: LoopR
     return Contribution(one.name, iterations.astype(np.int64), norms, shares, _sentence(iterations, norms, shares, reason))
 
 
-def _sums(tie: Tie) -> Iterator[_Sum]:
+def _sums(tie: RegionPair) -> Iterator[_Sum]:
     assert tie.loops is not None
     backward, known = tie.loops[1], invariant_inputs(tie)
     joined: dict[int, list[Concatenated]] = {}

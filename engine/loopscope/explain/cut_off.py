@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import numpy as np
 
 from loopscope.debug.run import Run
-from loopscope.executor.plan.body_ports import Carried
+from loopscope.executor.plan.body_ports import CarriedValue
 from loopscope.executor.plan.dependencies import backward_slice
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import IfRegion, Instruction, Program
+from loopscope.explain.adjoint_pairs import RegionPair, outer_name, ties
 from loopscope.explain.norms import value
-from loopscope.explain.passes import Passes
-from loopscope.explain.ties import Tie, outer_name, ties
+from loopscope.explain.paired_executions import PairedExecutions
 from loopscope.ir.model import Node
 
 _SCOPE = "backward/"
@@ -21,7 +21,7 @@ _SCOPE = "backward/"
 _MOST_NAMED = 3
 
 
-def what_cut_off(run: Run, passes: Passes, iteration: int, port: Carried) -> str:
+def what_cut_off(run: Run, passes: PairedExecutions, iteration: int, port: CarriedValue) -> str:
     """What made an adjoint 0 where an iteration of the forward loop was walked back, as a clause; empty where it cannot be told.
 
     It is where a value that is computed from the adjoint, and on the way to what is left of it, is 0 for the first time.
@@ -41,7 +41,7 @@ def what_cut_off(run: Run, passes: Passes, iteration: int, port: Carried) -> str
     return " and ".join(f"`{name}` {why}" for name, why in list(names.items())[:_MOST_NAMED])
 
 
-def _where_it_ends(run: Run, program: Program, row: int, port: Carried) -> Iterator[Instruction]:
+def _where_it_ends(run: Run, program: Program, row: int, port: CarriedValue) -> Iterator[Instruction]:
     """The instructions that make 0 of an adjoint that is not."""
     needed = set(backward_slice(program, port.result))
     alive, from_adjoint = {port.parameter}, {port.parameter}
@@ -89,7 +89,7 @@ def why_unused(run: Run, program: Program, slots: Iterable[Slot], rows: Sequence
     return ""
 
 
-def unused_inputs(run: Run, tie: Tie, rows: Sequence[int], wanted: Collection[Slot] = ()) -> str:
+def unused_inputs(run: Run, tie: RegionPair, rows: Sequence[int], wanted: Collection[Slot] = ()) -> str:
     """Where an If took one branch in all of some rows, the inputs that only the other one uses; as a clause.
 
     ``wanted``: only inputs that are computed from one of these; empty: all.
@@ -105,7 +105,7 @@ def unused_inputs(run: Run, tie: Tie, rows: Sequence[int], wanted: Collection[Sl
     return f"only the {ran} branch ran, and {named} {'is' if len(slots) == 1 else 'are'} used in {'else' if ran == 'then' else 'then'}"
 
 
-def _unused_by(tie: Tie, ran: str) -> tuple[Slot, ...]:
+def _unused_by(tie: RegionPair, ran: str) -> tuple[Slot, ...]:
     """The inputs of a forward If that have a gradient, and that only the other branch uses."""
     region = tie.branches
     assert region is not None

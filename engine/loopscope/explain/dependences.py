@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from loopscope.debug.names import value_names
 from loopscope.debug.run import Run
+from loopscope.debug.suggestions import value_names
 from loopscope.errors import AddressError, ValueUnavailable
-from loopscope.executor.plan.body_ports import Carried, Concatenated, Counter, Invariant, Sliced, Unfed
+from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Counter, Invariant, Sliced, Unfed
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import CallRegion, IfRegion, Instruction, LoopRegion, Program
 from loopscope.ir.address import Address
@@ -21,7 +21,7 @@ Node = int
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class OperationExecution:
     """One execution of an operation."""
 
     program: Program
@@ -49,7 +49,7 @@ class Dependences:
     A node is an operation, which takes one tick, or a joint (None), which takes none: where an iteration begins or ends, or a branch.
     """
 
-    operations: tuple[Operation | None, ...]
+    operations: tuple[OperationExecution | None, ...]
     needs: tuple[tuple[Node, ...], ...]
     begins: tuple[Node, ...]
     """By iteration the joint that all of it waits for: it is known that the iteration runs."""
@@ -91,7 +91,7 @@ _Open = Iterator["_Open"]
 class _Walk:
     run: Run
     most: int
-    operations: list[Operation | None] = field(default_factory=list["Operation | None"])
+    operations: list[OperationExecution | None] = field(default_factory=list["OperationExecution | None"])
     needs: list[tuple[Node, ...]] = field(default_factory=list[tuple[Node, ...]])
     awaited: list[bool] = field(default_factory=list[bool])
     """Whether a later node waits for it."""
@@ -139,7 +139,7 @@ class _Walk:
             else:
                 stack.append(inner)
 
-    def _node(self, operation: Operation | None, needs: Sequence[Node]) -> Node:
+    def _node(self, operation: OperationExecution | None, needs: Sequence[Node]) -> Node:
         for one in needs:
             self.awaited[one] = True
         self.operations.append(operation)
@@ -160,13 +160,13 @@ class _Walk:
                 return
             match instruction.region:
                 case None:
-                    self._operation(Operation(program, row, number, iteration), instruction, made, begin)
+                    self._operation(OperationExecution(program, row, number, iteration), instruction, made, begin)
                 case LoopRegion() as region:
                     yield self._inner_loop(instruction, region, row, made, begin, iteration)
                 case IfRegion() | CallRegion() as region:
                     yield self._branch(region, row, made, begin, iteration)
 
-    def _operation(self, operation: Operation, instruction: Instruction, made: _Made, begin: Node) -> None:
+    def _operation(self, operation: OperationExecution, instruction: Instruction, made: _Made, begin: Node) -> None:
         needs = [begin, *_known(made, *instruction.reads)]
         for slot in (instruction.state, instruction.variable):
             if slot is not None:
@@ -225,7 +225,7 @@ def _bound(region: LoopRegion, outer: _Made, before: _Made | None) -> _Made:
     body = _Made()
     for slot, one in region.binding.items():
         match one:
-            case Carried():
+            case CarriedValue():
                 found = _known(outer, one.initial) if before is None else _known(before, one.result)
             case Sliced() | Invariant():
                 found = _known(outer, one.source)

@@ -11,7 +11,7 @@ from loopscope.executor.plan.plan import CallRegion, IfRegion, Program, Region, 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Executions:
+class ExecutionHistory:
     """All executions of one loop or If, in the order in which they ran."""
 
     static: str
@@ -35,7 +35,7 @@ class Executions:
                 yield "then" if branch else "else", sum(1 for _ in group)
 
 
-def executions(run: Run) -> Iterator[Executions]:
+def executions(run: Run) -> Iterator[ExecutionHistory]:
     """Every loop and If of the model, an outer one before those inside it; also those that did not run."""
     for program in run.plan.programs:
         for number in program.regions:
@@ -44,7 +44,7 @@ def executions(run: Run) -> Iterator[Executions]:
             if region is None or isinstance(region, CallRegion):
                 continue
             count = run.timeline.executions.calls(program, number)
-            yield Executions(f"{program.address}/{instruction.label}", region.kind, count, run, program, region)
+            yield ExecutionHistory(f"{program.address}/{instruction.label}", region.kind, count, run, program, region)
 
 
 def how_often(run: Run) -> dict[str, float]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.debug.door import outward
+from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import told
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, NotKept
@@ -126,7 +126,7 @@ def _bounded(run: Run, most_values: int, most_bytes: int) -> list[_Stored]:
             total += _size(value)
             if total > most_bytes:
                 raise EngineError(f"the trace holds more than {most_bytes:,} bytes: allow more, or run fewer iterations")
-            array = outward(value)
+            array = as_public(value)
             values.append(_Stored(name, str(ElementType.of(value)), array if array.dtype == object else plain(array)))
     return values
 

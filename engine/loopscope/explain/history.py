@@ -25,7 +25,7 @@ _NUMBERS = "biufV"
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class TensorSummary:
     """What is kept of a tensor in one iteration; min, max and mean are None for tensors without finite numbers."""
 
     shape: tuple[int, ...]
@@ -60,7 +60,7 @@ class History:
         return self.column.reshape(-1)
 
     @cached_property
-    def summaries(self) -> tuple[Summary | None, ...]:
+    def summaries(self) -> tuple[TensorSummary | None, ...]:
         """One summary for each iteration."""
         return tuple(None if item is None else summarise(item) for item in (self.values if self.column is None else self.column))
 
@@ -172,23 +172,23 @@ def evenly(total: int, most: int) -> list[int]:
     return found
 
 
-def summarise(value: Any) -> Summary:
+def summarise(value: Any) -> TensorSummary:
     """Shape, extremes, mean, NaN count and digest of one tensor."""
     array = as_array(value)
     digest = hashlib.blake2b(
         repr(array.reshape(-1).tolist()).encode() if array.dtype == np.dtype(object) else array.tobytes(), digest_size=8
     ).hexdigest()
     if array.dtype.kind not in "biufV" or array.dtype.names:
-        return Summary(array.shape, None, None, None, 0, digest)
+        return TensorSummary(array.shape, None, None, None, 0, digest)
     numbers = _numbers(array)
     finite = numbers[np.isfinite(numbers)]
     odd = int(numbers.size - finite.size)
     if not finite.size:
-        return Summary(array.shape, None, None, None, odd, digest)
+        return TensorSummary(array.shape, None, None, None, odd, digest)
     mean = float(finite.mean(dtype=np.float64))
     if array.dtype.kind in "biu":
-        return Summary(array.shape, int(array.min()), int(array.max()), mean, odd, digest)
-    return Summary(array.shape, float(finite.min()), float(finite.max()), mean, odd, digest)
+        return TensorSummary(array.shape, int(array.min()), int(array.max()), mean, odd, digest)
+    return TensorSummary(array.shape, float(finite.min()), float(finite.max()), mean, odd, digest)
 
 
 def _numbers(array: np.ndarray) -> np.ndarray:

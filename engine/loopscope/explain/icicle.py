@@ -9,8 +9,8 @@ from itertools import islice
 import numpy as np
 
 from loopscope.debug.debugger import Debugger
-from loopscope.debug.past import next_match
 from loopscope.debug.run import Run
+from loopscope.debug.seek import next_match
 from loopscope.executor.plan.plan import Program
 from loopscope.ir.address import decode
 from loopscope.timeline.timeline import Level, Moment
@@ -43,7 +43,7 @@ class IcicleSpan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lane:
+class NestingLevel:
     """All that was open at one depth of nesting."""
 
     depth: int
@@ -56,7 +56,7 @@ class Icicle:
     """What ran when."""
 
     steps: int
-    lanes: tuple[Lane, ...]
+    lanes: tuple[NestingLevel, ...]
     deeper: bool
     """There are more levels than lanes."""
 
@@ -73,7 +73,7 @@ def icicle(run: Run, most_columns: int = 1000) -> Icicle:
     return Icicle(steps, lanes, depth > MOST_LANES)
 
 
-def _lane(moments: list[Moment], edges: list[int], depth: int) -> Lane:
+def _lane(moments: list[Moment], edges: list[int], depth: int) -> NestingLevel:
     spans: list[IcicleSpan] = []
     key: object = None
     for number, moment in enumerate(moments):
@@ -88,7 +88,7 @@ def _lane(moments: list[Moment], edges: list[int], depth: int) -> Lane:
         else:
             spans.append(IcicleSpan(edges[number], edges[number + 1], level.program, level.row, level.iteration, level.iteration, region))
         key = this
-    return Lane(depth, _title(spans), tuple(_filled(spans)))
+    return NestingLevel(depth, _title(spans), tuple(_filled(spans)))
 
 
 def _filled(spans: list[IcicleSpan]) -> Iterator[IcicleSpan]:

@@ -11,7 +11,7 @@ from loopscope.debug.run import Run
 from loopscope.executor.machine.regions import part_begin
 from loopscope.executor.plan.body_ports import Concatenated, Sliced
 from loopscope.executor.plan.plan import LoopRegion, Program
-from loopscope.explain.parts import Part, block, lengths
+from loopscope.explain.index_provenance import TensorPart, block, lengths
 from loopscope.explain.pattern import layer_of
 from loopscope.ir.model import SEQUENCE_MAP
 
@@ -19,7 +19,7 @@ _MOST_MEASURED = 10_000
 """Iterations whose pieces are measured one by one, where the model does not say how long they are."""
 
 
-def read_part(region: LoopRegion, sliced: Sliced, source: object, iteration: int, part: Part | None) -> Part | None:
+def read_part(region: LoopRegion, sliced: Sliced, source: object, iteration: int, part: TensorPart | None) -> TensorPart | None:
     """The part of a sliced input that an iteration reads for a part of its Parameter; None for all of it."""
     shape = lengths(source)
     if isinstance(source, tuple):
@@ -48,11 +48,11 @@ class Pieces:
     """Along the axis, where the piece of each row of the loop's execution begins, and where the last has ended, in the order of the
     output; None where only whole pieces are known."""
     output: Concatenated
-    part: Part | None
+    part: TensorPart | None
     first: int
     """First row of the loop's execution."""
 
-    def part_at(self, row: int) -> Part | None:
+    def part_at(self, row: int) -> TensorPart | None:
         """The part of the piece that a row made; None for all of it."""
         if self.part is None or self.starts is None or self.output.into_sequence:
             return None
@@ -70,7 +70,7 @@ class Pieces:
         return block(tuple(shape), dict(enumerate(ranges)))
 
 
-def pieces(run: Run, region: LoopRegion, output: Concatenated, rows: range, part: Part | None) -> Pieces:
+def pieces(run: Run, region: LoopRegion, output: Concatenated, rows: range, part: TensorPart | None) -> Pieces:
     """Which of the rows of a loop's execution made a part of an output; ``part`` is None for all of it."""
     if part is None:
         return Pieces(rows, None, output, None, rows.start)
@@ -89,7 +89,7 @@ def _in_order(output: Concatenated, iteration: int, count: int) -> int:
     return count - 1 - iteration if output.reverse else iteration
 
 
-def _starts(run: Run, region: LoopRegion, output: Concatenated, rows: range, part: Part) -> np.ndarray | None:
+def _starts(run: Run, region: LoopRegion, output: Concatenated, rows: range, part: TensorPart) -> np.ndarray | None:
     total = part.shape[output.axis % len(part.shape)]
     if output.stacked or output.into_sequence:
         return np.arange(len(rows) + 1)

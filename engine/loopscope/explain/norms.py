@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from loopscope.debug.door import outward
+from loopscope.debug.export_value import as_public
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError
 from loopscope.executor.plan.numbers import Slot
@@ -26,7 +26,7 @@ def values(run: Run, program: Program, rows: Sequence[int], slot: Slot) -> Itera
         return
     column = Columns(Recorded(run.timeline), program, np.asarray(rows)).column(slot) if program.parent is not None else None
     if column is not None:
-        yield from outward(column.of(len(rows)))
+        yield from as_public(column.of(len(rows)))
         return
     for row in rows:
         yield value(run, program, row, slot)
@@ -38,7 +38,7 @@ def value(run: Run, program: Program, row: int, slot: Slot) -> np.ndarray | None
         found = run.values.get(run.timeline, program, row, slot) if run.has_run(program, row, slot) else None
     except (EngineError, ValueError, TypeError):
         return None
-    return outward(found) if found is not None and is_tensor(found) else None
+    return as_public(found) if found is not None and is_tensor(found) else None
 
 
 def norm(array: np.ndarray) -> float:

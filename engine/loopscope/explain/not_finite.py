@@ -16,7 +16,7 @@ from loopscope.debug.run import Run
 from loopscope.errors import EngineError
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Instruction, LoopRegion, Program
-from loopscope.explain.provenance import BY_HAND, Place, Walk
+from loopscope.explain.provenance import BY_HAND, ProvenanceWalk, SlotPart
 from loopscope.ir.readable import readable
 from loopscope.ops.unusual_floats import NOUNS, UnusualFloat, holds_unusual, rows_with
 from loopscope.timeline.vectorised import Columns, Recorded
@@ -115,13 +115,13 @@ class _Search:
 
     def _odd_input(self) -> str:
         """The address of the first input that holds a NaN or an infinity, such as one that an index was made of; empty for none."""
-        walk, main = Walk(self.run), self.run.plan.main
-        inputs = (Place(main, 0, slot) for slot in main.parameters.values())
+        walk, main = ProvenanceWalk(self.run), self.run.plan.main
+        inputs = (SlotPart(main, 0, slot) for slot in main.parameters.values())
         return next((walk.address(one) for one in inputs if self._is_odd(walk.value(one))), "")
 
     def _source(self, address: str) -> str:
         """The address of what was not finite before any operation was, and that an operation got it from; empty for none."""
-        walk = Walk(self.run)
+        walk = ProvenanceWalk(self.run)
         place = walk.place(address)
         if walk.operation(place) == BY_HAND:
             return address

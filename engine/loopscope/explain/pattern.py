@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.debug.names import region_number
 from loopscope.debug.run import Run
+from loopscope.debug.suggestions import region_number
 from loopscope.executor.machine.regions import is_true, iteration_bound, trip_count
 from loopscope.executor.plan.dependencies import backward_slice
 from loopscope.executor.plan.numbers import Slot

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.debug.door import outward
+from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import is_changed
 from loopscope.debug.run import Run
 from loopscope.errors import shorten
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
-from loopscope.explain.deciding import OTHER, PASSING, REDUCTIONS, Decision, decision
+from loopscope.explain.deciding_values import OTHER, PASSING, REDUCTIONS, Decision, decision
+from loopscope.explain.index_provenance import around, element, moved, moves
 from loopscope.explain.margin import Margin, margin
-from loopscope.explain.parts import around, element, moved, moves
-from loopscope.explain.provenance import Place, Role, Walk
+from loopscope.explain.provenance import ProvenanceWalk, Role, SlotPart
 from loopscope.ir.address import decode
 from loopscope.ir.iteration import iteration_words
 
@@ -64,7 +64,7 @@ class Fact:
 class _Boolean:
     """One boolean element of a value."""
 
-    place: Place
+    place: SlotPart
     at: int
     """Its flat index."""
     depth: int
@@ -72,7 +72,7 @@ class _Boolean:
 
 def prove(run: Run, program: Program, row: int, slot: Slot) -> tuple[Fact, ...]:
     """The facts that made a condition true or false, from the condition backwards, each before the reasons for it."""
-    return tuple(_Prover(run).facts(Place(program, row, slot)))
+    return tuple(_Prover(run).facts(SlotPart(program, row, slot)))
 
 
 def because(proof: Sequence[Fact]) -> str:
@@ -118,9 +118,9 @@ def name_of(fact: Fact) -> str:
 class _Prover:
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.walk = Walk(run)
+        self.walk = ProvenanceWalk(run)
 
-    def facts(self, place: Place) -> list[Fact]:
+    def facts(self, place: SlotPart) -> list[Fact]:
         facts: list[Fact] = []
         waiting = [_Boolean(place, 0, 0)]
         seen: set[tuple[int, int, str]] = set()
@@ -137,7 +137,7 @@ class _Prover:
             waiting += [_Boolean(one, at, boolean.depth + told) for one, at in reversed(behind)]
         return facts
 
-    def _step(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[Place, int]]]:
+    def _step(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[SlotPart, int]]]:
         """The fact about an element, and the elements that it follows from; no fact where only the value is known."""
         place = boolean.place
         if is_changed(self.run, place.program, place.row, place.slot):
@@ -153,7 +153,7 @@ class _Prover:
 
     # -- what is handed on ----------------------------------------------------------------------------------------
 
-    def _of_parameter(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[Place, int]]]:
+    def _of_parameter(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[SlotPart, int]]]:
         place = boolean.place
         source, role, at = self._source(boolean)
         if source is None or role is None:
@@ -162,7 +162,7 @@ class _Prover:
             return self._fact(boolean, f"{self._was(place, boolean.at)}, as an element of {self._named(source)}", (source,)), []
         if role == "back edge" and self._is_handed_on(place, source):
             _, iteration = self.run.timeline.executions.parent_row(place.program, place.row)
-            source = Place(place.program, place.row - (iteration or 0), place.slot)
+            source = SlotPart(place.program, place.row - (iteration or 0), place.slot)
         text = _PASSED_ON.get(role, "{0} was {1}").format(self._element(source, at), self._true_or_false(place, boolean.at))
         return self._fact(boolean, text, (source,)), [(source, at)]
 
@@ -172,7 +172,7 @@ class _Prover:
             return f"{self._named(boolean.place)} is the constant {_text(self._value(boolean.place), boolean.at)}"
         return self._was(boolean.place, boolean.at)
 
-    def _source(self, boolean: _Boolean) -> tuple[Place | None, Role | None, int]:
+    def _source(self, boolean: _Boolean) -> tuple[SlotPart | None, Role | None, int]:
         """The place that an element was passed on from, its role, and its flat index there; None where it was not passed on."""
         place = boolean.place
         part = element(np.shape(self._value(place)), boolean.at)
@@ -182,14 +182,14 @@ class _Prover:
         at = source.part.first if source.part is not None else 0
         return replace(source, part=None), role, at
 
-    def _is_handed_on(self, place: Place, source: Place) -> bool:
+    def _is_handed_on(self, place: SlotPart, source: SlotPart) -> bool:
         """Whether a Parameter keeps its value from iteration to iteration."""
         slot = source.slot
         while (number := place.program.producer.get(slot)) is not None and place.program.instructions[number].is_identity:
             slot = place.program.instructions[number].inputs[0]
         return slot == place.slot and not self.run.overrides.slots
 
-    def _of_region(self, boolean: _Boolean, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
+    def _of_region(self, boolean: _Boolean, instruction: Instruction) -> tuple[Fact, list[tuple[SlotPart, int]]]:
         place, region = boolean.place, instruction.region
         value = self._true_or_false(place, boolean.at)
         links = list(self.walk.made_of(place))
@@ -212,17 +212,17 @@ class _Prover:
             behind += [(one, 0) for one, role in links if role == "condition"]
         return self._fact(boolean, text, tuple(one for one, _ in behind)), behind
 
-    def _is_fixed(self, place: Place) -> bool:
+    def _is_fixed(self, place: SlotPart) -> bool:
         """Whether a value is a Const, so that only what chose it decided."""
         return place.slot not in place.program.producer and place.slot not in place.program.parameter_slots
 
     # -- what is computed -----------------------------------------------------------------------------------------
 
-    def _of_operation(self, boolean: _Boolean, instruction: Instruction) -> tuple[Fact, list[tuple[Place, int]]]:
+    def _of_operation(self, boolean: _Boolean, instruction: Instruction) -> tuple[Fact, list[tuple[SlotPart, int]]]:
         if instruction.variable is not None:
             return self._of_variable(boolean)
         program, row = boolean.place.program, boolean.place.row
-        places = [Place(program, row, slot) for slot in instruction.inputs]
+        places = [SlotPart(program, row, slot) for slot in instruction.inputs]
         values = [self._value(place) for place in places]
         if instruction.node.type in REDUCTIONS and self._made_of_booleans(places[0]):
             values[0] = values[0].astype(bool)
@@ -243,13 +243,13 @@ class _Prover:
         behind = [(place, at) for place, at in decided if not self._is_fixed(place)] if follows else []
         return replace(self._fact(boolean, text, operands), margin=self._margin(found, decided)), behind
 
-    def _margin(self, found: Decision, decided: Sequence[tuple[Place, int]]) -> Margin | None:
+    def _margin(self, found: Decision, decided: Sequence[tuple[SlotPart, int]]) -> Margin | None:
         if found.rule != "comparison":
             return None
         one, other = (np.asarray(self._value(place)).reshape(-1)[at] for place, at in decided)
         return margin(one, other, found.sign)
 
-    def _of_variable(self, boolean: _Boolean) -> tuple[Fact, list[tuple[Place, int]]]:
+    def _of_variable(self, boolean: _Boolean) -> tuple[Fact, list[tuple[SlotPart, int]]]:
         """The value that a variable held, or was assigned."""
         source, role, at = self._source(boolean)
         if source is None:
@@ -258,7 +258,7 @@ class _Prover:
         text = words.format(self._element(source, at), self._true_or_false(boolean.place, boolean.at))
         return self._fact(boolean, text, (source,)), [(source, at)]
 
-    def _words(self, found: Decision, decided: list[tuple[Place, int]], boolean: _Boolean) -> str:
+    def _words(self, found: Decision, decided: list[tuple[SlotPart, int]], boolean: _Boolean) -> str:
         """A decision in words."""
         if found.rule == "empty":
             return f"{self._named(decided[0][0])} had no elements"
@@ -283,7 +283,7 @@ class _Prover:
             case _:
                 return f"{named[0]} was {said[0]}"
 
-    def _comparison(self, sign: str, decided: list[tuple[Place, int]], came_out: str) -> str:
+    def _comparison(self, sign: str, decided: list[tuple[SlotPart, int]], came_out: str) -> str:
         """The question that a comparison asks, and the values that it compared."""
         exact = _needs_all_digits([self._value(place).reshape(-1)[at] for place, at in decided])
         literal = [self._is_literal(place) for place, _ in decided]
@@ -294,64 +294,64 @@ class _Prover:
         met = list(dict.fromkeys(one for one, alone in zip(decided, literal, strict=True) if not alone))
         return f"{asked[0]} {sign} {asked[1]}, {self._met(met, exact=exact) if met else f'which is {came_out}'}"
 
-    def _met(self, met: list[tuple[Place, int]], *, exact: bool) -> str:
+    def _met(self, met: list[tuple[SlotPart, int]], *, exact: bool) -> str:
         if len(met) == 1 or any(is_changed(self.run, place.program, place.row, place.slot) for place, _ in met):
             return f"and {', '.join(self._was(place, at, exact=exact) for place, at in met)}"
         one, other = (_text(self._value(place), at, exact=exact) for place, at in met)
         return f"and both were {one}" if one == other else f"and they were {one} and {other}"
 
-    def _is_literal(self, place: Place) -> bool:
+    def _is_literal(self, place: SlotPart) -> bool:
         """Whether a sentence shows the value itself in place of its name: a Const with one element."""
         return self._is_fixed(place) and self._value(place).size == 1
 
-    def _are_booleans(self, decided: list[tuple[Place, int]]) -> bool:
+    def _are_booleans(self, decided: list[tuple[SlotPart, int]]) -> bool:
         """Whether all of them are booleans, or numbers that were made from booleans."""
         return all(self._value(place).dtype == bool or self._made_of_booleans(place) for place, _ in decided)
 
-    def _made_of_booleans(self, place: Place) -> bool:
+    def _made_of_booleans(self, place: SlotPart) -> bool:
         """Whether a value holds booleans as numbers."""
         while (number := place.program.producer.get(place.slot)) is not None:
             instruction = place.program.instructions[number]
             if not instruction.inputs or instruction.node.type not in PASSING | REDUCTIONS.keys():
                 return False
-            place = Place(place.program, place.row, instruction.inputs[0])
+            place = SlotPart(place.program, place.row, instruction.inputs[0])
             if np.asarray(self._value(place)).dtype == bool:
                 return True
         return False
 
     # -- words ----------------------------------------------------------------------------------------------------
 
-    def _fact(self, boolean: _Boolean, text: str, operands: Sequence[Place]) -> Fact:
+    def _fact(self, boolean: _Boolean, text: str, operands: Sequence[SlotPart]) -> Fact:
         place = boolean.place
         addresses = tuple(self.walk.address(one) for one in operands)
         return Fact(self.walk.address(place), self._kind(place), text, addresses, depth=boolean.depth)
 
-    def _kind(self, place: Place) -> str:
+    def _kind(self, place: SlotPart) -> str:
         number = place.program.producer.get(place.slot)
         if number is not None:
             return place.program.instructions[number].node.type
         return "Const" if self._is_fixed(place) else "Parameter"
 
-    def _value(self, place: Place) -> Any:
+    def _value(self, place: SlotPart) -> Any:
         """The value as an array; as it is when it is not a tensor; None for an input that is left out."""
         if place.slot == ABSENT:
             return None
-        return outward(self.run.values.get(self.run.timeline, place.program, place.row, place.slot))
+        return as_public(self.run.values.get(self.run.timeline, place.program, place.row, place.slot))
 
-    def _true_or_false(self, place: Place, at: int) -> str:
+    def _true_or_false(self, place: SlotPart, at: int) -> str:
         return str(bool(np.asarray(self._value(place)).reshape(-1)[at])).lower()
 
-    def _named(self, place: Place) -> str:
+    def _named(self, place: SlotPart) -> str:
         return _quoted(self.walk.address(place))
 
-    def _element(self, place: Place, at: int) -> str:
+    def _element(self, place: SlotPart, at: int) -> str:
         """The name of an element, with its index where the tensor has others."""
         value = self._value(place)
         if np.size(value) == 1:
             return self._named(place)
         return f"{self._named(place)}[{', '.join(str(index) for index in np.unravel_index(at, value.shape))}]"
 
-    def _shown(self, place: Place, at: int) -> str:
+    def _shown(self, place: SlotPart, at: int) -> str:
         """``name = value`` of an element; the value alone of a Const with one element. A value that was set by hand says so."""
         value = self._value(place)
         text = _text(value, at)
@@ -359,13 +359,13 @@ class _Prover:
             return f"{self._element(place, at)}, which was set to {text} by hand,"
         return text if self._is_literal(place) else f"{self._element(place, at)} = {text}"
 
-    def _was(self, place: Place, at: int, *, exact: bool = False) -> str:
+    def _was(self, place: SlotPart, at: int, *, exact: bool = False) -> str:
         """``name was value`` of an element, or ``name was set to value by hand``."""
         text = _text(self._value(place), at, exact=exact)
         by_hand = is_changed(self.run, place.program, place.row, place.slot)
         return f"{self._element(place, at)} was {f'set to {text} by hand' if by_hand else text}"
 
-    def _whole(self, place: Place) -> str:
+    def _whole(self, place: SlotPart) -> str:
         """``name = value`` of a value with one element, the name alone of others."""
         value = self._value(place)
         return self._shown(place, 0) if isinstance(value, np.ndarray) and value.size == 1 else self._named(place)

@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from loopscope.debug.names import value_names
 from loopscope.debug.overrides_by_address import is_changed
 from loopscope.debug.run import Run
+from loopscope.debug.suggestions import value_names
 from loopscope.errors import AddressError
-from loopscope.executor.plan.body_ports import Carried, Concatenated, Invariant, Sliced
+from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Invariant, Sliced
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Branch, CallRegion, IfRegion, LoopRegion, Program
+from loopscope.explain.index_provenance import Index, TensorPart, behind, moves, part_of
 from loopscope.explain.loop_parts import Pieces, pieces, read_part
-from loopscope.explain.parts import Index, Part, behind, moves, part_of
 from loopscope.explain.variables import Writers, writes
 from loopscope.ir.address import Address
 
@@ -41,12 +41,12 @@ _MOST_PIECES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ProvenanceLink:
     """One value that another was made from, or that decided how often a loop ran."""
 
     address: str
     role: Role
-    part: Part | None = None
+    part: TensorPart | None = None
     """What was taken of it; None for all of it, or where that is not known."""
 
 
@@ -57,23 +57,23 @@ class ProvenanceStep:
     address: str
     operation: str
     """Operation type; ``Parameter`` for inputs, ``Const`` for constants, ``BY_HAND`` for what was set so."""
-    links: tuple[Link, ...]
+    links: tuple[ProvenanceLink, ...]
     distance: int
     """Steps from the value that was asked about."""
     left_out: int = 0
     """Of a concatenated value: earlier pieces that are not among the links."""
-    part: Part | None = None
+    part: TensorPart | None = None
     """The part of the value that this is about; None for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SlotPart:
     """A slot of one row, and a part of its value; None for all of it."""
 
     program: Program
     row: int
     slot: Slot
-    part: Part | None = None
+    part: TensorPart | None = None
 
 
 def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> tuple[ProvenanceStep, ...]:
@@ -83,7 +83,7 @@ def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> 
     what the loop gave; a condition that is a Const is not told, since it decided nothing.
     ``AddressError`` or ``ValueUnavailable`` when the value does not exist, ``EngineError`` when it has no such part.
     """
-    walk = Walk(run)
+    walk = ProvenanceWalk(run)
     start = walk.place(address)
     start = replace(start, part=part_of(walk.value(start), part))
     distance = {start: 0}
@@ -92,7 +92,7 @@ def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> 
     while waiting and len(steps) < most:
         place = waiting.popleft()
         links = list(walk.links(place))
-        told = tuple(Link(walk.address(one), role, one.part) for one, role in links)
+        told = tuple(ProvenanceLink(walk.address(one), role, one.part) for one, role in links)
         steps.append(ProvenanceStep(walk.address(place), walk.operation(place), told, distance[place], walk.left_out(place), place.part))
         for one, _ in links:
             if one not in distance:
@@ -101,7 +101,7 @@ def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> 
     return tuple(steps)
 
 
-class Walk:
+class ProvenanceWalk:
     """One step back from any value of a run to what it was made from."""
 
     def __init__(self, run: Run) -> None:
@@ -113,7 +113,7 @@ class Walk:
     def _writers(self) -> Writers:
         return Writers(self.run)
 
-    def place(self, address: str) -> Place:
+    def place(self, address: str) -> SlotPart:
         run = self.run
         run.value(address)
         parsed = Address.parse(address)
@@ -121,15 +121,15 @@ class Walk:
         layer = program.layer_of_label.get(parsed.segments[-1].label)
         if layer is None:
             raise AddressError(f"there is no {parsed.segments[-1].label!r} in {program.address}")
-        return Place(program, row, program.slots[layer, parsed.output])
+        return SlotPart(program, row, program.slots[layer, parsed.output])
 
-    def address(self, place: Place) -> str:
+    def address(self, place: SlotPart) -> str:
         names = self._names.get(place.program.index)
         if names is None:
             names = self._names[place.program.index] = value_names(place.program)
         return f"{self.timeline.address(place.program, place.row)}/{names[place.slot]}"
 
-    def operation(self, place: Place) -> str:
+    def operation(self, place: SlotPart) -> str:
         if is_changed(self.run, place.program, place.row, place.slot):
             return BY_HAND
         number = place.program.producer.get(place.slot)
@@ -137,31 +137,31 @@ class Walk:
             return place.program.instructions[number].node.type
         return "Parameter" if place.slot in set(place.program.parameters.values()) else "Const"
 
-    def value(self, place: Place) -> Any:
+    def value(self, place: SlotPart) -> Any:
         """As the run holds it, the whole of it; None for an input that is left out."""
         if place.slot == ABSENT:
             return None
         return self.run.values.get(self.timeline, place.program, place.row, place.slot)
 
-    def taken(self, place: Place) -> Any:
+    def taken(self, place: SlotPart) -> Any:
         """The part of a value that a place is about."""
         value = self.value(place)
         if place.part is None or value is None:
             return value
         return value[slice(*place.part.ranges[0])] if isinstance(value, tuple) else np.asarray(value)[place.part.place]
 
-    def links(self, place: Place) -> Iterator[tuple[Place, Role]]:
+    def links(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         """What a value was made from, and what decided how often a loop ran; nothing where it was set by hand."""
         if not self._is_changed(place):
             yield from self.made_of(place)
             yield from self._decided_by(place)
 
-    def made_of(self, place: Place) -> Iterator[tuple[Place, Role]]:
+    def made_of(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         """What a value was made from, and the condition of the If that chose it; nothing where it was set by hand or left out."""
         if not self._is_changed(place):
             yield from ((one, role) for one, role in self._made_of(place) if one.slot != ABSENT)
 
-    def _made_of(self, place: Place) -> Iterator[tuple[Place, Role]]:
+    def _made_of(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         number = place.program.producer.get(place.slot)
         if number is None:
             yield from self._parameter_links(place)
@@ -174,13 +174,13 @@ class Walk:
             case IfRegion() as region:
                 program, row = self.timeline.executions.branch(region, place.row)
                 branch = region.then if program is region.then.program else region.otherwise
-                yield Place(program, row, branch.results[region.outputs.index(place.slot)], place.part), "branch"
-                yield Place(place.program, place.row, region.condition), "condition"
+                yield SlotPart(program, row, branch.results[region.outputs.index(place.slot)], place.part), "branch"
+                yield SlotPart(place.program, place.row, region.condition), "condition"
             case CallRegion() as region:
                 result = region.branch.results[region.outputs.index(place.slot)]
-                yield Place(region.branch.program, place.row, result, place.part), "call"
+                yield SlotPart(region.branch.program, place.row, result, place.part), "call"
 
-    def left_out(self, place: Place) -> int:
+    def left_out(self, place: SlotPart) -> int:
         """How many pieces of a concatenated value are too many to be links."""
         number = place.program.producer.get(place.slot)
         region = place.program.instructions[number].region if number is not None else None
@@ -189,18 +189,18 @@ class Walk:
         joined = self._pieces(place, region)
         return 0 if joined is None else max(0, len(joined.rows) - _MOST_PIECES)
 
-    def _is_changed(self, place: Place) -> bool:
+    def _is_changed(self, place: SlotPart) -> bool:
         return is_changed(self.run, place.program, place.row, place.slot)
 
     # -- operations -----------------------------------------------------------------------------------------------
 
-    def _operands(self, place: Place, number: int) -> Iterator[tuple[Place, Role]]:
+    def _operands(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
         program, row = place.program, place.row
         instruction = program.instructions[number]
         if instruction.variable is not None:
             yield from self._of_variable(place, number)
             return
-        operands = [Place(program, row, slot) for slot in instruction.inputs]
+        operands = [SlotPart(program, row, slot) for slot in instruction.inputs]
         if place.part is None and not moves(instruction):
             yield from ((one, "operand") for one in dict.fromkeys(operands) if one.slot != ABSENT)
             return
@@ -208,34 +208,34 @@ class Walk:
         taken = behind(instruction, [self.value(one) for one in operands], self.value(place), output, place.part)
         yield from dict.fromkeys((replace(operands[one], part=part), "operand") for one, part in taken)
 
-    def _of_variable(self, place: Place, number: int) -> Iterator[tuple[Place, Role]]:
+    def _of_variable(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
         """An Assign hands its input on; a ReadValue what the last Assign before it wrote, which is its input whatever came out of it."""
         program, row = place.program, place.row
         writer = None if writes(program, number) else self._writers.before(program, row, number)
         if writer is None:
             for slot in program.instructions[number].inputs[:1]:
-                yield Place(program, row, slot, place.part), "operand"
+                yield SlotPart(program, row, slot, place.part), "operand"
             return
         program, row, number = writer
         instruction = program.instructions[number]
-        told = [Place(program, row, slot, place.part) for slot in (*instruction.outputs[:1], instruction.inputs[0])]
+        told = [SlotPart(program, row, slot, place.part) for slot in (*instruction.outputs[:1], instruction.inputs[0])]
         yield next(one for one in told if one is told[-1] or not self._is_changed(one)), "assigned"
 
     # -- loops ----------------------------------------------------------------------------------------------------
 
-    def _loop_links(self, place: Place, region: LoopRegion) -> Iterator[tuple[Place, Role]]:
+    def _loop_links(self, place: SlotPart, region: LoopRegion) -> Iterator[tuple[SlotPart, Role]]:
         output = next(one for one in region.outputs if one.slot == place.slot)
         first, end = self.timeline.executions.rows_of(region, place.row)
         joined = self._pieces(place, region)
         if joined is not None:
             for row in joined.rows[-_MOST_PIECES:]:
-                yield Place(region.program, row, output.result, joined.part_at(row)), "concatenated"
+                yield SlotPart(region.program, row, output.result, joined.part_at(row)), "concatenated"
         elif first < end:
-            yield Place(region.program, end - 1, output.result, place.part), "last value"
+            yield SlotPart(region.program, end - 1, output.result, place.part), "last value"
         elif not isinstance(output, Concatenated) and output.initial is not None:
-            yield Place(place.program, place.row, output.initial, place.part), "initial value"
+            yield SlotPart(place.program, place.row, output.initial, place.part), "initial value"
 
-    def _pieces(self, place: Place, region: LoopRegion) -> Pieces | None:
+    def _pieces(self, place: SlotPart, region: LoopRegion) -> Pieces | None:
         """What a concatenated value was joined from; None where it is none."""
         output = next(one for one in region.outputs if one.slot == place.slot)
         if not isinstance(output, Concatenated):
@@ -243,7 +243,7 @@ class Walk:
         rows = range(*self.timeline.executions.rows_of(region, place.row))
         return pieces(self.run, region, output, rows, place.part if rows else None)
 
-    def _decided_by(self, place: Place) -> Iterator[tuple[Place, Role]]:
+    def _decided_by(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         """What decided how often a loop ran: of what it gave the trip count and the conditions; of a condition the one before it."""
         number = place.program.producer.get(place.slot)
         region = place.program.instructions[number].region if number is not None else None
@@ -253,48 +253,48 @@ class Walk:
         if around is not None and place.slot == around.condition_result and self._may_vary(place, around):
             _, iteration = self.timeline.executions.parent_row(place.program, place.row)
             if iteration:
-                yield Place(place.program, place.row - 1, place.slot), "condition"
+                yield SlotPart(place.program, place.row - 1, place.slot), "condition"
 
-    def _decided_loop(self, place: Place, region: LoopRegion) -> Iterator[tuple[Place, Role]]:
+    def _decided_loop(self, place: SlotPart, region: LoopRegion) -> Iterator[tuple[SlotPart, Role]]:
         if region.trip_count is not None:
-            yield Place(place.program, place.row, region.trip_count), "trip count"
+            yield SlotPart(place.program, place.row, region.trip_count), "trip count"
         if region.condition is not None:
-            initial = Place(place.program, place.row, region.condition)
+            initial = SlotPart(place.program, place.row, region.condition)
             if not self.is_fixed(initial):
                 yield initial, "condition"
         first, end = self.timeline.executions.rows_of(region, place.row)
         ended_by = self.run.control_flow.record_of(region, place.row, "").ended_by
         last = end - 1 if ended_by == "condition" else end - 2
         if region.condition_result is not None and last >= first:
-            condition = Place(region.program, last, region.condition_result)
+            condition = SlotPart(region.program, last, region.condition_result)
             if not self.is_fixed(condition):
                 yield condition, "condition"
 
-    def _may_vary(self, place: Place, region: LoopRegion) -> bool:
+    def _may_vary(self, place: SlotPart, region: LoopRegion) -> bool:
         """Whether a value of a body may be another in each iteration."""
         return not self.is_fixed(place) and not isinstance(region.binding.get(place.slot), Invariant)
 
-    def is_fixed(self, place: Place) -> bool:
+    def is_fixed(self, place: SlotPart) -> bool:
         """Whether a value is a Const, and not set by hand."""
         made = place.slot in place.program.producer or place.slot in place.program.parameter_slots
         return not made and not self._is_changed(place)
 
     # -- Parameters -----------------------------------------------------------------------------------------------
 
-    def _parameter_links(self, place: Place) -> Iterator[tuple[Place, Role]]:
+    def _parameter_links(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         program = place.program
         if program.parent is None or place.slot not in program.parameter_slots:
             return
         outer_row, iteration = self.timeline.executions.parent_row(program, place.row)
-        outer = Place(program.parent, outer_row, ABSENT, place.part)
+        outer = SlotPart(program.parent, outer_row, ABSENT, place.part)
         if program.loop is not None:
             yield from self._loop_parameter(place, outer, program.loop, iteration or 0)
         elif program.branch is not None:
             yield from _bound(place, outer, program.branch, "branch" if isinstance(program.region, IfRegion) else "call")
 
-    def _loop_parameter(self, place: Place, outer: Place, region: LoopRegion, iteration: int) -> Iterator[tuple[Place, Role]]:
+    def _loop_parameter(self, place: SlotPart, outer: SlotPart, region: LoopRegion, iteration: int) -> Iterator[tuple[SlotPart, Role]]:
         match region.binding.get(place.slot):
-            case Carried() as carried:
+            case CarriedValue() as carried:
                 if iteration:
                     yield replace(place, row=place.row - 1, slot=carried.result), "back edge"
                 elif carried.initial is not None and carried.initial in outer.program.owned:
@@ -309,7 +309,7 @@ class Walk:
                 return
 
 
-def _bound(place: Place, outer: Place, branch: Branch, role: Role) -> Iterator[tuple[Place, Role]]:
+def _bound(place: SlotPart, outer: SlotPart, branch: Branch, role: Role) -> Iterator[tuple[SlotPart, Role]]:
     """What a Parameter of a branch or a function was given."""
     for parameter, slot in branch.bindings:
         if parameter == place.slot:

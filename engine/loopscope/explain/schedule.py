@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from loopscope.explain.dependences import CarriedValues, Dependences, Node, Operation
+from loopscope.explain.dependences import CarriedValues, Dependences, Node, OperationExecution
 from loopscope.ir.parallel_iterations import ticks_of as ticks_of_node
 
-TicksOf = Callable[[Operation], int]
+TicksOf = Callable[[OperationExecution], int]
 
 
-def operation_ticks(operation: Operation) -> int:
+def operation_ticks(operation: OperationExecution) -> int:
     """Return the ticks that the model gives to an operation, 1 where it does not say it."""
     return ticks_of_node(operation.program.instructions[operation.number].node)
 

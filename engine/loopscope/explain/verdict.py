@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from loopscope.debug.lookup import locate, must_have_begun
-from loopscope.debug.names import region_number
 from loopscope.debug.run import Run, expect_run
+from loopscope.debug.suggestions import region_number
 from loopscope.errors import EngineError, elided, listed
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Program
-from loopscope.explain.counting import ran_out, slice_facts, trip_count_name, trip_fact
+from loopscope.explain.iteration_counts import ran_out, slice_facts, trip_count_name, trip_fact
 from loopscope.explain.margin import Margin
 from loopscope.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from loopscope.explain.proof import Fact, because, is_constant, name_of, prove

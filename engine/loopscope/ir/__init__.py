@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopscope.ir.address import ROOT, Address, decode, labels
+from loopscope.ir.address_suffix import addresses_ending, full_address
 from loopscope.ir.element_type import (
     ANY_TYPE,
     FLOATS,
@@ -17,10 +18,23 @@ from loopscope.ir.element_type import (
     type_name,
 )
 from loopscope.ir.iteration import iteration_range, iteration_words
-from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node, Port, Signature, Source
+from loopscope.ir.model import (
+    IF,
+    LOOP,
+    SCAN,
+    SEQUENCE_MAP,
+    TENSOR_ITERATOR,
+    Body,
+    LayerId,
+    Model,
+    ModelGraph,
+    Node,
+    OutputRef,
+    Port,
+    Signature,
+)
 from loopscope.ir.readable import readable, readable_around, readable_steps
 from loopscope.ir.shape import PartialShape, is_of_an_array
-from loopscope.ir.unique_end import addresses_ending, full_address
 from loopscope.ir.walk import PlacedGraph, graphs
 
 __all__ = [
@@ -41,15 +55,15 @@ __all__ = [
     "Address",
     "Body",
     "ElementType",
-    "Graph",
     "LayerId",
     "Model",
+    "ModelGraph",
     "Node",
+    "OutputRef",
     "PartialShape",
     "PlacedGraph",
     "Port",
     "Signature",
-    "Source",
     "addresses_ending",
     "decode",
     "full_address",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopscope.errors import AddressError, shorten
-from loopscope.ir.model import Graph, LayerId
+from loopscope.ir.model import LayerId, ModelGraph
 
 ROOT = "main"
 _RESERVED = "%/[]:*~"
@@ -31,7 +31,7 @@ def decode(text: str) -> str:
     return re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
 
 
-def labels(graph: Graph) -> Mapping[LayerId, str]:
+def labels(graph: ModelGraph) -> Mapping[LayerId, str]:
     """The address segment of each node of a graph: its encoded name, with ``~ID`` when the name is not unique."""
     uses = Counter(node.name for node in graph.nodes)
     return {node.id: encode(node.name) + (f"~{node.id}" if uses[node.name] > 1 else "") for node in graph.nodes}

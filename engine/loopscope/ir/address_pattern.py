@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from loopscope.ir.address import ROOT
+from loopscope.ir.address_suffix import full_address, notations
 from loopscope.ir.model import Model
 from loopscope.ir.readable import as_written
-from loopscope.ir.unique_end import full_address, notations
 from loopscope.ir.walk import nodes
 
 ANY = "*"

@@ -9,7 +9,7 @@ import numpy as np
 from loopscope.errors import shorten
 from loopscope.ir.address import ROOT, labels
 from loopscope.ir.constant import Constant
-from loopscope.ir.model import Body, Graph, Model, Node, Port
+from loopscope.ir.model import Body, Model, ModelGraph, Node, Port
 
 # Constants and ports hold these exactly; the text of an attribute may spell them in several ways.
 _SAID_ELSEWHERE = {"Const": frozenset({"element_type", "shape", "offset", "size"}), "Parameter": frozenset({"element_type", "shape"})}
@@ -41,7 +41,7 @@ def _told(place: str, what: str, mine: object, yours: object) -> str:
     return f"{place}: {what} is {shorten(repr(mine), 80)} in one and {shorten(repr(yours), 80)} in the other"
 
 
-def _graph_differences(address: str, mine: Graph, yours: Graph) -> Iterator[str]:
+def _graph_differences(address: str, mine: ModelGraph, yours: ModelGraph) -> Iterator[str]:
     if len(mine.nodes) != len(yours.nodes):
         yield _told(address, "the number of nodes", len(mine.nodes), len(yours.nodes))
         return

@@ -66,7 +66,7 @@ class Edge(NamedTuple):
     to_port: int
 
 
-class Source(Struct, frozen=True):
+class OutputRef(Struct, frozen=True):
     """What feeds an input: output number ``output`` (0-based position) of a node of the same graph."""
 
     layer: LayerId
@@ -122,7 +122,7 @@ class Body(Struct, frozen=True, eq=False):
     """A nested graph of a control-flow node and how it is bound to the outside."""
 
     name: BodyName
-    graph: Graph
+    graph: ModelGraph
     inputs: tuple[InputMap, ...] = ()
     outputs: tuple[OutputMap, ...] = ()
     back_edges: tuple[BackEdge, ...] = ()
@@ -179,7 +179,7 @@ class Node(Struct, frozen=True, eq=False):
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class ModelGraph:
     """Nodes in document order and the edges between them; closed: nothing outside is visible in it."""
 
     nodes: tuple[Node, ...]
@@ -204,29 +204,29 @@ class Graph:
         return tuple(node for node in self.nodes if node.type == "Result")
 
     @cached_property
-    def sources(self) -> Mapping[LayerId, tuple[Source | None, ...]]:
+    def sources(self) -> Mapping[LayerId, tuple[OutputRef | None, ...]]:
         """For each node, what feeds each of its inputs, by position; None where no edge arrives."""
         inputs = {node.id: {port.id: index for index, port in enumerate(node.inputs)} for node in self.nodes}
         outputs = {node.id: {port.id: index for index, port in enumerate(node.outputs)} for node in self.nodes}
-        fed: dict[LayerId, list[Source | None]] = {node.id: [None] * len(node.inputs) for node in self.nodes}
+        fed: dict[LayerId, list[OutputRef | None]] = {node.id: [None] * len(node.inputs) for node in self.nodes}
         for edge in self.edges:
             to = inputs.get(edge.to_layer, {}).get(edge.to_port)
             output = outputs.get(edge.from_layer, {}).get(edge.from_port)
             if to is not None and output is not None:
-                fed[edge.to_layer][to] = Source(edge.from_layer, output)
+                fed[edge.to_layer][to] = OutputRef(edge.from_layer, output)
         return {layer: tuple(sources) for layer, sources in fed.items()}
 
     @cached_property
-    def consumers(self) -> Mapping[Source, tuple[tuple[LayerId, int], ...]]:
+    def consumers(self) -> Mapping[OutputRef, tuple[tuple[LayerId, int], ...]]:
         """For each output in use, the (node, input number) pairs that it feeds."""
-        found: dict[Source, list[tuple[LayerId, int]]] = {}
+        found: dict[OutputRef, list[tuple[LayerId, int]]] = {}
         for layer, sources in self.sources.items():
             for index, source in enumerate(sources):
                 if source is not None:
                     found.setdefault(source, []).append((layer, index))
         return {source: tuple(uses) for source, uses in found.items()}
 
-    def tensor(self, source: Source) -> Port:
+    def tensor(self, source: OutputRef) -> Port:
         """The output port that a source names."""
         return self.by_id[source.layer].outputs[source.output]
 
@@ -249,7 +249,7 @@ class Signature:
 class Model:
     """A whole model: its outermost graph, and where it came from."""
 
-    graph: Graph
+    graph: ModelGraph
     name: str = ""
     version: int = 11
     """IR version of the file."""
@@ -309,7 +309,7 @@ def _parameter_signature(node: Node) -> Signature:
     return Signature(node.name, port.names, port.element_type, port.shape, node.id, port.form)
 
 
-def _result_signature(graph: Graph, node: Node) -> Signature:
+def _result_signature(graph: ModelGraph, node: Node) -> Signature:
     sources = graph.sources[node.id]
     source = sources[0] if sources else None
     port = graph.tensor(source) if source else (node.inputs[0] if node.inputs else Port(0))

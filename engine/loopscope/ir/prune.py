@@ -8,10 +8,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from loopscope.ir.constant import Constant
-from loopscope.ir.model import Edge, Graph, LayerId, Model, Node, Port, Source
+from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
 
-Named = tuple[str, Source]
+Named = tuple[str, OutputRef]
 """What an output is to be called, and the tensor of the outermost graph that it is."""
 
 
@@ -35,7 +35,7 @@ def pruned(model: Model, outputs: Sequence[Named], also: Collection[LayerId] = (
     return replace(model, graph=replace(graph, nodes=tuple(nodes), edges=tuple(edges)))
 
 
-def _needed(graph: Graph, wanted: Collection[LayerId]) -> set[LayerId]:
+def _needed(graph: ModelGraph, wanted: Collection[LayerId]) -> set[LayerId]:
     needed = set(wanted)
     waiting = list(needed)
     while waiting:

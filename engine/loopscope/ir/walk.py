@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from loopscope.ir.address import ROOT, labels
-from loopscope.ir.model import Body, Graph, LayerId, Model, Node
+from loopscope.ir.model import Body, LayerId, Model, ModelGraph, Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +16,7 @@ class PlacedGraph:
 
     address: str
     """Static address: ``main`` or ``main/while_3/body``."""
-    graph: Graph
+    graph: ModelGraph
     owner: Node | None = None
     """The control-flow node that holds it; None for the outermost graph."""
     body: Body | None = None

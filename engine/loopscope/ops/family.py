@@ -40,7 +40,7 @@ class Fields(TypedDict, total=False):
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None
 
 
-class Row(Protocol):
+class FamilyRow(Protocol):
     """Makes one row of a family."""
 
     def __call__(
@@ -61,7 +61,7 @@ class Row(Protocol):
         ...
 
 
-def family(folder: str, **shared: Unpack[Fields]) -> Row:
+def family(folder: str, **shared: Unpack[Fields]) -> FamilyRow:
     """A maker of rows for operations whose pages lie in one folder of OpenVINO's specs, and which share some fields.
 
     >>> row = family("arithmetic", inputs=(2, 2))

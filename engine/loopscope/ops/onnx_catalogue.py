@@ -43,7 +43,7 @@ class OnnxCatalogue(Catalogue):
 ONNX = OnnxCatalogue({})
 
 
-class Beside(Catalogue):
+class CompanionOperations(Catalogue):
     """OpenVINO's operations to build with, in a graph that has ONNX's: which one a node is its opset tells."""
 
     def find(self, type: str, opset: str) -> Operation | None:
@@ -56,7 +56,7 @@ class Beside(Catalogue):
         return "onnx"
 
 
-BESIDE = Beside(CATALOGUE.categories)
+BESIDE = CompanionOperations(CATALOGUE.categories)
 
 
 def with_own(catalogue: Catalogue) -> Catalogue:

@@ -6,30 +6,30 @@ from loopscope.peers.clock import Runtime, clock
 from loopscope.peers.clocked import Clock, Clocked, Iterations, time_words
 from loopscope.peers.differ import TOLERANCE, against, beside, differences
 from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
-from loopscope.peers.fate import Fate, Fates, fates
+from loopscope.peers.fate import Fates, RuntimeFate, fates
 from loopscope.peers.other_runtimes import runtime_of
-from loopscope.peers.report import Difference, Quanta, Report
+from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
 from loopscope.peers.runtime_alone import runtime_alone
-from loopscope.peers.source.beside_source import against_source
+from loopscope.peers.source.compare_source import against_source
 from loopscope.peers.source.program import Source, source_of
-from loopscope.peers.source.source_alone import SourceAlone, source_alone
 from loopscope.peers.source.source_report import SourceReport
+from loopscope.peers.source.source_runner import SourceAlone, source_alone
 
 __all__ = [
     "TOLERANCE",
     "Clock",
     "Clocked",
-    "Difference",
-    "Fate",
+    "ComparisonReport",
     "Fates",
     "Iterations",
     "Quanta",
-    "Report",
     "Runtime",
     "RuntimeDrift",
+    "RuntimeFate",
     "Source",
     "SourceAlone",
     "SourceReport",
+    "ValueDifference",
     "against",
     "against_source",
     "beside",

@@ -17,9 +17,9 @@ from loopscope.ir.model import Model
 from loopscope.ir.readable import readable
 from loopscope.ir.walk import graphs
 from loopscope.ops.dialect import catalogue_for
-from loopscope.peers import transport
+from loopscope.peers import npz_protocol
 from loopscope.peers.other_runtimes import Patience, run_file
-from loopscope.peers.report import Difference
+from loopscope.peers.report import ValueDifference
 
 _HIGHEST, _WEIGHT = 255, 127
 _JOINED = frozenset({
@@ -29,7 +29,7 @@ _JOINED = frozenset({
 """Operations that ONNX Runtime joins with a product of bytes, or that only move its result."""
 
 
-def sentence(model: Model, first: Difference | None, patience: Patience) -> str:
+def sentence(model: Model, first: ValueDifference | None, patience: Patience) -> str:
     """Why ONNX Runtime differs: it sums pairs of products in 16 bits on this processor, and the model has weights for which that
     matters, those of the first operation that differs where one is known. Empty where that is not so."""
     if model.dialect != "onnx":
@@ -73,10 +73,10 @@ def sums_in_16_bits(patience: Patience) -> bool:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
-        transport.write(folder / "inputs.npz", [np.full((1, 2), _HIGHEST, np.uint8), np.full((2, 1), _WEIGHT, np.int8)])
+        npz_protocol.write(folder / "inputs.npz", [np.full((1, 2), _HIGHEST, np.uint8), np.full((2, 1), _WEIGHT, np.int8)])
         (folder / "pair.onnx").write_bytes(model.SerializeToString())
         try:
             _, outputs = run_file("onnx", folder, folder / "pair.onnx", patience)
         except EngineError:
             return False
-        return int(transport.read(outputs)["y"].item()) != 2 * _HIGHEST * _WEIGHT
+        return int(npz_protocol.read(outputs)["y"].item()) != 2 * _HIGHEST * _WEIGHT

@@ -18,8 +18,8 @@ from loopscope.executor.machine.limits import Limits
 from loopscope.executor.plan.plan import Program
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
-from loopscope.native.alone import never
-from loopscope.peers import onnxruntime_profile, transport
+from loopscope.native.run_once import never
+from loopscope.peers import npz_protocol, onnxruntime_profile
 from loopscope.peers.clocked import MOST_TIMES, Clock, Clocked, Iterations, by_cost
 from loopscope.peers.other_runtimes import CALLED, PACKAGES, Patience, document_file, runtime_of, said_alone
 
@@ -59,7 +59,7 @@ def clock(
     fed = [given[signature.layer] for signature in model.inputs]
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
-        transport.write(folder / "inputs.npz", fed)
+        npz_protocol.write(folder / "inputs.npz", fed)
         file, target = document_file(model, folder, document), folder / "clock.json"
         names: Mapping[str, tuple[str, str]] = {}
         if own == "onnxruntime":

@@ -10,7 +10,7 @@ import numpy as np
 
 from loopscope.ir.element_type import type_name
 from loopscope.ops.values import NO_VALUE
-from loopscope.peers.transport import NARROW, Unread
+from loopscope.peers.npz_protocol import NARROW, Unread
 
 Key = TypeVar("Key")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loopscope.errors import EngineError
 from loopscope.ir.model import Model
-from loopscope.native.alone import never
+from loopscope.native.run_once import never
 from loopscope.peers.other_runtimes import CALLED, PACKAGES, Patience, document_file, runtime_of, said_alone
 
 

@@ -12,25 +12,25 @@ import numpy as np
 
 from loopscope.comparison.deviation import Deviations
 from loopscope.debug.inputs import Inputs, bind
-from loopscope.debug.names import value_names
 from loopscope.debug.run import Run
+from loopscope.debug.suggestions import value_names
 from loopscope.errors import EngineError, elided
 from loopscope.ir.element_type import type_name
 from loopscope.ir.model import Signature
 from loopscope.ir.readable import readable
-from loopscope.native.alone import never
-from loopscope.peers import byte_sums, fused_outputs, own_quantization
-from loopscope.peers.again import Again
+from loopscope.native.run_once import never
+from loopscope.peers import byte_sums, dynamic_quantization, fused_outputs
 from loopscope.peers.comparing import apart, close, elements_told, first_apart, is_numeric, not_compared, shape_text
 from loopscope.peers.fate import fates
-from loopscope.peers.given_rows import rows_of
-from loopscope.peers.other_runtimes import Answer, Patience, ask
-from loopscope.peers.portions import portions
+from loopscope.peers.fused_regions import replaced_regions
+from loopscope.peers.npz_protocol import NARROW
+from loopscope.peers.other_runtimes import Patience, RuntimeAnswer, ask
+from loopscope.peers.probe_batches import portions
 from loopscope.peers.probes import Choice, Probe, as_it_is, whole_bytes
-from loopscope.peers.quanta import OneStep, Rounding, is_small
-from loopscope.peers.replaced import replaced_regions
-from loopscope.peers.report import Difference, Quanta, Report
-from loopscope.peers.transport import NARROW
+from loopscope.peers.quantization_steps import OneStep, Rounding, is_small
+from loopscope.peers.replay_with_inputs import CrossReplay
+from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
+from loopscope.peers.row_feeds import rows_of
 
 TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor: what sums in another order and vector instructions may add up to over many iterations."""
@@ -42,21 +42,21 @@ _MOST_JUDGED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class RuntimeComparison:
     """A finished run, and what the runtime of its model gave for the same inputs."""
 
     run: Run
     given: list[Any]
     left_out: dict[str, int]
     """How many values were not asked for, by the reason in words."""
-    answer: Answer
+    answer: RuntimeAnswer
     """With the values that were asked for as they are."""
     estimated: Mapping[Probe, Deviations]
     """How far the others are apart by their fingerprints, in the rows that both have."""
     patience: Patience
     document: bytes
 
-    def ask(self, some: Sequence[Probe]) -> Answer:
+    def ask(self, some: Sequence[Probe]) -> RuntimeAnswer:
         """What the runtime gives when it is asked for fewer values."""
         return ask(self.run, self.given, [some], self.patience, self.document)
 
@@ -69,7 +69,7 @@ def beside(
     seconds: float = 120.0,
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
-) -> Beside:
+) -> RuntimeComparison:
     """Runs the model of a finished run in its runtime, OpenVINO for IR and ONNX Runtime for ONNX, with the same inputs.
 
     Of values that are too large to be handed out in every iteration it gives fingerprints; those that differ by more than ``tolerance``
@@ -87,7 +87,7 @@ def beside(
         estimated = {probe: guessed for probe, guessed in estimated.items() if probe not in more}
         if not fetched or any(_is_apart(probe, there, tolerance) for probe, there in fetched.items()):
             break
-    return Beside(run, given, choice.left_out, replace(answer, values=values), estimated, patience, document)
+    return RuntimeComparison(run, given, choice.left_out, replace(answer, values=values), estimated, patience, document)
 
 
 def _to_fetch(run: Run, estimated: Mapping[Probe, Deviations], tolerance: float) -> list[Probe]:
@@ -120,12 +120,12 @@ def against(
     seconds: float = 120.0,
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
-) -> Report:
+) -> ComparisonReport:
     """Compares a finished run with the runtime of its model, as ``beside`` runs it and ``differences`` tells it."""
     return differences(beside(run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped), tolerance)
 
 
-def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
+def differences(both: RuntimeComparison, tolerance: float = TOLERANCE) -> ComparisonReport:
     """The first value that differs, and the outputs that do.
 
     Values agree that differ by at most ``tolerance`` times the largest magnitude in the tensor, or times the bound of the operation
@@ -153,18 +153,18 @@ def differences(both: Beside, tolerance: float = TOLERANCE) -> Report:
     counts_differ = any(there.shape[: len(probe.lengths)] != probe.lengths for probe, there in answer.values.items())
     cause = byte_sums.sentence(run.model, judged.first, both.patience) if judged.outputs or judged.first is not None else ""
     if judged.outputs and not replaced:
-        cause = cause or own_quantization.sentence(
+        cause = cause or dynamic_quantization.sentence(
             run, both.given, [one.address for one in judged.outputs], both.patience, tolerance, both.document
         )
     cause = cause or judged.reason(answer.runtime)
     left_out = {**both.left_out, **({_JOINED: judged.joined} if judged.joined else {})}
-    return Report(
+    return ComparisonReport(
         answer.runtime, judged.outputs, judged.first, values, len(compared), left_out, answer.refused, reasons,
         judged.quanta(run), judged.following, replaced, counts_differ, cause,
     )  # fmt: skip
 
 
-def _rounded(both: Beside, rounding: Rounding) -> Iterator[Probe]:
+def _rounded(both: RuntimeComparison, rounding: Rounding) -> Iterator[Probe]:
     """The integers that were made of floats, as they are, as many as may be asked for at once."""
     run, left = both.run, _MOST_FETCHED
     for probe in (*both.answer.values, *both.estimated):
@@ -189,7 +189,7 @@ def fed(run: Run, inputs: Inputs) -> list[Any]:
     return values
 
 
-def instead(both: Beside, outputs: Sequence[str], tolerance: float) -> tuple[str, ...]:
+def instead(both: RuntimeComparison, outputs: Sequence[str], tolerance: float) -> tuple[str, ...]:
     """Return what the runtime runs in place of loops and branches that these outputs come from, and where that begins to differ.
 
     For the last the runtime is asked for the outputs of the loops alone: asked for values inside, it runs the loops themselves.
@@ -216,9 +216,9 @@ class _Judged:
     """What is to be said of the values that differ."""
 
     rounding: Rounding
-    first: Difference | None
-    outputs: tuple[Difference, ...]
-    following: tuple[Difference, ...]
+    first: ValueDifference | None
+    outputs: tuple[ValueDifference, ...]
+    following: tuple[ValueDifference, ...]
     """Outputs that differ by quanta, or for their sake."""
     at: tuple[Probe, int] | None
     """The value, and its row, that the first is; None where something else than a value differs."""
@@ -253,9 +253,9 @@ class _Judged:
         return Quanta(first.element_type, elements, sum(one.here.size for one in steps), len(steps), where)
 
 
-def _judged(run: Run, answer: Answer, tolerance: float) -> _Judged:
+def _judged(run: Run, answer: RuntimeAnswer, tolerance: float) -> _Judged:
     rows = {probe: there for probe in answer.values if (there := rows_of(probe, answer.values[probe])) is not None}
-    rounding = Rounding(Again(run, rows), tolerance)
+    rounding = Rounding(CrossReplay(run, rows), tolerance)
     joined = frozenset(probe for probe in answer.values if probe not in rows and _is_joined(probe, rows, tolerance))
     odd = (_structure(run, probe, answer.values[probe]) for probe in answer.values if probe not in joined)
     first = min((one for one in odd if one is not None), key=lambda one: one.step, default=None)
@@ -282,7 +282,7 @@ def _is_joined(probe: Probe, rows: Mapping[Probe, np.ndarray], tolerance: float)
     return len({one.position for one in behind}) == len(readers) > 0 and all(agree)
 
 
-def _structure(run: Run, probe: Probe, there: np.ndarray) -> Difference | None:
+def _structure(run: Run, probe: Probe, there: np.ndarray) -> ValueDifference | None:
     """Where shapes or numbers of iterations differ."""
     here, lengths = probe.expected, there.shape[: len(probe.lengths)]
     if there.shape[len(lengths) :] != here.shape[1:]:
@@ -303,22 +303,24 @@ def _differing(run: Run, probe: Probe, there: np.ndarray, rounding: Rounding) ->
             yield run.timeline.step_at(probe.program, row, probe.position + 1), row, probe
 
 
-def _named(run: Run, probe: Probe, row: int, there: np.ndarray, rounding: Rounding) -> Difference:
+def _named(run: Run, probe: Probe, row: int, there: np.ndarray, rounding: Rounding) -> ValueDifference:
     """A value of which one side has something else, at the first such element."""
     place = first_apart(probe.expected[row : row + 1], there[row : row + 1], rounding.tolerance)
     assert place is not None
     return _at(run, probe, row, *elements_told(probe.expected[row : row + 1], there[row : row + 1], place))
 
 
-def _of_step(run: Run, one: OneStep) -> Difference:
+def _of_step(run: Run, one: OneStep) -> ValueDifference:
     assert one.probe is not None
     return _at(run, one.probe, one.row, *elements_told(one.here[None], one.there[None], (0, *one.place)))
 
 
-def _ends(run: Run, answer: Answer, rounding: Rounding, first: Difference | None) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+def _ends(
+    run: Run, answer: RuntimeAnswer, rounding: Rounding, first: ValueDifference | None
+) -> tuple[tuple[ValueDifference, ...], tuple[ValueDifference, ...]]:
     """The outputs of the model that differ, and those that differ for the sake of quanta."""
-    outputs: list[Difference] = []
-    following: list[Difference] = []
+    outputs: list[ValueDifference] = []
+    following: list[ValueDifference] = []
     main = run.plan.main
     for signature, here, there in _pairs(run, answer):
         slot = main.results[signature.layer]
@@ -328,17 +330,17 @@ def _ends(run: Run, answer: Answer, rounding: Rounding, first: Difference | None
             if rounding.agree(main, 0, slot, here, there):
                 continue
             if first is None and rounding.explains_output(main, slot, here, there):
-                following.append(Difference(signature.name, -1, *told))
+                following.append(ValueDifference(signature.name, -1, *told))
                 continue
-        outputs.append(Difference(signature.name, -1, *told))
+        outputs.append(ValueDifference(signature.name, -1, *told))
     return tuple(outputs), tuple(following)
 
 
-def _pairs(run: Run, answer: Answer) -> Iterator[tuple[Signature, Any, Any]]:
+def _pairs(run: Run, answer: RuntimeAnswer) -> Iterator[tuple[Signature, Any, Any]]:
     """Each output of the model, with what it is here and there."""
     return zip(run.model.outputs, run.result.outputs, answer.outputs, strict=True)
 
 
-def _at(run: Run, probe: Probe, row: int, here: str, there: str) -> Difference:
+def _at(run: Run, probe: Probe, row: int, here: str, there: str) -> ValueDifference:
     address = f"{run.timeline.address(probe.program, row)}/{value_names(probe.program)[probe.slot]}"
-    return Difference(address, run.timeline.step_at(probe.program, row, probe.position + 1), here, there)
+    return ValueDifference(address, run.timeline.step_at(probe.program, row, probe.position + 1), here, there)

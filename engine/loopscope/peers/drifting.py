@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from loopscope.comparison.deviation import Deviations
-from loopscope.comparison.drift import TOLERANCE, Asked, Drift, Pair, first_over, made, values_apart
+from loopscope.comparison.divergence import AlignedRows, Divergence, align
+from loopscope.comparison.drift import TOLERANCE, ComparedValues, Drift, MatchedSlots, first_over, made, values_apart
 from loopscope.comparison.largest_logit import other_choice
 from loopscope.comparison.matching import match
-from loopscope.comparison.parting import AlignedRows, Parting, align
 from loopscope.debug.inputs import Inputs
-from loopscope.debug.names import value_names
 from loopscope.debug.run import Run
+from loopscope.debug.suggestions import value_names
 from loopscope.executor.plan.numbers import ProgramIndex
-from loopscope.native.alone import never
-from loopscope.peers import own_quantization
+from loopscope.native.run_once import never
+from loopscope.peers import dynamic_quantization
 from loopscope.peers.comparing import counted, not_compared
-from loopscope.peers.differ import Beside, beside, instead
-from loopscope.peers.given_rows import rows_of
+from loopscope.peers.differ import RuntimeComparison, beside, instead
 from loopscope.peers.probes import Probe
+from loopscope.peers.row_feeds import rows_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ def drift_from_runtime(
     return drift_beside(beside(run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped), tolerance)
 
 
-def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
+def drift_beside(both: RuntimeComparison, tolerance: float = TOLERANCE) -> RuntimeDrift:
     """The same of a run and what its runtime gave."""
     run, answer = both.run, both.answer
     drift, values = _drift(both, tolerance)
@@ -75,16 +75,16 @@ def drift_beside(both: Beside, tolerance: float = TOLERANCE) -> RuntimeDrift:
     if drift.first is None and drift.outputs > tolerance:
         names = [signature.name for signature in run.model.outputs]
         replaced = () if answer.refused else instead(both, names, tolerance)
-        cause = "" if replaced else own_quantization.sentence(run, both.given, names, both.patience, tolerance, both.document)
+        cause = "" if replaced else dynamic_quantization.sentence(run, both.given, names, both.patience, tolerance, both.document)
     return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, cause, values)
 
 
-def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
+def _drift(both: RuntimeComparison, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
     run, answer = both.run, both.answer
     rows = {graph.one.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()}
     left_out = dict(both.left_out)
-    pairs: list[Pair] = []
-    partings: list[Parting] = []
+    pairs: list[MatchedSlots] = []
+    partings: list[Divergence] = []
     values: dict[str, np.ndarray] = {}
     for probe, there in answer.values.items():
         given = rows_of(probe, there)
@@ -108,21 +108,21 @@ def _drift(both: Beside, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarr
     return Drift(tolerance, tuple(pairs), first_over(pairs), tuple(partings[:1]), ((), ()), left_out, error, choice=choice), values
 
 
-def _pair(run: Run, probe: Probe, given: np.ndarray, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> Pair:
+def _pair(run: Run, probe: Probe, given: np.ndarray, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> MatchedSlots:
     return _pair_of(run, probe, Deviations.of(probe.expected[: len(given)], given), rows, tolerance)
 
 
-def _pair_of(run: Run, probe: Probe, found: Deviations, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> Pair:
+def _pair_of(run: Run, probe: Probe, found: Deviations, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> MatchedSlots:
     whole, count = rows[probe.program.index], len(found.relative)
     some = AlignedRows(whole.one[:count], whole.other[:count], whole.execution[:count], whole.iteration[:count])
     place = f"{probe.program.address}/{value_names(probe.program)[probe.slot]}"
-    asked = Asked(place, place, "name", (probe.program, probe.program), (probe.slot, probe.slot), probe.position + 1)
+    asked = ComparedValues(place, place, "name", (probe.program, probe.program), (probe.slot, probe.slot), probe.position + 1)
     return made(run, some, asked, found, tolerance)
 
 
-def _ended(run: Run, probe: Probe, times: int, common: int) -> Parting:
+def _ended(run: Run, probe: Probe, times: int, common: int) -> Divergence:
     """Of the outermost loop around a value, which runs another number of iterations in the runtime."""
     body = [program for program in probe.program.around() if program.loop is not None][-1]
     address = run.timeline.address(body, 0).rpartition("[")[0]
     step = run.timeline.step_at(probe.program, max(common - 1, 0), len(probe.program.instructions))
-    return Parting("iterations", address, step, counted(probe.lengths[0], "iteration"), counted(times, "iteration"), "")
+    return Divergence("iterations", address, step, counted(probe.lengths[0], "iteration"), counted(times, "iteration"), "")

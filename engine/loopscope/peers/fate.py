@@ -11,14 +11,14 @@ from typing import Literal
 from loopscope.errors import elided
 from loopscope.ir.model import BodyName, Model, Node
 from loopscope.ir.walk import PlacedGraph, graphs
-from loopscope.native.alone import never
+from loopscope.native.run_once import never
 from loopscope.peers.compiled_model import Layer, compiled
 
 Became = Literal["kept", "replaced", "merged", "unrolled", "folded", "not found", "not told"]
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class RuntimeFate:
     """What became of one control-flow operation."""
 
     address: str
@@ -48,7 +48,7 @@ class Fates:
     runtime: str
     """Name and version."""
     device: str
-    regions: tuple[Fate, ...]
+    regions: tuple[RuntimeFate, ...]
     """An outer operation before those inside it."""
 
 
@@ -60,7 +60,7 @@ def fates(
     return Fates(runtime, device, tuple(fates_of(model, runtime, layers)))
 
 
-def fates_of(model: Model, runtime: str, layers: Sequence[Layer]) -> Iterator[Fate]:
+def fates_of(model: Model, runtime: str, layers: Sequence[Layer]) -> Iterator[RuntimeFate]:
     """What became of each control-flow operation, by the operations that a runtime runs."""
     seen: dict[str, Sequence[Layer] | str] = {"main": layers}
     """Of each graph the layers that run it, or why they are not known."""
@@ -79,8 +79,8 @@ def fates_of(model: Model, runtime: str, layers: Sequence[Layer]) -> Iterator[Fa
             yield fate
 
 
-def _untold(address: str, node: Node, why: str) -> Fate:
-    return Fate(address, node.type, "not told", "", f"What became of {elided(node.name)!r} is not known: {why}.")
+def _untold(address: str, node: Node, why: str) -> RuntimeFate:
+    return RuntimeFate(address, node.type, "not told", "", f"What became of {elided(node.name)!r} is not known: {why}.")
 
 
 Inside = dict[BodyName, "Sequence[Layer] | str"]
@@ -100,7 +100,7 @@ class _Search:
     runtime: str
     layers: Sequence[Layer]
 
-    def found(self) -> tuple[Fate, Inside]:
+    def found(self) -> tuple[RuntimeFate, Inside]:
         name = elided(self.node.name)
         layer = self._under_its_name()
         if layer is not None and layer.kind in _kept_kinds(self.node):
@@ -125,8 +125,8 @@ class _Search:
         )
         return self._fate("not found", "", told), self._all_inside(f"{name!r}, which holds it, was not found in what {self.runtime} runs")
 
-    def _fate(self, became: Became, runs_as: str, sentence: str) -> Fate:
-        return Fate(self.address, self.node.type, became, runs_as, sentence)
+    def _fate(self, became: Became, runs_as: str, sentence: str) -> RuntimeFate:
+        return RuntimeFate(self.address, self.node.type, became, runs_as, sentence)
 
     def _all_inside(self, why: str) -> Inside:
         return {body.name: why for body in self.node.bodies}

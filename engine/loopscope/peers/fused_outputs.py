@@ -11,9 +11,9 @@ from loopscope.debug.run import Run
 from loopscope.errors import elided
 from loopscope.executor.plan.plan import Instruction, LoopRegion
 from loopscope.peers.comparing import elements_told, first_apart
-from loopscope.peers.given_rows import rows_of
+from loopscope.peers.fused_regions import slices_of
 from loopscope.peers.probes import Probe
-from loopscope.peers.replaced import slices_of
+from loopscope.peers.row_feeds import rows_of
 
 
 def outputs_of(run: Run, loops: Sequence[Instruction], probes: Sequence[Probe]) -> list[Probe]:

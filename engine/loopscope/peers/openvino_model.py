@@ -10,7 +10,7 @@ import numpy as np
 from loopscope.debug.run import Run
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
 from loopscope.ir.constant import Constant
-from loopscope.ir.model import BodyName, Edge, Graph, LayerId, Model, Node, OutputMap, Port, Source
+from loopscope.ir.model import BodyName, Edge, LayerId, Model, ModelGraph, Node, OutputMap, OutputRef, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
 from loopscope.peers.fingerprint import Fingerprint
@@ -42,7 +42,7 @@ def probed(run: Run, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[
     return replace(run.model, graph=_needed(main.graph(), main.results)), [one.probe for one in main.asked]
 
 
-def _needed(graph: Graph, results: Sequence[LayerId]) -> Graph:
+def _needed(graph: ModelGraph, results: Sequence[LayerId]) -> ModelGraph:
     """What these Results take, with all Parameters, which inputs are given by number, and what keeps variables."""
     sources: dict[LayerId, list[LayerId]] = {}
     for edge in graph.edges:
@@ -58,7 +58,7 @@ def _needed(graph: Graph, results: Sequence[LayerId]) -> Graph:
     return replace(graph, nodes=tuple(node for node in graph.nodes if node.id in found), edges=edges)
 
 
-def _graph_of(model: Model, program: Program) -> Graph:
+def _graph_of(model: Model, program: Program) -> ModelGraph:
     if program.parent is None:
         return model.graph
     return program.parent.instructions[program.owner].node.body(_body_name(program)).graph
@@ -76,7 +76,7 @@ class _Asked:
     """A value that a graph is to hand out."""
 
     probe: Probe
-    source: Source
+    source: OutputRef
     shape: tuple[int, ...]
 
 
@@ -84,7 +84,7 @@ class _Asked:
 class _Graph:
     """A graph that grows."""
 
-    original: Graph
+    original: ModelGraph
     asked: list[_Asked] = field(default_factory=list[_Asked])
     results: list[LayerId] = field(default_factory=list[LayerId])
     """The new Result of each value that is asked for."""
@@ -92,54 +92,54 @@ class _Graph:
     def __post_init__(self) -> None:
         self.nodes, self.edges = dict(self.original.by_id), list(self.original.edges)
         self._next = max(self.nodes, default=-1) + 1
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], Source] = {}
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], OutputRef] = {}
 
-    def graph(self) -> Graph:
+    def graph(self) -> ModelGraph:
         """The new Results come first: the runtime goes through the graph as its Results are listed, and keeps a value until all that read
         it have run, so that each fingerprint is made right after its value."""
         first = [self.nodes[result] for result in self.results]
         rest = [node for layer, node in self.nodes.items() if layer not in set(self.results)]
         return replace(self.original, nodes=(*first, *rest), edges=tuple(self.edges))
 
-    def constant(self, array: np.ndarray) -> Source:
+    def constant(self, array: np.ndarray) -> OutputRef:
         """A Const of the graph; arrays that are alike are one, because each node costs the runtime time and memory."""
         key = str(array.dtype), array.shape, array.tobytes()
         if key not in self._constants:
-            self._constants[key] = Source(self.add("Const", (), 1, constant=Constant.of(array)), 0)
+            self._constants[key] = OutputRef(self.add("Const", (), 1, constant=Constant.of(array)), 0)
         return self._constants[key]
 
-    def source(self, probe: Probe) -> Source:
+    def source(self, probe: Probe) -> OutputRef:
         """Return the source that is asked for: the value itself, or its fingerprint.
 
         An Assign is a sink in OpenVINO and has no output, so that its input is asked for.
         """
-        value = Source(probe.layer, probe.output)
+        value = OutputRef(probe.layer, probe.output)
         if self.nodes[probe.layer].type == "Assign":
             feeding = self.original.sources[probe.layer][0]
             assert feeding is not None
             value = feeding
         return value if probe.fingerprint is None else self._fingerprint(value, probe.fingerprint)
 
-    def _fingerprint(self, value: Source, of: Fingerprint) -> Source:
+    def _fingerprint(self, value: OutputRef, of: Fingerprint) -> OutputRef:
         """As ``Fingerprint.of`` computes it, in few operations."""
         buckets = self._shaped(self._made("Convert", (value,), destination_type="f32"), 1, *of.shape)
         axes = self.constant(np.arange(1, 3, dtype=np.int64))
         largest = self._made("ReduceMax", (self._made("Abs", (buckets,)), axes), keep_dims="false")
-        length = Source(self.add("ReduceL2", (buckets, axes), 1, attributes={"keep_dims": "false"}, version="opset4"), 0)
+        length = OutputRef(self.add("ReduceL2", (buckets, axes), 1, attributes={"keep_dims": "false"}, version="opset4"), 0)
         products = self._made("MatMul", (buckets, self.constant(of.signs)))
         return self._made("Concat", (largest, length, self._shaped(products, -1)), axis="0")
 
-    def _shaped(self, value: Source, *shape: int) -> Source:
+    def _shaped(self, value: OutputRef, *shape: int) -> OutputRef:
         return self._made("Reshape", (value, self.constant(np.array(shape, np.int64))), special_zero="false")
 
-    def _made(self, type: str, sources: Sequence[Source], **attributes: str) -> Source:
-        return Source(self.add(type, sources, 1, attributes=attributes), 0)
+    def _made(self, type: str, sources: Sequence[OutputRef], **attributes: str) -> OutputRef:
+        return OutputRef(self.add(type, sources, 1, attributes=attributes), 0)
 
     def hand_out(self, asked: Sequence[_Asked], prefix: str, *, iterated: bool) -> None:
         """Makes Results of values, in a loop's body with an axis more."""
         axis = self.constant(np.zeros(1, np.int64)) if iterated else None
         for number, one in enumerate(asked):
-            source = one.source if axis is None else Source(self.add("Unsqueeze", (one.source, axis), 1), 0)
+            source = one.source if axis is None else OutputRef(self.add("Unsqueeze", (one.source, axis), 1), 0)
             self.results.append(self.add("Result", (source,), 0, name=prefix and f"{prefix}{number}"))
         self.asked += asked
 
@@ -157,7 +157,7 @@ class _Graph:
             source = self._shaped(source, -1, *shape[1:])
         longer = self._made("Concat", (source, self.constant(np.zeros(shape, asked.probe.expected.dtype))), axis="0")
         bounds = [self.constant(np.array([number], np.int64)) for number in (0, shape[0], 1, 0)]
-        return _Asked(asked.probe, Source(self.add("Slice", (longer, *bounds), 1, version="opset8"), 0), shape)
+        return _Asked(asked.probe, OutputRef(self.add("Slice", (longer, *bounds), 1, version="opset8"), 0), shape)
 
     def zeros(self, asked: _Asked) -> LayerId:
         """A Result of zeros like a value."""
@@ -166,7 +166,7 @@ class _Graph:
     def add(
         self,
         type: str,
-        sources: Sequence[Source],
+        sources: Sequence[OutputRef],
         outputs: int,
         *,
         name: str = "",
@@ -235,4 +235,4 @@ def _grown(
     )
     made.nodes[layer] = replace(node, outputs=(*node.outputs, *ports), bodies=changed)
     first = len(node.outputs)
-    return [_Asked(probe, Source(layer, first + number), shape) for number, (probe, shape) in enumerate(given)]
+    return [_Asked(probe, OutputRef(layer, first + number), shape) for number, (probe, shape) in enumerate(given)]

@@ -18,10 +18,10 @@ from loopscope.errors import EngineError, NotKept
 from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.ir.model import Model
 from loopscope.ir.walk import nodes
-from loopscope.native.alone import Stopped, never, run_alone
-from loopscope.peers import onnx_model, openvino_model, transport
-from loopscope.peers.given_rows import estimate
+from loopscope.native.run_once import CallStopped, never, run_alone
+from loopscope.peers import npz_protocol, onnx_model, openvino_model
 from loopscope.peers.probes import Probe
+from loopscope.peers.row_feeds import estimate
 from loopscope.write import write_model
 
 _PREFIX = "loopscope probe "
@@ -31,7 +31,7 @@ CALLED = {"openvino": "OpenVINO", "onnx": "ONNX Runtime"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RuntimeAnswer:
     """What another runtime gave."""
 
     runtime: str
@@ -61,7 +61,7 @@ def runtime_of(model: Model) -> str:
     return CALLED[model.dialect] if importlib.util.find_spec(PACKAGES[model.dialect]) is not None else ""
 
 
-def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patience: Patience, document: bytes) -> Answer:
+def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patience: Patience, document: bytes) -> RuntimeAnswer:
     """Runs the model of a run as it is, then with its insides as outputs, once for each part of them.
 
     ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited for.
@@ -70,10 +70,10 @@ def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patie
     _expect_installed(model)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
-        transport.write(folder / "inputs.npz", inputs)
+        npz_protocol.write(folder / "inputs.npz", inputs)
         plain = document_file(model, folder, document)
         runtime, given = run_file(model.dialect, folder, plain, patience)
-        named = tuple(transport.read(given).values())
+        named = tuple(npz_protocol.read(given).values())
         asking = _Asking(run, folder, plain, patience)
         try:
             for part in parts:
@@ -82,8 +82,8 @@ def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patie
         except EngineError as error:
             if patience.stopped():
                 raise
-            return Answer(runtime, named, {}, {}, str(error))
-        return Answer(runtime, named, asking.values, asking.estimated, "")
+            return RuntimeAnswer(runtime, named, {}, {}, str(error))
+        return RuntimeAnswer(runtime, named, asking.values, asking.estimated, "")
 
 
 @dataclass(slots=True, eq=False)
@@ -107,7 +107,7 @@ class _Asking:
         order = _probed(self.run, [*part, *earlier], self.plain, insides)
         named = {f"{_PREFIX}{number}": probe for number, probe in enumerate(order)}
         _, given = run_file(self.run.model.dialect, self.folder, insides, self.patience)
-        for name, there in transport.arrays(given):
+        for name, there in npz_protocol.arrays(given):
             probe = named.get(name)
             if probe is None or probe in earlier:
                 continue
@@ -130,9 +130,9 @@ def ask_outputs(model: Model, inputs: Inputs, patience: Patience, document: byte
     given = bind(model, inputs)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
-        transport.write(folder / "inputs.npz", [given[signature.layer] for signature in model.inputs])
+        npz_protocol.write(folder / "inputs.npz", [given[signature.layer] for signature in model.inputs])
         runtime, outputs = run_file(model.dialect, folder, document_file(model, folder, document), patience)
-        return runtime, tuple(transport.read(outputs).values())
+        return runtime, tuple(npz_protocol.read(outputs).values())
 
 
 def _expect_installed(model: Model) -> None:
@@ -184,7 +184,7 @@ def said_alone(called: str, verb: str, process: Path, *arguments: object, patien
     did = {"run": "run", "compile": "compiled"}[verb]
     try:
         ended = run_alone(process, *map(str, arguments), seconds=patience.seconds, stopped=patience.stopped)
-    except Stopped:
+    except CallStopped:
         raise EngineError(f"{called} was stopped before it had {did} the model") from None
     except TimeoutError:
         raise EngineError(f"{called} did not {verb} the model within {patience.seconds:g} seconds") from None

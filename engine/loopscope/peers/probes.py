@@ -106,7 +106,7 @@ def _counts(run: Run, loop: LoopRegion) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class ProbeCandidate:
     """A value that can be asked for."""
 
     program: Program
@@ -140,7 +140,7 @@ class Choice:
         self.candidates = self._chosen()
         """In the order of their graphs; those of one graph, which is a loop's or an If's, have to be made probes together."""
 
-    def probes(self, candidates: Sequence[Candidate]) -> tuple[Probe, ...]:
+    def probes(self, candidates: Sequence[ProbeCandidate]) -> tuple[Probe, ...]:
         """With what is expected, which takes memory; so not all of a large run are made at once."""
         found: list[Probe] = []
         for _, of_graph in groupby(candidates, key=lambda one: one.program.index):
@@ -148,8 +148,8 @@ class Choice:
         self.run.values.forget_computed()
         return tuple(found)
 
-    def _chosen(self) -> tuple[Candidate, ...]:
-        candidates: list[Candidate] = []
+    def _chosen(self) -> tuple[ProbeCandidate, ...]:
+        candidates: list[ProbeCandidate] = []
         for program in self.run.plan.programs:
             reason = self._reason(program)
             if reason:
@@ -160,7 +160,7 @@ class Choice:
         self.run.values.forget_computed()
         return tuple(replace(one, fingerprint=Fingerprint.of_size(one.like.size)) if one in large else one for one in candidates)
 
-    def _candidates(self, program: Program) -> Iterator[Candidate]:
+    def _candidates(self, program: Program) -> Iterator[ProbeCandidate]:
         rows = self.run.timeline.executions.rows[program.index]
         values = [one for one in _values_of(program) if not self._is_nameless(program, one[3], one[1])]
         firsts = {one[2]: self._value(program, 0, one[2]) for one in reversed(values)}  # what comes last computes all before it
@@ -173,12 +173,12 @@ class Choice:
             else:
                 array = np.asarray(first)
                 like = array if rows == 1 else np.broadcast_to(np.zeros((), array.dtype), array.shape)  # holds no value
-                yield Candidate(program, layer, output, slot, position, like, rows)
+                yield ProbeCandidate(program, layer, output, slot, position, like, rows)
 
-    def _large(self, candidates: Sequence[Candidate]) -> frozenset[Candidate]:
+    def _large(self, candidates: Sequence[ProbeCandidate]) -> frozenset[ProbeCandidate]:
         """Those of which fingerprints are asked for: the largest, until the others together are few enough bytes."""
         left = sum(one.nbytes for one in candidates)
-        large: list[Candidate] = []
+        large: list[ProbeCandidate] = []
         for one in sorted(candidates, key=lambda one: -one.nbytes):
             if one.like.size >= _WORTH_IT and (left > _MOST_BYTES or one.nbytes > _MOST_OF_ONE):
                 large.append(one)
@@ -214,7 +214,7 @@ class Choice:
         taken = self.run.timeline.executions.taken(region).astype(bool)
         return np.asarray(around[taken if program is region.then.program else ~taken])
 
-    def _of(self, candidates: Sequence[Candidate]) -> Iterator[Probe]:
+    def _of(self, candidates: Sequence[ProbeCandidate]) -> Iterator[Probe]:
         """Of one graph, what can be had as columns and what has to be computed row by row."""
         program, rows = candidates[0].program, candidates[0].rows
         columns = Columns(self.recorded, program, np.arange(rows))
@@ -231,7 +231,7 @@ class Choice:
             if one in found:
                 yield Probe(program, one.layer, one.output, one.slot, one.position, found[one], lengths, places, one.fingerprint)
 
-    def _row_by_row(self, candidates: Sequence[Candidate]) -> dict[Candidate, np.ndarray]:
+    def _row_by_row(self, candidates: Sequence[ProbeCandidate]) -> dict[ProbeCandidate, np.ndarray]:
         """All values of a row before the next, because a row is computed again as a whole; the last one first, which takes all others."""
         if len(candidates) and candidates[0].rows == 1:  # most of all values of the outermost graph: they are not held twice
             return {one: (one.like if one.fingerprint is None else one.fingerprint.of(one.like))[None] for one in candidates}
@@ -257,7 +257,7 @@ class Choice:
         return self.run.values.get(self.run.timeline, program, row, slot)
 
 
-def _room(one: Candidate) -> np.ndarray:
+def _room(one: ProbeCandidate) -> np.ndarray:
     """For a value in all rows, as it is or as its fingerprint."""
     if one.fingerprint is None:
         return np.empty((one.rows, *one.like.shape), one.like.dtype)

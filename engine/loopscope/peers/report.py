@@ -10,7 +10,7 @@ from loopscope.peers.comparing import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ValueDifference:
     """One value that differs."""
 
     address: str
@@ -33,18 +33,18 @@ class Quanta:
     """Of so many, in the values in which one differs."""
     values: int
     """In how many values."""
-    first: Difference
+    first: ValueDifference
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ComparisonReport:
     """What came out of a comparison."""
 
     runtime: str
     """Name and version."""
-    outputs: tuple[Difference, ...]
+    outputs: tuple[ValueDifference, ...]
     """The outputs of the model that differ."""
-    first: Difference | None
+    first: ValueDifference | None
     """The first value inside that differs; None where all agree."""
     values: int = 0
     """Values inside that were compared, each iteration counted."""
@@ -58,7 +58,7 @@ class Report:
     """Outputs of the model that were not compared, with the reason."""
     quanta: Quanta | None = None
     """What differs by one quantum; None where nothing does."""
-    following: tuple[Difference, ...] = ()
+    following: tuple[ValueDifference, ...] = ()
     """Outputs that differ by a quantum, or only by what follows from one."""
     replaced: tuple[str, ...] = ()
     """Where outputs differ and all inside agrees: what the runtime runs in place of each loop or branch that they come from, a sentence
@@ -98,7 +98,7 @@ class Report:
         follow = "; ".join(f"{elided(end.address)!r} is {self._sides(end)}" for end in self.following if end is not one.first)
         return f"{told} What follows from that is not called a difference: {follow}." if follow else told
 
-    def _sides(self, one: Difference) -> str:
+    def _sides(self, one: ValueDifference) -> str:
         return f"{one.there} in {self.runtime}, {one.here} here"
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from loopscope.debug.inputs import Inputs
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, elided
-from loopscope.native.alone import never
+from loopscope.native.run_once import never
 from loopscope.ops.values import is_tensor
 from loopscope.peers.comparing import shape_text
 from loopscope.peers.other_runtimes import CALLED, Patience, ask_outputs, runtime_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from loopscope.ir.model import Graph
+from loopscope.ir.model import ModelGraph
 from loopscope.read.file_limits import ReadLimits
 
 
-def check_addresses(graph: Graph, limits: ReadLimits) -> None:
+def check_addresses(graph: ModelGraph, limits: ReadLimits) -> None:
     """``ValueError`` when the addresses of all layers together, the layers' own names apart, are longer than a file may make them."""
     total = 0
     waiting = [(graph, 0)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from loopscope.ir.model import Model
-from loopscope.native.alone import run_alone
+from loopscope.native.run_once import run_alone
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.openvino import read_openvino
 from loopscope.read.weights import WeightsFile

@@ -16,7 +16,7 @@ from loopscope.errors import MOST_OF_A_SENTENCE, EngineError, InputError, ReadEr
 from loopscope.executor.machine.limits import Limits
 from loopscope.ops.stored import FORMS, unpacked
 from loopscope.read import ReadLimits, read_model
-from loopscope.run_file.putting_back import put_back
+from loopscope.run_file.read_recording import put_back
 from loopscope.run_file.run_archive import RECORDING, array_of, digest, read_archive
 from loopscope.run_file.saved_run import Description, SavedRun, of_json
 from loopscope.run_file.verifying import difference_from

@@ -11,7 +11,7 @@ from loopscope.debug.breakpoints import Pause
 from loopscope.debug.cursor import DebuggerState
 from loopscope.errors import shorten
 from loopscope.executor.machine.limits import Limits
-from loopscope.executor.plan.optimise import Optimise
+from loopscope.executor.plan.optimisation_flags import Optimise
 from loopscope.executor.record.recording import Record
 from loopscope.ir.model import Model
 

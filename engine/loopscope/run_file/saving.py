@@ -20,8 +20,7 @@ from loopscope.ir.model import Model
 from loopscope.ops.stored import packed
 from loopscope.read import read_model
 from loopscope.replaced_file import replaced_file
-from loopscope.run_file.keeping import kept
-from loopscope.run_file.recording_again import with_everything
+from loopscope.run_file.record_all import with_everything
 from loopscope.run_file.run_archive import (
     ENDING,
     MOST_ENTRIES,
@@ -34,6 +33,7 @@ from loopscope.run_file.run_archive import (
 from loopscope.run_file.saved_run import MOST_PAUSES, Description, to_json
 from loopscope.run_file.verifying import flow_records, output_entries
 from loopscope.run_file.weightless import with_zeros, without_data
+from loopscope.run_file.write_recording import kept
 from loopscope.version import VERSION
 from loopscope.write import ir_documents
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from loopscope.ir.constant import Constant, encode, packed_size
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import Graph, Model, Node
+from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
 
 SMALL = 64
@@ -29,7 +29,7 @@ def with_zeros(model: Model) -> Model:
     return replace(model, graph=_changed(model.graph, _zeros))
 
 
-def _changed(graph: Graph, change: Any) -> Graph:
+def _changed(graph: ModelGraph, change: Any) -> ModelGraph:
     nodes = tuple(_node(node, change) for node in graph.nodes)
     return replace(graph, nodes=nodes)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from loopscope.sweeps.changed_samples import Change, Changes, changes, changes_between
+from loopscope.sweeps.explain_split import Separation, features_of, separation
 from loopscope.sweeps.row_layout import RowLayout
 from loopscope.sweeps.row_numbers import numbers, places_where
 from loopscope.sweeps.samples import Samples, completed, of_table, one_sample, samples_of, samples_said, seed_said
-from loopscope.sweeps.separating import Separation, features_of, separation
-from loopscope.sweeps.summary import Summary
+from loopscope.sweeps.summary import SweepSummary
 from loopscope.sweeps.sweep import Sweep, sweep
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "RowLayout",
     "Samples",
     "Separation",
-    "Summary",
     "Sweep",
+    "SweepSummary",
     "changes",
     "changes_between",
     "completed",

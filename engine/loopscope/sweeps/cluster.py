@@ -14,11 +14,11 @@ import pyarrow as pa
 from loopscope.errors import EngineError, InputError, shorten
 from loopscope.ops.custom import installed_files
 from loopscope.sweeps.batch import Batch
+from loopscope.sweeps.job import SweepJob
 from loopscope.sweeps.own_operations import install_texts
 from loopscope.sweeps.parallel_rows import LOOK_SECONDS, RowsOfChunk
-from loopscope.sweeps.sample_rows import rows_of
+from loopscope.sweeps.runner import rows_of
 from loopscope.sweeps.stopping import Stop
-from loopscope.sweeps.work_order import Order
 
 try:
     from distributed import Client, Future, KilledWorker, Security, Worker, WorkerPlugin, get_worker, wait
@@ -37,7 +37,7 @@ class TLS(NamedTuple):
 class Holder(WorkerPlugin):
     """A sweep's order in a worker: it reaches each worker once, a worker that joins later too."""
 
-    def __init__(self, name: str, order: Order) -> None:
+    def __init__(self, name: str, order: SweepJob) -> None:
         self.name = name
         self.order = order
         self.operations = installed_files()
@@ -65,7 +65,7 @@ async def stop_there(name: str, dask_worker: Worker) -> None:
 class Cluster:
     """The workers of a Dask scheduler. ``tls=None`` leaves security to Dask's configuration."""
 
-    def __init__(self, order: Order, address: str, tls: TLS | None) -> None:
+    def __init__(self, order: SweepJob, address: str, tls: TLS | None) -> None:
         self.count = 1
         self._order, self._address, self._tls = order, address, tls
         self._name = f"loopscope-{uuid4().hex}"

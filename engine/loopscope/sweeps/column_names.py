@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from loopscope.errors import InputError
+from loopscope.ir.address_suffix import ambiguous, ending
 from loopscope.ir.readable import as_written, static_words
-from loopscope.ir.unique_end import ambiguous, ending
 
 OF_PLACES = ("iterations", "ended", "margin", "then", "else")
 """The first words of columns that are called by a place."""

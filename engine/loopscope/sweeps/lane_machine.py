@@ -19,11 +19,11 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
 from loopscope.executor.record.endings import ENDINGS
 from loopscope.ops.casting import cast
-from loopscope.sweeps.lane_tables import BranchTally, LoopTally
+from loopscope.sweeps.lane_counters import BranchTally, LoopTally
 from loopscope.sweeps.lane_values import NotInLanes, are_finite, computed, condition_in_lanes
 from loopscope.sweeps.margins import Condition, distances
 from loopscope.sweeps.stopping import Stop
-from loopscope.timeline.vectorised import Column
+from loopscope.timeline.vectorised import RowValues
 
 _DEEPEST = 16
 _NO_BOUND = 1 << 62
@@ -37,7 +37,7 @@ class Lanes:
     def __init__(
         self,
         plan: Plan,
-        values: Mapping[Slot, Column],
+        values: Mapping[Slot, RowValues],
         count: int,
         *,
         most_iterations: int,
@@ -47,7 +47,7 @@ class Lanes:
     ) -> None:
         """``conditions``: of the loops whose margins are told, by their tables."""
         self.plan = plan
-        self.values: dict[Slot, Column] = {slot: Column(value, False) for slot, value in plan.constants}
+        self.values: dict[Slot, RowValues] = {slot: RowValues(value, False) for slot, value in plan.constants}
         self.values.update(values)
         self.loops: dict[int, LoopTally] = {}
         self.branches: dict[int, BranchTally] = {}
@@ -110,12 +110,12 @@ class Lanes:
         for parameter, outer in branch.bindings:
             self.values[parameter] = self.values[outer] if places is None else self.values[outer].at(places)
         for unfed in branch.unfed:
-            self.values[unfed.parameter] = Column(self._defaults.parameter(branch.program.address, unfed.layer), False)
+            self.values[unfed.parameter] = RowValues(self._defaults.parameter(branch.program.address, unfed.layer), False)
 
     def _if(self, region: IfRegion, lanes: np.ndarray, depth: int) -> None:
         taken = condition_in_lanes(self.values[region.condition], len(lanes), first_decides=region.first_decides)
         tally = self.branches[region.table]
-        made: list[tuple[np.ndarray, list[Column]]] = []
+        made: list[tuple[np.ndarray, list[RowValues]]] = []
         for branch, wanted, times in ((region.then, taken, tally.then), (region.otherwise, ~taken, tally.otherwise)):
             places = np.flatnonzero(wanted)
             if len(places):
@@ -134,7 +134,7 @@ class Lanes:
         bound, endings = self._bounds(region, len(lanes))
         count = np.zeros(len(lanes), np.int64)
         going = np.flatnonzero(bound != 0)
-        ended: list[tuple[np.ndarray, list[Column]]] = []
+        ended: list[tuple[np.ndarray, list[RowValues]]] = []
         if len(going) < len(lanes):
             ended.append((np.flatnonzero(bound == 0), self._of_none(region, np.flatnonzero(bound == 0))))
         carried = [self._initial(region, one.parameter, one.initial, one.layer).at(going) for one in region.carried]
@@ -198,44 +198,44 @@ class Lanes:
             bound[refused], endings[refused] = 0, ENDINGS.index("initial_condition")
         return bound, endings
 
-    def _initial(self, region: LoopRegion, parameter: Slot, initial: Slot | None, layer: Any) -> Column:
+    def _initial(self, region: LoopRegion, parameter: Slot, initial: Slot | None, layer: Any) -> RowValues:
         if initial is None:
-            return Column(self._defaults.parameter(region.program.address, layer), False)
+            return RowValues(self._defaults.parameter(region.program.address, layer), False)
         return self._entering(region, parameter, self.values[initial])
 
     @staticmethod
-    def _entering(region: LoopRegion, parameter: Slot, column: Column) -> Column:
+    def _entering(region: LoopRegion, parameter: Slot, column: RowValues) -> RowValues:
         """In the element type that a TensorIterator's Parameter declares."""
         wanted = region.declared.get(parameter)
         if wanted is None or np.asarray(column.values).dtype == wanted.dtype:
             return column
-        return Column(cast(np.asarray(column.values), wanted), column.varies)
+        return RowValues(cast(np.asarray(column.values), wanted), column.varies)
 
-    def _fixed(self, region: LoopRegion, going: np.ndarray) -> dict[Slot, Column]:
+    def _fixed(self, region: LoopRegion, going: np.ndarray) -> dict[Slot, RowValues]:
         """What is the same in all iterations: invariants, what nothing feeds, and the tensors that slices are taken of."""
         found = {one.parameter: self._entering(region, one.parameter, self.values[one.source]).at(going) for one in region.invariants}
         for one in region.unfed:
-            found[one.parameter] = Column(self._defaults.parameter(region.program.address, one.layer), False)
+            found[one.parameter] = RowValues(self._defaults.parameter(region.program.address, one.layer), False)
         return found
 
     def _begin(self, region: LoopRegion, iteration: int, going: np.ndarray) -> None:
         for sliced in region.sliced:
             self.values[sliced.parameter] = self._part(region, sliced, iteration, going)
         for counter in region.counters:
-            self.values[counter.parameter] = Column(counter.number(iteration), False)
+            self.values[counter.parameter] = RowValues(counter.number(iteration), False)
 
-    def _part(self, region: LoopRegion, sliced: Sliced, iteration: int, going: np.ndarray) -> Column:
+    def _part(self, region: LoopRegion, sliced: Sliced, iteration: int, going: np.ndarray) -> RowValues:
         source = self.values[sliced.source]
         if not source.varies:
-            return Column(regions.part(region, sliced, source.values, iteration), False)
+            return RowValues(regions.part(region, sliced, source.values, iteration), False)
         values = source.values if len(going) == len(source.values) else source.values[going]
         axis = sliced.axis + values.ndim if sliced.axis < 0 else sliced.axis + 1
         begin = regions.part_begin(region, sliced, values.shape[axis], iteration)
         taken = begin if not sliced.whole_parts else slice(begin, begin + sliced.part_size)
-        return self._entering(region, sliced.parameter, Column(values[(slice(None),) * axis + (taken,)], True))
+        return self._entering(region, sliced.parameter, RowValues(values[(slice(None),) * axis + (taken,)], True))
 
-    def _of_none(self, region: LoopRegion, places: np.ndarray) -> list[Column]:
-        found: list[Column] = []
+    def _of_none(self, region: LoopRegion, places: np.ndarray) -> list[RowValues]:
+        found: list[RowValues] = []
         for output in region.outputs:
             if not isinstance(output, LastValue) or output.initial is None:
                 raise NotInLanes("what a loop gives that never ran")
@@ -251,7 +251,7 @@ class Lanes:
         return given_up
 
 
-def merged(lanes: int, parts: Sequence[tuple[np.ndarray, Column]]) -> Column:
+def merged(lanes: int, parts: Sequence[tuple[np.ndarray, RowValues]]) -> RowValues:
     """A value of all lanes from those of some; ``NotInLanes`` when they differ in shape or type."""
     if len(parts) == 1:
         return parts[0][1]
@@ -263,4 +263,4 @@ def merged(lanes: int, parts: Sequence[tuple[np.ndarray, Column]]) -> Column:
         if (values.shape[column.varies :], values.dtype) != (shape, first.dtype):
             raise NotInLanes("values of different shapes")
         made[places] = values
-    return Column(made, True)
+    return RowValues(made, True)

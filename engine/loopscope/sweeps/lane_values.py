@@ -9,7 +9,7 @@ import numpy as np
 
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Plan, Region, settle
-from loopscope.timeline.vectorised import Column, is_of_each_element, lifted
+from loopscope.timeline.vectorised import RowValues, is_of_each_element, lifted
 
 MOST_ELEMENTS = 1 << 24
 """Of one value in all lanes."""
@@ -40,7 +40,7 @@ def _may_be_elementwise(instruction: Instruction) -> bool:
     return bool(instruction.float_symbol) or is_of_each_element(instruction, [np.float64(0)])
 
 
-def computed(instruction: Instruction, operands: list[Column], lanes: int) -> Column:
+def computed(instruction: Instruction, operands: list[RowValues], lanes: int) -> RowValues:
     """What an operation gives in each lane; ``NotInLanes`` where it is not elementwise."""
     if not any(one.varies for one in operands):
         return _shared(instruction, operands)
@@ -55,16 +55,16 @@ def computed(instruction: Instruction, operands: list[Column], lanes: int) -> Co
     made = instruction.kernel(*[lifted(one, len(shape)) for one in operands])
     if np.shape(made) != (lanes, *shape):
         raise NotInLanes(instruction.title)
-    return Column(made, True)
+    return RowValues(made, True)
 
 
-def _shared(instruction: Instruction, operands: list[Column]) -> Column:
+def _shared(instruction: Instruction, operands: list[RowValues]) -> RowValues:
     if instruction.several or instruction.state is not None or instruction.variable is not None or instruction.kernel is None:
         raise NotInLanes(instruction.title)
-    return Column(settle(instruction.kernel(*(one.values for one in operands))), False)
+    return RowValues(settle(instruction.kernel(*(one.values for one in operands))), False)
 
 
-def condition_in_lanes(column: Column, lanes: int, *, first_decides: bool = False) -> np.ndarray:
+def condition_in_lanes(column: RowValues, lanes: int, *, first_decides: bool = False) -> np.ndarray:
     """A condition in each lane."""
     values = np.asarray(column.of(lanes))
     if first_decides and values.ndim == 2 and values.shape[1] > 1:

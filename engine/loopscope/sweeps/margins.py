@@ -10,7 +10,7 @@ import numpy as np
 
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import LoopRegion, Plan, Program
-from loopscope.explain.deciding import Logic, logic
+from loopscope.explain.deciding_values import Logic, logic
 from loopscope.ir.element_type import REAL_FLOATS
 
 _DEEPEST = 16

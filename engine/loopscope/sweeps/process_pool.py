@@ -27,11 +27,11 @@ import pyarrow as pa
 from loopscope.errors import EngineError
 from loopscope.ops.custom import installed_files
 from loopscope.sweeps.batch import Batch
+from loopscope.sweeps.job import SweepJob
 from loopscope.sweeps.own_operations import install_texts
 from loopscope.sweeps.parallel_rows import LOOK_SECONDS, MOST_FAILURES, RowsOfChunk
-from loopscope.sweeps.sample_rows import rows_of
+from loopscope.sweeps.runner import rows_of
 from loopscope.sweeps.stopping import Stop
-from loopscope.sweeps.work_order import Order
 
 if TYPE_CHECKING:
     _Pipe = connection.Connection[Any, Any]
@@ -69,7 +69,7 @@ class _Worker:
 class ProcessPool:
     """Processes that compute chunks of one sweep, from the first chunk to the end of ``with``."""
 
-    def __init__(self, order: Order, count: int) -> None:
+    def __init__(self, order: SweepJob, count: int) -> None:
         self.count = count
         self._order = order
         self._order_message = b""
@@ -225,7 +225,7 @@ def _work(pipe: _Pipe) -> None:
     threading.Thread(target=_listen, args=(pipe, stop, messages), daemon=True).start()
     with suppress(OSError):
         pipe.send(_Ready())
-        order: Order | None = None
+        order: SweepJob | None = None
         while message := messages.get():
             try:
                 if order is None:

@@ -31,7 +31,7 @@ _MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class InputRange:
     """What one input takes: a span, a list, or a distribution."""
 
     name: str
@@ -42,7 +42,7 @@ class Values:
     """First and last of a span and the number of its points (0: each whole number), a list's values, or a distribution's two numbers."""
 
 
-def values_said(word: str) -> Values:
+def values_said(word: str) -> InputRange:
     """What a word such as ``number=1..500`` says; ``InputError`` for one that says nothing.
 
     >>> values_said("number=1..500").numbers
@@ -61,11 +61,11 @@ def values_said(word: str) -> Values:
             raise InputError(
                 f"{shorten(name, 60)} is given {shorten(repr(said), 60)}, which is no value: expected a number from 1 on after /"
             )
-        return Values(name, shape, "span", (number(name, span[1]), number(name, span[2]), steps))
+        return InputRange(name, shape, "span", (number(name, span[1]), number(name, span[2]), steps))
     if drawn := _DRAWN.fullmatch(said):
-        return Values(name, shape, "normal" if drawn[1] == "normal" else "uniform", (number(name, drawn[2]), number(name, drawn[3])))
+        return InputRange(name, shape, "normal" if drawn[1] == "normal" else "uniform", (number(name, drawn[2]), number(name, drawn[3])))
     if all(_ONE.fullmatch(one) for one in said.split(",")):
-        return Values(name, shape, "list", tuple(number(name, one) for one in said.split(",")))
+        return InputRange(name, shape, "list", tuple(number(name, one) for one in said.split(",")))
     raise InputError(f"{shorten(repr(said), 60)} is no range of {shorten(name, 60)}: write 1..500, 0..1/11, 0,0.5,nan or normal(0,1)")
 
 
@@ -110,7 +110,7 @@ def rounded(numbers: np.ndarray, element_type: ElementType | None) -> np.ndarray
     return (numbers if dtype.kind == "f" else numbers.astype(np.float32)).astype(dtype)
 
 
-def points(values: Values) -> np.ndarray | range:
+def points(values: InputRange) -> np.ndarray | range:
     """All values of a grid's axis, in order; ``InputError`` for what has no order, such as a distribution."""
     match values.form:
         case "list":
@@ -121,7 +121,7 @@ def points(values: Values) -> np.ndarray | range:
             raise InputError(f"{values.name} is given a distribution, which a grid has not: write random:10000 before it")
 
 
-def _of_span(values: Values) -> np.ndarray | range:
+def _of_span(values: InputRange) -> np.ndarray | range:
     first, last, count = values.numbers
     if count > _MOST_POINTS:
         raise InputError(f"{values.name} takes {count:,} values: at most {_MOST_POINTS:,} are expected")
@@ -135,7 +135,7 @@ def _of_span(values: Values) -> np.ndarray | range:
     raise InputError(f"{written} has no step: write {written}/11 for 11 values, or whole numbers with the smaller one first")
 
 
-def draw(values: Values | None, signature: Signature, shape: tuple[int, ...], count: int, generator: np.random.Generator) -> np.ndarray:
+def draw(values: InputRange | None, signature: Signature, shape: tuple[int, ...], count: int, generator: np.random.Generator) -> np.ndarray:
     """So many random samples of an input, with a leading sample axis.
 
     Without a word: normal for floats, 0 to 9 for whole numbers, true or false for booleans.
@@ -166,7 +166,7 @@ def draw(values: Values | None, signature: Signature, shape: tuple[int, ...], co
         return drawn.astype(np.float32 if dtype.kind == "f" else np.float64)
 
 
-def _check_normal(values: Values, dtype: np.dtype) -> None:
+def _check_normal(values: InputRange, dtype: np.dtype) -> None:
     mean, deviation = values.numbers
     if deviation < 0:
         raise InputError(f"{values.name} is normal({mean},{deviation}): a deviation from 0 on is expected")

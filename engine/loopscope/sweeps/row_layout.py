@@ -13,10 +13,10 @@ from loopscope.errors import AddressError, elided
 from loopscope.executor.plan.numbers import Slot, TableIndex
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan
 from loopscope.ir.address import Address
+from loopscope.ir.address_suffix import full_address
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.unique_end import full_address
 from loopscope.sweeps.margins import Condition, condition_of
 
 if TYPE_CHECKING:

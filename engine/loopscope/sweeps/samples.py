@@ -18,7 +18,7 @@ from loopscope.ir.model import Model, Signature
 from loopscope.native.workers import WORKERS, Crashed, Refused
 from loopscope.ops.stored import stored_arrays
 from loopscope.sweeps.batch import Batch
-from loopscope.sweeps.ranges import Values, draw, points, rounded, values_said, whole
+from loopscope.sweeps.ranges import InputRange, draw, points, rounded, values_said, whole
 
 _BLOCK_ELEMENTS = 1 << 20
 _BLOCK = 4096
@@ -84,9 +84,9 @@ def one_sample(model: Model, words: Sequence[str], seed: int = 0) -> dict[int, n
     return {key: random.drawn(key, 0, 1)[0] for key in said}
 
 
-def _by_position(model: Model, words: Sequence[str]) -> dict[int, Values]:
+def _by_position(model: Model, words: Sequence[str]) -> dict[int, InputRange]:
     """What words say of each input; ``InputError`` for one that is given twice."""
-    found: dict[int, Values] = {}
+    found: dict[int, InputRange] = {}
     for one in map(values_said, words):
         key = position(model, one.name)
         if key in found:
@@ -317,7 +317,7 @@ class Random:
     description: str
     count: int
     seed: int
-    said: Mapping[int, Values]
+    said: Mapping[int, InputRange]
 
     def batch(self, first: int, end: int) -> Batch:
         return Batch(np.arange(first, end), {key: self.drawn(key, first, end) for key in range(len(self.model.inputs))}, {})
@@ -335,7 +335,7 @@ class Random:
         ]
         return rounded(np.concatenate(made) if made else np.zeros((0, *shape)), signature.element_type)
 
-    def _shape(self, signature: Signature, values: Values | None) -> tuple[int, ...]:
+    def _shape(self, signature: Signature, values: InputRange | None) -> tuple[int, ...]:
         if values is not None and values.shape is not None:
             if math.prod(max(1, length) for length in values.shape) > _MOST_ELEMENTS:
                 written = ",".join(map(str, values.shape))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loopscope.executor.machine.limits import Control
+from loopscope.executor.machine.limits import RunControl
 
 
-class Stopped(Exception):
+class SweepStopped(Exception):
     """What is under way is given up: its rows are not whole."""
 
 
@@ -14,7 +14,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.asked = False
-        self._control: Control | None = None
+        self._control: RunControl | None = None
 
     def ask(self) -> None:
         """No more runs; the one under way ends."""
@@ -22,13 +22,13 @@ class Stop:
         if self._control is not None:
             self._control.stop.set()
 
-    def watch(self, control: Control) -> None:
+    def watch(self, control: RunControl) -> None:
         """The run that begins now."""
         self._control = control
         if self.asked:
             control.stop.set()
 
     def check(self) -> None:
-        """``Stopped`` once it was asked for."""
+        """``SweepStopped`` once it was asked for."""
         if self.asked:
-            raise Stopped
+            raise SweepStopped

@@ -44,7 +44,7 @@ class BranchSummary:
 
 
 @dataclass(slots=True)
-class Summary:
+class SweepSummary:
     """Of all rows so far."""
 
     rows: int = 0

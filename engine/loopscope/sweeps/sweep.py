@@ -17,14 +17,14 @@ from loopscope.ir.model import Model, expect_model
 from loopscope.ir.walk import nodes
 from loopscope.sweeps.samples import Given, Samples, expect_all_inputs, samples_of
 from loopscope.sweeps.stopping import Stop
-from loopscope.sweeps.summary import Summary
+from loopscope.sweeps.summary import SweepSummary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from loopscope.sweeps.batch import Batch
+    from loopscope.sweeps.job import SweepJob
     from loopscope.sweeps.parallel_rows import Workers
-    from loopscope.sweeps.work_order import Order
 
 _CHUNK, _CHUNK_HERE = 64, 16
 """Samples of a chunk that run one by one: in another process, and in this one, where whoever watches is told after each."""
@@ -77,7 +77,7 @@ def sweep(
     Nothing runs before the first row is asked for. ``InputError`` for samples or columns that do not fit the model, ``MissingInput``
     where no sample has one of its inputs.
     """
-    from loopscope.sweeps.work_order import Order
+    from loopscope.sweeps.job import SweepJob
 
     expect_model(model, "loopscope.sweep")
     if workers is not None and workers < 1:
@@ -88,7 +88,7 @@ def sweep(
         from loopscope.transform.rounding import rounded
 
         model = rounded(model, rounding)
-    order = Order(model, tuple(columns), limits or Limits(), seed, first_nan, margins, seconds, lanes)
+    order = SweepJob(model, tuple(columns), limits or Limits(), seed, first_nan, margins, seconds, lanes)
     samples = samples_of(model, inputs, batch)
     expect_all_inputs(model, samples)
     count = samples.count if limit is None else min(limit, samples.count)
@@ -106,7 +106,7 @@ class _Place:
     """The address of a Dask cluster; empty: this machine."""
     tls: tuple[Path, ...] | None
 
-    def opened(self, order: Order) -> AbstractContextManager[Workers]:
+    def opened(self, order: SweepJob) -> AbstractContextManager[Workers]:
         """Return the processes that compute chunks; they start when the result is entered."""
         if self.scheduler:
             from loopscope.sweeps.cluster import TLS, Cluster
@@ -120,14 +120,14 @@ class _Place:
 class Sweep:
     """One model over many inputs. Going over it runs it, once; ``summary`` is that of the rows so far."""
 
-    def __init__(self, order: Order, samples: Samples, count: int, place: _Place, out: Path | None, resume: bool) -> None:
+    def __init__(self, order: SweepJob, samples: Samples, count: int, place: _Place, out: Path | None, resume: bool) -> None:
         self._order, self._samples = order, samples
         self._place = place
         self._out, self._resume = out, resume
         self._stop = Stop()
         self.count = count
         """Samples in all."""
-        self.summary = Summary()
+        self.summary = SweepSummary()
         self.schema = order.schema
         """Of its rows, as Arrow has them."""
         self.layout = order.layout
@@ -143,7 +143,7 @@ class Sweep:
         for batch in self.batches():
             yield from batch.to_pylist()
 
-    def run(self) -> Summary:
+    def run(self) -> SweepSummary:
         """All of it, for its file and its summary."""
         for _ in self.batches():
             pass
@@ -163,7 +163,7 @@ class Sweep:
         if self._out is None:
             yield from self._added(self._rows(0))
             return
-        from loopscope.sweeps.kept_rows import KeptRows
+        from loopscope.sweeps.storage import KeptRows
 
         kept = KeptRows(self._out, self._order.schema, self._digest)
         yield from self._added(kept.begin(resume=self._resume))
@@ -180,7 +180,7 @@ class Sweep:
             yield batch
 
     def _rows(self, first: int) -> Iterator[pa.RecordBatch]:
-        from loopscope.sweeps.sample_rows import lanes_of, rows_of
+        from loopscope.sweeps.runner import lanes_of, rows_of
 
         lanes = lanes_of(self._order)
         asked = self._place.workers

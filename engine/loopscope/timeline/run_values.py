@@ -11,14 +11,14 @@ from loopscope.errors import EngineError, NotKept, ValueUnavailable
 from loopscope.executor.drive import run_region
 from loopscope.executor.machine import overriding, regions
 from loopscope.executor.machine.execute import cause_of, computing, execute
-from loopscope.executor.machine.limits import Control, Limits
+from loopscope.executor.machine.limits import Limits, RunControl
 from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.machine.state import Frame
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.overrides import Override, Overrides
 from loopscope.executor.plan.plan import Instruction, Program
-from loopscope.executor.record.columns import Rows
+from loopscope.executor.record.columns import RecordedRows
 from loopscope.executor.record.recording import NOTHING, Recording
 from loopscope.ir.readable import readable
 from loopscope.ops.values import NOT_KEPT, WEIGHTS_NOT_KEPT
@@ -50,7 +50,7 @@ class _Need:
     """What they are at the beginning of the first row is not at hand: the graph around it gives it."""
 
 
-class Values:
+class RunValues:
     """Reads and recomputes values; what was computed stays in a bounded cache."""
 
     def __init__(self, machine: Machine) -> None:
@@ -221,7 +221,7 @@ class Values:
             need.from_outside = not self._entry_kept(program, first_row, program.hidden, rows)
         return need
 
-    def _carry_on(self, program: Program, row: int, rows: Rows | None) -> None:
+    def _carry_on(self, program: Program, row: int, rows: RecordedRows | None) -> None:
         """What the iteration before has just been found to hand on need not be computed again: who goes from row to row runs each once."""
         carried, cache = program.loop.carried if program.loop is not None else (), self._cache
         before = cache.get((program.index, row - 1), {})
@@ -230,7 +230,7 @@ class Values:
         if not self._entry_kept(program, row, [one.parameter for one in carried], rows):
             self._keep((program.index, row), {one.parameter: before[one.result] for one in carried})
 
-    def _entry_kept(self, program: Program, row: int, entry: Sequence[Slot], rows: Rows | None) -> bool:
+    def _entry_kept(self, program: Program, row: int, entry: Sequence[Slot], rows: RecordedRows | None) -> bool:
         cached = self._cache.get((program.index, row), {})
         return all(slot in cached or (rows is not None and not rows.forget and rows.has_kept(row, slot)) for slot in entry)
 
@@ -370,7 +370,7 @@ class Values:
             execute(instruction, values, anew=anew)
             return
         machine = self.machine
-        recording, control = Recording(machine.plan, NOTHING), Control(Limits(None, None, None))
+        recording, control = Recording(machine.plan, NOTHING), RunControl(Limits(None, None, None))
         quiet = Machine(machine.plan, values, recording, control, machine.defaults, inside or Overrides(machine.plan))
         quiet.frames.append(Frame(program, position=number))
         run_region(quiet)

@@ -79,7 +79,7 @@ def _size_of_each(rows: Uniform | Varied) -> int | None:
     return rows.each if isinstance(rows, Uniform) and (rows.last == rows.each or not rows.rows) else None
 
 
-class Executions:
+class ExecutionIndex:
     """Which rows belong to which execution of each region, at one moment of a run."""
 
     def __init__(self, machine: Machine) -> None:
@@ -208,7 +208,7 @@ def instruction_number(program: Program, table: TableIndex) -> int:
 class Sizes:
     """The size of every row of every program under some weights, at one moment of a run."""
 
-    def __init__(self, executions: Executions, weights: Weights) -> None:
+    def __init__(self, executions: ExecutionIndex, weights: Weights) -> None:
         self.executions = executions
         self.weights = weights
         self.by_program: dict[ProgramIndex, Uniform | Varied] = {}

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from loopscope.executor.machine.machine import Frame, Machine
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Program
-from loopscope.timeline.sizes import RECORDS, STEPS, Executions, Sizes
+from loopscope.timeline.sizes import RECORDS, STEPS, ExecutionIndex, Sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Timeline:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.executions = Executions(machine)
+        self.executions = ExecutionIndex(machine)
 
     @cached_property
     def steps(self) -> Sizes:

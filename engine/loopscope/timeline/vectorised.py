@@ -13,7 +13,7 @@ import numpy as np
 
 from loopscope.executor.machine.execute import computing_columns
 from loopscope.executor.machine.regions import part_begin
-from loopscope.executor.plan.body_ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced
+from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Counter, Invariant, LastValue, Sliced
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
 from loopscope.ir.model import SEQUENCE_MAP
@@ -31,16 +31,16 @@ _OF_EACH_ELEMENT = frozenset(("Select", "Where", "Convert", "Div", "Sqrt", "Exp"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class RowValues:
     """The values of a slot in some rows."""
 
     values: Any
     """With a row along the first axis; one value where it is the same in all rows."""
     varies: bool
 
-    def at(self, numbers: np.ndarray) -> Column:
+    def at(self, numbers: np.ndarray) -> RowValues:
         """The values of some of the rows, by their place among them."""
-        return Column(self.values[numbers], True) if self.varies else self
+        return RowValues(self.values[numbers], True) if self.varies else self
 
     def of(self, count: int) -> np.ndarray:
         """As an array with so many rows."""
@@ -81,10 +81,10 @@ class Columns:
         self.recorded = recorded
         self.machine, self.executions = recorded.timeline.machine, recorded.timeline.executions
         self.program, self.rows = program, rows
-        self._found: dict[Slot, Column | None] = {}
+        self._found: dict[Slot, RowValues | None] = {}
         self._around = around
 
-    def column(self, slot: Slot) -> Column | None:
+    def column(self, slot: Slot) -> RowValues | None:
         """The values of a slot in the rows; None where they cannot be computed in columns."""
         if slot not in self._found:
             try:
@@ -124,7 +124,7 @@ class Columns:
                 waiting.extend(self.program.instructions[number].inputs)
         return sorted(needed)
 
-    def _put(self, slot: Slot, column: Column | None) -> None:
+    def _put(self, slot: Slot, column: RowValues | None) -> None:
         """A column, with what was set by hand in these rows."""
         overrides = self.machine.overrides
         if column is None or slot not in self.machine.overrides.slots:
@@ -140,17 +140,17 @@ class Columns:
                     self._found[slot] = None
                     return
                 values[at] = change.value
-        self._found[slot] = column if values is None else Column(values, True)
+        self._found[slot] = column if values is None else RowValues(values, True)
 
-    def _recorded(self, slot: Slot) -> Column | None:
+    def _recorded(self, slot: Slot) -> RowValues | None:
         whole = self.recorded.column(self.program, slot)
         if whole is None or (len(self.rows) and self.rows[-1] >= len(whole)):
             return None
-        return Column(whole[self.rows], True)
+        return RowValues(whole[self.rows], True)
 
     # -- what a row begins with -----------------------------------------------------------------------------------
 
-    def _bound(self, slot: Slot) -> Column | None:
+    def _bound(self, slot: Slot) -> RowValues | None:
         """The column of a Parameter or a Const, which no operation computes."""
         program, plan = self.program, self.machine.plan
         if slot not in program.parameter_slots or program.parent is None:
@@ -161,18 +161,18 @@ class Columns:
             return self._of_loop(program.loop, slot)
         return None if program.branch is None else self._of_branch(program.branch, slot)
 
-    def _same(self, value: Any) -> Column | None:
+    def _same(self, value: Any) -> RowValues | None:
         if value is None or value is NOT_KEPT or not is_tensor(value) or np.asarray(value).dtype.names or np.asarray(value).dtype == object:
             return None
-        return Column(value, False)
+        return RowValues(value, False)
 
-    def _of_loop(self, region: LoopRegion, slot: Slot) -> Column | None:
+    def _of_loop(self, region: LoopRegion, slot: Slot) -> RowValues | None:
         match region.binding.get(slot):
-            case Carried():
+            case CarriedValue():
                 return self._recorded(slot)
             case Counter() as counter:
                 numbers = self._iterations(region).astype(counter.element_type.dtype)
-                return Column(numbers.reshape(-1, *counter.shape), True) if np.prod(counter.shape, initial=1) == 1 else None
+                return RowValues(numbers.reshape(-1, *counter.shape), True) if np.prod(counter.shape, initial=1) == 1 else None
             case Sliced() as sliced:
                 return self._part(region, sliced)
             case Invariant() as invariant:
@@ -180,17 +180,17 @@ class Columns:
             case _:
                 return None
 
-    def _invariant(self, region: LoopRegion, invariant: Invariant) -> Column | None:
+    def _invariant(self, region: LoopRegion, invariant: Invariant) -> RowValues | None:
         column, wanted = self._outer(invariant.source), region.declared.get(invariant.parameter)
         if column is None or wanted is None or np.asarray(column.values).dtype == wanted.dtype:
             return column
-        return Column(cast(np.asarray(column.values), wanted), column.varies)
+        return RowValues(cast(np.asarray(column.values), wanted), column.varies)
 
-    def _of_branch(self, branch: Branch, slot: Slot) -> Column | None:
+    def _of_branch(self, branch: Branch, slot: Slot) -> RowValues | None:
         source = next((outer for parameter, outer in branch.bindings if parameter == slot), None)
         return None if source is None else self._outer(source)
 
-    def _part(self, region: LoopRegion, sliced: Sliced) -> Column | None:
+    def _part(self, region: LoopRegion, sliced: Sliced) -> RowValues | None:
         """The parts of a tensor along its axis, one in each row."""
         source = self._outer(sliced.source)
         if source is None or region.kind == SEQUENCE_MAP:
@@ -202,16 +202,16 @@ class Columns:
         parts = np.moveaxis(whole, axis + 1, 1)[which[:, None], begins[:, None] + np.arange(sliced.part_size)]
         parts = np.moveaxis(parts, 1, axis + 1)
         if not sliced.whole_parts:
-            return Column(parts.squeeze(axis + 1), True)
+            return RowValues(parts.squeeze(axis + 1), True)
         wanted = region.declared.get(sliced.parameter)
-        return Column(parts if wanted is None else cast(parts, wanted), True)
+        return RowValues(parts if wanted is None else cast(parts, wanted), True)
 
     def _iterations(self, region: LoopRegion) -> Any:
         """The iteration of each row."""
         starts = self.executions.loop_starts(region)
         return self.rows - starts[np.searchsorted(starts, self.rows, side="right") - 1]
 
-    def _outer(self, slot: Slot) -> Column | None:
+    def _outer(self, slot: Slot) -> RowValues | None:
         """A value of the graph around, as it was in each row."""
         if self._around is None:
             outer = self._outer_rows()
@@ -221,7 +221,11 @@ class Columns:
         columns, places = self._around
         column = columns.column(slot)
         return (
-            None if column is None else Column(column.values[0], False) if column.varies and len(columns.rows) == 1 else column.at(places)
+            None
+            if column is None
+            else RowValues(column.values[0], False)
+            if column.varies and len(columns.rows) == 1
+            else column.at(places)
         )
 
     def _outer_rows(self) -> Any:
@@ -235,7 +239,7 @@ class Columns:
 
     # -- what operations give -------------------------------------------------------------------------------------
 
-    def _of_instruction(self, instruction: Instruction, slot: Slot) -> Column | None:
+    def _of_instruction(self, instruction: Instruction, slot: Slot) -> RowValues | None:
         match instruction.region:
             case None:
                 return self._computed(instruction)
@@ -246,7 +250,7 @@ class Columns:
             case CallRegion() as region:
                 return self._inside(region.branch.program, self.rows, self._all(), region.branch.results[region.outputs.index(slot)])
 
-    def _computed(self, instruction: Instruction) -> Column | None:
+    def _computed(self, instruction: Instruction) -> RowValues | None:
         operands = [self._found.get(one) for one in instruction.inputs]
         known = [one for one in operands if one is not None]
         if len(known) < len(operands) or not known or not is_of_each_element(instruction, [one.values for one in known]):
@@ -260,9 +264,9 @@ class Columns:
         made = instruction.kernel(*(lifted(one, rank) for one in known))
         if not any(one.varies for one in known):
             return self._same(made)
-        return Column(made, True) if np.shape(made) == (len(self.rows), *shape) else None
+        return RowValues(made, True) if np.shape(made) == (len(self.rows), *shape) else None
 
-    def _last_value(self, region: LoopRegion, slot: Slot) -> Column | None:
+    def _last_value(self, region: LoopRegion, slot: Slot) -> RowValues | None:
         """What a loop gave: the value of its last iteration, where each of its executions had one."""
         output = next(one for one in region.outputs if one.slot == slot)
         starts = self.executions.loop_starts(region)
@@ -271,7 +275,7 @@ class Columns:
         ends = starts[self.rows + 1]
         return self._inside(region.program, ends - 1, self._all(), output.result) if (ends > starts[self.rows]).all() else None
 
-    def _chosen(self, region: IfRegion, slot: Slot) -> Column | None:
+    def _chosen(self, region: IfRegion, slot: Slot) -> RowValues | None:
         taken, rows = self.executions.branch_rows(region)
         number = region.outputs.index(slot)
         made: np.ndarray | None = None
@@ -288,12 +292,12 @@ class Columns:
             if (made.shape[1:], made.dtype) != (values.shape[1:], values.dtype):
                 return None
             made[places] = values
-        return None if made is None else Column(made, True)
+        return None if made is None else RowValues(made, True)
 
     def _all(self) -> np.ndarray:
         return np.arange(len(self.rows))
 
-    def _inside(self, program: Program, rows: np.ndarray, places: np.ndarray, slot: Slot) -> Column | None:
+    def _inside(self, program: Program, rows: np.ndarray, places: np.ndarray, slot: Slot) -> RowValues | None:
         """A value of a graph inside this one, in that graph's rows; ``places`` are the rows of this graph that they belong to."""
         if sum(1 for _ in program.around()) > _DEEPEST:
             return None
@@ -313,7 +317,7 @@ def is_of_each_element(instruction: Instruction, operands: Sequence[Any]) -> boo
     return instruction.node.type in _OF_EACH_ELEMENT and way == "numpy"
 
 
-def lifted(column: Column, rank: int) -> Any:
+def lifted(column: RowValues, rank: int) -> Any:
     """A column whose rows have that rank, so that rows broadcast against rows."""
     if not column.varies:
         return column.values

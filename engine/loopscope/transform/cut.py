@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopscope.ir.model import Edge, LayerId, Model, Node, Port, Source
+from loopscope.ir.model import Edge, LayerId, Model, Node, OutputRef, Port
 
 
-def cut(model: Model, source: Source, name: str) -> tuple[Model, Source]:
+def cut(model: Model, source: OutputRef, name: str) -> tuple[Model, OutputRef]:
     """The model whose nodes read a new input where they read a tensor of the outermost graph, and that input."""
     graph = model.graph
     port = graph.tensor(source)
@@ -18,4 +18,4 @@ def cut(model: Model, source: Source, name: str) -> tuple[Model, Source]:
         Edge(layer, 0, edge.to_layer, edge.to_port) if (edge.from_layer, edge.from_port) == (source.layer, port.id) else edge
         for edge in graph.edges
     )
-    return replace(model, graph=replace(graph, nodes=(*graph.nodes, parameter), edges=edges)), Source(layer, 0)
+    return replace(model, graph=replace(graph, nodes=(*graph.nodes, parameter), edges=edges)), OutputRef(layer, 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import REAL_FLOATS, ElementType
-from loopscope.ir.model import Graph, Model, Node, Port
+from loopscope.ir.model import Model, ModelGraph, Node, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import graphs
 
@@ -21,14 +21,14 @@ _ONNX_TYPES, _ONNX_DOUBLE, _OF_TYPES = frozenset({1, 10, 16}), 11, frozenset({"t
 
 def in_double_precision(model: Model) -> Model:
     """The same model with every real float as f64: constants, inputs, and the types that conversions go to."""
-    made: dict[int, Graph] = {}
+    made: dict[int, ModelGraph] = {}
     for place in reversed(list(graphs(model))):
         nodes = tuple(_wide(node, made) for node in place.graph.nodes)
         made[id(place.graph)] = replace(place.graph, nodes=nodes)
     return replace(model, graph=made[id(model.graph)], file="")
 
 
-def _wide(node: Node, made: Mapping[int, Graph]) -> Node:
+def _wide(node: Node, made: Mapping[int, ModelGraph]) -> Node:
     constant = node.constant
     if constant is not None and constant.element_type in REAL_FLOATS:
         constant = Constant.of(constant.array().astype(np.float64))

@@ -8,7 +8,7 @@ from itertools import count
 
 from loopscope.checks.propagate import Propagated
 from loopscope.ir.element_type import FLOATS, ElementType
-from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, LayerId, Model, Node, Source
+from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, LayerId, Model, Node, OutputRef
 from loopscope.ir.walk import PlacedGraph, graphs
 
 Value = tuple[str, LayerId, int]
@@ -91,7 +91,7 @@ class _Reached:
     def is_float(self, value: Value) -> bool:
         return self.known.output(*value).element_type in FLOATS
 
-    def read(self, place: PlacedGraph, source: Source, node: Node, number: int) -> None:
+    def read(self, place: PlacedGraph, source: OutputRef, node: Node, number: int) -> None:
         """Record that an input of a node reads a value."""
         value = (place.address, source.layer, source.output)
         if node.type == "Result":

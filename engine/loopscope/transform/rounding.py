@@ -11,7 +11,7 @@ from loopscope.errors import AddressError, InputError, shorten
 from loopscope.ir.address_pattern import AddressPattern, address_patterns
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.model import Body, Edge, Graph, LayerId, Model, Node, Port
+from loopscope.ir.model import Body, Edge, LayerId, Model, ModelGraph, Node, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
@@ -85,7 +85,7 @@ def _patterns(model: Model, rounding: Mapping[str, str]) -> Iterator[_Asked]:
 class _Made:
     """A graph with values rounded, and the new numbers of nodes that have handed over theirs."""
 
-    graph: Graph
+    graph: ModelGraph
     renumbered: Mapping[LayerId, LayerId]
 
     def body(self, body: Body) -> Body:

@@ -15,9 +15,9 @@ from loopscope.checks.propagate import propagate
 from loopscope.errors import AddressError, BuildError, shorten
 from loopscope.ir.address import ROOT
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.model import Edge, LayerId, Model, Node, Port, Source, expect_model
-from loopscope.ir.model import Graph as FinishedGraph
-from loopscope.ir.outermost import tensor_named
+from loopscope.ir.main_graph_names import tensor_named
+from loopscope.ir.model import Edge, LayerId, Model, Node, OutputRef, Port, expect_model
+from loopscope.ir.model import ModelGraph as FinishedGraph
 from loopscope.ir.replace import replace
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.dialect import to_build_beside
@@ -83,23 +83,23 @@ def _real(tensor: Tensor, what: str) -> Tensor:
     return tensor
 
 
-def outside(model: Model, name: str) -> Source:
+def outside(model: Model, name: str) -> OutputRef:
     """The tensor that a name means; an address may also have the slashes of a node's name as they are."""
     plain = name.removeprefix(f"{ROOT}/")
     exact = [node for node in model.graph.nodes if node.name == plain and node.type != "Result"]
-    found = Source(exact[0].id, 0) if plain != name and len(exact) == 1 else tensor_named(model.graph, name)
+    found = OutputRef(exact[0].id, 0) if plain != name and len(exact) == 1 else tensor_named(model.graph, name)
     if found is None:
         raise AddressError(f"{shorten(name)!r} is in a body: a gradient is of a tensor outside, and with respect to one outside")
     return found
 
 
-def _under_construction(model: Model, catalogue: Catalogue) -> tuple[Graph, dict[Source, Tensor]]:
+def _under_construction(model: Model, catalogue: Catalogue) -> tuple[Graph, dict[OutputRef, Tensor]]:
     propagated = propagate(model, catalogue)
     graph = Graph(model.name, catalogue=catalogue)
     return graph, adopt(graph.frame, model.graph, lambda layer, output: propagated.output(ROOT, layer, output))
 
 
-def _with_outputs(model: Model, graph: Graph, became: dict[Source, Tensor], added: Sequence[tuple[str, Tensor]]) -> Model:
+def _with_outputs(model: Model, graph: Graph, became: dict[OutputRef, Tensor], added: Sequence[tuple[str, Tensor]]) -> Model:
     """The old Results in their order, then one for each gradient."""
     nodes, edges = list(graph.frame.nodes), list(graph.frame.edges)
     taken = {node.name for node in nodes}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from loopscope.errors import neutral
 from loopscope.view import unrolling
+from loopscope.view.backward_overlay import walked_back_now
 from loopscope.view.boxes import short_name
 from loopscope.view.build import graph_view
 from loopscope.view.colours import COLOURS, channels, declarations
@@ -22,7 +23,6 @@ from loopscope.view.cursor_boxes import cursor_boxes
 from loopscope.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from loopscope.view.marked_boxes import breakpoint_boxes
-from loopscope.view.mirrored import walked_back_now
 from loopscope.view.node_data import NodeData, given_node_data, read_node_data, tints, write_node_data
 from loopscope.view.operation_families import family_of
 from loopscope.view.overlay import NOT_KEPT_TEXT, overlay_at

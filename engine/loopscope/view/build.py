@@ -14,16 +14,16 @@ from dataclasses import replace
 
 from loopscope.ir.address import ROOT, decode, labels
 from loopscope.ir.iteration import iteration_range, iteration_words
-from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, Graph, LayerId, Model, Node
+from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, LayerId, Model, ModelGraph, Node
 from loopscope.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
 from loopscope.view.cut_edges import cut_long_edges
 from loopscope.view.folding import Folding, Unrolled, default_folding, graph_at
 from loopscope.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
 from loopscope.view.group_boxes import Unlike, group_box, kinds_of, title_of, unlike
-from loopscope.view.group_titles import Call, function_calls
+from loopscope.view.group_titles import FunctionCall, function_calls
 from loopscope.view.grouping import OUTER, Grouping, grouping
-from loopscope.view.lines import Lines
-from loopscope.view.places import Place, Region
+from loopscope.view.lines import EdgeLines
+from loopscope.view.places import DrawnGraph, DrawnRegion
 from loopscope.view.roles import handed_in, input_roles, unbound_inputs
 from loopscope.view.sparkline import carried_number
 
@@ -43,10 +43,10 @@ def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -
     folding = default_folding(model, root) if folding is None else folding
     builder = _Builder(folding, function_calls(model))
     graph = graph_at(model, root)
-    builder.waiting.append(Place(graph, root, "", labels(graph)))
+    builder.waiting.append(DrawnGraph(graph, root, "", labels(graph)))
     while builder.waiting:
         builder.add_place(builder.waiting.popleft())
-    lines = Lines(builder.places, constants_shown=folding.constants)
+    lines = EdgeLines(builder.places, constants_shown=folding.constants)
     boxes = (node if node.members else replace(node, constants=_pills(lines.constants.get(node.id, []))) for node in builder.nodes)
     nodes, edges = cut_long_edges(tuple(sized(box) for box in boxes), tuple(lines.edges))
     unrolled = frozenset(one.address for one in folding.unrolled)
@@ -56,16 +56,16 @@ def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -
 class _Builder:
     """Boxes and frames so far, and graphs still to be drawn."""
 
-    def __init__(self, folding: Folding, calls: Mapping[str, Call]) -> None:
+    def __init__(self, folding: Folding, calls: Mapping[str, FunctionCall]) -> None:
         self.folding = folding
         self.calls = calls
         self.nodes: list[ViewNode] = []
         self.clusters: list[ViewCluster] = []
-        self.places: list[Place] = []
-        self.waiting: deque[Place] = deque()
+        self.places: list[DrawnGraph] = []
+        self.waiting: deque[DrawnGraph] = deque()
         self.hidden = 0
 
-    def add_place(self, place: Place) -> None:
+    def add_place(self, place: DrawnGraph) -> None:
         self.places.append(place)
         groups = grouping(place.graph, place.static, self.folding.groups, place.body)
         frames = self._frames(place, groups)
@@ -106,7 +106,7 @@ class _Builder:
         self.clusters.append(cluster)
         return cluster.id
 
-    def _frames(self, place: Place, groups: Grouping) -> dict[str, str]:
+    def _frames(self, place: DrawnGraph, groups: Grouping) -> dict[str, str]:
         """Frames of opened groups that are not inside folded ones, outer ones first."""
         frames: dict[str, str] = {}
         for group in sorted(groups.members, key=lambda one: -len(groups.members[one])):
@@ -117,7 +117,7 @@ class _Builder:
                 frames[group] = self._frame("group", group, title, short_name(name), frames.get(parent, place.cluster), place.address)
         return frames
 
-    def _group_box(self, place: Place, groups: Grouping, group: str, frames: dict[str, str], differing: Unlike) -> str:
+    def _group_box(self, place: DrawnGraph, groups: Grouping, group: str, frames: dict[str, str], differing: Unlike) -> str:
         shown = [layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None]
         if group.endswith(OUTER):
             return self._outer_box(place.graph, group, tuple(place.at(layer) for layer in shown), shown, place.cluster)
@@ -125,7 +125,7 @@ class _Builder:
         cluster = frames.get(groups.parent[group], place.cluster)
         return self._add(replace(group_box(place, group, shown, title, cluster, differing), id=self._next("n")))
 
-    def _outer_box(self, graph: Graph, group: str, members: tuple[str, ...], layers: Sequence[LayerId], cluster: str) -> str:
+    def _outer_box(self, graph: ModelGraph, group: str, members: tuple[str, ...], layers: Sequence[LayerId], cluster: str) -> str:
         """The box of Parameters that only hand outer values in."""
         names = [short_name(graph.by_id[layer].name) for layer in layers]
         shown = names if len(names) <= _LISTED else [*names[: _LISTED - 1], f"and {len(names) - _LISTED + 1} more"]
@@ -144,7 +144,7 @@ class _Builder:
         spark = "" if number is None else f"{address}/body/{labels(node.bodies[0].graph)[number]}"
         return self._add(replace(box, kind="folded", badge=_count(inside), body=_only_body(node, address), spark=spark))
 
-    def _open_region(self, place: Place, node: Node, address: str, cluster: str) -> None:
+    def _open_region(self, place: DrawnGraph, node: Node, address: str, cluster: str) -> None:
         kind = "region" if node.is_foreign else _CLUSTER_KIND.get(node.type, "region")
         body = _only_body(node, address)
         frame = self._frame(kind, address, node.type, region_name(address), cluster, body)
@@ -159,7 +159,7 @@ class _Builder:
             header = self._add(
                 ViewNode(self._next("n"), "control", address, "inputs", family="region", cluster=frame, tooltip=tooltip(node))
             )
-        region = Region(address, frame, header, self._output_boxes(node, address, frame))
+        region = DrawnRegion(address, frame, header, self._output_boxes(node, address, frame))
         place.region[node.id] = region
         window = self.folding.window(without_iterations(address))
         if window is not None:
@@ -171,7 +171,7 @@ class _Builder:
         for inner in sorted(node.bodies, key=lambda one: one.name == "else"):
             self._open_body(region, node, inner, frame)
 
-    def _open_body(self, region: Region, node: Node, body: Body, frame: str) -> None:
+    def _open_body(self, region: DrawnRegion, node: Node, body: Body, frame: str) -> None:
         address = f"{region.address}/{body.name}"
         if without_iterations(address) in self.folding.folded:
             self.hidden += len(body.graph.nodes)
@@ -186,9 +186,9 @@ class _Builder:
             meaning = {"then": "when true", "else": "when false"} if node.type == IF else {}
             name = meaning.get(body.name, short_name(body.graph.name))
             frame = self._frame(_CLUSTER_KIND.get(body.name, "body"), address, short_name(decode(body.name)), name, frame, address)
-        self.waiting.append(Place(body.graph, address, frame, labels(body.graph), body, region))
+        self.waiting.append(DrawnGraph(body.graph, address, frame, labels(body.graph), body, region))
 
-    def _open_copies(self, region: Region, body: Body, window: Unrolled) -> None:
+    def _open_copies(self, region: DrawnRegion, body: Body, window: Unrolled) -> None:
         """Draws the body once for each iteration of a window, and what is the same in all iterations once, beside them."""
         label = labels(body.graph)
         place = f"{region.address}/{body.name}"
@@ -205,11 +205,11 @@ class _Builder:
             address = f"{region.address}[{iteration}]"
             frame = self._frame("copy", address, iteration_words(iteration).capitalize(), "", region.cluster, f"{address}/{body.name}")
             region.copies.append(f"{address}/{body.name}")
-            self.waiting.append(Place(body.graph, region.copies[-1], frame, label, body, region))
+            self.waiting.append(DrawnGraph(body.graph, region.copies[-1], frame, label, body, region))
         if window.total is None or window.total > window.first + window.count:
             region.later = self._more(region, "later", window.first + window.count, None if window.total is None else window.total - 1)
 
-    def _more(self, region: Region, which: str, first: int, last: int | None) -> str:
+    def _more(self, region: DrawnRegion, which: str, first: int, last: int | None) -> str:
         """The box for the iterations before or after those that are drawn."""
         span = "later iterations" if last is None else iteration_range(first, last)
         return self._add(

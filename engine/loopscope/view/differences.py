@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 from loopscope.errors import neutral
-from loopscope.ir.model import Graph, LayerId, Node
+from loopscope.ir.model import LayerId, ModelGraph, Node
 from loopscope.view.boxes import tensor_text
 
 _LONGEST = 60
@@ -15,7 +15,7 @@ _MAY_BE_UNKNOWN = frozenset({"makes"})
 Facts = Mapping[str, Hashable]
 
 
-def differences(graph: Graph, blocks: Mapping[str, Sequence[LayerId]]) -> Mapping[str, Mapping[LayerId, str]]:
+def differences(graph: ModelGraph, blocks: Mapping[str, Sequence[LayerId]]) -> Mapping[str, Mapping[LayerId, str]]:
     """For each block that differs: its operations that do, each with a line that says in what. ``blocks``: their nodes, in one order.
 
     What differs from block to block, all of them, is a name (of a variable, for example), and names do not count.
@@ -38,7 +38,7 @@ def differences(graph: Graph, blocks: Mapping[str, Sequence[LayerId]]) -> Mappin
     return found
 
 
-def _facts(graph: Graph, node: Node) -> Facts:
+def _facts(graph: ModelGraph, node: Node) -> Facts:
     facts: dict[str, Hashable] = {neutral(key, 30): str(value) for key, value in node.attributes.items()}
     facts["is a"] = node.type
     if all(port.shape.rank is not None for port in node.outputs):

@@ -12,7 +12,7 @@ from loopscope.view.colours import COLOURS
 from loopscope.view.escape import escape
 from loopscope.view.graph import ClusterKind, EdgeKind, GraphView, ViewCluster, ViewEdge, ViewNode
 from loopscope.view.measure import text_width
-from loopscope.view.rows import SIDEWAYS, Part, Row, Rows
+from loopscope.view.rows import SIDEWAYS, LayoutPart, UnrolledRow, ViewRows
 
 _FONT = 'fontname="Helvetica"'
 _PICTURE_FONT = 'fontname="Arial,Helvetica,sans-serif"'
@@ -70,22 +70,22 @@ def dot_text(view: GraphView, *, standalone: bool = False) -> str:
     For layout, a row of copies is one box whose size is written ``@r0w@`` and ``@r0h@``: ``row_texts`` says what it is made of.
     """
     if standalone or not view.unrolled:
-        part = Part(list(view.nodes), list(view.clusters), list(view.edges))
+        part = LayoutPart(list(view.nodes), list(view.clusters), list(view.edges))
     else:
-        part, _ = Rows(view).parts()
+        part, _ = ViewRows(view).parts()
     return _text(part, standalone)
 
 
-def row_texts(view: GraphView) -> list[tuple[Row, str]]:
+def row_texts(view: GraphView) -> list[tuple[UnrolledRow, str]]:
     """The rows of copies, those inside others first, each with the DOT of its first copy."""
-    return [(row, _text(part, standalone=False, one_copy=True)) for row, part in Rows(view).parts()[1]] if view.unrolled else []
+    return [(row, _text(part, standalone=False, one_copy=True)) for row, part in ViewRows(view).parts()[1]] if view.unrolled else []
 
 
-def _text(part: Part, standalone: bool, one_copy: bool = False) -> str:
+def _text(part: LayoutPart, standalone: bool, one_copy: bool = False) -> str:
     return "\n".join((*_lines(part, standalone, one_copy), ""))
 
 
-def _lines(part: Part, standalone: bool, one_copy: bool) -> Iterator[str]:
+def _lines(part: LayoutPart, standalone: bool, one_copy: bool) -> Iterator[str]:
     yield "digraph view {"
     border = "pad=0 margin=0" if one_copy else "pad=0.3" if standalone else "pad=0.3 margin=16"
     font = _PICTURE_FONT if standalone else _FONT
@@ -142,7 +142,7 @@ def _inside(nodes: list[ViewNode], standalone: bool) -> Iterator[str]:
         yield f"  {{ rank=same; {' '.join(row)} }}"
 
 
-def _branches_below_their_header(part: Part) -> Iterator[str]:
+def _branches_below_their_header(part: LayoutPart) -> Iterator[str]:
     """Invisible lines that keep everything of a branch below the box that chooses it."""
     fed = {edge.target for edge in part.edges if edge.kind not in ("back", "again", "input_map", *SIDEWAYS)}
     for edge in part.edges:

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TypeVar
 
-from loopscope.ir.model import Graph, LayerId
+from loopscope.ir.model import LayerId, ModelGraph
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-def topological(graph: Graph) -> tuple[LayerId, ...]:
+def topological(graph: ModelGraph) -> tuple[LayerId, ...]:
     """Node ids, producers before consumers; each constant right before the first node that takes it."""
     arcs = [(source.layer, layer) for layer, sources in graph.sources.items() for source in sources if source is not None]
     order = tuple(levels([node.id for node in graph.nodes], arcs))

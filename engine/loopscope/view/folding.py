@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loopscope.ir.address import ROOT, is_within, labels
-from loopscope.ir.model import Body, Graph, LayerId, Model, Node
+from loopscope.ir.model import Body, LayerId, Model, ModelGraph, Node
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.view.graph import without_iterations
 from loopscope.view.group_titles import function_calls, named_scopes
@@ -67,7 +67,7 @@ class Folding:
         return next((one for one in self.unrolled if one.address == address), None)
 
 
-def graph_at(model: Model, root: str) -> Graph:
+def graph_at(model: Model, root: str) -> ModelGraph:
     """The graph at a static address; ``KeyError`` when the model has none there."""
     for place in graphs(model):
         if place.address == root:
@@ -156,7 +156,7 @@ def _bodies_at(model: Model, address: str) -> list[PlacedGraph]:
     return [one for one in graphs(model) if address in (one.address, one.address.rpartition("/")[0])]
 
 
-def _fold(graph: Graph, root: str, *, chains: bool, most: int, body: Body | None = None) -> frozenset[str]:
+def _fold(graph: ModelGraph, root: str, *, chains: bool, most: int, body: Body | None = None) -> frozenset[str]:
     """What to fold in this graph: bodies are opened breadth first while they fit. ``body``: it is drawn inside its region, not alone."""
     folded: set[str] = set()
     visible = 0
@@ -199,12 +199,12 @@ def _alike(regions: Sequence[Node]) -> Collection[list[Node]]:
     return found.values()
 
 
-def _alone(graph: Graph, group_of: Mapping[LayerId, str]) -> list[LayerId]:
+def _alone(graph: ModelGraph, group_of: Mapping[LayerId, str]) -> list[LayerId]:
     """Nodes that get a box of their own."""
     return [node.id for node in graph.nodes if node.constant is None and node.id not in group_of]
 
 
-def _groups(graph: Graph, place: str, *, chains: bool, most: int) -> set[str]:
+def _groups(graph: ModelGraph, place: str, *, chains: bool, most: int) -> set[str]:
     found = set(shape_chains(graph, place, {})) if chains else set()
     in_chain = grouping(graph, place, found).group_of
     if len(_alone(graph, in_chain)) + len(found) <= most * _WHOLE:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from loopscope.ir.model import Graph, LayerId, Node
+from loopscope.ir.model import LayerId, ModelGraph, Node
 from loopscope.view.boxes import short_name
 from loopscope.view.differences import differences
 from loopscope.view.graph import ViewNode
-from loopscope.view.group_titles import BLOCK, Call, group_title, mostly
+from loopscope.view.group_titles import BLOCK, FunctionCall, group_title, mostly
 from loopscope.view.grouping import CHAIN, Grouping
-from loopscope.view.places import Place
+from loopscope.view.places import DrawnGraph
 
 _LISTED = 10
 _MOST_LOOPS = 100
@@ -19,7 +19,7 @@ _MOST_LOOPS = 100
 Unlike = Mapping[str, Mapping[LayerId, str]]
 
 
-def title_of(group: str, calls: Mapping[str, Call], nodes: Sequence[Node]) -> tuple[str, str]:
+def title_of(group: str, calls: Mapping[str, FunctionCall], nodes: Sequence[Node]) -> tuple[str, str]:
     """Of a call the function; where there are several, which of them it is, the first one how many there are."""
     call = calls.get(group)
     if call is None:
@@ -28,7 +28,7 @@ def title_of(group: str, calls: Mapping[str, Call], nodes: Sequence[Node]) -> tu
     return "Function", call.function if call.total == 1 else f"{call.function}, {which}"
 
 
-def unlike(graph: Graph, groups: Grouping) -> Unlike:
+def unlike(graph: ModelGraph, groups: Grouping) -> Unlike:
     """For each block of a graph in which of its operations it differs from the others of its kind."""
     alike: dict[str, dict[str, Sequence[LayerId]]] = defaultdict(dict)
     for group, members in groups.members.items():
@@ -42,7 +42,9 @@ def unlike(graph: Graph, groups: Grouping) -> Unlike:
     return found
 
 
-def group_box(place: Place, group: str, layers: Sequence[LayerId], title: tuple[str, str], cluster: str, differing: Unlike) -> ViewNode:
+def group_box(
+    place: DrawnGraph, group: str, layers: Sequence[LayerId], title: tuple[str, str], cluster: str, differing: Unlike
+) -> ViewNode:
     """``layers``: what it holds, constants left out. Its id is still to be given."""
     nodes = [place.graph.by_id[layer] for layer in layers]
     loops = [place.at(node.id) for node in nodes if node.is_loop]

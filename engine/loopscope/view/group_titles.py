@@ -63,7 +63,7 @@ def mostly(nodes: Iterable[Node]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """A group that is one of several calls of a function."""
 
     function: str
@@ -77,7 +77,7 @@ def named_scopes(model: Model) -> frozenset[str]:
     return frozenset(text for text in _told(model, "scopes").values() if is_group(text))
 
 
-def function_calls(model: Model) -> Mapping[str, Call]:
+def function_calls(model: Model) -> Mapping[str, FunctionCall]:
     """The groups that a model says are calls of functions (``loopscope.builder.function`` has it say so), by address."""
     groups = {key: text for key, text in _told(model, "functions").items() if is_group(text)}
     names = _told(model, "function_names")
@@ -85,7 +85,11 @@ def function_calls(model: Model) -> Mapping[str, Call]:
     of_function: dict[str, list[str]] = defaultdict(list)
     for key, group in groups.items():
         of_function[names.get(key, group_title(group)[1])].append(group)
-    return {group: Call(function, number, len(calls)) for function, calls in of_function.items() for number, group in enumerate(calls, 1)}
+    return {
+        group: FunctionCall(function, number, len(calls))
+        for function, calls in of_function.items()
+        for number, group in enumerate(calls, 1)
+    }
 
 
 def _told(model: Model, section: str) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from loopscope.ir.address import labels
-from loopscope.ir.model import Body, Graph, LayerId, Node
+from loopscope.ir.model import Body, LayerId, ModelGraph, Node
 from loopscope.view.drawing_order import on_cycles, topological
 from loopscope.view.partition import members_of
 from loopscope.view.reading_order import reading_order
@@ -59,7 +59,7 @@ class Grouping:
 NO_GROUPING = Grouping({}, {}, {})
 
 
-def grouping(graph: Graph, place: str, declared: Collection[str], body: Body | None = None) -> Grouping:
+def grouping(graph: ModelGraph, place: str, declared: Collection[str], body: Body | None = None) -> Grouping:
     """The declared group of each node of a graph. ``body``: the body that the graph belongs to, if any."""
     own = {address for address in declared if address.rpartition("/")[0] == place and is_group(address)}
     if not own:
@@ -86,7 +86,7 @@ def grouping(graph: Graph, place: str, declared: Collection[str], body: Body | N
 
 
 def _add_chains(
-    graph: Graph,
+    graph: ModelGraph,
     place: str,
     chains: set[str],
     group_of: dict[LayerId, str],
@@ -100,7 +100,7 @@ def _add_chains(
             group_of.update(dict.fromkeys(chain, address))
 
 
-def shape_chains(graph: Graph, place: str, group_of: Mapping[LayerId, str]) -> Mapping[str, tuple[LayerId, ...]]:
+def shape_chains(graph: ModelGraph, place: str, group_of: Mapping[LayerId, str]) -> Mapping[str, tuple[LayerId, ...]]:
     """Connected shape arithmetic: small integers computed from shapes and constants alone; by address, longest chains only."""
     arithmetic = _shape_arithmetic(graph)
     root: dict[LayerId, LayerId] = {layer: layer for layer in arithmetic}
@@ -123,7 +123,7 @@ def shape_chains(graph: Graph, place: str, group_of: Mapping[LayerId, str]) -> M
     return {f"{place}/{label[chain[-1]]}{CHAIN}": chain for chain in _without_cycles(graph, long)}
 
 
-def _without_cycles(graph: Graph, chains: Mapping[LayerId, tuple[LayerId, ...]]) -> Iterator[tuple[LayerId, ...]]:
+def _without_cycles(graph: ModelGraph, chains: Mapping[LayerId, tuple[LayerId, ...]]) -> Iterator[tuple[LayerId, ...]]:
     """Those chains that stay in running order as one box: a box that feeds itself through others would turn the picture round."""
     box = {layer: key for key, chain in chains.items() for layer in chain}
     arcs = [
@@ -136,7 +136,7 @@ def _without_cycles(graph: Graph, chains: Mapping[LayerId, tuple[LayerId, ...]])
     return (chain for key, chain in chains.items() if key not in turned)
 
 
-def _shape_arithmetic(graph: Graph) -> dict[LayerId, None]:
+def _shape_arithmetic(graph: ModelGraph) -> dict[LayerId, None]:
     """Nodes of shape arithmetic in running order."""
     found: dict[LayerId, None] = {}
     if not any(node.type in ("ShapeOf", "Shape") for node in graph.nodes):

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loopscope.explain.pattern import LARGEST_COUNTS
-from loopscope.ir.model import IF, LOOP, Body, Node, Source
+from loopscope.ir.model import IF, LOOP, Body, Node, OutputRef
 from loopscope.view.graph import EdgeKind, ViewEdge
-from loopscope.view.places import Place, Region
+from loopscope.view.places import DrawnGraph, DrawnRegion
 from loopscope.view.preview import constant_text
 from loopscope.view.roles import input_roles, output_role, slices_of, unbound_inputs
 
@@ -30,10 +30,10 @@ def _words(meaning: EdgeKind, constant: str) -> str:
     return _PREFIX.get(meaning, "") + constant
 
 
-class Lines:
+class EdgeLines:
     """Edges so far, and the constants that are written into boxes instead of being drawn."""
 
-    def __init__(self, places: Sequence[Place], *, constants_shown: bool) -> None:
+    def __init__(self, places: Sequence[DrawnGraph], *, constants_shown: bool) -> None:
         self.edges: list[ViewEdge] = []
         self.constants: dict[str, list[str]] = {}
         self._places = {place.address: place for place in places}
@@ -46,7 +46,7 @@ class Lines:
         for place in places:
             self._add_place(place)
 
-    def _add_place(self, place: Place) -> None:
+    def _add_place(self, place: DrawnGraph) -> None:
         for node in place.graph.nodes:
             for index, source in enumerate(place.graph.sources[node.id]):
                 if source is None or self._is_inside_a_group(place, node, source):
@@ -60,12 +60,12 @@ class Lines:
         if place.body is not None and place.owner is not None:
             self._leave(place, place.body, place.owner)
 
-    def _is_inside_a_group(self, place: Place, node: Node, source: Source) -> bool:
+    def _is_inside_a_group(self, place: DrawnGraph, node: Node, source: OutputRef) -> bool:
         """Whether a line would begin and end in the same folded box, or bring a constant into one."""
         box, fed_by = place.box.get(node.id, ""), place.box.get(source.layer)
         return box in self._groups and (box == fed_by or (fed_by is None and place.graph.by_id[source.layer].constant is not None))
 
-    def _connect(self, place: Place, source: Source, edge: ViewEdge, meaning: EdgeKind | None = None) -> None:
+    def _connect(self, place: DrawnGraph, source: OutputRef, edge: ViewEdge, meaning: EdgeKind | None = None) -> None:
         """A line from what makes a tensor to the edge's target; a constant is written into the target instead, with what it means there."""
         node = place.graph.by_id[source.layer]
         if node.constant is not None and not self._constants_shown:
@@ -90,7 +90,7 @@ class Lines:
         self._seen.add(key)
         self.edges.append(replace(edge, id=f"e{len(self.edges)}"))
 
-    def _enter(self, place: Place, region: Region, node: Node, index: int, source: Source) -> None:
+    def _enter(self, place: DrawnGraph, region: DrawnRegion, node: Node, index: int, source: OutputRef) -> None:
         """An input of an open control-flow node goes to its header, and to the Parameters that its port maps name."""
         if region.header:
             self._enter_header(place, region.header, node, index, source)
@@ -109,12 +109,12 @@ class Lines:
                     edge = ViewEdge("", "input_map", "", target, label=role, into=into, slices=slices_of(entry), input=index)
                     self._connect(place, source, edge)
 
-    def _drawn(self, address: str, body: Body) -> Place | None:
+    def _drawn(self, address: str, body: Body) -> DrawnGraph | None:
         """Where a body is drawn; None where it is not, also because another node has the same id, and so the same address."""
         place = self._places.get(address)
         return place if place is not None and place.graph is body.graph else None
 
-    def _enter_header(self, place: Place, header: str, node: Node, index: int, source: Source) -> None:
+    def _enter_header(self, place: DrawnGraph, header: str, node: Node, index: int, source: OutputRef) -> None:
         if node.is_foreign:
             if index in unbound_inputs(node):
                 self._connect(place, source, ViewEdge("", "data", "", header, input=index))
@@ -124,7 +124,7 @@ class Lines:
         elif node.type == IF and index == 0:
             self._connect(place, source, ViewEdge("", "condition", "", header, label="condition"))
 
-    def _enter_copies(self, place: Place, region: Region, body: Body, index: int, source: Source) -> None:
+    def _enter_copies(self, place: DrawnGraph, region: DrawnRegion, body: Body, index: int, source: OutputRef) -> None:
         """As into a body, but slices go to every copy, initial values to the first iteration only, and invariants to their one box."""
         copies = [one for address in region.copies if (one := self._drawn(address, body)) is not None]
         for parameter, (role, entry) in input_roles(body).items():
@@ -140,7 +140,7 @@ class Lines:
                 if target:
                     self._connect(place, source, replace(edge, target=target, into="" if first else copy.at(parameter)))
 
-    def _leave_copy(self, place: Place, body: Body, region: Region) -> None:
+    def _leave_copy(self, place: DrawnGraph, body: Body, region: DrawnRegion) -> None:
         """Results of one copy to the next copy, and to the outer outputs: parts from every copy, last values from the last iteration."""
         number = region.copies.index(place.address)
         for parameter, shared in region.same.items():
@@ -152,7 +152,7 @@ class Lines:
         self._outputs_of_copy(place, body, region, last=following is None)
         self._carry_on(place, body, region, following, begins=number == 0)
 
-    def _outputs_of_copy(self, place: Place, body: Body, region: Region, *, last: bool) -> None:
+    def _outputs_of_copy(self, place: DrawnGraph, body: Body, region: DrawnRegion, *, last: bool) -> None:
         for rank, entry in enumerate(body.outer_outputs[: len(region.outputs)]):
             source = place.box.get(entry.internal, "")
             edge = ViewEdge(
@@ -163,7 +163,7 @@ class Lines:
             if last and region.later:
                 self._add(replace(edge, source=region.later, slices=None))
 
-    def _carry_on(self, place: Place, body: Body, region: Region, following: Place | None, *, begins: bool) -> None:
+    def _carry_on(self, place: DrawnGraph, body: Body, region: DrawnRegion, following: DrawnGraph | None, *, begins: bool) -> None:
         """What a copy hands to the ``following`` one, or to the iterations beyond the window; ``begins``: it is the window's first."""
         for back in body.back_edges:
             if back.from_layer not in place.box or back.to_layer not in place.box:
@@ -182,7 +182,7 @@ class Lines:
                 if edge.target:
                     self._add(edge)
 
-    def _leave(self, place: Place, body: Body, region: Region) -> None:
+    def _leave(self, place: DrawnGraph, body: Body, region: DrawnRegion) -> None:
         """Results to the outer outputs, to the next iteration, and to the header that asks whether there is one."""
         if region.copies:
             self._leave_copy(place, body, region)
@@ -205,7 +205,7 @@ class Lines:
         if merges and region.header:
             self._branch(place, region)
 
-    def _branch(self, place: Place, region: Region) -> None:
+    def _branch(self, place: DrawnGraph, region: DrawnRegion) -> None:
         """From an If's header to a branch: the line ends at the frame, so any box at the frame's top will do."""
         fed = {edge.target for edge in self.edges if edge.kind == "data"}
         first = next((box for box in place.box.values() if box not in fed), next(iter(place.box.values()), ""))

@@ -13,15 +13,15 @@ from functools import cached_property
 from typing import Literal
 
 from loopscope.debug.cursor import OpenGraph
-from loopscope.debug.door import outward
+from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import is_changed
 from loopscope.debug.run import Run
-from loopscope.debug.scene import Status
+from loopscope.debug.visible_rows import Status
 from loopscope.errors import EngineError, NotKept, ValueUnavailable
 from loopscope.executor.plan.plan import ABSENT, Program
 from loopscope.ir.address import Address
 from loopscope.ir.iteration import iteration_words, place_among
-from loopscope.view import mirrored
+from loopscope.view import backward_overlay
 from loopscope.view.cursor_boxes import cursor_boxes
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
 from loopscope.view.mark_painters import PAINTERS
@@ -84,8 +84,8 @@ class _Painter:
         self.verdicts = verdicts
         statuses = run.statuses()
         self.copies = instances_at(run, view, statuses) if view.unrolled else Instances()
-        self.mirrored = mirrored.mirrored(run)
-        statuses |= mirrored.statuses(run, self.mirrored)
+        self.mirrored = backward_overlay.mirrored(run)
+        statuses |= backward_overlay.statuses(run, self.mirrored)
         self.statuses: Mapping[str, Status] = statuses | self.copies.statuses if view.unrolled else statuses
         self._graphs = dict(self.copies.graphs)
         self._rows: dict[str, tuple[Program, int]] = {}
@@ -141,7 +141,7 @@ class _Painter:
         place, _, label = address.rpartition("/")
         graph = self._graphs.get(place)
         if graph is None:
-            concrete = self.run.resolve(mirrored.named_now(self.mirrored, address))
+            concrete = self.run.resolve(backward_overlay.named_now(self.mirrored, address))
             if concrete is None:
                 return ""
             # What holds for one node of a graph holds for all: parsing a thousand addresses would take longer than a step may.
@@ -171,7 +171,7 @@ class _Painter:
         slot = ABSENT if layer is None else program.slots.get((layer, output), ABSENT)
         if slot == ABSENT:
             raise ValueUnavailable(f"nothing feeds {label!r}")
-        text = value_preview(outward(self.run.values.get(self.run.timeline, program, row, slot)))
+        text = value_preview(as_public(self.run.values.get(self.run.timeline, program, row, slot)))
         return f"{BY_HAND} {text}" if is_changed(self.run, program, row, slot) else text
 
     def _back(self, edge: ViewEdge) -> None:
@@ -195,7 +195,7 @@ class _Painter:
 
     def _tell_walks(self) -> None:
         """In the headers of loops that are walked back now, and of those that do so."""
-        told = mirrored.headers(self.mirrored)
+        told = backward_overlay.headers(self.mirrored)
         for id, address in self.view.control_flow if told else ():
             if address in told:
                 before = self.overlay.headers.get(id, "") if address not in self.mirrored else ""

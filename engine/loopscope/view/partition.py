@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.ir.model import Graph, LayerId
+from loopscope.ir.model import LayerId, ModelGraph
 from loopscope.view.reading_order import ReadingOrder, reading_order
 from loopscope.view.repeats import Repeat, kinds, repeats
 from loopscope.view.scope_cut import box_of, flows, scope_cut
@@ -76,7 +76,7 @@ def members_of(address: str, place: str, order: ReadingOrder) -> tuple[LayerId, 
     return found
 
 
-def partition(graph: Graph, place: str, base: str, most: int) -> tuple[str, ...]:
+def partition(graph: ModelGraph, place: str, base: str, most: int) -> tuple[str, ...]:
     """Groups that leave at most about ``most`` boxes. ``base``: address of the group to divide, ``main/*`` for a whole graph."""
     order = reading_order(graph)
     layers = members_of(base, place, order)
@@ -114,7 +114,7 @@ def _address(base: str, piece: Piece) -> str:
     return f"{base}{piece.name}~{piece.begin}..{piece.end}"
 
 
-def _pieces(graph: Graph, order: ReadingOrder, layers: Sequence[LayerId], most: int) -> list[Piece]:
+def _pieces(graph: ModelGraph, order: ReadingOrder, layers: Sequence[LayerId], most: int) -> list[Piece]:
     """The boxes and loose nodes that a sequence is divided into."""
     first, after = _between_ports(graph, layers)
     inner = layers[first:after]
@@ -130,7 +130,7 @@ def _pieces(graph: Graph, order: ReadingOrder, layers: Sequence[LayerId], most: 
     return [Piece(one.begin + first, one.end + first, one.name, one.loose) for one in pieces]
 
 
-def _between_ports(graph: Graph, layers: Sequence[LayerId]) -> tuple[int, int]:
+def _between_ports(graph: ModelGraph, layers: Sequence[LayerId]) -> tuple[int, int]:
     """What lies between the Parameters that a sequence begins with and the Results that it ends with."""
     first, after = 0, len(layers)
     while first < after and graph.by_id[layers[first]].type == "Parameter":

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from loopscope.view.dot import dot_text, row_texts
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
 from loopscope.view.operation_families import FAMILIES
-from loopscope.view.rows import Row
+from loopscope.view.rows import UnrolledRow
 
 
 def structure(view: GraphView) -> dict[str, object]:
@@ -29,7 +29,7 @@ def structure(view: GraphView) -> dict[str, object]:
     return data
 
 
-def _row(row: Row, text: str) -> dict[str, object]:
+def _row(row: UnrolledRow, text: str) -> dict[str, object]:
     copies = [{"clusters": list(one.clusters), "nodes": list(one.nodes), "edges": list(one.edges)} for one in row.copies]
     return {"id": row.id, "cluster": row.cluster, "dot": text, "copies": copies, "earlier": row.earlier, "later": row.later}
 

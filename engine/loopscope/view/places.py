@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loopscope.ir.model import Body, Graph, LayerId
+from loopscope.ir.model import Body, LayerId, ModelGraph
 from loopscope.view.graph import without_iterations
 
 
 @dataclass(slots=True)
-class Region:
+class DrawnRegion:
     """A control-flow node that is drawn open, and the boxes of its inputs and outputs."""
 
     address: str
@@ -32,18 +32,18 @@ class Region:
 
 
 @dataclass(slots=True)
-class Place:
+class DrawnGraph:
     """A graph that is drawn."""
 
-    graph: Graph
+    graph: ModelGraph
     address: str
     cluster: str
     label: Mapping[LayerId, str]
     body: Body | None = None
-    owner: Region | None = None
+    owner: DrawnRegion | None = None
     box: dict[LayerId, str] = field(default_factory=dict[LayerId, str])
     """Ids of the boxes of its nodes; several nodes of a folded group share one."""
-    region: dict[LayerId, Region] = field(default_factory=dict[LayerId, Region])
+    region: dict[LayerId, DrawnRegion] = field(default_factory=dict[LayerId, DrawnRegion])
     """Its control-flow nodes that are drawn open."""
     outer: str = ""
     """Id of the box for Parameters that only hand outer values in, where they are drawn as one."""

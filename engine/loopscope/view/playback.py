@@ -8,8 +8,8 @@ from copy import copy
 
 from loopscope.debug.breakpoints import Breakpoint
 from loopscope.debug.debugger import Debugger
-from loopscope.debug.past import next_match
-from loopscope.debug.stops import stops
+from loopscope.debug.seek import next_match
+from loopscope.debug.stop_conditions import stops
 from loopscope.view.graph import GraphView
 from loopscope.view.node_data import NodeData
 from loopscope.view.overlay import overlay_at

@@ -14,7 +14,7 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from loopscope.ir.address import labels
-from loopscope.ir.model import Graph, LayerId
+from loopscope.ir.model import LayerId, ModelGraph
 
 MOST_PORTS = 6
 """A graph's Parameters stand at the beginning and its Results at the end, unless there are more than so many: then each stands where it
@@ -65,11 +65,11 @@ class ReadingOrder:
         return tuple(one for layer in layers for one in (*self.constants.get(layer, ()), layer))
 
 
-_kept: WeakKeyDictionary[Graph, ReadingOrder] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[ModelGraph, ReadingOrder] = WeakKeyDictionary()
 _lock = Lock()
 
 
-def reading_order(graph: Graph) -> ReadingOrder:
+def reading_order(graph: ModelGraph) -> ReadingOrder:
     """Made once for each graph, and forgotten with it."""
     with _lock:
         found = _kept.get(graph)
@@ -80,7 +80,7 @@ def reading_order(graph: Graph) -> ReadingOrder:
     return found
 
 
-def _made(graph: Graph) -> ReadingOrder:
+def _made(graph: ModelGraph) -> ReadingOrder:
     drawn = [node.id for node in graph.nodes if node.constant is None]
     fixed = {node.id for node in graph.nodes if node.constant is not None}
     inputs = {
@@ -109,7 +109,7 @@ def _made(graph: Graph) -> ReadingOrder:
     return ReadingOrder(layers, label, inputs, tuple(_last_uses(layers, inputs)), taken, homes)
 
 
-def _homes(graph: Graph, layers: Sequence[LayerId], inputs: Inputs, label: Mapping[LayerId, str]) -> Mapping[LayerId, str]:
+def _homes(graph: ModelGraph, layers: Sequence[LayerId], inputs: Inputs, label: Mapping[LayerId, str]) -> Mapping[LayerId, str]:
     fixed: set[LayerId] = set()
     taken_by: dict[LayerId, LayerId] = {}
     for layer in layers:

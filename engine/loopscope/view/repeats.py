@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.ir.model import Graph, LayerId, Node
+from loopscope.ir.model import LayerId, ModelGraph, Node
 
 _CANDIDATES = 8
 _WINDOWS = (1, 4, 16, 64)
@@ -36,7 +36,7 @@ class Repeat:
         return self.begin + self.length * self.count
 
 
-def kinds(graph: Graph, layers: Sequence[LayerId]) -> np.ndarray:
+def kinds(graph: ModelGraph, layers: Sequence[LayerId]) -> np.ndarray:
     """A number for each node, equal for nodes that may be the same place of two copies: by type, which inputs are constants, number of
     outputs, and what is inside bodies. Names, shapes and attributes do not count: copies may differ in them."""
     seen: dict[object, int] = {}
@@ -49,7 +49,7 @@ def kinds(graph: Graph, layers: Sequence[LayerId]) -> np.ndarray:
     return np.array(found, np.int64)
 
 
-def _fed_by(graph: Graph, node: Node) -> Iterator[str]:
+def _fed_by(graph: ModelGraph, node: Node) -> Iterator[str]:
     for source in graph.sources[node.id]:
         made = None if source is None else graph.by_id[source.layer]
         yield "" if made is None else "constant" if made.constant is not None else "value"

@@ -16,7 +16,7 @@ SIDEWAYS = frozenset({"carried", "goes_on"})
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class CopyMembers:
     """Ids of all that is inside the frame of one copy, in the same order for each copy of a row; the frame itself comes first."""
 
     clusters: tuple[str, ...]
@@ -25,31 +25,31 @@ class Inside:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class UnrolledRow:
     """The copies of one unrolled loop, first iteration first."""
 
     id: str
     cluster: str
     """Id of the loop's frame."""
-    copies: tuple[Inside, ...]
+    copies: tuple[CopyMembers, ...]
     earlier: str = ""
     later: str = ""
     """Ids of the boxes at its ends."""
 
 
 @dataclass(slots=True)
-class Part:
+class LayoutPart:
     """What one layout sees: boxes and frames, lines between them, and rows as single boxes."""
 
     nodes: list[ViewNode] = field(default_factory=list[ViewNode])
     clusters: list[ViewCluster] = field(default_factory=list[ViewCluster])
     edges: list[ViewEdge] = field(default_factory=list[ViewEdge])
-    rows: list[Row] = field(default_factory=list[Row])
+    rows: list[UnrolledRow] = field(default_factory=list[UnrolledRow])
     pulls: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
     """Pairs of ids of boxes and rows between which lines are drawn later: the second one is below the first."""
 
 
-class Rows:
+class ViewRows:
     """The rows of a view, and the parts that it is laid out in."""
 
     def __init__(self, view: GraphView) -> None:
@@ -66,10 +66,10 @@ class Rows:
         self._cluster_of = {node.id: node.cluster for node in view.nodes}
         self._more = {node.id for node in view.nodes if node.kind == "more"}
 
-    def parts(self) -> tuple[Part, list[tuple[Row, Part]]]:
+    def parts(self) -> tuple[LayoutPart, list[tuple[UnrolledRow, LayoutPart]]]:
         """The outermost part, and with each row the part that is its first copy; rows inside copies come before those around them."""
         rows = [self._row(loop) for loop in self._siblings if all(self._is_first(copy) for copy in self._copies_round(loop))]
-        parts = {"": Part()} | {row.copies[0].clusters[0]: Part() for row in rows}
+        parts = {"": LayoutPart()} | {row.copies[0].clusters[0]: LayoutPart() for row in rows}
         for row in rows:
             parts[self._copy_of[row.cluster]].rows.append(row)
         for frame in self._view.clusters:
@@ -82,7 +82,7 @@ class Rows:
             self._place(edge, parts)
         return parts[""], [(row, parts[row.copies[0].clusters[0]]) for row in reversed(rows)]
 
-    def _place(self, edge: ViewEdge, parts: dict[str, Part]) -> None:
+    def _place(self, edge: ViewEdge, parts: dict[str, LayoutPart]) -> None:
         if edge.kind in SIDEWAYS:
             return
         ends = [dict(self._stands_for(end)) for end in (edge.source, edge.target)]
@@ -115,10 +115,10 @@ class Rows:
     def _is_first(self, copy: str) -> bool:
         return self._siblings[self._frame[copy].parent][0] == copy
 
-    def _row(self, loop: str) -> Row:
-        inside = {copy: Inside(*self._inside(copy)) for copy in self._siblings[loop]}
+    def _row(self, loop: str) -> UnrolledRow:
+        inside = {copy: CopyMembers(*self._inside(copy)) for copy in self._siblings[loop]}
         ends = {node.badge: node.id for node in self._view.nodes if node.id in self._more and node.cluster == loop}
-        return Row(self._row_of[loop], loop, tuple(inside.values()), ends.get("earlier", ""), ends.get("later", ""))
+        return UnrolledRow(self._row_of[loop], loop, tuple(inside.values()), ends.get("earlier", ""), ends.get("later", ""))
 
     def _inside(self, copy: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         frames = {copy: None}

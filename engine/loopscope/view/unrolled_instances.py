@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from loopscope.debug.cursor import OpenGraph
 from loopscope.debug.run import Run
-from loopscope.debug.scene import Scene, Status
+from loopscope.debug.visible_rows import Scene, Status
 from loopscope.executor.plan.plan import LoopRegion, Program
 from loopscope.ir.address import is_within
 from loopscope.view.graph import GraphView, ViewCluster, without_iterations

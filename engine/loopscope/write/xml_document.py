@@ -9,7 +9,7 @@ from typing import BinaryIO
 from lxml import etree
 
 from loopscope.errors import WriteError, listed, shorten
-from loopscope.ir.model import Graph, Model, Node
+from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.write.numbered_ports import joined_names, port_blocks, port_maps
 from loopscope.write.rt_info import information
 from loopscope.write.weights_file import WeightsWriter
@@ -37,7 +37,7 @@ def write_document(model: Model, weights: WeightsWriter, file: BinaryIO) -> None
         writer.end()
 
 
-def _graph(writer: DocumentWriter, graph: Graph, weights: WeightsWriter) -> Iterator[Graph]:
+def _graph(writer: DocumentWriter, graph: ModelGraph, weights: WeightsWriter) -> Iterator[ModelGraph]:
     """Writes a graph; yields each body where its elements have to be written before the rest is."""
     repeated = [str(layer) for layer, count in Counter(node.id for node in graph.nodes).items() if count > 1]
     if repeated:
@@ -96,7 +96,7 @@ def _data(node: Node, weights: WeightsWriter) -> dict[str, object]:
     return data
 
 
-def _edges(graph: Graph) -> etree._Element:
+def _edges(graph: ModelGraph) -> etree._Element:
     """By the position of ports: an input is numbered by it, an output after all inputs."""
     edges = element("edges")
     for node in graph.nodes:

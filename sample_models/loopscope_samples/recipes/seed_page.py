@@ -10,7 +10,7 @@ from msgspec import structs
 import loopscope
 from loopscope import builder
 from loopscope.builder import Graph, Tensor, ops
-from loopscope.ir import Graph as FinishedGraph
+from loopscope.ir import ModelGraph as FinishedGraph
 from loopscope.ir import Node
 from loopscope_samples.recipes.recipe import Recipe
 

@@ -15,21 +15,21 @@ from loopscope_app.actions import memory_budget
 from loopscope_app.state.background_run import Running
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.open_model import open_sample
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
-Begin = Callable[[float], Session]
+Begin = Callable[[float], UserSession]
 
 
 @pytest.fixture
 def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
     """Makes a session whose run is over, and which nobody has touched for so many seconds."""
-    sessions: list[Session] = []
+    sessions: list[UserSession] = []
     monkeypatch.setattr(memory_budget, "every", lambda: tuple(sessions))
     monkeypatch.setattr(memory_budget, "KEPT", SimpleNamespace(held_bytes=0))  # what other tests opened is not in question
 
-    def made(seconds: float) -> Session:
+    def made(seconds: float) -> UserSession:
         opened = open_sample("collatz")
-        session = Session(ModelInUse(opened=opened, inputs=next(iter(opened.sets.values()))))
+        session = UserSession(ModelInUse(opened=opened, inputs=next(iter(opened.sets.values()))))
         session.run.debugger = loopscope.Debugger(opened.model, dict(session.model.inputs))
         session.run.debugger.run()
         session.run.debugger.breakpoints.add(condition="iteration > 1000")

@@ -15,15 +15,15 @@ from streamlit.testing.v1 import AppTest
 import loopscope
 from loopscope.errors import InputError
 from loopscope.view.build import graph_view
-from loopscope_app.actions import changing
-from loopscope_app.actions.playing import run_of
+from loopscope_app.actions import what_if_changes
+from loopscope_app.actions.canvas_sync import run_of
 from loopscope_app.parts.inspector import what_if
 from loopscope_app.state.canvas_view import CanvasView
 from loopscope_app.state.compare_choice import UNCHANGED
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.open_model import open_sample
 from loopscope_app.state.run_in_view import Compared, RunInView
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 from tests.app import browsing
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text, press, step_of
@@ -207,12 +207,12 @@ def test_links_that_ask_for_what_cannot_be_are_told_and_the_run_is_the_original(
 
 def test_tables_are_edited_cell_by_cell() -> None:
     was = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
-    made = changing.edited(was, {"edited_rows": {"0": {"1": "7.5"}, 3: {"0": None, "1": -1}}}, "here")
+    made = what_if_changes.edited(was, {"edited_rows": {"0": {"1": "7.5"}, 3: {"0": None, "1": -1}}}, "here")
     assert made.reshape(-1).tolist() == [0, 7.5, 2, 3, 4, 5, 6, -1]
     assert was[0, 0, 1] == 1
-    assert changing.edited(np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": 127}}}, "here").tolist() == [0, 127]
+    assert what_if_changes.edited(np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": 127}}}, "here").tolist() == [0, 127]
     with pytest.raises(InputError, match="128' is not a value of type i8, which here takes"):
-        changing.edited(np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": "128"}}}, "here")
+        what_if_changes.edited(np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": "128"}}}, "here")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_tables_are_edited_cell_by_cell() -> None:
 )
 def test_what_can_be_set_here(address: str, array: np.ndarray, words: str) -> None:
     debugger = finished("collatz")
-    told = changing.refusal(debugger, address, np.asarray(array))
+    told = what_if_changes.refusal(debugger, address, np.asarray(array))
     assert words in told if words else told == ""
 
 
@@ -237,7 +237,9 @@ def test_what_is_sent_ahead_is_of_the_changed_run() -> None:
     inputs, changes = opened.sets["three"], {"main/while_not_one[0]/body/next_steps": np.array(90, np.int64)}
     debugger = loopscope.Debugger(opened.model, list(inputs.values()), changes=changes)
     debugger.seek(4)
-    session = Session(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger, changes=changes), CanvasView(prefetch_from=5))
+    session = UserSession(
+        ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger, changes=changes), CanvasView(prefetch_from=5)
+    )
     run = run_of(session, graph_view(opened.model))
     assert run is not None
     assert run.prefetch() is not None

@@ -16,7 +16,7 @@ import pytest
 
 import loopscope
 from loopscope import builder
-from loopscope.peers import Difference, Report
+from loopscope.peers import ComparisonReport, ValueDifference
 from loopscope_app.cli import COMMANDS, main
 from loopscope_app.command.report import describe
 from loopscope_app.command.run import write_outputs
@@ -242,8 +242,8 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
     told = strictly(capsys.readouterr().out)
     assert told["agrees"] is None
     assert "no value is given for 'number'" in str(told["sentence"])
-    found = Difference("main/loop[1]/body/Add", 7, "1", "2")
-    report = Report("OpenVINO 1", (replace(found, address="y"),), found, 12, 3, {"in a body or branch that did not run": 2})
+    found = ValueDifference("main/loop[1]/body/Add", 7, "1", "2")
+    report = ComparisonReport("OpenVINO 1", (replace(found, address="y"),), found, 12, 3, {"in a body or branch that did not run": 2})
     monkeypatch.setattr("loopscope_app.command.compare.against", lambda *_, **__: report)
     assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 1
     assert capsys.readouterr().out.splitlines() == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopscope.explain import Operation, dependences, schedule
+from loopscope.explain import OperationExecution, dependences, schedule
 from loopscope_app.describe.schedule_words import cut, sentences
 from tests.engine.explain.runs import finished
 
@@ -53,7 +53,7 @@ def test_sentences(case: tuple[str, str, int, int]) -> None:
 def test_a_slow_operation_lets_the_counter_run_ahead(window: int, ticks: int, lead: str) -> None:
     found = dependences(finished("counter_ahead"), "main/while_below_n")
 
-    def ticks_of(operation: Operation) -> int:
+    def ticks_of(operation: OperationExecution) -> int:
         return ticks if operation.program.instructions[operation.number].label == "add_to_x" else 1
 
     assert sentences(found, schedule(found, window, 2, ticks_of), window, 2, ticks_of)[-1] == lead

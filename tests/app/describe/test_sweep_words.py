@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopscope.sweeps import Summary
+from loopscope.sweeps import SweepSummary
 from loopscope.sweeps.summary import BranchSummary
 from loopscope_app.describe.sweep_words import findings
 
@@ -10,9 +10,9 @@ OUTER = "main/If_0"
 INNER = [f"{OUTER}/else/If_{number}" for number in range(20)]
 
 
-def of_one_branch() -> Summary:
+def of_one_branch() -> SweepSummary:
     """Ten runs that all took the outer If's then branch: none came to what is in the other."""
-    summary = Summary(rows=10, failed=1, first_failed=(4, "main/x: it failed"))
+    summary = SweepSummary(rows=10, failed=1, first_failed=(4, "main/x: it failed"))
     summary.branches = {OUTER: BranchSummary(9, 0), **{address: BranchSummary() for address in INNER}}
     return summary
 

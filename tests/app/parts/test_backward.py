@@ -13,22 +13,22 @@ from streamlit.testing.v1 import AppTest
 from loopscope.errors import EngineError
 from loopscope.explain import walks_of
 from loopscope.view import graph_view
-from loopscope_app.actions import walking_back
+from loopscope_app.actions import gradients
 from loopscope_app.describe.backward import Backward, sources, targets, usual_sources
 from loopscope_app.links.codec import written
 from loopscope_app.links.current_link import current_link
 from loopscope_app.parts.run_views.adjoint_view import chart_of
 from loopscope_app.state.background_run import Differentiating, Running
 from loopscope_app.state.open_model import Opened, open_sample, with_gradient
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 from tests.app.screens.test_debugger import page_text, press
 
 Visit = Callable[..., AppTest]
 GATED = json.dumps([["loss"], ["gate_bias"]])
 
 
-def session_of(app: AppTest) -> Session:
-    session: Session = app.session_state["loopscope"]
+def session_of(app: AppTest) -> UserSession:
+    session: UserSession = app.session_state["loopscope"]
     return session
 
 
@@ -159,8 +159,8 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         go_on.wait(30)
         return with_gradient(opened, backward, going)
 
-    monkeypatch.setattr(walking_back, "_PATIENCE", 0.05)
-    monkeypatch.setattr(walking_back, "with_gradient", waits)
+    monkeypatch.setattr(gradients, "_PATIENCE", 0.05)
+    monkeypatch.setattr(gradients, "with_gradient", waits)
     yield go_on
     go_on.set()
 

@@ -16,28 +16,28 @@ from loopscope_app.parts.panels import finder
 from loopscope_app.state import open_model
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.run_in_view import RunInView
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 Visit = Callable[..., AppTest]
 
 
 @pytest.fixture(scope="module")
-def session() -> Session:
+def session() -> UserSession:
     model = open_model.open_sample("decoder")
     debugger = Debugger(model.model, bindings(model.model, next(iter(model.sets.values()))))
     debugger.seek(40)
-    return Session(ModelInUse(opened=model), RunInView(stepped=debugger))
+    return UserSession(ModelInUse(opened=model), RunInView(stepped=debugger))
 
 
-def found(session: Session, asked: str | None) -> list[dict[str, str]]:
+def found(session: UserSession, asked: str | None) -> list[dict[str, str]]:
     return cast(list[dict[str, str]], finder.message(session, asked)["hits"])
 
 
-def test_a_closed_finder_computes_nothing(session: Session) -> None:
+def test_a_closed_finder_computes_nothing(session: UserSession) -> None:
     assert finder.message(session, None) == {"hits": [], "foot": "", "asked": None, "picked": 0}
 
 
-def test_before_typing_all_control_flow_is_listed(session: Session) -> None:
+def test_before_typing_all_control_flow_is_listed(session: UserSession) -> None:
     assert [one["type"] for one in found(session, " ")] == ["Loop", "If"]
 
 
@@ -50,12 +50,12 @@ def test_before_typing_all_control_flow_is_listed(session: Session) -> None:
         ("parameter f32 least", "main/least_confidence", "by type"),
     ],
 )
-def test_nodes_are_found(session: Session, asked: str, address: str, why: str) -> None:
+def test_nodes_are_found(session: UserSession, asked: str, address: str, why: str) -> None:
     hit = next(one for one in found(session, asked) if one["address"] == address)
     assert hit["why"] == why
 
 
-def test_nothing_found_is_a_sentence(session: Session) -> None:
+def test_nothing_found_is_a_sentence(session: UserSession) -> None:
     told = finder.message(session, "zebra")
     assert told["hits"] == []
     assert "zebra" in str(told["foot"])
@@ -68,7 +68,7 @@ def test_numbers_in_names_are_in_their_order_and_all_that_was_found_is_counted()
         value = ops.relu(value)
     model = graph.model({"y": value})
     opened = open_model.Opened("", "chain", model, loopscope.check(model), {})
-    told = finder.message(Session(ModelInUse(opened=opened)), "relu")
+    told = finder.message(UserSession(ModelInUse(opened=opened)), "relu")
     assert [one["name"] for one in cast(list[dict[str, str]], told["hits"])][:4] == ["ReLU", "ReLU_1", "ReLU_2", "ReLU_3"]
     assert str(told["foot"]).startswith("230 nodes, the best 40 are shown")
 

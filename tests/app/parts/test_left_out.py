@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 import loopscope
 from tests.app.screens.test_debugger import page_text
-from tests.engine.executor.plan.test_left_out import counter_of_a_pair
+from tests.engine.executor.plan.test_pruning_report import counter_of_a_pair
 
 Visit = Callable[..., AppTest]
 SAID = "leaves out what makes no difference"

@@ -14,11 +14,11 @@ import loopscope
 from loopscope import builder
 from loopscope.explain.export import EXPORT_FORMATS
 from loopscope.ir import readable
-from loopscope.peers import Difference, Report
+from loopscope.peers import ComparisonReport, ValueDifference
 from loopscope_app.parts.run_views import export_view
 from loopscope_app.parts.widgets import lanes
 from loopscope_app.state.compare_choice import RUNTIME
-from loopscope_app.state.looks import LENS
+from loopscope_app.state.view_choices import LENS
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 from tests.engine.explain.runs import finished
@@ -163,8 +163,8 @@ def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: p
 
 
 def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = Difference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
-    report = Report("OpenVINO 1", (Difference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2})
+    first = ValueDifference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
+    report = ComparisonReport("OpenVINO 1", (ValueDifference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2})
     monkeypatch.setattr("loopscope_app.actions.other_runs.differences", lambda _: report)
     monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 30.0)
     app = looked(opened, "Compare", "decoder")

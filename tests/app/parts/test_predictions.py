@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import loopscope
-from loopscope_app.actions.teaching import changed
+from loopscope_app.actions.lesson_actions import changed
 from loopscope_app.describe.lessons import Lesson, Trial, lessons
 from tests.app.screens.test_lessons import answers, button, get, inputs_of, page_text, predict, sample_of
 

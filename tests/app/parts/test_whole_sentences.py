@@ -44,7 +44,7 @@ def test_a_sentence_in_a_list_of_places_is_whole(monkeypatch: pytest.MonkeyPatch
     sent: list[Any] = []
     monkeypatch.setattr(chain, "_chain", lambda **given: sent.append(given["data"]))
     words = "the values part here " * 40
-    chain.show([chain.Line(words, "r" * 300, words, "v" * 300, hint=words)], key="places", on_pick=lambda number: None)
+    chain.show([chain.ChainLine(words, "r" * 300, words, "v" * 300, hint=words)], key="places", on_pick=lambda number: None)
     (row,) = sent[0]["rows"]
     assert row["title"] == row["detail"] == row["hint"] == words
     assert len(row["role"]) == len(row["value"]) == 200

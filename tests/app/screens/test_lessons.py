@@ -15,8 +15,8 @@ from streamlit.testing.v1.element_tree import Button
 import loopscope
 from loopscope.errors import AddressError, InputError
 from loopscope.ir.address import decode
-from loopscope_app.actions.teaching import changed, typed
-from loopscope_app.describe.answers import Answer, answer, is_right, miss, read_number
+from loopscope_app.actions.lesson_actions import changed, typed
+from loopscope_app.describe.answers import QuizAnswer, answer, is_right, miss, read_number
 from loopscope_app.describe.lessons import Lesson, Question, Trial, beside, lesson, lessons, number
 from loopscope_app.describe.node_index import places
 from loopscope_app.describe.signatures import bindings
@@ -45,7 +45,7 @@ def finished(one: Lesson, inputs: Mapping[str, np.ndarray]) -> loopscope.Debugge
     return debugger
 
 
-def answers(one: Lesson, inputs: Mapping[str, np.ndarray]) -> list[Answer | None]:
+def answers(one: Lesson, inputs: Mapping[str, np.ndarray]) -> list[QuizAnswer | None]:
     debugger = finished(one, inputs)
     return [answer(debugger, question, one.address) for question in one.questions]
 
@@ -185,13 +185,13 @@ def test_what_is_not_there_is_said_to_be_missing() -> None:
     ],
 )
 def test_predictions_are_compared_as_people_mean_them(guess: str, value: float | str | None, right: bool) -> None:
-    assert is_right(guess, Answer(value, "", "")) is right
+    assert is_right(guess, QuizAnswer(value, "", "")) is right
 
 
 def test_a_near_miss_is_named() -> None:
-    assert miss("10", Answer(11.0, "", "")) == "Off by one"
-    assert miss("5", Answer(11.0, "", "")) == "Not quite"
-    assert miss("else", Answer("then", "", "")) == "Not quite"
+    assert miss("10", QuizAnswer(11.0, "", "")) == "Off by one"
+    assert miss("5", QuizAnswer(11.0, "", "")) == "Not quite"
+    assert miss("else", QuizAnswer("then", "", "")) == "Not quite"
     assert read_number("0x10") is None
 
 

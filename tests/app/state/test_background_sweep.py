@@ -14,7 +14,7 @@ from loopscope.sweeps import samples_of
 from loopscope_app.actions.memory_budget import held_bytes
 from loopscope_app.actions.running_many import inputs_of
 from loopscope_app.state.background_sweep import Bounds, Sweeping, bounds
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 COLLATZ = Path("sample_models/collatz/model.xml")
 ROOMY = Bounds(rows=1000, seconds=60, of_one_run=10, most_bytes=1 << 30)
@@ -61,7 +61,7 @@ def test_it_ends_at_its_bounds(within: Bounds, words: str, rows: int | None, cut
 
 
 def test_its_rows_count_as_the_sessions_and_go_with_them() -> None:
-    session = Session()
+    session = UserSession()
     session.many.sweeping = begun(ROOMY)
     assert session.many.sweeping.done(60)
     assert held_bytes(session) == session.many.sweeping.held_bytes > 0

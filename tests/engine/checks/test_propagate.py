@@ -13,7 +13,7 @@ import pytest
 from loopscope.checks.propagate import Propagated, propagate
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import BackEdge, Body, Edge, Graph, InputMap, LayerId, Model, Node, OutputMap, Port
+from loopscope.ir.model import BackEdge, Body, Edge, InputMap, LayerId, Model, ModelGraph, Node, OutputMap, Port
 from loopscope.ir.shape import PartialShape
 from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import CATALOGUE
@@ -163,7 +163,7 @@ def _broadcast() -> Model:
         return Node(LayerId(number), f"c{number}", "Const", "opset1", outputs=(Port(0),), constant=Constant.of(array))
 
     return Model(
-        Graph(
+        ModelGraph(
             (
                 constant_node(0, np.array(1)),
                 constant_node(1, np.array([10**6, 10**6])),
@@ -176,7 +176,7 @@ def _broadcast() -> Model:
 
 def _nest(depth: int) -> Model:
     """Loops in loops, each handing a growing state to the next one inside."""
-    content: Graph | None = None
+    content: ModelGraph | None = None
     port = Port(0, ElementType.F32, PartialShape.of([1]))
     for level in range(depth):
         state = Node(LayerId(0), "s", "Parameter", "opset1", {"shape": "1", "element_type": "f32"}, outputs=(port,))
@@ -199,7 +199,7 @@ def _nest(depth: int) -> Model:
             Node(LayerId(3), "out", "Result", "opset1", inputs=(Port(0),)),
             Node(LayerId(4), "again", "Result", "opset1", inputs=(Port(0),)),
         ]
-        content = Graph((state, go, trips, inner, *results), tuple(Edge(LayerId(a), b, LayerId(c), d) for a, b, c, d in ends))
+        content = ModelGraph((state, go, trips, inner, *results), tuple(Edge(LayerId(a), b, LayerId(c), d) for a, b, c, d in ends))
     assert content is not None
     return Model(content)
 
@@ -228,6 +228,6 @@ def test_a_chain_of_ten_thousand_is_fast() -> None:
     nodes += [Node(LayerId(number), str(number), "Relu", "opset1", inputs=(Port(0),), outputs=(Port(1),)) for number in range(1, count)]
     ends = [Edge(LayerId(number - 1), 0 if number == 1 else 1, LayerId(number), 0) for number in range(1, count)]
     begin = time.process_time()
-    found = propagate(Model(Graph(tuple(nodes), tuple(ends))), CATALOGUE)
+    found = propagate(Model(ModelGraph(tuple(nodes), tuple(ends))), CATALOGUE)
     assert time.process_time() - begin < 2
     assert str(found.output("main", LayerId(count - 1)).shape) == "[2,3]"

@@ -16,9 +16,9 @@ from loopscope.comparison import Drift, Moment, cosine_words, write_table
 from loopscope.comparison.correlation import correlated, tells
 from loopscope.errors import EngineError
 from loopscope.executor.plan.plan import Program
-from loopscope.ir.model import Graph, Model
+from loopscope.ir.model import Model, ModelGraph
 from loopscope.ir.replace import replace
-from loopscope.timeline.run_values import Values
+from loopscope.timeline.run_values import RunValues
 from loopscope.timeline.vectorised import Columns
 from loopscope_samples import FOLDER
 from loopscope_samples.recipes import linear_attention
@@ -38,13 +38,13 @@ def finished(model: Model, inputs: Any, rounding: Mapping[str, str] | None = Non
 def again(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[int, str]]:
     """How often each instruction of each run was computed again."""
     found: Counter[tuple[int, str]] = Counter()
-    before = Values.run_one
+    before = RunValues.run_one
 
-    def counted(self: Values, program: Program, number: int, *given: Any, **named: Any) -> None:
+    def counted(self: RunValues, program: Program, number: int, *given: Any, **named: Any) -> None:
         found[id(self), f"{program.address}/{program.instructions[number].label}"] += 1
         before(self, program, number, *given, **named)
 
-    monkeypatch.setattr(Values, "run_one", counted)
+    monkeypatch.setattr(RunValues, "run_one", counted)
     return found
 
 
@@ -114,7 +114,7 @@ def test_equal_runs() -> None:
 def renamed(model: Model) -> Model:
     """The same model without a name that tells anything."""
 
-    def graph(given: Graph) -> Graph:
+    def graph(given: ModelGraph) -> ModelGraph:
         nodes = (
             replace(node, name=f"n{node.id}", bodies=tuple(replace(body, graph=graph(body.graph)) for body in node.bodies))
             for node in given.nodes

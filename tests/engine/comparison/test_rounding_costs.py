@@ -9,7 +9,7 @@ import pytest
 
 import loopscope
 from loopscope import builder
-from loopscope.comparison import Candidate, Precision, precision
+from loopscope.comparison import Precision, RoundingCandidate, precision
 from loopscope.comparison.rounding_costs import Cost, candidates
 from loopscope.errors import EngineError
 from loopscope.ir.model import Model
@@ -38,7 +38,7 @@ def layers() -> Model:
 INPUTS = {"x": np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)}
 
 
-def apart(model: Model, some: Sequence[Candidate], to: str) -> float:
+def apart(model: Model, some: Sequence[RoundingCandidate], to: str) -> float:
     one = loopscope.run(model, INPUTS).outputs[0].astype(np.float64)
     other = loopscope.run(rounded(model, {each.address: to for each in some}), INPUTS).outputs[0] if some else one
     return float(np.abs(one - other).max() / max(np.abs(one).max(), np.abs(other).max()))
@@ -98,5 +98,5 @@ def test_the_time_is_up() -> None:
     ],
 )
 def test_what_is_said_where_nothing_has_to_stay(count: int, error: float, sentence: str) -> None:
-    costs = tuple(Cost(Candidate(f"main/{number}", "weight", ()), error) for number in range(count))
+    costs = tuple(Cost(RoundingCandidate(f"main/{number}", "weight", ()), error) for number in range(count))
     assert Precision("int8", 0.01, costs, error, (), error).sentence == sentence

@@ -10,7 +10,7 @@ import numpy as np
 
 import loopscope
 from loopscope.ir.address import labels
-from loopscope.ir.model import Body, Graph, LayerId, Node
+from loopscope.ir.model import Body, LayerId, ModelGraph, Node
 
 RECORDS = [loopscope.Record(), loopscope.Record(everything=True), loopscope.Record(budget_bytes=600)]
 """Ways to remember a run: much of it has to be computed again with the last."""
@@ -41,7 +41,7 @@ class Replay:
         made = self._graph(model.graph, feeds, "main")
         return [made[node.id] for node in model.graph.results]
 
-    def _graph(self, graph: Graph, feeds: Feeds, place: str) -> dict[LayerId, np.ndarray]:
+    def _graph(self, graph: ModelGraph, feeds: Feeds, place: str) -> dict[LayerId, np.ndarray]:
         """What each Result takes."""
         label = labels(graph)
         known: dict[tuple[LayerId, int], np.ndarray] = {}

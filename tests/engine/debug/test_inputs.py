@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import loopscope
-from loopscope.debug.door import outward
+from loopscope.debug.export_value import as_public
 from loopscope.debug.inputs import Inputs, bind
 from loopscope.errors import InputError
 from loopscope.ir.element_type import ElementType
@@ -209,6 +209,6 @@ def test_dynamic_shapes_take_what_fits() -> None:
 @pytest.mark.parametrize("element_type", ElementType)
 def test_a_single_element_of_every_type_leaves_the_engine_as_an_array(element_type: ElementType) -> None:
     """Of nf4 numpy made a scalar, to which no flags can be set."""
-    left = outward(np.zeros((), element_type.dtype))
+    left = as_public(np.zeros((), element_type.dtype))
     assert left.shape == ()
     assert not left.flags.writeable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import loopscope
-from loopscope.debug.scene import Scene
+from loopscope.debug.visible_rows import Scene
 from loopscope.executor.plan.plan import Plan
 from loopscope.ir.walk import nodes
 from loopscope.timeline.timeline import Moment, Timeline

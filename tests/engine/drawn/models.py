@@ -7,7 +7,7 @@ import numpy as np
 import loopscope
 from loopscope.checks.propagate import Propagated, propagate
 from loopscope.ir.address import labels
-from loopscope.ir.model import Graph, Node
+from loopscope.ir.model import ModelGraph, Node
 from loopscope.ir.replace import replace
 from loopscope.ops.catalogue import CATALOGUE
 from tests.engine.drawn.graph import BOOLEAN, F32, INTEGERS, Choices, Growing, Options
@@ -58,7 +58,7 @@ def _other(c: Choices, node: Node, feed: np.ndarray) -> np.ndarray:
     return np.asarray((feed[::-1] if feed.ndim else feed + feed.dtype.type(1)).copy())
 
 
-def _declared(graph: Graph, address: str, known: Propagated, c: Choices, share: int) -> Graph:
+def _declared(graph: ModelGraph, address: str, known: Propagated, c: Choices, share: int) -> ModelGraph:
     """The graph with what inference knows written down at a share of its output ports, as a file has it."""
     label, nodes = labels(graph), []
     for node in graph.nodes:
@@ -72,7 +72,7 @@ def _declared(graph: Graph, address: str, known: Propagated, c: Choices, share: 
                 shape = found.shape if c.chance(max(share, 60)) else port.shape
                 outputs[number] = replace(port, element_type=found.element_type, shape=shape)
         nodes.append(replace(node, outputs=tuple(outputs), bodies=tuple(bodies)))
-    return Graph(tuple(nodes), graph.edges)
+    return ModelGraph(tuple(nodes), graph.edges)
 
 
 def same_bits(one: object, other: object) -> bool:

@@ -17,8 +17,8 @@ from loopscope.builder import ops
 from loopscope.errors import AddressError, ValueUnavailable
 from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.executor.plan.plan import Program
-from loopscope.explain.dependences import Dependences, Operation, dependences
-from loopscope.explain.provenance import Place, Walk
+from loopscope.explain.dependences import Dependences, OperationExecution, dependences
+from loopscope.explain.provenance import ProvenanceWalk, SlotPart
 from loopscope.explain.schedule import Lead, Schedule, leads, schedule
 from loopscope.ir.model import LayerId, Node
 from loopscope.ir.parallel_iterations import USUAL_WINDOW, window_of
@@ -35,7 +35,7 @@ WINDOWS, WORKERS = (1, 2, 3, 10), (1, 2, 3, None)
 def drawn(draw: Any) -> Dependences:
     """Iterations of a few operations each, which wait for any nodes before them."""
     program = Program("main", ProgramIndex(0), None)
-    operations: list[Operation | None] = [None]
+    operations: list[OperationExecution | None] = [None]
     needs: list[tuple[int, ...]] = [()]
     begins, ends = [0], list[int]()
     for iteration in range(draw(some.integers(1, 6))):
@@ -45,7 +45,7 @@ def drawn(draw: Any) -> Dependences:
             needs.append((begins[-2], *draw(_some_of(range(begins[-2] + 1, len(operations) - 1)))))
         for number in range(draw(some.integers(0, 5))):
             needs.append((begins[-1], *draw(_some_of(range(len(operations))))))
-            operations.append(None if draw(some.integers(0, 4)) == 0 else Operation(program, iteration, number, iteration))
+            operations.append(None if draw(some.integers(0, 4)) == 0 else OperationExecution(program, iteration, number, iteration))
         needs.append((*range(begins[-1], len(operations)), *ends[-1:]))
         ends.append(len(operations))
         operations.append(None)
@@ -65,7 +65,7 @@ def _some_of(nodes: range) -> some.SearchStrategy[list[int]]:
     return some.lists(some.sampled_from(nodes), max_size=3) if nodes else some.just([])
 
 
-def cost(operation: Operation) -> int:
+def cost(operation: OperationExecution) -> int:
     """Drawn operations take one to three ticks."""
     return 1 + operation.number % 3
 
@@ -248,21 +248,21 @@ def test_what_a_value_was_made_from_has_an_earlier_tick(name: str) -> None:
     found = dependences(debugger, address)
     made = schedule(found, 10, None)
     ticks = {(one.program.index, one.row, one.number): made.ticks[node] for node, one in enumerate(found.operations) if one is not None}
-    walk = Walk(debugger)
+    walk = ProvenanceWalk(debugger)
     checked = 0
     for node, one in enumerate(found.operations):
         for slot in one.program.instructions[one.number].outputs if one is not None else ():
             assert one is not None
-            for before in _operations_behind(walk, Place(one.program, one.row, slot)):
+            for before in _operations_behind(walk, SlotPart(one.program, one.row, slot)):
                 if before in ticks:
                     checked += 1
                     assert ticks[before] < made.ticks[node]
     assert checked
 
 
-def _operations_behind(walk: Walk, place: Place) -> Iterator[tuple[int, int, int]]:
+def _operations_behind(walk: ProvenanceWalk, place: SlotPart) -> Iterator[tuple[int, int, int]]:
     """The operations that computed what a value was made from, through Parameters, branches and loops."""
-    waiting, seen = [one for one, _ in walk.links(place)], set[Place]()
+    waiting, seen = [one for one, _ in walk.links(place)], set[SlotPart]()
     while waiting:
         one = waiting.pop()
         number = one.program.producer.get(one.slot)

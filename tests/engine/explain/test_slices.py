@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import loopscope
 from loopscope.errors import EngineError
-from loopscope.explain.parts import Index, parse_index, part_of
+from loopscope.explain.index_provenance import Index, parse_index, part_of
 from loopscope.explain.provenance import ProvenanceStep, provenance
 from tests.engine.debug.replay import Replay
 from tests.engine.drafts import BOOL, F32, I64, Draft, Slice, loop, tensor_iterator

@@ -14,7 +14,7 @@ from loopscope.errors import EngineError
 from loopscope.executor.machine.machine import Machine
 from loopscope.explain.pattern import pattern
 from loopscope.explain.verdict import verdict
-from loopscope.timeline.sizes import Executions
+from loopscope.timeline.sizes import ExecutionIndex
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, loop, tensor_iterator
 from tests.engine.explain.runs import begun, finished
@@ -115,12 +115,12 @@ def test_the_order_of_a_run_is_found_once_for_all_that_is_asked(monkeypatch: pyt
     debugger = finished("collatz", "three")
     found: list[Machine] = []
 
-    class Counted(Executions):
+    class Counted(ExecutionIndex):
         def __init__(self, machine: Machine) -> None:
             found.append(machine)
             super().__init__(machine)
 
-    monkeypatch.setattr("loopscope.timeline.timeline.Executions", Counted)
+    monkeypatch.setattr("loopscope.timeline.timeline.ExecutionIndex", Counted)
     for _ in range(5):
         verdict(debugger, "main/while_not_one")
     assert len(found) <= 1

@@ -8,17 +8,17 @@ import pytest
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import Body, Graph, LayerId, Node, Port, Source
+from loopscope.ir.model import Body, LayerId, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
 
 A_NODE = Node(LayerId(0), "a", "Add")
 CASES: list[tuple[Any, str, Any]] = [
     (Port(0), "shape", None),
-    (Source(LayerId(1), 0), "output", 2),
+    (OutputRef(LayerId(1), 0), "output", 2),
     (A_NODE, "name", "b"),
-    (Body("body", Graph((), ())), "name", "then"),
+    (Body("body", ModelGraph((), ())), "name", "then"),
     (Constant(ElementType.F32, (0,), b""), "shape", (0, 1)),
-    (Graph((), ()), "name", "g"),
+    (ModelGraph((), ()), "name", "g"),
 ]
 
 
@@ -36,6 +36,6 @@ def test_a_record_never_changes_but_is_made_again(record: Any, name: str, value:
 def test_ports_and_sources_are_equal_by_what_they_hold_and_nodes_are_themselves() -> None:
     assert Port(0, names=("x",)) == Port(0, names=("x",)) != Port(1, names=("x",))
     assert len({Port(0, rt_info={}), Port(0, rt_info={}), Port(1)}) == 2
-    assert len({Source(LayerId(1), 0), Source(LayerId(1), 0), Source(LayerId(1), 1)}) == 2
+    assert len({OutputRef(LayerId(1), 0), OutputRef(LayerId(1), 0), OutputRef(LayerId(1), 1)}) == 2
     assert replace(A_NODE) != A_NODE
     assert len({A_NODE, replace(A_NODE)}) == 2

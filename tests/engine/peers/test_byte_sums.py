@@ -6,12 +6,12 @@ import pytest
 
 from loopscope.peers import byte_sums
 from loopscope.peers.other_runtimes import Patience
-from loopscope.peers.report import Difference
+from loopscope.peers.report import ValueDifference
 from tests.engine.checks.test_byte_weights import model, product
 from tests.engine.ops.byte_limits import pairs_saturate
 
 _PATIENCE = Patience(60)
-_THERE = Difference("main/MatMulInteger_0", 1, "64770", "65534")
+_THERE = ValueDifference("main/MatMulInteger_0", 1, "64770", "65534")
 
 
 def test_the_processor_is_asked() -> None:
@@ -24,13 +24,13 @@ def test_the_processor_is_asked() -> None:
         ((1, 127), _THERE, True, True),
         ((1, 127), None, True, True),
         ((1, 63), _THERE, True, False),
-        ((1, 127), Difference("main/other", 1, "1", "2"), True, False),
+        ((1, 127), ValueDifference("main/other", 1, "1", "2"), True, False),
         ((1, 127), _THERE, False, False),
     ],
     ids=["at the product", "at an output", "7 bits", "elsewhere", "exact sums"],
 )
 def test_the_cause_is_told_of_weights_that_matter(
-    weights: tuple[int, ...], first: Difference | None, saturates: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+    weights: tuple[int, ...], first: ValueDifference | None, saturates: bool, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(byte_sums, "sums_in_16_bits", lambda _: saturates)
     found = byte_sums.sentence(model(product(*weights)), first, _PATIENCE)
@@ -52,5 +52,5 @@ def test_the_cause_is_told_of_what_is_rounded_after_a_product(label: str, monkey
       y = DequantizeLinear (rounded, a, z)
     }"""
     monkeypatch.setattr(byte_sums, "sums_in_16_bits", lambda _: True)
-    found = byte_sums.sentence(model(text), Difference(f"main/{label}", 1, "1", "2"), _PATIENCE)
+    found = byte_sums.sentence(model(text), ValueDifference(f"main/{label}", 1, "1", "2"), _PATIENCE)
     assert "as in MatMul_2, in 16 bits" in found

@@ -15,7 +15,7 @@ from openvino import opset13
 import loopscope
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.peers import RuntimeDrift, drift_from_runtime
-from loopscope.peers import portions as parting
+from loopscope.peers import probe_batches as parting
 from loopscope.peers.probes import Choice
 from loopscope.read import read_model
 from loopscope_app import cli

@@ -13,7 +13,7 @@ from openvino import opset15
 
 import loopscope
 from loopscope.errors import EngineError
-from loopscope.peers import Fate, fates
+from loopscope.peers import RuntimeFate, fates
 from loopscope.peers.compiled_model import Layer
 from loopscope.peers.fate import fates_of
 from loopscope_app import cli
@@ -97,7 +97,7 @@ def test_nests_in_onnxruntime(condition: str, inner: tuple[str, str]) -> None:
     assert [(one.operation, one.became, one.runs_as) for one in found.regions] == [("Loop", "kept", "Loop"), ("If", *inner)]
 
 
-def of(layers: list[Layer]) -> list[Fate]:
+def of(layers: list[Layer]) -> list[RuntimeFate]:
     return list(fates_of(loopscope.read_model(FOLDER / "collatz" / "model.xml"), "A runtime 1", layers))
 
 

@@ -12,12 +12,12 @@ import pytest
 
 import loopscope
 from loopscope.errors import EngineError, InputError
-from loopscope.native.alone import never
+from loopscope.native.run_once import never
 from loopscope.peers import Source, SourceReport, source_of
 from loopscope.peers.other_runtimes import Patience
-from loopscope.peers.source.beside_source import reported
+from loopscope.peers.source.compare_source import reported
 from loopscope.peers.source.program import SourceRun, run_source
-from loopscope.peers.source.runtime_side import RuntimeSide, runtime_side
+from loopscope.peers.source.runtime_column import RuntimeSide, runtime_side
 from loopscope.peers.source.source_report import ran, took
 from loopscope_app.cli import main
 from loopscope_samples.recipes import linear_attention
@@ -343,7 +343,7 @@ def test_the_command_tells_both_sides(monkeypatch: pytest.MonkeyPatch, tmp_path:
     np.savez(tmp_path / "in.npz", n=case.inputs["n"], x=case.inputs["x"])
     (tmp_path / "source.pt2").touch()
     words = ["compare", str(case.model), "--source", str(tmp_path / "source.pt2"), "--inputs", str(tmp_path / "in.npz")]
-    monkeypatch.setattr("loopscope.peers.source.beside_source.run_source", lambda *_: case.did())
+    monkeypatch.setattr("loopscope.peers.source.compare_source.run_source", lambda *_: case.did())
     assert main(words) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("torch: 0 iterations; the file: 1 (while_loop/while_loop › Loop). LS931: ")

@@ -12,8 +12,8 @@ import loopscope
 from loopscope import builder
 from loopscope.executor.machine.limits import Limits
 from loopscope.peers import Source, source_alone
-from loopscope.peers.source.beside_source import reported
-from loopscope.peers.source.runtime_side import runtime_side
+from loopscope.peers.source.compare_source import reported
+from loopscope.peers.source.runtime_column import runtime_side
 from loopscope_app.cli import main
 from tests.engine.peers.test_source import finished, named
 
@@ -55,9 +55,9 @@ def test_the_source_is_told_where_our_run_comes_to_no_end(installed: bool, monke
     case = named("doubling", "three")
     run = loopscope.Debugger(loopscope.read_model(case.model), case.inputs, limits=loopscope.Limits(iterations=1))
     run.run()
-    monkeypatch.setattr("loopscope.peers.source.source_alone.run_source", lambda *_: case.did())
+    monkeypatch.setattr("loopscope.peers.source.source_runner.run_source", lambda *_: case.did())
     if not installed:
-        monkeypatch.setattr("loopscope.peers.source.source_alone.runtime_of", lambda _: "")
+        monkeypatch.setattr("loopscope.peers.source.source_runner.runtime_of", lambda _: "")
     report = source_alone(run, Source("pt2", "doubling.pt2"), case.inputs)
     runs = f"{report.runtime} runs the file too." if installed else "OpenVINO is not beside it: not installed."
     assert report.sentence == (f"The run of the file did not finish in Loopscope: {run.failure}. torch 2.13.0 runs the source. {runs}")
@@ -76,7 +76,7 @@ def test_the_command_tells_the_source_where_the_run_does_not_finish(
     case = named("doubling", "three")
     np.savez(tmp_path / "in.npz", n=case.inputs["n"], x=case.inputs["x"])
     (tmp_path / "source.pt2").touch()
-    monkeypatch.setattr("loopscope.peers.source.source_alone.run_source", lambda *_: case.did())
+    monkeypatch.setattr("loopscope.peers.source.source_runner.run_source", lambda *_: case.did())
     monkeypatch.setattr("loopscope_app.command.compare.engine.Limits", lambda **_: Limits(iterations=1))
     words = ["compare", str(case.model), "--source", str(tmp_path / "source.pt2"), "--inputs", str(tmp_path / "in.npz")]
     assert main(words) == 2

@@ -10,7 +10,7 @@ import pytest
 
 import loopscope
 from loopscope.errors import EngineError
-from loopscope.native.alone import never
+from loopscope.native.run_once import never
 from loopscope.peers import source_of
 from loopscope.peers.other_runtimes import Patience
 from loopscope.peers.source.program import Source, SourceRun, run_source

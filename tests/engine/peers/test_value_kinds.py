@@ -16,8 +16,8 @@ import loopscope
 from loopscope.ops.values import NO_VALUE
 from loopscope.peers import against
 from loopscope.peers.comparing import apart, not_compared
-from loopscope.peers.report import Difference, Report
-from loopscope.peers.transport import Unread, read, write
+from loopscope.peers.npz_protocol import Unread, read, write
+from loopscope.peers.report import ComparisonReport, ValueDifference
 
 X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 HEADER = '<ir_version: 9, opset_import: ["" : 18]> one (float[3, 2] x) => '
@@ -29,7 +29,7 @@ MODELS: Mapping[str, str] = {
 }
 
 
-def compared(data: bytes, inputs: Any) -> Report:
+def compared(data: bytes, inputs: Any) -> ComparisonReport:
     debugger = loopscope.Debugger(loopscope.read_model(data), inputs)
     debugger.run()
     return against(debugger, inputs, document=data)
@@ -116,13 +116,13 @@ def test_how_two_values_differ(here: Any, there: Any, told: tuple[str, str] | No
 
 def test_what_was_left_out_is_named_and_nothing_says_that_all_agree() -> None:
     assert not_compared((X, X), (X, Unread("SparseTensor"))) == "the runtime's value is of the kind SparseTensor"
-    report = Report("ORT 1", (), None, outputs_left_out={"y" * 100 + "/end": "its element type is int2"})
+    report = ComparisonReport("ORT 1", (), None, outputs_left_out={"y" * 100 + "/end": "its element type is int2"})
     assert report.sentence.startswith("The outputs that were compared agree with ORT 1. Not compared: 'yyy")
     assert report.sentence.endswith("/end' (its element type is int2).")
 
 
 def test_a_long_name_is_shortened_in_its_middle_and_the_sentence_is_whole() -> None:
-    report = Report("ORT 1", (), Difference("main/" + "a/" * 600 + "body/Add_7:1", 3, "1", "2"))
+    report = ComparisonReport("ORT 1", (), ValueDifference("main/" + "a/" * 600 + "body/Add_7:1", 3, "1", "2"))
     assert "…" in report.sentence
     assert "body · Add_7 · output 1 is the first value that differs: 2 in ORT 1, 1 here. The outputs of the model agree." in report.sentence
     assert (report.agrees, report.outputs_agree) == (False, True)

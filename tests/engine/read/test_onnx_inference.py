@@ -16,9 +16,9 @@ from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
 from loopscope.native.workers import WORKERS
 from loopscope.read import read_model
-from loopscope.read.onnx.parted import NOTHING, Held
 from loopscope.read.onnx.scope import Scope
 from loopscope.read.onnx.scopes import Survey
+from loopscope.read.onnx.split_weights import NOTHING, Held
 
 _WIDE = 3000
 
@@ -126,7 +126,7 @@ def test_garbage_is_collected_again_after_a_file_that_is_refused() -> None:
 _ONE_MODEL_AFTER_ANOTHER = """
 import sys, weakref
 from loopscope.read import read_model
-from loopscope.read.onnx.parted import NOTHING, Held
+from loopscope.read.onnx.split_weights import NOTHING, Held
 from loopscope.read.onnx.scope import Scope
 from loopscope.read.onnx.scopes import Survey
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 import loopscope
-from loopscope.read.onnx.parted import Held, Parted, parted
+from loopscope.read.onnx.split_weights import Held, Parted, parted
 
 LARGE = 40
 lengths = st.integers(0, 30)

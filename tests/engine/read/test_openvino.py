@@ -12,7 +12,7 @@ from openvino import opset13 as ops
 
 from loopscope.errors import ReadError
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import BackEdge, InputMap, LayerId, OutputMap, Source
+from loopscope.ir.model import BackEdge, InputMap, LayerId, OutputMap, OutputRef
 from loopscope.ir.walk import graphs
 from loopscope.read import read_model
 from tests.engine.read.documents import ADDITION, NESTED_WEIGHTS, WEIGHTS, nested_loops
@@ -34,7 +34,7 @@ def test_a_document_becomes_the_model_that_it_describes() -> None:
     assert constant.constant is not None
     np.testing.assert_array_equal(constant.constant.array(), np.array([1, 2, 3], np.float32))
     assert addition.rt_info == {"fused_names": {"version": "0", "value": "a,b"}}
-    assert model.graph.sources[addition.id] == (Source(parameter.id, 0), Source(constant.id, 0))
+    assert model.graph.sources[addition.id] == (OutputRef(parameter.id, 0), OutputRef(constant.id, 0))
     assert result.output_names == ("y",)
     assert model.rt_info == {"OpenVINO Runtime": "2026", "conversion_parameters": {"framework": "pytorch"}}
     assert [(signature.name, signature.names) for signature in model.outputs] == [("y", ("y",))]

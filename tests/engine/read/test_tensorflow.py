@@ -15,7 +15,7 @@ import pytest
 import loopscope
 from loopscope import builder
 from loopscope.errors import ReadError
-from loopscope.ir.model import Graph, Node
+from loopscope.ir.model import ModelGraph, Node
 from loopscope.ops import custom
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.read.file_limits import ReadLimits
@@ -61,7 +61,7 @@ def test_a_name_that_another_node_has_stays_away() -> None:
     assert [node.name for node in model.graph.nodes] == ["x:0", "x", "y"]
 
 
-def _nodes(graph: Graph) -> Iterator[Node]:
+def _nodes(graph: ModelGraph) -> Iterator[Node]:
     for node in graph.nodes:
         yield node
         for body in node.bodies:

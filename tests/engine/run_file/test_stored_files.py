@@ -10,7 +10,7 @@ import pytest
 import loopscope
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.plan import Plan
-from loopscope.run_file import layout, putting_back
+from loopscope.run_file import layout, read_recording
 from loopscope.run_file.loading import read_run
 from loopscope.run_file.saved_run import VERSION_OF_FORMAT
 
@@ -57,7 +57,7 @@ def test_a_version_that_orders_operations_otherwise_computes_again_or_says_why_n
     def other(plan: Plan) -> str:
         return f"not {layout.layout_of(plan)}"
 
-    monkeypatch.setattr(putting_back, "layout_of", other)
+    monkeypatch.setattr(read_recording, "layout_of", other)
     expect_the_moment(loopscope.load(STORED / "version_2.loopscope"))
     with pytest.raises(
         loopscope.ReadError, match=r"saved without weights by Loopscope .*, and cannot be opened here: .* in another way than"

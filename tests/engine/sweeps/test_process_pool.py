@@ -16,10 +16,10 @@ import loopscope
 from loopscope.errors import EngineError
 from loopscope.ops import custom
 from loopscope.ops.catalogue import CATALOGUE
+from loopscope.sweeps.job import SweepJob
 from loopscope.sweeps.parallel_rows import rows_in_parallel
 from loopscope.sweeps.process_pool import ProcessPool
 from loopscope.sweeps.stopping import Stop
-from loopscope.sweeps.work_order import Order
 from tests.engine.sweeps.chunks import numbers_of, order_and_chunks
 
 pytestmark = pytest.mark.slow
@@ -92,7 +92,7 @@ def test_a_chunk_that_ends_its_worker_again_and_again_is_a_sentence(tmp_path: Pa
     try:
         custom.install_file(own)
         x = loopscope.builder.Graph("ends").parameter("x", "f32", [])
-        order = Order(x.graph.model({"y": loopscope.builder.ops.ending(x)}), lanes=False)
+        order = SweepJob(x.graph.model({"y": loopscope.builder.ops.ending(x)}), lanes=False)
         _, batches = order_and_chunks()
         with pytest.raises(EngineError, match=r"a chunk of the sweep has ended its worker 4 times, the last time with exit code 9"):
             list(rows_in_parallel(ProcessPool(order, 1), iter(batches), Stop()))

@@ -16,11 +16,11 @@ import loopscope
 from loopscope import builder
 from loopscope.errors import AddressError
 from loopscope.explain import first_not_finite
-from loopscope.sweeps import sample_rows
-from loopscope.sweeps.one_by_one import rows_one_by_one
+from loopscope.sweeps import runner
+from loopscope.sweeps.job import SweepJob
 from loopscope.sweeps.samples import samples_of
+from loopscope.sweeps.serial import rows_one_by_one
 from loopscope.sweeps.stopping import Stop
-from loopscope.sweeps.work_order import Order
 from tests.engine.drawn.models import drawn_model
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 
@@ -38,11 +38,11 @@ def bits(batch: pa.RecordBatch) -> bytes:
 
 def assert_lanes_give_the_same(model: loopscope.Model, inputs: Mapping[Any, Any], **order: Any) -> int:
     """How many samples ran side by side, at least; their rows are those of runs one by one."""
-    work = Order(model, seconds=False, limits=loopscope.Limits(iterations=20_000), **order)
+    work = SweepJob(model, seconds=False, limits=loopscope.Limits(iterations=20_000), **order)
     samples = samples_of(model, inputs)
     batch = samples.batch(0, samples.count)
-    assert bits(sample_rows.rows_of(work, batch, Stop())) == bits(rows_one_by_one(work, batch, Stop()))
-    return sample_rows.lanes_of(work)
+    assert bits(runner.rows_of(work, batch, Stop())) == bits(rows_one_by_one(work, batch, Stop()))
+    return runner.lanes_of(work)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -64,7 +64,7 @@ def test_drawn_nests_of_numbers_have_the_same_rows_in_lanes(seed: int) -> None:
 @pytest.mark.chance
 def test_enough_drawn_nests_run_in_lanes() -> None:
     found = [drawn_model(seed, numbers=True)[0] for seed in range(60)]
-    assert sum(sample_rows.lanes_of(Order(model)) > 0 for model in found) >= 3
+    assert sum(runner.lanes_of(SweepJob(model)) > 0 for model in found) >= 3
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_lanes_with_a_nan_say_where() -> None:
 def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     model, words = sample("collatz"), "random:700 seed=3 number=1..5000"
     whole_sweep = [bits(one) for one in loopscope.sweep(model, words, seconds=False).batches()]
-    monkeypatch.setattr(sample_rows, "_MOST_LANES", 97)
+    monkeypatch.setattr(runner, "_MOST_LANES", 97)
     parts = [row for one in loopscope.sweep(model, words, seconds=False).batches() for row in one.to_pylist()]
     single = list(loopscope.sweep(model, words, seconds=False, lanes=False, workers=1))
     assert whole_sweep == [repr(parts).encode()] == [repr(single).encode()]

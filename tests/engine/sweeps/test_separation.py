@@ -11,7 +11,7 @@ import pytest
 import loopscope
 from loopscope import builder
 from loopscope.sweeps import Samples, features_of, samples_of, separation
-from loopscope.sweeps.separating import Rule, Separation
+from loopscope.sweeps.explain_split import Separation, SplitRule
 
 
 def counting() -> loopscope.Model:
@@ -58,7 +58,7 @@ def test_all_and_none_need_no_rule(bound: float, sentence: str) -> None:
 
 
 def test_a_rule_that_tells_few_of_them_is_not_said_to_tell_most() -> None:
-    few = Separation("iterations main/a", 139, 3000, 280, (Rule(("number > 4,995",), 8, 7),))
+    few = Separation("iterations main/a", 139, 3000, 280, (SplitRule(("number > 4,995",), 8, 7),))
     assert few.sentence.endswith(
         "No rule tells most of them; some are where number > 4,995: that holds for 8 runs, and 7 of these have more."
     )

@@ -18,7 +18,7 @@ from loopscope.sweeps import completed, numbers, of_table, places_where, samples
 from loopscope.sweeps.batch import Batch
 from loopscope.sweeps.parallel_rows import RowsOfChunk
 from loopscope.sweeps.process_pool import ProcessPool
-from loopscope.sweeps.sample_rows import rows_of
+from loopscope.sweeps.runner import rows_of
 
 SAMPLES = Path("sample_models")
 

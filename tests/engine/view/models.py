@@ -8,7 +8,7 @@ import numpy as np
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import BackEdge, Body, Edge, Graph, InputMap, LayerId, Model, Node, OutputMap, Port
+from loopscope.ir.model import BackEdge, Body, Edge, InputMap, LayerId, Model, ModelGraph, Node, OutputMap, Port
 from loopscope.ir.shape import PartialShape
 
 
@@ -29,11 +29,11 @@ def constant(id: int, name: str, value: object) -> Node:
     return Node(LayerId(id), name, "Const", "opset1", outputs=(Port(0, made.element_type, PartialShape.of(made.shape)),), constant=made)
 
 
-def graph(nodes: Sequence[Node], wires: Sequence[tuple[int, int, int]]) -> Graph:
+def graph(nodes: Sequence[Node], wires: Sequence[tuple[int, int, int]]) -> ModelGraph:
     """``wires``: (from layer, to layer, number of the input)."""
     by_id = {one.id: one for one in nodes}
     edges = [Edge(LayerId(a), by_id[LayerId(a)].outputs[0].id, LayerId(b), by_id[LayerId(b)].inputs[index].id) for a, b, index in wires]
-    return Graph(tuple(nodes), tuple(edges))
+    return ModelGraph(tuple(nodes), tuple(edges))
 
 
 def summing_loop(*, starts: bool = True) -> Model:

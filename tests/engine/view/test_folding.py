@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import Graph, LayerId, Model, Node, Port
+from loopscope.ir.model import LayerId, Model, ModelGraph, Node, Port
 from loopscope.ir.shape import PartialShape
 from loopscope.view.build import graph_view
 from loopscope.view.folding import Folding, default_folding, reveal, toggle
@@ -40,7 +40,7 @@ def test_a_large_graph_whose_nodes_stand_in_the_file_twice_is_drawn() -> None:
     """The check says so; what is drawn is one of each."""
     nodes = [*chain(300).graph.nodes, node(300, "y", "Result", 1, 0)]
     sound = graph(nodes, [(id - 1, id, 0) for id in range(1, 301)])
-    twice = Model(Graph((*sound.nodes, *sound.nodes), sound.edges), "twice", 11)
+    twice = Model(ModelGraph((*sound.nodes, *sound.nodes), sound.edges), "twice", 11)
     assert len(graph_view(twice, default_folding(twice)).nodes) <= 40
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import loopscope
-from loopscope.explain.provenance import Link, ProvenanceStep, provenance
+from loopscope.explain.provenance import ProvenanceLink, ProvenanceStep, provenance
 from loopscope.ir.address import labels
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
@@ -125,7 +125,10 @@ def test_in_copies_each_iteration_lights_up_by_itself() -> None:
 
 def test_a_cut_line_lights_up_at_both_ends() -> None:
     view = graph_view(chain(40, reach=30), Folding())
-    steps = (ProvenanceStep("main/relu_39", "Add", (Link("main/relu_9", "operand"),), 0), ProvenanceStep("main/relu_9", "Relu", (), 1))
+    steps = (
+        ProvenanceStep("main/relu_39", "Add", (ProvenanceLink("main/relu_9", "operand"),), 0),
+        ProvenanceStep("main/relu_9", "Relu", (), 1),
+    )
     found = lit(view, steps)
     assert Counter(view.by_id[id].kind for id in found.lines) == {"cut_end": 1, "data": 1}
     assert sum(node.kind == "cut_end" and node.id in found.boxes for node in view.nodes) == 2
@@ -136,5 +139,5 @@ def test_thousands_of_operands_light_up_in_linear_time() -> None:
     count = 3_000
     parts = [node(number, f"part_{number}", "Relu", 1) for number in range(count)]
     model = Model(graph([*parts, node(count, "all", "Concat", count)], [(number, count, number) for number in range(count)]))
-    links = tuple(Link(f"main/part_{number}", "operand") for number in range(count))
+    links = tuple(ProvenanceLink(f"main/part_{number}", "operand") for number in range(count))
     assert len(lit(graph_view(model, Folding()), (ProvenanceStep("main/all", "Concat", links, 0),)).lines) == count

@@ -21,7 +21,7 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import WriteError
-from loopscope.ir.model import Graph, Model
+from loopscope.ir.model import Model, ModelGraph
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import nodes
 from loopscope.write.tensorflow.graph_def import graph_def
@@ -159,7 +159,7 @@ def with_many_outputs(graph: builder.Graph) -> Model:
     """An operation that declares more outputs than it has."""
     model = graph.model(ops.tanh(graph.parameter("x", "f32", [2])))
     nodes = [replace(node, outputs=node.outputs * 3) if node.type == "Tanh" else node for node in model.graph.nodes]
-    return replace(model, graph=Graph(tuple(nodes), model.graph.edges))
+    return replace(model, graph=ModelGraph(tuple(nodes), model.graph.edges))
 
 
 REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {

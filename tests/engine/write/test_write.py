@@ -17,7 +17,7 @@ from loopscope.errors import WriteError
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.equal import difference
-from loopscope.ir.model import Edge, Graph, LayerId, Model, Node, Port
+from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import SCALAR, PartialShape
 from loopscope.read import read_model
@@ -102,7 +102,7 @@ def constant_node(layer: int, constant: Constant) -> Node:
 def test_equal_constants_are_written_once_and_all_are_aligned(tmp_path: Path) -> None:
     arrays: list[np.ndarray] = [np.array([1, 2, 3], np.int8), np.ones(5, np.float32), np.ones(5, np.float32), np.array([], np.float32)]
     nodes = tuple(constant_node(index, Constant.of(array)) for index, array in enumerate(arrays))
-    write_model(Model(Graph(nodes, ())), tmp_path / "m.xml")
+    write_model(Model(ModelGraph(nodes, ())), tmp_path / "m.xml")
     assert (tmp_path / "m.bin").stat().st_size == 129
     offsets = [int(str(node.attributes["offset"])) for node in read_model(tmp_path / "m.xml").graph.nodes]
     assert offsets == [0, 64, 64, 128]
@@ -120,7 +120,7 @@ ARRAYS = {
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_constants_come_back(name: str, tmp_path: Path) -> None:
-    model = Model(Graph((constant_node(0, Constant.of(ARRAYS[name])),), ()))
+    model = Model(ModelGraph((constant_node(0, Constant.of(ARRAYS[name])),), ()))
     (node,) = again(model, tmp_path).graph.nodes
     assert node.constant is not None
     assert node.constant.element_type is ElementType(name)
@@ -130,7 +130,7 @@ def test_constants_come_back(name: str, tmp_path: Path) -> None:
 def named(name: str, *tensor_names: str) -> Model:
     port = Port(0, ElementType.F32, PartialShape.parse("1..3,?"), tensor_names)
     node = Node(LayerId(0), name, "Parameter", "opset1", outputs=(port,))
-    return Model(Graph((node,), ()), rt_info={"a key": {"b": {"c": "d"}}, "info": "e"}, meta_data={"tool": "f"})
+    return Model(ModelGraph((node,), ()), rt_info={"a key": {"b": {"c": "d"}}, "info": "e"}, meta_data={"tool": "f"})
 
 
 WRITABLE = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), min_size=1, max_size=20)
@@ -150,7 +150,7 @@ def test_every_name_comes_back(name: str, tensor_names: list[str]) -> None:
 def edges(*edges: Edge) -> Model:
     first = Node(LayerId(0), "a", "Parameter", "opset1", outputs=(Port(0),))
     second = Node(LayerId(1), "b", "Relu", "opset1", inputs=(Port(0),), outputs=(Port(1),))
-    return Model(Graph((first, second), edges))
+    return Model(ModelGraph((first, second), edges))
 
 
 GOOD_EDGE = Edge(LayerId(0), 0, LayerId(1), 0)
@@ -162,7 +162,7 @@ REFUSED = {
     "edge to nothing": (edges(Edge(LayerId(0), 0, LayerId(7), 0)), "1 edges lead nowhere"),
     "edge from no port": (edges(Edge(LayerId(0), 3, LayerId(1), 0)), "1 edges lead nowhere"),
     "two edges to one input": (edges(GOOD_EDGE, GOOD_EDGE), "1 edges lead nowhere or to an input that another edge feeds"),
-    "repeated ids": (Model(Graph((named("x").graph.nodes[0], named("y").graph.nodes[0]), ())), "have the ids '0'"),
+    "repeated ids": (Model(ModelGraph((named("x").graph.nodes[0], named("y").graph.nodes[0]), ())), "have the ids '0'"),
 }
 
 
@@ -230,4 +230,4 @@ def test_scalars_and_ports_without_dims_look_alike() -> None:
     node = edges(GOOD_EDGE)
     graph = node.graph
     scalar = replace(graph.nodes[1], outputs=(replace(graph.nodes[1].outputs[0], shape=SCALAR),))
-    assert difference(node, replace(node, graph=Graph((graph.nodes[0], scalar), graph.edges))) == ""
+    assert difference(node, replace(node, graph=ModelGraph((graph.nodes[0], scalar), graph.edges))) == ""

@@ -6,23 +6,28 @@ import streamlit as st
 
 from loopscope.explain import pattern
 from loopscope.ir import IF
-from loopscope_app.actions import teaching
+from loopscope_app.actions import lesson_actions
 from loopscope_app.describe import lessons
 from loopscope_app.describe.lessons import Lesson
 from loopscope_app.describe.node_index import places
 from loopscope_app.parts.frame import key_sheet, style
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 LARGE = "course_large"
 
 
-def show(session: Session, lesson: Lesson) -> None:
+def show(session: UserSession, lesson: Lesson) -> None:
     style.lessons(session.learning.large)
     large = session.learning.large
     back, title, way = st.columns([1.2, 5, 4.6] if large else [1.1, 5.4, 5.2], vertical_alignment="center", gap="small")
     back.button(
-        "Gallery", key="course_leave", icon=":material/arrow_back:", on_click=teaching.leave, type="tertiary", help="Back to the samples"
+        "Gallery",
+        key="course_leave",
+        icon=":material/arrow_back:",
+        on_click=lesson_actions.leave,
+        type="tertiary",
+        help="Back to the samples",
     )
     with title:
         number, whole = lessons.number(lesson.name), len(lessons.lessons())
@@ -31,7 +36,9 @@ def show(session: Session, lesson: Lesson) -> None:
             f"{'' if large else _pattern(session, lesson)}</div>" + _track(session, lesson)
         )
     with way, st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
-        st.toggle("Large", session.learning.large, key=LARGE, on_change=teaching.enlarge, args=(LARGE,), help="Large type, for a projector")
+        st.toggle(
+            "Large", session.learning.large, key=LARGE, on_change=lesson_actions.enlarge, args=(LARGE,), help="Large type, for a projector"
+        )
         _list(session, lesson)
         _beside(lesson, -1, "previous", "" if large else "Previous", "chevron_left")
         _beside(lesson, 1, "next", "" if large else "Next", "chevron_right")
@@ -39,14 +46,14 @@ def show(session: Session, lesson: Lesson) -> None:
             key_sheet.show()
 
 
-def _pattern(session: Session, lesson: Lesson) -> str:
+def _pattern(session: UserSession, lesson: Lesson) -> str:
     """The engine's own name for what the lesson is about."""
     if session.run.debugger is None or places(session.run.debugger.model)[lesson.address].node.type == IF:
         return ""
     return markup.chip(pattern(session.run.debugger, lesson.address).name, "live")
 
 
-def _track(session: Session, lesson: Lesson) -> str:
+def _track(session: UserSession, lesson: Lesson) -> str:
     """A dot for each lesson: filled where a prediction was checked, ringed where one is."""
     dots = []
     for one in lessons.lessons():
@@ -55,7 +62,7 @@ def _track(session: Session, lesson: Lesson) -> str:
     return f'<div class="track">{"".join(dots)}</div>'
 
 
-def _list(session: Session, lesson: Lesson) -> None:
+def _list(session: UserSession, lesson: Lesson) -> None:
     with st.popover("Lessons", icon=":material/format_list_numbered:"), st.container(key="course_list", gap=None):
         for position, one in enumerate(lessons.lessons(), 1):
             st.button(
@@ -64,7 +71,7 @@ def _list(session: Session, lesson: Lesson) -> None:
                 icon=":material/check_circle:" if one.name in session.learning.done else ":material/radio_button_unchecked:",
                 type="tertiary",
                 disabled=one is lesson,
-                on_click=teaching.open_lesson,
+                on_click=lesson_actions.open_lesson,
                 args=(one.name,),
             )
 
@@ -78,6 +85,6 @@ def _beside(lesson: Lesson, distance: int, name: str, word: str, icon: str) -> N
         icon_position="left" if distance < 0 else "right",
         help=other.title if other else "There is none",
         disabled=other is None,
-        on_click=teaching.open_lesson,
+        on_click=lesson_actions.open_lesson,
         args=(other.name if other else "",),
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from loopscope_app.actions import teaching
+from loopscope_app.actions import lesson_actions
 from loopscope_app.describe import lessons
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     done = len(session.learning.done)
     whole = len(lessons.lessons())
     with st.container(border=True, key="course_card"):
@@ -22,5 +22,9 @@ def show(session: Session) -> None:
                 '<span class="quiet">Predict how often a loop runs, which branch is taken, what comes out. Then run it, and see why.</span>'
             )
         button.button(
-            "Go on" if done else "Start learning", key="course_start", icon=":material/school:", on_click=teaching.go_on, width="stretch"
+            "Go on" if done else "Start learning",
+            key="course_start",
+            icon=":material/school:",
+            on_click=lesson_actions.go_on,
+            width="stretch",
         )

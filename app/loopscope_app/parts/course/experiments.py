@@ -5,26 +5,28 @@ from __future__ import annotations
 import streamlit as st
 
 from loopscope.errors import neutral
-from loopscope_app.actions import running_many, teaching
+from loopscope_app.actions import lesson_actions, running_many
 from loopscope_app.describe.lessons import Lesson
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 
-def show(session: Session, lesson: Lesson) -> None:
+def show(session: UserSession, lesson: Lesson) -> None:
     markup.show(markup.section("Try this"))
     with st.container(key="trials", gap="xsmall"):
         for position, trial in enumerate(lesson.trials):
             button, words = st.columns([1, 1.5], vertical_alignment="center", gap="small")
-            button.button(trial.label, key=f"trial_{lesson.name}_{position}", on_click=teaching.try_it, args=(trial,), width="stretch")
+            button.button(
+                trial.label, key=f"trial_{lesson.name}_{position}", on_click=lesson_actions.try_it, args=(trial,), width="stretch"
+            )
             with words:
                 markup.show(markup.prose(trial.text), "quiet")
         _own(session)
         _many(session)
 
 
-def _many(session: Session) -> None:
+def _many(session: UserSession) -> None:
     """The data set that lies beside the sample."""
     sample = session.model.opened.sample if session.model.opened else None
     if sample is not None and sample.data is not None:
@@ -32,13 +34,13 @@ def _many(session: Session) -> None:
         st.button(words, key="trial_many", icon=":material/stacked_bar_chart:", on_click=running_many.run_data_set)
 
 
-def _own(session: Session) -> None:
+def _own(session: UserSession) -> None:
     if session.model.opened is None:
         return
-    fields = {name: teaching.typed(array) for name, array in session.model.inputs.items()}
+    fields = {name: lesson_actions.typed(array) for name, array in session.model.inputs.items()}
     keys = {name: f"trial_own_{position}_{session.run.generation}" for position, name in enumerate(fields) if fields[name] is not None}
     with st.popover("Inputs of your own", icon=":material/tune:"), st.form(f"trial_form_{session.run.generation}", border=False):
         for name, key in keys.items():
             one = signatures(session.model.opened.model)[name]
             st.text_input(f"{neutral(name, 60)} · {one.element_type or 'any type'} {one.shape}".replace("[", "\\["), fields[name], key=key)
-        st.form_submit_button("Use these", type="primary", on_click=teaching.use_typed, args=(keys,))
+        st.form_submit_button("Use these", type="primary", on_click=lesson_actions.use_typed, args=(keys,))

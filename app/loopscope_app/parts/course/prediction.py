@@ -8,21 +8,21 @@ import streamlit as st
 
 from loopscope.explain import Fact
 from loopscope.view import value_preview
-from loopscope_app.actions import moves, teaching
+from loopscope_app.actions import lesson_actions, moves
 from loopscope_app.describe import lessons
-from loopscope_app.describe.answers import Answer, answer, is_right, miss
+from loopscope_app.describe.answers import QuizAnswer, answer, is_right, miss
 from loopscope_app.describe.lessons import Lesson, Question
 from loopscope_app.describe.wording import name_of, reason
 from loopscope_app.parts.inspector import origin
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 STANDING = frozenset({"Parameter", "Constant"})
 """What decides without running: its value is there when its graph begins."""
 _WORDS = {"then": "the then branch", "else": "the else branch", "limit": "nothing in the model: only a limit from outside"}
 
 
-def show(session: Session, lesson: Lesson) -> None:
+def show(session: UserSession, lesson: Lesson) -> None:
     learning = session.learning
     with st.container(border=True, key="prediction", gap="small"):
         markup.show(f"{markup.section('Predict')}{_inputs(session)}")
@@ -39,14 +39,14 @@ def show(session: Session, lesson: Lesson) -> None:
         _onward(lesson)
 
 
-def _inputs(session: Session) -> str:
+def _inputs(session: UserSession) -> str:
     """What this run begins with."""
-    texts = {name: teaching.typed(array) or value_preview(array) for name, array in session.model.inputs.items()}
+    texts = {name: lesson_actions.typed(array) or value_preview(array) for name, array in session.model.inputs.items()}
     given = [f'<span class="quiet">{markup.text(name, 40)}</span> <b>{markup.text(words, 60)}</b>' for name, words in texts.items()]
     return f'<div class="givens">{"".join(f"<span>{one}</span>" for one in given)}</div>'
 
 
-def _ask(session: Session, lesson: Lesson) -> None:
+def _ask(session: UserSession, lesson: Lesson) -> None:
     keys = [f"prediction_{lesson.name}_{position}_{session.run.generation}" for position in range(len(lesson.questions))]
     with st.form(f"prediction_form_{session.run.generation}", border=False):
         for question, key in zip(lesson.questions, keys, strict=True):
@@ -54,9 +54,14 @@ def _ask(session: Session, lesson: Lesson) -> None:
             _field(question, key)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.form_submit_button(
-                "Run and check", type="primary", icon=":material/play_arrow:", on_click=teaching.check, args=(keys,), key="prediction_check"
+                "Run and check",
+                type="primary",
+                icon=":material/play_arrow:",
+                on_click=lesson_actions.check,
+                args=(keys,),
+                key="prediction_check",
             )
-            st.form_submit_button("Just show me", type="tertiary", on_click=teaching.show_me, key="prediction_show")
+            st.form_submit_button("Just show me", type="tertiary", on_click=lesson_actions.show_me, key="prediction_show")
     if session.learning.hint:
         markup.show(markup.text(session.learning.hint), "hint")
 
@@ -81,11 +86,11 @@ def _option(name: str) -> str:
     return _WORDS.get(name, reason(name))
 
 
-def _words(right: Answer) -> str:
+def _words(right: QuizAnswer) -> str:
     return right.words or _option(str(right.value))
 
 
-def _compare(questions: Sequence[Question], found: Sequence[Answer], guesses: Sequence[str]) -> None:
+def _compare(questions: Sequence[Question], found: Sequence[QuizAnswer], guesses: Sequence[str]) -> None:
     """Every question with its answer; the verdict on the loop is shown once, with its proof."""
     told: set[str] = set()
     proved: set[str] = set()
@@ -100,7 +105,7 @@ def _compare(questions: Sequence[Question], found: Sequence[Answer], guesses: Se
         told.add(right.verdict)
 
 
-def _tell(question: Question, right: Answer, guess: str, why: str) -> None:
+def _tell(question: Question, right: QuizAnswer, guess: str, why: str) -> None:
     good = is_right(guess, right)
     said = _option(guess) if question.options and guess else guess
     mark = ""
@@ -144,12 +149,16 @@ def _onward(lesson: Lesson) -> None:
                 key="onward_next",
                 type="primary",
                 icon=":material/arrow_forward:",
-                on_click=teaching.open_lesson,
+                on_click=lesson_actions.open_lesson,
                 args=(following.name,),
             )
         else:
-            st.button("To models of your own", key="onward_leave", type="primary", icon=":material/upload:", on_click=teaching.leave)
-        st.button("Predict again", key="onward_again", icon=":material/replay:", on_click=teaching.again)
+            st.button("To models of your own", key="onward_leave", type="primary", icon=":material/upload:", on_click=lesson_actions.leave)
+        st.button("Predict again", key="onward_again", icon=":material/replay:", on_click=lesson_actions.again)
         st.button(
-            "Open in the debugger", key="onward_debugger", icon=":material/bug_report:", type="tertiary", on_click=teaching.to_debugger
+            "Open in the debugger",
+            key="onward_debugger",
+            icon=":material/bug_report:",
+            type="tertiary",
+            on_click=lesson_actions.to_debugger,
         )

@@ -12,7 +12,7 @@ from loopscope.view import short_name
 from loopscope_app.actions import selection
 from loopscope_app.describe.wording import name_of
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 _STATES = {
     "paused": ("paused", "live"),
@@ -29,7 +29,7 @@ LONGEST = 2000
 """Most characters of the tooltip with the whole nest."""
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     debugger = session.run.debugger
     if debugger is None:
         return
@@ -61,7 +61,7 @@ def _words(frame: OpenGraph) -> tuple[str, str]:
     return decode(owner.rpartition("/")[2].partition("[")[0]), where
 
 
-def way_out(session: Session) -> None:
+def way_out(session: UserSession) -> None:
     """While a body has the canvas for itself: the graphs around it, a click each."""
     if session.canvas.root == ROOT:
         return

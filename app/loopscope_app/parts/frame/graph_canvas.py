@@ -14,11 +14,11 @@ from loopscope.explain import ProvenanceStep
 from loopscope.ir import Model, readable
 from loopscope.view import Folding, GraphView, Marks, Overlay, graph_view, overlay_at
 from loopscope_app import canvas
-from loopscope_app.actions import pausing, playing, selection, unrolled_loops
+from loopscope_app.actions import breakpoint_actions, canvas_sync, selection, unrolled_loops
 from loopscope_app.describe.loop_endings import loop_endings
 from loopscope_app.parts.inspector import inspector, origin
-from loopscope_app.state.looks import LENS, PANEL, TIMELINE, VIEW
-from loopscope_app.state.user_session import Session, current, widget
+from loopscope_app.state.user_session import UserSession, current, widget
+from loopscope_app.state.view_choices import LENS, PANEL, TIMELINE, VIEW
 
 KEY = "canvas_graph"
 HEIGHT = 560
@@ -45,7 +45,7 @@ def _view(model: Model, folding: Folding, root: str) -> GraphView:
     return view
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     if session.model.opened is None:
         return
     unrolled_loops.follow(session)
@@ -64,11 +64,11 @@ def show(session: Session) -> None:
         focus=session.canvas.selected,
         subject=_subject(session),
         file=session.model.opened.file_name(session.canvas.root),
-        run=playing.run_of(session, view),
+        run=canvas_sync.run_of(session, view),
     )
 
 
-def _overlay(session: Session, debugger: loopscope.Debugger | None, view: GraphView, steps: tuple[ProvenanceStep, ...]) -> Overlay:
+def _overlay(session: UserSession, debugger: loopscope.Debugger | None, view: GraphView, steps: tuple[ProvenanceStep, ...]) -> Overlay:
     """The moment; while a long run is under way, the one at which it began."""
     if session.run.running is not None and session.canvas.pictured is not None and session.canvas.pictured[0] is view:
         return session.canvas.pictured[1]
@@ -89,17 +89,17 @@ def _overlay(session: Session, debugger: loopscope.Debugger | None, view: GraphV
         previews=session.canvas.previews,
     )
     if session.run.running is None:
-        playing.keep_picture(session, view, overlay)
+        canvas_sync.keep_picture(session, view, overlay)
     return overlay
 
 
-def _times(session: Session) -> Mapping[str, float]:
+def _times(session: UserSession) -> Mapping[str, float]:
     """How long operations took, while the clock is looked at."""
     looking = widget(LENS.key) == "Timeline" and widget(TIMELINE.key) == "Clock" and not session.learning.lesson
     return session.run.clock.shares if looking and session.run.clock is not None else {}
 
 
-def _traced(session: Session, debugger: loopscope.Debugger | None) -> tuple[ProvenanceStep, ...]:
+def _traced(session: UserSession, debugger: loopscope.Debugger | None) -> tuple[ProvenanceStep, ...]:
     """What the value was made of whose origin the inspector shows; nothing while it shows something else."""
     inspected = widget(PANEL.key) in (None, "Inspect") and widget(VIEW.key) == "Origin" and not session.learning.lesson
     address = inspector.shown_value(session) if inspected else ""
@@ -121,12 +121,12 @@ def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
     if event.kind == "untrace":
         VIEW.show("Value")
     elif event.kind == "breakpoint":
-        pausing.switch_at(view, event.address)
+        breakpoint_actions.switch_at(view, event.address)
     else:
         selection.on_canvas(event)
 
 
-def _subject(session: Session) -> str:
+def _subject(session: UserSession) -> str:
     """What is on the canvas: another one, or the same in larger type, is looked at afresh."""
     large = " in large type" if session.learning.lesson and session.learning.large else ""
     opened = session.model.opened

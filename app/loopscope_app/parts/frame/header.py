@@ -10,14 +10,14 @@ from loopscope_app.describe.node_index import places
 from loopscope_app.parts.frame import key_sheet
 from loopscope_app.parts.panels import backward_panel, finder
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.looks import PANEL
 from loopscope_app.state.open_model import MADE_UP, Opened
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
+from loopscope_app.state.view_choices import PANEL
 
 EDITED = "edited"
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     opened = session.model.opened
     if opened is None:
         return
@@ -63,7 +63,7 @@ def _size(opened: Opened) -> str:
     return f"{kind} · {count:,} node{'s' if count != 1 else ''}"
 
 
-def _choose(session: Session, opened: Opened) -> None:
+def _choose(session: UserSession, opened: Opened) -> None:
     names = list(opened.sets)
     options = names if session.model.input_set in names else [EDITED, *names]
     if len(options) < 2:

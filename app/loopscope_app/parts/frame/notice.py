@@ -7,13 +7,13 @@ import streamlit as st
 from loopscope.errors import MOST_OF_A_SENTENCE
 from loopscope_app.actions import memory_budget, reopening
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 _LINES = 6
 """That stand there; the others are behind a click."""
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     memory_budget.tell_who_gave_up(session)
     reopening.tell_difference(session)
     message = session.message

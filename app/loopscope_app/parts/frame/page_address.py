@@ -6,7 +6,7 @@ import streamlit as st
 
 from loopscope_app.links.codec import written
 from loopscope_app.links.current_link import current_link
-from loopscope_app.state.user_session import Session, place, widget
+from loopscope_app.state.user_session import UserSession, place, widget
 
 _LINKED = "address_linked"
 _STEPS_OF_HISTORY = ("model", "lesson", "screen", "backward")
@@ -22,7 +22,7 @@ export default function ({ data }) {
 _component = st.components.v2.component("loopscope_address", js=_REPLACE)
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     """Writes the moment into the address, so that a link reopens it; nothing is sent when it is there already.
 
     Streamlit's own way would make every single step a step of the browser's history.

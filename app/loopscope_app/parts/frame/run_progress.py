@@ -10,7 +10,7 @@ from loopscope_app.actions import moves, preparing
 from loopscope_app.describe.wording import times
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.background_run import Comparing, Differentiating, Preparing
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 EVERY = 0.3
 """Seconds between two pictures."""
@@ -37,7 +37,7 @@ def show() -> None:
         markup.show(f"<b>{session.run.running.doing}</b> &ensp;{told}{rate} · {seconds:.0f} s")
 
 
-def onward(session: Session) -> None:
+def onward(session: UserSession) -> None:
     """The run that continues in the background, if there is one."""
     if session.run.onward is not None and not session.run.onward.over:
         _onward()
@@ -54,7 +54,7 @@ def _onward() -> None:
     markup.show(markup.chip(f"running on · {times(going.debugger.machine.control.reached)}"))
 
 
-def fitting(session: Session) -> None:
+def fitting(session: UserSession) -> None:
     """The search for inputs that fit, if there is one."""
     if session.run.fitting is not None and not session.run.fitting.over:
         _fitting()

@@ -13,13 +13,13 @@ from loopscope_app.parts.inspector import what_if
 from loopscope_app.parts.run_views import lenses, printed_view
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.background_run import Preparing
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 HEAD_START = 0.02
 """Seconds in which the browser paints the moment before the panels reach it: so the picture answers a key in half the time."""
 
 
-def show(session: Session, beside: Callable[[Session], None] | None = None) -> None:
+def show(session: UserSession, beside: Callable[[UserSession], None] | None = None) -> None:
     """``beside``: draws the column at the right of the canvas, if there is one."""
     controls = st.container(key="controls")
     picture, side = st.columns([1.75, 1], gap="small") if beside else (st.container(), None)

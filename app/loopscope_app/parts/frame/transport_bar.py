@@ -6,10 +6,10 @@ import streamlit as st
 
 from loopscope_app.actions import moves, preparing
 from loopscope_app.describe.controls import CONTROLS
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     debugger = session.run.debugger
     if debugger is None:
         if session.model.unprepared:

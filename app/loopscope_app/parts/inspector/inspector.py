@@ -13,17 +13,17 @@ from loopscope.explain import counterpart, ties
 from loopscope.ir import Address, Port, readable
 from loopscope.ops import Operation, as_array, catalogue_for
 from loopscope.view import walked_back_now, without_iterations
-from loopscope_app.actions import moves, pausing, selection
-from loopscope_app.describe.node_index import Place, places, with_output
+from loopscope_app.actions import breakpoint_actions, moves, selection
+from loopscope_app.describe.node_index import IndexedNode, places, with_output
 from loopscope_app.parts.inspector import attribute_table, origin, port_list, rounding_menu, value
 from loopscope_app.parts.widgets import address_line, markup
-from loopscope_app.state.looks import VIEW
-from loopscope_app.state.user_session import Session, widget
+from loopscope_app.state.user_session import UserSession, widget
+from loopscope_app.state.view_choices import VIEW
 
 BODIES = ("body", "then", "else")
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None:
         return
@@ -45,7 +45,7 @@ def show(session: Session) -> None:
         _show_value(debugger, place, concrete, origin_only=view == "Origin")
 
 
-def static_place(session: Session) -> str:
+def static_place(session: UserSession) -> str:
     """What the inspector shows: the place it is pinned to, else what ran last; at the begin and end of a body what runs next."""
     if session.canvas.selected or session.run.debugger is None:
         return without_iterations(session.canvas.selected)
@@ -58,7 +58,7 @@ def static_place(session: Session) -> str:
     return (before or ahead).rpartition("/")[0]
 
 
-def concrete_place(session: Session, place: Place) -> str | None:
+def concrete_place(session: UserSession, place: IndexedNode) -> str | None:
     """The execution of a place that the canvas shows at the cursor; None when it has not run."""
     if session.run.debugger is None:
         return None
@@ -68,23 +68,23 @@ def concrete_place(session: Session, place: Place) -> str | None:
     return session.run.debugger.resolve(walked_back_now(session.run.debugger, session.canvas.selected or place.address))
 
 
-def shown_value(session: Session) -> str:
+def shown_value(session: UserSession) -> str:
     """The concrete address of the value that is shown; empty when there is none."""
     place = places(session.model.opened.model).get(static_place(session)) if session.model.opened else None
     concrete = concrete_place(session, place) if place is not None else None
     return with_output(concrete, widget(_output_key(place)) or 0) if place is not None and concrete else ""
 
 
-def _output_key(place: Place) -> str:
+def _output_key(place: IndexedNode) -> str:
     return f"inspector_output_{place.address}"
 
 
-def _operation(session: Session, place: Place) -> Operation | None:
+def _operation(session: UserSession, place: IndexedNode) -> Operation | None:
     dialect = session.model.opened.model.dialect if session.model.opened else "openvino"
     return catalogue_for(dialect).find(place.node.type, place.node.opset)
 
 
-def _heading(session: Session, place: Place, concrete: str | None) -> None:
+def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> None:
     node = place.node
     operation = _operation(session, place)
     title = operation.title if operation else f"{node.type} {node.opset}"
@@ -98,7 +98,7 @@ def _heading(session: Session, place: Place, concrete: str | None) -> None:
         )
         address_line.show(shown, key="inspector_address")
     with button.popover("More", key="node_menu", icon=":material/more_horiz:", width="stretch"):
-        _item("Pause here", "pause_circle", "pause", pausing.add_breakpoint, place.address)
+        _item("Pause here", "pause_circle", "pause", breakpoint_actions.add_breakpoint, place.address)
         _item("Run to here", "keyboard_tab", "run_to", moves.run_to, place.address)
         if session.canvas.selected:
             _item("Follow the cursor", "my_location", "follow", selection.select, "")
@@ -124,7 +124,7 @@ def _item(words: str, icon: str, name: str, action: Callable[[str], None], addre
     st.button(words, icon=f":material/{icon}:", key=f"inspector_{name}", on_click=action, args=(address,), width="stretch")
 
 
-def _where(session: Session, place: Place) -> str:
+def _where(session: UserSession, place: IndexedNode) -> str:
     """Where a place would run next, as far as its surroundings are open; a pinned iteration stays what it is."""
     if "[" in session.canvas.selected:
         return session.canvas.selected
@@ -136,7 +136,7 @@ def _shape_words(port: Port) -> str:
     return "of any rank" if port.shape.rank is None else str(port.shape)
 
 
-def _show_value(debugger: loopscope.Debugger | None, place: Place, concrete: str | None, origin_only: bool) -> None:
+def _show_value(debugger: loopscope.Debugger | None, place: IndexedNode, concrete: str | None, origin_only: bool) -> None:
     if debugger is None:
         markup.show("The model cannot be run: see its problems.", "quiet")
         return
@@ -169,7 +169,7 @@ def _show_value(debugger: loopscope.Debugger | None, place: Place, concrete: str
         value.show(debugger, address, array)
 
 
-def _against_declared(place: Place, output: int, array: np.ndarray) -> None:
+def _against_declared(place: IndexedNode, output: int, array: np.ndarray) -> None:
     """Says so when a value is not what the file declares, and which lengths the file left open."""
     if output >= len(place.node.outputs) or array.dtype.kind == "O":
         return
@@ -180,7 +180,7 @@ def _against_declared(place: Place, output: int, array: np.ndarray) -> None:
         markup.show(f"declared {declared}, here {markup.text(list(array.shape))}", "quiet")
 
 
-def open_graph(debugger: loopscope.Debugger | None, place: Place) -> str:
+def open_graph(debugger: loopscope.Debugger | None, place: IndexedNode) -> str:
     """The concrete address of the graph around a place, where it is being run at the cursor."""
     opened = debugger.frames() if debugger else ()
     return next((frame.address for frame in opened if frame.static == place.graph_address), "")

@@ -10,7 +10,7 @@ import streamlit as st
 
 import loopscope
 from loopscope.errors import EngineError, elided
-from loopscope.explain import Part, ProvenanceStep, parse_index, provenance
+from loopscope.explain import ProvenanceStep, TensorPart, parse_index, provenance
 from loopscope.ir import Address, readable_around, readable_steps
 from loopscope.view import value_preview
 from loopscope_app.actions import moves, selection
@@ -23,7 +23,7 @@ KEY = "origin"
 MOST = 60
 DEEPEST = 9
 
-Found = tuple[int, str, ProvenanceStep | None, str, Part | None]
+Found = tuple[int, str, ProvenanceStep | None, str, TensorPart | None]
 """Depth, role, the step (None where it is shown further up), address and part."""
 
 _KINDS: Mapping[str, Literal["back", "branch"]] = {
@@ -73,8 +73,8 @@ def tree(steps: Sequence[ProvenanceStep]) -> list[Found]:
     known = {(step.address, step.part): step for step in steps}
     going_on = {value for value, step in known.items() if step.links}
     rows: list[Found] = []
-    seen: set[tuple[str, Part | None]] = set()
-    waiting: list[tuple[int, str, tuple[str, Part | None]]] = [(0, "", value) for value in list(known)[:1]]
+    seen: set[tuple[str, TensorPart | None]] = set()
+    waiting: list[tuple[int, str, tuple[str, TensorPart | None]]] = [(0, "", value) for value in list(known)[:1]]
     while waiting and len(rows) < MOST:
         depth, role, value = waiting.pop()
         step = known.get(value) if value not in seen else None
@@ -87,12 +87,14 @@ def tree(steps: Sequence[ProvenanceStep]) -> list[Found]:
     return rows
 
 
-def _line(debugger: loopscope.Debugger, depth: int, role: str, step: ProvenanceStep | None, address: str, part: Part | None) -> chain.Line:
+def _line(
+    debugger: loopscope.Debugger, depth: int, role: str, step: ProvenanceStep | None, address: str, part: TensorPart | None
+) -> chain.ChainLine:
     shown = f"{_name(address)}{part or ''}"
     around = readable_around(address)
     kind = step.operation if step else "see above" if role else ""
     detail = " · ".join(filter(None, (kind, elided(around, 200) if depth == 0 or role != "operand" else "")))
-    return chain.Line(
+    return chain.ChainLine(
         elided(shown, 200),
         "" if role == "operand" else role,
         detail,
@@ -103,7 +105,7 @@ def _line(debugger: loopscope.Debugger, depth: int, role: str, step: ProvenanceS
     )
 
 
-def _preview(debugger: loopscope.Debugger, address: str, part: Part) -> str:
+def _preview(debugger: loopscope.Debugger, address: str, part: TensorPart) -> str:
     """A part of a value in a few characters; empty when there is no value."""
     try:
         return value_preview(debugger.value(address)[part.place if len(part.ranges) > 1 else slice(*part.ranges[0])])

@@ -5,17 +5,17 @@ from __future__ import annotations
 import streamlit as st
 
 import loopscope
-from loopscope.ir import Body, Source, decode, labels
+from loopscope.ir import Body, OutputRef, decode, labels
 from loopscope.view import input_roles, output_role
 from loopscope_app.actions import selection
 from loopscope_app.describe.iteration_table import preview
-from loopscope_app.describe.node_index import Place, with_output
+from loopscope_app.describe.node_index import IndexedNode, with_output
 from loopscope_app.parts.widgets import markup
 
 MOST = 24
 
 
-def show(place: Place, debugger: loopscope.Debugger | None, graph: str) -> None:
+def show(place: IndexedNode, debugger: loopscope.Debugger | None, graph: str) -> None:
     """``graph``: the concrete address of the graph around it, for the values; empty when it has not begun."""
     show_inputs(place, debugger, graph)
     with st.container(key="ports_out"):
@@ -26,11 +26,11 @@ def show(place: Place, debugger: loopscope.Debugger | None, graph: str) -> None:
         _bodies(place, body)
 
 
-def _show_uses(place: Place) -> None:
+def _show_uses(place: IndexedNode) -> None:
     fed = [
         (output, layer, number)
         for output in range(len(place.node.outputs))
-        for layer, number in place.graph.consumers.get(Source(place.node.id, output), ())
+        for layer, number in place.graph.consumers.get(OutputRef(place.node.id, output), ())
     ]
     if fed:
         markup.show(markup.section("Feeds"))
@@ -38,7 +38,7 @@ def _show_uses(place: Place) -> None:
         _link(f"{place.graph.by_id[layer].name}", f"output {output} → input {number}", f"port_out_{row}", place.beside(layer))
 
 
-def show_inputs(place: Place, debugger: loopscope.Debugger | None, graph: str) -> None:
+def show_inputs(place: IndexedNode, debugger: loopscope.Debugger | None, graph: str) -> None:
     """What feeds it, with the values where they are known."""
     if place.node.inputs:
         markup.show(markup.section("Inputs"))
@@ -66,14 +66,14 @@ def _link(title: str, detail: str, key: str, address: str) -> None:
         markup.show(markup.text(detail, 80), "quiet mono")
 
 
-def _binding(place: Place) -> None:
+def _binding(place: IndexedNode) -> None:
     body = place.body
     if body is None or place.node.id not in (roles := input_roles(body)):
         return
     markup.show(markup.section("Bound to the outside") + markup.text(roles[place.node.id][0]))
 
 
-def _bodies(place: Place, body: Body) -> None:
+def _bodies(place: IndexedNode, body: Body) -> None:
     label = labels(body.graph)
     roles = input_roles(body)
     rows = []

@@ -9,8 +9,8 @@ import streamlit as st
 from loopscope.ir import IF, REAL_FLOATS, Model, Port
 from loopscope.ops import NARROWER
 from loopscope_app.actions import other_runs, side_by_side
-from loopscope_app.actions.refusals import told
-from loopscope_app.describe.node_index import Place, places
+from loopscope_app.actions.report_errors import told
+from loopscope_app.describe.node_index import IndexedNode, places
 from loopscope_app.describe.wording import name_of, narrower_type
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import place, widget
@@ -18,7 +18,7 @@ from loopscope_app.state.user_session import place, widget
 WHAT, TO = "inspector_round_what", "inspector_round_to"
 
 
-def show(model: Model, at: Place) -> None:
+def show(model: Model, at: IndexedNode) -> None:
     """The last entry of an operation's menu."""
     scopes = dict(patterns(model, at))
     if widget(WHAT) not in scopes:
@@ -35,7 +35,7 @@ def _round() -> None:
     side_by_side.round_this(str(widget(WHAT) or other_runs.EVERYTHING), str(widget(TO) or NARROWER[0]))
 
 
-def patterns(model: Model, at: Place) -> Iterator[tuple[str, str]]:
+def patterns(model: Model, at: IndexedNode) -> Iterator[tuple[str, str]]:
     """What can be rounded from here, as patterns of addresses, each in words."""
     if any(map(_is_float, at.node.outputs)):
         carried = at.body is not None and any(edge.to_layer == at.node.id for edge in at.body.back_edges)
@@ -50,7 +50,7 @@ def patterns(model: Model, at: Place) -> Iterator[tuple[str, str]]:
     yield other_runs.EVERYTHING, "the whole model"
 
 
-def _loops(model: Model, at: Place) -> Iterator[str]:
+def _loops(model: Model, at: IndexedNode) -> Iterator[str]:
     """The loop that a place is, and those around it, from the inside out."""
     address = at.address
     while address:

@@ -14,15 +14,15 @@ from loopscope.explain import first_control_flow, short_number, walks_of
 from loopscope.ir import ElementType, readable_steps
 from loopscope.timeline import ControlFlowRecord
 from loopscope.view import value_preview
-from loopscope_app.actions import changing
-from loopscope_app.actions.both_ways import by_hand, copies, is_on_the_way_back
+from loopscope_app.actions import what_if_changes
+from loopscope_app.actions.what_if_gradients import by_hand, copies, is_on_the_way_back
 from loopscope_app.describe.tensor_summary import values_for_editing
 from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import has_room
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.compare_choice import UNCHANGED
 from loopscope_app.state.run_in_view import Compared
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 _HELP = "Set this value by hand, and run from here with it"
 _outcomes: WeakKeyDictionary[loopscope.Debugger, tuple[int, str]] = WeakKeyDictionary()
@@ -36,7 +36,7 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
     if not popover.open:
         return
     with popover:
-        reason = changing.refusal(debugger, address, array)
+        reason = what_if_changes.refusal(debugger, address, array)
         if reason:
             markup.show(markup.sentence(reason), "quiet")
             return
@@ -49,7 +49,7 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
                 key="what_if_run",
                 type="primary",
                 icon=":material/alt_route:",
-                on_click=changing.set_value,
+                on_click=what_if_changes.set_value,
                 args=(address, key),
             )
 
@@ -62,7 +62,7 @@ def opener() -> str:
 def _field(key: str, name: str, array: np.ndarray) -> None:
     kind = ElementType.of(array)
     if array.size > 1:
-        table = changing.as_table(array)
+        table = what_if_changes.as_table(array)
         frame = pd.DataFrame(values_for_editing(table))
         frame.columns = [str(column) for column in range(table.shape[1])]
         st.data_editor(frame, key=key, hide_index=len(table) == 1, height="auto" if len(table) <= 6 else 240)
@@ -76,7 +76,7 @@ def _field(key: str, name: str, array: np.ndarray) -> None:
         st.text_input(name, str(element.item()) if kind.is_integer else str(element), key=key, label_visibility="collapsed")
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     """What is set by hand, each with a way back, and what came of it; nothing where nothing is set."""
     debugger = session.run.debugger
     if debugger is None or not session.run.changes:
@@ -94,7 +94,7 @@ def show(session: Session) -> None:
                 key=f"what_if_undo_{number}",
                 icon=":material/close:",
                 help=f"Back to the run without this: {markup.plain(address, 200)}",
-                on_click=changing.undo,
+                on_click=what_if_changes.undo,
                 args=(address,),
             )
         if session.run.compared is not None and session.run.compared.name == UNCHANGED:
@@ -103,7 +103,7 @@ def show(session: Session) -> None:
             markup.show("This change is too long for the page's link.", "quiet")
 
 
-def _reached(session: Session) -> set[str]:
+def _reached(session: UserSession) -> set[str]:
     """The changes that the run comes to; as long as it is not over, all."""
     ahead = session.run.compared.one if session.run.compared and session.run.compared.name == UNCHANGED else session.run.debugger
     if ahead is None or ahead.state != "finished":

@@ -12,7 +12,7 @@ from loopscope_app.links.codec import LONGEST_RUNS
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.many_runs import DATA, FILE, GRID, KINDS, RANDOM_NUMBERS, THE_DATA
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.user_session import Session, place, widget
+from loopscope_app.state.user_session import UserSession, place, widget
 
 KIND = "many_kind"
 _HINTS = {
@@ -26,7 +26,7 @@ _HINTS = {
 }
 
 
-def show(session: Session, opened: Opened) -> None:
+def show(session: UserSession, opened: Opened) -> None:
     grid = suggested_grid(opened.model, session.model.inputs)
     offered = [kind for kind in KINDS if kind != DATA or (opened.sample is not None and opened.sample.data is not None)]
     if widget(KIND) not in offered:
@@ -43,7 +43,7 @@ def show(session: Session, opened: Opened) -> None:
         markup.show(_HINTS[str(kind)], "quiet")
 
 
-def _kind(session: Session, grid: str, offered: Sequence[str]) -> str:
+def _kind(session: UserSession, grid: str, offered: Sequence[str]) -> str:
     said = session.many.words
     if not said:
         return FILE if session.many.file else offered[0] if DATA in offered else GRID if grid else RANDOM_NUMBERS
@@ -52,7 +52,7 @@ def _kind(session: Session, grid: str, offered: Sequence[str]) -> str:
     return RANDOM_NUMBERS if said.startswith("random:") else GRID
 
 
-def _words(session: Session, kind: str, usual: str) -> None:
+def _words(session: UserSession, kind: str, usual: str) -> None:
     said = session.many.words if _kind(session, usual, (GRID, RANDOM_NUMBERS)) == kind else ""
     key = f"many_words_{kind}_{session.many.generation}"
     with st.container(key="many_inputs", horizontal=True, vertical_alignment="center"):
@@ -67,7 +67,7 @@ def _words(session: Session, kind: str, usual: str) -> None:
         st.button("Run all", key="many_run", type="primary", icon=":material/play_arrow:", on_click=running_many.run_words, args=(key,))
 
 
-def _file(session: Session) -> None:
+def _file(session: UserSession) -> None:
     key = f"many_file_{session.many.generation}"
     st.file_uploader(
         "Inputs from a file",

@@ -11,10 +11,10 @@ from loopscope_app.describe.sweep_columns import counts, drawable, said
 from loopscope_app.parts.many_runs import chart_of_runs, separation_line
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.background_sweep import Sweeping
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 
-def show(session: Session, sweeping: Sweeping) -> None:
+def show(session: UserSession, sweeping: Sweeping) -> None:
     layout, rows = sweeping.sweep.layout, sweeping.rows
     shown, axes = counts(layout) or drawable(layout, rows)[1:2], drawable(layout, rows)
     if not len(rows) or not shown:

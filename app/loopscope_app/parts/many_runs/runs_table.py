@@ -10,12 +10,12 @@ from loopscope.sweeps import places_where
 from loopscope_app.actions import running_many
 from loopscope_app.describe.sweep_columns import problem, said
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session, widget
+from loopscope_app.state.user_session import UserSession, widget
 
 _MOST, _LONGEST_TITLE = 5000, 100
 
 
-def show(session: Session, rows: pa.Table) -> None:
+def show(session: UserSession, rows: pa.Table) -> None:
     generation = session.many.generation
     key = f"many_table_{generation}"
     title, condition = st.columns([2, 5], vertical_alignment="bottom")

@@ -12,7 +12,7 @@ from loopscope.sweeps import features_of, numbers, separation
 from loopscope_app.describe.sweep_columns import in_words
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.background_sweep import Sweeping
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 _USUAL_SHARE = 0.9
 """Of the runs that have no more than the count that the line begins with."""
@@ -20,7 +20,7 @@ _told: WeakKeyDictionary[Sweeping, dict[tuple[str, float], str]] = WeakKeyDictio
 """By the column and the count."""
 
 
-def show(session: Session, sweeping: Sweeping, column: str) -> None:
+def show(session: UserSession, sweeping: Sweeping, column: str) -> None:
     """``column``: the count that the pictures show."""
     values = numbers(sweeping.rows, column)
     values = values[np.isfinite(values)]

@@ -6,7 +6,7 @@ import streamlit as st
 
 from loopscope_app.actions import running_many
 from loopscope_app.describe.sweep_words import progress
-from loopscope_app.parts.many_runs import said_findings
+from loopscope_app.parts.many_runs import finding_lines
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import current
 
@@ -27,4 +27,4 @@ def show() -> None:
         st.button("Stop", key="many_stop", icon=":material/stop:", on_click=running_many.stop, type="primary", shortcut="Escape")
         markup.show(f"<b>{doing}</b> &ensp;{progress(summary.rows, sweeping.sweep.count, sweeping.seconds)}", "tabular")
     st.progress(summary.rows / max(1, sweeping.sweep.count))
-    said_findings.show(summary, opens=False)
+    finding_lines.show(summary, opens=False)

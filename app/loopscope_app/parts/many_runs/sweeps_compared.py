@@ -15,7 +15,7 @@ from loopscope_app.describe.sweep_columns import said
 from loopscope_app.parts.many_runs import chart_of_runs
 from loopscope_app.parts.widgets import chain, markup
 from loopscope_app.state.background_sweep import Sweeping
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 _MOST = 8
 _ROUNDINGS = ("bf16", "f16")
@@ -23,7 +23,7 @@ _found: WeakKeyDictionary[Sweeping, Changes] = WeakKeyDictionary()
 """By the second of the two sweeps."""
 
 
-def show(session: Session, sweeping: Sweeping) -> None:
+def show(session: UserSession, sweeping: Sweeping) -> None:
     """What there is to compare with; once it has run, what differs."""
     title, choice = st.columns([7, 2], vertical_alignment="center")
     with title:
@@ -37,7 +37,7 @@ def show(session: Session, sweeping: Sweeping) -> None:
         _outcome(session, sweeping, session.many.against)
 
 
-def _choices(session: Session) -> None:
+def _choices(session: UserSession) -> None:
     with st.container(horizontal=True):
         for to in _ROUNDINGS:
             st.button(f"Floats in {to}", key=f"many_round_{to}", on_click=running_many.compare_rounded, args=(to,))
@@ -52,7 +52,7 @@ def _choices(session: Session) -> None:
     )
 
 
-def _outcome(session: Session, sweeping: Sweeping, against: Sweeping) -> None:
+def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> None:
     found = _changes(sweeping, against)
     first, *rest = found.sentences()
     chip = markup.chip("differs", "bad") if found.changed else markup.chip("the same", "good")
@@ -87,6 +87,8 @@ def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:
     return found
 
 
-def _line(changed: int, largest: Change) -> chain.Line:
+def _line(changed: int, largest: Change) -> chain.ChainLine:
     others = f"{changed:,} runs change, this one most" if changed > 1 else "one run changes"
-    return chain.Line(elided(said(largest.column), 200), "", others, f"{largest.one} \u2192 {largest.other}", 0, "back", "Open this run")
+    return chain.ChainLine(
+        elided(said(largest.column), 200), "", others, f"{largest.one} \u2192 {largest.other}", 0, "back", "Open this run"
+    )

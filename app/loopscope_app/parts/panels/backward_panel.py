@@ -5,13 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from loopscope.errors import neutral
-from loopscope_app.actions import walking_back
+from loopscope_app.actions import gradients
 from loopscope_app.describe.backward import sources, targets, usual_sources
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 
-def show(session: Session, opened: Opened) -> None:
+def show(session: UserSession, opened: Opened) -> None:
     """Nothing for a model of whole numbers, for one that cannot run, and for a gradient, which has its way back already."""
     if not opened.report.ok or opened.backward is not None:
         return
@@ -39,7 +39,7 @@ def show(session: Session, opened: Opened) -> None:
             key="backward_go",
             type="primary",
             icon=":material/undo:",
-            on_click=walking_back.walk_back,
+            on_click=gradients.walk_back,
             args=(target, chosen),
             help="Opens the model with this gradient, on the same inputs, and runs it",
         )

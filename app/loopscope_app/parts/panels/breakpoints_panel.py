@@ -9,11 +9,11 @@ import streamlit as st
 from loopscope.debug import Breakpoint, BreakpointKind
 from loopscope.ir import readable
 from loopscope.view import value_preview
-from loopscope_app.actions import pausing
+from loopscope_app.actions import breakpoint_actions
 from loopscope_app.links.codec import beyond
 from loopscope_app.links.current_link import pauses, watches
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session, current, widget
+from loopscope_app.state.user_session import UserSession, current, widget
 from loopscope_app.state.user_session import place as put
 
 PLACE, CONDITION, EXPRESSION = "breakpoint_place", "breakpoint_condition", "watch_expression"
@@ -26,7 +26,7 @@ _EVERYWHERE: tuple[tuple[BreakpointKind, str, str], ...] = (
 """Breakpoints that stop at any operation: kind, words of the button, icon."""
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     debugger = session.run.debugger
     if debugger is None:
         return
@@ -38,7 +38,7 @@ def show(session: Session) -> None:
             _switch(session, one)
         with rest:
             words = f"{one.id} · {one.describe()}{'' if one.on else ' (off)'}"
-            _row(words, "", f"breakpoint_remove_{one.id}", pausing.remove_breakpoint, one.id, change)
+            _row(words, "", f"breakpoint_remove_{one.id}", breakpoint_actions.remove_breakpoint, one.id, change)
     _tell(beyond(pauses(debugger), "breakpoints"))
     with st.form("breakpoint_form", border=False):
         place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
@@ -61,7 +61,7 @@ def show(session: Session) -> None:
                 words,
                 key=f"breakpoint_{kind}",
                 type="primary" if debugger.breakpoints.has(kind) else "secondary",
-                on_click=pausing.toggle_breakpoint,
+                on_click=breakpoint_actions.toggle_breakpoint,
                 args=(kind,),
                 icon=icon,
                 help="Click again to remove it" if debugger.breakpoints.has(kind) else None,
@@ -71,7 +71,7 @@ def show(session: Session) -> None:
     for number, expression in debugger.watches.items():
         found = values[number]
         detail = markup.text(f"· {found}") if isinstance(found, str) else f'<span class="mono">= {markup.text(value_preview(found))}</span>'
-        _row(expression, detail, f"watch_remove_{number}", pausing.remove_watch, number, _change_watch)
+        _row(expression, detail, f"watch_remove_{number}", breakpoint_actions.remove_watch, number, _change_watch)
     _tell(beyond(watches(debugger), "watches"))
     with st.form("watch_form", border=False):
         field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
@@ -84,18 +84,18 @@ def _tell(words: str) -> None:
         markup.show(markup.text(words), "quiet")
 
 
-def _example(session: Session) -> str:
+def _example(session: UserSession) -> str:
     return readable(session.run.debugger.cursor.address) if session.run.debugger else ""
 
 
-def _switch(session: Session, one: Breakpoint) -> None:
+def _switch(session: UserSession, one: Breakpoint) -> None:
     key = f"breakpoint_on_{session.run.generation}_{one.id}"  # another run numbers them anew
     put(key, one.on)  # it may have been switched on the picture
     st.checkbox(
         f"Breakpoint {one.id} pauses the run",
         key=key,
         label_visibility="collapsed",
-        on_change=pausing.switch_breakpoint,
+        on_change=breakpoint_actions.switch_breakpoint,
         args=(one.id, key),
     )
 
@@ -114,7 +114,7 @@ def _change(number: int) -> None:
     debugger = current().run.debugger
     one = next((one for one in debugger.breakpoints if one.id == number), None) if debugger else None
     if one is not None:
-        pausing.remove_breakpoint(number)
+        breakpoint_actions.remove_breakpoint(number)
         put(PLACE, readable(one.pattern) if one.pattern else "")
         put(CONDITION, one.condition.text if one.condition else "")
 
@@ -123,7 +123,7 @@ def _change_watch(number: int) -> None:
     debugger = current().run.debugger
     expression = dict(debugger.watches.items()).get(number) if debugger else None
     if expression is not None:
-        pausing.remove_watch(number)
+        breakpoint_actions.remove_watch(number)
         put(EXPRESSION, expression)
 
 
@@ -131,12 +131,12 @@ def _add_breakpoint() -> None:
     place, condition = str(widget(PLACE) or "").strip(), str(widget(CONDITION) or "").strip()
     debugger = current().run.debugger
     if place or condition:
-        pausing.add_breakpoint(place or (debugger.cursor.address if debugger else ""), condition)
+        breakpoint_actions.add_breakpoint(place or (debugger.cursor.address if debugger else ""), condition)
         _clear(PLACE, CONDITION)
 
 
 def _add_watch() -> None:
-    pausing.add_watch(str(widget(EXPRESSION) or ""))
+    breakpoint_actions.add_watch(str(widget(EXPRESSION) or ""))
     _clear(EXPRESSION)
 
 

@@ -21,7 +21,7 @@ from loopscope_app.describe.code_moment import MOST_LINES, code_moment, shown_li
 from loopscope_app.describe.node_index import places
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session, widget
+from loopscope_app.state.user_session import UserSession, widget
 
 KEY = "code"
 
@@ -30,7 +30,7 @@ _moment = component("code_moment", "code.js")
 _listings: WeakKeyDictionary[Plan, dict[str, tuple[Listing, dict[str, object]]]] = WeakKeyDictionary()
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         markup.show("Only a model that can be run is written as code: see its problems.", "quiet")

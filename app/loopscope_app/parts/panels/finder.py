@@ -14,7 +14,7 @@ from loopscope_app.actions import selection
 from loopscope_app.components import component
 from loopscope_app.describe.node_index import places
 from loopscope_app.describe.values_at_cursor import values_at
-from loopscope_app.state.user_session import Session, current, widget
+from loopscope_app.state.user_session import UserSession, current, widget
 
 KEY = "find"
 MOST_SHOWN = 40
@@ -42,7 +42,7 @@ def read_ask(data: object) -> str | None:
     return str(data["text"])[:200]
 
 
-def message(session: Session, asked: str | None) -> dict[str, object]:
+def message(session: UserSession, asked: str | None) -> dict[str, object]:
     """What the finder shows: hits for what is typed, all control flow before anything is."""
     if asked is None or session.model.opened is None:
         return {"hits": [], "foot": "", "asked": None, "picked": session.canvas.picked}

@@ -14,13 +14,13 @@ from loopscope_app.describe.random_inputs import default_shape
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.describe.tensor_summary import values_for_editing
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 EDITABLE = 1024
 """Elements up to which an input is shown as a table to edit."""
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     if session.model.opened is None:
         return
     model = session.model.opened.model
@@ -66,7 +66,7 @@ def show(session: Session) -> None:
     )
 
 
-def _one(session: Session, position: int, key: str, one: Signature) -> None:
+def _one(session: UserSession, position: int, key: str, one: Signature) -> None:
     array = session.model.draft.get(key)
     label = f"{markup.plain(key, 60)} · {one.element_type or 'any type'} {markup.plain(one.shape)}"
     widget = f"input_{position}_{session.run.generation}"
@@ -105,7 +105,7 @@ def _scalar(label: str, widget: str, key: str, array: np.ndarray) -> None:
         st.text_input(label, text, key=widget, on_change=input_draft.edit_scalar, args=(widget, key))
 
 
-def _shape(session: Session, position: int, key: str, one: Signature, array: np.ndarray) -> None:
+def _shape(session: UserSession, position: int, key: str, one: Signature, array: np.ndarray) -> None:
     """A field for the lengths that the model leaves open."""
     widget = f"input_shape_{position}_{session.run.generation}"
     st.text_input(

@@ -11,10 +11,10 @@ from loopscope.checks import Diagnostic, Group, Runtime, Severity
 from loopscope.executor import Plan, left_out_for_outputs
 from loopscope.explain import FragileDecision, fragile
 from loopscope.ir import decode, readable
-from loopscope_app.actions import moves, refusals, selection
+from loopscope_app.actions import moves, report_errors, selection
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.user_session import Session, widget
+from loopscope_app.state.user_session import UserSession, widget
 
 MOST_PLACES = 60
 """Findings shown for one rule; `loopscope check --each` lists all."""
@@ -26,7 +26,7 @@ _fragile: WeakKeyDictionary[loopscope.Debugger, tuple[FragileDecision, ...]] = W
 _left_out: WeakKeyDictionary[Plan, tuple[str, ...]] = WeakKeyDictionary()
 
 
-def show(session: Session, opened: Opened) -> None:
+def show(session: UserSession, opened: Opened) -> None:
     report = opened.report.about(session.model.checked_for)
     if any(one.runtimes for one in opened.report.diagnostics):
         _choose(session)
@@ -64,7 +64,7 @@ def _show_fragile(debugger: loopscope.Debugger) -> None:
             )
 
 
-@refusals.told
+@report_errors.told
 def _go(one: FragileDecision) -> None:
     moves.seek(one.step)
     selection.reveal_place(one.address.rpartition("[")[0] if one.is_loop else one.address)
@@ -83,7 +83,7 @@ def _show_left_out(plan: Plan) -> None:
         )
 
 
-def _choose(session: Session) -> None:
+def _choose(session: UserSession) -> None:
     """Chooses the runtimes whose findings are listed."""
     key = f"problems_for_{session.run.generation}"
     st.pills(

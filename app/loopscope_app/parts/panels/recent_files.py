@@ -27,10 +27,12 @@ def show() -> None:
     chain.show([_line(one) for one in found], key=KEY, on_pick=lambda number: models.open_recent(found[number].path))
 
 
-def _line(one: recent.Recent) -> chain.Line:
+def _line(one: recent.Recent) -> chain.ChainLine:
     path = Path(one.path)
     name = f"{path.parent.name}/{path.name}" if path.stem in ("model", "openvino_model") else path.name
-    return chain.Line(name, "run" if one.is_run else "model", str(path.parent), ago(time.time() - one.when), kind="file", hint=one.path)
+    return chain.ChainLine(
+        name, "run" if one.is_run else "model", str(path.parent), ago(time.time() - one.when), kind="file", hint=one.path
+    )
 
 
 def ago(seconds: float) -> str:

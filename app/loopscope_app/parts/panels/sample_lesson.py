@@ -6,17 +6,17 @@ import streamlit as st
 
 import loopscope
 from loopscope.errors import EngineError
-from loopscope_app.actions import models, moves, teaching
+from loopscope_app.actions import lesson_actions, models, moves
 from loopscope_app.describe import lessons
 from loopscope_app.describe.wording import ending, reason, times
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 from loopscope_samples import Question, Sample
 
 _ENDINGS = ("condition", "trip_count", "initial_condition", "zero_trip_count", "slices_exhausted")
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     sample = session.model.opened.sample if session.model.opened else None
     if sample is None:
         return
@@ -37,12 +37,12 @@ def _course(sample: Sample) -> None:
             f"Lesson {lessons.number(found.name)}: {found.title}",
             key="lesson_course",
             icon=":material/school:",
-            on_click=teaching.open_lesson,
+            on_click=lesson_actions.open_lesson,
             args=(found.name,),
         )
 
 
-def _ask(session: Session, sample: Sample, question: Question) -> None:
+def _ask(session: UserSession, sample: Sample, question: Question) -> None:
     with st.container(border=True, key="lesson_question"):
         markup.show(f"<b>Predict.</b> {markup.text(question.text, 600)}")
         guess = _guess(question, f"lesson_guess_{sample.name}_{session.run.generation}")

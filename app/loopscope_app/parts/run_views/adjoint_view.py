@@ -15,7 +15,7 @@ from loopscope.ir import decode, iteration_words
 from loopscope_app.actions import moves
 from loopscope_app.parts.widgets import lanes, markup
 from loopscope_app.state.focus import LoopInFocus
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 KEY = "adjoints"
 _MOST_TICKS = 80
@@ -28,7 +28,7 @@ _walks: WeakKeyDictionary[loopscope.Debugger, tuple[object, WalkedBack, lanes.Ch
 """The last picture of each run: it stays until another iteration has been walked back."""
 
 
-def show(session: Session, loop: LoopInFocus) -> None:
+def show(session: UserSession, loop: LoopInFocus) -> None:
     """Nothing where the loop in focus neither is walked back nor walks one back, or before that has begun."""
     debugger = session.run.debugger
     found = None if debugger is None else _found(debugger, loop.address)

@@ -15,8 +15,8 @@ from loopscope.peers import Clock, Clocked, Iterations, runtime_of, time_words
 from loopscope_app.actions import moves, selection, timing
 from loopscope_app.parts.widgets import chain, lanes, markup
 from loopscope_app.state.focus import LoopInFocus
-from loopscope_app.state.looks import CLOCK_OF
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.state.view_choices import CLOCK_OF
 
 KEY, COSTS = "clock", "clock_costs"
 MOST_COLUMNS, MOST_LANES, MOST_LISTED = 128, 8, 12
@@ -25,7 +25,7 @@ _charts: WeakKeyDictionary[Clock, dict[str, tuple[lanes.Chart, int]]] = WeakKeyD
 """By loop: the picture, and how many iterations share a column."""
 
 
-def show(session: Session, loop: LoopInFocus | None, bar: DeltaGenerator) -> None:
+def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) -> None:
     """``bar``: where the choice of the runtime and the button go."""
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
@@ -125,11 +125,11 @@ def _costs(found: Clock) -> None:
         markup.show(f"{len(found.operations) - MOST_LISTED:,} operations more: loopscope clock --json lists all.", "quiet")
 
 
-def _line(one: Clocked, total: float) -> chain.Line:
+def _line(one: Clocked, total: float) -> chain.ChainLine:
     times = f"{one.runs:,} runs" if one.runs != 1 else "one run"
     title = elided(readable(one.address) if one.address else one.name, 200)
     detail = f"{times} · {one.microseconds / total:.0%}"
-    return chain.Line(title, one.operation, detail, time_words(one.microseconds), live=bool(one.address))
+    return chain.ChainLine(title, one.operation, detail, time_words(one.microseconds), live=bool(one.address))
 
 
 def _reveal(one: Clocked) -> None:

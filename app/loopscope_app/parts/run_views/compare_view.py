@@ -11,11 +11,11 @@ import streamlit as st
 
 import loopscope
 from loopscope.errors import elided
-from loopscope.explain import Comparison, Difference, compare, icicle
+from loopscope.explain import Comparison, RunDifference, compare, icicle
 from loopscope.ir import Model, readable
 from loopscope.peers import runtime_of
 from loopscope.view import value_preview
-from loopscope_app.actions import moves, refusals, selection, side_by_side
+from loopscope_app.actions import moves, report_errors, selection, side_by_side
 from loopscope_app.describe.wording import record_sentence
 from loopscope_app.parts.run_views import drift_view, other_run, runtime_difference, source_view, whole_run
 from loopscope_app.parts.widgets import chain, lanes, markup
@@ -23,7 +23,7 @@ from loopscope_app.state.compare_choice import BEFORE, CHOICE, MODEL, ROUNDED, R
 from loopscope_app.state.launch import paths_allowed
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.run_in_view import Compared
-from loopscope_app.state.user_session import Session, place, widget
+from loopscope_app.state.user_session import UserSession, place, widget
 
 KEY = "compare"
 MOST_RECORDS = 300
@@ -31,7 +31,7 @@ MOST_RECORDS = 300
 _found: WeakKeyDictionary[loopscope.Debugger, tuple[int, Comparison, lanes.Chart]] = WeakKeyDictionary()
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     opened = session.model.opened
     if opened is None or session.run.debugger is None:
         return
@@ -66,7 +66,7 @@ def show(session: Session) -> None:
     _show(opened.model, compared, session)
 
 
-def _texts(session: Session, opened: Opened, runtime: str) -> dict[str, str]:
+def _texts(session: UserSession, opened: Opened, runtime: str) -> dict[str, str]:
     """What can be compared with, in words."""
     texts = {UNCHANGED: "the run without what was set by hand"} if session.run.changes else {}
     for name in opened.sets:
@@ -84,12 +84,12 @@ def _texts(session: Session, opened: Opened, runtime: str) -> dict[str, str]:
     return texts
 
 
-@refusals.afresh
+@report_errors.afresh
 def _run() -> None:
     side_by_side.compare_with(str(widget(CHOICE)))
 
 
-def _show(model: Model, compared: Compared, session: Session) -> None:
+def _show(model: Model, compared: Compared, session: UserSession) -> None:
     comparison, chart = _compared(compared)
     found = [one for one in (comparison.first_value, comparison.first_control_flow) if one is not None]
     is_part = _tell_unfinished(compared)
@@ -153,7 +153,7 @@ def chart_of(compared: Compared, comparison: Comparison) -> lanes.Chart:
     return lanes.Chart("two runs over their steps", "step", max(compared.one.steps, compared.other.steps, 1), drawn, marks)
 
 
-def line(one: Difference) -> chain.Line:
+def line(one: RunDifference) -> chain.ChainLine:
     """A difference as a line that goes there."""
     what = {
         "value": "first other value",
@@ -163,7 +163,7 @@ def line(one: Difference) -> chain.Line:
         "length": "other length",
     }[one.kind]
     live = one.kind != "length"
-    return chain.Line(
+    return chain.ChainLine(
         elided(readable(one.address), 200),
         what,
         "",
@@ -175,7 +175,7 @@ def line(one: Difference) -> chain.Line:
     )
 
 
-def _go(one: Difference) -> None:
+def _go(one: RunDifference) -> None:
     """In the run that is stepped through: to the moment before the place where they part, which is pinned."""
     moves.seek(one.address.partition(":")[0] if one.kind != "iterations" else one.step)
     if one.kind != "iterations":

@@ -11,7 +11,20 @@ from weakref import WeakKeyDictionary
 import pandas as pd
 import streamlit as st
 
-from loopscope.comparison import OUTSIDE, Cell, Drift, Heat, HeatRow, Moment, Pair, Parting, heat_of_loops, heat_of_values, loops, spot_of
+from loopscope.comparison import (
+    OUTSIDE,
+    Cell,
+    Divergence,
+    Drift,
+    Heat,
+    HeatRow,
+    MatchedSlots,
+    Moment,
+    heat_of_loops,
+    heat_of_values,
+    loops,
+    spot_of,
+)
 from loopscope.errors import elided
 from loopscope.ir import iteration_range, iteration_words, readable, readable_steps
 from loopscope_app.actions import moves, other_runs, selection
@@ -19,7 +32,7 @@ from loopscope_app.parts.run_views import both_moments
 from loopscope_app.parts.widgets import chain, lanes, markup
 from loopscope_app.state.compare_choice import LOOP
 from loopscope_app.state.run_in_view import Drifted
-from loopscope_app.state.user_session import Session, place, widget
+from loopscope_app.state.user_session import UserSession, place, widget
 
 KEY = "drift"
 ALL = "all loops"
@@ -33,7 +46,7 @@ _pictures: WeakKeyDictionary[Drift, dict[str, tuple[Heat, lanes.Chart, int]]] = 
 """By what is shown: the picture, its chart, and how many rows it leaves out."""
 
 
-def show(session: Session, found: Drifted) -> None:
+def show(session: UserSession, found: Drifted) -> None:
     drift = found.drift
     kind = "bad" if drift.first is not None or drift.partings or not drift.outputs <= drift.tolerance else "good"
     chip = markup.chip("apart" if kind == "bad" else "within the tolerance", kind)
@@ -45,7 +58,7 @@ def show(session: Session, found: Drifted) -> None:
     _matching(drift)
 
 
-def _lines(drift: Drift) -> Iterator[tuple[chain.Line, Callable[[], None]]]:
+def _lines(drift: Drift) -> Iterator[tuple[chain.ChainLine, Callable[[], None]]]:
     """Where it begins, where it is worst, and where loops and branches part, each with what a click does."""
     first, worst = drift.first, drift.worst
     if first is not None and first.first is not None:
@@ -54,24 +67,24 @@ def _lines(drift: Drift) -> Iterator[tuple[chain.Line, Callable[[], None]]]:
         yield _line(drift, worst, worst.worst, "is largest here")
     for one in drift.partings:
         what = "other count" if one.kind == "iterations" else "other branch"
-        line = chain.Line(elided(readable(one.address), 200), what, "", f"{one.one}  ≠  {one.other}", 0, "branch", one.sentence)
+        line = chain.ChainLine(elided(readable(one.address), 200), what, "", f"{one.one}  ≠  {one.other}", 0, "branch", one.sentence)
         yield line, partial(_go, one)
 
 
-def _line(drift: Drift, pair: Pair, moment: Moment, what: str) -> tuple[chain.Line, Callable[[], None]]:
+def _line(drift: Drift, pair: MatchedSlots, moment: Moment, what: str) -> tuple[chain.ChainLine, Callable[[], None]]:
     grows = pair.growth.words if pair.growth else ""
-    line = chain.Line(
+    line = chain.ChainLine(
         elided(readable(moment.address), 200), what, grows, f"{moment.relative:.2g}", 0, "bad" if moment.relative > drift.tolerance else ""
     )
     return line, lambda: other_runs.pick(spot_of(drift, pair, moment))
 
 
-def _go(parting: Parting) -> None:
+def _go(parting: Divergence) -> None:
     moves.seek(parting.step)
     selection.reveal_place(parting.address)
 
 
-def _picture(session: Session, found: Drifted) -> None:
+def _picture(session: UserSession, found: Drifted) -> None:
     bodies = loops(found.drift)
     options = [ALL, *bodies] if len(bodies) > 1 else [*bodies, ALL]
     if widget(LOOP) not in options:
@@ -110,7 +123,7 @@ def _title(body: str) -> str:
     return ALL if body == ALL else f"values of {readable(body)}"
 
 
-def _column(session: Session, found: Drifted, heat: Heat) -> float | None:
+def _column(session: UserSession, found: Drifted, heat: Heat) -> float | None:
     spot = session.run.spot
     if spot is None:
         return None

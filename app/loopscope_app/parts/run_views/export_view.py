@@ -19,7 +19,7 @@ from loopscope_app.page import page_of
 from loopscope_app.parts.run_views import node_colours
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 KEY = "export_format"
 MOST_VALUES, MOST_BYTES = 50_000, 256 * 2**20
@@ -32,7 +32,7 @@ _MEANING = {
 }
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     debugger = session.run.debugger
     if debugger is None or session.model.opened is None:
         return
@@ -65,7 +65,7 @@ def show(session: Session) -> None:
     markup.show(f"{_MEANING[ending]}. Everything up to step {debugger.steps:,}.{left_out}", "quiet")
 
 
-def _this_run(session: Session, opened: Opened, debugger: loopscope.Debugger) -> None:
+def _this_run(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
     """The button for a file that opens at this moment."""
     shown = look(session)
     bare = debugger.plan.lacks_weights or st.checkbox(
@@ -84,7 +84,7 @@ def _this_run(session: Session, opened: Opened, debugger: loopscope.Debugger) ->
     )
 
 
-def _one_page(session: Session, opened: Opened, debugger: loopscope.Debugger) -> None:
+def _one_page(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
     """The button for an HTML file that opens at this moment, and what is said in it."""
     folding, root, data = session.canvas.folding, session.canvas.root, session.model.node_data
     note = st.text_input("A note on the page", key="take_away_note", placeholder="A note on the page", label_visibility="collapsed")

@@ -17,8 +17,8 @@ from loopscope_app.parts.run_views import (
     verdict_view,
 )
 from loopscope_app.state.focus import decided_in_focus, loop_in_focus
-from loopscope_app.state.looks import LENS
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
+from loopscope_app.state.view_choices import LENS
 
 
 def _usual(model: Model) -> str:
@@ -27,7 +27,7 @@ def _usual(model: Model) -> str:
     return "Iterations" if kinds - {IF} else "Why" if kinds else "Timeline"
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     if session.model.opened is None or session.run.debugger is None:
         return
     loop = loop_in_focus(session)

@@ -7,18 +7,18 @@ import streamlit as st
 import loopscope
 from loopscope.ir import iteration_range
 from loopscope_app.actions import moves
-from loopscope_app.describe.iteration_table import PAGE, LoopColumns, Row, loop_columns, rows
+from loopscope_app.describe.iteration_table import PAGE, IterationRow, LoopTableColumns, loop_columns, rows
 from loopscope_app.describe.loop_tape import tape
 from loopscope_app.parts.run_views import adjoint_view, until_a_loop_runs
 from loopscope_app.parts.widgets import markup
 from loopscope_app.parts.widgets import row_table as table
 from loopscope_app.state.focus import LoopInFocus
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 KEY = "loop_table"
 
 
-def show(session: Session, loop: LoopInFocus | None) -> None:
+def show(session: UserSession, loop: LoopInFocus | None) -> None:
     if session.run.debugger is None:
         return
     if loop is None or not loop.iterations:
@@ -52,7 +52,7 @@ def _without_rows(debugger: loopscope.Debugger, loop: LoopInFocus | None) -> Non
         markup.show(f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed here, one row each.", "quiet")
 
 
-def _go(row: Row) -> None:
+def _go(row: IterationRow) -> None:
     """To an iteration; what is pinned stays pinned, to be compared."""
     moves.go(lambda debugger: debugger.seek(row.place))
 
@@ -64,18 +64,18 @@ def _page(loop: LoopInFocus) -> tuple[int, int]:
     return first, min(first + PAGE, loop.iterations)
 
 
-def _titles(columns: LoopColumns) -> list[str]:
+def _titles(columns: LoopTableColumns) -> list[str]:
     last = [columns.condition.title] if columns.condition else []
     return ["iteration", *(one.title for one in columns.carried + columns.branches), *last]
 
 
-def _cells(row: Row, columns: LoopColumns, loop: LoopInFocus) -> list[str]:
+def _cells(row: IterationRow, columns: LoopTableColumns, loop: LoopInFocus) -> list[str]:
     """In the order of the titles."""
     last = [_goes_on(row, loop)] if columns.condition else []
     return [f"{row.iteration:,}", *row.carried, *row.branches, *last]
 
 
-def _goes_on(row: Row, loop: LoopInFocus) -> str:
+def _goes_on(row: IterationRow, loop: LoopInFocus) -> str:
     """What the condition says; whatever that is, the trip count ends the loop."""
     counted = loop.record is not None and loop.record.ended_by == "trip_count" and row.iteration == loop.iterations - 1
     return "no: trip count" if counted else row.condition

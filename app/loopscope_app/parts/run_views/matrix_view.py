@@ -12,14 +12,14 @@ from loopscope_app.describe.matrix_chart import chart_of, words_of
 from loopscope_app.parts.run_views import until_a_loop_runs
 from loopscope_app.parts.widgets import lanes, markup
 from loopscope_app.state.focus import LoopInFocus
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 KEY = "matrix"
 
 _charts: WeakKeyDictionary[loopscope.Debugger, tuple[object, lanes.Chart, Matrix, list[MatrixRow | None]]] = WeakKeyDictionary()
 
 
-def show(session: Session, loop: LoopInFocus | None) -> None:
+def show(session: UserSession, loop: LoopInFocus | None) -> None:
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
         until_a_loop_runs.show(session, "its values are laid out here: a row for each value, a column for each iteration.")

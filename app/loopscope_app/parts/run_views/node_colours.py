@@ -9,12 +9,12 @@ from loopscope.explain import how_often
 from loopscope.view import write_node_data
 from loopscope_app.actions import colouring
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 UPLOAD = "node_colours_upload"
 
 
-def show(session: Session, opened: Opened, debugger: loopscope.Debugger) -> None:
+def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
     """A menu, so that the lens stays one row."""
     with st.popover("Colours", icon=":material/palette:", key="node_colours", help="Data about nodes as colours of the canvas"):
         st.file_uploader(

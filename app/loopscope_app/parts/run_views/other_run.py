@@ -10,12 +10,12 @@ from loopscope_app.describe.wording import DEVICES, narrower_type
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.compare_choice import CODE, MODEL, PATTERN, ROUNDED, SOURCE, TYPE, WHERE
 from loopscope_app.state.launch import paths_allowed
-from loopscope_app.state.user_session import Session, place, widget
+from loopscope_app.state.user_session import UserSession, place, widget
 
 PATH, UPLOAD = "compare_other_path", "compare_other_upload"
 
 
-def fields(session: Session, name: str) -> None:
+def fields(session: UserSession, name: str) -> None:
     """The fields that belong to a choice; none where it needs none."""
     if name == MODEL:
         _model(session)
@@ -25,7 +25,7 @@ def fields(session: Session, name: str) -> None:
         _source()
 
 
-def _model(session: Session) -> None:
+def _model(session: UserSession) -> None:
     other = session.model.other
     if other is not None:
         markup.show(f"The other model: <b>{markup.text(other.title, 80)}</b>, on the same inputs.", "quiet")
@@ -78,7 +78,7 @@ def _source() -> None:
     )
 
 
-def other_precision(session: Session) -> None:
+def other_precision(session: UserSession) -> None:
     """Where another runtime ran a loop another number of times, or took another branch: what narrower floats would do here."""
     found = session.run.drifted
     if found is None or found.other is not None or not found.drift.partings:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from loopscope.ir import readable
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 MOST_LINES = 100
 
 
-def show(session: Session) -> None:
+def show(session: UserSession) -> None:
     """The last lines, the newest at the end; nothing for a model without a Print."""
     debugger = session.run.debugger
     if debugger is None or not debugger.prints:

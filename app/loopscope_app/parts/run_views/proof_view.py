@@ -12,14 +12,14 @@ from loopscope_app.describe.iteration_table import preview
 from loopscope_app.describe.wording import reason, times
 from loopscope_app.parts.inspector import origin
 from loopscope_app.parts.widgets import chain, markup
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 KEY = "proof"
 
-Place = tuple[chain.Line, str]
+Place = tuple[chain.ChainLine, str]
 
 
-def show(session: Session, address: str | None) -> None:
+def show(session: UserSession, address: str | None) -> None:
     """Of the execution of a loop or an If at a concrete address."""
     debugger = session.run.debugger
     if debugger is None or address is None:
@@ -66,15 +66,15 @@ def _of_loop(found: Verdict, kind: Pattern) -> list[tuple[str, str]]:
     return rows
 
 
-def _places(session: Session, fact: Fact) -> list[Place]:
+def _places(session: UserSession, fact: Fact) -> list[Place]:
     """A fact, and below it the values that it was decided by."""
     text = fact.text.replace("`", "")
     label = elided(readable_steps(fact.address)[-1])
-    found = [(chain.Line(text, fact.operation, label, "", fact.depth, "bad", fact.address), fact.address)]
+    found = [(chain.ChainLine(text, fact.operation, label, "", fact.depth, "bad", fact.address), fact.address)]
     for operand in fact.operands:
         value = preview(session.run.debugger, operand) if session.run.debugger else ""
         name, around = elided(readable_steps(operand)[-1]), elided(readable_around(operand), 200)
-        found.append((chain.Line(name, "", around, value, fact.depth + 1, "", operand), operand))
+        found.append((chain.ChainLine(name, "", around, value, fact.depth + 1, "", operand), operand))
     return found
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from loopscope.errors import elided
 from loopscope.ir import readable
-from loopscope.peers import Difference, Fate, Fates, Report
+from loopscope.peers import ComparisonReport, Fates, RuntimeFate, ValueDifference
 from loopscope_app.actions import moves, selection
 from loopscope_app.parts.widgets import chain, markup
 
 KEY, FATES = "against", "fates"
 
 
-def show(report: Report | None, fates: Fates | None, runtime: str) -> None:
+def show(report: ComparisonReport | None, fates: Fates | None, runtime: str) -> None:
     """What came of a comparison, and what the runtime makes of loops and branches; before there is one, what it will do."""
     if report is None:
         about = f"{runtime} runs the model with the same inputs, every value inside as an output too. "
@@ -41,14 +41,14 @@ def show(report: Report | None, fates: Fates | None, runtime: str) -> None:
             markup.show(f"{len(fates.regions) - len(known):,} inside them cannot be seen from outside.", "quiet")
 
 
-def _fate_line(one: Fate) -> chain.Line:
-    return chain.Line(
+def _fate_line(one: RuntimeFate) -> chain.ChainLine:
+    return chain.ChainLine(
         elided(readable(one.address), 200), one.operation, "", one.badge, 0, "branch" if one.became == "kept" else "bad", one.sentence, True
     )
 
 
-def _line(one: Difference, report: Report) -> chain.Line:
-    return chain.Line(
+def _line(one: ValueDifference, report: ComparisonReport) -> chain.ChainLine:
+    return chain.ChainLine(
         elided(readable(one.address), 200),
         "first other value",
         "",
@@ -60,7 +60,7 @@ def _line(one: Difference, report: Report) -> chain.Line:
     )
 
 
-def _go(one: Difference) -> None:
+def _go(one: ValueDifference) -> None:
     """To the moment after which the value is there, with its place in sight."""
     moves.seek(one.step)
     selection.reveal_place(one.address)

@@ -13,14 +13,14 @@ from streamlit.delta_generator import DeltaGenerator
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.executor import Program
-from loopscope.explain import Dependences, Operation, Schedule, dependences, operation_ticks, schedule
+from loopscope.explain import Dependences, OperationExecution, Schedule, dependences, operation_ticks, schedule
 from loopscope.ir import decode
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.schedule_words import cut, sentences
 from loopscope_app.parts.run_views import until_a_loop_runs
 from loopscope_app.parts.widgets import lanes, markup
 from loopscope_app.state.focus import LoopInFocus
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 KEY = "schedule"
 MOST_NODES = 10_000
@@ -50,7 +50,7 @@ class Slow:
     """Of the instruction."""
     ticks: int
 
-    def ticks_of(self, operation: Operation) -> int:
+    def ticks_of(self, operation: OperationExecution) -> int:
         """Return the ticks of an operation: those chosen for this one, the model's for any other."""
         is_chosen = operation.program is self.program and operation.number == self.number
         return self.ticks if is_chosen else operation_ticks(operation)
@@ -82,7 +82,7 @@ _found: WeakKeyDictionary[loopscope.Debugger, tuple[object, Dependences]] = Weak
 _drawn: WeakKeyDictionary[Dependences, tuple[object, Drawn]] = WeakKeyDictionary()
 
 
-def show(session: Session, loop: LoopInFocus | None, bar: DeltaGenerator) -> None:
+def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) -> None:
     """``bar``: where the sliders go."""
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:

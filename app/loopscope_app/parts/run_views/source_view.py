@@ -33,7 +33,7 @@ def _differences(report: SourceReport) -> None:
     found += [(value.first, "other value") for one in report.regions for value in one.values if value.first is not None]
     found.sort(key=lambda one: one[0].step)
     lines = [
-        chain.Line(
+        chain.ChainLine(
             elided(readable(first.address), 200), what, "", f"{first.here} here  \u2260  {first.there} in the source", 0, "bad",
             f"{first.there} in {report.framework}, {first.here} in the file", True,
         )

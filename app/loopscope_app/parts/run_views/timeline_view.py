@@ -6,11 +6,11 @@ import streamlit as st
 
 from loopscope_app.parts.run_views import clock_view, schedule_view, whole_run
 from loopscope_app.state.focus import LoopInFocus
-from loopscope_app.state.looks import TIMELINE
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
+from loopscope_app.state.view_choices import TIMELINE
 
 
-def show(session: Session, loop: LoopInFocus | None) -> None:
+def show(session: UserSession, loop: LoopInFocus | None) -> None:
     TIMELINE.begin(TIMELINE.options[0], TIMELINE.options)
     with st.container(horizontal=True, vertical_alignment="center"):
         chosen = st.segmented_control(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from loopscope.errors import EngineError
-from loopscope.explain import Answer, ask
+from loopscope.explain import ExpressionResult, ask
 from loopscope.ir import decode
 from loopscope.view import COLOURS, value_preview
 from loopscope_app.actions import moves, selection
@@ -14,14 +14,14 @@ from loopscope_app.describe.iteration_table import loop_columns
 from loopscope_app.parts.run_views import until_a_loop_runs
 from loopscope_app.parts.widgets import markup, row_table
 from loopscope_app.state.focus import LoopInFocus
-from loopscope_app.state.user_session import Session, current, widget
+from loopscope_app.state.user_session import UserSession, current, widget
 from loopscope_app.state.user_session import place as put
 
 KEY, PLOT, TABLE = "ask", "ask_plot", "ask_table"
 COUNT = "i"
 
 
-def show(session: Session, loop: LoopInFocus | None) -> None:
+def show(session: UserSession, loop: LoopInFocus | None) -> None:
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
         until_a_loop_runs.show(session, "you can ask for any expression over its values, one answer for each iteration.")
@@ -78,7 +78,7 @@ def _quoted(label: str) -> str:
     return label if label.isidentifier() and not label.startswith("_") and label != COUNT else f"`{decode(label)}`"
 
 
-def _answer(answer: Answer, now: int | None) -> None:
+def _answer(answer: ExpressionResult, now: int | None) -> None:
     at = answer.iterations.index(now) if now in answer.iterations else None
     with st.container(key="ask_answer"):
         if sum(number is not None for number in answer.numbers) > 1:
@@ -101,7 +101,7 @@ def shown(value: object) -> str:
     return "–" if value is None else value_preview(value)
 
 
-def plot(answer: Answer, now: int | None) -> dict[str, object]:
+def plot(answer: ExpressionResult, now: int | None) -> dict[str, object]:
     """The numbers over the iterations, with the iteration of the cursor as a line."""
     points = [
         {"iteration": iteration, "value": number}
@@ -126,13 +126,13 @@ def plot(answer: Answer, now: int | None) -> dict[str, object]:
     return {"data": {"values": points}, "layer": layers}
 
 
-def _picked_point(answer: Answer) -> None:
+def _picked_point(answer: ExpressionResult) -> None:
     chosen = (widget(PLOT) or {}).get("selection", {}).get("at") or []
     if chosen and isinstance(chosen[0], dict):
         _go(answer, chosen[0].get("iteration"))
 
 
-def _go(answer: Answer, number: object) -> None:
+def _go(answer: ExpressionResult, number: object) -> None:
     """Seeks the end of an iteration, where all of its values are computed."""
     debugger = current().run.debugger
     if debugger is None or not isinstance(number, int) or not 0 <= number < answer.total:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from loopscope.ir import Model
-from loopscope_app.describe.node_index import Place, places
+from loopscope_app.describe.node_index import IndexedNode, places
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session
+from loopscope_app.state.user_session import UserSession
 
 
-def first_loop(model: Model) -> Place | None:
+def first_loop(model: Model) -> IndexedNode | None:
     return next((one for one in places(model).values() if one.node.is_loop), None)
 
 
@@ -16,7 +16,7 @@ def none_to_show() -> None:
     markup.show("This model has no loop: its whole run is under Timeline.", "quiet")
 
 
-def show(session: Session, what: str) -> None:
+def show(session: UserSession, what: str) -> None:
     """``what``: the rest of a sentence that begins with "Once a loop runs"."""
     opened = session.model.opened
     if opened is not None and first_loop(opened.model) is None:

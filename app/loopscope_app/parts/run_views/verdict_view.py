@@ -13,7 +13,7 @@ from loopscope_app.actions import moves, selection
 from loopscope_app.describe.first_nan import SEARCHES, first_odd
 from loopscope_app.describe.wording import name_of
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 _FIRST = (
     "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",
@@ -21,7 +21,7 @@ _FIRST = (
 )
 
 
-def show(session: Session, decided: str | None) -> None:
+def show(session: UserSession, decided: str | None) -> None:
     """Sentences about the loop or the If in focus and about the whole run; before the first step, how to take it."""
     if session.run.debugger is None or session.model.opened is None:
         return

@@ -16,7 +16,7 @@ from loopscope.ops import is_tensor
 from loopscope_app.actions import moves
 from loopscope_app.describe.first_nan import SEARCHES, first_odd
 from loopscope_app.parts.widgets import lanes, markup
-from loopscope_app.state.user_session import Session, current
+from loopscope_app.state.user_session import UserSession, current
 
 KEY, COLOUR = "whole_run", "whole_run_colour"
 BRANCH = "iterations and branches"
@@ -28,7 +28,7 @@ _charts: WeakKeyDictionary[loopscope.Debugger, tuple[object, lanes.Chart, Icicle
 """The last picture of each run: only the cursor moves while nothing new is computed."""
 
 
-def show(session: Session, bar: DeltaGenerator) -> None:
+def show(session: UserSession, bar: DeltaGenerator) -> None:
     """``bar``: where the legend and the choice of colours go."""
     debugger = session.run.debugger
     if debugger is None or not debugger.steps:

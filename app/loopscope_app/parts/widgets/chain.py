@@ -16,7 +16,7 @@ _LONGEST = {"role": 200, "value": 200}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChainLine:
     """One place."""
 
     title: str
@@ -30,7 +30,7 @@ class Line:
     """There is somewhere to go."""
 
 
-def show(lines: Sequence[Line], *, key: str, on_pick: Callable[[int], None]) -> None:
+def show(lines: Sequence[ChainLine], *, key: str, on_pick: Callable[[int], None]) -> None:
     """Draws the lines; ``on_pick`` gets the number of the one that was clicked."""
 
     def picked() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loopscope.builder.gradient.forward_records import Record
+from loopscope.builder.gradient.forward_records import RecordRequest
 from loopscope.builder.gradient.spans import Number
 from loopscope.builder.tensor import Tensor
 
@@ -16,7 +16,7 @@ class Outside:
 
     count: Number
     """Iterations of the forward loop."""
-    recorded: Mapping[Record, Tensor]
+    recorded: Mapping[RecordRequest, Tensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,18 +28,18 @@ class Fed:
     axis: int | None = None
     stride: int = 1
     """Its size is the length of a part, its sign the way."""
-    records: tuple[Record, ...] = ()
+    records: tuple[RecordRequest, ...] = ()
     """What the outer tensor is made of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Carried:
+class BackwardCarried:
     """A Parameter that gets what the iteration before has left."""
 
     parameter: Tensor
     initial: Callable[[Outside], Tensor]
     after: Tensor
-    records: tuple[Record, ...] = ()
+    records: tuple[RecordRequest, ...] = ()
     """What the initial value is made of."""
 
 

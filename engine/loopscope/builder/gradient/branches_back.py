@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loopscope.builder.branches import joined_branches
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.gradient.adopt import adopt
 from loopscope.builder.gradient.flow import Flow
 from loopscope.builder.gradient.loops_back import Reverse
 from loopscope.builder.gradient.rules import filled
-from loopscope.builder.gradient.step import Inside, Step, must_be_repeatable
+from loopscope.builder.gradient.step import BodyTensors, GradientStep, must_be_repeatable
 from loopscope.builder.gradient.unused import drop_unused
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.model import Body, InputMap
 from loopscope.ir.walks_back import walks_back
 
 
-def back_through_if(step: Step, reverse: Reverse) -> Mapping[int, Tensor]:
+def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor]:
     """The adjoints of an If's inputs, by their numbers; zeros from a branch that does not use an input."""
     bodies = [step.node.body(name) for name in ("then", "else")]
     flows = [_flow(step, body) for body in bodies]
@@ -27,7 +27,7 @@ def back_through_if(step: Step, reverse: Reverse) -> Mapping[int, Tensor]:
         return {}
     frames, given = [], []
     for body, flow in zip(bodies, flows, strict=True):
-        frame = Frame(step.graph, step.graph.frame, f"the {body.name} branch that walks back {step.node.name!r}")
+        frame = GraphFrame(step.graph, step.graph.frame, f"the {body.name} branch that walks back {step.node.name!r}")
         with step.graph.inside(frame):
             made = _branch(step, body, flow, externals, reverse)
         kept = drop_unused(frame, 0, made)
@@ -40,19 +40,19 @@ def back_through_if(step: Step, reverse: Reverse) -> Mapping[int, Tensor]:
     return dict(zip(externals, outputs, strict=True))
 
 
-def _flow(step: Step, body: Body) -> Flow:
+def _flow(step: GradientStep, body: Body) -> Flow:
     wanted = {entry.internal for number, entry in enumerate(body.outer_outputs) if step.adjoints[number] is not None}
     active = {entry.internal for entry in body.inputs if entry.external in step.active}
-    return Flow.of(Inside.of(step, body), active, wanted)
+    return Flow.of(BodyTensors.of(step, body), active, wanted)
 
 
 def _entries(flow: Flow, body: Body) -> list[InputMap]:
     return [entry for entry in body.inputs if entry.internal in flow.parameters]
 
 
-def _branch(step: Step, body: Body, flow: Flow, externals: list[int], reverse: Reverse) -> list[Tensor]:
+def _branch(step: GradientStep, body: Body, flow: Flow, externals: list[int], reverse: Reverse) -> list[Tensor]:
     """The adjoint of each of the inputs in this branch."""
-    graph, inside = step.graph, Inside.of(step, body)
+    graph, inside = step.graph, BodyTensors.of(step, body)
     bound = {}
     for entry in body.inputs:
         fed = step.fed[entry.external] if 0 <= entry.external < len(step.fed) else None

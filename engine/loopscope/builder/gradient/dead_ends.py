@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loopscope.errors import elided
 from loopscope.ir.address import ROOT, labels
 from loopscope.ir.element_type import REAL_FLOATS, ElementType
-from loopscope.ir.model import IF, LOOP, Body, Graph, LayerId, Node, Port, Source
+from loopscope.ir.model import IF, LOOP, Body, LayerId, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.way_back import has_way_back
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.derivative import flat
@@ -57,14 +57,14 @@ class _Way:
 class Ways:
     """Of the values of a graph, also through its bodies."""
 
-    def __init__(self, graph: Graph, catalogue: Catalogue) -> None:
+    def __init__(self, graph: ModelGraph, catalogue: Catalogue) -> None:
         self._from: dict[_Tensor, list[_Way]] = {}
         self._to: dict[_Tensor, list[_Way]] = {}
         for way in _ways(graph, ROOT, catalogue):
             self._from.setdefault(way.start, []).append(way)
             self._to.setdefault(way.end, []).append(way)
 
-    def dead_ends(self, source: Source, targets: Iterable[Source]) -> list[DeadEnd] | None:
+    def dead_ends(self, source: OutputRef, targets: Iterable[OutputRef]) -> list[DeadEnd] | None:
         """Where all ways are cut, in the order of the graph; none where there is no way. None where a gradient comes through."""
         ends = {(ROOT, one.layer, one.output) for one in targets}
         live = self._reached({(ROOT, source.layer, source.output)})
@@ -95,7 +95,7 @@ class Ways:
         return found
 
 
-def _ways(graph: Graph, at: str, catalogue: Catalogue) -> Iterator[_Way]:
+def _ways(graph: ModelGraph, at: str, catalogue: Catalogue) -> Iterator[_Way]:
     names = labels(graph)
     for node in graph.nodes:
         place = f"{at}/{names[node.id]}"
@@ -113,7 +113,7 @@ def _ways(graph: Graph, at: str, catalogue: Catalogue) -> Iterator[_Way]:
             yield from _through(graph, at, node, DeadEnd(place, title, "changes only in steps") if steps else None, title, place)
 
 
-def _through(graph: Graph, at: str, node: Node, cut: DeadEnd | None, title: str = "", place: str = "") -> Iterator[_Way]:
+def _through(graph: ModelGraph, at: str, node: Node, cut: DeadEnd | None, title: str = "", place: str = "") -> Iterator[_Way]:
     """From each input to each output; what is no float cuts the way."""
     for source in graph.sources[node.id]:
         for output, port in enumerate(node.outputs):
@@ -122,7 +122,7 @@ def _through(graph: Graph, at: str, node: Node, cut: DeadEnd | None, title: str 
                 yield _Way((at, source.layer, source.output), (at, node.id, output), cut or of_type)
 
 
-def _by_deciding(graph: Graph, at: str, node: Node, cut: DeadEnd) -> Iterator[_Way]:
+def _by_deciding(graph: ModelGraph, at: str, node: Node, cut: DeadEnd) -> Iterator[_Way]:
     """From a trip count or condition to all that a loop or branch gives."""
     deciders: list[_Tensor] = [(at, one.layer, one.output) for one in graph.sources[node.id][: _DECIDERS.get(node.type, 0)] if one]
     for body in node.bodies:
@@ -134,7 +134,7 @@ def _by_deciding(graph: Graph, at: str, node: Node, cut: DeadEnd) -> Iterator[_W
             yield _Way(start, (at, node.id, output), cut)
 
 
-def _through_body(graph: Graph, at: str, node: Node, body: Body, inside: str) -> Iterator[_Way]:
+def _through_body(graph: ModelGraph, at: str, node: Node, body: Body, inside: str) -> Iterator[_Way]:
     """In by Parameters, out by Results, and from one iteration to the next."""
     fed = graph.sources[node.id]
     for entry in body.inputs:
@@ -149,7 +149,7 @@ def _through_body(graph: Graph, at: str, node: Node, body: Body, inside: str) ->
             yield _Way((inside, source.layer, source.output), (inside, edge.to_layer, 0), None)
 
 
-def _given(body: Body, result: LayerId) -> Iterator[Source]:
+def _given(body: Body, result: LayerId) -> Iterator[OutputRef]:
     """What a Result is given."""
     return (source for source in body.graph.sources.get(result, ()) if source is not None)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from loopscope.builder.gradient.step import Inside
+from loopscope.builder.gradient.step import BodyTensors
 from loopscope.checks.order import order
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.model import LayerId, Source
+from loopscope.ir.model import LayerId, OutputRef
 from loopscope.ir.way_back import has_way_back
 
 
@@ -22,48 +22,48 @@ class Flow:
     """Those that the target depends on, and that depend on what is differentiated."""
 
     @staticmethod
-    def of(inside: Inside, active: Collection[LayerId], wanted: Collection[LayerId]) -> Flow:
+    def of(inside: BodyTensors, active: Collection[LayerId], wanted: Collection[LayerId]) -> Flow:
         """``active``: Parameters that depend on a source from outside; ``wanted``: Results that the target depends on from outside."""
         body = inside.body
-        starts, depending = set(active), set[Source]()
+        starts, depending = set(active), set[OutputRef]()
         while True:
             depending = _depending(inside, starts)
             later = {edge.to_layer for edge in body.back_edges if inside.source(edge.from_layer) in depending}
             if later <= starts:
                 break
             starts |= later
-        ends, reached = set(wanted), set[Source]()
+        ends, reached = set(wanted), set[OutputRef]()
         while True:
             reached = _reached(inside, ends, depending)
-            earlier = {edge.from_layer for edge in body.back_edges if Source(edge.to_layer, 0) in reached}
+            earlier = {edge.from_layer for edge in body.back_edges if OutputRef(edge.to_layer, 0) in reached}
             if earlier <= ends:
                 break
             ends |= earlier
-        parameters = frozenset(layer for layer in starts if Source(layer, 0) in reached)
+        parameters = frozenset(layer for layer in starts if OutputRef(layer, 0) in reached)
         return Flow(parameters, frozenset(layer for layer in ends if inside.source(layer) in depending))
 
 
-def is_real(inside: Inside, source: Source) -> bool:
+def is_real(inside: BodyTensors, source: OutputRef) -> bool:
     """Whether a tensor of the body may have a derivative."""
     element_type = inside.known(source.layer, source.output).element_type
     return element_type is None or element_type in REAL_FLOATS
 
 
-def _depending(inside: Inside, parameters: Collection[LayerId]) -> set[Source]:
+def _depending(inside: BodyTensors, parameters: Collection[LayerId]) -> set[OutputRef]:
     graph = inside.body.graph
-    found = {source for layer in parameters if is_real(inside, source := Source(layer, 0))}
+    found = {source for layer in parameters if is_real(inside, source := OutputRef(layer, 0))}
     for layer in order(graph).layers:
         node = graph.by_id[layer]
         if has_way_back(node) and any(source in found for source in graph.sources[layer]):
-            outputs = (Source(layer, number) for number in range(len(node.outputs)))
+            outputs = (OutputRef(layer, number) for number in range(len(node.outputs)))
             found |= {source for source in outputs if is_real(inside, source)}
     return found
 
 
-def _reached(inside: Inside, results: Collection[LayerId], depending: Collection[Source]) -> set[Source]:
+def _reached(inside: BodyTensors, results: Collection[LayerId], depending: Collection[OutputRef]) -> set[OutputRef]:
     graph = inside.body.graph
     found = {source for layer in results if (source := inside.source(layer)) is not None and source in depending}
     for layer in reversed(order(graph).layers):
-        if any(Source(layer, number) in found for number in range(len(graph.by_id[layer].outputs))):
+        if any(OutputRef(layer, number) in found for number in range(len(graph.by_id[layer].outputs))):
             found |= {source for source in graph.sources[layer] if source is not None and source in depending}
     return found

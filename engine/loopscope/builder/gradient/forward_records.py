@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import Edge, Graph, LayerId, Node, OutputMap, Port, Source
+from loopscope.ir.model import Edge, LayerId, ModelGraph, Node, OutputMap, OutputRef, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ops.declare import Known
@@ -23,7 +23,7 @@ of a Result."""
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordRequest:
     """What is to be recorded of a Parameter (of none, to count iterations; of a Result, its last value)."""
 
     form: Form
@@ -32,7 +32,7 @@ class Record:
     """Of that, over all iterations."""
 
 
-def record(frame: Frame, layer: LayerId, records: Sequence[Record], count: Dimension) -> list[Tensor]:
+def record(frame: GraphFrame, layer: LayerId, records: Sequence[RecordRequest], count: Dimension) -> list[Tensor]:
     """Adds a concatenated output to a loop for each record; gives the tensors, whose first axis goes through the iterations."""
     node = frame.nodes[layer]
     body = node.bodies[0]
@@ -51,12 +51,12 @@ def record(frame: Frame, layer: LayerId, records: Sequence[Record], count: Dimen
         bodies=(replace(body, graph=changed, outputs=(*body.outputs, *added)), *node.bodies[1:]),
     )
     first = len(node.outputs)
-    made = [Tensor(frame, Source(layer, first + number), f"{node.name}:{first + number}", known) for number, known in enumerate(knowns)]
+    made = [Tensor(frame, OutputRef(layer, first + number), f"{node.name}:{first + number}", known) for number, known in enumerate(knowns)]
     frame.tensors[layer] = (*frame.tensors[layer], *made)
     return made
 
 
-def _leaving(one: Record, count: Dimension) -> Known:
+def _leaving(one: RecordRequest, count: Dimension) -> Known:
     dimensions = () if one.form in ("count", "last") else one.known.shape.dimensions
     assert dimensions is not None
     match one.form:
@@ -75,7 +75,7 @@ def _leaving(one: Record, count: Dimension) -> Known:
 class _Nodes:
     """Nodes behind those of a finished graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: ModelGraph) -> None:
         self.graph = graph
         self.nodes = list(graph.nodes)
         self.edges = list(graph.edges)
@@ -111,11 +111,11 @@ class _Nodes:
         attributes: dict[str, object] = {"element_type": str(held.element_type), "shape": ",".join(map(str, held.shape))}
         return self.add("Const", "opset1", (), (Known.of(value),), attributes, held)
 
-    def finished(self) -> Graph:
-        return Graph(tuple(self.nodes), tuple(self.edges), self.graph.name, self.graph.rt_info)
+    def finished(self) -> ModelGraph:
+        return ModelGraph(tuple(self.nodes), tuple(self.edges), self.graph.name, self.graph.rt_info)
 
 
-def _with_results(graph: Graph, records: Sequence[Record]) -> tuple[Graph, list[LayerId]]:
+def _with_results(graph: ModelGraph, records: Sequence[RecordRequest]) -> tuple[ModelGraph, list[LayerId]]:
     nodes = _Nodes(graph)
     results = []
     for one in records:
@@ -127,7 +127,7 @@ def _with_results(graph: Graph, records: Sequence[Record]) -> tuple[Graph, list[
     return nodes.finished(), results
 
 
-def _part(nodes: _Nodes, one: Record) -> tuple[LayerId, int]:
+def _part(nodes: _Nodes, one: RecordRequest) -> tuple[LayerId, int]:
     """What one iteration adds to the output."""
     if one.layer is None:
         return nodes.constant(np.array([True]))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopscope.builder.frame import Frame
-from loopscope.builder.gradient.backward_ports import Carried, Fed, Outside
-from loopscope.builder.gradient.forward_records import Record
+from loopscope.builder.frame import GraphFrame
+from loopscope.builder.gradient.backward_ports import BackwardCarried, Fed, Outside
+from loopscope.builder.gradient.forward_records import RecordRequest
 from loopscope.builder.gradient.spans import Span
-from loopscope.builder.gradient.step import Inside, Step
+from loopscope.builder.gradient.step import BodyTensors, GradientStep
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import SCAN, InputMap, Node, Source
+from loopscope.ir.model import SCAN, InputMap, Node, OutputRef
 from loopscope.ir.shape import SCALAR, UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Known
 
@@ -19,12 +19,12 @@ from loopscope.ops.declare import Known
 class ForwardValues:
     """One for each Parameter; ``fed`` and ``carried`` are the Parameters of the backward body that they come from."""
 
-    def __init__(self, step: Step, inside: Inside, frame: Frame) -> None:
+    def __init__(self, step: GradientStep, inside: BodyTensors, frame: GraphFrame) -> None:
         self.step = step
         self.inside = inside
         self.frame = frame
         self.fed: list[Fed] = []
-        self.carried: list[Carried] = []
+        self.carried: list[BackwardCarried] = []
 
     def of(self, parameter: Node) -> Tensor:
         """The value of a Parameter in the iteration that is walked back. Built in the backward body."""
@@ -36,7 +36,7 @@ class ForwardValues:
         if entry is not None and entry.axis is not None:
             return self._part(parameter, entry, known)
         back = next((edge for edge in body.back_edges if edge.to_layer == parameter.id), None)
-        if back is not None and self.inside.source(back.from_layer) != Source(parameter.id, 0):
+        if back is not None and self.inside.source(back.from_layer) != OutputRef(parameter.id, 0):
             return self._state(parameter, known)
         if entry is None or entry.external < 0:
             return self.frame.parameter(parameter.name, known)
@@ -55,7 +55,7 @@ class ForwardValues:
         """The number of the forward iteration: it is counted down from the last one's."""
         shape = known.shape if known.shape.is_static else SCALAR
         number = self.frame.parameter(name, Known(ElementType.I64, PartialShape.of([1])))
-        self.carried.append(Carried(number, self._last, number - 1))
+        self.carried.append(BackwardCarried(number, self._last, number - 1))
         made = self._apply("Reshape", number, np.array(shape.lengths, np.int64), special_zero=False)
         wanted = known.element_type or ElementType.I64
         return made if wanted is ElementType.I64 else self._apply("Convert", made, destination_type=wanted)
@@ -89,7 +89,7 @@ class ForwardValues:
             raise ValueError(f"the {'rank' if known.element_type else 'type'} of what it carries in {parameter.name!r} is not known")
         if not known.shape.is_static:
             return self._growing(parameter, known)
-        record = Record("whole", parameter.id, known)
+        record = RecordRequest("whole", parameter.id, known)
         part = Known(known.element_type, PartialShape((static(1), *known.shape.dimensions)))
         made = self._recorded(record, f"{parameter.name}_recorded", part)
         return self._apply("Squeeze", made, np.array([0]), name=parameter.name)
@@ -98,14 +98,14 @@ class ForwardValues:
         """A carried value whose lengths may change: its elements lie in a row with those of the other iterations."""
         assert known.shape.dimensions is not None
         rank = len(known.shape.dimensions)
-        flat, shapes = Record("flat", parameter.id, known), Record("shape", parameter.id, known)
+        flat, shapes = RecordRequest("flat", parameter.id, known), RecordRequest("shape", parameter.id, known)
         all_elements = self.frame.parameter(f"{parameter.name}_all", Known(known.element_type, PartialShape((UNKNOWN,))))
         self.fed.append(Fed(all_elements, lambda outside: outside.recorded[flat], records=(flat,)))
         shape = self._recorded(shapes, f"{parameter.name}_shape", Known(ElementType.I64, PartialShape((static(1), static(rank)))))
         shape = self._apply("Squeeze", shape, np.array([0]))
         end = self.frame.parameter(f"{parameter.name}_end", Known(ElementType.I64, PartialShape.of([1])))
         begin = end - self._apply("ReduceProd", shape, np.array([0]), keep_dims=True)
-        self.carried.append(Carried(end, lambda outside: _length(outside.recorded[flat]), begin, (flat,)))
+        self.carried.append(BackwardCarried(end, lambda outside: _length(outside.recorded[flat]), begin, (flat,)))
         elements = self._apply("Slice", all_elements, begin, end, np.array([1]), np.array([0]))
         return self._apply("Reshape", elements, self._with_known_lengths(shape, known.shape), special_zero=False, name=parameter.name)
 
@@ -120,7 +120,7 @@ class ForwardValues:
         ]
         return self.step.graph.apply("Concat", parts, {"axis": 0})[0] if len(parts) > 1 else shape
 
-    def _recorded(self, record: Record, name: str, known: Known) -> Tensor:
+    def _recorded(self, record: RecordRequest, name: str, known: Known) -> Tensor:
         made = self.frame.parameter(name, known)
         self.fed.append(Fed(made, lambda outside: outside.recorded[record], 0, -1, (record,)))
         return made

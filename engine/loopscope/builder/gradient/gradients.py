@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.gradient import dead_ends
 from loopscope.builder.gradient.dead_ends import DeadEnd, Ways
 from loopscope.builder.gradient.reverse import Seed, adjoints
@@ -20,7 +20,7 @@ from loopscope.builder.structure import aligned, leaves
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.model import Graph as Finished
+from loopscope.ir.model import ModelGraph as Finished
 from loopscope.ir.shape import is_of_an_array
 
 
@@ -73,7 +73,7 @@ def _of_one(ys: Any, grad_ys: Any) -> Any:
 
 
 @contextmanager
-def _unchanged_on_failure(frame: Frame) -> Iterator[None]:
+def _unchanged_on_failure(frame: GraphFrame) -> Iterator[None]:
     """The loops of a graph get outputs for the way back, which go away again when there is no way back."""
     nodes, tensors = list(frame.nodes), list(frame.tensors)
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.gradient.backward_ports import Joined
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.model import Edge, LayerId
@@ -28,7 +28,7 @@ class Product:
 class Products:
     """The products of one backward loop; a factor of several is joined once."""
 
-    frame: Frame
+    frame: GraphFrame
     joined: dict[tuple[LayerId, int, int], Joined] = field(default_factory=dict[tuple[LayerId, int, int], Joined])
 
     def of(self, adjoint: Tensor) -> Product | None:

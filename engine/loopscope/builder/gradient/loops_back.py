@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.gradient.adopt import adopt
-from loopscope.builder.gradient.backward_ports import Carried, Fed, Joined, Outside
+from loopscope.builder.gradient.backward_ports import BackwardCarried, Fed, Joined, Outside
 from loopscope.builder.gradient.flow import Flow
-from loopscope.builder.gradient.forward_records import Record, record
+from loopscope.builder.gradient.forward_records import RecordRequest, record
 from loopscope.builder.gradient.forward_values import ForwardValues
 from loopscope.builder.gradient.joined_products import Product, Products
 from loopscope.builder.gradient.rules import filled, zeros
 from loopscope.builder.gradient.spans import Number, Span
-from loopscope.builder.gradient.step import Inside, Step, must_be_repeatable
-from loopscope.builder.gradient.unused import Kept, drop_unused
+from loopscope.builder.gradient.step import BodyTensors, GradientStep, must_be_repeatable
+from loopscope.builder.gradient.unused import PrunedFrame, drop_unused
 from loopscope.builder.tensor import Tensor
 from loopscope.checks import region
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import LOOP, SCAN, BackEdge, Body, InputMap, LayerId, Node, OutputMap, Source
+from loopscope.ir.model import LOOP, SCAN, BackEdge, Body, InputMap, LayerId, Node, OutputMap, OutputRef
 from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ir.walks_back import walks_back
 from loopscope.ops.declare import Known
@@ -30,10 +30,10 @@ Reverse = Callable[[Sequence[tuple[Tensor, Tensor]], Sequence[Tensor]], list[Ten
 """From targets with the adjoint of each to the adjoints of sources, all in the current graph or body."""
 
 
-def back_through_loop(step: Step, reverse: Reverse) -> Mapping[int, Tensor]:
+def back_through_loop(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor]:
     """The adjoints of a loop's inputs, by their numbers; ``ValueError`` where there is no way back."""
     body = step.node.bodies[0]
-    inside = Inside.of(step, body)
+    inside = BodyTensors.of(step, body)
     outputs = {entry: step.adjoints[number] for number, entry in enumerate(body.outer_outputs)}
     wanted = {entry.internal for entry, adjoint in outputs.items() if adjoint is not None}
     active = {entry.internal for entry in body.inputs if entry.external in step.active}
@@ -45,14 +45,14 @@ def back_through_loop(step: Step, reverse: Reverse) -> Mapping[int, Tensor]:
     return _Backward(step, inside, flow, {entry: one for entry, one in outputs.items() if one is not None}).made(reverse)
 
 
-def _iterations(step: Step, inside: Inside) -> Dimension:
+def _iterations(step: GradientStep, inside: BodyTensors) -> Dimension:
     """As far as it is known before anything runs."""
     results = {result.id: inside.known(result.id) for result in inside.body.graph.results}
     outer = region.with_absent(step.node, [None if one is None else one.source for one in step.fed], step.known)
     return region.iterations(step.node, inside.body, outer, results)
 
 
-def _past_no_iteration(step: Step, body: Body) -> Mapping[int, Tensor]:
+def _past_no_iteration(step: GradientStep, body: Body) -> Mapping[int, Tensor]:
     """A loop that never runs gives what it was given; OpenVINO refuses one that is known to run no times."""
     found: dict[int, Tensor] = {}
     for adjoint, output in zip(step.adjoints, body.outer_outputs, strict=False):
@@ -69,7 +69,7 @@ class _Returned:
 
     external: int
     entry: InputMap
-    port: Carried | Joined | Product
+    port: BackwardCarried | Joined | Product
 
     @property
     def joined(self) -> tuple[Joined, ...]:
@@ -79,7 +79,7 @@ class _Returned:
                 return (one,)
             case Product(left, right):
                 return left, right
-            case Carried():
+            case BackwardCarried():
                 return ()
 
     def is_made_of(self, port: object) -> bool:
@@ -90,13 +90,13 @@ class _Returned:
 class _Backward:
     """The backward loop while it is being made."""
 
-    def __init__(self, step: Step, inside: Inside, flow: Flow, adjoints: Mapping[OutputMap, Tensor]) -> None:
+    def __init__(self, step: GradientStep, inside: BodyTensors, flow: Flow, adjoints: Mapping[OutputMap, Tensor]) -> None:
         self.step, self.inside, self.flow, self.adjoints = step, inside, flow, adjoints
         self.graph, self.body = step.graph, inside.body
-        self.frame = Frame(self.graph, self.graph.frame, f"the loop that walks back {step.node.name!r}")
+        self.frame = GraphFrame(self.graph, self.graph.frame, f"the loop that walks back {step.node.name!r}")
         self.values = ForwardValues(step, inside, self.frame)
         self.fed: list[Fed] = []
-        self.carried: list[Carried] = []
+        self.carried: list[BackwardCarried] = []
         self.of_state: dict[LayerId, Tensor] = {}
         """The adjoint of each carried Parameter, as the iteration after has left it."""
         self.initial: dict[LayerId, Tensor | None] = {}
@@ -140,7 +140,7 @@ class _Backward:
             for layer, adjoint in zip(layers, found, strict=True):
                 self._leave(layer, bound[layer], adjoint)
 
-    def _incoming(self, became: Mapping[Source, Tensor]) -> dict[LayerId, list[Tensor]]:
+    def _incoming(self, became: Mapping[OutputRef, Tensor]) -> dict[LayerId, list[Tensor]]:
         """The adjoint of each Result in this iteration, in parts."""
         parts: dict[LayerId, list[Tensor]] = {layer: [] for layer in self.flow.results}
         last = {entry.internal: adjoint for entry, adjoint in self.adjoints.items() if entry.axis is None}
@@ -169,7 +169,7 @@ class _Backward:
         """The value that a loop gives of a Result that is not carried on counts in the last iteration, the first on the way back."""
         name = f"adjoint_of_{self.body.graph.by_id[layer].name}"
         parameter = self.frame.parameter(name, Known(adjoint.element_type, adjoint.shape))
-        self.carried.append(Carried(parameter, lambda _: adjoint, filled(self.graph, 0, parameter)))
+        self.carried.append(BackwardCarried(parameter, lambda _: adjoint, filled(self.graph, 0, parameter)))
         return parameter
 
     def _part_of(self, entry: OutputMap, adjoint: Tensor, joined: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ class _Backward:
         moved = place - length if entry.stride > 0 else place + length
         begin, end = (moved, place) if entry.stride > 0 else (place, moved)
         first = (lambda _: self._length(adjoint, axis)) if entry.stride > 0 else (lambda _: self.graph.constant(np.array([0])))
-        self.carried.append(Carried(place, first, moved))
+        self.carried.append(BackwardCarried(place, first, moved))
         return self.graph.apply("Slice", (whole, begin, end, np.array([1]), np.array([axis])), {})[0]
 
     def _leave(self, layer: LayerId, value: Tensor, found: Tensor | None) -> None:
@@ -228,7 +228,7 @@ class _Backward:
             total = self.frame.parameter(f"gradient_of_{self.body.graph.by_id[layer].name}", Known(outer.element_type, outer.shape))
             if adjoint.element_type is not outer.element_type:
                 adjoint = self.graph.apply("Convert", (adjoint,), {"destination_type": outer.element_type})[0]
-            port = Carried(total, lambda _: self._zeros_like(outer), total + adjoint)
+            port = BackwardCarried(total, lambda _: self._zeros_like(outer), total + adjoint)
             self.carried.append(port)
             self.returned.append(_Returned(entry.external, entry, port))
 
@@ -252,23 +252,23 @@ class _Backward:
     def _zeros_like(self, outer: Tensor) -> Tensor:
         return filled(self.graph, 0, outer)
 
-    def _carried_adjoint(self, layer: LayerId, after: Tensor) -> Carried:
+    def _carried_adjoint(self, layer: LayerId, after: Tensor) -> BackwardCarried:
         """Begins with the adjoint of the output that gives the last value, or with zeros in the shape of that."""
         first, known = self.initial[layer], self.inside.known(layer)
         if first is not None:
-            return Carried(self.of_state[layer], lambda _: first, after)
+            return BackwardCarried(self.of_state[layer], lambda _: first, after)
         if known.shape.is_static:
-            return Carried(self.of_state[layer], lambda _: zeros(self.graph, known), after)
+            return BackwardCarried(self.of_state[layer], lambda _: zeros(self.graph, known), after)
         edge = next(edge for edge in self.body.back_edges if edge.to_layer == layer)
-        last = Record("last", edge.from_layer, known)
-        return Carried(self.of_state[layer], lambda outside: self._zeros_like(outside.recorded[last]), after, (last,))
+        last = RecordRequest("last", edge.from_layer, known)
+        return BackwardCarried(self.of_state[layer], lambda outside: self._zeros_like(outside.recorded[last]), after, (last,))
 
-    def _outside(self, records: Sequence[Record]) -> Outside:
+    def _outside(self, records: Sequence[RecordRequest]) -> Outside:
         """Records what the body needs, and finds the number of iterations."""
         known = _iterations(self.step, self.inside)
         wanted = list(dict.fromkeys(records))
         if not known.is_static and not any(one.form in ("whole", "shape") for one in wanted):
-            wanted.append(Record("count", None, Known()))
+            wanted.append(RecordRequest("count", None, Known()))
         made = dict(zip(wanted, record(self.graph.frame, self.step.node.id, wanted, known), strict=True)) if wanted else {}
         count: Number = (
             known.length
@@ -282,7 +282,7 @@ class _Backward:
         lengths = self.graph.apply("ShapeOf", (tensor,), {})[0]
         return self.graph.apply("Gather", (lengths, np.array([axis]), np.array(0)), {})[0]
 
-    def _node(self, kept: Kept, fed: Sequence[Fed], carried: Sequence[Carried], outside: Outside) -> Mapping[object, Tensor]:
+    def _node(self, kept: PrunedFrame, fed: Sequence[Fed], carried: Sequence[BackwardCarried], outside: Outside) -> Mapping[object, Tensor]:
         """Makes the Loop; gives the output of each carried port and of each joined one."""
         count = outside.count
         outer = [
@@ -320,7 +320,7 @@ class _Backward:
         made = self.graph.frame.add(LOOP, "opset5", {}, outer, known, name="Loop", bodies=(finished,), rt_info=told)
         return dict(zip([*carried, *joined], made, strict=True))
 
-    def _carried_on(self, kept: Kept, port: Carried, *, sliced: bool) -> Tensor:
+    def _carried_on(self, kept: PrunedFrame, port: BackwardCarried, *, sliced: bool) -> Tensor:
         """What goes to the next iteration; an adjoint that stays as it is goes through an operation.
 
         OpenVINO 2026.4 makes a loop anew that carries on what it was given, and then refuses slices that go backwards.
@@ -335,10 +335,10 @@ class _Backward:
 
     def _known(self, finished: Body, outer: Sequence[Tensor], results: Mapping[LayerId, Tensor]) -> Sequence[Known]:
         parameters = {node.id: Known(node.outputs[0].element_type, node.outputs[0].shape) for node in finished.graph.parameters}
-        inside = region.Inside(finished, parameters, {layer: tensor.known for layer, tensor in results.items()})
+        inside = region.BodyState(finished, parameters, {layer: tensor.known for layer, tensor in results.items()})
         return region.iterated(Node(LayerId(0), "", LOOP), [tensor.known for tensor in outer], inside)
 
-    def _returned(self, made: Mapping[object, Tensor], outside: Outside, carried: Sequence[Carried]) -> Mapping[int, Tensor]:
+    def _returned(self, made: Mapping[object, Tensor], outside: Outside, carried: Sequence[BackwardCarried]) -> Mapping[int, Tensor]:
         """The adjoint of each outer input: what was carried to the first iteration, summed, or joined and padded."""
         found: dict[int, Tensor] = {}
         for one in self.returned:

@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.gradient.branches_back import back_through_if
 from loopscope.builder.gradient.loops_back import Reverse, back_through_loop
 from loopscope.builder.gradient.rules import adjoints_of_inputs
-from loopscope.builder.gradient.step import Step
+from loopscope.builder.gradient.step import GradientStep
 from loopscope.builder.graph_builder import Graph
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.model import IF, LOOP, SCAN, TENSOR_ITERATOR, LayerId, Node, Source
+from loopscope.ir.model import IF, LOOP, SCAN, TENSOR_ITERATOR, LayerId, Node, OutputRef
 from loopscope.ir.way_back import has_way_back
 from loopscope.ops.declare import Operation
 
@@ -58,24 +58,24 @@ def adjoints(graph: Graph, seeds: Sequence[Seed], sources: Sequence[Tensor]) -> 
 class Inputs:
     """What feeds each input of each node that a frame has when this is made."""
 
-    of_node: tuple[tuple[Source | None, ...], ...]
+    of_node: tuple[tuple[OutputRef | None, ...], ...]
 
     @property
     def count(self) -> int:
         return len(self.of_node)
 
     @staticmethod
-    def of(frame: Frame) -> Inputs:
+    def of(frame: GraphFrame) -> Inputs:
         outputs = [{port.id: number for number, port in enumerate(node.outputs)} for node in frame.nodes]
         places = [{port.id: number for number, port in enumerate(node.inputs)} for node in frame.nodes]
-        found: list[dict[int, Source]] = [{} for _ in frame.nodes]
+        found: list[dict[int, OutputRef]] = [{} for _ in frame.nodes]
         for edge in frame.edges:
-            source = Source(edge.from_layer, outputs[edge.from_layer][edge.from_port])
+            source = OutputRef(edge.from_layer, outputs[edge.from_layer][edge.from_port])
             found[edge.to_layer][places[edge.to_layer][edge.to_port]] = source
         return Inputs(tuple(tuple(one.get(at) for at in range(len(node.inputs))) for one, node in zip(found, frame.nodes, strict=True)))
 
 
-def depending(inputs: Inputs, frame: Frame, sources: set[Source]) -> set[Source]:
+def depending(inputs: Inputs, frame: GraphFrame, sources: set[OutputRef]) -> set[OutputRef]:
     """The real tensors that are computed from one of the sources, and the sources.
 
     A path ends at whole numbers and conditions, and where a node says that there is no way back.
@@ -90,22 +90,22 @@ def depending(inputs: Inputs, frame: Frame, sources: set[Source]) -> set[Source]
 @dataclass(slots=True)
 class _Walk:
     graph: Graph
-    frame: Frame
+    frame: GraphFrame
     inputs: Inputs
-    sources: set[Source]
-    depending: set[Source] = field(default_factory=set)
-    parts: dict[Source, list[Tensor]] = field(default_factory=dict)
+    sources: set[OutputRef]
+    depending: set[OutputRef] = field(default_factory=set)
+    parts: dict[OutputRef, list[Tensor]] = field(default_factory=dict)
     """What was found so far of the adjoint of each tensor: a part from each of its readers."""
-    came_from: dict[Source, LayerId] = field(default_factory=dict)
+    came_from: dict[OutputRef, LayerId] = field(default_factory=dict)
     """The reader that the first part of a tensor's adjoint came from."""
 
-    def add(self, source: Source, adjoint: Tensor, reader: LayerId | None = None) -> None:
+    def add(self, source: OutputRef, adjoint: Tensor, reader: LayerId | None = None) -> None:
         if source in self.depending:
             self.parts.setdefault(source, []).append(adjoint)
             if reader is not None:
                 self.came_from.setdefault(source, reader)
 
-    def total(self, source: Source) -> Tensor | None:
+    def total(self, source: OutputRef) -> Tensor | None:
         """The sum of the parts, made once; the first parts, which may be slices of what a loop joined, stand last.
 
         OpenVINO's CPU plugin (2026.4) writes ``slice + product`` over what is sliced, but not ``product + slice``.
@@ -142,10 +142,10 @@ class _Walk:
             if adjoint is not None:
                 self.add(source, adjoint, node.id)
 
-    def _back_through_bodies(self, node: Node, fed: Sequence[Source | None], known: Sequence[Tensor | None]) -> None:
+    def _back_through_bodies(self, node: Node, fed: Sequence[OutputRef | None], known: Sequence[Tensor | None]) -> None:
         """A Loop, TensorIterator or If."""
         active = frozenset(number for number, source in enumerate(fed) if source in self.depending)
-        step = Step(self.graph, node, tuple(None if one is None else self._tensor(one) for one in fed), tuple(known), active)
+        step = GradientStep(self.graph, node, tuple(None if one is None else self._tensor(one) for one in fed), tuple(known), active)
         with self.graph.within(node.name):
             try:
                 found = self._through(node)(step, self._inner)
@@ -158,7 +158,7 @@ class _Walk:
             if source is not None:
                 self.add(source, adjoint, node.id)
 
-    def _through(self, node: Node) -> Callable[[Step, Reverse], Mapping[int, Tensor]]:
+    def _through(self, node: Node) -> Callable[[GradientStep, Reverse], Mapping[int, Tensor]]:
         if node.type == IF and len(node.bodies) == 2:
             return back_through_if
         if node.type in (LOOP, TENSOR_ITERATOR, SCAN) and not node.is_foreign:
@@ -168,7 +168,7 @@ class _Walk:
     def _inner(self, seeds: Sequence[tuple[Tensor, Tensor]], sources: Sequence[Tensor]) -> list[Tensor | None]:
         return adjoints(self.graph, [Seed(target, adjoint) for target, adjoint in seeds], sources)
 
-    def _tensor(self, source: Source) -> Tensor:
+    def _tensor(self, source: OutputRef) -> Tensor:
         return self.frame.tensors[source.layer][source.output]
 
     def _no_rule(self, node: Node, why: str) -> NoWayBack:

@@ -9,14 +9,14 @@ from loopscope.builder.graph_builder import Graph
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.propagate import Propagated, propagate
 from loopscope.ir.address import ROOT
-from loopscope.ir.model import Body, Edge, LayerId, Model, Node, Port, Source
-from loopscope.ir.model import Graph as FinishedGraph
+from loopscope.ir.model import Body, Edge, LayerId, Model, Node, OutputRef, Port
+from loopscope.ir.model import ModelGraph as FinishedGraph
 from loopscope.ir.walk import nodes as nodes_inside
 from loopscope.ops.declare import NOTHING_KNOWN, Known, Role
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class GradientStep:
     """A node with bodies, what feeds it, how the target changes with its outputs, and which of its inputs depend on a source."""
 
     graph: Graph
@@ -41,7 +41,7 @@ def must_be_repeatable(graph: Graph, nodes: Sequence[Node]) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Inside:
+class BodyTensors:
     """What is known of the tensors of a body in any of its iterations."""
 
     body: Body
@@ -49,21 +49,21 @@ class Inside:
     propagated: Propagated
 
     @staticmethod
-    def of(step: Step, body: Body) -> Inside:
+    def of(step: GradientStep, body: Body) -> BodyTensors:
         alone, inputs = _alone(step)
-        return Inside(body, f"{ROOT}/region/{body.name}", propagate(alone, step.graph.catalogue, inputs))
+        return BodyTensors(body, f"{ROOT}/region/{body.name}", propagate(alone, step.graph.catalogue, inputs))
 
     def known(self, layer: LayerId, output: int = 0) -> Known:
         """Of an output; of a Result, of what it is given."""
         return self.propagated.output(self.address, layer, output)
 
-    def source(self, result: LayerId) -> Source | None:
+    def source(self, result: LayerId) -> OutputRef | None:
         """What a Result is given."""
         sources = self.body.graph.sources.get(result, ())
         return sources[0] if sources else None
 
 
-def _alone(step: Step) -> tuple[Model, dict[LayerId, Known]]:
+def _alone(step: GradientStep) -> tuple[Model, dict[LayerId, Known]]:
     """A model of the node alone, each of its inputs a Parameter, and what is known of those."""
     node = step.node
     own = LayerId(len(node.inputs))

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loopscope.builder.frame import Frame
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.tensor import Tensor
-from loopscope.ir.model import LayerId, Source
+from loopscope.ir.model import LayerId, OutputRef
 from loopscope.ir.replace import replace
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PrunedFrame:
     """What is left of a frame."""
 
     numbers: dict[LayerId, LayerId]
-    frame: Frame
+    frame: GraphFrame
 
     def holds(self, tensor: Tensor) -> bool:
         """Whether the node of a tensor is still there."""
@@ -27,7 +27,7 @@ class Kept:
         return self.frame.tensors[self.numbers[tensor.source.layer]][tensor.source.output]
 
 
-def drop_unused(frame: Frame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]] = ()) -> Kept:
+def drop_unused(frame: GraphFrame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]] = ()) -> PrunedFrame:
     """Drops the nodes from number ``first`` on that none of the tensors needs, and numbers the others anew.
 
     ``carried``: Parameters that are carried from one iteration to the next, each with the next value, which it needs.
@@ -44,12 +44,12 @@ def drop_unused(frame: Frame, first: int, kept: Sequence[Tensor], carried: Seque
         for edge in frame.edges
         if edge.to_layer in numbers
     ]
-    left = Kept(numbers, frame)
+    left = PrunedFrame(numbers, frame)
     frame.captures = {key: (outer, left.moved(inner)) for key, (outer, inner) in frame.captures.items() if left.holds(inner)}
     return left
 
 
-def _needed(frame: Frame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]]) -> set[LayerId]:
+def _needed(frame: GraphFrame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]]) -> set[LayerId]:
     """The nodes from ``first`` on that the tensors need."""
     fed: dict[LayerId, list[LayerId]] = {}
     for edge in frame.edges:
@@ -66,8 +66,8 @@ def _needed(frame: Frame, first: int, kept: Sequence[Tensor], carried: Sequence[
     return needed
 
 
-def _moved(frame: Frame, tensor: Tensor, numbers: dict[LayerId, LayerId]) -> Tensor:
+def _moved(frame: GraphFrame, tensor: Tensor, numbers: dict[LayerId, LayerId]) -> Tensor:
     number = numbers[tensor.source.layer]
     if number == tensor.source.layer:
         return tensor
-    return Tensor(frame, Source(number, tensor.source.output), tensor.name, tensor.known)
+    return Tensor(frame, OutputRef(number, tensor.source.output), tensor.name, tensor.known)

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.rule import OPENVINO, Finding, Rule
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.errors import Where, shorten
 from loopscope.ir.model import LOOP, TENSOR_ITERATOR, BackEdge, LayerId
 from loopscope.ops.declare import Known
 
 
-def _where(subject: Subject, region: Region, edge: BackEdge) -> Where:
+def _where(subject: Subject, region: CheckedRegion, edge: BackEdge) -> Where:
     return subject.where(region.place, region.node, f"back edge from {edge.from_layer} to {edge.to_layer}")
 
 
@@ -21,7 +21,7 @@ def _spelled(edge: BackEdge) -> str:
     return f'<edge from-layer="{edge.from_layer}" to-layer="{edge.to_layer}">'
 
 
-def _instead_of(region: Region, layer: LayerId, type: str) -> str:
+def _instead_of(region: CheckedRegion, layer: LayerId, type: str) -> str:
     """What a layer of the body is when it is not of a type, as the end of a sentence; empty when it is."""
     node = region.body.graph.by_id.get(layer)
     if node is None:
@@ -154,7 +154,7 @@ def carried_without_initial_value(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _types(subject: Subject, region: Region, edge: BackEdge, outer: Sequence[Known]) -> tuple[str, str] | None:
+def _types(subject: Subject, region: CheckedRegion, edge: BackEdge, outer: Sequence[Known]) -> tuple[str, str] | None:
     """The two element types that a back edge would join, when they are known to differ."""
     entry = region.entry_of.get(edge.to_layer)
     if entry is None or entry.axis is not None or not 0 <= entry.external < len(outer):
@@ -196,7 +196,7 @@ def back_edge_type_of_iterator(subject: Subject) -> Iterator[Finding]:
         yield from _type_findings(subject, region)
 
 
-def _type_findings(subject: Subject, region: Region) -> Iterator[Finding]:
+def _type_findings(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
     outer = subject.outer(region)
     for edge in region.body.back_edges:
         types = _types(subject, region, edge, outer)

@@ -8,7 +8,7 @@ from loopscope.checks.diagnostic import Severity
 from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
 from loopscope.checks.subject import Subject
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import Node, Source
+from loopscope.ir.model import Node, OutputRef
 from loopscope.ir.walk import PlacedGraph
 from loopscope.native.processor import lacks_vnni
 
@@ -62,7 +62,7 @@ def eight_bit_weights(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def weights(place: PlacedGraph, node: Node) -> Iterator[Source]:
+def weights(place: PlacedGraph, node: Node) -> Iterator[OutputRef]:
     """The operands of a node that are weights of a product of bytes."""
     sources = place.graph.sources.get(node.id, ())
     if node.type in _FUSED:
@@ -75,11 +75,11 @@ def weights(place: PlacedGraph, node: Node) -> Iterator[Source]:
         yield from (source for source in found if source is not None)
 
 
-def _maker(place: PlacedGraph, source: Source | None) -> Node | None:
+def _maker(place: PlacedGraph, source: OutputRef | None) -> Node | None:
     return None if source is None else place.graph.by_id.get(source.layer)
 
 
-def _range(subject: Subject, place: PlacedGraph, source: Source) -> tuple[int, int] | None:
+def _range(subject: Subject, place: PlacedGraph, source: OutputRef) -> tuple[int, int] | None:
     """The least and the greatest of constant i8 weights; None for anything else, and for none at all."""
     constant = subject.constant(place, source)
     if constant is None or constant.element_type is not ElementType.I8 or not constant.elements or not constant.is_kept:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.order import backwards
 from loopscope.checks.rule import OPENVINO, Finding, Rule
-from loopscope.checks.subject import Region, Subject
-from loopscope.ir.model import LayerId, Node, Source
+from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.ir.model import LayerId, Node, OutputRef
 from loopscope.ir.shape import static
 
 _RESHAPING = frozenset({"Squeeze", "Unsqueeze", "Reshape"})
@@ -45,7 +45,7 @@ def state_in_a_slice(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def _over_a_part(subject: Subject, region: Region, result: LayerId) -> Node | None:
+def _over_a_part(subject: Subject, region: CheckedRegion, result: LayerId) -> Node | None:
     """The operation whose result is carried, and whose first operand is a part that nothing else reads."""
     behind = _through(region, _from(region, result), _BEHIND)
     if behind is None or behind.type not in _WRITES_OVER_ITS_FIRST:
@@ -59,7 +59,7 @@ def _over_a_part(subject: Subject, region: Region, result: LayerId) -> Node | No
     return behind if any(one.internal == part.id and one.axis is not None for one in region.body.inputs) else None
 
 
-def _through(region: Region, source: Source | None, types: frozenset[str]) -> Node | None:
+def _through(region: CheckedRegion, source: OutputRef | None, types: frozenset[str]) -> Node | None:
     """The node that a tensor comes from, before operations of these types; None where one of the tensors on the way has several readers."""
     graph = region.body.graph
     for tensor, node in backwards(graph, source):
@@ -70,7 +70,7 @@ def _through(region: Region, source: Source | None, types: frozenset[str]) -> No
     return None
 
 
-def _from(region: Region, layer: LayerId) -> Source | None:
+def _from(region: CheckedRegion, layer: LayerId) -> OutputRef | None:
     return (region.body.graph.sources.get(layer) or (None,))[0]
 
 

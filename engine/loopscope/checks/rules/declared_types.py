@@ -8,7 +8,7 @@ from dataclasses import replace
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.propagate import Contradiction, propagate
 from loopscope.checks.rule import Finding, Rule
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.ir.address import ROOT
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Node, Port
@@ -239,7 +239,7 @@ def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def _misdeclared(subject: Subject, region: Region) -> bool:
+def _misdeclared(subject: Subject, region: CheckedRegion) -> bool:
     """Whether some Parameter of a body declares what can never be what it gets."""
     parameters = region.body.graph.parameters
     return any(_differ(node.outputs[0] if node.outputs else Port(0), subject.parameter(region, node.id)) for node in parameters)

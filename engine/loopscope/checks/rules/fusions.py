@@ -12,9 +12,9 @@ from loopscope.checks.propagate import propagate
 from loopscope.checks.region import bindings
 from loopscope.checks.rule import OPENVINO, Finding, Rule
 from loopscope.checks.rules.suspicious import execution_condition, trip_count
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.ir.address import ROOT
-from loopscope.ir.model import Edge, Graph, LayerId, Node, Port, Source
+from loopscope.ir.model import Edge, LayerId, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import NOTHING_KNOWN, AttributeProblem, Known, typed
@@ -67,7 +67,7 @@ def fused_recurrence(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def is_gated_delta_net(region: Region) -> bool:
+def is_gated_delta_net(region: CheckedRegion) -> bool:
     """Whether the body updates a state as S * exp(g) + k * delta, and writes sum(S * q) into its output with ScatterUpdate."""
     graph = region.within.graph
     ends = [_skipped(graph, source.layer) for node in graph.nodes if node.type == "Result" for source in graph.sources[node.id] if source]
@@ -83,25 +83,25 @@ def is_gated_delta_net(region: Region) -> bool:
     return reads_state and decays and [term.type for term in terms] == ["Multiply", "Multiply"]
 
 
-def _is_decayed(graph: Graph, product: Node) -> bool:
+def _is_decayed(graph: ModelGraph, product: Node) -> bool:
     spread = (one for one in _operands(graph, product) if one.type == "Unsqueeze")
     return any(inner.type == "Exp" for one in spread for inner in _operands(graph, one)[:1])
 
 
-def _operands(graph: Graph, node: Node) -> Sequence[Node]:
+def _operands(graph: ModelGraph, node: Node) -> Sequence[Node]:
     return [_skipped(graph, source.layer) for source in graph.sources[node.id] if source is not None]
 
 
-def _skipped(graph: Graph, layer: LayerId) -> Node:
+def _skipped(graph: ModelGraph, layer: LayerId) -> Node:
     """The node that computes a value, whatever its type was converted to."""
     node = graph.by_id[layer]
-    for _, node in backwards(graph, Source(layer, 0)):
+    for _, node in backwards(graph, OutputRef(layer, 0)):
         if node.type != "Convert":
             break
     return node
 
 
-def _is_a_length(graph: Graph, loop: Node) -> bool:
+def _is_a_length(graph: ModelGraph, loop: Node) -> bool:
     """Whether a Loop's trip count is picked out of a shape."""
     for _, node in backwards(graph, _first(graph, loop)):
         if node.type not in _LENGTHS:
@@ -109,7 +109,7 @@ def _is_a_length(graph: Graph, loop: Node) -> bool:
     return False
 
 
-def _first(graph: Graph, node: Node) -> Source | None:
+def _first(graph: ModelGraph, node: Node) -> OutputRef | None:
     """What feeds a node's first input; None also where a damaged file has left it no inputs."""
     return next(iter(graph.sources[node.id]), None)
 
@@ -159,7 +159,7 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def condition_on_initial_values(subject: Subject, region: Region) -> Known:
+def condition_on_initial_values(subject: Subject, region: CheckedRegion) -> Known:
     """Compute what is known of a Loop's condition if it is asked of the initial values, before the first iteration.
 
     The body computes the condition from the values that it hands on: the initial value takes the place of each of them.
@@ -167,7 +167,7 @@ def condition_on_initial_values(subject: Subject, region: Region) -> Known:
     graph = region.body.graph
     initial = bindings(region.node, region.body, subject.outer(region), None)
     condition = next(entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition")
-    handed: dict[Source, Known] = {}
+    handed: dict[OutputRef, Known] = {}
     for edge in region.body.back_edges:
         source = next(iter(graph.sources.get(edge.from_layer, ())), None)
         if source is None or edge.from_layer == condition or graph.by_id[source.layer].type in _GIVEN:
@@ -176,23 +176,23 @@ def condition_on_initial_values(subject: Subject, region: Region) -> Known:
         handed[source] = value if source not in handed or same(value, handed[source]) else NOTHING_KNOWN
     free = max(graph.by_id, default=0) + 1
     entering = {source: LayerId(number) for number, source in enumerate(handed, free)}
-    ports = {Source(node.id, index): (node.id, port.id) for node in graph.nodes for index, port in enumerate(node.outputs)}
+    ports = {OutputRef(node.id, index): (node.id, port.id) for node in graph.nodes for index, port in enumerate(node.outputs)}
     cut = {ports[source]: layer for source, layer in entering.items() if source in ports}
     edges = tuple(
         edge if (layer := cut.get((edge.from_layer, edge.from_port))) is None else Edge(layer, 0, edge.to_layer, edge.to_port)
         for edge in graph.edges
     )
     parameters = tuple(Node(layer, f"initial {layer}", "Parameter", outputs=(Port(0),)) for layer in entering.values())
-    asked = Graph((*graph.nodes, *parameters), edges)
+    asked = ModelGraph((*graph.nodes, *parameters), edges)
     needed = {condition, *dependencies(asked, condition)}
-    asked = Graph(tuple(node for node in asked.nodes if node.id in needed), tuple(edge for edge in edges if edge.to_layer in needed))
+    asked = ModelGraph(tuple(node for node in asked.nodes if node.id in needed), tuple(edge for edge in edges if edge.to_layer in needed))
     values = {**initial, **{layer: handed[source] for source, layer in entering.items()}}
     if subject.is_openvino:
         return propagate(replace(subject.model, graph=asked), subject.catalogue, values).output(ROOT, condition)
     return _folded(subject, asked, values)[condition]
 
 
-def _folded(subject: Subject, graph: Graph, values: Mapping[LayerId, Known]) -> Mapping[LayerId, Known]:
+def _folded(subject: Subject, graph: ModelGraph, values: Mapping[LayerId, Known]) -> Mapping[LayerId, Known]:
     """Compute the first output of each node from known inputs: ONNX has no rules by which propagation could do so."""
     known: dict[LayerId, Known] = {}
     for layer in order(graph).layers:
@@ -220,14 +220,14 @@ def _computed(subject: Subject, node: Node, inputs: Sequence[Known]) -> Known:
     return computed(operation, inputs, attributes, [Known(shape=PartialShape(()))])[0]
 
 
-def _asks_first(region: Region) -> bool:
+def _asks_first(region: CheckedRegion) -> bool:
     """Whether the first condition is computed in the model, as ``0 < 20`` is where the source tests before it runs."""
     graph = region.place.graph
     source = next(iter(graph.sources[region.node.id][1:]), None)
     return source is not None and graph.by_id[source.layer].type not in ("Const", "Parameter")
 
 
-def _asks_what_it_carries(region: Region) -> bool:
+def _asks_what_it_carries(region: CheckedRegion) -> bool:
     graph = region.within.graph
     condition = next(entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition")
     carried = {edge.to_layer for edge in region.body.back_edges if edge.from_layer != condition}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
 from loopscope.checks.rules.onnx_loading import captures
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.ir.model import LayerId
 
 
@@ -49,7 +49,7 @@ def iteration_number_given_back(subject: Subject) -> Iterator[Finding]:
                 yield _finding(subject, region, result, parameter, "ONNX Runtime gives the number of a later iteration")
 
 
-def _handed_through(region: Region) -> Iterator[tuple[LayerId, LayerId]]:
+def _handed_through(region: CheckedRegion) -> Iterator[tuple[LayerId, LayerId]]:
     """Inputs of a body that are outputs as they came, and these."""
     graph = region.body.graph
     inputs = {parameter.id for parameter in graph.parameters} - captures(region.within)
@@ -59,7 +59,7 @@ def _handed_through(region: Region) -> Iterator[tuple[LayerId, LayerId]]:
             yield source.layer, result.id
 
 
-def _finding(subject: Subject, region: Region, result: LayerId, parameter: LayerId, told: str) -> Finding:
+def _finding(subject: Subject, region: CheckedRegion, result: LayerId, parameter: LayerId, told: str) -> Finding:
     graph = region.body.graph
     name, output = graph.by_id[parameter].name, next(number for number, one in enumerate(graph.results) if one.id == result)
     return Finding(

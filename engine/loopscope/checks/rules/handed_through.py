@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.order import dependencies
 from loopscope.checks.rule import OPENVINO, Finding, Rule
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.errors import listed
-from loopscope.ir.model import LayerId, OutputMap, Source
+from loopscope.ir.model import LayerId, OutputMap, OutputRef
 from loopscope.ir.shape import static
 
 
@@ -42,11 +42,11 @@ def idle_slices(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _needed(region: Region) -> Iterator[LayerId]:
+def _needed(region: CheckedRegion) -> Iterator[LayerId]:
     """The Results of a body without those that only make unused outputs."""
     made, back = _outputs(region), {edge.from_layer for edge in region.body.back_edges}
     for result in region.body.graph.results:
-        sources = [Source(region.node.id, index) for index, _ in made.get(result.id, ())]
+        sources = [OutputRef(region.node.id, index) for index, _ in made.get(result.id, ())]
         if result.id in back or not sources or any(source in region.place.graph.consumers for source in sources):
             yield result.id
 
@@ -94,7 +94,7 @@ def half_used_result(subject: Subject) -> Iterator[Finding]:
     for region in subject.iterating if subject.is_openvino else ():
         consumers, back = region.place.graph.consumers, {edge.from_layer for edge in region.body.back_edges}
         for result, made in _outputs(region).items():
-            unused = [entry.external for index, entry in made if Source(region.node.id, index) not in consumers]
+            unused = [entry.external for index, entry in made if OutputRef(region.node.id, index) not in consumers]
             if 0 < len(unused) < len(made) and result not in back:
                 name, numbers = region.body.graph.by_id[result].name, ", ".join(map(str, unused))
                 yield Finding(
@@ -131,7 +131,7 @@ def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
                 expected="no such entry, or a computed condition",
                 advice="It does no harm here; feed the Parameter from an input of its own.",
             )
-        elif taken and not any(Source(layer, 0) in body.graph.consumers for body, layer in taken):
+        elif taken and not any(OutputRef(layer, 0) in body.graph.consumers for body, layer in taken):
             yield Finding(
                 subject.where(place, node, "input 0"),
                 f"The condition is also handed to {names}, which nothing reads: OpenVINO's CPU drops it, and always runs the else branch.",
@@ -141,7 +141,7 @@ def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _outputs(region: Region) -> dict[LayerId, list[tuple[int, OutputMap]]]:
+def _outputs(region: CheckedRegion) -> dict[LayerId, list[tuple[int, OutputMap]]]:
     """By Result the outputs that it makes, in order, each with its place among the node's outputs; those without a port are left out."""
     made: dict[LayerId, list[tuple[int, OutputMap]]] = {}
     entries = sorted((entry for entry in region.body.outputs if entry.external != -1), key=lambda one: one.external)
@@ -151,7 +151,7 @@ def _outputs(region: Region) -> dict[LayerId, list[tuple[int, OutputMap]]]:
     return made
 
 
-def _is_unchanged(region: Region, result: LayerId) -> bool:
+def _is_unchanged(region: CheckedRegion, result: LayerId) -> bool:
     """Whether a Result is a Parameter that has the same value in every iteration."""
     source = (region.body.graph.sources.get(result) or (None,))[0]
     if source is None:

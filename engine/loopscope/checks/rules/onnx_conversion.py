@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.order import dependencies
 from loopscope.checks.rule import OPENVINO, Finding, Rule
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.errors import shorten
-from loopscope.ir.model import LOOP, LayerId, Node, Source
+from loopscope.ir.model import LOOP, LayerId, Node, OutputRef
 from loopscope.ir.walk import PlacedGraph
 
 CODE = "LS950"
@@ -123,13 +123,13 @@ def _of_sequences(subject: Subject, place: PlacedGraph, node: Node) -> str:
             if not all(_is_appended_only(region, index) for index, sequence in enumerate(is_sequence) if sequence):
                 return "a Loop that carries a sequence and does more than append to an empty one that is then joined"
     if node.type in ("SequenceAt", "ConcatFromSequence") and place.owner is not None:
-        used = [place.graph.by_id[layer].type for layer, _ in place.graph.consumers.get(Source(node.id, 0), ())]
+        used = [place.graph.by_id[layer].type for layer, _ in place.graph.consumers.get(OutputRef(node.id, 0), ())]
         if not _TYPELESS.issuperset(used):
             return f"the {', '.join(sorted({*used} - _TYPELESS))} that a body computes with elements of a sequence"
     return ""
 
 
-def _is_appended_only(region: Region, output: int) -> bool:
+def _is_appended_only(region: CheckedRegion, output: int) -> bool:
     """True if a carried sequence begins empty, grows by one element in an iteration, is not read inside, and is joined afterwards."""
     outer, inner = region.place.graph, region.body.graph
     entry = region.body.outer_outputs[output] if output < len(region.body.outer_outputs) else None
@@ -144,9 +144,9 @@ def _is_appended_only(region: Region, output: int) -> bool:
         return False
     insert = inner.by_id[last.layer]
     taken = inner.sources[insert.id]
-    is_insert = insert.type == "SequenceInsert" and taken[0] == Source(edge.to_layer, 0) and not any(taken[2:])
-    reads = inner.consumers.get(Source(edge.to_layer, 0), ())
-    uses = outer.consumers.get(Source(region.node.id, output), ())
+    is_insert = insert.type == "SequenceInsert" and taken[0] == OutputRef(edge.to_layer, 0) and not any(taken[2:])
+    reads = inner.consumers.get(OutputRef(edge.to_layer, 0), ())
+    uses = outer.consumers.get(OutputRef(region.node.id, output), ())
     return is_insert and len(reads) == 1 and all(outer.by_id[layer].type == "ConcatFromSequence" for layer, _ in uses)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.rule import Finding, Rule
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.errors import shorten
 from loopscope.ir.model import IF, LOOP, InputMap, OutputMap
 
@@ -232,7 +232,7 @@ def output_never_produced(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _branches_differ(region: Region) -> bool:
+def _branches_differ(region: CheckedRegion) -> bool:
     """Then an If has a rule of its own that says so."""
     return len({len(body.outer_outputs) for body in region.node.bodies}) > 1
 

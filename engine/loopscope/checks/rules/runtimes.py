@@ -12,8 +12,8 @@ from loopscope.checks.order import backwards, circles
 from loopscope.checks.rule import ONNXRUNTIME, OPENVINO, Finding, Rule
 from loopscope.checks.rules.port_maps import spelled
 from loopscope.checks.rules.suspicious import execution_condition, trip_count
-from loopscope.checks.subject import Region, Subject
-from loopscope.ir.model import TENSOR_ITERATOR, LayerId, Source
+from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.ir.model import TENSOR_ITERATOR, LayerId, OutputRef
 
 _LARGEST_COUNT = 2**31 - 1
 _PASSED_ON = frozenset({"Result", "Reshape", "Squeeze", "Unsqueeze"})
@@ -181,18 +181,20 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _handed_on(region: Region, last: LayerId) -> LayerId | None:
+def _handed_on(region: CheckedRegion, last: LayerId) -> LayerId | None:
     """The node that a Result of a body gets its value from, as it is or in another shape, for which OpenVINO's CPU copies nothing."""
-    return next((node.id for _, node in backwards(region.body.graph, Source(last, 0)) if node.type not in _PASSED_ON), None)
+    return next((node.id for _, node in backwards(region.body.graph, OutputRef(last, 0)) if node.type not in _PASSED_ON), None)
 
 
-def _is_overwritten(region: Region, layer: LayerId, source: LayerId, place: Mapping[LayerId, int], circle: Mapping[LayerId, int]) -> bool:
+def _is_overwritten(
+    region: CheckedRegion, layer: LayerId, source: LayerId, place: Mapping[LayerId, int], circle: Mapping[LayerId, int]
+) -> bool:
     """Whether what a Parameter takes over is the new value already: that of a part always is, where anything reads it.
 
     That of a carried value is, where it comes first in the port map and is computed from the one that takes it over.
     """
     if source in region.given_anew:
-        return Source(layer, 0) in region.body.graph.consumers
+        return OutputRef(layer, 0) in region.body.graph.consumers
     return source in place and layer in place and place[source] < place[layer] and circle.get(layer) == circle[source]
 
 

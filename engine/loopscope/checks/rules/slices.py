@@ -9,25 +9,25 @@ from loopscope.checks.diagnostic import Severity
 from loopscope.checks.rule import OPENVINO, Finding, Rule
 from loopscope.checks.rules.port_maps import spelled
 from loopscope.checks.rules.suspicious import trip_count
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.errors import Where
 from loopscope.ir.model import InputMap, OutputMap
 from loopscope.ir.shape import PartialShape
 
 
-def _where(subject: Subject, region: Region, entry: InputMap | OutputMap) -> Where:
+def _where(subject: Subject, region: CheckedRegion, entry: InputMap | OutputMap) -> Where:
     kind = "input" if isinstance(entry, InputMap) else "output"
     return subject.where(region.place, region.node, f"port map {kind} {entry.external}")
 
 
-def _entries(region: Region) -> Iterator[InputMap | OutputMap]:
+def _entries(region: CheckedRegion) -> Iterator[InputMap | OutputMap]:
     """The entries that slice or concatenate."""
     for entry in region.entries:
         if entry.axis is not None:
             yield entry
 
 
-def _sliced(subject: Subject, region: Region) -> Iterator[tuple[InputMap, PartialShape]]:
+def _sliced(subject: Subject, region: CheckedRegion) -> Iterator[tuple[InputMap, PartialShape]]:
     """The sliced inputs with what is known of the shape that is sliced."""
     outer = subject.outer(region)
     for entry in region.body.inputs:
@@ -35,7 +35,7 @@ def _sliced(subject: Subject, region: Region) -> Iterator[tuple[InputMap, Partia
             yield entry, outer[entry.external].shape
 
 
-def _sliced_lengths(subject: Subject, region: Region) -> Iterator[tuple[InputMap, int]]:
+def _sliced_lengths(subject: Subject, region: CheckedRegion) -> Iterator[tuple[InputMap, int]]:
     """The sliced inputs whose length along the axis is known, with that length."""
     for entry, shape in _sliced(subject, region):
         length = trips.axis_length(shape, entry.axis or 0)

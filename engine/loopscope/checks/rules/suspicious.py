@@ -8,19 +8,19 @@ from loopscope.checks import trips
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.known import scalar_value
 from loopscope.checks.rule import Finding, Rule
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.errors import shorten
-from loopscope.ir.model import IF, BackEdge, Node, Source
+from loopscope.ir.model import IF, BackEdge, Node, OutputRef
 from loopscope.ops.declare import Known
 
 
-def execution_condition(subject: Subject, region: Region) -> Known | None:
+def execution_condition(subject: Subject, region: CheckedRegion) -> Known | None:
     """What is known of the condition that a Loop's body computes."""
     entry = next((entry for entry in region.body.outputs if entry.purpose == "execution_condition"), None)
     return None if entry is None else subject.parameter(region, entry.internal)
 
 
-def trip_count(subject: Subject, region: Region) -> int | None:
+def trip_count(subject: Subject, region: CheckedRegion) -> int | None:
     """A Loop's trip count where it is constant; negative: no limit."""
     count = scalar_value(subject.outer(region)[0])
     return None if count is None else int(count)
@@ -53,7 +53,7 @@ def endless_loop(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _parameter_behind(region: Region, edge: BackEdge) -> Node | None:
+def _parameter_behind(region: CheckedRegion, edge: BackEdge) -> Node | None:
     """The Parameter that a back edge's Result hands on as it is."""
     graph = region.body.graph
     sources = graph.sources.get(edge.from_layer, ())
@@ -101,7 +101,7 @@ def state_never_read(subject: Subject) -> Iterator[Finding]:
     for region in subject.iterating:
         for edge in region.body.back_edges:
             node = region.body.graph.by_id.get(edge.to_layer)
-            if node is not None and node.type == "Parameter" and Source(node.id, 0) not in region.body.graph.consumers:
+            if node is not None and node.type == "Parameter" and OutputRef(node.id, 0) not in region.body.graph.consumers:
                 yield Finding(
                     subject.where(region.within, node),
                     f"The carried value {shorten(node.name)!r} is never read.",
@@ -168,7 +168,7 @@ def impossible_declared_length(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def _trips(subject: Subject, region: Region) -> str:
+def _trips(subject: Subject, region: CheckedRegion) -> str:
     if region not in subject.iterating:
         return ""
     count = subject.trips(region)
@@ -253,8 +253,8 @@ def dead_output(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def _is_used(region: Region, number: int) -> bool:
-    return Source(region.node.id, number) in region.place.graph.consumers
+def _is_used(region: CheckedRegion, number: int) -> bool:
+    return OutputRef(region.node.id, number) in region.place.graph.consumers
 
 
 def loop_never_repeats(subject: Subject) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from loopscope.checks.order import backwards
 from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
 from loopscope.checks.subject import Subject
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import Node, Source
+from loopscope.ir.model import Node, OutputRef
 from loopscope.ir.shape import static
 from loopscope.ir.walk import PlacedGraph
 
@@ -58,7 +58,7 @@ def _is_fused(node: Node) -> bool:
     return node.type == "FusedMatMul" and node.attributes.get("transA") == 1
 
 
-def _is_transposed(subject: Subject, place: PlacedGraph, source: Source | None) -> bool:
+def _is_transposed(subject: Subject, place: PlacedGraph, source: OutputRef | None) -> bool:
     """True if a tensor comes from a Transpose of the last two axes that ONNX Runtime fuses."""
     results = {result.id for result in place.graph.results}
     for tensor, node in backwards(place.graph, source):

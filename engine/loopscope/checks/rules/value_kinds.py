@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
-from loopscope.checks.subject import Region, Subject
+from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.errors import shorten
-from loopscope.ir.model import LOOP, SCAN, Node, Port, Source
+from loopscope.ir.model import LOOP, SCAN, Node, OutputRef, Port
 from loopscope.ir.walk import PlacedGraph
 
 _OUTPUT_FORMS: Mapping[str, str] = {
@@ -57,7 +57,7 @@ def tensor_or_container(subject: Subject) -> Iterator[Finding]:
                 yield from _declared(subject, place, node) if node.type == "Result" else _operands(subject, place, node)
 
 
-def _carried(subject: Subject, region: Region) -> Iterator[Finding]:
+def _carried(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
     outer = region.place.graph.sources.get(region.node.id, ())
     for edge in region.body.back_edges:
         parameter, result = (region.body.graph.by_id.get(layer) for layer in (edge.to_layer, edge.from_layer))
@@ -83,7 +83,7 @@ def _branches(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Find
         yield from _apart(subject, place, node, f"Output {number} of the If", kinds)
 
 
-def _only_tensors(subject: Subject, region: Region) -> Iterator[Finding]:
+def _only_tensors(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
     """Find what a Scan takes or gives, and what a Loop collects, that is not a tensor."""
     graph, is_scan = region.body.graph, region.node.type == SCAN
     carried = {edge.from_layer for edge in region.body.back_edges}
@@ -150,7 +150,7 @@ def _kind_of_result(subject: Subject, place: PlacedGraph, result: Node) -> str:
     return _kind_of(subject, place, next(iter(place.graph.sources.get(result.id, ())), None))
 
 
-def _kind_of(subject: Subject, place: PlacedGraph, source: Source | None) -> str:
+def _kind_of(subject: Subject, place: PlacedGraph, source: OutputRef | None) -> str:
     """Return the kind of a value: by its operation where that decides it, else as declared; empty when it is not known."""
     if source is None:
         return ""

@@ -10,7 +10,7 @@ from loopscope.checks.known import scalar_value
 from loopscope.checks.rule import OPENVINO, Finding, Rule
 from loopscope.checks.subject import Subject
 from loopscope.errors import listed
-from loopscope.ir.model import Source
+from loopscope.ir.model import OutputRef
 
 
 def stale_output(subject: Subject) -> Iterator[Finding]:
@@ -80,7 +80,7 @@ def unread_state(subject: Subject) -> Iterator[Finding]:
         unread = [
             graph.by_id[edge.to_layer].name
             for edge in region.body.back_edges
-            if edge.from_layer in last and edge.to_layer in graph.by_id and Source(edge.to_layer, 0) not in graph.consumers
+            if edge.from_layer in last and edge.to_layer in graph.by_id and OutputRef(edge.to_layer, 0) not in graph.consumers
         ]
         if unread and subject.trips(region).least == 0:
             yield Finding(

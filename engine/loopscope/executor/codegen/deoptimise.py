@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from loopscope.executor.codegen.generated_names import LEFT, LoopNames
-from loopscope.executor.codegen.source_map import Context, Loop, Place
+from loopscope.executor.codegen.source_map import CodePlace, Context, Loop
 from loopscope.executor.machine.execute import execute
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.machine.regions import concatenated, holds_loops
@@ -46,7 +46,7 @@ def _trace_of(error: BaseException, loop: Loop) -> TracebackType:
     raise AssertionError("the error did not come from generated code") from error
 
 
-def _push_frames(machine: Machine, place: Place, found: dict[str, Any]) -> None:
+def _push_frames(machine: Machine, place: CodePlace, found: dict[str, Any]) -> None:
     chain: list[Context] = []
     context: Context | None = place.context
     while context is not None:
@@ -83,7 +83,7 @@ def _compute_inlined(machine: Machine, loop: Loop) -> None:
                 execute(frame.program.instructions[number], machine.values)
 
 
-def _return_iterations(machine: Machine, place: Place, found: dict[str, Any]) -> None:
+def _return_iterations(machine: Machine, place: CodePlace, found: dict[str, Any]) -> None:
     """Counts the executions of bodies that began and ended."""
     left, under_way = found[LEFT], 0
     context: Context | None = place.context

@@ -12,11 +12,11 @@ import numpy as np
 
 from loopscope.executor.codegen import generated_names
 from loopscope.executor.codegen.emit_operation import Computing
-from loopscope.executor.codegen.emitter import Lines
+from loopscope.executor.codegen.emitter import CodeLines
 from loopscope.executor.codegen.generated_names import FRAME, LEFT, ROWS, RUN, TABLES, VALUES, LoopNames
 from loopscope.executor.codegen.inlining import used_once
 from loopscope.executor.codegen.shape_proofs import constant_bound, fits
-from loopscope.executor.codegen.source_map import Context, LoggedBranch, Loop, Place
+from loopscope.executor.codegen.source_map import CodePlace, Context, LoggedBranch, Loop
 from loopscope.executor.machine.regions import concatenated, entering, holds_loops, is_true, iteration_bound, join, part, then_is_taken
 from loopscope.executor.machine.state import NO_BOUND
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
@@ -29,7 +29,7 @@ _MOST_PENDING = 4096
 _CONDITION = ENDINGS.index("condition")
 
 
-class Writer(Lines):
+class Writer(CodeLines):
     """Writes the function of one loop nest for what a recording records."""
 
     def __init__(self, region: LoopRegion, recording: Recording, computing: Computing, numbers: Mapping[Slot, np.dtype]) -> None:
@@ -72,7 +72,7 @@ class Writer(Lines):
         frame = FRAME if context.outer is None else "None"
         loop = self.constant(at.region, region)
         safepoint = f"safepoint({RUN}, {frame}, {loop}, {at.chunk}, {at.iteration}, {at.bound} == {generated_names.NO_BOUND}, {LEFT})"
-        self.place = Place(context, 0, "begin")
+        self.place = CodePlace(context, 0, "begin")
         self.emit("while True:")
         self.indent += 1
         self.emit(f"{at.chunk_end} = {at.iteration} + {at.chunk}")
@@ -86,18 +86,18 @@ class Writer(Lines):
         self.indent += 1
         first_line = len(self.lines)
         if not innermost:
-            self.place = Place(context, 0, "boundary")
+            self.place = CodePlace(context, 0, "boundary")
             self.emit(f"if not {LEFT}: {safepoint}")
             self.emit(f"{LEFT} -= 1")
-            self.place = Place(context, 0, "begin")
+            self.place = CodePlace(context, 0, "begin")
         self._begin_iteration(region)
         self._body(body, context)
-        self.place = Place(context, len(body.instructions), "operation")
+        self.place = CodePlace(context, len(body.instructions), "operation")
         self._end_iteration(region)
         if len(self.lines) == first_line:
             self.emit("pass")
         self.indent -= 1
-        self.place = Place(context, 0, "boundary")
+        self.place = CodePlace(context, 0, "boundary")
         self.emit("else:")
         self.indent += 1
         self.emit(f"{at.iteration} = {at.chunk_end}")
@@ -183,7 +183,7 @@ class Writer(Lines):
         rows = self.recording.rows.get(program.index)
         self.inlined |= (used_once(program, context.region) & self.numbers.keys()).difference(rows.columns if rows else ())
         for position, instruction in enumerate(program.instructions):
-            self.place = Place(context, position, "operation")
+            self.place = CodePlace(context, position, "operation")
             match instruction.region:
                 case None:
                     self.computing.compute(self, instruction, program)
@@ -206,10 +206,10 @@ class Writer(Lines):
         self.emit(f"if {at.bound} < 0: {at.bound} = {generated_names.NO_BOUND}")
         self._enter_loop(region)
         self._core(region, context)
-        self.place = Place(context, len(region.program.instructions), "join")
+        self.place = CodePlace(context, len(region.program.instructions), "join")
         self._leave_loop(region)
         self.indent -= 1
-        self.place = Place(outer, position, "operation")
+        self.place = CodePlace(outer, position, "operation")
         self.emit("else:")
         self.indent += 1
         for output in region.outputs:
@@ -277,7 +277,7 @@ class Writer(Lines):
         log = self._log(region, outer, position)
         for test, taken, branch in ((f"if {self._chosen(region)}:", 1, region.then), ("else:", 0, region.otherwise)):
             context = Context(branch.program, None, branch, outer, position)
-            self.place = Place(outer, position, "operation")
+            self.place = CodePlace(outer, position, "operation")
             self.emit(test)
             self.indent += 1
             first = len(self.lines)
@@ -289,7 +289,7 @@ class Writer(Lines):
             self.indent -= 1
 
     def _branch(self, region: IfRegion, branch: Branch, context: Context) -> None:
-        self.place = Place(context, 0, "begin")
+        self.place = CodePlace(context, 0, "begin")
         for parameter, source in branch.bindings:
             self.names[parameter] = self.value(source)
         for unfed in branch.unfed:
@@ -298,7 +298,7 @@ class Writer(Lines):
         self._share_results(region, branch)
         self._record(branch.program, produced=False)
         self._body(branch.program, context)
-        self.place = Place(context, len(branch.program.instructions), "operation")
+        self.place = CodePlace(context, len(branch.program.instructions), "operation")
         self._record(branch.program, produced=True)
         for slot, result in zip(region.outputs, branch.results, strict=False):
             if self.assigned(slot) != self.value(result):

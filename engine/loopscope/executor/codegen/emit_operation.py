@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.executor.codegen import generated_names
-from loopscope.executor.codegen.emitter import Lines
+from loopscope.executor.codegen.emitter import CodeLines
 from loopscope.executor.codegen.generated_names import MADE
 from loopscope.executor.codegen.shape_proofs import bounded, guarded
 from loopscope.executor.machine.execute import SMALL
@@ -37,7 +37,7 @@ class Computing:
     grows: bool
     """Whether results of elementwise operations may become large."""
 
-    def compute(self, lines: Lines, instruction: Instruction, program: Program) -> None:
+    def compute(self, lines: CodeLines, instruction: Instruction, program: Program) -> None:
         if instruction.same_as and self._is_named_again(lines, instruction):
             return
         arguments = [lines.value(slot) for slot in instruction.inputs]
@@ -56,7 +56,7 @@ class Computing:
         else:
             self._call(lines, instruction, arguments)
 
-    def _number(self, lines: Lines, instruction: Instruction, program: Program, arguments: list[str]) -> None:
+    def _number(self, lines: CodeLines, instruction: Instruction, program: Program, arguments: list[str]) -> None:
         """Numbers give a number: neither sizes nor ranks are looked at."""
         text = of_integers(instruction, self.numbers, lambda slot: self.overrides.constant_of(program, slot))
         if text:
@@ -65,7 +65,7 @@ class Computing:
             kernel = lines.constant(generated_names.kernel_of(instruction.outputs[0]), instruction.call)
             lines.put(instruction.outputs[0], f"{kernel}({', '.join(arguments)})[()]")
 
-    def _is_named_again(self, lines: Lines, instruction: Instruction) -> bool:
+    def _is_named_again(self, lines: CodeLines, instruction: Instruction) -> bool:
         """Another instruction has computed the same: its values get another name, unless they are overwritten in this iteration."""
         same = [lines.value(slot) for slot in instruction.same_as]
         if any(name in lines.moving for name in same):
@@ -73,7 +73,7 @@ class Computing:
         lines.names.update(zip(instruction.outputs, same, strict=True))
         return True
 
-    def _expression(self, lines: Lines, instruction: Instruction, program: Program, symbol: str, arguments: list[str]) -> None:
+    def _expression(self, lines: CodeLines, instruction: Instruction, program: Program, symbol: str, arguments: list[str]) -> None:
         if any(self._has_rank(slot) for slot in instruction.inputs):
             arguments = [self._operand(lines, program, slot, name) for slot, name in zip(instruction.inputs, arguments, strict=True)]
             symbol = self._with_arrays(lines, instruction, symbol)
@@ -81,14 +81,14 @@ class Computing:
             symbol = guarded(instruction, self.values, symbol)
         lines.put(instruction.outputs[0], symbol.format(*arguments))
 
-    def _operand(self, lines: Lines, program: Program, slot: Slot, name: str) -> str:
+    def _operand(self, lines: CodeLines, program: Program, slot: Slot, name: str) -> str:
         """A constant number that meets an array is best an array of rank 0: numpy takes 200 ns less for it, with the same result."""
         constant = self.overrides.constant_of(program, slot)
         if not isinstance(constant, np.generic):
             return name
         return lines.constant(generated_names.constant_of(slot), np.asarray(constant))
 
-    def _with_arrays(self, lines: Lines, instruction: Instruction, symbol: str) -> str:
+    def _with_arrays(self, lines: CodeLines, instruction: Instruction, symbol: str) -> str:
         """The same for the numbers in an expression, which is one for floats of one type."""
 
         def named(found: re.Match[str]) -> str:
@@ -97,7 +97,7 @@ class Computing:
 
         return _NUMBER.sub(named, symbol)
 
-    def _call(self, lines: Lines, instruction: Instruction, arguments: list[str]) -> None:
+    def _call(self, lines: CodeLines, instruction: Instruction, arguments: list[str]) -> None:
         targets = [lines.assigned(slot) for slot in instruction.outputs]
         kernel = lines.constant(generated_names.kernel_of(instruction.outputs[0]), bounded(instruction))
         if instruction.state is not None:
@@ -123,7 +123,7 @@ class Computing:
         """Whether a slot held an array in the first iterations."""
         return bool(getattr(self.values[slot], "ndim", 0))
 
-    def _variable(self, lines: Lines, instruction: Instruction, given: str) -> None:
+    def _variable(self, lines: CodeLines, instruction: Instruction, given: str) -> None:
         assert instruction.variable is not None
         variable = lines.value(instruction.variable)
         if instruction.assigns:

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from loopscope.executor.codegen import generated_names
-from loopscope.executor.codegen.source_map import Loop, Place, compiled
+from loopscope.executor.codegen.source_map import CodePlace, Loop, compiled
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT
 
 
 @dataclass(eq=False)
-class Lines:
+class CodeLines:
     """Lines so far. A function has a head that reads what comes from outside, its lines, and a tail that hands out results."""
 
     lines: list[str] = field(default_factory=list[str])
-    places: list[Place | None] = field(default_factory=list["Place | None"])
-    place: Place | None = None
+    places: list[CodePlace | None] = field(default_factory=list["CodePlace | None"])
+    place: CodePlace | None = None
     """What the lines that are being written do."""
     indent: int = 1
     names: dict[Slot, str] = field(default_factory=dict[Slot, str])
@@ -71,5 +71,5 @@ class Lines:
         first = [start[0], *("    " + line for line in (*start[1:], *imports, *dict.fromkeys(self.head)))]
         last = ["    " + line for line in (*dict.fromkeys(self.tail), end)]
         text = "\n".join([*first, *self.lines, *last])
-        places: list[Place | None] = [None] * (len(first) + 1) + self.places + [None] * (len(last) + 1)
+        places: list[CodePlace | None] = [None] * (len(first) + 1) + self.places + [None] * (len(last) + 1)
         return compiled(text, self.constants, places, self.names, self.inlined)

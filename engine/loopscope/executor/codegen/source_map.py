@@ -32,7 +32,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodePlace:
     """What a line of generated code does: instruction ``position`` of a context, or what lies between the instructions."""
 
     context: Context
@@ -58,7 +58,7 @@ class Loop:
 
     function: FunctionType
     text: str
-    places: list[Place | None]
+    places: list[CodePlace | None]
     names: dict[Slot, str]
     inlined: set[Slot]
     """Slots that have no local variable."""
@@ -86,7 +86,7 @@ _ADDRESS_COLUMN = 80
 _NUMBERS = count()
 
 
-def compiled(text: str, constants: dict[str, Any], places: list[Place | None], names: dict[Slot, str], inlined: set[Slot]) -> Loop:
+def compiled(text: str, constants: dict[str, Any], places: list[CodePlace | None], names: dict[Slot, str], inlined: set[Slot]) -> Loop:
     """The function of a text. Tracebacks and debuggers of Python show its lines as long as it is there."""
     file = f"<generated loop {next(_NUMBERS)}>"
     code = next(constant for constant in compile(text, file, "exec").co_consts if isinstance(constant, CodeType))
@@ -96,7 +96,7 @@ def compiled(text: str, constants: dict[str, Any], places: list[Place | None], n
     return loop
 
 
-def _address(place: Place | None) -> str:
+def _address(place: CodePlace | None) -> str:
     if place is None or place.kind != "operation" or place.position == len(place.context.program.instructions):
         return ""
     program = place.context.program

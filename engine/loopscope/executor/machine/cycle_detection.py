@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.executor.record.columns import Rows
+from loopscope.executor.record.columns import RecordedRows
 from loopscope.ops.values import is_tensor
 
 
@@ -21,7 +21,7 @@ class CycleDetector:
     next_mark: int = 1
     seen: int = 0
 
-    def look(self, rows: Rows, first: int = 0) -> tuple[int, int] | None:
+    def look(self, rows: RecordedRows, first: int = 0) -> tuple[int, int] | None:
         """Looks at the newest packed chunk; two iterations of equal state, or None. ``first``: the one where watching began."""
         chunks = [column.chunks[-1] for column in rows.columns.values() if column.chunks]
         if len(chunks) < len(rows.columns) or not chunks:
@@ -58,7 +58,7 @@ class CycleDetector:
         return int(candidates[0])
 
 
-def first_return(rows: Rows, begin: int, least: int, one: int, other: int) -> tuple[int, int]:
+def first_return(rows: RecordedRows, begin: int, least: int, one: int, other: int) -> tuple[int, int]:
     """The first two iterations, from ``least`` on, that are as far apart as two of equal state and equal too; all rows are kept.
 
     ``begin``: the row of iteration 0. What has come back once always does, so halving finds where that began.

@@ -55,7 +55,7 @@ _MOST_ITERATIONS_UNWATCHED = 1 << 12
 
 
 @dataclass(eq=False)
-class Control:
+class RunControl:
     """Counts iterations and time of one run; any thread may set ``stop``."""
 
     limits: Limits

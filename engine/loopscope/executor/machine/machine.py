@@ -11,10 +11,10 @@ import numpy as np
 
 from loopscope.executor.machine import overriding, regions
 from loopscope.executor.machine.execute import LARGE, cause_of, check_held, describe, execute, expect_room, held_bytes
-from loopscope.executor.machine.limits import Control, Limits, Paused
+from loopscope.executor.machine.limits import Limits, Paused, RunControl
 from loopscope.executor.machine.returned import first_of, returned
 from loopscope.executor.machine.state import NO_BOUND, Failure, Frame, RunState
-from loopscope.executor.machine.straight import steps
+from loopscope.executor.machine.step_table import steps
 from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.overrides import Overrides
@@ -54,7 +54,7 @@ class Machine(RunState):
         values = plan.fresh_values(entropy)
         for slot, value in {**inputs, **(variables or {})}.items():
             values[slot] = settle(value)
-        machine = Machine(plan, values, Recording(plan, record), Control(limits), Defaults(plan), overrides, keeps=keeps)
+        machine = Machine(plan, values, Recording(plan, record), RunControl(limits), Defaults(plan), overrides, keeps=keeps)
         machine.begun_with = {slot: values[slot] for slot in plan.main.hidden}
         machine.frames.append(Frame(plan.main))
         machine._begin_row(plan.main)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.executor.plan.body_ports import Carried, Concatenated, LastValue, Sliced
+from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, LastValue, Sliced
 from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program, settle
@@ -110,7 +110,7 @@ def _output_of_none(region: LoopRegion, output: LastValue | Concatenated, values
     if output.initial is not None:
         return values[output.initial]
     carried = region.binding.get(output.carried_without_initial) if output.carried_without_initial is not None else None
-    return defaults.parameter(address, carried.layer) if isinstance(carried, Carried) else defaults.result(address, output.layer)
+    return defaults.parameter(address, carried.layer) if isinstance(carried, CarriedValue) else defaults.result(address, output.layer)
 
 
 def loops_in(program: Program) -> Iterator[LoopRegion]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from loopscope.executor.machine import regions
 from loopscope.executor.machine.cycle_detection import CycleDetector
-from loopscope.executor.machine.limits import Control
+from loopscope.executor.machine.limits import RunControl
 from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.overrides import Overrides
@@ -56,7 +56,7 @@ class RunState:
     values: list[Any]
     """By slot."""
     recording: Recording
-    control: Control
+    control: RunControl
     defaults: Defaults
     overrides: Overrides
     """What a person sets in this run."""

@@ -15,7 +15,7 @@ from loopscope.ops.casting import cast
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Carried:
+class CarriedValue:
     """A Parameter that receives the value of a Result of the iteration before."""
 
     parameter: Slot
@@ -91,7 +91,7 @@ class Unfed:
     layer: LayerId
 
 
-Binding = Carried | Sliced | Counter | Invariant | Unfed
+Binding = CarriedValue | Sliced | Counter | Invariant | Unfed
 """What a Parameter of a loop's body receives."""
 
 

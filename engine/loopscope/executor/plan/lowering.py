@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from loopscope.executor.plan.body_ports import Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
+from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 from loopscope.executor.plan.numbers import Slot, TableIndex
 from loopscope.executor.plan.plan import ABSENT, Branch, LoopKind, LoopRegion, Program
 from loopscope.ir.element_type import ElementType
@@ -26,7 +26,7 @@ def loop(node: Node, body: Body, program: Program, inputs: tuple[Slot, ...], out
     # Of several back edges into one Parameter the first counts, as in OpenVINO.
     result_of = {edge.to_layer: edge.from_layer for edge in reversed(body.back_edges) if edge.to_layer in program.parameters}
     invariants: list[Invariant] = []
-    carried: dict[LayerId, Carried] = {}
+    carried: dict[LayerId, CarriedValue] = {}
     sliced: list[Sliced] = []
     counters: list[Counter] = []
     unfed: list[Unfed] = []
@@ -42,7 +42,7 @@ def loop(node: Node, body: Body, program: Program, inputs: tuple[Slot, ...], out
             sliced.append(Sliced(parameter=slot, source=outer, **cut, layer=layer, whole_parts=whole))
         elif layer in result_of:
             source = result_of[layer]
-            carried[layer] = Carried(parameter=slot, initial=outer, result=program.results[source], layer=layer, result_layer=source)
+            carried[layer] = CarriedValue(parameter=slot, initial=outer, result=program.results[source], layer=layer, result_layer=source)
         elif outer is not None:
             invariants.append(Invariant(slot, outer))
         else:
@@ -71,7 +71,7 @@ def _declared_types(body: Body, program: Program) -> dict[Slot, ElementType]:
 
 
 def _loop_outputs(
-    body: Body, program: Program, carried: tuple[Carried, ...], outputs: tuple[Slot, ...], *, into_sequence: bool
+    body: Body, program: Program, carried: tuple[CarriedValue, ...], outputs: tuple[Slot, ...], *, into_sequence: bool
 ) -> tuple[LastValue | Concatenated, ...]:
     made: list[LastValue | Concatenated] = []
     for slot, entry in zip(outputs, body.outer_outputs, strict=False):

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from loopscope.checks.propagate import Propagated, propagate
-from loopscope.executor.plan.body_ports import Binding, Carried, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
+from loopscope.executor.plan.body_ports import Binding, CarriedValue, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
-from loopscope.executor.plan.optimise import Optimise
+from loopscope.executor.plan.optimisation_flags import Optimise
 from loopscope.ir import aligned
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId, Model, Node
@@ -42,7 +42,7 @@ class LoopRegion:
     condition_result: Slot | None
     """Body slot; None: always true."""
     invariants: tuple[Invariant, ...]
-    carried: tuple[Carried, ...]
+    carried: tuple[CarriedValue, ...]
     sliced: tuple[Sliced, ...]
     counters: tuple[Counter, ...]
     unfed: tuple[Unfed, ...]

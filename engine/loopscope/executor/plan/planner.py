@@ -16,7 +16,7 @@ from loopscope.checks.order import order
 from loopscope.executor.plan.constant_folding import FoldedKernel
 from loopscope.executor.plan.lowering import LOOP_KINDS, branch, loop
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
-from loopscope.executor.plan.optimise import EVERYTHING, Optimise
+from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.plan import (
     ABSENT,
     CallRegion,
@@ -34,7 +34,7 @@ from loopscope.ir.address import ROOT, labels
 from loopscope.ir.collecting import no_garbage_collection
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import LOOP, Graph, LayerId, Model, Node, Source
+from loopscope.ir.model import LOOP, LayerId, Model, ModelGraph, Node, OutputRef
 from loopscope.ir.shape import PartialShape
 from loopscope.ir.walk import nodes
 from loopscope.ops.agreement import Agreeing
@@ -86,7 +86,7 @@ class _Planner:
     """Nodes, each with its graph's address, whose operands are promoted to one type."""
     slot_count: int = 1
     programs: list[Program] = field(default_factory=list[Program])
-    graphs: list[Graph] = field(default_factory=list[Graph])
+    graphs: list[ModelGraph] = field(default_factory=list[ModelGraph])
     tables: list[tuple[Program, Instruction] | None] = field(default_factory=list["tuple[Program, Instruction] | None"])
     constants: list[tuple[Slot, Node]] = field(default_factory=list[tuple[Slot, Node]])
     variables: dict[str, Slot] = field(default_factory=dict[str, Slot])
@@ -125,7 +125,7 @@ class _Planner:
         self.slot_count += 1
         return Slot(self.slot_count - 1)
 
-    def _open(self, address: str, graph: Graph, parent: Program | None, owner: int) -> Program:
+    def _open(self, address: str, graph: ModelGraph, parent: Program | None, owner: int) -> Program:
         """A program with slots for everything in its graph; its instructions are filled in later, so that nesting needs no recursion."""
         program = Program(address, ProgramIndex(len(self.programs)), parent, owner)
         slots: dict[tuple[LayerId, int], Slot] = {}
@@ -142,7 +142,7 @@ class _Planner:
         self.graphs.append(graph)
         return program
 
-    def _fill(self, program: Program, graph: Graph) -> None:
+    def _fill(self, program: Program, graph: ModelGraph) -> None:
         label = labels(graph)
         program.layer_of_label = {text: layer for layer, text in label.items()}
         instructions: list[Instruction] = []
@@ -163,7 +163,7 @@ class _Planner:
             assert region is not None
             self.tables[region.table] = (program, instructions[number])
 
-    def _instruction(self, program: Program, graph: Graph, node: Node, label: str, operation: Operation, number: int) -> Instruction:
+    def _instruction(self, program: Program, graph: ModelGraph, node: Node, label: str, operation: Operation, number: int) -> Instruction:
         inputs = tuple(_source_slot(graph, program.slots, node, index) for index in range(len(node.inputs)))
         outputs = tuple(program.slots[node.id, index] for index in range(len(node.outputs)))
         made = partial(Instruction, node, label, operation.title, inputs, outputs)
@@ -175,7 +175,9 @@ class _Planner:
                 return made(_initial(operation, node), variable=variable, assigns=operation.role is Role.ASSIGN)
         return self._computing(program, graph, node, operation, made)
 
-    def _computing(self, program: Program, graph: Graph, node: Node, operation: Operation, made: Callable[..., Instruction]) -> Instruction:
+    def _computing(
+        self, program: Program, graph: ModelGraph, node: Node, operation: Operation, made: Callable[..., Instruction]
+    ) -> Instruction:
         """An instruction that calls a kernel; ``made`` takes what it has beside its inputs and outputs."""
         attributes = typed(operation, node.attributes)
         keywords = dict(attributes)
@@ -227,7 +229,7 @@ class _Planner:
         return any(node.constant is not None and not node.constant.is_kept for _, node in nodes(self.model))
 
     def _keeping(
-        self, program: Program, graph: Graph, node: Node, operation: Operation, keywords: Mapping[str, Any], kernel: Callable[..., Any]
+        self, program: Program, graph: ModelGraph, node: Node, operation: Operation, keywords: Mapping[str, Any], kernel: Callable[..., Any]
     ) -> Callable[..., Any] | None:
         """For inputs that are constants, a kernel that keeps what it makes of them, within a bound for all; None for others."""
         sources = graph.sources[node.id]
@@ -244,19 +246,19 @@ class _Planner:
                 return made
         return None
 
-    def _types(self, graph: Graph, node: Node) -> list[ElementType | None]:
+    def _types(self, graph: ModelGraph, node: Node) -> list[ElementType | None]:
         """What each input is declared to be, where it is."""
         sources = graph.sources[node.id]
         return [None if one is None else graph.by_id[one.layer].outputs[one.output].element_type for one in sources[: len(node.inputs)]]
 
-    def _is_steady(self, program: Program, source: Source | None) -> bool:
+    def _is_steady(self, program: Program, source: OutputRef | None) -> bool:
         return source is not None and program.slots[source.layer, source.output] in self.steady
 
     def _take(self, bindings: Iterable[tuple[Slot, Slot]]) -> None:
         """Parameters that always equal a slot of the graph around, each with that slot."""
         self.steady.update(parameter for parameter, outer in bindings if outer in self.steady)
 
-    def _constant(self, graph: Graph, source: Source | None) -> Known:
+    def _constant(self, graph: ModelGraph, source: OutputRef | None) -> Known:
         """Type and shape of such a tensor."""
         assert source is not None
         node = graph.by_id[source.layer]
@@ -352,7 +354,7 @@ def _broadcasts(operation: Operation) -> bool:
     return operation.infer in (elementwise, comparison)
 
 
-def _source_slot(graph: Graph, slots: Mapping[tuple[LayerId, int], Slot], node: Node, index: int) -> Slot:
+def _source_slot(graph: ModelGraph, slots: Mapping[tuple[LayerId, int], Slot], node: Node, index: int) -> Slot:
     sources = graph.sources[node.id]
     source = sources[index] if index < len(sources) else None
     return ABSENT if source is None else slots[source.layer, source.output]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from loopscope.executor.plan.body_ports import Carried, Concatenated, Invariant, LastValue, Sliced
+from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Invariant, LastValue, Sliced
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.plan import ABSENT, Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program, Region, find_hidden
 from loopscope.executor.plan.sharing import share
@@ -111,7 +111,7 @@ class _Search:
             self.want(parent, dict(program.branch.bindings).get(slot))
         elif program.loop is not None:
             match program.loop.binding.get(slot):
-                case Carried() as carried:
+                case CarriedValue() as carried:
                     self.want(parent, carried.initial)
                     self.want(program, carried.result)
                 case Invariant() | Sliced() as bound:

@@ -18,7 +18,7 @@ _FEW = 1024
 
 
 @dataclass(eq=False)
-class Column:
+class SlotColumn:
     """The values of one slot, one for each kept row; packed chunk by chunk."""
 
     pending: list[Any] = field(default_factory=list[Any])
@@ -104,10 +104,10 @@ def _bytes(chunk: Any) -> int:
 
 
 @dataclass(eq=False)
-class Rows:
+class RecordedRows:
     """The recorded values of a program's rows."""
 
-    columns: Mapping[Slot, Column]
+    columns: Mapping[Slot, SlotColumn]
     """By slot."""
     stride: int = 1
     """Every so many rows one is kept."""
@@ -118,9 +118,9 @@ class Rows:
     """Whether what is cheap to compute again has been left out."""
 
     @staticmethod
-    def of(slots: Iterable[Slot]) -> Rows:
+    def of(slots: Iterable[Slot]) -> RecordedRows:
         """Nothing so far."""
-        return Rows({slot: Column() for slot in slots})
+        return RecordedRows({slot: SlotColumn() for slot in slots})
 
     @property
     def begun(self) -> int:

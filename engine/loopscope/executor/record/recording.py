@@ -17,7 +17,7 @@ from loopscope.errors import InputError
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
 from loopscope.executor.record.branch_log import BranchLog
-from loopscope.executor.record.columns import Column, Rows
+from loopscope.executor.record.columns import RecordedRows, SlotColumn
 from loopscope.executor.record.recomputed import cheap_slots
 from loopscope.ir.model import LOOP
 
@@ -55,7 +55,7 @@ class Recording:
     plan: Plan
     record: Record
     tables: list[LoopTable | BranchLog] = field(default_factory=list[LoopTable | BranchLog])
-    rows: dict[ProgramIndex, Rows] = field(default_factory=dict[ProgramIndex, Rows])
+    rows: dict[ProgramIndex, RecordedRows] = field(default_factory=dict[ProgramIndex, RecordedRows])
     """By program number; programs of which nothing is recorded have none."""
     bytes: int = 0
     """What the columns take; they only grow when they are packed."""
@@ -75,7 +75,7 @@ class Recording:
         for program in self.plan.programs if self.record.state or self.record.everything else ():
             slots = recorded_slots(program, self.record)
             if slots:
-                self.rows[program.index] = Rows.of(slots)
+                self.rows[program.index] = RecordedRows.of(slots)
 
     def iterations(self) -> int:
         """Iterations of all loop executions that have ended. Each call counts only those that are new."""
@@ -114,8 +114,8 @@ class Recording:
 
     def watch(self, region: LoopRegion) -> None:
         """Looks at the carried state of a loop from now on, without keeping it."""
-        columns = {carried.parameter: Column() for carried in region.carried}
-        self.rows.setdefault(region.program.index, Rows(columns, forget=True))
+        columns = {carried.parameter: SlotColumn() for carried in region.carried}
+        self.rows.setdefault(region.program.index, RecordedRows(columns, forget=True))
 
     def pack(self, *, all_of_it: bool = True) -> None:
         """Packs all columns, but for the newest row of a loop that has not ended: it may be unfinished; or only (not ``all_of_it``)

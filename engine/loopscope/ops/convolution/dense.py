@@ -78,7 +78,7 @@ def group_convolution(
     return rounded(result.reshape(batch, groups * outputs, *placed.counts), data.dtype)
 
 
-class Placed(NamedTuple):
+class WindowPlacement(NamedTuple):
     """Where windows lie on the spatial axes, and how many places there are on each, and in all."""
 
     kernel: Lengths
@@ -95,7 +95,7 @@ class Placed(NamedTuple):
 @lru_cache(maxsize=256)
 def placed_windows(
     lengths: Lengths, kernel: Lengths, strides: Lengths, dilations: Lengths, pads_begin: Lengths, pads_end: Lengths, auto_pad: str
-) -> Placed:
+) -> WindowPlacement:
     """Of windows of a kernel on axes of such lengths. A model asks for few of them again and again."""
     axes = len(kernel)
     strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
@@ -104,11 +104,11 @@ def placed_windows(
     each = zip(lengths, kernel, dilations, strides, begin, end, strict=True)
     counts = tuple(places(length, span(size, dilation), stride, low, high) for length, size, dilation, stride, low, high in each)
     is_bare = all(size == 1 for size in kernel) and not any(begin) and not any(end)
-    return Placed(kernel, strides, dilations, begin, end, counts, prod(counts), is_bare)
+    return WindowPlacement(kernel, strides, dilations, begin, end, counts, prod(counts), is_bare)
 
 
 @lru_cache(maxsize=64)
-def _taps(lengths: Lengths, placed: Placed) -> tuple[Array, Array | None]:
+def _taps(lengths: Lengths, placed: WindowPlacement) -> tuple[Array, Array | None]:
     """For each tap of the kernel and each place, the element of all spatial axes together, and which lie outside, if any does."""
     found, outside = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.bool_)
     for length, size, stride, dilation, low, count in zip(
@@ -122,7 +122,7 @@ def _taps(lengths: Lengths, placed: Placed) -> tuple[Array, Array | None]:
     return found, outside if outside.any() else None
 
 
-def _by_taps(data: Array, filters: Array, placed: Placed) -> Array:
+def _by_taps(data: Array, filters: Array, placed: WindowPlacement) -> Array:
     """One product of filters with all columns, which are few: their elements are taken one by one, without a padded copy."""
     groups, outputs, inputs = filters.shape[:3]
     found, outside = _taps(data.shape[3:], placed)
@@ -132,7 +132,7 @@ def _by_taps(data: Array, filters: Array, placed: Placed) -> Array:
     return np.matmul(filters.reshape(groups, outputs, -1), columns.reshape(len(data), groups, -1, placed.places))
 
 
-def _correlate(data: Array, filters: Array, placed: Placed) -> Array:
+def _correlate(data: Array, filters: Array, placed: WindowPlacement) -> Array:
     """``[N, G, I, lengths...] x [G, O, I, kernel...] -> [N, G, O, places]``."""
     groups, outputs, inputs = filters.shape[:3]
     kernel, strides, dilations, begin, end, counts, spots, is_bare = placed

@@ -66,7 +66,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cache:
+class KeyValueCache:
     """Keys or values: what the cache holds, and what is new, ``[B, M, S, H]``."""
 
     past: Array | None
@@ -78,7 +78,7 @@ class Cache:
     """The greatest number of tokens of the batch, the new ones among them."""
 
     @staticmethod
-    def of(past: Array | None, now: Array, stored: Stored, window: int | None, longest: int) -> Cache:
+    def of(past: Array | None, now: Array, stored: Stored, window: int | None, longest: int) -> KeyValueCache:
         """``ValueError`` where the shapes do not fit."""
         batch, heads, _, width = now.shape
         expected = (batch, heads, width // 2 if stored.scale is not None and stored.bits == 4 else width)
@@ -87,7 +87,7 @@ class Cache:
         if window is not None and (past is None or not 0 < window <= past.shape[2]):
             room = "left out" if past is None else f"of {past.shape[2]} places"
             raise ValueError(f"with sliding_window_cache local_window_size is {window} and the cache {room}, expected at least as many")
-        return Cache(past, now, stored, window, longest)
+        return KeyValueCache(past, now, stored, window, longest)
 
     @property
     def room(self) -> int:

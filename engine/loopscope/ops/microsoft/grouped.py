@@ -14,7 +14,7 @@ from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.index import whole_number
-from loopscope.ops.microsoft.cache import Cache, Stored
+from loopscope.ops.microsoft.cache import KeyValueCache, Stored
 from loopscope.ops.microsoft.rotary import turned
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import checked_bias, joined_heads, split_heads
@@ -78,7 +78,7 @@ def group_query_attention(
         queries, keys = _turned(queries, keys, places, cosines, sines, bool(rotary_interleaved))
     window, bits = local_window_size if sliding_window_cache else None, kv_cache_bit_width or 8
     caches = [
-        Cache.of(past, now, Stored.of(kind, amount, past, bits, query.dtype), window, longest)
+        KeyValueCache.of(past, now, Stored.of(kind, amount, past, bits, query.dtype), window, longest)
         for past, now, kind, amount in ((past_key, keys, k_quant_type, key_scale), (past_value, values, v_quant_type, value_scale))
     ]
     sinks = _sinks(sinks, smooth_softmax, num_heads)
@@ -96,7 +96,7 @@ def group_query_attention(
 def _attended(
     rule: _Rule,
     queries: Array,
-    caches: Sequence[Cache],
+    caches: Sequence[KeyValueCache],
     before: Sequence[int],
     totals: Sequence[int],
     bias: Array | None,

@@ -16,7 +16,7 @@ from loopscope.ops.convolution.dense import group_convolution
 from loopscope.ops.convolution.transposed import group_convolution_backprop_data
 from loopscope.ops.onnx.older import Arguments, Attributes, Older
 from loopscope.ops.pooling.maximum import largest, max_pool_with_indices
-from loopscope.ops.pooling.pooling_windows import Frame, combined, frame_of, summed_in_order
+from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of, summed_in_order
 from loopscope.ops.precision import computable
 from loopscope.ops.window import Lengths, per_axis
 
@@ -140,7 +140,7 @@ def pool_of(attributes: Attributes, axes: int) -> dict[str, Any]:
     return {"kernel": kernel, "rounding_type": rounding, **window_of(attributes, len(kernel))}
 
 
-def _frame(attributes: Attributes, data: np.ndarray) -> Frame:
+def _frame(attributes: Attributes, data: np.ndarray) -> WindowFrame:
     return frame_of(data.shape, **{_OURS.get(name, name): value for name, value in pool_of(attributes, data.ndim - 2).items()})
 
 
@@ -163,18 +163,20 @@ def _average_pool_by_axes(arguments: Arguments, attributes: Attributes, outputs:
     return (_averaged(_summed, arguments[0], _frame(attributes, arguments[0]), attributes),)
 
 
-def _averaged(summed: Callable[[np.ndarray, Frame], np.ndarray], data: np.ndarray, frame: Frame, attributes: Attributes) -> np.ndarray:
+def _averaged(
+    summed: Callable[[np.ndarray, WindowFrame], np.ndarray], data: np.ndarray, frame: WindowFrame, attributes: Attributes
+) -> np.ndarray:
     counted = [_counted(frame, axis, bool(attributes.get("count_include_pad")), attributes) for axis in range(len(frame.kernel))]
     divisor = np.maximum(reduce(np.multiply.outer, counted), 1)
     values = summed(computable(data), frame)
     return np.asarray((values / divisor.astype(values.dtype)).astype(data.dtype))
 
 
-def _summed(data: np.ndarray, frame: Frame) -> np.ndarray:
+def _summed(data: np.ndarray, frame: WindowFrame) -> np.ndarray:
     return combined(data, frame, 0, np.add)
 
 
-def _counted(frame: Frame, axis: int, with_padding: bool, attributes: Attributes) -> np.ndarray:
+def _counted(frame: WindowFrame, axis: int, with_padding: bool, attributes: Attributes) -> np.ndarray:
     """How many elements each window has along an axis."""
     first = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.begin[axis]
     reached = first[:, None] + np.arange(frame.kernel[axis]) * frame.dilations[axis]
@@ -182,7 +184,7 @@ def _counted(frame: Frame, axis: int, with_padding: bool, attributes: Attributes
     return np.count_nonzero((reached >= -before) & (reached < frame.lengths[axis] + after), axis=1)
 
 
-def _padding_after(frame: Frame, axis: int, attributes: Attributes) -> int:
+def _padding_after(frame: WindowFrame, axis: int, attributes: Attributes) -> int:
     given = attributes.get("pads")
     automatic = attributes.get("auto_pad", "NOTSET") != "NOTSET"
     return frame.overhang[axis] if automatic else int(given[len(frame.kernel) + axis]) if given else 0

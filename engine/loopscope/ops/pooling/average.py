@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from loopscope.ops.declare import Array
-from loopscope.ops.pooling.pooling_windows import Frame, combined, frame_of
+from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of
 from loopscope.ops.precision import computable
 from loopscope.ops.window import Lengths
 
@@ -43,7 +43,7 @@ def average_pool(
 
 
 @lru_cache(maxsize=256)
-def _divisor(frame: Frame, dtype: np.dtype) -> Array:
+def _divisor(frame: WindowFrame, dtype: np.dtype) -> Array:
     """How many real elements each window covers, at least 1; a single number where all cover as many. Counted once for a frame."""
     covered = reduce(np.multiply.outer, [_covered(frame, axis) for axis in range(len(frame.kernel))])
     least = covered.min(initial=1)
@@ -51,7 +51,7 @@ def _divisor(frame: Frame, dtype: np.dtype) -> Array:
     return divisor
 
 
-def _covered(frame: Frame, axis: int) -> Array:
+def _covered(frame: WindowFrame, axis: int) -> Array:
     """How many real elements each window covers along an axis."""
     first = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.begin[axis]
     reached = first[:, None] + np.arange(frame.kernel[axis]) * frame.dilations[axis]

@@ -12,7 +12,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Known
 from loopscope.ops.index import axis_within
-from loopscope.ops.pooling.pooling_windows import Frame, combined, frame_of, pooled_shape
+from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of, pooled_shape
 from loopscope.ops.precision import computable
 from loopscope.ops.window import Lengths
 
@@ -35,7 +35,7 @@ def max_pool(
     return largest(data, frame_of(data.shape, kernel, strides, (), pads_begin, pads_end, auto_pad, rounding_type))
 
 
-def largest(data: Array, frame: Frame) -> Array:
+def largest(data: Array, frame: WindowFrame) -> Array:
     """Largest element of each window, without where it lies: a quarter of the time."""
     values = _comparable(data)
     return combined(values, frame, _lowest(values.dtype), np.maximum).astype(data.dtype, copy=False)
@@ -82,7 +82,7 @@ def _lowest(dtype: np.dtype) -> float:
     return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
-def _located(values: Array, frame: Frame, small: np.dtype) -> tuple[Array, Array]:
+def _located(values: Array, frame: WindowFrame, small: np.dtype) -> tuple[Array, Array]:
     """Largest elements of ``[planes, lengths...]`` and the kernel place of each, flattened.
 
     From the last axis on, so that of equal elements the first in row order stays.
@@ -105,7 +105,7 @@ def _located(values: Array, frame: Frame, small: np.dtype) -> tuple[Array, Array
     return values, np.zeros(values.shape, small) if where is None else where
 
 
-def _indices(where: Array, least: Array, shape: Sequence[int], frame: Frame, axis: int, dtype: np.dtype) -> Array:
+def _indices(where: Array, least: Array, shape: Sequence[int], frame: WindowFrame, axis: int, dtype: np.dtype) -> Array:
     """Flat indices from kernel places, the first of its channel where the maximum is the ``least`` number."""
     steps = [prod(shape[position + 1 :]) for position in range(len(shape))]
     reach = np.zeros(1, np.int64)

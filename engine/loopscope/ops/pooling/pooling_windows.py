@@ -19,7 +19,7 @@ _SHORT_ROW = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class WindowFrame:
     """Windows over spatial axes."""
 
     lengths: Lengths
@@ -66,7 +66,7 @@ class Frame:
         ]
 
 
-def combined(data: Array, frame: Frame, fill: float, operation: np.ufunc) -> Array:
+def combined(data: Array, frame: WindowFrame, fill: float, operation: np.ufunc) -> Array:
     """``[N, C, lengths...] -> [N, C, places...]``: the elements of each window, padding being ``fill``, joined by an operation.
 
     One axis after the other, the first one first: each step leaves fewer rows for the last, whose elements are not neighbours.
@@ -81,7 +81,7 @@ def combined(data: Array, frame: Frame, fill: float, operation: np.ufunc) -> Arr
     return result.reshape(*data.shape[:2], *frame.counts)
 
 
-def summed_in_order(data: Array, frame: Frame) -> Array:
+def summed_in_order(data: Array, frame: WindowFrame) -> Array:
     """As ``combined`` by addition with a padding of 0, but the elements of a window are added one by one, row by row.
 
     That is how ONNX Runtime rounds: where a mean lies half way between two quanta, the last bit of the sum decides.
@@ -96,7 +96,7 @@ def summed_in_order(data: Array, frame: Frame) -> Array:
     return result.reshape(*data.shape[:2], *frame.counts)
 
 
-def _join_rows(operation: np.ufunc, values: Array, frame: Frame, axis: int) -> Array:
+def _join_rows(operation: np.ufunc, values: Array, frame: WindowFrame, axis: int) -> Array:
     """The step along an axis before the last. Where every other row of short ones is wanted, all are joined as one line, which takes less
     time than to begin so many; the others are left out."""
     inner, reach = prod(values.shape[2 + axis :]), (frame.kernel[axis] - 1) * frame.dilations[axis]
@@ -110,7 +110,7 @@ def _join_rows(operation: np.ufunc, values: Array, frame: Frame, axis: int) -> A
     return np.ascontiguousarray(whole[(*(slice(None),) * (1 + axis), wanted)])
 
 
-def _join_lines(operation: np.ufunc, values: Array, frame: Frame, out: Array) -> None:
+def _join_lines(operation: np.ufunc, values: Array, frame: WindowFrame, out: Array) -> None:
     """The step along the last axis: where lines hold whole strides, all as one line; what lies across their ends is left out."""
     count, length, last = frame.counts[-1], values.shape[-1], values.ndim - 1
     stride = frame.strides[-1] if count > 1 else length
@@ -139,7 +139,7 @@ def _joined(operation: np.ufunc, taps: Sequence[Array], out: Array | None = None
 
 def frame_of(
     shape: Sequence[int], kernel: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths, auto_pad: str, rounding: str
-) -> Frame:
+) -> WindowFrame:
     """The windows over data of a shape ``[N, C, lengths...]``; ``ValueError`` when attributes and shape do not fit."""
     axes = len(kernel)
     if not 1 <= axes <= 3 or len(shape) != axes + 2:
@@ -155,7 +155,7 @@ def frame_of(
         counts.append(count)
         overhang.append(max(end[axis], (count - 1) * strides[axis] + reach - lengths[axis] - begin[axis]))
     is_padded = any(begin) or any(end)
-    return Frame(lengths, kernel, strides, dilations, begin, tuple(overhang), tuple(counts), is_padded)
+    return WindowFrame(lengths, kernel, strides, dilations, begin, tuple(overhang), tuple(counts), is_padded)
 
 
 def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

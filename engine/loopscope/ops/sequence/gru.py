@@ -9,7 +9,7 @@ import numpy as np
 from loopscope.ops.declare import Array
 from loopscope.ops.precision import computable
 from loopscope.ops.sequence.recurrent import (
-    Step,
+    RecurrentStep,
     check_weights,
     chosen,
     clipped,
@@ -74,7 +74,7 @@ def gru_sequence(
 
     named = of_a_direction(activations, direction, _DEFAULTS)
 
-    def prepare(wide: Array, index: int) -> tuple[Array, Step]:
+    def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
         inner, outer = _biases(bias[index], hidden_size, linear_before_reset)
         step = _step(computable(recurrence[index]), outer, named, clip, linear_before_reset)
         return projected_inputs(wide, computable(weights[index]), inner), step
@@ -94,7 +94,7 @@ def _biases(bias: Array | None, size: int, linear_before_reset: bool) -> tuple[A
     return wide[: 3 * size], wide[3 * size :] if linear_before_reset else None
 
 
-def _step(recurrence: Array, bias: Array | None, activations: Sequence[str], clip: float, linear_before_reset: bool) -> Step:
+def _step(recurrence: Array, bias: Array | None, activations: Sequence[str], clip: float, linear_before_reset: bool) -> RecurrentStep:
     """A step with ``recurrence [3*H, H]``."""
     first, second = chosen(activations, _DEFAULTS)
     size = recurrence.shape[1]

@@ -10,7 +10,7 @@ from loopscope.ops.declare import Array
 from loopscope.ops.precision import computable, rounded
 from loopscope.ops.sequence.recurrent import (
     Activation,
-    Step,
+    RecurrentStep,
     check_weights,
     chosen,
     clipped,
@@ -129,7 +129,7 @@ def lstm_sequence(
 
     named = of_a_direction(activations, direction, _DEFAULTS)
 
-    def prepare(wide: Array, index: int) -> tuple[Array, Step]:
+    def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
         step = lstm_step(turned(computable(recurrence[index])), named, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
@@ -137,7 +137,7 @@ def lstm_sequence(
     return output, last_hidden, last_cell
 
 
-def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> Step:
+def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> RecurrentStep:
     """A step with ``recurrence [H, 4*H]``, in buffers of its own."""
     first, second, third = chosen(activations, _DEFAULTS)
     size = recurrence.shape[0]

@@ -61,7 +61,7 @@ def clipped(values: Array, clip: float) -> None:
         np.clip(values, -clip, clip, out=values)
 
 
-class Step(Protocol):
+class RecurrentStep(Protocol):
     """One time step: from the projected input ``[B, K]`` and the hidden state before, to the one after in ``output``.
 
     All of them may come without the axis of the batch. A cell state is replaced in place.
@@ -70,7 +70,7 @@ class Step(Protocol):
     def __call__(self, projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None: ...
 
 
-Prepare = Callable[[Array, int], tuple[Array, Step]]
+Prepare = Callable[[Array, int], tuple[Array, RecurrentStep]]
 """From the data in the type that is computed in, and the number of a direction: its projected inputs ``[T, B, K]``, and its step."""
 
 
@@ -95,7 +95,7 @@ def over_time(
     return [rounded(np.ascontiguousarray(one), data.dtype) for one in shown]
 
 
-def walk(step: Step, projected: Array, hidden: Array, cell: Array | None, output: Array, lengths: Array, reverse: bool) -> None:
+def walk(step: RecurrentStep, projected: Array, hidden: Array, cell: Array | None, output: Array, lengths: Array, reverse: bool) -> None:
     """All steps of one direction: ``projected [T, B, K]``, ``hidden`` and ``cell [B, H]`` in place, ``output [T, B, H]``.
 
     An element of the batch takes part in its first ``lengths[b]`` time steps; its other outputs are 0. One of length 0
@@ -113,7 +113,7 @@ def walk(step: Step, projected: Array, hidden: Array, cell: Array | None, output
         cell[lengths == 0] = 0
 
 
-def _walk_whole(step: Step, projected: Array, hidden: Array, cell: Array | None, output: Array, reverse: bool) -> None:
+def _walk_whole(step: RecurrentStep, projected: Array, hidden: Array, cell: Array | None, output: Array, reverse: bool) -> None:
     """All steps for all elements; a batch of one goes without its axis, which is faster."""
     if len(hidden) == 1:
         projected, output, last, cell = projected[:, 0], output[:, 0], hidden[0], None if cell is None else cell[0]
@@ -126,7 +126,7 @@ def _walk_whole(step: Step, projected: Array, hidden: Array, cell: Array | None,
     last[...] = current
 
 
-def _masked(step: Step, projected: Array, hidden: Array, cell: Array | None, output: Array, idle: Array) -> Array:
+def _masked(step: RecurrentStep, projected: Array, hidden: Array, cell: Array | None, output: Array, idle: Array) -> Array:
     """A step after which the idle elements of the batch have their state from before, and output 0."""
     before = None if cell is None else cell.copy()
     step(projected, hidden, cell, output)
@@ -148,7 +148,7 @@ def projected_inputs(data: Array, weights: Array, bias: Array | None) -> Array:
     return product.reshape(steps, batch, weights.shape[0])
 
 
-def single_step(step: Step, data: Array, hidden: Array, weights: Array, bias: Array | None) -> Array:
+def single_step(step: RecurrentStep, data: Array, hidden: Array, weights: Array, bias: Array | None) -> Array:
     """``[B, I], [B, H], [K, I] (+ [K]) -> [B, H]``: the hidden state after one step of a cell that has no cell state."""
     state = computable(hidden)
     output = np.empty_like(state)

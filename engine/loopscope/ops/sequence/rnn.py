@@ -9,7 +9,7 @@ import numpy as np
 from loopscope.ops.declare import Array
 from loopscope.ops.precision import computable
 from loopscope.ops.sequence.recurrent import (
-    Step,
+    RecurrentStep,
     check_weights,
     chosen,
     clipped,
@@ -70,7 +70,7 @@ def rnn_sequence(
 
     named = of_a_direction(activations, direction, _DEFAULTS)
 
-    def prepare(wide: Array, index: int) -> tuple[Array, Step]:
+    def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
         step = _step(turned(computable(recurrence[index])), named, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
@@ -78,7 +78,7 @@ def rnn_sequence(
     return output, last
 
 
-def _step(recurrence: Array, activations: Sequence[str], clip: float) -> Step:
+def _step(recurrence: Array, activations: Sequence[str], clip: float) -> RecurrentStep:
     """A step with ``recurrence [H, H]``."""
     function = chosen(activations, _DEFAULTS)[0]
 

@@ -16,7 +16,7 @@ import numpy as np
 from loopscope.debug.inputs import Inputs, bind
 from loopscope.errors import EngineError, InputError, elided
 from loopscope.ir.model import Model
-from loopscope.native.alone import Stopped, run_alone
+from loopscope.native.run_once import CallStopped, run_alone
 from loopscope.peers.other_runtimes import Patience
 
 Kind = Literal["pt2", "saved_model", "python"]
@@ -162,7 +162,7 @@ def _run_alone(source: Source, names: str, files: Sequence[Path], patience: Pati
     called = f"the source program {elided(source.where)!r}"
     try:
         ended = run_alone(PROCESS, *arguments, seconds=patience.seconds, stopped=patience.stopped)
-    except Stopped:
+    except CallStopped:
         raise EngineError(f"{called} was stopped before it had run") from None
     except TimeoutError:
         raise EngineError(f"{called} did not run within {patience.seconds:g} seconds") from None

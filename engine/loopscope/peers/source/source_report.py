@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loopscope.errors import elided
 from loopscope.ir.readable import readable
 from loopscope.peers.comparing import counted
-from loopscope.peers.source.across import Apart, OutputAcross, RegionAcross
+from loopscope.peers.source.report_columns import Apart, OutputAcross, RegionAcross
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def run(watching: Any, source: Any, given: Sequence[np.ndarray], names: Sequence
     order = watching.ordered(inputs, names, "the program")
     arguments = [fed(watching, one, given[number]) for one, number in zip(wanted, order, strict=True)]
     watch = watching.Watch()
-    graph = Graph(concrete.graph, "", watch, -1, "body")
+    graph = TensorFlowGraph(concrete.graph, "", watch, -1, "body")
     lowered = graph.lowered
     if lowered or not graph.has_regions:
         watch.regions = []
@@ -128,14 +128,14 @@ def library_graph(name: str) -> Any:
     return function_def_to_graph(context.context().get_function_def(name))
 
 
-class Graph:
+class TensorFlowGraph:
     """A graph of the program, with those inside it."""
 
     def __init__(self, graph: Any, name: str, watch: Watch, parent: int, body: str) -> None:
         self.graph, self.name, self.watch = graph, name, watch
         self.numbers: dict[str, int] = {}
         """The region of each operation that is one."""
-        self.inside: dict[str, list[Graph]] = {}
+        self.inside: dict[str, list[TensorFlowGraph]] = {}
         """The graphs of each operation that has some."""
         self.carried: dict[str, Sequence[int]] = {}
         """Of each While the inputs that it changes."""
@@ -152,7 +152,7 @@ class Graph:
                 watch.whole.append(one.name)
             elif one.type in CALL:
                 called = one.get_attr("f").name
-                self.inside[one.name] = [Graph(library_graph(called), called, watch, parent, body)]
+                self.inside[one.name] = [TensorFlowGraph(library_graph(called), called, watch, parent, body)]
         inner = [one for some in self.inside.values() for one in some]
         self.lowered |= any(one.lowered for one in inner)
         self.has_regions: bool = bool(self.numbers) or any(one.has_regions for one in inner)
@@ -160,7 +160,7 @@ class Graph:
     def _declare(self, one: Any, kind: str, parent: int, body: str, attributes: Mapping[str, str], carried: Sequence[str]) -> None:
         number = self.numbers[one.name] = self.watch.declare(one.name, kind, parent, body, carried)
         names = {inner: one.get_attr(attribute).name for attribute, inner in attributes.items()}
-        self.inside[one.name] = [Graph(library_graph(name), name, self.watch, number, inner) for inner, name in names.items()]
+        self.inside[one.name] = [TensorFlowGraph(library_graph(name), name, self.watch, number, inner) for inner, name in names.items()]
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         """What it gives for values of all that it takes."""
@@ -186,7 +186,7 @@ class Graph:
             return self._while(one.name, graphs, list(arguments))
         return executed(one, arguments)
 
-    def _while(self, name: str, graphs: Sequence[Graph], values: list[Any]) -> list[Any]:
+    def _while(self, name: str, graphs: Sequence[TensorFlowGraph], values: list[Any]) -> list[Any]:
         (asks, body), number, places = graphs, self.numbers[name], self.carried[name]
         self.watch.began(number, [as_array(values[place]) for place in places])
         while is_true(asks.run(values)[0]):
@@ -216,7 +216,7 @@ def is_true(value: Any) -> bool:
     return bool(array) if array.ndim == 0 else array.size > 0
 
 
-class Named:
+class NamedFunction:
     """A function for an operation that calls one."""
 
     def __init__(self, name: str) -> None:
@@ -225,7 +225,7 @@ class Named:
 
 def _called(graph: Any, name: str, arguments: Sequence[Any]) -> Sequence[Any]:
     """A function of the library at once."""
-    results = tf.raw_ops.StatefulPartitionedCall(args=list(arguments), Tout=[one.dtype for one in graph.outputs], f=Named(name))
+    results = tf.raw_ops.StatefulPartitionedCall(args=list(arguments), Tout=[one.dtype for one in graph.outputs], f=NamedFunction(name))
     return results if isinstance(results, (list, tuple)) else [results]
 
 
@@ -243,7 +243,7 @@ def _attribute(kind: str, value: Any) -> Any:
     """As the runtime takes it: types by their numbers, a shape by its lengths, -1 for any, or None for any rank."""
     match kind:
         case "func":
-            return Named(value.name)
+            return NamedFunction(value.name)
         case "type":
             return value.as_datatype_enum
         case "list(type)":

@@ -44,7 +44,7 @@ def run(watching: Any, source: Any, given: Sequence[np.ndarray], names: Sequence
     order = watching.ordered([spec.arg.name for spec in taken], names, "the program")
     arguments = [fed(watching, program, spec.arg.name, given[number]) for spec, number in zip(taken, order, strict=True)]
     watch = watching.Watch()
-    main = Graph(program.graph_module, watch, -1, "body")
+    main = TorchGraph(program.graph_module, watch, -1, "body")
     with torch.no_grad():
         results = main.run(*_all_inputs(program, iter(arguments)))
     outputs = [(spec.arg, value) for spec, value in zip(program.graph_signature.output_specs, results, strict=True)
@@ -120,7 +120,7 @@ def as_array(value: Any) -> np.ndarray | None:
     return np.asarray(plain.numpy())
 
 
-class Graph(torch.fx.Interpreter):
+class TorchGraph(torch.fx.Interpreter):
     """A graph of the program, with those inside it."""
 
     def __init__(self, module: torch.fx.GraphModule, watch: Watch, parent: int, body: str, called: Sequence[str] = ()) -> None:
@@ -131,14 +131,14 @@ class Graph(torch.fx.Interpreter):
         """What the graph around calls the values that this one takes."""
         self.numbers: dict[str, int] = {}
         """The region of each node that is one."""
-        self.inside: dict[str, list[Graph]] = {}
+        self.inside: dict[str, list[TorchGraph]] = {}
         """The graphs of each node that has some."""
         for node in module.graph.nodes:
             name = operator_name(node)
             if name in KINDS:
                 self._declare(node, KINDS[name])
             elif name in CALLS:
-                self.inside[node.name] = [Graph(one, watch, parent, body) for one in self._graphs(node)]
+                self.inside[node.name] = [TorchGraph(one, watch, parent, body) for one in self._graphs(node)]
             elif name and self._graphs(node):
                 watch.whole.append(node.name)
 
@@ -149,7 +149,7 @@ class Graph(torch.fx.Interpreter):
         self.numbers[node.name] = number
         called = [name for place in OPERANDS[kind] for name in self._names(node.args[place])]
         bodies = zip(BODIES[kind], self._graphs(node), strict=True)
-        self.inside[node.name] = [Graph(graph, self.watch, number, body, called) for body, graph in bodies]
+        self.inside[node.name] = [TorchGraph(graph, self.watch, number, body, called) for body, graph in bodies]
 
     def _names(self, operands: Any) -> list[str]:
         return [self.called.get(str(one), str(one)) for one in _listed(operands)]
@@ -180,12 +180,12 @@ class Graph(torch.fx.Interpreter):
                 called = (next(waiting).run if isinstance(one, torch.fx.GraphModule) else one for one in arguments)
                 return cast("Callable[..., Any]", n.target)(*called)
 
-    def _cond(self, number: int, graphs: Sequence[Graph], arguments: Sequence[Any]) -> Any:
+    def _cond(self, number: int, graphs: Sequence[TorchGraph], arguments: Sequence[Any]) -> Any:
         first = bool(arguments[0])
         self.watch.took(number, first)
         return graphs[0 if first else 1].run(*arguments[3])
 
-    def _while(self, number: int, graphs: Sequence[Graph], arguments: Sequence[Any]) -> Any:
+    def _while(self, number: int, graphs: Sequence[TorchGraph], arguments: Sequence[Any]) -> Any:
         asks, body = graphs
         values, more = list(arguments[2]), list(arguments[3])
         self.watch.began(number, [as_array(value) for value in values])
@@ -194,7 +194,7 @@ class Graph(torch.fx.Interpreter):
             self.watch.iterated(number, [as_array(value) for value in values])
         return tuple(values)
 
-    def _scan(self, number: int, body: Graph, arguments: Sequence[Any]) -> Any:
+    def _scan(self, number: int, body: TorchGraph, arguments: Sequence[Any]) -> Any:
         state, rows, more = list(arguments[1]), list(arguments[2]), list(arguments[3])
         carried = len(state)
         given: list[list[Any]] = []
@@ -206,7 +206,7 @@ class Graph(torch.fx.Interpreter):
             given.append(values[carried:])
         return [*state, *(torch.stack(one) for one in zip(*given, strict=True))]
 
-    def _map(self, number: int, body: Graph, arguments: Sequence[Any]) -> Any:
+    def _map(self, number: int, body: TorchGraph, arguments: Sequence[Any]) -> Any:
         rows, more = list(arguments[1]), list(arguments[2])
         given: list[list[Any]] = []
         self.watch.began(number, [])

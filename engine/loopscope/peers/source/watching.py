@@ -29,7 +29,7 @@ def sampled(value: np.ndarray) -> np.ndarray:
 
 
 @dataclass(slots=True)
-class Column:
+class LoopValue:
     """One value of a loop, execution after execution."""
 
     name: str
@@ -44,7 +44,7 @@ class Column:
 
 
 @dataclass(slots=True)
-class Region:
+class ProgramRegion:
     """One loop or branch of the program."""
 
     name: str
@@ -56,7 +56,7 @@ class Region:
     """The body of that region that it is in: ``body``, ``condition``, ``then`` or ``else``."""
     carried: int
     """How many of its values it carries; the others its iterations only give."""
-    columns: list[Column]
+    columns: list[LoopValue]
     counts: list[int] = field(default_factory=list[int])
     """Iterations of each execution, in the order in which they ran."""
     taken: list[bool] = field(default_factory=list[bool])
@@ -67,15 +67,15 @@ class Watch:
     """The regions of a program, outer ones before inner ones."""
 
     def __init__(self) -> None:
-        self.regions: list[Region] = []
+        self.regions: list[ProgramRegion] = []
         self.whole: list[str] = []
         """What has graphs inside and is not watched."""
         self._left = MOST_BYTES
 
     def declare(self, name: str, kind: str, parent: int, body: str, carried: Sequence[str] = (), given: int = 0) -> int:
         """A region, before anything runs; its number. ``carried`` are the names of what it carries."""
-        columns = [*map(Column, carried), *(Column(f"output {number}") for number in range(len(carried), len(carried) + given))]
-        self.regions.append(Region(name, kind, parent, body, len(carried), columns))
+        columns = [*map(LoopValue, carried), *(LoopValue(f"output {number}") for number in range(len(carried), len(carried) + given))]
+        self.regions.append(ProgramRegion(name, kind, parent, body, len(carried), columns))
         return len(self.regions) - 1
 
     def began(self, number: int, values: Sequence[Any]) -> None:
@@ -105,7 +105,7 @@ class Watch:
         """A sentence on what is not watched; empty where all is."""
         return f"Run as a whole, and not watched: {', '.join(self.whole)}." if self.whole else ""
 
-    def _put(self, column: Column, target: list[np.ndarray], value: Any) -> None:
+    def _put(self, column: LoopValue, target: list[np.ndarray], value: Any) -> None:
         if column.refused:
             return
         if value is None or value.dtype.kind not in "biuf":

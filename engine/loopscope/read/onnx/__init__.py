@@ -9,14 +9,14 @@ from onnx import ModelProto
 
 from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.collecting import no_garbage_collection
-from loopscope.ir.model import Graph, Model
+from loopscope.ir.model import Model, ModelGraph
 from loopscope.read.address_length import check_addresses
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.onnx.graphs import Builder, Built
 from loopscope.read.onnx.inference import Inferred, inference, nothing
-from loopscope.read.onnx.parted import Held, parted
 from loopscope.read.onnx.scope import NO_CALLS
 from loopscope.read.onnx.scopes import Survey
+from loopscope.read.onnx.split_weights import Held, parted
 from loopscope.read.onnx.survey import survey
 from loopscope.read.onnx.tensors import ExternalData
 from loopscope.read.weights import Weights
@@ -50,7 +50,7 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
     )
 
 
-def _graph(proto: ModelProto, held: Held, types: Inferred, weights: Weights, file: str, limits: ReadLimits) -> Graph:
+def _graph(proto: ModelProto, held: Held, types: Inferred, weights: Weights, file: str, limits: ReadLimits) -> ModelGraph:
     scopes = Survey(proto, file, limits, types, held).read()
     external = ExternalData(Path(file).parent if file else None, weights)
     builders = [Builder(scope, external, file) for scope in scopes]

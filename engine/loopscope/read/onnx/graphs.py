@@ -14,11 +14,11 @@ from onnx import AttributeProto, GraphProto
 
 from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.constant import Constant
-from loopscope.ir.model import NO_ATTRIBUTES, Body, BodyName, Edge, Graph, InputMap, LayerId, Node, Port
+from loopscope.ir.model import NO_ATTRIBUTES, Body, BodyName, Edge, InputMap, LayerId, ModelGraph, Node, Port
 from loopscope.ir.shape import PartialShape
 from loopscope.read.onnx.attributes import Given, attributes
 from loopscope.read.onnx.body_bindings import Bound, bound
-from loopscope.read.onnx.scope import Call, Scope
+from loopscope.read.onnx.scope import Scope, ScopedNode
 from loopscope.read.onnx.tensors import ExternalData, constant, dense
 from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType
 
@@ -78,7 +78,7 @@ class Builder(Struct, eq=False):
                 self.edges.append((*self.made[name], layer, 0))
         captured = {name: LayerId(number) for number, name in enumerate(scope.captures, len(scope.inputs))}
         entered = [LayerId(number) for number in range(len(scope.inputs))]
-        graph = Graph(tuple(nodes), tuple(map(_EDGE, self.edges)), scope.name, replaced_initializers=self.replaced)
+        graph = ModelGraph(tuple(nodes), tuple(map(_EDGE, self.edges)), scope.name, replaced_initializers=self.replaced)
         return Built(graph, entered, captured, results)
 
     def _initializers(self, first: int) -> None:
@@ -214,7 +214,7 @@ class Builder(Struct, eq=False):
         type = self.types.get(name, UNKNOWN_TYPE)
         return Port(0, type.element_type, type.shape, (name,), NO_ATTRIBUTES, type.form)
 
-    def _body(self, call: Call, name: BodyName, built: Built) -> Body:
+    def _body(self, call: ScopedNode, name: BodyName, built: Built) -> Body:
         kind = "" if call.is_function else call.type
         # Which inputs an unknown operation passes to its graphs is unknown; only their captures are certain.
         port_map = Bound() if call.is_foreign else bound(kind, call.given, call.captures_from, built.parameters, built.results)
@@ -252,7 +252,7 @@ def _shape(lengths: tuple[int, ...]) -> PartialShape:
 class Built(Struct, frozen=True, eq=False):
     """A finished graph, and the layers by which it is bound."""
 
-    graph: Graph
+    graph: ModelGraph
     parameters: Sequence[LayerId]
     captured: Mapping[str, LayerId]
     results: Sequence[LayerId]

@@ -12,13 +12,13 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 from loopscope.ir.model import BodyName
 from loopscope.read.onnx.attributes import Given
 from loopscope.read.onnx.inference import Inferred
-from loopscope.read.onnx.parted import NOTHING, Held
+from loopscope.read.onnx.split_weights import NOTHING, Held
 from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
 
 FunctionKey = tuple[str, str, str]
 
 
-class Call(Struct, eq=False):
+class ScopedNode(Struct, eq=False):
     """A node that has scopes inside it."""
 
     proto: NodeProto
@@ -47,7 +47,7 @@ class Calls(Struct, frozen=True, eq=False):
     """Names; empty where nothing is given. Captures are appended."""
     outputs: list[list[str]] = []
     given: list[Given] = []
-    within: dict[int, Call] = {}
+    within: dict[int, ScopedNode] = {}
     """Those that have scopes inside them, by number."""
 
 

@@ -16,11 +16,11 @@ from loopscope.ir.model import FOREIGN, BodyName, ForeignBody
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.onnx.attributes import WHOLE, Given, given, given_of
 from loopscope.read.onnx.batched import functions, is_batched, with_loop_over_batch
+from loopscope.read.onnx.expand_functions import written_out
 from loopscope.read.onnx.inference import Inferred
-from loopscope.read.onnx.parted import NOTHING, Held
-from loopscope.read.onnx.scope import Call, Calls, FunctionKey, Scope, node_of
+from loopscope.read.onnx.scope import Calls, FunctionKey, Scope, ScopedNode, node_of
 from loopscope.read.onnx.searches import GRAPHS, OURS, SEARCHES, search
-from loopscope.read.onnx.written_out import written_out
+from loopscope.read.onnx.split_weights import NOTHING, Held
 
 BODIES: Mapping[str, Mapping[str, BodyName]] = {
     "Loop": {"body": "body"},
@@ -79,7 +79,9 @@ class Survey:
         opsets = [*map({one: _with_version(_domain(one), scope.opsets) for one in {*domains}}.__getitem__, domains)]
         scope.calls = calls = Calls(names, types, opsets, inputs, outputs, attributes)
         for number in self._with_scopes(types, attributes):
-            call = Call(nodes[number], names[number], types[number], opsets[number], inputs[number], outputs[number], attributes[number])
+            call = ScopedNode(
+                nodes[number], names[number], types[number], opsets[number], inputs[number], outputs[number], attributes[number]
+            )
             self._enter_all(scope, number, call, _domain(domains[number]))
             calls.within[number] = call
             opsets[number], inputs[number], attributes[number] = call.opset, call.inputs, call.given
@@ -93,7 +95,7 @@ class Survey:
             numbers.update(number for number, found in enumerate(attributes) if found and _has_graphs(found))
         return sorted(numbers)
 
-    def _enter_all(self, scope: Scope, number: int, call: Call, domain: str) -> None:
+    def _enter_all(self, scope: Scope, number: int, call: ScopedNode, domain: str) -> None:
         """The scopes inside a node, where its operation is a function or has graphs."""
         node, kind, attributes = call.proto, call.type, call.given
         version = scope.opsets.get(domain, 0)
@@ -118,7 +120,7 @@ class Survey:
             self._enter_written_out(scope, call, version)
         call.captures_from = len(call.inputs)
 
-    def _enter_function(self, scope: Scope, call: Call, key: FunctionKey) -> None:
+    def _enter_function(self, scope: Scope, call: ScopedNode, key: FunctionKey) -> None:
         if key in scope.callers:
             raise self._refused(f"function {shorten(key[1], 60)!r} calls itself")
         function = self.functions[key]
@@ -131,7 +133,7 @@ class Survey:
         del call.inputs[len(function.input) :]
         self._enter(call, "body", inner)
 
-    def _enter_bodies(self, scope: Scope, call: Call, number: int | None) -> None:
+    def _enter_bodies(self, scope: Scope, call: ScopedNode, number: int | None) -> None:
         """``number``: that of the node, by which its bodies are found again among those with types; None where they have them already."""
         for attribute, body in BODIES[call.type].items():
             found = call.given.get(attribute)
@@ -144,7 +146,7 @@ class Survey:
         least = 2 if call.type == "Loop" else 1
         call.inputs += [""] * (least - len(call.inputs))
 
-    def _enter_written_out(self, scope: Scope, call: Call, version: int) -> None:
+    def _enter_written_out(self, scope: Scope, call: ScopedNode, version: int) -> None:
         """As a function, with the graphs written into it; where ONNX has none, nothing would run its graphs: they are there to be read."""
         types = [scope.type_of(name) for name in call.inputs]
         _ = self.inferred.graph  # before anything else is asked of another process
@@ -165,14 +167,14 @@ class Survey:
         call.is_function = True
         self._enter(call, "body", inner)
 
-    def _enter_graph(self, scope: Scope, call: Call) -> None:
+    def _enter_graph(self, scope: Scope, call: ScopedNode) -> None:
         """As a function: the node hands its inputs to the graph."""
         inner = _graph_scope(call.given["graph"].g, scope, scope.opsets, scope.attributes)
         call.opset, call.is_function = f"function {GRAPHS}", True
         call.inputs += [""] * (len(inner.inputs) - len(call.inputs))
         self._enter(call, "body", inner)
 
-    def _enter_foreign(self, scope: Scope, call: Call) -> None:
+    def _enter_foreign(self, scope: Scope, call: ScopedNode) -> None:
         """Every graph as a body that is called like its attribute; the opset says that it is not run."""
         call.opset += FOREIGN
         call.is_foreign = True
@@ -184,7 +186,7 @@ class Survey:
                 body = _unused(ForeignBody(encode(name) or "graph"), [taken for taken, _ in call.inner])
                 self._enter(call, body, _graph_scope(graph, scope, scope.opsets, scope.attributes))
 
-    def _enter(self, call: Call, body: BodyName, inner: Scope) -> None:
+    def _enter(self, call: ScopedNode, body: BodyName, inner: Scope) -> None:
         call.inner = (*call.inner, (body, inner))
         self.scopes.append(inner)
 

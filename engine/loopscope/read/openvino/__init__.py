@@ -7,7 +7,7 @@ from loopscope.ir.collecting import no_garbage_collection
 from loopscope.ir.model import Model
 from loopscope.read.address_length import check_addresses
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.openvino.bare_layers import NotWellFormed, are_bare_layers, whole_document
+from loopscope.read.openvino.bare_layers import MalformedLayers, are_bare_layers, whole_document
 from loopscope.read.openvino.document import Document
 from loopscope.read.openvino.legacy import with_layer_names
 from loopscope.read.weights import WeightsFile
@@ -43,5 +43,5 @@ def _surrounded(document: bytes, file: str, limits: ReadLimits) -> tuple[bytes, 
         raise ReadError(f"these are bare layers of {len(document):,} bytes, more than {limit}: give a whole <net>", Where(file))
     try:
         return whole_document(document)
-    except NotWellFormed as error:
+    except MalformedLayers as error:
         raise ReadError(str(error), Where(file, error.line)) from None

@@ -28,7 +28,7 @@ _BODIES = {"port_map": "body", "then_port_map": "then_body", "else_port_map": "e
 Element = etree._Element
 
 
-class NotWellFormed(ValueError):
+class MalformedLayers(ValueError):
     """The layers are not well-formed XML; ``line`` is where."""
 
     def __init__(self, error: etree.XMLSyntaxError, lines_before: int) -> None:
@@ -42,7 +42,7 @@ def are_bare_layers(document: bytes) -> bool:
 
 
 def whole_document(document: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """The layers inside a ``<net>`` with what they lack, lines unchanged, and notes on what was put there; ``NotWellFormed``."""
+    """The layers inside a ``<net>`` with what they lack, lines unchanged, and notes on what was put there; ``MalformedLayers``."""
     at = _beginning(document)
     layers = _TAG.sub(lambda tag: _QUOTED_OR_DOTS.sub(lambda found: found[1] or b"", tag[0]), document[at:])
     text = b'<net name="" version="11">' + layers + b"</net>"
@@ -52,7 +52,7 @@ def whole_document(document: bytes) -> tuple[bytes, tuple[str, ...]]:
     try:
         net = etree.fromstring(text, parser)
     except etree.XMLSyntaxError as error:
-        raise NotWellFormed(error, before) from None
+        raise MalformedLayers(error, before) from None
     completion = _Completion()
     completion.complete(net)
     net.set("name", next((one.get("name", "") for one in net.findall("layers/layer")), ""))

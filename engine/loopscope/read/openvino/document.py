@@ -8,13 +8,13 @@ from types import MappingProxyType
 from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.address import ROOT, encode
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import NO_ATTRIBUTES, BodyName, Edge, Graph, LayerId, Node, Port
+from loopscope.ir.model import NO_ATTRIBUTES, BodyName, Edge, LayerId, ModelGraph, Node, Port
 from loopscope.ir.shape import PartialShape
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.openvino import fields
 from loopscope.read.openvino.constants import ConstantReader, Kind
 from loopscope.read.openvino.drafts import GraphDraft, LayerContent, LayerDraft
-from loopscope.read.openvino.expat_walk import NOTHING, Attributes, Elements, MalformedXML, Walk
+from loopscope.read.openvino.expat_walk import NOTHING, Attributes, Elements, ExpatWalk, MalformedXML
 from loopscope.read.openvino.ports import PortElements
 from loopscope.read.openvino.repeated_blocks import Blocks
 from loopscope.read.weights import WeightsFile
@@ -34,7 +34,7 @@ class Document:
         self._file = file
         self._constants = ConstantReader(weights)
         self._limits = limits
-        self._walk = Walk(document, limits)
+        self._walk = ExpatWalk(document, limits)
         self._inputs = PortElements(self._walk, limits, "input")
         self._outputs = PortElements(self._walk, limits, "output")
         self._contents: Blocks[LayerContent] = Blocks(self._walk, "layer")
@@ -50,7 +50,7 @@ class Document:
         self._ended = False
         """Whether ``</net>`` has come: what stands behind it does no harm, as in OpenVINO."""
         self.version = 0
-        self.graph = Graph((), ())
+        self.graph = ModelGraph((), ())
         self.meta_data: Mapping[str, object] = NO_ATTRIBUTES
 
     def read(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import NO_ATTRIBUTES, BackEdge, Body, BodyName, Edge, Graph, InputMap, LayerId, Node, OutputMap, Port
+from loopscope.ir.model import NO_ATTRIBUTES, BackEdge, Body, BodyName, Edge, InputMap, LayerId, ModelGraph, Node, OutputMap, Port
 from loopscope.ir.shape import PartialShape
 
 # Bodies of one node in the order in which the Model has them.
@@ -24,10 +24,10 @@ class GraphDraft:
     rt_info: Mapping[str, object] = field(default_factory=lambda: NO_ATTRIBUTES)
     has_layers: bool = False
 
-    def finish(self) -> Graph:
+    def finish(self) -> ModelGraph:
         if not self.has_layers:
             raise ValueError("there is no <layers> in it, expected <layers> and <edges>")
-        return Graph(tuple(self.nodes), tuple(self.edges), self.name, self.rt_info)
+        return ModelGraph(tuple(self.nodes), tuple(self.edges), self.name, self.rt_info)
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class PortMapDraft:
     inputs: list[InputMap] = field(default_factory=list)
     outputs: list[OutputMap] = field(default_factory=list)
     back_edges: list[BackEdge] = field(default_factory=list)
-    graph: Graph | None = None
+    graph: ModelGraph | None = None
 
 
 LayerContent = tuple[Mapping[str, object], Mapping[str, object], tuple[Port, ...], tuple[Port, ...]]

@@ -44,7 +44,7 @@ class MalformedXML(ValueError):
         super().__init__(f"this is not well-formed XML: {reason}")
 
 
-class Walk:
+class ExpatWalk:
     """Calls what the tables say; a fault anywhere is a ``ValueError``, and ``line`` is where.
 
     Nothing recurses, whatever the nesting. What a DTD declares is refused; a bare DOCTYPE is harmless.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from loopscope.ir.model import Graph, Node
+from loopscope.ir.model import ModelGraph, Node
 from loopscope.ir.replace import replace
 
 
-def with_layer_names(graph: Graph) -> Graph:
+def with_layer_names(graph: ModelGraph) -> ModelGraph:
     """The graph as OpenVINO names it: a Parameter's tensor also after the Parameter, a Result's after what feeds it (``Loop_21.1``)."""
     return replace(graph, nodes=tuple(_named(graph, node) for node in graph.nodes))
 
 
-def _named(graph: Graph, node: Node) -> Node:
+def _named(graph: ModelGraph, node: Node) -> Node:
     if node.type == "Parameter" and len(node.outputs) == 1:
         (port,) = node.outputs
         return replace(node, outputs=(replace(port, names=_with(port.names, node.name)),))

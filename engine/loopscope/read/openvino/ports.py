@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopscope.ir.model import NO_ATTRIBUTES, Port
 from loopscope.ir.shape import PartialShape
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.openvino.expat_walk import NOTHING, Attributes, Elements, Walk
+from loopscope.read.openvino.expat_walk import NOTHING, Attributes, Elements, ExpatWalk
 from loopscope.read.openvino.fields import names, natural, port_shape, precision
 from loopscope.read.openvino.repeated_blocks import Blocks
 
@@ -13,7 +13,7 @@ from loopscope.read.openvino.repeated_blocks import Blocks
 class PortElements:
     """The elements inside one ``<input>`` or ``<output>``: equal ports are one object, equal blocks are read once."""
 
-    def __init__(self, walk: Walk, limits: ReadLimits, tag: str) -> None:
+    def __init__(self, walk: ExpatWalk, limits: ReadLimits, tag: str) -> None:
         self.elements: Elements = {
             "port": (
                 self._enter_port,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from loopscope.read.openvino.expat_walk import Walk
+from loopscope.read.openvino.expat_walk import ExpatWalk
 
 # A longer block is not looked for again: the search for its end must stay short.
 _LONGEST = 4096
@@ -18,7 +18,7 @@ class Blocks(Generic[Meaning]):
     tag would lead expat there again, so that the walk leaves them out. The meaning of a block must depend on nothing but its bytes.
     """
 
-    def __init__(self, walk: Walk, tag: str) -> None:
+    def __init__(self, walk: ExpatWalk, tag: str) -> None:
         self._walk = walk
         self._closing = f"</{tag}>".encode()
         self._known: dict[bytes, tuple[Meaning, int, int]] = {}

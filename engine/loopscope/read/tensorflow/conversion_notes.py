@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from loopscope.errors import shorten
-from loopscope.ir.model import Graph, Model
-from loopscope.read.tensorflow.graph_file import Source
+from loopscope.ir.model import Model, ModelGraph
+from loopscope.read.tensorflow.graph_file import GraphDefFile
 
 TENSORFLOW = "tensorflow"
 """The opset of an operation that stands in the model as TensorFlow has it."""
@@ -21,7 +21,7 @@ _WRITES = re.compile(
 """Operations that change a variable."""
 
 
-def notes(source: Source, model: Model, states: Sequence[str] = ()) -> tuple[str, ...]:
+def notes(source: GraphDefFile, model: Model, states: Sequence[str] = ()) -> tuple[str, ...]:
     """How many nodes the model has under their names, which operations nobody converted, and which variables would have changed.
 
     ``states``: the variables that the model reads and assigns, so that nothing is lost of them.
@@ -30,7 +30,7 @@ def notes(source: Source, model: Model, states: Sequence[str] = ()) -> tuple[str
     return (_kept(needed, model), *_unconverted(model), *(() if states else _assigned(needed)))
 
 
-def layers(graph: Graph) -> Iterator[Any]:
+def layers(graph: ModelGraph) -> Iterator[Any]:
     """The nodes of a graph and of all bodies in it."""
     waiting = [graph]
     while waiting:
@@ -47,7 +47,7 @@ def _kept(needed: tuple[Any, ...], model: Model) -> str:
     return f"{told}; OpenVINO merged, folded or left out {_counted(lost)}" if lost else told
 
 
-def _names(graph: Graph) -> Iterator[str]:
+def _names(graph: ModelGraph) -> Iterator[str]:
     """Names of layers and tensors, whole and without the calls around them."""
     for layer in layers(graph):
         for name in (layer.name, *layer.output_names, *(name for port in layer.outputs for name in port.names)):

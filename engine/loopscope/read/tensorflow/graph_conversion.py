@@ -14,7 +14,7 @@ from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.tensorflow import conversion_notes
 from loopscope.read.tensorflow.control_prints import with_read_prints
-from loopscope.read.tensorflow.graph_file import SAVED_MODEL, Source, parsed, read_source
+from loopscope.read.tensorflow.graph_file import SAVED_MODEL, GraphDefFile, parsed, read_source
 from loopscope.read.tensorflow.node_origins import with_origins
 from loopscope.read.tensorflow.unconverted import completed
 from loopscope.read.tensorflow.v1_control_flow import with_functions
@@ -45,7 +45,7 @@ def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -
     return replace(model, notes=conversion_notes.notes(source, model) if source else (uncounted,))
 
 
-def _with_states(path: Path, found: Format, source: Source | None, target: Path, limits: ReadLimits) -> Model | None:
+def _with_states(path: Path, found: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits) -> Model | None:
     """The Model with its variables as states; None where the graph assigns none, or OpenVINO does not convert the rest."""
     has_values = _has_values(path, found)
     if source is None or not (has_values or found in (Format.FROZEN, Format.GRAPH_TEXT)):
@@ -83,7 +83,7 @@ def by_node_names(model: Model) -> Model:
     return replace(model, graph=replace(model.graph, nodes=tuple(nodes)))
 
 
-def _convert_with_functions(path: Path, found: Format, source: Source | None, target: Path, limits: ReadLimits) -> bool:
+def _convert_with_functions(path: Path, found: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits) -> bool:
     """Whether OpenVINO converts all or a part of the graph once its frames are loops with functions: it fails on nested ones."""
     graph = with_functions(source.graph) if source else None
     if graph is None:
@@ -125,7 +125,7 @@ def _convert_partly(path: Path, target: Path, limits: ReadLimits, refused: Value
         raise refused from None
 
 
-def _source(path: Path, found: Format, limits: ReadLimits) -> tuple[Source | None, str]:
+def _source(path: Path, found: Format, limits: ReadLimits) -> tuple[GraphDefFile | None, str]:
     """What the file itself says, or why that is not known."""
     most = limits.graph_text_bytes if found is Format.GRAPH_TEXT else limits.file_bytes
     if (size := path.stat().st_size) > most:

@@ -27,7 +27,7 @@ _TEXTS = (Format.GRAPH_TEXT, Format.META_GRAPH_TEXT, Format.SAVED_MODEL_TEXT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class GraphDefFile:
     """A GraphDef message and, of a SavedModel, the nodes that its signatures call outputs."""
 
     graph: Any
@@ -72,7 +72,7 @@ def parsed(path: Path, found: Format) -> Any:
     return message
 
 
-def read_source(path: Path, found: Format) -> Source:
+def read_source(path: Path, found: Format) -> GraphDefFile:
     """What a file says; ``ValueError`` when it is no such message."""
     message = parsed(path, found)
     if found is Format.SAVED_MODEL:
@@ -80,10 +80,10 @@ def read_source(path: Path, found: Format) -> Source:
             raise ValueError("there is no graph in it")
         message = message.meta_graphs[0]
     if found in (Format.FROZEN, Format.GRAPH_TEXT):
-        return Source(message, {})
+        return GraphDefFile(message, {})
     signatures = [one for name, one in message.signature_def.items() if not name.startswith("__")]
     outputs = {name: node_name(tensor.name) for signature in signatures for name, tensor in signature.outputs.items()}
-    return Source(message.graph_def, outputs)
+    return GraphDefFile(message.graph_def, outputs)
 
 
 def _with_functions(nodes: Iterable[Any], functions: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from loopscope.ir.model import Graph, Model, Node
+from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
-from loopscope.read.tensorflow.graph_file import Source, node_name
+from loopscope.read.tensorflow.graph_file import GraphDefFile, node_name
 
 DEVICE = "device"
 _MADE_UP = re.compile(r"(If|Loop|TensorIterator)_\d+(_\d+)*")
@@ -16,14 +16,14 @@ _V1_OUTPUT = re.compile(r"(Merge|Exit|Switch)(_\d+)?")
 _MOST_PARTS = 32
 
 
-def with_origins(model: Model, source: Source) -> Model:
+def with_origins(model: Model, source: GraphDefFile) -> Model:
     """Return the model with scopes as names of loops and branches, and with the devices of nodes in their ``rt_info``."""
     functions = (node for function in source.graph.library.function for node in function.node_def)
     nodes = {node.name: node.device for group in (functions, source.graph.node) for node in group}
     return replace(model, graph=_of_graph(model.graph, nodes))
 
 
-def _of_graph(graph: Graph, devices: Mapping[str, str]) -> Graph:
+def _of_graph(graph: ModelGraph, devices: Mapping[str, str]) -> ModelGraph:
     taken = {node.name for node in graph.nodes}
     nodes = []
     for node in graph.nodes:

@@ -11,7 +11,7 @@ from lxml import etree
 from loopscope.errors import shorten
 from loopscope.ir.graph_messages import DATA_TYPES
 from loopscope.read.tensorflow.conversion_notes import TENSORFLOW
-from loopscope.read.tensorflow.graph_file import Source
+from loopscope.read.tensorflow.graph_file import GraphDefFile
 
 _TYPES = {
     "DT_FLOAT": "f32",
@@ -31,7 +31,7 @@ _NO_NAMES = re.compile(rb'\s[\w.]+::[\w.:]+="[^"<]*"')
 _NAMES = {number: _TYPES.get(name, name) for name, number in DATA_TYPES.items()}
 
 
-def completed(document: bytes, source: Source | None) -> bytes:
+def completed(document: bytes, source: GraphDefFile | None) -> bytes:
     """The IR with version "tensorflow" and TensorFlow's attributes at each layer that has no version; ``ValueError`` if it is no XML."""
     document = _NO_NAMES.sub(b"", document)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
@@ -47,7 +47,7 @@ def completed(document: bytes, source: Source | None) -> bytes:
     return etree.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
-def _by_name(source: Source | None) -> Mapping[str, Any]:
+def _by_name(source: GraphDefFile | None) -> Mapping[str, Any]:
     if source is None:
         return {}
     inside = (node for function in source.graph.library.function for node in function.node_def)

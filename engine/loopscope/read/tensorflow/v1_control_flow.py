@@ -19,7 +19,7 @@ Tensor = tuple[str, int | str]
 """A node's name and the number of its output; in a function, where outputs have names, such as ``y:0``."""
 
 
-class NotWellFormed(Exception):
+class MalformedControlFlow(Exception):
     """A frame or a branch is not as TensorFlow 1 builds it."""
 
 
@@ -123,7 +123,7 @@ class _Graph:
         try:
             while self.fold_frame() or self.fold_branches():
                 pass
-        except (NotWellFormed, KeyError, IndexError, ValueError):  # a node that is not there, or has too few inputs
+        except (MalformedControlFlow, KeyError, IndexError, ValueError):  # a node that is not there, or has too few inputs
             return False
         self.kept = self.outside(ends)
         return bool(self.kept) and not any(self.nodes[name].op in _V1 for name in self.kept)
@@ -139,7 +139,7 @@ class _Graph:
         for end in ends:
             try:
                 cone = self._cone([(end, 0)], frozenset())
-            except NotWellFormed:  # what it depends on is in a function now
+            except MalformedControlFlow:  # what it depends on is in a function now
                 continue
             if not any(self.nodes[name].op in _V1 for name in cone):
                 kept |= cone
@@ -154,7 +154,7 @@ class _Graph:
             if name in found or name in stop:
                 continue
             if name not in self.nodes:
-                raise NotWellFormed(name)
+                raise MalformedControlFlow(name)
             found.add(name)
             waiting.extend(name for name, _ in _tensors(self.nodes[name]))
         return found
@@ -180,7 +180,7 @@ class _Graph:
             _tensors(node)[0][0]: node for node in self._of("Switch") if _tensors(node)[0][0] in {one.name for one in merges.values()}
         }
         if not states or len(switches) != len(states) or any(node.op != "NextIteration" for node in nexts):
-            raise NotWellFormed(frame)
+            raise MalformedControlFlow(frame)
         (condition,) = {_tensors(node)[1][0] for node in switches.values()}
         arguments = {node.name: node.name for node in enters}
         for node in states:
@@ -252,10 +252,10 @@ class _Graph:
             conditions |= {_tensors(self.nodes[name])[1] for name, _ in read}
             outputs = {output for _, output in read}
             if len(outputs) > 1:
-                raise NotWellFormed(merge.name)
+                raise MalformedControlFlow(merge.name)
             at[number] = next(iter(outputs), None)
         if len(conditions) != 1 or {at[0], at[1]} not in ({0, 1}, {0, None}, {1, None}):
-            raise NotWellFormed(merge.name)
+            raise MalformedControlFlow(merge.name)
         first_is_false = at[0] == 0 or at[1] == 1
         return conditions.pop(), (sides[0], sides[1]) if first_is_false else (sides[1], sides[0]), inside
 
@@ -291,7 +291,7 @@ class _Graph:
 
     def _add_node(self, name: str, kind: str, inputs: Iterable[Tensor]) -> Any:
         if name in self.nodes or name in self.taken:
-            raise NotWellFormed(name)
+            raise MalformedControlFlow(name)
         self.taken.add(name)
         made = self.nodes[name] = MESSAGES["NodeDef"](name=name, op=kind, input=map(self._text, inputs))
         return made

@@ -9,7 +9,7 @@ from typing import Any
 from loopscope.ir.graph_messages import MESSAGES
 from loopscope.ir.model import Edge, Model, Node, Port
 from loopscope.ir.replace import replace
-from loopscope.read.tensorflow.graph_file import Source, node_name
+from loopscope.read.tensorflow.graph_file import GraphDefFile, node_name
 
 _HANDLES = frozenset({"VarHandleOp"})
 _REFERENCES = frozenset({"Variable", "VariableV2"})
@@ -42,7 +42,7 @@ class States:
     variables: tuple[str, ...]
 
 
-def with_states(source: Source, has_values: bool) -> States | None:
+def with_states(source: GraphDefFile, has_values: bool) -> States | None:
     """Return the graph with values in place of its variables; None where it has none that this can be said of.
 
     ``has_values``: a checkpoint holds their values, so that OpenVINO finds them; otherwise the graph's initializers say them.
@@ -59,7 +59,7 @@ class _Rewriting:
     nodes: Mapping[str, Any]
     has_values: bool
 
-    def states(self, source: Source) -> States | None:
+    def states(self, source: GraphDefFile) -> States | None:
         ends = self._ends(source)
         order = list(self._ordered(ends))
         read = dict.fromkeys(self._variable(text) for node in order for text in node.input if self._is_variable(text))
@@ -150,7 +150,7 @@ class _Rewriting:
     def _type(self, variable: str) -> int:
         return int(self.nodes[variable].attr["dtype"].type)
 
-    def _ends(self, source: Source) -> list[str]:
+    def _ends(self, source: GraphDefFile) -> list[str]:
         """The nodes that are outputs: those of the signatures, else those that nobody reads and that an input leads to."""
         if source.outputs:
             return list(dict.fromkeys(source.outputs.values()))

@@ -9,7 +9,7 @@ import numpy as np
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import Body, Edge, Graph, LayerId, Node, Port
+from loopscope.ir.model import Body, Edge, LayerId, ModelGraph, Node, Port
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.read.file_limits import ReadLimits
 
@@ -60,9 +60,9 @@ class Draft:
         self._edges: list[Edge] = []
         self._names: dict[str, int] = {}
 
-    def graph(self, name: str = "") -> Graph:
+    def graph(self, name: str = "") -> ModelGraph:
         """Return the finished graph."""
-        return Graph(tuple(self._nodes), tuple(self._edges), name)
+        return ModelGraph(tuple(self._nodes), tuple(self._edges), name)
 
     def add(
         self,

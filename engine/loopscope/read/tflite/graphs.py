@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loopscope.errors import shorten
-from loopscope.ir.model import IF, LOOP, BackEdge, Body, Graph, InputMap, OutputMap
+from loopscope.ir.model import IF, LOOP, BackEdge, Body, InputMap, ModelGraph, OutputMap
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.tflite.drafts import Budget, Declared, Draft, Value
@@ -81,7 +81,7 @@ class GraphReader:
         self.untranslated: dict[int, dict[int, str]] = {}
         """Names of the operators that have no translation, by subgraph and place."""
 
-    def outermost(self) -> Graph:
+    def outermost(self) -> ModelGraph:
         """Return the graph of the first subgraph."""
         subgraph = self._file.subgraph(0)
         inputs, outputs = self._file.signature_names()

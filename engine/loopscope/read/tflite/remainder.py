@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loopscope.ir.model import Graph, LayerId, Source
+from loopscope.ir.model import LayerId, ModelGraph, OutputRef
 from loopscope.read.conversion import read_converted, run_openvino
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.tflite.drafts import Declared, Draft, Value
@@ -22,9 +22,9 @@ MOST_SUBGRAPHS = 16
 class Fragment:
     """What OpenVINO makes of some operators of a subgraph: a graph from their inputs to their outputs, by tensor."""
 
-    graph: Graph
+    graph: ModelGraph
     inputs: Mapping[LayerId, int]
-    outputs: Mapping[int, Source]
+    outputs: Mapping[int, OutputRef]
 
     def write(self, draft: Draft, info: OperatorInfo, contents: Mapping[int, Value], tensors: Sequence[TensorInfo]) -> list[Value] | None:
         """Write the operations of one operator into a graph, and return its outputs; None where the fragment lacks them."""
@@ -32,7 +32,7 @@ class Fragment:
         if not sources or None in sources:
             return None
         ends = {source: tensor for source, tensor in zip(sources, tensors, strict=True) if source is not None}
-        values = {Source(layer, 0): contents[number] for layer, number in self.inputs.items() if number in contents}
+        values = {OutputRef(layer, 0): contents[number] for layer, number in self.inputs.items() if number in contents}
         values |= {source: contents[number] for number, source in self.outputs.items() if number in contents}
         waiting = [source for source in sources if source is not None]
         while waiting:
@@ -47,7 +47,7 @@ class Fragment:
             elif missing:
                 waiting += missing
             else:
-                named = [ends.get(Source(node.id, index)) for index in range(len(node.outputs))]
+                named = [ends.get(OutputRef(node.id, index)) for index in range(len(node.outputs))]
                 given = [
                     Declared(port.element_type) if tensor is None else declared(tensor)
                     for port, tensor in zip(node.outputs, named, strict=True)
@@ -55,7 +55,7 @@ class Fragment:
                 name = next((tensor.name for tensor in named if tensor is not None), f"{tensors[0].name}/{node.type}")
                 attributes = {key: str(text) for key, text in node.attributes.items()}
                 made = draft.add(node.type, node.opset, name, [values[feed] for feed in fed], given, attributes, constant=node.constant)
-                values |= {Source(node.id, index): value for index, value in enumerate(made)}
+                values |= {OutputRef(node.id, index): value for index, value in enumerate(made)}
         return [values[source] for source in sources if source is not None]
 
 

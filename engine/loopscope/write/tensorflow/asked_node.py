@@ -10,16 +10,16 @@ import numpy as np
 from loopscope.errors import WriteError
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Node
-from loopscope.write.tensorflow.nodes import Nodes, Tensor
+from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NodeRequest:
     """A node to be translated: where to, what it takes, and which of that is constant."""
 
-    nodes: Nodes
+    nodes: GraphDefNodes
     node: Node
-    inputs: Sequence[Tensor]
+    inputs: Sequence[GraphDefTensor]
     constants: Sequence[np.ndarray | None]
 
     def text(self, name: str, default: str = "") -> str:
@@ -47,4 +47,4 @@ class Asked:
         return self.inputs[0].element_type
 
 
-Rule = Callable[[Asked], Sequence[Tensor]]
+Rule = Callable[[NodeRequest], Sequence[GraphDefTensor]]

@@ -8,7 +8,7 @@ from loopscope.errors import WriteError
 from loopscope.ir.graph_messages import MESSAGES
 from loopscope.ir.model import Model
 from loopscope.write.tensorflow.graph_nodes import declared, write_graph
-from loopscope.write.tensorflow.nodes import Nodes
+from loopscope.write.tensorflow.nodes import GraphDefNodes
 from loopscope.write.tensorflow.while_functions import write_region
 
 _PRODUCER = 27
@@ -22,7 +22,7 @@ def graph_def(model: Model) -> Any:
     """
     made = MESSAGES["GraphDef"]()
     made.versions.producer = _PRODUCER
-    nodes = Nodes(made.node, made.library.function)
+    nodes = GraphDefNodes(made.node, made.library.function)
     given = {}
     for node in model.graph.parameters:
         known = declared(node, "")

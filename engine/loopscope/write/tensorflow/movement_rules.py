@@ -9,19 +9,19 @@ import numpy as np
 
 from loopscope.errors import WriteError
 from loopscope.ir.element_type import ElementType
-from loopscope.write.tensorflow.asked_node import Asked, Rule
-from loopscope.write.tensorflow.nodes import Nodes, Tensor
+from loopscope.write.tensorflow.asked_node import NodeRequest, Rule
+from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor
 
 I64, BOOLEAN = ElementType.I64, ElementType.BOOLEAN
 
 
-def _reshape(asked: Asked) -> Sequence[Tensor]:
+def _reshape(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     lengths = _without_zeros(asked) if asked.is_true("special_zero") else asked.inputs[1]
     attributes = {"T": asked.kind, "Tshape": lengths.element_type}
     return [asked.nodes.one("Reshape", [asked.inputs[0], lengths], asked.kind, asked.node.name, **attributes)]
 
 
-def _without_zeros(asked: Asked) -> Tensor:
+def _without_zeros(asked: NodeRequest) -> GraphDefTensor:
     """The lengths of a Reshape, of which a 0 means the one that was there."""
     wanted = asked.constant(1).reshape(-1)
     if 0 not in wanted:
@@ -32,7 +32,7 @@ def _without_zeros(asked: Asked) -> Tensor:
     return joined(nodes, parts, 0)
 
 
-def _unsqueeze(asked: Asked) -> Sequence[Tensor]:
+def _unsqueeze(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     rank, axes = asked.inputs[0].shape.rank, [int(one) for one in asked.constant(1).reshape(-1)]
     if rank is None and len(axes) > 1 and min(axes) < 0:
         raise WriteError("Unsqueeze counts several axes from the end of a tensor whose rank is not known")
@@ -43,27 +43,27 @@ def _unsqueeze(asked: Asked) -> Sequence[Tensor]:
     return [asked.nodes.one("Identity", [found], asked.kind, asked.node.name, T=asked.kind)]
 
 
-def _squeeze(asked: Asked) -> Sequence[Tensor]:
+def _squeeze(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     axes = [int(one) for one in asked.constant(1).reshape(-1)] if len(asked.inputs) > 1 else []
     return [asked.nodes.one("Squeeze", asked.inputs[:1], asked.kind, asked.node.name, T=asked.kind, squeeze_dims=axes)]
 
 
-def _transpose(asked: Asked) -> Sequence[Tensor]:
+def _transpose(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     kind = asked.inputs[1].element_type
     return [asked.nodes.one("Transpose", asked.inputs, asked.kind, asked.node.name, T=asked.kind, Tperm=kind)]
 
 
-def _concat(asked: Asked) -> Sequence[Tensor]:
+def _concat(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     return [joined(asked.nodes, asked.inputs, int(asked.text("axis")), asked.node.name)]
 
 
-def joined(nodes: Nodes, parts: Sequence[Tensor], axis: int, name: str = "") -> Tensor:
+def joined(nodes: GraphDefNodes, parts: Sequence[GraphDefTensor], axis: int, name: str = "") -> GraphDefTensor:
     """Parts in a row along an axis."""
     kind = parts[0].element_type
     return nodes.one("ConcatV2", [*parts, nodes.constant(np.int64(axis))], kind, name, N=len(parts), T=kind, Tidx=I64)
 
 
-def _gather(asked: Asked) -> Sequence[Tensor]:
+def _gather(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     data, indices, axis = asked.inputs[:3]
     known = asked.constants[1]
     if known is None or (known < 0).any():
@@ -71,7 +71,7 @@ def _gather(asked: Asked) -> Sequence[Tensor]:
     return [gathered(asked.nodes, data, indices, axis, batch_dims=int(asked.text("batch_dims", "0")), name=asked.node.name)]
 
 
-def _from_the_front(nodes: Nodes, data: Tensor, indices: Tensor, axis: Tensor) -> Tensor:
+def _from_the_front(nodes: GraphDefNodes, data: GraphDefTensor, indices: GraphDefTensor, axis: GraphDefTensor) -> GraphDefTensor:
     """Indices of which negative ones count from the end: TensorFlow knows none."""
     kind = indices.element_type
     length = gathered(nodes, shape_of(nodes, data), nodes.scalar(axis), nodes.constant(np.int64(0)))
@@ -80,13 +80,15 @@ def _from_the_front(nodes: Nodes, data: Tensor, indices: Tensor, axis: Tensor) -
     return nodes.one("SelectV2", [negative, whole, indices], kind, T=kind)
 
 
-def gathered(nodes: Nodes, data: Tensor, indices: Tensor, axis: Tensor, *, batch_dims: int = 0, name: str = "") -> Tensor:
+def gathered(
+    nodes: GraphDefNodes, data: GraphDefTensor, indices: GraphDefTensor, axis: GraphDefTensor, *, batch_dims: int = 0, name: str = ""
+) -> GraphDefTensor:
     """Parts of a tensor, by their numbers along an axis."""
     kinds = {"Tparams": data.element_type, "Tindices": indices.element_type, "Taxis": axis.element_type}
     return nodes.one("GatherV2", [data, indices, nodes.scalar(axis)], data.element_type, name, batch_dims=batch_dims, **kinds)
 
 
-def _scatter_update(asked: Asked) -> Sequence[Tensor]:
+def _scatter_update(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     data, indices, updates = asked.inputs[:3]
     if indices.shape.is_static and np.prod(indices.shape.lengths) == 1:
         return [_with_one_part(asked, data, indices, updates)]
@@ -98,7 +100,7 @@ def _scatter_update(asked: Asked) -> Sequence[Tensor]:
     return [asked.nodes.one("TensorScatterUpdate", [data, rows, updates], asked.kind, asked.node.name, **attributes)]
 
 
-def _with_one_part(asked: Asked, data: Tensor, index: Tensor, updates: Tensor) -> Tensor:
+def _with_one_part(asked: NodeRequest, data: GraphDefTensor, index: GraphDefTensor, updates: GraphDefTensor) -> GraphDefTensor:
     """What is before a part, the part, and what is after it: runtimes know that which do not know TensorScatterUpdate."""
     nodes, axis = asked.nodes, asked.axis(3)
     if axis < 0:
@@ -115,16 +117,16 @@ def _with_one_part(asked: Asked, data: Tensor, index: Tensor, updates: Tensor) -
     return joined(nodes, [before, updates, after], axis, asked.node.name)
 
 
-def _shape_of(asked: Asked) -> Sequence[Tensor]:
+def _shape_of(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     return [shape_of(asked.nodes, asked.inputs[0], ElementType(asked.text("output_type", "i64")), asked.node.name)]
 
 
-def shape_of(nodes: Nodes, tensor: Tensor, kind: ElementType = I64, name: str = "") -> Tensor:
+def shape_of(nodes: GraphDefNodes, tensor: GraphDefTensor, kind: ElementType = I64, name: str = "") -> GraphDefTensor:
     """The lengths of a tensor."""
     return nodes.one("Shape", [tensor], kind, name, T=tensor.element_type, out_type=kind)
 
 
-def _strided_slice(asked: Asked) -> Sequence[Tensor]:
+def _strided_slice(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     inputs = list(asked.inputs)
     if len(inputs) < 4:
         inputs.append(asked.nodes.numbers(*[1] * len(asked.numbers("begin_mask"))))
@@ -136,7 +138,7 @@ def _strided_slice(asked: Asked) -> Sequence[Tensor]:
     return [asked.nodes.one("StridedSlice", inputs, asked.kind, asked.node.name, **attributes, **bits)]
 
 
-def _slice(asked: Asked) -> Sequence[Tensor]:
+def _slice(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     """Along one axis after the other: bounds that are computed may be of any number."""
     nodes, found = asked.nodes, asked.inputs[0]
     bounds = [nodes.cast(one, I64) for one in asked.inputs[1:4]]
@@ -158,13 +160,13 @@ def _slice(asked: Asked) -> Sequence[Tensor]:
     return [nodes.one("Identity", [found], asked.kind, asked.node.name, T=asked.kind)]
 
 
-def _range(asked: Asked) -> Sequence[Tensor]:
+def _range(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     kind = ElementType(asked.text("output_type", str(asked.kind)))
     bounds = [asked.nodes.scalar(asked.nodes.cast(one, kind)) for one in asked.inputs]
     return [asked.nodes.one("Range", bounds, kind, asked.node.name, Tidx=kind)]
 
 
-def _broadcast(asked: Asked) -> Sequence[Tensor]:
+def _broadcast(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     if asked.text("mode", "numpy") not in ("numpy", "bidirectional"):
         raise WriteError(f"Broadcast works as {asked.text('mode')}, and TensorFlow as numpy")
     lengths = asked.inputs[1]
@@ -175,12 +177,12 @@ def _broadcast(asked: Asked) -> Sequence[Tensor]:
     return [asked.nodes.one("SelectV2", [everywhere, asked.inputs[0], asked.inputs[0]], asked.kind, asked.node.name, T=asked.kind)]
 
 
-def _tile(asked: Asked) -> Sequence[Tensor]:
+def _tile(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     attributes = {"T": asked.kind, "Tmultiples": asked.inputs[1].element_type}
     return [asked.nodes.one("Tile", asked.inputs, asked.kind, asked.node.name, **attributes)]
 
 
-def _split(asked: Asked) -> Sequence[Tensor]:
+def _split(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     parts = int(asked.text("num_splits"))
     axis = asked.nodes.constant(np.int32(asked.axis(1)))
     return asked.nodes.add("Split", [axis, asked.inputs[0]], [asked.kind] * parts, asked.node.name, T=asked.kind, num_split=parts)

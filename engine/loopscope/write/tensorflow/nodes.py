@@ -43,7 +43,7 @@ _STATEFUL = frozenset({"Print", "While", "If"})
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class GraphDefTensor:
     """What a node can take: how it is referred to, and what is known of it."""
 
     text: str
@@ -64,7 +64,7 @@ class Function:
 
 
 @dataclass(slots=True)
-class Nodes:
+class GraphDefNodes:
     """Nodes that are added one by one, under names of their own."""
 
     target: Any
@@ -79,14 +79,14 @@ class Nodes:
     def add(
         self,
         operation: str,
-        inputs: Sequence[Tensor],
+        inputs: Sequence[GraphDefTensor],
         outputs: Sequence[ElementType],
         /,
         name: str = "",
         *,
-        waits_for: Iterable[Tensor] = (),
+        waits_for: Iterable[GraphDefTensor] = (),
         **attributes: Any,
-    ) -> list[Tensor]:
+    ) -> list[GraphDefTensor]:
         """A node; a tensor for each of its outputs, of these types."""
         node = self.target.add(name=self.free(name or operation), op=operation)
         node.input.extend([*(one.text for one in inputs), *(one.control for one in waits_for)])
@@ -94,31 +94,33 @@ class Nodes:
             node.attr[key].CopyFrom(attribute(value))
         self.stateful |= operation in _STATEFUL
         called = _OUTPUTS.get(operation, "output").split()
-        return [Tensor(f"{node.name}:{_output(called, at) if self.inside else at}", kind) for at, kind in enumerate(outputs)]
+        return [GraphDefTensor(f"{node.name}:{_output(called, at) if self.inside else at}", kind) for at, kind in enumerate(outputs)]
 
-    def one(self, operation: str, inputs: Sequence[Tensor], kind: ElementType, /, name: str = "", **attributes: Any) -> Tensor:
+    def one(
+        self, operation: str, inputs: Sequence[GraphDefTensor], kind: ElementType, /, name: str = "", **attributes: Any
+    ) -> GraphDefTensor:
         """A node with one output."""
         return self.add(operation, inputs, [kind], name, **attributes)[0]
 
-    def constant(self, array: np.ndarray | np.generic, name: str = "") -> Tensor:
+    def constant(self, array: np.ndarray | np.generic, name: str = "") -> GraphDefTensor:
         made = np.asarray(array)
         kind = ElementType.of(made)
         return replace(self.one("Const", [], kind, name, dtype=kind, value=made), shape=PartialShape.of(made.shape))
 
-    def numbers(self, *values: int) -> Tensor:
+    def numbers(self, *values: int) -> GraphDefTensor:
         """A vector of i64."""
         return self.constant(np.array(values, np.int64))
 
-    def scalar(self, tensor: Tensor) -> Tensor:
+    def scalar(self, tensor: GraphDefTensor) -> GraphDefTensor:
         """A tensor of one element without axes."""
         return tensor if tensor.shape.rank == 0 else self.reshaped(tensor, [])
 
-    def reshaped(self, tensor: Tensor, lengths: Sequence[int]) -> Tensor:
+    def reshaped(self, tensor: GraphDefTensor, lengths: Sequence[int]) -> GraphDefTensor:
         wanted = self.numbers(*lengths)
         made = self.one("Reshape", [tensor, wanted], tensor.element_type, T=tensor.element_type, Tshape=ElementType.I64)
         return replace(made, shape=PartialShape.of(lengths))
 
-    def cast(self, tensor: Tensor, kind: ElementType, name: str = "") -> Tensor:
+    def cast(self, tensor: GraphDefTensor, kind: ElementType, name: str = "") -> GraphDefTensor:
         if tensor.element_type is kind and not name:
             return tensor
         return replace(self.one("Cast", [tensor], kind, name, SrcT=tensor.element_type, DstT=kind), shape=tensor.shape)
@@ -134,7 +136,7 @@ class Nodes:
         self.taken.add(name.lower())
         return name
 
-    def function(self, wanted: str) -> tuple[Any, Nodes]:
+    def function(self, wanted: str) -> tuple[Any, GraphDefNodes]:
         """A new function of the graph, and its nodes."""
         names = {one.signature.name for one in self.library}
         base = re.sub(r"[^A-Za-z0-9_]", "_", wanted)
@@ -144,7 +146,7 @@ class Nodes:
             name = f"{base}_{number}"
         made = self.library.add()
         made.signature.name = name
-        return made, Nodes(made.node_def, self.library, inside=True)
+        return made, GraphDefNodes(made.node_def, self.library, inside=True)
 
 
 def _output(called: Sequence[str], at: int) -> str:
@@ -152,7 +154,7 @@ def _output(called: Sequence[str], at: int) -> str:
     return f"{called[at]}:0" if len(called) > 1 else f"{called[0]}:{at}"
 
 
-def of_port(tensor: Tensor, port: Port) -> Tensor:
+def of_port(tensor: GraphDefTensor, port: Port) -> GraphDefTensor:
     """With what a port declares of it."""
     return replace(tensor, element_type=port.element_type or tensor.element_type, shape=port.shape)
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from loopscope.errors import WriteError
 from loopscope.ir.element_type import ElementType
-from loopscope.write.tensorflow.asked_node import Asked, Rule
+from loopscope.write.tensorflow.asked_node import NodeRequest, Rule
 from loopscope.write.tensorflow.movement_rules import MOVEMENTS
-from loopscope.write.tensorflow.nodes import Tensor
+from loopscope.write.tensorflow.nodes import GraphDefTensor
 
 I32, BOOLEAN = ElementType.I32, ElementType.BOOLEAN
 
@@ -19,7 +19,7 @@ I32, BOOLEAN = ElementType.I32, ElementType.BOOLEAN
 def _same(operation: str, *, result: ElementType | None = None, typed: bool = True) -> Rule:
     """The same operation under another name: as many inputs, of one type that is also the output's, unless ``result`` is another."""
 
-    def rule(asked: Asked) -> Sequence[Tensor]:
+    def rule(asked: NodeRequest) -> Sequence[GraphDefTensor]:
         if asked.text("auto_broadcast", "numpy") not in ("numpy", "none"):
             raise WriteError(f"{asked.node.type} broadcasts as {asked.text('auto_broadcast')}, and TensorFlow as numpy")
         attributes = {"T": asked.kind} if typed else {}
@@ -32,24 +32,24 @@ def _compared(operation: str) -> Rule:
     return _same(operation, result=BOOLEAN)
 
 
-def _divide(asked: Asked) -> Sequence[Tensor]:
+def _divide(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     if asked.kind.is_float:
         return _same("RealDiv")(asked)
     return _same("FloorDiv" if asked.is_true("m_pythondiv", True) else "TruncateDiv")(asked)
 
 
-def _convert(asked: Asked) -> Sequence[Tensor]:
+def _convert(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     return [asked.nodes.cast(asked.inputs[0], ElementType(asked.text("destination_type")), asked.node.name)]
 
 
-def _clamp(asked: Asked) -> Sequence[Tensor]:
+def _clamp(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     low, high = (asked.nodes.constant(np.array(float(asked.text(one)), asked.kind.dtype)) for one in ("min", "max"))
     above = asked.nodes.one("Maximum", [asked.inputs[0], low], asked.kind, T=asked.kind)
     return [asked.nodes.one("Minimum", [above, high], asked.kind, asked.node.name, T=asked.kind)]
 
 
 def _reduce(operation: str, *, typed: bool = True) -> Rule:
-    def rule(asked: Asked) -> Sequence[Tensor]:
+    def rule(asked: NodeRequest) -> Sequence[GraphDefTensor]:
         attributes = {"T": asked.kind} if typed else {}
         kept = asked.is_true("keep_dims")
         axes = asked.inputs[1].element_type
@@ -58,31 +58,31 @@ def _reduce(operation: str, *, typed: bool = True) -> Rule:
     return rule
 
 
-def _matmul(asked: Asked) -> Sequence[Tensor]:
+def _matmul(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     if any((one.shape.rank or 0) < 2 for one in asked.inputs):
         raise WriteError("MatMul of a vector, or of a tensor whose rank is not known, is another operation in TensorFlow")
     turned = {"adj_x": asked.is_true("transpose_a"), "adj_y": asked.is_true("transpose_b")}
     return [asked.nodes.one("BatchMatMulV2", asked.inputs, asked.kind, asked.node.name, T=asked.kind, **turned)]
 
 
-def _select(asked: Asked) -> Sequence[Tensor]:
+def _select(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     kind = asked.inputs[1].element_type
     return [asked.nodes.one("SelectV2", asked.inputs, kind, asked.node.name, T=kind)]
 
 
-def _softmax(asked: Asked) -> Sequence[Tensor]:
+def _softmax(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     if int(asked.text("axis", "1")) not in (-1, (asked.inputs[0].shape.rank or 0) - 1):
         raise WriteError("SoftMax along another axis than the last is none of TensorFlow's")
     return [asked.nodes.one("Softmax", asked.inputs, asked.kind, asked.node.name, T=asked.kind)]
 
 
-def _cum_sum(asked: Asked) -> Sequence[Tensor]:
+def _cum_sum(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     flags = {"exclusive": asked.is_true("exclusive"), "reverse": asked.is_true("reverse")}
     axis = asked.nodes.scalar(asked.inputs[1])
     return [asked.nodes.one("Cumsum", [asked.inputs[0], axis], asked.kind, asked.node.name, T=asked.kind, Tidx=axis.element_type, **flags)]
 
 
-def _top_k(asked: Asked) -> Sequence[Tensor]:
+def _top_k(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     if asked.text("mode") != "max" or int(asked.text("axis")) not in (-1, (asked.inputs[0].shape.rank or 0) - 1):
         raise WriteError("TopK of the smallest, or along another axis than the last, is none of TensorFlow's")
     number = asked.nodes.scalar(asked.nodes.cast(asked.inputs[1], I32))
@@ -96,7 +96,7 @@ def _top_k(asked: Asked) -> Sequence[Tensor]:
 def _rounded(operation: str) -> Rule:
     """Of whole numbers nothing is left to round."""
 
-    def rule(asked: Asked) -> Sequence[Tensor]:
+    def rule(asked: NodeRequest) -> Sequence[GraphDefTensor]:
         return _same(operation if asked.kind.is_float else "Identity")(asked)
 
     return rule
@@ -105,20 +105,20 @@ def _rounded(operation: str) -> Rule:
 def _bitwise(whole: str, logical: str, *, typed: bool = False) -> Rule:
     """Of booleans it is the logical operation."""
 
-    def rule(asked: Asked) -> Sequence[Tensor]:
+    def rule(asked: NodeRequest) -> Sequence[GraphDefTensor]:
         return (_same(logical, typed=typed) if asked.kind is BOOLEAN else _same(whole))(asked)
 
     return rule
 
 
-def _print(asked: Asked) -> Sequence[Tensor]:
+def _print(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     shown = list(asked.inputs[1:]) or [asked.inputs[0]]
     attributes = {"message": asked.text("message").encode(), "first_n": int(asked.text("first_n", "-1"))}
     attributes |= {"summarize": int(asked.text("summarize", "3")), "T": asked.kind, "U": [one.element_type for one in shown]}
     return [asked.nodes.one("Print", [asked.inputs[0], *shown], asked.kind, asked.node.name, **attributes)]
 
 
-def _after(asked: Asked) -> Sequence[Tensor]:
+def _after(asked: NodeRequest) -> Sequence[GraphDefTensor]:
     first, *others = asked.inputs
     return [asked.nodes.one("Identity", [first], asked.kind, asked.node.name, waits_for=others, T=asked.kind)]
 

@@ -15,14 +15,14 @@ from loopscope.ir.parallel_iterations import window_of
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.write.tensorflow.graph_nodes import declared, write_graph
 from loopscope.write.tensorflow.movement_rules import gathered, joined, shape_of
-from loopscope.write.tensorflow.nodes import Function, Nodes, Tensor, data_type, of_port
+from loopscope.write.tensorflow.nodes import Function, GraphDefNodes, GraphDefTensor, data_type, of_port
 
 I64, BOOLEAN = ElementType.I64, ElementType.BOOLEAN
 _ITERATION, _GOES_ON, _TRIPS = range(3)
 """The first states of every loop."""
 
 
-def write_region(nodes: Nodes, node: Node, inputs: Sequence[Tensor], address: str) -> Sequence[Tensor]:
+def write_region(nodes: GraphDefNodes, node: Node, inputs: Sequence[GraphDefTensor], address: str) -> Sequence[GraphDefTensor]:
     """The outputs of a node with bodies; ``WriteError`` for what TensorFlow's loops do not do."""
     if node.type == IF:
         return _write_if(nodes, node, inputs, address)
@@ -31,7 +31,7 @@ def write_region(nodes: Nodes, node: Node, inputs: Sequence[Tensor], address: st
     raise WriteError(f"there is no rule for the graphs of {node.type}")
 
 
-def _write_if(nodes: Nodes, node: Node, inputs: Sequence[Tensor], address: str) -> Sequence[Tensor]:
+def _write_if(nodes: GraphDefNodes, node: Node, inputs: Sequence[GraphDefTensor], address: str) -> Sequence[GraphDefTensor]:
     condition, *given = inputs
     kinds = [one.element_type for one in given]
     results = [port.element_type for port in node.outputs]
@@ -40,7 +40,7 @@ def _write_if(nodes: Nodes, node: Node, inputs: Sequence[Tensor], address: str) 
     for branch in ("then", "else"):
         body = node.body("then" if branch == "then" else "else")
 
-        def write(inner: Nodes, arguments: Sequence[Tensor], body: Body = body) -> list[Tensor]:
+        def write(inner: GraphDefNodes, arguments: Sequence[GraphDefTensor], body: Body = body) -> list[GraphDefTensor]:
             fed = {entry.internal: arguments[entry.external - 1] for entry in body.inputs}
             parameters = {one.id: of_port(fed[one.id], one.outputs[0]) for one in body.graph.parameters}
             found = write_graph(body.graph, parameters, inner, f"{address}/{body.name}", write_region)
@@ -56,14 +56,17 @@ def _write_if(nodes: Nodes, node: Node, inputs: Sequence[Tensor], address: str) 
 
 
 def _function(
-    nodes: Nodes, name: str, given: Sequence[Tensor], write: Callable[[Nodes, list[Tensor]], Sequence[Tensor]]
+    nodes: GraphDefNodes,
+    name: str,
+    given: Sequence[GraphDefTensor],
+    write: Callable[[GraphDefNodes, list[GraphDefTensor]], Sequence[GraphDefTensor]],
 ) -> tuple[Function, bool]:
     """A function that takes tensors like these and gives what ``write`` gives; whether something in it has an effect."""
     made, inner = nodes.function(name)
     arguments = []
     for at, one in enumerate(given):
         made.signature.input_arg.add(name=inner.free(f"argument_{at}"), type=data_type(one.element_type))
-        arguments.append(Tensor(f"argument_{at}", one.element_type, one.shape))
+        arguments.append(GraphDefTensor(f"argument_{at}", one.element_type, one.shape))
     for at, tensor in enumerate(write(inner, arguments)):
         made.signature.output_arg.add(name=f"result_{at}", type=data_type(tensor.element_type))
         made.ret[f"result_{at}"] = inner.one("Identity", [tensor], tensor.element_type, T=tensor.element_type).text
@@ -75,19 +78,19 @@ def _function(
 class _Loop:
     """A While: states that change (the iteration, whether it goes on, carried and collected values), then what stays the same."""
 
-    nodes: Nodes
+    nodes: GraphDefNodes
     node: Node
-    inputs: Sequence[Tensor]
+    inputs: Sequence[GraphDefTensor]
     address: str
     body: Body
-    states: list[Tensor] = field(default_factory=list[Tensor])
+    states: list[GraphDefTensor] = field(default_factory=list[GraphDefTensor])
     carried: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
     """The state that a Parameter reads, and that a Result without a back edge leaves its last value in."""
     collected: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
     outer: dict[int, int] = field(default_factory=dict[int, int])
     """The state that hands on an input of the node."""
 
-    def write(self) -> Sequence[Tensor]:
+    def write(self) -> Sequence[GraphDefTensor]:
         self._add_states()
         tests, _ = _function(self.nodes, f"{self.node.name}_cond", self.states, self._condition)
         repeats, stateful = _function(self.nodes, f"{self.node.name}_body", self.states, self._iteration)
@@ -122,16 +125,16 @@ class _Loop:
             if entry.external >= 0 and entry.internal not in self.carried and entry.external not in self.outer:
                 self.outer[entry.external] = self._add(self.inputs[entry.external])
 
-    def _add(self, tensor: Tensor) -> int:
+    def _add(self, tensor: GraphDefTensor) -> int:
         self.states.append(tensor)
         return len(self.states) - 1
 
-    def _empty(self, kind: ElementType | None, shape: PartialShape) -> Tensor:
+    def _empty(self, kind: ElementType | None, shape: PartialShape) -> GraphDefTensor:
         if kind is None or not shape.is_static:
             raise WriteError(f"an output of the loop collects parts of {kind}{shape}, and without all lengths there is no empty one")
         return self.nodes.constant(np.zeros(shape.lengths, kind.dtype))
 
-    def _slices(self, entries: Sequence[InputMap]) -> Tensor:
+    def _slices(self, entries: Sequence[InputMap]) -> GraphDefTensor:
         """How many parts a TensorIterator goes through."""
         cut = next((entry for entry in entries if entry.axis is not None), None)
         if cut is None:
@@ -139,20 +142,20 @@ class _Loop:
         return self._length(self.nodes, self.inputs[cut.external], cut)
 
     @staticmethod
-    def _length(nodes: Nodes, tensor: Tensor, entry: InputMap) -> Tensor:
+    def _length(nodes: GraphDefNodes, tensor: GraphDefTensor, entry: InputMap) -> GraphDefTensor:
         last = nodes.constant(np.int64(entry.axis or 0))
         return gathered(nodes, shape_of(nodes, tensor), last, nodes.constant(np.int64(0)))
 
     # What its functions do
 
-    def _condition(self, inner: Nodes, given: Sequence[Tensor]) -> list[Tensor]:
+    def _condition(self, inner: GraphDefNodes, given: Sequence[GraphDefTensor]) -> list[GraphDefTensor]:
         zero = inner.constant(np.int64(0))
         endless = inner.one("Less", [given[_TRIPS], zero], BOOLEAN, T=I64)
         left = inner.one("Less", [given[_ITERATION], given[_TRIPS]], BOOLEAN, T=I64)
         allowed = inner.one("LogicalOr", [endless, left], BOOLEAN)
         return [inner.one("LogicalAnd", [given[_GOES_ON], allowed], BOOLEAN)]
 
-    def _iteration(self, inner: Nodes, given: Sequence[Tensor]) -> list[Tensor]:
+    def _iteration(self, inner: GraphDefNodes, given: Sequence[GraphDefTensor]) -> list[GraphDefTensor]:
         body = self.body
         entries = {entry.internal: entry for entry in body.inputs}
         parameters = {one.id: self._parameter(inner, one, entries, given) for one in body.graph.parameters}
@@ -173,7 +176,9 @@ class _Loop:
                 after[self.carried[output.internal]] = found[output.internal]
         return after
 
-    def _parameter(self, inner: Nodes, node: Node, entries: Mapping[LayerId, InputMap], given: Sequence[Tensor]) -> Tensor:
+    def _parameter(
+        self, inner: GraphDefNodes, node: Node, entries: Mapping[LayerId, InputMap], given: Sequence[GraphDefTensor]
+    ) -> GraphDefTensor:
         entry = entries.get(node.id)
         known = declared(node, "")
         if node.id in self.carried:

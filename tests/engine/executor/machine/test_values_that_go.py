@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import loopscope
 from loopscope.debug.result import RunStopped
-from loopscope.debug.starting import start
+from loopscope.debug.start_state import start
 from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.plan.overrides import Overrides

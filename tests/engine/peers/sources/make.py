@@ -20,7 +20,7 @@ import openvino
 import loopscope
 from loopscope import builder
 from loopscope.builder import ops
-from loopscope.native.alone import run_alone
+from loopscope.native.run_once import run_alone
 from loopscope.peers.source.program import PROCESS
 from tests.engine.peers.sources import FOLDER
 from tests.engine.peers.sources.cases import TENSORFLOW, TORCH, Case

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from onnx import FunctionProto, GraphProto, TensorProto, helper
 
-from loopscope.read.onnx.searches.decoder_search import OURS, Nodes, Search, graph_of
+from loopscope.read.onnx.searches.decoder_search import OURS, OnnxNodes, Search, graph_of
 
 _SCORED = ("beam scores", "ended", "ended scores", "ended count", "done")
 """Of the loop: the scores ``[batch, beams]``; the sequences that have ended, their scores and how many they are; and for which of the batch
@@ -45,7 +45,7 @@ class Beams(Search):
         """What only Whisper has is not."""
         return not self.input("decoder_input_ids") and not self.input("logits_processor")
 
-    def begun(self, nodes: Nodes, rows: str) -> list[str]:
+    def begun(self, nodes: OnnxNodes, rows: str) -> list[str]:
         """The initial values of ``STATE`` and of the caches; ``rows``: for each beam its number in the batch."""
         tokens = nodes.add("Gather", self.input("input_ids"), rows, axis=0)
         pad = nodes.constant(self.number("pad_token_id"), np.int32)
@@ -54,12 +54,12 @@ class Beams(Search):
         count = nodes.length(tokens, 0)
         return [tokens, words, mask, tokens, *(self.empty(nodes, cache, count) for cache in self.caches)]
 
-    def logits(self, nodes: Nodes, state: list[str], pasts: list[str], presents: list[str]) -> str:
+    def logits(self, nodes: OnnxNodes, state: list[str], pasts: list[str], presents: list[str]) -> str:
         """Of the last token, ``[rows, words]``; ``state``: the names of ``STATE``."""
         tokens, words, mask, _ = state
         return self.decoded(nodes, [tokens, self.positions(nodes, tokens, words), mask, *pasts], presents)
 
-    def gone_on(self, nodes: Nodes, state: list[str], token: str, rows: str) -> list[str]:
+    def gone_on(self, nodes: OnnxNodes, state: list[str], token: str, rows: str) -> list[str]:
         """The next values of ``STATE``, where each row goes on from one of the ``rows``, with a token ``[rows, 1]``."""
         _, words, mask, sequences = state
         seen = nodes.add("Expand", nodes.constant([[1]], np.int32), nodes.add("Shape", token))
@@ -67,7 +67,7 @@ class Beams(Search):
         return [token, *longer, nodes.add("Concat", nodes.add("Gather", sequences, rows, axis=0), token, axis=1)]
 
     def function(self) -> FunctionProto:
-        nodes = Nodes(self.mark)
+        nodes = OnnxNodes(self.mark)
         one = nodes.constant([1], np.int64)
         most, beams, returned = (
             nodes.add("Cast", nodes.add("Reshape", self.input(name), one), to=TensorProto.INT64)
@@ -96,18 +96,18 @@ class Beams(Search):
             outputs.append(self._all_scores(nodes, ends[-1], iterations))
         return self.made(nodes, outputs[: len(self.node.output)])
 
-    def _all_scores(self, nodes: Nodes, found: str, iterations: str) -> str:
+    def _all_scores(self, nodes: OnnxNodes, found: str, iterations: str) -> str:
         """Of each iteration those of all words, and zeros for those that were not needed."""
         rest = nodes.add("Sub", iterations, nodes.length(found, 0))
         lengths = (nodes.length(found, axis) for axis in (1, 2, 3))
         return nodes.add("Concat", found, nodes.filled(0, np.float32, rest, *lengths), axis=0)
 
-    def _penalty(self, nodes: Nodes) -> str:
+    def _penalty(self, nodes: OnnxNodes) -> str:
         if not self.input("length_penalty"):
             return nodes.constant(1, np.float32)
         return nodes.scalar(nodes.add("Cast", self.input("length_penalty"), to=TensorProto.FLOAT))
 
-    def for_rows(self, nodes: Nodes, of_batch: str, rows: str) -> str:
+    def for_rows(self, nodes: OnnxNodes, of_batch: str, rows: str) -> str:
         count = nodes.length(rows, 0)
         return nodes.add("Gather", of_batch, _rows(nodes, count, nodes.add("Div", count, nodes.length(of_batch, 0))), axis=0)
 
@@ -116,7 +116,7 @@ class Beams(Search):
         names = [f"{self.mark}{name}" for name in ("iteration", "go on", *self.STATE, *_SCORED)]
         pasts, presents = ([f"{self.mark}{name} {number}" for number in range(caches)] for name in ("past", "present"))
         state, (beam_scores, *ended) = names[2 : 2 + len(self.STATE)], names[2 + len(self.STATE) :]
-        nodes = Nodes(f"{self.mark}body ")
+        nodes = OnnxNodes(f"{self.mark}body ")
         logits = self.logits(nodes, state, pasts, presents)
         scores = self.allowed(nodes, nodes.add("LogSoftmax", logits, axis=-1), state[-1])
         summed = self._summed(nodes, scores, beam_scores)
@@ -138,13 +138,13 @@ class Beams(Search):
         ends = [going_on, *self.gone_on(nodes, state, token, rows), next_scores, *ended_then, *kept]
         return graph_of(nodes.made, "token", [*names, *pasts], [*ends, summed] if self.asks_for(2) else ends)
 
-    def _summed(self, nodes: Nodes, scores: str, beam_scores: str) -> str:
+    def _summed(self, nodes: OnnxNodes, scores: str, beam_scores: str) -> str:
         """The scores of the words added to those of their beams, ``[batch, beams, words]``."""
         batch, beams = (nodes.length(beam_scores, axis) for axis in (0, 1))
         summed = nodes.add("Add", scores, nodes.add("Reshape", beam_scores, nodes.constant([-1, 1], np.int64)))
         return nodes.add("Reshape", summed, nodes.shape(batch, beams, nodes.length(scores, 1)))
 
-    def _candidates(self, nodes: Nodes, summed: str) -> list[str]:
+    def _candidates(self, nodes: OnnxNodes, summed: str) -> list[str]:
         """Of each of the batch the best words over all its beams, twice as many as beams: their scores, words, and beams."""
         batch, beams, words = (nodes.length(summed, axis) for axis in (0, 1, 2))
         flat = nodes.add("Reshape", summed, nodes.shape(batch, nodes.add("Mul", beams, words)))
@@ -153,7 +153,7 @@ class Beams(Search):
         return [best, word, beam]
 
 
-def _rows(nodes: Nodes, count: str, beams: str) -> str:
+def _rows(nodes: OnnxNodes, count: str, beams: str) -> str:
     """For each of all beams its number in the batch; both are ``[1]``."""
     numbers = nodes.add("Range", nodes.constant(0, np.int64), nodes.scalar(count), nodes.constant(1, np.int64))
     return nodes.add("Div", numbers, beams)

@@ -29,7 +29,7 @@ _LONGEST_RUN = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
+class LayerCache:
     """Of one layer: ``[2, rows, heads, tokens, width]``, or keys and values apart."""
 
     kind: int
@@ -38,7 +38,7 @@ class Cache:
 
 
 @dataclass(slots=True, eq=False)
-class Nodes:
+class OnnxNodes:
     """Nodes of one graph under way; names begin with a mark that the graphs inside do not use."""
 
     mark: str
@@ -88,7 +88,7 @@ class Search(ABC):
     attributes: Given
     graphs: Sequence[GraphProto]
     """The decoder, or another that comes first and then the decoder."""
-    caches: Sequence[Cache]
+    caches: Sequence[LayerCache]
     mark: str
     """What no name in the graphs begins with."""
 
@@ -108,7 +108,7 @@ class Search(ABC):
         return search.function() if search.is_computed else None
 
     @classmethod
-    def understood(cls, attributes: Given) -> tuple[list[GraphProto], list[Cache]] | None:
+    def understood(cls, attributes: Given) -> tuple[list[GraphProto], list[LayerCache]] | None:
         """The graphs of a decoder alone, and its caches; None where there is another, or its inputs and outputs are others."""
         decoder = graph(attributes, "decoder")
         if decoder is None or number(attributes, "model_type", 0) or "encoder" in attributes:
@@ -128,7 +128,7 @@ class Search(ABC):
     def function(self) -> FunctionProto:
         """The loop, and what comes before and after it."""
 
-    def made(self, nodes: Nodes, outputs: Sequence[str]) -> FunctionProto:
+    def made(self, nodes: OnnxNodes, outputs: Sequence[str]) -> FunctionProto:
         names = [self.input_name(name) for name in self.INPUTS[: len(self.node.input)]]
         return FunctionProto(name=self.node.op_type, domain=self.node.domain, input=names, output=outputs, node=nodes.made)
 
@@ -150,18 +150,18 @@ class Search(ABC):
     def real(self, name: str, default: float) -> float:
         return float(self.attributes[name].f) if name in self.attributes else default
 
-    def empty(self, nodes: Nodes, cache: Cache, rows: str) -> str:
+    def empty(self, nodes: OnnxNodes, cache: LayerCache, rows: str) -> str:
         """A cache of no tokens."""
         zero = helper.make_tensor("zero", cache.kind, [1], [0.0])
         return nodes.add("ConstantOfShape", nodes.shape(2, rows, cache.heads, 0, cache.width), value=zero)
 
-    def positions(self, nodes: Nodes, tokens: str, words: str) -> str:
+    def positions(self, nodes: OnnxNodes, tokens: str, words: str) -> str:
         """Of the tokens that are new: how many words come before them, whatever a mask says, and 0 where one is padding."""
         counted = nodes.add("Sub", nodes.add("CumSum", words, nodes.constant(1, np.int64)), nodes.constant(1, np.int32))
         start = nodes.add("Sub", nodes.length(words, 1), nodes.length(tokens, 1))
         return nodes.columns(nodes.add("Mul", counted, words), start, nodes.constant([END], np.int64))
 
-    def decoded(self, nodes: Nodes, inputs: list[str], presents: list[str]) -> str:
+    def decoded(self, nodes: OnnxNodes, inputs: list[str], presents: list[str]) -> str:
         """The logits of the last token, ``[rows, words]`` in f32; with two graphs, by the one or the other."""
         outputs = [f"{self.mark}logits", *presents]
         if len(self.graphs) == 1:
@@ -174,19 +174,19 @@ class Search(ABC):
             self.first_or_not(nodes, branches[0], branches[1], outputs)
         return self.last(nodes, outputs[0])
 
-    def first_or_not(self, nodes: Nodes, first: GraphProto, later: GraphProto, outputs: list[str]) -> None:
+    def first_or_not(self, nodes: OnnxNodes, first: GraphProto, later: GraphProto, outputs: list[str]) -> None:
         """The one in the first iteration, and then the other."""
         nodes.made.append(
             helper.make_node("If", [self._is_first(nodes)], outputs, name="first token", then_branch=first, else_branch=later)
         )
 
-    def last(self, nodes: Nodes, logits: str) -> str:
+    def last(self, nodes: OnnxNodes, logits: str) -> str:
         """The logits of the last token, ``[rows, words]`` in f32."""
         last = nodes.add("Cast", nodes.add("Gather", logits, nodes.constant(-1, np.int64), axis=1), to=TensorProto.FLOAT)
         size = self.number("vocab_size")
         return nodes.columns(last, nodes.constant([0], np.int64), nodes.constant([size], np.int64)) if size > 0 else last
 
-    def allowed(self, nodes: Nodes, scores: str, sequences: str) -> str:
+    def allowed(self, nodes: OnnxNodes, scores: str, sequences: str) -> str:
         """The scores of the next token, ``[rows, words]``: what is not allowed has the lowest; in ONNX Runtime's order."""
         if self.input("repetition_penalty"):
             scores = self._repeated_less(nodes, scores, sequences)
@@ -201,24 +201,24 @@ class Search(ABC):
             scores = self._lowest_where(nodes, self._too_short_to_end(nodes, scores, sequences), scores)
         return scores
 
-    def for_rows(self, nodes: Nodes, of_batch: str, rows: str) -> str:
+    def for_rows(self, nodes: OnnxNodes, of_batch: str, rows: str) -> str:
         """What there is for each of the batch, for each row of ``rows``."""
         return of_batch
 
-    def _is_first(self, nodes: Nodes) -> str:
+    def _is_first(self, nodes: OnnxNodes) -> str:
         return nodes.add("Equal", f"{self.mark}iteration", nodes.constant(0, np.int64))
 
-    def _lowest_where(self, nodes: Nodes, hidden: str, scores: str) -> str:
+    def _lowest_where(self, nodes: OnnxNodes, hidden: str, scores: str) -> str:
         return nodes.add("Where", hidden, nodes.constant(_LOWEST, np.float32), scores)
 
-    def _repeated_less(self, nodes: Nodes, scores: str, sequences: str) -> str:
+    def _repeated_less(self, nodes: OnnxNodes, scores: str, sequences: str) -> str:
         """The scores of words that are in a sequence, divided by the penalty where they are above 0, and times it below."""
         penalty, there = self.input("repetition_penalty"), nodes.add("GatherElements", scores, sequences, axis=1)
         below = nodes.add("Less", there, nodes.constant(0, np.float32))
         less = nodes.add("Where", below, nodes.add("Mul", there, penalty), nodes.add("Div", there, penalty))
         return nodes.add("ScatterElements", scores, sequences, less, axis=1)
 
-    def _without_repetition(self, nodes: Nodes, scores: str, sequences: str, size: int) -> str:
+    def _without_repetition(self, nodes: OnnxNodes, scores: str, sequences: str, size: int) -> str:
         """No word that would end a run of ``size`` words that is in the sequence already."""
         length, last = nodes.length(sequences, 1), nodes.constant([END], np.int64)
         count = nodes.add("Max", nodes.add("Sub", length, nodes.constant([size - 1], np.int64)), nodes.constant([0], np.int64))
@@ -238,7 +238,7 @@ class Search(ABC):
         written = nodes.add("ScatterElements", nodes.add("Concat", scores, spare, axis=1), places, lowest, axis=1)
         return nodes.columns(written, nodes.constant([0], np.int64), nodes.constant([-1], np.int64))
 
-    def _too_short_to_end(self, nodes: Nodes, scores: str, sequences: str) -> str:
+    def _too_short_to_end(self, nodes: OnnxNodes, scores: str, sequences: str) -> str:
         """Where the end is not allowed yet, before the least length."""
         words = nodes.scalar(nodes.length(scores, 1))
         numbers = nodes.add("Range", nodes.constant(0, np.int64), words, nodes.constant(1, np.int64))
@@ -299,14 +299,14 @@ def _unused_mark(graphs: Sequence[GraphProto]) -> str:
 _MARKS = re.compile("search('*)/")
 
 
-def caches_of(declared: Sequence[ValueInfoProto], heads: int) -> list[Cache]:
+def caches_of(declared: Sequence[ValueInfoProto], heads: int) -> list[LayerCache]:
     """As inputs or outputs say, whose axis ``heads`` is that of the heads, before tokens and widths; nothing where one does not."""
     found = [_cache(one, heads) for one in declared]
     known = [one for one in found if one is not None]
     return known if len(known) == len(found) else []
 
 
-def _cache(declared: ValueInfoProto, heads: int) -> Cache | None:
+def _cache(declared: ValueInfoProto, heads: int) -> LayerCache | None:
     tensor = declared.type.tensor_type
     lengths = [one.dim_value for one in tensor.shape.dim]
     if (
@@ -315,4 +315,4 @@ def _cache(declared: ValueInfoProto, heads: int) -> Cache | None:
         or tensor.elem_type not in (TensorProto.FLOAT, TensorProto.FLOAT16)
     ):
         return None
-    return Cache(tensor.elem_type, lengths[heads], lengths[-1])
+    return LayerCache(tensor.elem_type, lengths[heads], lengths[-1])

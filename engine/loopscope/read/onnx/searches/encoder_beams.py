@@ -7,7 +7,7 @@ from onnx import GraphProto, TensorProto, helper
 
 from loopscope.read.onnx.attributes import Given
 from loopscope.read.onnx.searches.beams import Beams
-from loopscope.read.onnx.searches.decoder_search import Cache, Nodes, caches_of, graph, graph_of, number, run
+from loopscope.read.onnx.searches.decoder_search import LayerCache, OnnxNodes, caches_of, graph, graph_of, number, run
 
 _ENCODER_DECODER = 1
 """The ``model_type``."""
@@ -26,7 +26,7 @@ class EncoderBeams(Beams):
     CACHE_AXIS = 0
 
     @classmethod
-    def understood(cls, attributes: Given) -> tuple[list[GraphProto], list[Cache]] | None:
+    def understood(cls, attributes: Given) -> tuple[list[GraphProto], list[LayerCache]] | None:
         encoder, decoder = graph(attributes, "encoder"), graph(attributes, "decoder")
         if encoder is None or decoder is None or number(attributes, "model_type", 0) != _ENCODER_DECODER:
             return None
@@ -46,7 +46,7 @@ class EncoderBeams(Beams):
     def _gives_logits(self) -> bool:
         return len(self.graphs[0].input) > 2
 
-    def begun(self, nodes: Nodes, rows: str) -> list[str]:
+    def begun(self, nodes: OnnxNodes, rows: str) -> list[str]:
         tokens = self.input("input_ids")
         mask = self.input("attention_mask") or self._mask(nodes, tokens)
         start = self.number("decoder_start_token_id")
@@ -61,7 +61,7 @@ class EncoderBeams(Beams):
         self._for_beams(nodes, rows, {"first logits": self.last(nodes, outputs[0]), _HIDDEN: outputs[1]})
         return [begin, begin, *(nodes.add("Gather", one, rows, axis=0) for one in outputs[2 : 2 + len(self.caches)])]
 
-    def _mask(self, nodes: Nodes, tokens: str) -> str:
+    def _mask(self, nodes: OnnxNodes, tokens: str) -> str:
         """0 for padding that comes before all words, and else 1."""
         padding = nodes.add("Equal", tokens, nodes.constant(self.number("pad_token_id"), np.int32))
         words = nodes.add("Cast", nodes.add("Not", padding), to=TensorProto.INT32)
@@ -72,17 +72,17 @@ class EncoderBeams(Beams):
     def _crosses(self) -> list[str]:
         return [f"cross {place}" for place in range(len(self.caches))]
 
-    def _for_beams(self, nodes: Nodes, rows: str, named: dict[str, str]) -> None:
+    def _for_beams(self, nodes: OnnxNodes, rows: str, named: dict[str, str]) -> None:
         """What each beam takes of its one of the batch, under a name that the loop's body knows."""
         nodes.made += [
             helper.make_node("Gather", [value, rows], [f"{self.mark}{name}"], name=name, axis=0) for name, value in named.items()
         ]
 
-    def _no_keys(self, nodes: Nodes, cache: Cache, rows: str) -> str:
+    def _no_keys(self, nodes: OnnxNodes, cache: LayerCache, rows: str) -> str:
         zero = helper.make_tensor("zero", cache.kind, [1], [0.0])
         return nodes.add("ConstantOfShape", nodes.shape(nodes.length(rows, 0), cache.heads, 0, cache.width), value=zero)
 
-    def logits(self, nodes: Nodes, state: list[str], pasts: list[str], presents: list[str]) -> str:
+    def logits(self, nodes: OnnxNodes, state: list[str], pasts: list[str], presents: list[str]) -> str:
         tokens, sequences = state
         decoder = self.graphs[1]
         hidden = [_HIDDEN] if _takes_hidden(decoder) else []
@@ -92,7 +92,7 @@ class EncoderBeams(Beams):
         if not self._gives_logits:
             nodes.made.append(run("decoder", inputs, outputs))
             return self.last(nodes, outputs[0])
-        first, later = Nodes(f"{self.mark}first "), Nodes(f"{self.mark}later ")
+        first, later = OnnxNodes(f"{self.mark}first "), OnnxNodes(f"{self.mark}later ")
         known = [first.add("Identity", one) for one in (f"{self.mark}first logits", *pasts)]
         inner = [f"{one} of the decoder" for one in outputs]
         later.made.append(run("decoder", inputs, inner))
@@ -100,7 +100,7 @@ class EncoderBeams(Beams):
         self.first_or_not(nodes, graph_of(first.made, "encoder", [], known), graph_of(later.made, "decoder", [], found), outputs)
         return outputs[0]
 
-    def gone_on(self, nodes: Nodes, state: list[str], token: str, rows: str) -> list[str]:
+    def gone_on(self, nodes: OnnxNodes, state: list[str], token: str, rows: str) -> list[str]:
         _, sequences = state
         return [token, nodes.add("Concat", nodes.add("Gather", sequences, rows, axis=0), token, axis=1)]
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from onnx import FunctionProto, GraphProto, TensorProto, helper
 
-from loopscope.read.onnx.searches.decoder_search import OURS, Nodes, Search, graph_of
+from loopscope.read.onnx.searches.decoder_search import OURS, OnnxNodes, Search, graph_of
 
 _STATE = ("tokens", "words", "mask", "sequences", "finished")
 """Of the loop: the tokens that are new, which of all so far are words, the mask, all so far, and which sequences have ended."""
@@ -24,15 +24,15 @@ class _OneByOne(Search):
     """What is carried beside ``_STATE`` and the caches."""
 
     @abstractmethod
-    def begun(self, nodes: Nodes) -> list[str]:
+    def begun(self, nodes: OnnxNodes) -> list[str]:
         """The initial values of ``STATE``."""
 
     @abstractmethod
-    def chosen(self, nodes: Nodes, scores: str) -> list[str]:
+    def chosen(self, nodes: OnnxNodes, scores: str) -> list[str]:
         """The next tokens, ``[batch, 1]`` in i32, and the next values of ``STATE``."""
 
     def function(self) -> FunctionProto:
-        nodes = Nodes(self.mark)
+        nodes = OnnxNodes(self.mark)
         tokens, pad = self.input("input_ids"), nodes.constant(self.number("pad_token_id"), np.int32)
         batch, length = (nodes.length(tokens, axis) for axis in (0, 1))
         most = nodes.add("Cast", nodes.add("Reshape", self.input("max_length"), nodes.constant([1], np.int64)), to=TensorProto.INT64)
@@ -53,7 +53,7 @@ class _OneByOne(Search):
         names = [f"{self.mark}{name}" for name in ("iteration", "go on", *_STATE, *self.STATE)]
         pasts, presents = ([f"{self.mark}{name} {number}" for number in range(len(self.caches))] for name in ("past", "present"))
         tokens, words, mask, sequences, finished = names[2 : 2 + len(_STATE)]
-        nodes = Nodes(f"{self.mark}body ")
+        nodes = OnnxNodes(f"{self.mark}body ")
         logits = self.decoded(nodes, [tokens, self.positions(nodes, tokens, words), mask, *pasts], presents)
         best, *state = self.chosen(nodes, self.allowed(nodes, logits, sequences))
         over = nodes.add("Or", finished, nodes.add("Equal", best, nodes.constant(self.number("eos_token_id"), np.int32)))
@@ -81,10 +81,10 @@ class Greedy(_OneByOne):
     def is_computed(self) -> bool:
         return not self.asks_for(1)
 
-    def begun(self, nodes: Nodes) -> list[str]:
+    def begun(self, nodes: OnnxNodes) -> list[str]:
         return []
 
-    def chosen(self, nodes: Nodes, scores: str) -> list[str]:
+    def chosen(self, nodes: OnnxNodes, scores: str) -> list[str]:
         return [nodes.add("Cast", nodes.add("ArgMax", scores, axis=1, keepdims=1), to=TensorProto.INT32)]
 
 
@@ -100,7 +100,7 @@ class Sampling(_OneByOne):
         """ONNX Runtime leaves the filtered logits unwritten, and takes the mask of presence for one number."""
         return not self.asks_for(1) and not self.real("presence_penalty", 0)
 
-    def begun(self, nodes: Nodes) -> list[str]:
+    def begun(self, nodes: OnnxNodes) -> list[str]:
         """The state that a generator of the C++ library, minstd_rand0, begins with; without a seed that of 0."""
         if not self.input("seed"):
             return [nodes.constant(1, np.int64)]
@@ -108,7 +108,7 @@ class Sampling(_OneByOne):
         rest = nodes.add("Mod", seed, nodes.constant(2**31 - 1, np.int64))
         return [nodes.add("Max", rest, nodes.constant(1, np.int64))]
 
-    def chosen(self, nodes: Nodes, scores: str) -> list[str]:
+    def chosen(self, nodes: OnnxNodes, scores: str) -> list[str]:
         temperature = self.real("temperature", 1)
         if temperature > 0 and temperature != 1:
             scores = nodes.add("Div", scores, nodes.constant(temperature, np.float32))

@@ -1,0 +1,141 @@
+"""The moments at which breakpoints hold at the frontier of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from loopscope.debug.breakpoints import ITERATION, Breakpoint
+from loopscope.debug.cursor import Levels, frontier
+from loopscope.debug.expression import Expression
+from loopscope.debug.run import Run
+from loopscope.debug.suggestions import slot_of
+from loopscope.errors import ExpressionError, ValueUnavailable
+from loopscope.executor.machine.machine import Machine
+from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.plan import Instruction
+from loopscope.ops.unusual_floats import holds_unusual
+from loopscope.ops.values import is_tensor
+
+_WEIGHED_EVERY = 1024
+"""Steps; weighing what is recorded takes longer than a step."""
+
+
+class Slots(Protocol):
+    """The values of a run by slot, at its frontier or at a past moment."""
+
+    def __getitem__(self, slot: Slot, /) -> Any: ...
+
+
+def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
+    """Whether the open graphs are just before the place of a breakpoint."""
+    program, _, position = levels[-1]
+    if breakpoint.program is not None and (program is not breakpoint.program or position != breakpoint.position):
+        return False
+    iterations = [iteration for _, iteration, _ in levels if iteration is not None]
+    return all(wanted is None or wanted == found for wanted, found in zip(breakpoint.iterations, iterations, strict=False))
+
+
+def stops(run: Run, breakpoints: Sequence[Breakpoint]) -> bool:
+    """Whether any breakpoint holds at the frontier, which an instruction has just reached."""
+    machine = run.machine
+    levels = frontier(machine)
+    return any(holds(run, one, levels, machine.last, machine.values) for one in breakpoints)
+
+
+def holds(run: Run, breakpoint: Breakpoint, levels: Levels, last: Instruction | None, values: Slots) -> bool:
+    if breakpoint.kind == "address":
+        return matches(levels, breakpoint) and condition_holds(breakpoint.condition, levels, values)
+    last = completed(levels, last)
+    if last is None or not concerns(breakpoint, last):
+        return False
+    if breakpoint.kind != "shape":
+        kind = breakpoint.kind
+        unusual = any(holds_unusual(values[slot], kind) for slot in last.outputs)
+        unusual = unusual and not any(holds_unusual(values[slot], kind) for slot in last.inputs)
+    else:
+        unusual = shape_changed(run.shapes, last, values)
+    return unusual and condition_holds(breakpoint.condition, levels, values)
+
+
+def completed(levels: Levels, last: Instruction | None) -> Instruction | None:
+    """What has just given its outputs; a node with bodies when it is done, not when it begins."""
+    if last is not None and last.region is None:
+        return last
+    program, _, position = levels[-1]
+    before = program.instructions[position - 1] if position else None
+    return before if before is not None and before.region is not None and last in (None, before) else None
+
+
+def concerns(breakpoint: Breakpoint, last: Instruction) -> bool:
+    if breakpoint.program is None:
+        return last.region is None
+    position = breakpoint.position
+    instructions = breakpoint.program.instructions
+    return position is not None and position < len(instructions) and instructions[position] is last
+
+
+def condition_holds(condition: Expression | None, levels: Levels, values: Slots) -> bool:
+    if condition is None:
+        return True
+    return asked(condition, levels, values)[0]
+
+
+def asked(condition: Expression, levels: Levels, values: Slots) -> tuple[bool, str]:
+    """Whether a condition stops a run, and why it has no value there.
+
+    It is false while one of its names has no value yet. When it cannot be computed from the values, the run stops, since it may be true.
+    """
+    try:
+        return condition.is_true(lambda name: _named(levels, name, values)), ""
+    except ValueUnavailable:
+        return False, ""
+    except ExpressionError as error:
+        return True, str(error)
+
+
+def _named(levels: Levels, name: str, values: Slots) -> Any:
+    """The value of a name at the frontier: ``iteration``, or a node of the innermost graph that has it."""
+    if name == ITERATION:
+        found = [iteration for _, iteration, _ in levels if iteration is not None]
+        if found:
+            return np.int64(found[-1])
+        raise ValueUnavailable("there is no iteration outside a loop")
+    for program, _, position in reversed(levels):
+        slot = slot_of(program, name)
+        if slot is None:
+            continue
+        if program.producer.get(slot, -1) >= position or values[slot] is None:
+            raise ValueUnavailable(f"{name!r} has not run yet")
+        return values[slot]
+    raise ValueUnavailable(f"there is no {name!r} here")
+
+
+def shape_changed(shapes: dict[int, tuple[int, ...]], instruction: Instruction, values: Slots) -> bool:
+    """Whether an instruction has just given another shape than the last time it was looked at; ``shapes`` remembers it."""
+    changed = False
+    for slot in instruction.outputs:
+        value = values[slot]
+        shape = (len(value),) if isinstance(value, tuple) else np.shape(value) if is_tensor(value) else ()
+        changed |= shapes.get(slot, shape) != shape
+        shapes[slot] = shape
+    return changed
+
+
+def check_limits(machine: Machine, step: int) -> None:
+    """Raises ``Paused`` when a stepped run was asked to stop or has reached a limit; measures the memory of the recording at intervals."""
+    if step % _WEIGHED_EVERY:
+        machine.control.check(0)
+        return
+    machine.recording.pack()
+    machine.control.check(machine.recording.bytes)
+
+
+def may_run_unwatched(machine: Machine, breakpoints: list[Breakpoint], floor: int) -> bool:
+    """Whether the loop on top may run through generated code: it lies deeper than ``floor`` graphs and holds no breakpoint."""
+    if len(machine.frames) <= floor:
+        return False
+    top = machine.frames[-1].program
+    return all(one.program is not None and top not in one.program.around() for one in breakpoints)
