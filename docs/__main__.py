@@ -1,4 +1,6 @@
-"""Writes the documentation as HTML: python -m docs FOLDER. A warning of pdoc's, such as a name that it cannot find, is an error."""
+"""Writes the documentation as HTML: python -m docs FOLDER. A warning of pdoc's, such as a name
+that it cannot find, is an error.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ PAGES = (
     "!loopscope.builder.function",
     "!loopscope.builder.while_loop",
 )
-"""``loopscope`` has ``loopscope.builder`` among its names; a function that is called as its module is shown where it is exported."""
+"""``loopscope`` has ``loopscope.builder`` among its names; a function that is called as its
+module is shown where it is exported.
+"""
 
 
 def write(folder: Path) -> None:
@@ -30,7 +34,9 @@ def write(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pdoc.pdoc(*PAGES, output_directory=folder)
-    (folder / "index.html").write_text('<!doctype html><meta http-equiv="refresh" content="0; url=docs.html">\n', encoding="utf-8")
+    (folder / "index.html").write_text(
+        '<!doctype html><meta http-equiv="refresh" content="0; url=docs.html">\n', encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -9,8 +9,12 @@ __all__: list[str] = []
 
 def page() -> str:
     """Markdown: a table of all rules, then each with its reasons."""
-    table = "\n".join(["| code | severity | finds |", "|---|---|---|", *map(_line, BY_CODE.values())])
-    rules = "\n\n".join(f"## {code}\n\n```text\n{text.explanation(rule)}\n```" for code, rule in BY_CODE.items())
+    table = "\n".join(
+        ["| code | severity | finds |", "|---|---|---|", *map(_line, BY_CODE.values())]
+    )
+    rules = "\n\n".join(
+        f"## {code}\n\n```text\n{text.explanation(rule)}\n```" for code, rule in BY_CODE.items()
+    )
     words = (
         "An **error** keeps a model from running, a **warning** deserves a look, a **note** is harmless. "
         "`loopscope check MODEL` applies them all; `loopscope check --explain CODE` prints what is said here of one."

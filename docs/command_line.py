@@ -15,7 +15,13 @@ __all__: list[str] = []
 
 def page() -> str:
     """Markdown: the command, and each of its subcommands."""
-    parts = ["# The command line", *(f"## `{' '.join(('loopscope', *words))}`\n\n```text\n{_help(words)}```" for words in _commands())]
+    parts = [
+        "# The command line",
+        *(
+            f"## `{' '.join(('loopscope', *words))}`\n\n```text\n{_help(words)}```"
+            for words in _commands()
+        ),
+    ]
     return "\n\n".join(parts)
 
 
@@ -31,7 +37,9 @@ def _help(words: tuple[str, ...]) -> str:
             cli.main([*words, "--help"])
         except SystemExit as ended:
             if ended.code:
-                raise ValueError(f"loopscope {' '.join(words)} --help exits with {ended.code}") from None
+                raise ValueError(
+                    f"loopscope {' '.join(words)} --help exits with {ended.code}"
+                ) from None
     return printed.getvalue()
 
 

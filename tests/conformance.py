@@ -1,9 +1,12 @@
-"""Runs and round-trips a folder of recorded models and says which of them the engine reads, writes or answers differently.
+"""Runs and round-trips a folder of recorded models and says which of them the engine reads, writes
+or answers differently.
 
-``python -m tests.conformance FOLDER [--openvino] [--show N]``: every folder below it with a ``model.xml`` is a case. Beside it lie
-``inputs*.npz`` (i0, i1, ... in the order of the Parameters), ``expected*.npz`` (o0, ... in the order of the Results), and a
-``case.json`` that may say ``negative``, ``tags``, ``check_rtol``, ``check_atol``, ``output_types``, ``verified``. With ``--openvino``,
-what was written of a verified case is also run by OpenVINO, which must compute the same of it as of the original.
+``python -m tests.conformance FOLDER [--openvino] [--show N]``: every folder below it with a
+``model.xml`` is a case. Beside it lie ``inputs*.npz`` (i0, i1, ... in the order of the Parameters),
+``expected*.npz`` (o0, ... in the order of the Results), and a ``case.json`` that may say
+``negative``, ``tags``, ``check_rtol``, ``check_atol``, ``output_types``, ``verified``. With
+``--openvino``, what was written of a verified case is also run by OpenVINO, which must compute the
+same of it as of the original.
 """
 
 from __future__ import annotations
@@ -51,7 +54,8 @@ class Case:
         if self.tags & NOT_RUN:
             return []
         pairs = (
-            (inputs, inputs.with_name(inputs.name.replace("inputs", "expected", 1))) for inputs in sorted(self.folder.glob("inputs*.npz"))
+            (inputs, inputs.with_name(inputs.name.replace("inputs", "expected", 1)))
+            for inputs in sorted(self.folder.glob("inputs*.npz"))
         )
         return [(inputs, expected) for inputs, expected in pairs if expected.exists()]
 
@@ -59,7 +63,10 @@ class Case:
         """Relative and absolute."""
         types = listed(self.facts.get("output_types"))
         kind = str(types[output]) if output < len(types) else ""
-        relative, absolute = float(str(self.facts.get("check_rtol", 1e-3))), float(str(self.facts.get("check_atol", 1e-5)))
+        relative, absolute = (
+            float(str(self.facts.get("check_rtol", 1e-3))),
+            float(str(self.facts.get("check_atol", 1e-5))),
+        )
         least = LEAST_TOLERANCE.get(kind, (0, 0))
         return max(relative, least[0]), max(absolute, least[1], 1e-5)
 
@@ -100,10 +107,16 @@ def refusal_problem(case: Case) -> str:
     inputs = next(iter(sorted(case.folder.glob("inputs*.npz"))), None)
     try:
         model = loopscope.read_model(case.folder / "model.xml")
-        loopscope.run(model, numbered(inputs, "i") if inputs else [], limits=loopscope.Limits(seconds=SECONDS))
+        loopscope.run(
+            model, numbered(inputs, "i") if inputs else [], limits=loopscope.Limits(seconds=SECONDS)
+        )
     except loopscope.EngineError:
         return ""
-    return "" if "may_accept" in case.tags else f"accepted, but OpenVINO says: {case.facts.get('ov_error')}"
+    return (
+        ""
+        if "may_accept" in case.tags
+        else f"accepted, but OpenVINO says: {case.facts.get('ov_error')}"
+    )
 
 
 def writing_problem(model: loopscope.Model, path: Path) -> str:
@@ -116,7 +129,9 @@ def writing_problem(model: loopscope.Model, path: Path) -> str:
 
 def running_problem(case: Case, model: loopscope.Model, inputs: Path, expected: Path) -> str:
     try:
-        outputs = loopscope.run(model, numbered(inputs, "i"), limits=loopscope.Limits(seconds=SECONDS)).outputs
+        outputs = loopscope.run(
+            model, numbered(inputs, "i"), limits=loopscope.Limits(seconds=SECONDS)
+        ).outputs
     except loopscope.EngineError as error:
         return str(error)
     wanted = numbered(expected, "o")
@@ -131,7 +146,9 @@ def running_problem(case: Case, model: loopscope.Model, inputs: Path, expected: 
 
 
 def openvino_problem(case: Case, written: Path) -> str:
-    """Compares the written model with the original, both run by OpenVINO; what it cannot run itself is no problem of ours."""
+    """Compares the written model with the original, both run by OpenVINO; what it cannot run
+    itself is no problem of ours.
+    """
     import openvino as ov
 
     core = ov.Core()
@@ -140,7 +157,10 @@ def openvino_problem(case: Case, written: Path) -> str:
     try:
         original = core.read_model(case.folder / "model.xml")
         with np.errstate(invalid="ignore"):
-            values = [array.astype(port.element_type.to_dtype()) for array, port in zip(arrays, original.inputs, strict=True)]
+            values = [
+                array.astype(port.element_type.to_dtype())
+                for array, port in zip(arrays, original.inputs, strict=True)
+            ]
         wanted = core.compile_model(original, "CPU", hints)(values)
     except (RuntimeError, TypeError, ValueError):
         return ""
@@ -154,7 +174,11 @@ def openvino_problem(case: Case, written: Path) -> str:
 
 def numbered(path: Path, letter: str) -> list[np.ndarray]:
     with np.load(path, allow_pickle=False) as stored:
-        return [stored[f"{letter}{position}"] for position in range(len(stored.files)) if f"{letter}{position}" in stored.files]
+        return [
+            stored[f"{letter}{position}"]
+            for position in range(len(stored.files))
+            if f"{letter}{position}" in stored.files
+        ]
 
 
 def value_problem(got: np.ndarray, want: np.ndarray, relative: float, absolute: float) -> str:
@@ -165,7 +189,11 @@ def value_problem(got: np.ndarray, want: np.ndarray, relative: float, absolute: 
     if want.dtype.kind in "USO":
         return "" if got.astype(str).tolist() == want.astype(str).tolist() else "texts differ"
     if want.dtype.kind in "iub" and got.dtype.kind in "iub":
-        return "" if np.array_equal(got, want) else f"{np.count_nonzero(got != want)} of {want.size} numbers differ"
+        return (
+            ""
+            if np.array_equal(got, want)
+            else f"{np.count_nonzero(got != want)} of {want.size} numbers differ"
+        )
     got, want = got.astype(np.float64), want.astype(np.float64)
     with np.errstate(invalid="ignore"):
         if np.allclose(got, want, relative, absolute, equal_nan=True):
@@ -176,7 +204,11 @@ def value_problem(got: np.ndarray, want: np.ndarray, relative: float, absolute: 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run and round-trip a folder of recorded models.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--openvino", action="store_true", help="also compare what was written with the original in OpenVINO")
+    parser.add_argument(
+        "--openvino",
+        action="store_true",
+        help="also compare what was written with the original in OpenVINO",
+    )
     parser.add_argument("--show", type=int, default=20, help="how many problems to print")
     arguments = parser.parse_args()
     tried: dict[str, Counter[str]] = defaultdict(Counter)
@@ -187,16 +219,25 @@ def main() -> int:
             tried[done][f"{group} tried"] += 1
             tried[done][f"{group} good"] += not problem
             if problem:
-                problems.append(f"{case.folder.relative_to(arguments.folder)}, {done}: {' '.join(problem.split())[:300]}")
+                problems.append(
+                    f"{case.folder.relative_to(arguments.folder)}, {done}: {' '.join(problem.split())[:300]}"
+                )
     for done, counts in tried.items():
         groups = sorted({key.rpartition(" ")[0] for key in counts})
-        print(f"{done}: " + ", ".join(f"{group} {counts[f'{group} good']}/{counts[f'{group} tried']}" for group in groups))
+        print(
+            f"{done}: "
+            + ", ".join(
+                f"{group} {counts[f'{group} good']}/{counts[f'{group} tried']}" for group in groups
+            )
+        )
     for problem in problems[: arguments.show]:
         print(f"  {problem}")
     if len(problems) > arguments.show:
         print(f"  and {len(problems) - arguments.show} more")
     if not tried:
-        print(f"there are no cases in {arguments.folder}: a case is a folder with a model.xml and its inputs*.npz and expected*.npz")
+        print(
+            f"there are no cases in {arguments.folder}: a case is a folder with a model.xml and its inputs*.npz and expected*.npz"
+        )
     return 1 if problems or not tried else 0
 
 

@@ -12,8 +12,9 @@ from hypothesis import is_hypothesis_test, settings
 
 from loopscope.executor.codegen import tiering
 
-# How long an example takes on a machine that does other things as well says nothing of the code, and whether a change may land
-# must not depend on luck: the same examples each time. `--hypothesis-profile searching` draws others.
+# How long an example takes on a machine that does other things as well says nothing of the code,
+# and whether a change may land must not depend on luck: the same examples each time.
+# `--hypothesis-profile searching` draws others.
 settings.register_profile("searching", deadline=None)
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
@@ -26,13 +27,19 @@ COLLECTED = pytest.StashKey[Counter[str] | None]()
 
 _RUNTIMES = frozenset({"openvino", "onnxruntime"})
 _OF_CHANCE = ("tests/engine/drawn/", "tests/test_fuzz.py")
-_WITH_RUNTIMES = ("tests/engine/peers/", "tests/engine/read/test_tensorflow.py", "tests/engine/read/test_converted.py")
+_WITH_RUNTIMES = (
+    "tests/engine/peers/",
+    "tests/engine/read/test_tensorflow.py",
+    "tests/engine/read/test_converted.py",
+)
 """Where the other runtime is in a process of its own, so that no test imports it."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _code_after_two_iterations() -> Iterator[None]:
-    """Loops of tests are short: code is made for them after two iterations, so that it is held by every test that runs one."""
+    """Loops of tests are short: code is made for them after two iterations, so that it is held
+    by every test that runs one.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiering, "STEPPED_FIRST", 2)
         yield
@@ -40,8 +47,12 @@ def _code_after_two_iterations() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)  # before the options that select by mark are read
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Count the tests; mark ``browser`` (a real chromium), ``oracle`` (another runtime) and ``chance`` (drawn models and inputs)."""
-    whole = {config.rootpath / name for name in config.getini("testpaths")} <= {config.invocation_params.dir / name for name in config.args}
+    """Count the tests; mark ``browser`` (a real chromium), ``oracle`` (another runtime) and
+    ``chance`` (drawn models and inputs).
+    """
+    whole = {config.rootpath / name for name in config.getini("testpaths")} <= {
+        config.invocation_params.dir / name for name in config.args
+    }
     folders = (item.nodeid.partition("::")[0].split("/")[:-1] for item in items)
     counts = Counter("/".join(parts[: 3 if parts[0] == "tests" else 1]) for parts in folders)
     config.stash[COLLECTED] = counts if whole else None
@@ -61,9 +72,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _asks_a_runtime(module: ModuleType) -> bool:
-    """Whether a file of tests, or one of our own that it takes names from, imports a runtime that the engine is compared with."""
-    ours = {module, *(sources for sources in map(_source, vars(module).values()) if sources is not None)}
-    return any(isinstance(value, ModuleType) and value.__name__.split(".")[0] in _RUNTIMES for one in ours for value in vars(one).values())
+    """Whether a file of tests, or one of our own that it takes names from, imports a runtime
+    that the engine is compared with.
+    """
+    ours = {
+        module,
+        *(sources for sources in map(_source, vars(module).values()) if sources is not None),
+    }
+    return any(
+        isinstance(value, ModuleType) and value.__name__.split(".")[0] in _RUNTIMES
+        for one in ours
+        for value in vars(one).values()
+    )
 
 
 def _source(value: object) -> ModuleType | None:

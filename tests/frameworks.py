@@ -1,7 +1,8 @@
 """Run the tests that need PyTorch or TensorFlow: ``python -m tests.frameworks``.
 
-Each framework is installed into an environment of its own, which also sees the packages of ``.venv``. A framework whose wheel
-cannot be installed is left out with a message. The result is kept until the pins change.
+Each framework is installed into an environment of its own, which also sees the packages of
+``.venv``. A framework whose wheel cannot be installed is left out with a message. The result is
+kept until the pins change.
 """
 
 from __future__ import annotations
@@ -31,7 +32,17 @@ def main() -> int:
     if not installed:
         return 0
     files = [f"tests/engine/peers/test_source_{name}.py" for name in installed]
-    command = [str(PYTHON), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "filterwarnings=default", *files]
+    command = [
+        str(PYTHON),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "filterwarnings=default",
+        *files,
+    ]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
@@ -43,17 +54,37 @@ def install() -> list[str]:
         if stamp["pins"] == pins:
             return list(stamp["installed"])
     venv.create(FOLDER, with_pip=True, clear=True)
-    inner = subprocess.check_output([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True).strip()
-    Path(inner, "outer.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n", encoding="utf-8")
+    inner = subprocess.check_output(
+        [PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+    ).strip()
+    Path(inner, "outer.pth").write_text(
+        f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n", encoding="utf-8"
+    )
     installed = [name for name, wheel in WHEELS.items() if _installs(wheel)]
     _STAMP.write_text(json.dumps({"pins": pins, "installed": installed}), encoding="utf-8")
     return installed
 
 
 def _installs(wheel: str) -> bool:
-    command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--constraint", "constraints.txt", wheel]
+    command = [
+        str(PYTHON),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--only-binary",
+        ":all:",
+        "--constraint",
+        "constraints.txt",
+        wheel,
+    ]
     try:
-        return subprocess.run(command, cwd=ROOT, stderr=subprocess.DEVNULL, timeout=_INSTALL_SECONDS, check=False).returncode == 0
+        return (
+            subprocess.run(
+                command, cwd=ROOT, stderr=subprocess.DEVNULL, timeout=_INSTALL_SECONDS, check=False
+            ).returncode
+            == 0
+        )
     except subprocess.TimeoutExpired:
         return False
 

@@ -1,7 +1,8 @@
-"""Checks the scripts of the screens: ``python -m tests.javascript check`` runs biome and tsc over them and their tests, ``test`` the tests.
+"""Checks the scripts of the screens: ``python -m tests.javascript check`` runs biome and tsc over
+them and their tests, ``test`` the tests.
 
-The tools are npm packages, pinned by the lock file in ``app/loopscope_app/frontend``, and lie in the virtual environment: installed once
-for each lock file. Node runs the tests itself.
+The tools are npm packages, pinned by the lock file in ``app/loopscope_app/frontend``, and lie in
+the virtual environment: installed once for each lock file. Node runs the tests itself.
 """
 
 from __future__ import annotations
@@ -29,20 +30,37 @@ def main(what: str) -> int:
             install(node)
     except (OSError, subprocess.SubprocessError) as error:
         detail = getattr(error, "stderr", "") or str(error)
-        print(f"node or the tools for JavaScript could not be installed: {detail.strip()[-600:]}", file=sys.stderr)
+        print(
+            f"node or the tools for JavaScript could not be installed: {detail.strip()[-600:]}",
+            file=sys.stderr,
+        )
         return 1
-    return next((code for command in _commands(node, what) if (code := subprocess.run(command, cwd=ROOT, check=False).returncode)), 0)
+    return next(
+        (
+            code
+            for command in _commands(node, what)
+            if (code := subprocess.run(command, cwd=ROOT, check=False).returncode)
+        ),
+        0,
+    )
 
 
 def _commands(node: NodeCommands, what: str) -> list[list[str]]:
     packages = TOOLS / "node_modules"
     match what:
         case "check":
-            biome = [*node.node, str(packages / "@biomejs" / "biome" / "bin" / "biome"), "check", "--error-on-warnings"]
+            biome = [
+                *node.node,
+                str(packages / "@biomejs" / "biome" / "bin" / "biome"),
+                "check",
+                "--error-on-warnings",
+            ]
             tsc = [*node.node, str(packages / "typescript" / "bin" / "tsc"), "--project"]
             return [biome, [*tsc, "jsconfig.json"], [*tsc, "tests/js/jsconfig.json"]]
         case "test":
-            return [[*node.node, "--test", *map(str, sorted((ROOT / "tests" / "js").glob("*.test.js")))]]
+            return [
+                [*node.node, "--test", *map(str, sorted((ROOT / "tests" / "js").glob("*.test.js")))]
+            ]
         case _:
             raise SystemExit(f"say check or test, not {what!r}")
 
@@ -56,7 +74,9 @@ def install(node: NodeCommands) -> None:
     TOOLS.mkdir(parents=True, exist_ok=True)
     for name in _NEEDED:
         shutil.copyfile(_FRONTEND / name, TOOLS / name)
-    subprocess.run([*node.npm, "ci"], cwd=TOOLS, check=True, capture_output=True, text=True, timeout=_SECONDS)
+    subprocess.run(
+        [*node.npm, "ci"], cwd=TOOLS, check=True, capture_output=True, text=True, timeout=_SECONDS
+    )
     stamp.write_bytes(wanted)
 
 

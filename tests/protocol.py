@@ -1,5 +1,5 @@
-"""Types of the messages between Python and the canvas, for the checker of JavaScript: ``python -m tests.protocol``
-writes them anew, and the fixtures too.
+"""Types of the messages between Python and the canvas, for the checker of JavaScript: ``python -m
+tests.protocol`` writes them anew, and the fixtures too.
 
 Read from the one JSON schema of these messages, in as much of JSON schema's words as it uses.
 """
@@ -16,14 +16,25 @@ from tests.app import protocol_fixtures
 CANVAS = Path(__file__).parent.parent / "app" / "loopscope_app" / "canvas"
 SCHEMA = CANVAS / "protocol" / "protocol.schema.json"
 TYPES = CANVAS / "assets" / "protocol.d.ts"
-_PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+_PLAIN = {
+    "string": "string",
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "null": "null",
+}
 
 
 def declarations() -> str:
     """The file of types."""
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    named = [f"{_comment(shape, '')}export type {name} = {_type(shape, '')};" for name, shape in schema["$defs"].items()]
-    return "\n\n".join([f"// Made from {SCHEMA.name} by python -m tests.protocol.", *named, ""]).removesuffix("\n")
+    named = [
+        f"{_comment(shape, '')}export type {name} = {_type(shape, '')};"
+        for name, shape in schema["$defs"].items()
+    ]
+    return "\n\n".join(
+        [f"// Made from {SCHEMA.name} by python -m tests.protocol.", *named, ""]
+    ).removesuffix("\n")
 
 
 def _type(shape: Mapping[str, Any], indent: str) -> str:
@@ -39,10 +50,16 @@ def _type(shape: Mapping[str, Any], indent: str) -> str:
             return " | ".join(_type(one, indent) for one in shapes)
         case {"prefixItems": shapes}:
             return f"[{', '.join(_type(one, indent) for one in shapes)}]"
-        case {"type": "array", "items": items, "minItems": int(least), "maxItems": int(most)} if least == most:
+        case {"type": "array", "items": items, "minItems": int(least), "maxItems": int(most)} if (
+            least == most
+        ):
             return f"[{', '.join([_type(items, indent)] * least)}]"
         case {"type": "array", "items": items}:
-            return f"({_type(items, indent)})[]" if " | " in _type(items, indent) else f"{_type(items, indent)}[]"
+            return (
+                f"({_type(items, indent)})[]"
+                if " | " in _type(items, indent)
+                else f"{_type(items, indent)}[]"
+            )
         case {"properties": properties}:
             return _object(properties, shape.get("required", ()), indent)
         case {"type": "object", "additionalProperties": values}:
@@ -51,10 +68,14 @@ def _type(shape: Mapping[str, Any], indent: str) -> str:
             return _PLAIN[name]
         case {"type": list(names)}:
             return " | ".join(_PLAIN[name] for name in names)
-    raise ValueError(f"{shape} has no type in TypeScript here: write one into {Path(__file__).name}")
+    raise ValueError(
+        f"{shape} has no type in TypeScript here: write one into {Path(__file__).name}"
+    )
 
 
-def _object(properties: Mapping[str, Mapping[str, Any]], required: Sequence[str], indent: str) -> str:
+def _object(
+    properties: Mapping[str, Mapping[str, Any]], required: Sequence[str], indent: str
+) -> str:
     inner = f"{indent}  "
     lines = [
         f"{_comment(shape, inner)}{inner}{name}{'' if name in required else '?'}: {_type(shape, inner)};\n"

@@ -1,4 +1,6 @@
-"""Takes the pictures of the README and of the gallery's cards, light and dark: python -m tests.screenshots [sample ...]"""
+"""Takes the pictures of the README and of the gallery's cards, light and dark: python -m
+tests.screenshots [sample ...]
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,10 @@ def served() -> Iterator[str]:
 
 
 def opened(browser: Browser, url: str, address: str, scheme: str, size: tuple[int, int]) -> Page:
-    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light")
+    page = browser.new_page(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme="dark" if scheme == "dark" else "light",
+    )
     page.goto(f"{url}/?{address}")
     page.locator(".st-key-canvas_graph .box").first.wait_for(timeout=60_000)
     page.wait_for_timeout(900)
@@ -97,7 +102,9 @@ def card(browser: Browser, url: str, one: Sample, scheme: str) -> None:
     page.mouse.move(5, 5)
     page.wait_for_timeout(500)
     picture = Image.open(io.BytesIO(canvas.screenshot())).convert("RGB")
-    whole = picture.crop((2, 2, picture.width - 2, picture.height - 2)).resize(CARD, Image.Resampling.LANCZOS)
+    whole = picture.crop((2, 2, picture.width - 2, picture.height - 2)).resize(
+        CARD, Image.Resampling.LANCZOS
+    )
     save(whole, FOLDER / "pictures" / f"{one.name}-{scheme}.png")
     page.close()
     print(one.name, scheme)
@@ -110,7 +117,10 @@ def readme(browser: Browser, url: str) -> None:
             page.keyboard.press(key)
             page.wait_for_timeout(250)
         page.wait_for_timeout(900)
-        save(Image.open(io.BytesIO(page.screenshot())).convert("RGB"), PICTURES / f"debugger-{scheme}.png")
+        save(
+            Image.open(io.BytesIO(page.screenshot())).convert("RGB"),
+            PICTURES / f"debugger-{scheme}.png",
+        )
         page.close()
     page = browser.new_page(viewport={"width": 1600, "height": 1000})
     page.goto(url)
@@ -160,7 +170,9 @@ def photograph(page: Page, name: str) -> None:
 def save(picture: Image.Image, path: Path) -> None:
     """As a small file: 256 colours are enough for drawings."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(path, optimize=True)
+    picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
+        path, optimize=True
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Run the browser tests, and those that failed once more: ``python -m tests.second_chance [options of the first run]``.
+"""Run the browser tests, and those that failed once more: ``python -m tests.second_chance [options
+of the first run]``.
 
-A real browser can be late on a busy machine. More than ``MOST`` failures have another cause and fail the run at once.
+A real browser can be late on a busy machine. More than ``MOST`` failures have another cause and
+fail the run at once.
 """
 
 from __future__ import annotations
@@ -22,12 +24,19 @@ def main(options: list[str]) -> int:
     if code != 1:  # 0: all passed; others: pytest itself failed
         return code
     failed = sorted(json.loads(_FAILED.read_text(encoding="utf-8")))
-    print(f"{len(failed)} tests need a second run (at most {MOST} may):", *failed, sep="\n  ", flush=True)
+    print(
+        f"{len(failed)} tests need a second run (at most {MOST} may):",
+        *failed,
+        sep="\n  ",
+        flush=True,
+    )
     return code if len(failed) > MOST else _pytest("--last-failed", *_TESTS)
 
 
 def _pytest(*words: str) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False
+    ).returncode
 
 
 if __name__ == "__main__":

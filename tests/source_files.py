@@ -1,4 +1,6 @@
-"""The Python files of the project, the names under which they are imported, and what they import."""
+"""The Python files of the project, the names under which they are imported, and what they
+import.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +12,31 @@ ROOT = Path(__file__).parent.parent
 
 LIBRARY, APPLICATION, SAMPLES = "loopscope", "loopscope_app", "loopscope_samples"
 """Names of our packages."""
-PACKAGES = {LIBRARY: ROOT / "engine" / LIBRARY, APPLICATION: ROOT / "app" / APPLICATION, SAMPLES: ROOT / "sample_models" / SAMPLES}
+PACKAGES = {
+    LIBRARY: ROOT / "engine" / LIBRARY,
+    APPLICATION: ROOT / "app" / APPLICATION,
+    SAMPLES: ROOT / "sample_models" / SAMPLES,
+}
 """The folder of each package."""
 
 
 def sources(folder: str) -> list[Path]:
-    """The Python files of a package, of a folder in a package (``engine/loopscope/executor``), or of a top-level folder."""
+    """The Python files of a package, of a folder in a package (``engine/loopscope/executor``),
+    or of a top-level folder.
+    """
     package, _, inside = folder.partition("/")
-    return sorted(path for path in (PACKAGES.get(package, ROOT / package) / inside).rglob("*.py") if "node_modules" not in path.parts)
+    return sorted(
+        path
+        for path in (PACKAGES.get(package, ROOT / package) / inside).rglob("*.py")
+        if "node_modules" not in path.parts
+    )
 
 
 def inside(path: Path) -> Path:
     """A file's path from the folder of its package."""
-    return next(path.relative_to(folder) for folder in PACKAGES.values() if path.is_relative_to(folder))
+    return next(
+        path.relative_to(folder) for folder in PACKAGES.values() if path.is_relative_to(folder)
+    )
 
 
 def dotted(path: Path) -> str:
@@ -32,7 +46,9 @@ def dotted(path: Path) -> str:
 
 
 def imported(path: Path, *, at_run_time: bool) -> Iterator[str]:
-    """Dotted names that a file imports; with ``at_run_time`` without those only for the type checker."""
+    """Dotted names that a file imports; with ``at_run_time`` without those only for the type
+    checker.
+    """
     return imported_by(path.read_text(encoding="utf-8"), at_run_time=at_run_time)
 
 

@@ -1,4 +1,6 @@
-"""The house's rules that a machine can watch: imports point one way, the engine is silent, files stay small."""
+"""The house's rules that a machine can watch: imports point one way, the engine is silent, files
+stay small.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,36 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_files import APPLICATION, LIBRARY, PACKAGES, ROOT, SAMPLES, dotted, imported, imported_by, inside, room_of, sources
+from tests.source_files import (
+    APPLICATION,
+    LIBRARY,
+    PACKAGES,
+    ROOT,
+    SAMPLES,
+    dotted,
+    imported,
+    imported_by,
+    inside,
+    room_of,
+    sources,
+)
 
 ALLOWED: dict[str, frozenset[str]] = {}
 """For each room of the engine, the rooms that it may import from (its own apart)."""
 
-_CHAIN = ("errors", "plugins", "native", "ir", "ops", "checks", "executor", "timeline", "debug", "explain", "view")
+_CHAIN = (
+    "errors",
+    "plugins",
+    "native",
+    "ir",
+    "ops",
+    "checks",
+    "executor",
+    "timeline",
+    "debug",
+    "explain",
+    "view",
+)
 for _position, _room in enumerate(_CHAIN):
     ALLOWED[_room] = frozenset(_CHAIN[:_position])
 ALLOWED["version"] = frozenset()
@@ -31,7 +57,9 @@ ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "checks", "builder"})
 ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "builder", "transform", "debug"})
 ALLOWED["launch"] = frozenset({"plugins", "errors", "ir", "ops", "write", "debug", "view"})
-ALLOWED["run_file"] = frozenset({"errors", "ir", "ops", "read", "write", "executor", "timeline", "debug", "version"})
+ALLOWED["run_file"] = frozenset(
+    {"errors", "ir", "ops", "read", "write", "executor", "timeline", "debug", "version"}
+)
 ALLOWED["comparison"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["peers"] = frozenset({*ALLOWED["comparison"], "comparison", "write"})
 ALLOWED["view"] |= {"comparison"}
@@ -66,8 +94,9 @@ CIRCLES = {"loopscope.builder": "a tensor knows the graph that it is in, which m
 """Folders whose own files import each other in a circle, each with the reason."""
 
 LOOSE = frozenset({"components", "bundle", "canvas_event", "vendor", "streamlit_insides"})
-"""Files of app outside its rooms that every room may use: how a component of our own is made, what a canvas says, and what is known of
-Streamlit's insides."""
+"""Files of app outside its rooms that every room may use: how a component of our own is made, what
+a canvas says, and what is known of Streamlit's insides.
+"""
 
 DOORS = (
     "loopscope",
@@ -94,7 +123,9 @@ DOORS = (
     "loopscope.version",
     "loopscope.view",
 )
-"""Where everything outside the engine takes it from: rooms, and the few files that are doors of their own."""
+"""Where everything outside the engine takes it from: rooms, and the few files that are doors of
+their own.
+"""
 
 PUBLIC = ROOT / "tests" / "public_names.json"
 """What each door exports; written anew only when LOOPSCOPE_REWRITE_GOLDEN=1 is set."""
@@ -116,7 +147,12 @@ def test_imports_point_one_way(room: str) -> None:
             parts = name.split(".")
             if parts[0] == APPLICATION:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
-            if parts[0] == LIBRARY and len(parts) > 1 and parts[1] != room and parts[1] not in ALLOWED[room]:
+            if (
+                parts[0] == LIBRARY
+                and len(parts) > 1
+                and parts[1] != room
+                and parts[1] not in ALLOWED[room]
+            ):
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert not wrong
 
@@ -125,10 +161,18 @@ def test_imports_point_one_way(room: str) -> None:
 def test_imports_inside_run_point_one_way(room: str) -> None:
     above = tuple(f"{DRIVEN}.{one}." for one in RUN[RUN.index(room) + 1 :])
     folder = DRIVEN.replace(".", "/")
-    files = [path for path in sources(folder) if path.stem == "drive"] if room == "drive" else sources(f"{folder}/{room}")
+    files = (
+        [path for path in sources(folder) if path.stem == "drive"]
+        if room == "drive"
+        else sources(f"{folder}/{room}")
+    )
     names = {str(path.relative_to(ROOT)): list(imported(path, at_run_time=False)) for path in files}
     assert names
-    assert {file: found for file, some in names.items() if (found := [one for one in some if f"{one}.".startswith(above)])} == {}
+    assert {
+        file: found
+        for file, some in names.items()
+        if (found := [one for one in some if f"{one}.".startswith(above)])
+    } == {}
 
 
 def test_imports_inside_parts_point_one_way() -> None:
@@ -150,13 +194,17 @@ def test_imports_inside_app_point_one_way(room: str) -> None:
         f"{path.relative_to(ROOT)} imports {name}"
         for path in sources(f"{APPLICATION}/{room}")
         for name in imported(path, at_run_time=False)
-        if name.startswith(f"{APPLICATION}.") and (above := name.split(".")[1]) not in allowed and above not in LOOSE
+        if name.startswith(f"{APPLICATION}.")
+        and (above := name.split(".")[1]) not in allowed
+        and above not in LOOSE
     ]
     assert not wrong
 
 
 def test_every_room_of_app_has_a_rule() -> None:
-    folders = {inside(path).parts[0] for path in sources(APPLICATION) if len(inside(path).parts) > 1}
+    folders = {
+        inside(path).parts[0] for path in sources(APPLICATION) if len(inside(path).parts) > 1
+    }
     assert folders == set(APP)
 
 
@@ -194,8 +242,18 @@ def test_doors_export_what_they_did() -> None:
 def exported(door: str) -> list[str]:
     """``__all__``; where a file has none, what is public and made there."""
     module = importlib.import_module(door)
-    made = [name for name, value in vars(module).items() if name[0] != "_" and getattr(value, "__module__", door) == door]
-    return sorted(getattr(module, "__all__", [name for name in made if not inspect.ismodule(getattr(module, name))]))
+    made = [
+        name
+        for name, value in vars(module).items()
+        if name[0] != "_" and getattr(value, "__module__", door) == door
+    ]
+    return sorted(
+        getattr(
+            module,
+            "__all__",
+            [name for name in made if not inspect.ismodule(getattr(module, name))],
+        )
+    )
 
 
 def test_everything_outside_the_engine_goes_through_its_doors() -> None:
@@ -203,13 +261,19 @@ def test_everything_outside_the_engine_goes_through_its_doors() -> None:
     files = [path for folder in (APPLICATION, "docs", SAMPLES) for path in sources(folder)]
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files}
     for page in (ROOT / "README.md", ROOT / "docs/guide.md"):
-        texts[page.name] = "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE))
+        texts[page.name] = "\n".join(
+            re.findall(
+                r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+            )
+        )
     names = json.loads(PUBLIC.read_text(encoding="utf-8"))
     inner = [
         f"{file}: {name}"
         for file, text in texts.items()
         for name in imported_by(text, at_run_time=False)
-        if name.split(".")[0] == LIBRARY and name not in names and name.rpartition(".")[2] not in names.get(name.rpartition(".")[0], ())
+        if name.split(".")[0] == LIBRARY
+        and name not in names
+        and name.rpartition(".")[2] not in names.get(name.rpartition(".")[0], ())
     ]
     assert inner == []
 
@@ -222,11 +286,19 @@ def test_the_rules_themselves_have_no_circle(rules: Mapping[str, Iterable[str]])
 def test_loose_files_of_app_import_no_room() -> None:
     """They lie below all rooms; the page (``visit``) and the command line lie above."""
     imports = {
-        name: [one for one in imported(PACKAGES[APPLICATION] / f"{name}.py", at_run_time=False) if one.startswith(f"{APPLICATION}.")]
+        name: [
+            one
+            for one in imported(PACKAGES[APPLICATION] / f"{name}.py", at_run_time=False)
+            if one.startswith(f"{APPLICATION}.")
+        ]
         for name in LOOSE
     }
     below = LOOSE | {"node"}
-    assert {name: found for name, some in imports.items() if (found := [one for one in some if one.split(".")[1] not in below])} == {}
+    assert {
+        name: found
+        for name, some in imports.items()
+        if (found := [one for one in some if one.split(".")[1] not in below])
+    } == {}
 
 
 @pytest.mark.parametrize("top", [LIBRARY, APPLICATION])
@@ -234,8 +306,17 @@ def test_imports_go_in_no_circle(top: str) -> None:
     """Imports for annotations count too."""
     imports = imports_below(top)
     reached = {name: _reached(name, imports) for name in imports}
-    circles = {(name, other) for name in imports for other in reached[name] if name in reached[other] and name != other}
-    inside = {(name, other) for name, other in circles if (folder := name.rpartition(".")[0]) in CIRCLES and other.startswith(f"{folder}.")}
+    circles = {
+        (name, other)
+        for name in imports
+        for other in reached[name]
+        if name in reached[other] and name != other
+    }
+    inside = {
+        (name, other)
+        for name, other in circles
+        if (folder := name.rpartition(".")[0]) in CIRCLES and other.startswith(f"{folder}.")
+    }
     assert sorted(circles - inside) == []
 
 
@@ -244,14 +325,19 @@ def test_folders_of_operations_import_in_no_circle() -> None:
     folders: dict[str, set[str]] = {}
     for name, others in imports_below(f"{LIBRARY}/ops").items():
         own = ".".join(name.split(".")[:3])
-        folders.setdefault(own, set()).update({".".join(one.split(".")[:3]) for one in others} - {own})
+        folders.setdefault(own, set()).update(
+            {".".join(one.split(".")[:3]) for one in others} - {own}
+        )
     TopologicalSorter(folders).prepare()
 
 
 def imports_below(top: str) -> dict[str, set[str]]:
     """By the dotted name of each file below a folder, those that it imports."""
     files = {dotted(path): path for path in sources(top)}
-    return {name: {_file_of(one, files) for one in imported(path, at_run_time=False)} & files.keys() for name, path in files.items()}
+    return {
+        name: {_file_of(one, files) for one in imported(path, at_run_time=False)} & files.keys()
+        for name, path in files.items()
+    }
 
 
 def _file_of(name: str, files: Mapping[str, Path]) -> str:

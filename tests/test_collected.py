@@ -20,7 +20,13 @@ def test_no_folder_has_fewer_tests_than_recorded(request: pytest.FixtureRequest)
     if counts is None:
         pytest.skip("only a run of all tests counts them")
     if os.environ.get("LOOPSCOPE_REWRITE_GOLDEN") == "1":
-        RECORD.write_text(json.dumps(dict(sorted(counts.items())), indent=1) + "\n", encoding="utf-8")
+        RECORD.write_text(
+            json.dumps(dict(sorted(counts.items())), indent=1) + "\n", encoding="utf-8"
+        )
     recorded: Counter[str] = Counter(json.loads(RECORD.read_text(encoding="utf-8")))
-    fewer = {folder: (counts[folder], number) for folder, number in recorded.items() if counts[folder] < number}
+    fewer = {
+        folder: (counts[folder], number)
+        for folder, number in recorded.items()
+        if counts[folder] < number
+    }
     assert not fewer, f"tests found, tests recorded: {fewer}"

@@ -1,4 +1,6 @@
-"""Twenty seconds of damaged model files: whatever is in them, nothing comes out but the engine's own errors."""
+"""Twenty seconds of damaged model files: whatever is in them, nothing comes out but the engine's
+own errors.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ main (float[3] x) => (float[3] y) {
 }"""
 FILES_FOUND = Path(__file__).parent / "fuzz" / "found"
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "20"))
-"""How long models are damaged; ``python -m tests.fuzz`` does it as long, from any seed, in several processes."""
+"""How long models are damaged; ``python -m tests.fuzz`` does it as long, from any seed, in
+several processes.
+"""
 EVERY = 1e9
 """The share of models that go through every stage."""
 FOUND = {
@@ -140,11 +144,21 @@ def test_what_was_found_once_in_onnx(text: str) -> None:
         go_through(proto.SerializeToString(), b"", [], random.Random(seed), share=EVERY)
 
 
-@pytest.mark.parametrize("file", sorted(one for one in FILES_FOUND.iterdir() if one.suffix != ".bin"), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    sorted(one for one in FILES_FOUND.iterdir() if one.suffix != ".bin"),
+    ids=lambda file: file.stem,
+)
 def test_files_that_were_found(file: Path) -> None:
     weights = file.with_suffix(".bin")
     for seed in range(8):
-        go_through(file.read_bytes(), weights.read_bytes() if weights.exists() else b"", [], random.Random(seed), share=EVERY)
+        go_through(
+            file.read_bytes(),
+            weights.read_bytes() if weights.exists() else b"",
+            [],
+            random.Random(seed),
+            share=EVERY,
+        )
 
 
 def test_what_is_left_out_is_said_in_words() -> None:
@@ -165,7 +179,11 @@ def test_texts_that_double_in_every_iteration_are_bounded() -> None:
     }"""
     document = parse_model('<ir_version: 9, opset_import: ["" : 20]>' + text).SerializeToString()
     with pytest.raises(loopscope.RunStopped, match="StringConcat would have"):
-        loopscope.run(loopscope.read_model(document), {"x": np.array(["ab"], object)}, limits=loopscope.Limits(memory_bytes=2**22))
+        loopscope.run(
+            loopscope.read_model(document),
+            {"x": np.array(["ab"], object)},
+            limits=loopscope.Limits(memory_bytes=2**22),
+        )
 
 
 GRAMS = {
@@ -176,12 +194,25 @@ GRAMS = {
 }
 
 
-@pytest.mark.parametrize(("least", "most", "skipped", "indexes", "says"), GRAMS.values(), ids=GRAMS.keys())
-def test_grams_are_bounded(least: int, most: int, skipped: int, indexes: list[int], says: str) -> None:
-    """The onnx package went through all of them, and made an array for all numbers up to the greatest."""
-    attributes: dict[str, Any] = {"min_gram_length": least, "max_gram_length": most, "max_skip_count": skipped, "ngram_indexes": indexes}
+@pytest.mark.parametrize(
+    ("least", "most", "skipped", "indexes", "says"), GRAMS.values(), ids=GRAMS.keys()
+)
+def test_grams_are_bounded(
+    least: int, most: int, skipped: int, indexes: list[int], says: str
+) -> None:
+    """The onnx package went through all of them, and made an array for all numbers up to the
+    greatest.
+    """
+    attributes: dict[str, Any] = {
+        "min_gram_length": least,
+        "max_gram_length": most,
+        "max_skip_count": skipped,
+        "ngram_indexes": indexes,
+    }
     given = np.array([1, 2, 3], np.int64)
-    document = model("TfIdfVectorizer", 9, [given], mode="TF", ngram_counts=[0], pool_int64s=[1], **attributes)
+    document = model(
+        "TfIdfVectorizer", 9, [given], mode="TF", ngram_counts=[0], pool_int64s=[1], **attributes
+    )
     with pytest.raises(loopscope.RunStopped, match=says):
         loopscope.run(loopscope.read_model(document), {"x0": given})
 
@@ -192,7 +223,9 @@ def test_two_layers_of_one_id_of_which_one_has_no_outputs() -> None:
     value = body.parameter("v", F32, (2,))
     again, result = body.result(body.const(True, BOOL)), body.result(value)
     body.nodes.append(Node(LayerId(result.layer), "twin", "Nothing", "opset1"))
-    made = loop(outer, body, outer.const(3, I64), outer.const(True, BOOL), again=again, last=[result])
+    made = loop(
+        outer, body, outer.const(3, I64), outer.const(True, BOOL), again=again, last=[result]
+    )
     outer.result(made)
     assert not check(outer.model(), CATALOGUE).ok
 
@@ -200,14 +233,19 @@ def test_two_layers_of_one_id_of_which_one_has_no_outputs() -> None:
 def _values_of_all_forms() -> dict[str, tuple[bytes, dict[str, np.ndarray]]]:
     rows = np.arange(6, dtype=np.float32).reshape(3, 2)
     maps = model("ZipMap", 1, [rows], domain="ai.onnx.ml", classlabels_strings=["no", "yes"])
-    return {"maps": (maps, {"x0": rows}), **{case.name: (case.model().SerializeToString(), case.inputs) for case in CASES}}
+    return {
+        "maps": (maps, {"x0": rows}),
+        **{case.name: (case.model().SerializeToString(), case.inputs) for case in CASES},
+    }
 
 
 FORMS = _values_of_all_forms()
 
 
 @pytest.mark.parametrize(("document", "inputs"), FORMS.values(), ids=FORMS.keys())
-def test_values_that_are_no_tensors_go_all_the_way(document: bytes, inputs: dict[str, np.ndarray]) -> None:
+def test_values_that_are_no_tensors_go_all_the_way(
+    document: bytes, inputs: dict[str, np.ndarray]
+) -> None:
     """The overlay once knew nothing of sequences, maps and optionals."""
     for seed in range(2):
         go_through(document, b"", [inputs], random.Random(seed))
@@ -229,7 +267,10 @@ TYPED = {
 
 @pytest.mark.parametrize("text", TYPED.values(), ids=TYPED.keys())
 def test_what_was_typed_once(text: str) -> None:
-    debugger = loopscope.Debugger(loopscope.read_model(parse_model(LOOP_OF_X).SerializeToString()), {"x": np.arange(3, dtype=np.float32)})
+    debugger = loopscope.Debugger(
+        loopscope.read_model(parse_model(LOOP_OF_X).SerializeToString()),
+        {"x": np.arange(3, dtype=np.float32)},
+    )
     debugger.run()
     told: list[str] = []
     for use in (

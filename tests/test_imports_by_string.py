@@ -12,15 +12,23 @@ from tests.test_architecture import ALLOWED
 
 def test_a_string_hides_no_import_that_points_the_other_way() -> None:
     hidden = {
-        f"{dotted(path)} -> {name}" for path in sources(LIBRARY) for name in imported_by_string(path) if not is_allowed(room_of(path), name)
+        f"{dotted(path)} -> {name}"
+        for path in sources(LIBRARY)
+        for name in imported_by_string(path)
+        if not is_allowed(room_of(path), name)
     }
     assert hidden == set()
 
 
 def is_allowed(room: str, name: str) -> bool:
-    """Whether the rules let a room import a module; the package itself exports names of every room."""
+    """Whether the rules let a room import a module; the package itself exports names of every
+    room.
+    """
     package, _, rest = name.partition(".")
-    return room == "__init__" or (package != APPLICATION and (package != LIBRARY or rest.split(".")[0] in {room, *ALLOWED.get(room, ())}))
+    return room == "__init__" or (
+        package != APPLICATION
+        and (package != LIBRARY or rest.split(".")[0] in {room, *ALLOWED.get(room, ())})
+    )
 
 
 def imported_by_string(path: Path) -> Iterator[str]:
@@ -28,7 +36,11 @@ def imported_by_string(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             yield from filter(None, [text_of(node.args[0])])
-        elif isinstance(node, ast.Constant) and str(node.value).startswith(f"{APPLICATION}.") and " " not in str(node.value):
+        elif (
+            isinstance(node, ast.Constant)
+            and str(node.value).startswith(f"{APPLICATION}.")
+            and " " not in str(node.value)
+        ):
             yield str(node.value)
 
 

@@ -1,4 +1,6 @@
-"""The map in ARCHITECTURE.md is that of the house as it stands: every room has a row, and what a row names is there."""
+"""The map in ARCHITECTURE.md is that of the house as it stands: every room has a row, and what a
+row names is there.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +12,36 @@ from tests.source_files import ROOT, sources
 
 def test_the_map_names_every_room_and_nothing_that_is_gone() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    there = [f"/{path.relative_to(ROOT).as_posix()}" for path in ROOT.glob("[a-z]*/**/*.*") if "node_modules" not in path.parts]
+    there = [
+        f"/{path.relative_to(ROOT).as_posix()}"
+        for path in ROOT.glob("[a-z]*/**/*.*")
+        if "node_modules" not in path.parts
+    ]
     named = set(re.findall(r"`([\w/]+\.(?:py|js|json))`", text))
-    assert sorted(name for name in named if not any(path.endswith(f"/{name}") for path in there)) == []
+    assert (
+        sorted(name for name in named if not any(path.endswith(f"/{name}") for path in there)) == []
+    )
 
 
 def test_every_room_has_a_row_in_the_map_and_every_row_is_a_room() -> None:
     rows = rows_of_the_map()
-    rooms = {path.as_posix() for path in folders("engine/loopscope") | folders("app/loopscope_app") if len(path.parts) <= 3} - {
-        "engine/loopscope"
-    }
-    files = {path.relative_to(ROOT).as_posix() for path in sources("loopscope") if path.parent.name == "loopscope"} - {
-        "engine/loopscope/__init__.py"
-    }
+    rooms = {
+        path.as_posix()
+        for path in folders("engine/loopscope") | folders("app/loopscope_app")
+        if len(path.parts) <= 3
+    } - {"engine/loopscope"}
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for path in sources("loopscope")
+        if path.parent.name == "loopscope"
+    } - {"engine/loopscope/__init__.py"}
     outside = {"docs", "sample_models"}
     assert sorted(rows) == sorted(rooms | files | outside)
     for room in ("engine/loopscope/executor", "app/loopscope_app/parts"):
         inner = {path.name for path in folders(room) if path.parent == Path(room)}
-        assert inner - set(re.findall(r"`([\w/]+)`", rows[room])) == set(), f"rooms of {room} that its row does not name"
+        assert inner - set(re.findall(r"`([\w/]+)`", rows[room])) == set(), (
+            f"rooms of {room} that its row does not name"
+        )
 
 
 def test_reading_begins_in_the_room() -> None:
@@ -43,12 +57,23 @@ def test_reading_begins_in_the_room() -> None:
 
 def rows_of_the_map() -> dict[str, str]:
     """By the path of each room, the columns of its row that follow."""
-    table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## The rooms")[2].partition("\n## ")[0]
-    lines = [line.strip("| ").partition(" | ") for line in table.splitlines() if line.startswith("| `")]
+    table = (
+        (ROOT / "ARCHITECTURE.md")
+        .read_text(encoding="utf-8")
+        .partition("## The rooms")[2]
+        .partition("\n## ")[0]
+    )
+    lines = [
+        line.strip("| ").partition(" | ") for line in table.splitlines() if line.startswith("| `")
+    ]
     return {room: row for rooms, _, row in lines for room in re.findall(r"`([\w/.]+)`", rooms)}
 
 
 def folders(top: str) -> set[Path]:
     """Those with files of ours, from the project's root."""
     found = {path.parent.relative_to(ROOT) for path in (ROOT / top).rglob("*.*") if path.is_file()}
-    return {path for path in found if not any(part[0] in "._" or part == "node_modules" for part in path.parts)}
+    return {
+        path
+        for path in found
+        if not any(part[0] in "._" or part == "node_modules" for part in path.parts)
+    }

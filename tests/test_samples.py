@@ -1,4 +1,6 @@
-"""Every sample on every input set: our engine against OpenVINO, and the catalogue against the files."""
+"""Every sample on every input set: our engine against OpenVINO, and the catalogue against the
+files.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ from loopscope_samples.recipes.recipe import Recipe
 
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
 SAMPLES = {sample.name: sample for sample in samples()}
-BUILT = [one for source in (by_hand, decoders, savings, seed_page) for one in source.recipes() if isinstance(one.model, loopscope.Model)]
+BUILT = [
+    one
+    for source in (by_hand, decoders, savings, seed_page)
+    for one in source.recipes()
+    if isinstance(one.model, loopscope.Model)
+]
 RUNS = [
     pytest.param(sample, chosen, id=f"{sample.name}-{chosen.name}")
     for sample in samples()
@@ -35,13 +42,20 @@ def _openvinos(sample: Sample, inputs: Mapping[str, np.ndarray]) -> dict[str, np
     compiled = core.compile_model(core.read_model(sample.model), "CPU", CONFIG)
     request = compiled.create_infer_request()
     request.infer({name: ov.Tensor(array) for name, array in inputs.items()})
-    return {port.get_any_name(): np.array(request.get_output_tensor(index).data) for index, port in enumerate(compiled.outputs)}
+    return {
+        port.get_any_name(): np.array(request.get_output_tensor(index).data)
+        for index, port in enumerate(compiled.outputs)
+    }
 
 
 def _iterations(sample: Sample, outputs: Mapping[str, np.ndarray]) -> int:
     assert sample.count is not None
     output = outputs[sample.count.output]
-    return int(output) if sample.count.read == "value" else output.shape[sample.count.axis] + sample.count.offset
+    return (
+        int(output)
+        if sample.count.read == "value"
+        else output.shape[sample.count.axis] + sample.count.offset
+    )
 
 
 def _record(result: loopscope.Result, address: str) -> ControlFlowRecord:
@@ -77,8 +91,14 @@ def test_input_sets_take_different_ways(sample: Sample) -> None:
 def test_question_has_an_answer(sample: Sample) -> None:
     question = sample.question
     chosen = next(one for one in sample.sets if one.name == question.inputs)
-    record = _record(loopscope.run(loopscope.read_model(sample.model), chosen.arrays()), question.address)
-    answer = {"iterations": record.iterations, "ended_by": record.ended_by, "branch": record.branch}[question.asks]
+    record = _record(
+        loopscope.run(loopscope.read_model(sample.model), chosen.arrays()), question.address
+    )
+    answer = {
+        "iterations": record.iterations,
+        "ended_by": record.ended_by,
+        "branch": record.branch,
+    }[question.asks]
     assert answer is not None
 
 
@@ -111,21 +131,30 @@ def test_only_a_limit_stops_what_never_ends() -> None:
     sample = SAMPLES["infinite_loop"]
     endless = next(chosen for chosen in sample.sets if chosen.never_ends)
     with pytest.raises(loopscope.RunStopped) as stopped:
-        loopscope.run(loopscope.read_model(sample.model), endless.arrays(), limits=loopscope.Limits(iterations=1000))
+        loopscope.run(
+            loopscope.read_model(sample.model),
+            endless.arrays(),
+            limits=loopscope.Limits(iterations=1000),
+        )
     record = _record(stopped.value.result, sample.address)
     assert (record.iterations, record.ended_by) == (1000, "limit")
 
 
 def test_nan_is_born_where_the_lesson_says() -> None:
     sample = SAMPLES["diverging_training"]
-    too_fast, careful = (loopscope.run(loopscope.read_model(sample.model), chosen.arrays()).named["losses"] for chosen in sample.sets)
+    too_fast, careful = (
+        loopscope.run(loopscope.read_model(sample.model), chosen.arrays()).named["losses"]
+        for chosen in sample.sets
+    )
     assert np.isfinite(careful).all()
     assert np.isinf(too_fast).nonzero()[0].tolist() == [4, 5]
     assert np.isnan(too_fast).nonzero()[0].tolist() == [6, 7]
 
 
 def test_training_follows_the_true_gradient() -> None:
-    """Of the fourth power: four times the third, as the graph that was made of the loss computes it, in every iteration."""
+    """Of the fourth power: four times the third, as the graph that was made of the loss computes
+    it, in every iteration.
+    """
     sample = SAMPLES["diverging_training"]
     for chosen in sample.sets:
         run = loopscope.Debugger(loopscope.read_model(sample.model), chosen.arrays())
@@ -155,34 +184,68 @@ def test_what_lies_there_computes_what_its_recipe_does(recipe: Recipe) -> None:
     sample = SAMPLES[recipe.name]
     assert isinstance(recipe.model, loopscope.Model)
     for chosen in sample.sets:
-        made, there = (loopscope.run(model, recipe.sets[chosen.name]) for model in (recipe.model, loopscope.read_model(sample.model)))
+        made, there = (
+            loopscope.run(model, recipe.sets[chosen.name])
+            for model in (recipe.model, loopscope.read_model(sample.model))
+        )
         assert made.named.keys() == there.named.keys()
         for name, array in made.named.items():
-            np.testing.assert_allclose(there.named[name], array, rtol=1e-6, atol=1e-12, err_msg=f"{chosen.name}: {name}")
+            np.testing.assert_allclose(
+                there.named[name], array, rtol=1e-6, atol=1e-12, err_msg=f"{chosen.name}: {name}"
+            )
 
 
 @pytest.mark.parametrize(
     ("name", "chosen", "output", "expected"),
     [
-        ("gated_memory", "gate_half_open", "gradient of loss with respect to weight", -(0.5**30) * (1 - np.tanh(1) ** 2)),
+        (
+            "gated_memory",
+            "gate_half_open",
+            "gradient of loss with respect to weight",
+            -(0.5**30) * (1 - np.tanh(1) ** 2),
+        ),
         ("exploding_gradient", "stays", "gradient", -29.0),
         ("exploding_gradient", "short", "gradient", (1.5**3 - 2) * 3 * 1.5**2),
         ("branch_not_taken", "warm", "gradient of loss with respect to cold_weight", 0.0),
-        ("branch_not_taken", "cold", "gradient of loss with respect to cold_weight", -2 * (-0.5 - 1)),
-        ("truncated_training", "one_sound_long_ago", "gradient of loss with respect to learning_weight", 0.0),
-        ("truncated_training", "one_sound_long_ago", "gradient of loss with respect to weight", (0.9**19 - 20) * 0.9**19),
+        (
+            "branch_not_taken",
+            "cold",
+            "gradient of loss with respect to cold_weight",
+            -2 * (-0.5 - 1),
+        ),
+        (
+            "truncated_training",
+            "one_sound_long_ago",
+            "gradient of loss with respect to learning_weight",
+            0.0,
+        ),
+        (
+            "truncated_training",
+            "one_sound_long_ago",
+            "gradient of loss with respect to weight",
+            (0.9**19 - 20) * 0.9**19,
+        ),
     ],
 )
-def test_gradients_of_the_samples_of_training(name: str, chosen: str, output: str, expected: float) -> None:
+def test_gradients_of_the_samples_of_training(
+    name: str, chosen: str, output: str, expected: float
+) -> None:
     sample = SAMPLES[name]
     inputs = next(one for one in sample.sets if one.name == chosen).arrays()
-    np.testing.assert_allclose(loopscope.run(loopscope.read_model(sample.model), inputs).named[output], expected, rtol=1e-5, atol=0)
+    np.testing.assert_allclose(
+        loopscope.run(loopscope.read_model(sample.model), inputs).named[output],
+        expected,
+        rtol=1e-5,
+        atol=0,
+    )
 
 
 FRAMEWORKS = ("openvino", "onnx", "torch", "tensorflow")
 
 
-def _make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: list[str], absent: tuple[str, ...]) -> set[str]:
+def _make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: list[str], absent: tuple[str, ...]
+) -> set[str]:
     """The samples that were written, on a machine without these modules."""
     for name in absent:
         monkeypatch.setitem(sys.modules, name, None)
@@ -197,9 +260,17 @@ def _make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: list[str], ab
 
 
 @pytest.mark.parametrize("name", [recipe.name for recipe in BUILT])
-def test_samples_of_the_builder_are_made_without_any_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_samples_of_the_builder_are_made_without_any_framework(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     assert _make(tmp_path, monkeypatch, [name], FRAMEWORKS) == {name}
-    assert difference(loopscope.read_model(tmp_path / name / "model.xml"), loopscope.read_model(SAMPLES[name].model)) == ""
+    assert (
+        difference(
+            loopscope.read_model(tmp_path / name / "model.xml"),
+            loopscope.read_model(SAMPLES[name].model),
+        )
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,13 +281,25 @@ def test_samples_of_the_builder_are_made_without_any_framework(tmp_path: Path, m
             ("torch", "tensorflow"),
             "found for collatz, gcd; from_pytorch needs torch, which is not installed: pip install torch; ",
         ),
-        (["walking_backwards"], FRAMEWORKS, "from_openvino needs openvino, which is not installed: pip install openvino"),
+        (
+            ["walking_backwards"],
+            FRAMEWORKS,
+            "from_openvino needs openvino, which is not installed: pip install openvino",
+        ),
         (["for_loop", "nothing"], FRAMEWORKS, "no recipe was found for nothing; "),
-        ([], FRAMEWORKS, "from_openvino needs openvino, .*; from_onnx needs .*; from_pytorch needs .*; from_tensorflow needs "),
+        (
+            [],
+            FRAMEWORKS,
+            "from_openvino needs openvino, .*; from_onnx needs .*; from_pytorch needs .*; from_tensorflow needs ",
+        ),
     ],
 )
 def test_a_framework_or_a_name_that_is_missing_is_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: list[str], absent: tuple[str, ...], sentence: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: list[str],
+    absent: tuple[str, ...],
+    sentence: str,
 ) -> None:
     with pytest.raises(SystemExit, match=sentence):
         _make(tmp_path, monkeypatch, wanted, absent)
@@ -228,7 +311,9 @@ def test_data_sets_are_what_their_recipes_make_and_run(name: str) -> None:
     assert data is not None
     made = {"decoder": data_sets.decoder, "early_exit": data_sets.early_exit}[name]()
     with np.load(data) as stored:
-        assert {key: stored[key].dtype for key in stored.files} == {key: np.asarray(array).dtype for key, array in made.items()}
+        assert {key: stored[key].dtype for key in stored.files} == {
+            key: np.asarray(array).dtype for key, array in made.items()
+        }
         for key, array in made.items():
             np.testing.assert_array_equal(stored[key], array)
     sweep = loopscope.sweep(loopscope.read_model(SAMPLES[name].model), data, workers=1)
@@ -241,7 +326,9 @@ def test_catalogue_and_folders_name_the_same_samples() -> None:
     assert {path.parent.name for path in folder.glob("*/model.xml")} == set(SAMPLES)
     for sample in samples():
         assert sample.model.with_suffix(".bin").exists()
-        assert {path.stem for path in (sample.model.parent / "inputs").glob("*.npz")} == {chosen.name for chosen in sample.sets}
+        assert {path.stem for path in (sample.model.parent / "inputs").glob("*.npz")} == {
+            chosen.name for chosen in sample.sets
+        }
 
 
 @pytest.mark.parametrize("sample", samples(), ids=SAMPLES)
@@ -250,7 +337,15 @@ def test_catalogue_texts(sample: Sample) -> None:
     assert sample.card.endswith(".")
     assert sample.card.count(". ") == 0
     assert len(sample.card) <= 140, "one line of a list"
-    assert set(sample.patterns) <= {"while", "do-while", "for", "slices", "if", "if in a loop", "loop in a loop"}
+    assert set(sample.patterns) <= {
+        "while",
+        "do-while",
+        "for",
+        "slices",
+        "if",
+        "if in a loop",
+        "loop in a loop",
+    }
     assert sample.patterns
     assert sample.source in ("Python", "PyTorch", "TensorFlow", "ONNX", "OpenVINO")
     assert sample.teaches

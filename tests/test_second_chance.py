@@ -24,10 +24,15 @@ def test_only_a_few_failures_get_a_second_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "lastfailed"
-    file.write_text(json.dumps({f"tests/test_{number}.py::test": True for number in range(failures)}), encoding="utf-8")
+    file.write_text(
+        json.dumps({f"tests/test_{number}.py::test": True for number in range(failures)}),
+        encoding="utf-8",
+    )
     waiting = list(codes)
     monkeypatch.setattr(second_chance, "_FAILED", file)
     monkeypatch.setattr(second_chance, "_pytest", lambda *_: waiting.pop(0))
     assert second_chance.main([]) == expected
     assert len(codes) - len(waiting) == runs
-    assert capsys.readouterr().out.startswith(f"{failures} tests need a second run" if codes[0] == 1 else "")
+    assert capsys.readouterr().out.startswith(
+        f"{failures} tests need a second run" if codes[0] == 1 else ""
+    )

@@ -1,8 +1,10 @@
-"""ES modules joined into one: a component is sent to the browser as a single module, and no user needs node for it.
+"""ES modules joined into one: a component is sent to the browser as a single module, and no user
+needs node for it.
 
-What may be written is less than the language allows, so that joining stays a matter of whole lines: named imports by relative paths,
-``export`` before a declaration, one ``export default`` in the file that is begun with. Anything else is refused when the app starts.
-Comments that have lines of their own stay behind: pages that are sent carry the script.
+What may be written is less than the language allows, so that joining stays a matter of whole lines:
+named imports by relative paths, ``export`` before a declaration, one ``export default`` in the file
+that is begun with. Anything else is refused when the app starts. Comments that have lines of their
+own stay behind: pages that are sent carry the script.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from collections import Counter
 from pathlib import Path
 
 _IMPORT = re.compile(r'^import \{([\w\s,]+)\} from "(\.\.?/[\w./]+\.js)";\n', re.MULTILINE)
-_DECLARED = re.compile(r"^(export )?(?:async )?(?:function\*?|class|const|let|var) (\w+)", re.MULTILINE)
+_DECLARED = re.compile(
+    r"^(export )?(?:async )?(?:function\*?|class|const|let|var) (\w+)", re.MULTILINE
+)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default\b", re.MULTILINE)
 _COMMENT = re.compile(r"^ *(?://[^\n]*|/\*\*(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
@@ -23,14 +27,16 @@ _UNREAD = re.compile(r"^(?:import|export(?! default)|(?:const|let|var) [\[{])[^\
 def bundle(entry: Path) -> str:
     """The script of ``entry`` after those that it imports, each once, as one module.
 
-    Raises ``ValueError`` when files import each other in a circle, import what is not exported, declare the same name, or
-    are written in a way that is not understood here.
+    Raises ``ValueError`` when files import each other in a circle, import what is not exported,
+    declare the same name, or are written in a way that is not understood here.
     """
     files = _in_order(entry)
     names = Counter(name for file in files for _, name in _DECLARED.findall(_text(file)))
     for name, count in names.items():
         if count > 1:
-            raise ValueError(f"{count} files that {entry.name} consists of declare {name}: rename one of them")
+            raise ValueError(
+                f"{count} files that {entry.name} consists of declare {name}: rename one of them"
+            )
     return "\n".join(_body(file, is_entry=file == files[-1]) for file in files)
 
 
@@ -46,7 +52,9 @@ def _in_order(entry: Path) -> list[Path]:
             continue
         following = waiting.pop(0)
         if following in (path for path, _ in open_):
-            raise ValueError(f"{file.name} imports {following.name}, which imports it again: move what both need to a third file")
+            raise ValueError(
+                f"{file.name} imports {following.name}, which imports it again: move what both need to a third file"
+            )
         if following not in done:
             open_.append((following, _imported(following)))
     return done
@@ -63,13 +71,17 @@ def _imported(file: Path) -> list[Path]:
         exported = {name for export, name in _DECLARED.findall(_text(path)) if export}
         for name in filter(None, (name.strip() for name in names.split(","))):
             if name not in exported:
-                raise ValueError(f"{file.name} imports {name} from {source}, which does not export it")
+                raise ValueError(
+                    f"{file.name} imports {name} from {source}, which does not export it"
+                )
         found.append(path)
     return found
 
 
 def _body(file: Path, *, is_entry: bool) -> str:
-    """A file without its imports and exports; the entry keeps its default export, which is the module's."""
+    """A file without its imports and exports; the entry keeps its default export, which is the
+    module's.
+    """
     text = _EXPORT.sub("", _IMPORT.sub("", _text(file)))
     unread = _UNREAD.search(text)
     if unread:
@@ -77,7 +89,9 @@ def _body(file: Path, *, is_entry: bool) -> str:
             f"{file.name}: only named imports of relative paths and exports of declarations are joined, not {unread.group()!r}"
         )
     if len(_DEFAULT.findall(text)) != is_entry:
-        raise ValueError(f"{file.name}: the file that is begun with exports a default function, and those that it imports do not")
+        raise ValueError(
+            f"{file.name}: the file that is begun with exports a default function, and those that it imports do not"
+        )
     return _COMMENT.sub("", text).strip() + "\n"
 
 

@@ -9,7 +9,20 @@ from typing import Literal, TypeGuard, get_args
 from loopscope.view import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 
 EventKind = Literal[
-    "select", "clear", "open", "fold", "unroll", "earlier", "later", "fewer", "wider", "key", "too_dense", "untrace", "breakpoint", "look"
+    "select",
+    "clear",
+    "open",
+    "fold",
+    "unroll",
+    "earlier",
+    "later",
+    "fewer",
+    "wider",
+    "key",
+    "too_dense",
+    "untrace",
+    "breakpoint",
+    "look",
 ]
 
 
@@ -17,17 +30,21 @@ EventKind = Literal[
 class CanvasEvent:
     """One act.
 
-    ``select``: a box was clicked; ``clear``: the empty canvas was. ``open``: show this body or control-flow node as a canvas of its own.
-    ``fold``: fold it when it is open, open it when it is folded (``loopscope.view.folding.toggle``). ``key``: ``Backspace`` (go up) or
-    ``?``. ``unroll``: draw the loop as copies, or once again; ``earlier`` and ``later``: other iterations of an unrolled loop, ``fewer``
-    and ``wider``: fewer or more of them at a time. ``breakpoint``: the dot of a box was clicked, which stands for the breakpoints there.
-    ``too_dense``: no layout was found in time: fold more. ``untrace``: show no longer where a value came from. ``look``: nothing was done;
-    the moment is to be shown anew.
+    ``select``: a box was clicked; ``clear``: the empty canvas was. ``open``: show this body or
+    control-flow node as a canvas of its own. ``fold``: fold it when it is open, open it when it is
+    folded (``loopscope.view.folding.toggle``). ``key``: ``Backspace`` (go up) or ``?``. ``unroll``:
+    draw the loop as copies, or once again; ``earlier`` and ``later``: other iterations of an
+    unrolled loop, ``fewer`` and ``wider``: fewer or more of them at a time. ``breakpoint``: the dot
+    of a box was clicked, which stands for the breakpoints there. ``too_dense``: no layout was found
+    in time: fold more. ``untrace``: show no longer where a value came from. ``look``: nothing was
+    done; the moment is to be shown anew.
     """
 
     kind: EventKind
     address: str = ""
-    """Of the box or frame, static but for iterations of unrolled loops; of an ``output`` box its tensor's (``main/loop_7:1``)."""
+    """Of the box or frame, static but for iterations of unrolled loops; of an ``output`` box its
+    tensor's (``main/loop_7:1``).
+    """
     root: str = ""
     """For ``open``: static address of the graph to show, such as ``main/loop_7/body``."""
     key: str = ""
@@ -49,12 +66,22 @@ MOST_WORDS = 256
 def read_acts(data: object, view: GraphView) -> tuple[Act, ...]:
     """Those that the browser has not seen confirmed, in their order, from what it sent."""
     given = data[:MOST_WORDS] if isinstance(data, list) else []
-    return tuple(Act(one["count"], read_event(one, view)) for one in given if isinstance(one, Mapping) and is_step(one.get("count")))
+    return tuple(
+        Act(one["count"], read_event(one, view))
+        for one in given
+        if isinstance(one, Mapping) and is_step(one.get("count"))
+    )
 
 
 def read_event(data: object, view: GraphView) -> CanvasEvent | None:
-    """From what the browser sent; None when it does not belong to this view. What it names must be the view's: no browser is trusted."""
-    if not isinstance(data, Mapping) or data.get("root") != view.root or data.get("kind") not in get_args(EventKind):
+    """From what the browser sent; None when it does not belong to this view. What it names must
+    be the view's: no browser is trusted.
+    """
+    if (
+        not isinstance(data, Mapping)
+        or data.get("root") != view.root
+        or data.get("kind") not in get_args(EventKind)
+    ):
         return None
     kind: EventKind = data["kind"]
     if kind == "key":
@@ -66,15 +93,23 @@ def read_event(data: object, view: GraphView) -> CanvasEvent | None:
     match part:
         case ViewNode() | ViewCluster():
             # Where there is nothing to open, a double click unfolds.
-            return CanvasEvent("fold" if kind == "open" and not part.body else kind, part.address, without_iterations(part.body))
+            return CanvasEvent(
+                "fold" if kind == "open" and not part.body else kind,
+                part.address,
+                without_iterations(part.body),
+            )
         case ViewEdge() | None:
             return None
 
 
 def _part(view: GraphView, id: str, address: object) -> ViewNode | ViewCluster | ViewEdge | None:
-    """What an id names; where the picture has changed since, and the id is another part's, what shows the same address now."""
+    """What an id names; where the picture has changed since, and the id is another part's, what
+    shows the same address now.
+    """
     part = view.by_id.get(id)
-    if isinstance(address, str) and (part is None or isinstance(part, ViewEdge) or part.address != address):
+    if isinstance(address, str) and (
+        part is None or isinstance(part, ViewEdge) or part.address != address
+    ):
         return view.node_of.get(address)
     return part
 
@@ -95,7 +130,11 @@ def read_report(data: object, run: str) -> StepReport | None:
     if not isinstance(data, Mapping) or data.get("run") != run:
         return None
     step, number = data.get("step"), data.get("count")
-    return StepReport(step, number, data.get("playing") is True) if is_step(step) and is_step(number) else None
+    return (
+        StepReport(step, number, data.get("playing") is True)
+        if is_step(step) and is_step(number)
+        else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +149,9 @@ class Move:
 
 
 def read_moves(data: object, run: str) -> tuple[Move, ...]:
-    """Those that the browser has not seen confirmed, in their order, from what it sent; none when they are of another run."""
+    """Those that the browser has not seen confirmed, in their order, from what it sent; none
+    when they are of another run.
+    """
     moves = data.get("moves") if isinstance(data, Mapping) and data.get("run") == run else None
     if not isinstance(moves, list):
         return ()
@@ -122,11 +163,17 @@ def _read_move(data: object) -> Move | None:
     if not isinstance(data, Mapping):
         return None
     name, number, start = data.get("name"), data.get("count"), data.get("start")
-    return Move(name, number, start if is_step(start) else None) if isinstance(name, str) and is_step(number) else None
+    return (
+        Move(name, number, start if is_step(start) else None)
+        if isinstance(name, str) and is_step(number)
+        else None
+    )
 
 
 def read_ask(data: object, run: str) -> int | None:
-    """The first step that should be sent ahead, from what the browser sent; None when it is of another run."""
+    """The first step that should be sent ahead, from what the browser sent; None when it is of
+    another run.
+    """
     step = data.get("step") if isinstance(data, Mapping) and data.get("run") == run else None
     return step if is_step(step) else None
 

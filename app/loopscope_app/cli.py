@@ -1,4 +1,6 @@
-"""The ``loopscope`` command: the app without a subcommand, everything that needs no browser with one."""
+"""The ``loopscope`` command: the app without a subcommand, everything that needs no browser with
+one.
+"""
 
 from __future__ import annotations
 
@@ -34,32 +36,44 @@ COMMANDS = {
     "matrix": "matrix",
     "mcp": "mcp",
 }
-"""The module of each subcommand; imported when asked for, because each needs another part of the engine."""
+"""The module of each subcommand; imported when asked for, because each needs another part of the
+engine.
+"""
 
 FINISHED, FAILED, REFUSED = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; the exit code is 0 when it finished, 1 when the run failed, 2 when the model or the inputs are bad."""
+    """Runs one command; the exit code is 0 when it finished, 1 when the run failed, 2 when the
+    model or the inputs are bad.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     bound_memory()
     keep_freed_memory()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode shows names that it has no letters for
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # a terminal without Unicode shows names that it has no letters for
     try:
         words = _install_operations(words)
         if words and words[0] in COMMANDS and not Path(words[0]).is_file():
             return _command(COMMANDS[words[0]], words[1:])
         return _command("serve", _launch_options(words))
     except MissingInput as error:
-        return refuse(f"{error}; give them with --inputs: an .npz file, values such as number=27, or random")
+        return refuse(
+            f"{error}; give them with --inputs: an .npz file, values such as number=27, or random"
+        )
     except EngineError as error:
         return refuse(str(error))
     except BrokenPipeError:  # such as `| head`: the reader is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINISHED
     except OSError as error:
-        return refuse(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+        return refuse(
+            f"{error.filename}: {error.strerror}"
+            if error.filename
+            else error.strerror or str(error)
+        )
     except MemoryError:
         return refuse("there is not enough memory for this model")
     except KeyboardInterrupt as stopped:
@@ -68,10 +82,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _install_operations(words: list[str]) -> list[str]:
-    """Installs the operations of packages and of every ``--ops FILE``; gives the words without those."""
+    """Installs the operations of packages and of every ``--ops FILE``; gives the words without
+    those.
+    """
     if words[:1] in (["-h"], ["--help"], ["--version"]):
         return words
-    # Only here: what is asked for above needs no operation, and importing them takes longer than all of its answer.
+    # Only here: what is asked for above needs no operation, and importing them takes longer than
+    # all of its answer.
     from loopscope.ops.custom import install_file, install_packages
 
     install_packages()
@@ -88,7 +105,9 @@ def _install_operations(words: list[str]) -> list[str]:
                 position += 1
                 file = words[position] if position < len(words) else ""
             if not file:
-                raise EngineError("--ops takes a Python file that declares operations, and none is given")
+                raise EngineError(
+                    "--ops takes a Python file that declares operations, and none is given"
+                )
             install_file(file)
         position += 1
     return rest
@@ -112,7 +131,8 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="loopscope",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # --server must be written in full, because it opens the machine to others
+        # --server must be written in full, because it opens the machine to others
+        allow_abbrev=False,
         description="See, step through and explain neural-network graphs with loops and branches.",
         epilog="Without a browser:\n"
         "  loopscope run MODEL --inputs in.npz --outputs out.npz [--json]\n"
@@ -136,16 +156,44 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "--ops FILE.py, with any of them, adds operations of your own.",
     )
     parser.add_argument(
-        "model", nargs="?", default="", metavar="MODEL", help="an .xml, .onnx or other model file; without one the gallery opens"
+        "model",
+        nargs="?",
+        default="",
+        metavar="MODEL",
+        help="an .xml, .onnx or other model file; without one the gallery opens",
     )
-    parser.add_argument("--inputs", default="", metavar="IN.npz", help="an array per input of MODEL, by name or position")
-    parser.add_argument("--overlay", default="", metavar="FILE.json", help="a number or a text for nodes of MODEL, shown as colours")
-    parser.add_argument("--sample", nargs="?", const="collatz", default="", metavar="NAME", help="open a sample first (default: collatz)")
+    parser.add_argument(
+        "--inputs",
+        default="",
+        metavar="IN.npz",
+        help="an array per input of MODEL, by name or position",
+    )
+    parser.add_argument(
+        "--overlay",
+        default="",
+        metavar="FILE.json",
+        help="a number or a text for nodes of MODEL, shown as colours",
+    )
+    parser.add_argument(
+        "--sample",
+        nargs="?",
+        const="collatz",
+        default="",
+        metavar="NAME",
+        help="open a sample first (default: collatz)",
+    )
     parser.add_argument("--version", action="version", version=f"loopscope {VERSION}")
-    parser.add_argument("--port", type=_port, default=0, help="port of the server (default: the first free one from 8501)")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=0,
+        help="port of the server (default: the first free one from 8501)",
+    )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument(
-        "--server", action="store_true", help="serve other machines: listens on all addresses, and users cannot open paths of this machine"
+        "--server",
+        action="store_true",
+        help="serve other machines: listens on all addresses, and users cannot open paths of this machine",
     )
     parser.add_argument(
         "--host-name",
@@ -159,7 +207,9 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
 
 def _port(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: expected a number from 1 to 65535")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a port: expected a number from 1 to 65535"
+        )
     return int(text)
 
 

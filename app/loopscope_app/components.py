@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 _ASSETS = Path(__file__).parent / "assets"
 
 
-def component(name: str, script: str, *, style: str = "", folder: Path = _ASSETS, themed: str = "") -> ComponentRenderer:
-    """The component ``loopscope_NAME``, whose script is one module: a file of a folder, with those that it imports.
+def component(
+    name: str, script: str, *, style: str = "", folder: Path = _ASSETS, themed: str = ""
+) -> ComponentRenderer:
+    """The component ``loopscope_NAME``, whose script is one module: a file of a folder, with those
+    that it imports.
 
-    ``themed``: the class of elements that are light or dark by their own ``data-theme``; everything else has the colours of the page.
+    ``themed``: the class of elements that are light or dark by their own ``data-theme``; everything
+    else has the colours of the page.
     """
     css = (folder / style).read_text(encoding="utf-8") if style else None
     if css and themed:

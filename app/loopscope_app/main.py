@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # the worker processes of many runs import this file too, and draw nothing
+if (
+    __name__ == "__main__"
+):  # the worker processes of many runs import this file too, and draw nothing
     from loopscope_app import visit
 
     visit.show()

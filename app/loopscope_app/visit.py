@@ -12,7 +12,12 @@ from loopscope_app.state.user_session import current
 
 
 def show() -> None:
-    st.set_page_config(page_title="Loopscope", page_icon=style.ICON, layout="wide", initial_sidebar_state="collapsed")
+    st.set_page_config(
+        page_title="Loopscope",
+        page_icon=style.ICON,
+        layout="wide",
+        initial_sidebar_state="collapsed",
+    )
     style.apply()
     canvas.prepare()
     session = current()

@@ -2,7 +2,8 @@
 
 This is the door: what README speaks of. Rooms have other names than the functions here.
 
-Each name is imported when it is first asked for, because a command that needs few of them should not wait for all.
+Each name is imported when it is first asked for, because a command that needs few of them should
+not wait for all.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("AddressError", "BuildError", "EngineError", "ExpressionError", "InputError"), "errors"),
+    **dict.fromkeys(
+        ("AddressError", "BuildError", "EngineError", "ExpressionError", "InputError"), "errors"
+    ),
     **dict.fromkeys(("ReadError", "ValueUnavailable", "WriteError"), "errors"),
     **dict.fromkeys(("Result", "RunStopped"), "debug.result"),
     "Debugger": "debug.debugger",

@@ -1,4 +1,6 @@
-"""Every way the engine says no: a place, a small family of errors, one sentence each; and names as sentences show them."""
+"""Every way the engine says no: a place, a small family of errors, one sentence each; and names
+as sentences show them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ class Where:
     def __str__(self) -> str:
         line = f":{self.line}" if self.file else f"line {self.line}"
         file = self.file + (line if self.line else "")
-        operation = f"{self.address} ({self.operation})" if self.address and self.operation else self.address or self.operation
+        operation = (
+            f"{self.address} ({self.operation})"
+            if self.address and self.operation
+            else self.address or self.operation
+        )
         return ", ".join(part for part in (file, operation, self.port) if part)
 
 
@@ -76,11 +82,15 @@ class BuildError(EngineError, ValueError):
 
 MOST_OF_A_SENTENCE = 20_000
 """Characters; a user's kernel or another runtime may say any number of them."""
-_PLACES = re.compile(r"(Exception from \S+:\d+:|Check '[^']*' failed at \S+:\d+:|FrontEnd API failed with \w+:)\s*")
+_PLACES = re.compile(
+    r"(Exception from \S+:\d+:|Check '[^']*' failed at \S+:\d+:|FrontEnd API failed with \w+:)\s*"
+)
 
 
 def without_places(text: str) -> str:
-    """A message of OpenVINO without the places in OpenVINO's own source, which mean nothing to users."""
+    """A message of OpenVINO without the places in OpenVINO's own source, which mean nothing to
+    users.
+    """
     return _PLACES.sub("", text).strip().rstrip(".")
 
 
@@ -95,9 +105,11 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 
 
 def elided(text: str, most: int = 80) -> str:
-    """A name or address for a sentence, which is never cut itself: a long name loses its middle, since its end tells most.
+    """A name or address for a sentence, which is never cut itself: a long name loses its middle,
+    since its end tells most.
 
-    A sentence of others loses its middle only where it is longer than a page (``MOST_OF_A_SENTENCE``).
+    A sentence of others loses its middle only where it is longer than a page
+    (``MOST_OF_A_SENTENCE``).
 
     >>> elided("a" * 100 + "/body/Add_1")
     'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaa/body/Add_1'
@@ -116,7 +128,8 @@ def in_one_line(message: str) -> str:
 
 
 def shorten(text: str, most: int = 120) -> str:
-    """Text that may come from a file, cut to a length that a message can bear; what is quoted stays quoted.
+    """Text that may come from a file, cut to a length that a message can bear; what is quoted stays
+    quoted.
 
     >>> shorten("abcdef", 5)
     'ab...'
@@ -133,10 +146,11 @@ MOST_OF_A_NAME = 160
 
 
 def neutral(text: str, most: int = MOST_OF_A_NAME) -> str:
-    """Text cut in the middle to ``most`` characters, without characters that could hide or reorder what is shown.
+    """Text cut in the middle to ``most`` characters, without characters that could hide or reorder
+    what is shown.
 
-    Control characters, surrogates, private and format characters (bidirectional overrides among them) become U+FFFD;
-    line breaks and tabs become spaces.
+    Control characters, surrogates, private and format characters (bidirectional overrides among
+    them) become U+FFFD; line breaks and tabs become spaces.
 
     >>> neutral("a\\tb\\x00c"), neutral("abc\\u202egnp.exe"), neutral("encoder/layer/add", 9)
     ('a b\\ufffdc', 'abc\\ufffdgnp.exe', 'enco…/add')

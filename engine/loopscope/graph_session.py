@@ -12,10 +12,16 @@ from loopscope.ir.address import ROOT, labels
 from loopscope.ir.model import Model
 
 
-def run(model: Model, feeds: Mapping[str, Any], variables: dict[str, np.ndarray]) -> tuple[tuple[np.ndarray, ...], tuple[str, ...]]:
-    """The outputs of a model and the lines that it prints; only what the outputs need runs. ``variables`` are read and changed."""
+def run(
+    model: Model, feeds: Mapping[str, Any], variables: dict[str, np.ndarray]
+) -> tuple[tuple[np.ndarray, ...], tuple[str, ...]]:
+    """The outputs of a model and the lines that it prints; only what the outputs need runs.
+    ``variables`` are read and changed.
+    """
     session = Session(model)
-    session.put({name: value for name, value in variables.items() if name in session.variable_names})
+    session.put(
+        {name: value for name, value in variables.items() if name in session.variable_names}
+    )
     names = labels(model.graph)
     result = session.run(feeds, [f"{ROOT}/{names[one.id]}" for one in model.graph.results])
     variables.update(session.variables)

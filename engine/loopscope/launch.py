@@ -67,14 +67,21 @@ class RunningApp:
 
 
 def show(
-    model: Model, inputs: Inputs = None, *, overlay: Given | None = None, wait: bool | None = None, browser: bool = True
+    model: Model,
+    inputs: Inputs = None,
+    *,
+    overlay: Given | None = None,
+    wait: bool | None = None,
+    browser: bool = True,
 ) -> RunningApp:
     """Starts the app on a model, with these inputs chosen, and opens it in the browser.
 
-    ``inputs`` as in ``loopscope.run``; without any the app makes some up. ``overlay``: a number or a text by address or name of a node, or
-    a JSON file of them, shown as colours. ``wait``: until the app is closed (default: in a script, not at a prompt or in a notebook; what
-    it gives back closes it). ``InputError`` when the inputs do not fit, ``WriteError`` for an ONNX model that was not read from a file,
-    ``ReadError`` for an overlay of nothing in the model, ``EngineError`` when the app is not installed.
+    ``inputs`` as in ``loopscope.run``; without any the app makes some up. ``overlay``: a number or
+    a text by address or name of a node, or a JSON file of them, shown as colours. ``wait``: until
+    the app is closed (default: in a script, not at a prompt or in a notebook; what it gives back
+    closes it). ``InputError`` when the inputs do not fit, ``WriteError`` for an ONNX model that was
+    not read from a file, ``ReadError`` for an overlay of nothing in the model, ``EngineError`` when
+    the app is not installed.
     """
     expect_model(model, "loopscope.show")
     command = plugin(COMMAND, _COMMAND)
@@ -82,10 +89,15 @@ def show(
         raise EngineError("the app is not there: install loopscope as a whole")
     folder = tempfile.TemporaryDirectory(prefix="loopscope-")
     try:
-        words = [*_words(model, inputs, Path(folder.name)), *_overlay_words(model, overlay, Path(folder.name))]
+        words = [
+            *_words(model, inputs, Path(folder.name)),
+            *_overlay_words(model, overlay, Path(folder.name)),
+        ]
         port = _free_port()
         options = ["--port", str(port), *([] if browser else ["--no-browser"])]
-        process = subprocess.Popen([sys.executable, "-P", "-m", command.module, *words, *options], env=_environment())
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", command.module, *words, *options], env=_environment()
+        )
     except BaseException:
         folder.cleanup()
         raise
@@ -100,13 +112,18 @@ def _words(model: Model, inputs: Inputs, folder: Path) -> list[str]:
     """What the command opens: files in the folder, or the file that an ONNX model came from."""
     words = [model.file]
     if model.dialect == "openvino" or not Path(model.file).is_file():
-        name = "".join(letter if letter.isalnum() or letter in " -_." else "_" for letter in model.name)[:60].strip(" .")
+        name = "".join(
+            letter if letter.isalnum() or letter in " -_." else "_" for letter in model.name
+        )[:60].strip(" .")
         target = folder / f"{name or 'model'}.xml"
         write_model(model, target)
         words = [str(target)]
     if inputs is not None and model.inputs:
         arrays = bind(model, inputs)
-        write(folder / "inputs.npz", packed({str(position): arrays[one.layer] for position, one in enumerate(model.inputs)}))
+        write(
+            folder / "inputs.npz",
+            packed({str(position): arrays[one.layer] for position, one in enumerate(model.inputs)}),
+        )
         words += ["--inputs", str(folder / "inputs.npz")]
     return words
 
@@ -115,7 +132,10 @@ def _overlay_words(model: Model, overlay: Given | None, folder: Path) -> list[st
     """The option for what others say of the nodes, which is read before the app is started."""
     if overlay is None:
         return []
-    from loopscope.view.node_data import as_json, given_node_data  # who shows no overlay need not wait for what draws
+    from loopscope.view.node_data import (  # who shows no overlay need not wait for what draws
+        as_json,
+        given_node_data,
+    )
 
     given_node_data(overlay, model)
     if not isinstance(overlay, Mapping):
@@ -127,7 +147,9 @@ def _overlay_words(model: Model, overlay: Given | None, folder: Path) -> list[st
 def _environment() -> dict[str, str]:
     """The child imports the packages that this process would, wherever Python was started."""
     specs = map(importlib.util.find_spec, ("loopscope", "loopscope_app", "loopscope_samples"))
-    own = dict.fromkeys(str(Path(spec.origin).resolve().parent.parent) for spec in specs if spec and spec.origin)
+    own = dict.fromkeys(
+        str(Path(spec.origin).resolve().parent.parent) for spec in specs if spec and spec.origin
+    )
     paths = [*own, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 

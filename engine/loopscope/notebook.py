@@ -1,4 +1,6 @@
-"""The widget of a model or a run, and the still picture of a model for notebooks without widgets."""
+"""The widget of a model or a run, and the still picture of a model for notebooks without
+widgets.
+"""
 
 from __future__ import annotations
 
@@ -33,15 +35,18 @@ class Widget:
 def widget(shown: Model | Debugger, *, overlay: Given | None = None) -> Widget:
     """Return the widget of a model or a run for a notebook cell, coloured by data about its nodes.
 
-    ``overlay`` maps addresses or names to numbers or texts, or is the path of a JSON file with such a mapping, as
-    for ``loopscope --overlay``. An address with iteration numbers (``main/loop[2]/body/add``) holds in that
-    iteration only. Widgets need ``pip install 'loopscope[notebook]'``; a still picture has no colours.
+    ``overlay`` maps addresses or names to numbers or texts, or is the path of a JSON file with such
+    a mapping, as for ``loopscope --overlay``. An address with iteration numbers
+    (``main/loop[2]/body/add``) holds in that iteration only. Widgets need ``pip install
+    'loopscope[notebook]'``; a still picture has no colours.
 
-    Warns about keys that name no node. Raises ``ReadError`` if no key names one, ``InputError`` if ``shown`` is
-    neither a model nor a Debugger.
+    Warns about keys that name no node. Raises ``ReadError`` if no key names one, ``InputError`` if
+    ``shown`` is neither a model nor a Debugger.
     """
     if not isinstance(shown, Model | Debugger):
-        raise InputError(f"loopscope.widget shows a model or a Debugger, and this is a {type(shown).__name__}")
+        raise InputError(
+            f"loopscope.widget shows a model or a Debugger, and this is a {type(shown).__name__}"
+        )
     if overlay is None:
         return Widget(shown, None)
     # Imported here because drawing is slow to import.
@@ -54,7 +59,9 @@ def widget(shown: Model | Debugger, *, overlay: Given | None = None) -> Widget:
 
 
 def picture(model: Model) -> Mapping[str, Any]:
-    """Return the summary of a model and, if the program ``dot`` is installed, its graph as SVG, by MIME type."""
+    """Return the summary of a model and, if the program ``dot`` is installed, its graph as SVG,
+    by MIME type.
+    """
     # Imported here because drawing is slow to import.
     from loopscope.view.build import graph_view
     from loopscope.view.folding import default_folding

@@ -1,4 +1,6 @@
-"""Functions of higher rooms and of other packages that lower rooms call: registered as entry points, found by group."""
+"""Functions of higher rooms and of other packages that lower rooms call: registered as entry
+points, found by group.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,26 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 DISPLAY = "loopscope.display"
-"""Functions from a model, a run or a widget to what a notebook displays, by MIME type. The app registers one."""
+"""Functions from a model, a run or a widget to what a notebook displays, by MIME type. The app
+registers one.
+"""
 RUNNER = "loopscope.runner"
 """Functions that run a model of the builder for ``compat.v1.Session``."""
 COMMAND = "console_scripts"
 
 
 def plugin(group: str, name: str = "") -> EntryPoint | None:
-    """Return the first entry point of a group, or of that name in the group; None if no package registers one."""
+    """Return the first entry point of a group, or of that name in the group; None if no package
+    registers one.
+    """
     matches = entry_points(group=group, name=name) if name else entry_points(group=group)
     return next(iter(matches), None)
 
 
 def mime_bundle(shown: object) -> Mapping[str, Any]:
-    """Return what a notebook displays, by MIME type: the bundle of the registered display, else the ``repr``."""
+    """Return what a notebook displays, by MIME type: the bundle of the registered display, else
+    the ``repr``.
+    """
     display = plugin(DISPLAY)
     if display is None:
         return {"text/plain": repr(shown)}

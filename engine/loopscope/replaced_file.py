@@ -135,7 +135,9 @@ def _writer(target: Path) -> _Replacement | _Stream:
         except FileNotFoundError:
             return _Replacement(target, Path(os.path.realpath(target)), None)
         if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, "this is a folder, and a file is expected to write to")
+            raise IsADirectoryError(
+                errno.EISDIR, "this is a folder, and a file is expected to write to"
+            )
         for descriptor in _STREAMS:
             if _is_open_at(found, descriptor):
                 return _Stream(target, descriptor)

@@ -1,4 +1,6 @@
-"""The sample models: small, real, and each with something to learn; one typed way to them for the app and the tests."""
+"""The sample models: small, real, and each with something to learn; one typed way to them for
+the app and the tests.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ class InputSet:
 class Question:
     """A prediction to make before revealing; a run on ``inputs`` answers it.
 
-    ``asks`` is ``iterations``, ``ended_by`` or ``branch``: that field of the control-flow record at ``address``.
+    ``asks`` is ``iterations``, ``ended_by`` or ``branch``: that field of the control-flow record at
+    ``address``.
     """
 
     text: str
@@ -50,7 +53,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How an output tells the number of iterations: its ``length`` along ``axis`` plus ``offset``, or its ``value``."""
+    """How an output tells the number of iterations: its ``length`` along ``axis`` plus
+    ``offset``, or its ``value``.
+    """
 
     output: str
     read: str
@@ -125,7 +130,9 @@ def _sample(folder: Path, entry: Mapping[str, Any]) -> Sample:
         question=Question(**entry["question"]),
         pitfalls=tuple(entry["pitfalls"]),
         model=folder / "model.xml",
-        sets=tuple(InputSet(path=folder / "inputs" / f"{one['name']}.npz", **one) for one in entry["sets"]),
+        sets=tuple(
+            InputSet(path=folder / "inputs" / f"{one['name']}.npz", **one) for one in entry["sets"]
+        ),
         address=entry["address"],
         count=Count(**entry["count"]) if "count" in entry else None,
     )

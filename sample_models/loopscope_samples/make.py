@@ -1,4 +1,5 @@
-"""Writes all sample models and their input sets; run by hand, because the exports need the frameworks that they come from.
+"""Writes all sample models and their input sets; run by hand, because the exports need the
+frameworks that they come from.
 
 pip install openvino onnx torch tensorflow
 python -m loopscope_samples.make [name ...]
@@ -42,7 +43,9 @@ HERE = Path(__file__).parents[1]
 
 
 def write(recipe: Recipe) -> None:
-    """Replaces the sample's folder: model.xml, model.bin (full precision), inputs/SET.npz, and data.npz where it has many inputs."""
+    """Replaces the sample's folder: model.xml, model.bin (full precision), inputs/SET.npz, and
+    data.npz where it has many inputs.
+    """
     folder = HERE / recipe.name
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "inputs").mkdir(parents=True)
@@ -62,7 +65,9 @@ def _save(model: ov.Model, name: str, path: Path) -> None:
     import openvino as ov
 
     model.set_friendly_name(name)
-    if "conversion_parameters" in model.get_rt_info():  # it names the temporary folder of the export
+    if (
+        "conversion_parameters" in model.get_rt_info()
+    ):  # it names the temporary folder of the export
         del model.get_rt_info()["conversion_parameters"]
     ov.save_model(model, path, compress_to_fp16=False)
 
@@ -78,7 +83,9 @@ def main(wanted: list[str]) -> None:
         try:
             recipes = importlib.import_module(f"loopscope_samples.recipes.{source}").recipes()
         except ModuleNotFoundError as error:
-            missing.append(f"{source} needs {error.name}, which is not installed: pip install {error.name}")
+            missing.append(
+                f"{source} needs {error.name}, which is not installed: pip install {error.name}"
+            )
             continue
         for recipe in recipes:
             if not wanted or recipe.name in wanted:

@@ -27,6 +27,8 @@ def rules_of_axe() -> str:
 
 
 def serious(page: Page, rules: str) -> list[Any]:
-    """What it finds on a page, the serious and the critical: rank, rule, place, its HTML, message."""
+    """What it finds on a page, the serious and the critical: rank, rule, place, its HTML,
+    message.
+    """
     page.evaluate(rules)
     return [one for one in page.evaluate(ASK) if one[0] in RANKS]

@@ -35,21 +35,30 @@ def place(page: Page) -> Locator:
 
 
 def settled(page: Page) -> None:
-    """Waits until the script has run for what was done last: a download that is asked for meanwhile is of the run before, and gone."""
+    """Waits until the script has run for what was done last: a download that is asked for
+    meanwhile is of the run before, and gone.
+    """
     page.wait_for_timeout(400)
     expect(page.locator("[data-test-script-state=notRunning]")).to_be_attached(timeout=LONG)
     page.wait_for_timeout(400)
 
 
 def nest(folder: Path, depth: int) -> Path:
-    """A model file whose loops are so deep in each other; the outermost and the innermost one have three iterations each."""
+    """A model file whose loops are so deep in each other; the outermost and the innermost one
+    have three iterations each.
+    """
     graph = builder.Graph(f"nest of {depth}")
 
     def level(number: int, carried: Any) -> Any:
         if number > depth:
             return carried + 1.0
         count = 3 if number in (1, depth) else 1
-        return builder.for_loop(count, lambda i, inner: [level(number + 1, inner)], [carried], name=f"loop_at_level_{number}")[0]
+        return builder.for_loop(
+            count,
+            lambda i, inner: [level(number + 1, inner)],
+            [carried],
+            name=f"loop_at_level_{number}",
+        )[0]
 
     path = folder / f"nest{depth}.xml"
     loopscope.write_model(graph.model({"last": level(1, graph.parameter("x", "f32", []))}), path)

@@ -13,4 +13,6 @@ def sent(app: AppTest, key: str) -> Any:
     for one in app.get("bidi_component"):
         if one.proto.id.endswith(f"-{key}") and one.proto.json:
             return json.loads(one.proto.json)
-    raise AssertionError(f"no component {key}: {[one.proto.id for one in app.get('bidi_component')]}")
+    raise AssertionError(
+        f"no component {key}: {[one.proto.id for one in app.get('bidi_component')]}"
+    )

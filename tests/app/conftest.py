@@ -16,8 +16,20 @@ from streamlit.testing.v1 import AppTest
 from tests.app.browsing import LONG
 from tests.app.serving import ROOT, SOURCES, serving
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+CHROMIUM = next(
+    (
+        path
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (path := shutil.which(name))
+    ),
+    None,
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
 
 
 @pytest.fixture
@@ -39,7 +51,9 @@ def opened() -> Callable[..., AppTest]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What the app remembers of its user lies apart from what it remembers of whoever runs the tests."""
+    """What the app remembers of its user lies apart from what it remembers of whoever runs the
+    tests.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
@@ -49,7 +63,9 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def server() -> Iterator[str]:
     """The address of a real server, started as a user starts it."""
     command = [sys.executable, "-m", "loopscope_app.cli"]
-    with serving(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES}) as address:
+    with serving(
+        command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES}
+    ) as address:
         yield address
 
 
@@ -59,7 +75,9 @@ def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         leave_out("there is no chromium here")
     if sys.platform == "linux" and ctypes.util.find_library("atomic") is None:
-        leave_out("libatomic.so.1, which the node of Playwright's wheel needs, is not here (Debian: libatomic1)")
+        leave_out(
+            "libatomic.so.1, which the node of Playwright's wheel needs, is not here (Debian: libatomic1)"
+        )
     expect.set_options(timeout=LONG)  # a busy machine is slow, not wrong
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

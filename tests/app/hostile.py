@@ -1,4 +1,6 @@
-"""A sound model whose every name wants to be something else: markup, a script, a link, a picture, another line, another direction."""
+"""A sound model whose every name wants to be something else: markup, a script, a link, a
+picture, another line, another direction.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,31 @@ def write(folder: Path, sample: str = "decoder") -> Path:
     for number, element in enumerate(tree.iter()):
         word = HOSTILE[number % len(HOSTILE)].replace("\u0007", "")
         if element.tag == "layer":
-            element.set("name", f"{word}{number}" if element.get("type") != "Loop" else f"<b onclick=window.hacked=7>{word[:200]}")
+            element.set(
+                "name",
+                f"{word}{number}"
+                if element.get("type") != "Loop"
+                else f"<b onclick=window.hacked=7>{word[:200]}",
+            )
         if "names" in element.attrib:
             element.set("names", word.replace(",", ";"))
         if element.tag == "net":
             element.set("name", HOSTILE[0])
         owner = element.getparent()
-        if element.tag == "data" and owner is not None and str(owner.get("type")) not in ("Const", "Parameter"):
+        if (
+            element.tag == "data"
+            and owner is not None
+            and str(owner.get("type")) not in ("Const", "Parameter")
+        ):
             element.set("note", word)
     rt_info = etree.SubElement(tree.getroot(), "rt_info")
     for number, word in enumerate(HOSTILE):
-        etree.SubElement(rt_info, "info", name=word.replace("\u0007", "") + str(number), value=word.replace("\u0007", ""))
+        etree.SubElement(
+            rt_info,
+            "info",
+            name=word.replace("\u0007", "") + str(number),
+            value=word.replace("\u0007", ""),
+        )
     target = folder / "<b>'model'.xml"
     tree.write(str(target), encoding="utf-8", xml_declaration=True)
     target.with_suffix(".bin").write_bytes(source.with_suffix(".bin").read_bytes())

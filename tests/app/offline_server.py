@@ -1,4 +1,5 @@
-"""The app's server in a process whose attempts to reach another machine are refused and written to a file.
+"""The app's server in a process whose attempts to reach another machine are refused and written to
+a file.
 
 Arguments: the file, then those of the command.
 """

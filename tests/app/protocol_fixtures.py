@@ -1,4 +1,6 @@
-"""Messages that Python sends to the canvas, each made anew from a real run; files in ``protocol/`` hold them for JavaScript's tests."""
+"""Messages that Python sends to the canvas, each made anew from a real run; files in
+``protocol/`` hold them for JavaScript's tests.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +55,26 @@ def of_sample(name: str) -> Iterator[tuple[Mapping[str, object], str]]:
     for folding in (Folding(), default_folding(model)):
         view = graph_view(model, folding)
         yield structure(view), "Structure"
-        yield moment(view, overlay_at(debugger, view), key="canvas", focus="", traced="", acted=0, run=None), "Moment"
-        yield {**playback_batch(debugger, view, 0, seconds=60), **belonging(view, "canvas"), "run": _NAME}, "Stretch"
+        yield (
+            moment(
+                view,
+                overlay_at(debugger, view),
+                key="canvas",
+                focus="",
+                traced="",
+                acted=0,
+                run=None,
+            ),
+            "Moment",
+        )
+        yield (
+            {
+                **playback_batch(debugger, view, 0, seconds=60),
+                **belonging(view, "canvas"),
+                "run": _NAME,
+            },
+            "Stretch",
+        )
 
 
 def _structure() -> Mapping[str, object]:
@@ -81,7 +101,15 @@ def _moment() -> Mapping[str, object]:
             times={f"{_LOOP}/body/equal": 2.0, f"{_LOOP}/body/if_even": 1.0},
         ),
     )
-    return moment(view, overlay, key="canvas", focus=f"{_LOOP}/body/equal", traced="equal", acted=4, run=_run())
+    return moment(
+        view,
+        overlay,
+        key="canvas",
+        focus=f"{_LOOP}/body/equal",
+        traced="equal",
+        acted=4,
+        run=_run(),
+    )
 
 
 def _run() -> CanvasRun:
@@ -127,4 +155,6 @@ def read(name: str) -> object:
 
 def write() -> None:
     for name, make in MADE.items():
-        (FOLDER / f"{name}.json").write_text(json.dumps(make(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (FOLDER / f"{name}.json").write_text(
+            json.dumps(make(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )

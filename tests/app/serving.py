@@ -12,15 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-SOURCES = os.pathsep.join([str(ROOT), *(str(ROOT / name) for name in ("engine", "app", "sample_models"))])
+SOURCES = os.pathsep.join(
+    [str(ROOT), *(str(ROOT / name) for name in ("engine", "app", "sample_models"))]
+)
 """The roots of our packages, for processes that are started from a checkout."""
 _SECONDS = 60
 """How long a server may take to listen on a busy machine."""
 
 
 @contextlib.contextmanager
-def serving(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
-    """The address of the server that ``command``, with a port and ``--no-browser``, starts; it ends with the block."""
+def serving(
+    command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+) -> Iterator[str]:
+    """The address of the server that ``command``, with a port and ``--no-browser``, starts; it
+    ends with the block.
+    """
     with serving_process(command, folder=folder, environment=environment) as (address, _):
         yield address
 
@@ -34,7 +40,9 @@ def serving_process(
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     started = [*command, "--no-browser", "--port", str(port)]
-    process = subprocess.Popen(started, cwd=folder, env=dict(environment), stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        started, cwd=folder, env=dict(environment), stdout=subprocess.DEVNULL
+    )
     try:
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline:

@@ -1,7 +1,9 @@
-"""A server for others whose sessions end soon after their page was closed, and whose memory is small.
+"""A server for others whose sessions end soon after their page was closed, and whose memory is
+small.
 
-Arguments: seconds, megabytes that all sessions may hold together, seconds after which a run counts as left alone, megabytes that the
-values of one run may take (0: as many as on any server), and those of a server; ``--local``: it is the user's own, and opens files.
+Arguments: seconds, megabytes that all sessions may hold together, seconds after which a run counts
+as left alone, megabytes that the values of one run may take (0: as many as on any server), and
+those of a server; ``--local``: it is the user's own, and opens files.
 """
 
 from __future__ import annotations
@@ -21,8 +23,13 @@ _settings = serve.settings
 
 def main(seconds: str, megabytes: str, left_alone: str, of_one: str, *others: str) -> int:
     def settings(address: str, port: int) -> Mapping[str, Any]:
-        # The visitors of tests do not ask for the page, with which a token against forged requests comes.
-        return {**_settings(address, port), "server.disconnectedSessionTTL": float(seconds), "server.enableXsrfProtection": False}
+        # The visitors of tests do not ask for the page, with which a token against forged requests
+        # comes.
+        return {
+            **_settings(address, port),
+            "server.disconnectedSessionTTL": float(seconds),
+            "server.enableXsrfProtection": False,
+        }
 
     serve.settings = settings
     memory_budget.budget = lambda: int(megabytes) * 2**20

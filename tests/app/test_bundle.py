@@ -32,7 +32,10 @@ def test_a_file_of_another_folder_is_joined_once(tmp_path: Path) -> None:
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
     entry = 'import { a } from "./a.js";\nimport { b } from "../other/b.js";\n\nexport default function () {}\n'
-    written(tmp_path / "one", {"entry.js": entry, "a.js": 'import { b } from "../other/b.js";\nexport const a = b;\n'})
+    written(
+        tmp_path / "one",
+        {"entry.js": entry, "a.js": 'import { b } from "../other/b.js";\nexport const a = b;\n'},
+    )
     written(tmp_path / "other", {"b.js": "export const b = 1;\n"})
     joined = bundle(tmp_path / "one" / "entry.js")
     assert joined == "const b = 1;\n\nconst a = b;\n\nexport default function () {}\n"
@@ -58,18 +61,39 @@ REFUSED = {
         "entry.js imports a from a.js, which does not export it",
     ),
     "one name twice": (
-        {"entry.js": f"{ENTRY}const one = 1;\n", "a.js": "export const a = 1;\nfunction one() {}\n"},
+        {
+            "entry.js": f"{ENTRY}const one = 1;\n",
+            "a.js": "export const a = 1;\nfunction one() {}\n",
+        },
         "2 files that entry.js consists of declare one",
     ),
     "another name for an import": (
-        {"entry.js": 'import { a as b } from "./a.js";\nexport default function () {}\n', "a.js": "export const a = 1;\n"},
+        {
+            "entry.js": 'import { a as b } from "./a.js";\nexport default function () {}\n',
+            "a.js": "export const a = 1;\n",
+        },
         "entry.js imports a as b from a.js",
     ),
-    "a package": ({"entry.js": 'import { a } from "a";\nexport default function () {}\n'}, "not 'import { a } from \"a\";'"),
-    "a default import": ({"entry.js": 'import a from "./a.js";\nexport default function () {}\n'}, "not 'import a from"),
-    "a list of exports": ({"entry.js": ENTRY, "a.js": "const a = 1;\nexport { a };\nexport const b = 2;\n"}, "does not export it"),
-    "exports of another file": ({"entry.js": 'export * from "./a.js";\nexport default function () {}\n'}, "not 'export \\* from"),
-    "names taken apart": ({"entry.js": "const { a } = {};\nexport default function () {}\n"}, "not 'const { a } = {};'"),
+    "a package": (
+        {"entry.js": 'import { a } from "a";\nexport default function () {}\n'},
+        "not 'import { a } from \"a\";'",
+    ),
+    "a default import": (
+        {"entry.js": 'import a from "./a.js";\nexport default function () {}\n'},
+        "not 'import a from",
+    ),
+    "a list of exports": (
+        {"entry.js": ENTRY, "a.js": "const a = 1;\nexport { a };\nexport const b = 2;\n"},
+        "does not export it",
+    ),
+    "exports of another file": (
+        {"entry.js": 'export * from "./a.js";\nexport default function () {}\n'},
+        "not 'export \\* from",
+    ),
+    "names taken apart": (
+        {"entry.js": "const { a } = {};\nexport default function () {}\n"},
+        "not 'const { a } = {};'",
+    ),
     "nothing to begin with": ({"entry.js": "const a = 1;\n"}, "exports a default function"),
     "two to begin with": (
         {"entry.js": ENTRY, "a.js": "export const a = 1;\nexport default function () {}\n"},
@@ -90,15 +114,23 @@ def test_every_script_of_the_app_is_part_of_a_component() -> None:
     scripts = [path for path in sorted(APP.rglob("*.js")) if "node_modules" not in path.parts]
     entries = [path for path in scripts if "\nexport default" in path.read_text(encoding="utf-8")]
     joined = [bundle(path) for path in entries]
-    forgotten = [path.name for path in scripts if not any(first_declaration(path) in one for one in joined)]
+    forgotten = [
+        path.name for path in scripts if not any(first_declaration(path) in one for one in joined)
+    ]
     assert len(entries) >= 9
     assert not forgotten
 
 
 def first_declaration(script: Path) -> str:
     """The line of a script that no other one has."""
-    lines = (line.removeprefix("export ") for line in script.read_text(encoding="utf-8").splitlines())
-    declared = [line for line in lines if line.startswith(("class ", "const ", "function ", "async function "))]
+    lines = (
+        line.removeprefix("export ") for line in script.read_text(encoding="utf-8").splitlines()
+    )
+    declared = [
+        line
+        for line in lines
+        if line.startswith(("class ", "const ", "function ", "async function "))
+    ]
     return next(iter(declared), "export default function")
 
 

@@ -1,4 +1,6 @@
-"""The package that users install: a wheel from a clean clone, in an environment of its own, draws a graph in a real browser."""
+"""The package that users install: a wheel from a clean clone, in an environment of its own,
+draws a graph in a real browser.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def test_the_version_stands_in_one_place() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["dynamic"] == ["version"]
     assert (
-        subprocess.check_output([sys.executable, "-m", "loopscope_app.cli", "--version"], text=True, cwd=ROOT) == f"loopscope {VERSION}\n"
+        subprocess.check_output(
+            [sys.executable, "-m", "loopscope_app.cli", "--version"], text=True, cwd=ROOT
+        )
+        == f"loopscope {VERSION}\n"
     )
 
 
@@ -43,41 +48,70 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     clone, built = folder / "clone", folder / "built"
     subprocess.run(["git", "clone", "--quiet", "--no-local", str(ROOT), str(clone)], check=True)
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(built), str(clone)], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--wheel-dir",
+            str(built),
+            str(clone),
+        ],
+        check=True,
+    )
     (made,) = built.iterdir()
     return made
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a fresh environment that holds the wheel and its run-time dependencies, nothing else."""
+    """The Python of a fresh environment that holds the wheel and its run-time dependencies,
+    nothing else.
+    """
     folder = tmp_path_factory.mktemp("fresh")
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     constraints = ROOT / "constraints.txt"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel], check=True)
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel], check=True
+    )
     return python
 
 
 @pytest.fixture
 def fresh_server(installed: Path, tmp_path: Path) -> Iterator[str]:
     """The installed command, away from the clone and without npm, node or dot in its path."""
-    environment = {"PATH": str(installed.parent), "HOME": str(tmp_path), "LANG": os.environ.get("LANG", "C.UTF-8")}
-    with serving([str(installed.with_name("loopscope"))], folder=tmp_path, environment=environment) as address:
+    environment = {
+        "PATH": str(installed.parent),
+        "HOME": str(tmp_path),
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+    }
+    with serving(
+        [str(installed.with_name("loopscope"))], folder=tmp_path, environment=environment
+    ) as address:
         yield address
 
 
 def test_the_wheel_holds_all_that_the_clone_shows(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())
-    tracked = subprocess.check_output(["git", "ls-files", "app", "engine", "sample_models"], cwd=ROOT, text=True).splitlines()
+    tracked = subprocess.check_output(
+        ["git", "ls-files", "app", "engine", "sample_models"], cwd=ROOT, text=True
+    ).splitlines()
     assert not [name for name in map(in_wheel, tracked) if name not in held]
 
 
 def in_wheel(path: str) -> str:
     """The name in the wheel of a file of the clone."""
     _, package, *rest = path.split("/")
-    return "/".join((package, *rest) if package.startswith("loopscope") else ("loopscope_samples", "models", package, *rest))
+    return "/".join(
+        (package, *rest)
+        if package.startswith("loopscope")
+        else ("loopscope_samples", "models", package, *rest)
+    )
 
 
 def test_the_wheel_installs_only_names_that_begin_with_loopscope(wheel: Path) -> None:

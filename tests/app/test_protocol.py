@@ -1,4 +1,6 @@
-"""The contract between Python and the canvas: one schema, and fixtures that both sides are tested with (the other in ``tests/js``)."""
+"""The contract between Python and the canvas: one schema, and fixtures that both sides are
+tested with (the other in ``tests/js``).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,17 @@ from jsonschema import Draft202012Validator, ValidationError
 from loopscope.view.graph import ClusterKind, EdgeKind, NodeKind
 from loopscope.view.operation_families import Family
 from loopscope.view.status import BreakpointState, FrameStatus, NodeStatus
-from loopscope_app.canvas_event import Act, CanvasEvent, EventKind, Move, StepReport, read_acts, read_ask, read_moves, read_report
+from loopscope_app.canvas_event import (
+    Act,
+    CanvasEvent,
+    EventKind,
+    Move,
+    StepReport,
+    read_acts,
+    read_ask,
+    read_moves,
+    read_report,
+)
 from loopscope_app.describe.controls import BY_NAME
 from tests.app import protocol_fixtures
 from tests.app.protocol_fixtures import MADE, as_sent, of_sample, read
@@ -31,7 +43,9 @@ SHAPE = {
 }
 """What each fixture is an example of."""
 RUN = "run 1"
-SAMPLES = sorted(path.parent.name for path in (SCHEMA.parents[4] / "sample_models").glob("*/model.xml"))
+SAMPLES = sorted(
+    path.parent.name for path in (SCHEMA.parents[4] / "sample_models").glob("*/model.xml")
+)
 
 
 def checked(message: object, shape: str) -> None:

@@ -1,4 +1,6 @@
-"""What Loopscope needs of Streamlit's insides is there, in the version that is installed; a new one that changes them fails here."""
+"""What Loopscope needs of Streamlit's insides is there, in the version that is installed; a new
+one that changes them fails here.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_another_place_of_closed_sessions_is_said(monkeypatch: pytest.MonkeyPatc
 
 
 def test_nothing_else_of_the_app_reaches_inside() -> None:
-    inside = re.compile(r"\b(starlette_server|_session_mgr|_session_storage|_bind_socket|WebsocketSessionManager)\b")
+    inside = re.compile(
+        r"\b(starlette_server|_session_mgr|_session_storage|_bind_socket|WebsocketSessionManager)\b"
+    )
     here = streamlit_insides.__name__.replace(".", "/") + ".py"
     found = {
         path.relative_to(ROOT).as_posix()
@@ -54,7 +58,11 @@ def test_nothing_else_of_the_app_reaches_inside() -> None:
     }
     assert found == {here}
     page = re.compile(r"st-key-|data-test")
-    scripts = [path for path in (ROOT / "app" / "loopscope_app").rglob("*.js") if page.search(path.read_text(encoding="utf-8"))]
+    scripts = [
+        path
+        for path in (ROOT / "app" / "loopscope_app").rglob("*.js")
+        if page.search(path.read_text(encoding="utf-8"))
+    ]
     assert [path.name for path in scripts] == ["streamlit.js"]
 
 
@@ -63,9 +71,13 @@ def test_a_page_has_what_the_canvas_looks_for(page: Page, server: str) -> None:
     """Everything that ``canvas/assets/streamlit.js`` names."""
     canvas = open_sample(page, server, "collatz", step="30")
     expect(canvas).to_have_attribute("data-step", "30", timeout=LONG)
-    expect(page.locator("[data-test-script-state]")).to_have_attribute("data-test-script-state", "notRunning", timeout=LONG)
+    expect(page.locator("[data-test-script-state]")).to_have_attribute(
+        "data-test-script-state", "notRunning", timeout=LONG
+    )
     for move in ("restart", "back", "step", "over", "into", "out", "previous", "next", "run"):
-        expect(page.locator(f".st-key-transport .st-key-transport_{move} button").first).to_be_attached()
+        expect(
+            page.locator(f".st-key-transport .st-key-transport_{move} button").first
+        ).to_be_attached()
     expect(page.locator(".st-key-canvas .st-key-corner").first).to_be_attached()
     found = canvas.evaluate("""canvas => ({
         inside: Boolean(canvas.getRootNode().host ? canvas.getRootNode().host.closest('.st-key-canvas') : canvas.closest('.st-key-canvas')),
@@ -86,4 +98,6 @@ def test_the_state_of_the_script_tells_when_python_draws(page: Page, server: str
         new MutationObserver(() => window.states.push(app.dataset.testScriptState)).observe(app, { attributes: true });
     }""")
     canvas.locator('.box[data-address="main/number"]').dispatch_event("click")
-    page.wait_for_function("window.states.includes('running') && window.states.at(-1) === 'notRunning'", timeout=LONG)
+    page.wait_for_function(
+        "window.states.includes('running') && window.states.at(-1) === 'notRunning'", timeout=LONG
+    )

@@ -1,4 +1,6 @@
-"""A visitor without a browser: speaks with a real server as the page's own scripts do, so that a hundred of them cost little."""
+"""A visitor without a browser: speaks with a real server as the page's own scripts do, so that a
+hundred of them cost little.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,20 @@ class Visitor:
         address = f"{server.replace('http', 'ws', 1)}/_stcore/stream"
         self._open = ExitStack()
         protocols = [Subprotocol("streamlit")]
-        self._socket = self._open.enter_context(connect(address, subprotocols=protocols, max_size=None, compression=None))
+        self._socket = self._open.enter_context(
+            connect(address, subprotocols=protocols, max_size=None, compression=None)
+        )
 
     def __enter__(self) -> Self:
         self.rerun()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Closes the page."""
         self._open.close()
 
@@ -54,7 +63,10 @@ class Visitor:
             came = self._receive()
             if came.WhichOneof("type") == "delta":
                 self._note(came)
-            if came.WhichOneof("type") == "script_finished" and came.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            if (
+                came.WhichOneof("type") == "script_finished"
+                and came.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+            ):
                 return
 
     def press(self, key: str) -> None:
@@ -78,7 +90,9 @@ class Visitor:
         urls = came.file_urls_response.file_urls[0]
         self._put(urls, name, data)
         held = WidgetState(id=self.widgets[key])
-        info = held.file_uploader_state_value.uploaded_file_info.add(name=name, size=len(data), file_id=urls.file_id)
+        info = held.file_uploader_state_value.uploaded_file_info.add(
+            name=name, size=len(data), file_id=urls.file_id
+        )
         info.file_urls.CopyFrom(urls)
         self.rerun(held)
 
@@ -87,7 +101,9 @@ class Visitor:
         head = f'Content-Disposition: form-data; name="{name}"; filename="{name}"\r\nContent-Type: application/octet-stream\r\n\r\n'
         body = b"--" + edge + b"\r\n" + head.encode() + data + b"\r\n--" + edge + b"--\r\n"
         kind = f'multipart/form-data; boundary="{edge.decode()}"'
-        request = urllib.request.Request(f"{self._server}{urls.upload_url}", body, {"Content-Type": kind}, method="PUT")
+        request = urllib.request.Request(
+            f"{self._server}{urls.upload_url}", body, {"Content-Type": kind}, method="PUT"
+        )
         with urllib.request.urlopen(request, timeout=_LONG):
             pass
 

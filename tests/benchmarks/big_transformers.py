@@ -1,4 +1,6 @@
-"""Transformers of any size, made with ``loopscope.builder``: what a user opens who comes with a language model of today."""
+"""Transformers of any size, made with ``loopscope.builder``: what a user opens who comes with a
+language model of today.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ NODES_OF_A_LAYER = 70
 
 
 def transformer(layers: int, channels: int = 8 * HEADS) -> loopscope.Model:
-    """Pre-norm layers without names, attention and layer norm written out; the input is [1, length, channels], its length open.
+    """Pre-norm layers without names, attention and layer norm written out; the input is [1, length,
+    channels], its length open.
 
     Each layer has 47 operations and 23 constants, with 12 · channels² weights of 4 bytes.
     """
@@ -32,18 +35,28 @@ def transformer(layers: int, channels: int = 8 * HEADS) -> loopscope.Model:
         return centred / ops.sqrt(variance + 1e-5) * weight(channels) + weight(channels)
 
     def heads(x: Tensor) -> Tensor:
-        return ops.transpose(ops.reshape(x, [0, -1, HEADS, channels // HEADS], special_zero=True), [0, 2, 1, 3])
+        return ops.transpose(
+            ops.reshape(x, [0, -1, HEADS, channels // HEADS], special_zero=True), [0, 2, 1, 3]
+        )
 
     def attention(x: Tensor) -> Tensor:
-        query, key, value = (heads(ops.matmul(x, weight(channels, channels)) + weight(channels)) for _ in range(3))
-        shares = ops.softmax(ops.matmul(query, key, transpose_b=True) * (channels // HEADS) ** -0.5, axis=-1)
+        query, key, value = (
+            heads(ops.matmul(x, weight(channels, channels)) + weight(channels)) for _ in range(3)
+        )
+        shares = ops.softmax(
+            ops.matmul(query, key, transpose_b=True) * (channels // HEADS) ** -0.5, axis=-1
+        )
         mixed = ops.transpose(ops.matmul(shares, value), [0, 2, 1, 3])
-        return ops.matmul(ops.reshape(mixed, [0, -1, channels], special_zero=True), weight(channels, channels))
+        return ops.matmul(
+            ops.reshape(mixed, [0, -1, channels], special_zero=True), weight(channels, channels)
+        )
 
     x = value = graph.parameter("x", "f32", [1, None, channels])
     for _ in range(layers):
         value = value + attention(normed(value))
-        wide = ops.gelu(ops.matmul(normed(value), weight(channels, 4 * channels)) + weight(4 * channels))
+        wide = ops.gelu(
+            ops.matmul(normed(value), weight(channels, 4 * channels)) + weight(4 * channels)
+        )
         value = value + ops.matmul(wide, weight(4 * channels, channels)) + weight(channels)
     assert value is not x
     return graph.model({"y": normed(value)})

@@ -1,4 +1,5 @@
-"""Drift of 18 linear-attention loops, 64 tokens, 16 heads of 128 x 128, with OpenVINO and with the states rounded: seconds and memory.
+"""Drift of 18 linear-attention loops, 64 tokens, 16 heads of 128 x 128, with OpenVINO and with the
+states rounded: seconds and memory.
 
 python -m tests.benchmarks.drift            # all
 python -m tests.benchmarks.drift openvino   # one: openvino, or rounded
@@ -27,7 +28,9 @@ LAYERS, TOKENS = 18, 64
 
 
 def main(names: list[str]) -> None:
-    """The model is written, and each is measured, in a process of its own, so that peaks of memory are their own."""
+    """The model is written, and each is measured, in a process of its own, so that peaks of
+    memory are their own.
+    """
     alone = [sys.executable, "-m", "tests.benchmarks.drift", "--alone"]
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "stack.xml")
@@ -58,17 +61,25 @@ def measure(name: str, file: str) -> None:
 
 
 def _write(file: str) -> None:
-    """The model and its inputs; OpenVINO, which makes it, is not in the processes that are measured."""
+    """The model and its inputs; OpenVINO, which makes it, is not in the processes that are
+    measured.
+    """
     import openvino as ov
 
     from loopscope_samples.recipes.hybrid_stack import prompt, stack_model
     from loopscope_samples.recipes.language_layers import Sizes
 
-    ov.save_model(stack_model(["gated_delta"] * LAYERS, Sizes(width=128, heads=16, size=128)), file, compress_to_fp16=False)
+    ov.save_model(
+        stack_model(["gated_delta"] * LAYERS, Sizes(width=128, heads=16, size=128)),
+        file,
+        compress_to_fp16=False,
+    )
     np.savez(f"{file}.npz", **prompt(TOKENS, seed=1))
 
 
-def _run(model: loopscope.Model, inputs: Mapping[str, object], rounding: Mapping[str, str]) -> loopscope.Debugger:
+def _run(
+    model: loopscope.Model, inputs: Mapping[str, object], rounding: Mapping[str, str]
+) -> loopscope.Debugger:
     made = loopscope.Debugger(model, inputs, record=COMPARED, rounding=rounding)
     made.run()
     return made
@@ -76,7 +87,9 @@ def _run(model: loopscope.Model, inputs: Mapping[str, object], rounding: Mapping
 
 @contextmanager
 def _watched() -> Iterator[list[float]]:
-    """What this process and those that it starts take of memory together, in megabytes, five times a second; Linux only."""
+    """What this process and those that it starts take of memory together, in megabytes, five
+    times a second; Linux only.
+    """
     shares, ended = [0.0], threading.Event()
 
     def look() -> None:
@@ -108,11 +121,17 @@ def _share(process: int) -> float:
         told = Path(f"/proc/{process}/smaps_rollup").read_text()
     except OSError:  # it has just ended
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in told.splitlines() if line.startswith("Pss:")), 0.0)
+    return next(
+        (int(line.split()[1]) / 1024 for line in told.splitlines() if line.startswith("Pss:")), 0.0
+    )
 
 
-def _tell(name: str, drift: Drift, sentence: str, ran: float, took: float, shares: list[float]) -> None:
-    here, there = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+def _tell(
+    name: str, drift: Drift, sentence: str, ran: float, took: float, shares: list[float]
+) -> None:
+    here, there = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     cpu = f"CPU {here.ru_utime + here.ru_stime:.1f} s here, {there.ru_utime + there.ru_stime:.1f} s in the runtime's processes"
     memory = f"at most {max(shares):,.0f} MB in all processes together (PSS), {here.ru_maxrss / 1024:,.0f} MB here"
     print(f"{name}: {took:.1f} s, of which our run {ran:.1f} s; {cpu}; {memory}")

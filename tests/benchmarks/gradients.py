@@ -1,6 +1,8 @@
-"""Times the gradient of 1,000 steps of an LSTM cell of 256 against its forward run: ``python -m tests.benchmarks.gradients``.
+"""Times the gradient of 1,000 steps of an LSTM cell of 256 against its forward run: ``python -m
+tests.benchmarks.gradients``.
 
-One thread, CPU time, median of rounds in turns; beside torch on the same work where it is installed.
+One thread, CPU time, median of rounds in turns; beside torch on the same work where it is
+installed.
 """
 
 from __future__ import annotations
@@ -104,13 +106,19 @@ def main() -> None:
             times[name].append(seconds(run))
     for name, found in times.items():
         print(f"{name:15} {median(found):7.3f} s")
-    ratio = median(one / other for one, other in zip(times["gradient"], times["forward"], strict=True))
-    print(f"gradient / forward: {ratio:.2f} (at most {BAR}: {'met' if ratio <= BAR else 'NOT MET'})")
+    ratio = median(
+        one / other for one, other in zip(times["gradient"], times["forward"], strict=True)
+    )
+    print(
+        f"gradient / forward: {ratio:.2f} (at most {BAR}: {'met' if ratio <= BAR else 'NOT MET'})"
+    )
     tracemalloc.start()
     runs["gradient"]()
     most = tracemalloc.get_traced_memory()[1]
     carried = 2 * STEPS * BATCH * SIZE * 4
-    print(f"most memory of a gradient run: {most / 2**20:.1f} MB; what is carried: {carried / 2**20:.1f} MB")
+    print(
+        f"most memory of a gradient run: {most / 2**20:.1f} MB; what is carried: {carried / 2**20:.1f} MB"
+    )
 
 
 if __name__ == "__main__":

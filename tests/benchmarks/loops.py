@@ -1,7 +1,9 @@
-"""Times loops against numpy by hand and other runtimes, in turns, on one thread: ``python -m tests.benchmarks.loops [a b c d e time]``.
+"""Times loops against numpy by hand and other runtimes, in turns, on one thread: ``python -m
+tests.benchmarks.loops [a b c d e time]``.
 
-CPU time of the process, so that other work on the machine matters less; ratios within each round, medians over rounds. Prints a table with
-the bar of each row and whether it is met; what a missing package would have measured is left out with a line saying so.
+CPU time of the process, so that other work on the machine matters less; ratios within each round,
+medians over rounds. Prints a table with the bar of each row and whether it is met; what a missing
+package would have measured is left out with a line saying so.
 """
 
 from __future__ import annotations
@@ -54,7 +56,11 @@ def contenders(case: Case, rounds: int) -> dict[str, Callable[[], Any]]:
         "everything": lambda: recorded(case, _EVERYTHING).result.outputs[0],
     }
     feeds = {f"x{number}": array for number, array in enumerate(case.inputs)}
-    for name, make in (("ONNX Runtime", _onnx_runtime), ("OpenVINO", _openvino), (_REFERENCE, _reference)):
+    for name, make in (
+        ("ONNX Runtime", _onnx_runtime),
+        ("OpenVINO", _openvino),
+        (_REFERENCE, _reference),
+    ):
         try:
             found[name] = make(case, feeds)
         except ImportError as missing:
@@ -73,14 +79,21 @@ def _onnx_runtime(case: Case, feeds: dict[str, np.ndarray]) -> Callable[[], Any]
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(case.onnx(case.iterations).SerializeToString(), options, ["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        case.onnx(case.iterations).SerializeToString(), options, ["CPUExecutionProvider"]
+    )
     return lambda: session.run(None, feeds)[0]
 
 
 def _openvino(case: Case, feeds: dict[str, np.ndarray]) -> Callable[[], Any]:
     import openvino
 
-    config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
+    config = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": 1,
+    }
     core = openvino.Core()
     model = core.read_model(case.onnx(case.iterations).SerializeToString())
     request = core.compile_model(model, "CPU", config).create_infer_request()
@@ -115,7 +128,9 @@ def compare(case: Case, rounds: int) -> None:
         error = float(np.abs(value - expected).max()) / scale
         if error > 1e-3 and name != _REFERENCE:
             print(f"   {name} differs from numpy by {error:.1e}")
-    repeats = {name: max(1, round(_SHORT / max(timed(action), 1e-6))) for name, action in found.items()}
+    repeats = {
+        name: max(1, round(_SHORT / max(timed(action), 1e-6))) for name, action in found.items()
+    }
     seconds: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(rounds):
         for name, action in found.items():
@@ -124,7 +139,9 @@ def compare(case: Case, rounds: int) -> None:
             seconds[name].append(timed(action, repeats[name]) / repeats[name] * scale)
     calls = case.iterations * case.operations
     for name, each in seconds.items():
-        print(f"   {name:28s}{median(each) * 1e3:10.2f} ms{median(each) / calls * 1e9:12.1f} ns per operation")
+        print(
+            f"   {name:28s}{median(each) * 1e3:10.2f} ms{median(each) / calls * 1e9:12.1f} ns per operation"
+        )
     for title, bars in BARS.items():
         one, other = title.split(" / ")
         if one in seconds:
@@ -133,13 +150,17 @@ def compare(case: Case, rounds: int) -> None:
     _bytes(case)
 
 
-def row(title: str, value: float, bar: float | None, at_least: bool = False, unit: str = "") -> None:
+def row(
+    title: str, value: float, bar: float | None, at_least: bool = False, unit: str = ""
+) -> None:
     """One line: what, how much, the bar, met or missed."""
     if bar is None:
         print(f"   {title:44s}{value:10.2f}{unit}")
         return
     met = value >= bar if at_least else value <= bar
-    print(f"   {title:44s}{value:10.2f}{unit}   bar {'>=' if at_least else '<='} {bar:g}{unit}  {'met' if met else 'MISSED'}")
+    print(
+        f"   {title:44s}{value:10.2f}{unit}   bar {'>=' if at_least else '<='} {bar:g}{unit}  {'met' if met else 'MISSED'}"
+    )
 
 
 def _bytes(case: Case) -> None:
@@ -148,7 +169,11 @@ def _bytes(case: Case) -> None:
     recording.pack()
     columns = [column for rows in recording.rows.values() for column in rows.columns.values()]
     if case.scalar:
-        row("bytes recorded for each scalar", recording.bytes / sum(column.packed for column in columns), 4)
+        row(
+            "bytes recorded for each scalar",
+            recording.bytes / sum(column.packed for column in columns),
+            4,
+        )
         return
     payload = 0
     for rows in recording.rows.values():
@@ -161,7 +186,9 @@ def time_travel() -> None:
     """Seeking, histories, stepping and planning."""
     print("\n== time travel in a run of 1,000,000 iterations of model a, and plans")
     case = scalars(1_000_000)
-    debugger = loopscope.Debugger(case.ours, case.inputs, record=loopscope.Record(budget_bytes=64 * 2**20))
+    debugger = loopscope.Debugger(
+        case.ours, case.inputs, record=loopscope.Record(budget_bytes=64 * 2**20)
+    )
     debugger.run()
     random = np.random.default_rng(1)
     took = []
@@ -172,7 +199,12 @@ def time_travel() -> None:
         debugger.value(f"main/loop[{iteration}]/body/Add")
         took.append((perf_counter() - started) * 1e3)
     row("any iteration: seek and value, median", float(np.median(took)), 1, unit=" ms")
-    row("any iteration: seek and value, 95th percentile", float(np.percentile(took, 95)), 5, unit=" ms")
+    row(
+        "any iteration: seek and value, 95th percentile",
+        float(np.percentile(took, 95)),
+        5,
+        unit=" ms",
+    )
     row("trace", debugger.machine.recording.bytes / 2**20, 64, unit=" MB")
     took = []
     for _ in range(5):
@@ -188,7 +220,12 @@ def time_travel() -> None:
         unit=" s, checks included",
     )
     model = checked(_chain(), CATALOGUE)
-    row("plan of 10,000 layers", _plan_seconds(lambda _: plan_checked(model, CATALOGUE)), 0.3, unit=" s")
+    row(
+        "plan of 10,000 layers",
+        _plan_seconds(lambda _: plan_checked(model, CATALOGUE)),
+        0.3,
+        unit=" s",
+    )
 
 
 def _step_microseconds() -> float:

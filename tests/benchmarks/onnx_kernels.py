@@ -1,6 +1,8 @@
-"""Times our ONNX kernels against ONNX Runtime's, both on one thread, in turns: ``python -m tests.benchmarks.onnx_kernels [WORD ...]``.
+"""Times our ONNX kernels against ONNX Runtime's, both on one thread, in turns: ``python -m
+tests.benchmarks.onnx_kernels [WORD ...]``.
 
-Each is a model of one operation, planned here and loaded there, so that what either prepares of weights is prepared.
+Each is a model of one operation, planned here and loaded there, so that what either prepares of
+weights is prepared.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _RANDOM = np.random.default_rng(0)
 
 @dataclass(frozen=True)
 class Layer:
-    """One operation on typical inputs; those numbered in ``constant`` are weights of the model, None are left out."""
+    """One operation on typical inputs; those numbered in ``constant`` are weights of the model,
+    None are left out.
+    """
 
     title: str
     operation: str
@@ -53,7 +57,9 @@ def _places(shape: tuple[int, ...], most: int) -> np.ndarray:
 
 def _regions(count: int) -> np.ndarray:
     corners = _RANDOM.uniform(0, 200, (count, 2)).astype(np.float32)
-    return np.concatenate([corners, corners + _RANDOM.uniform(20, 200, (count, 2)).astype(np.float32)], 1)
+    return np.concatenate(
+        [corners, corners + _RANDOM.uniform(20, 200, (count, 2)).astype(np.float32)], 1
+    )
 
 
 def _quantum(dtype: type, *shape: int) -> list[np.ndarray]:
@@ -61,12 +67,17 @@ def _quantum(dtype: type, *shape: int) -> list[np.ndarray]:
 
 
 _STEPS = 15
-"""The bar of the LSTM of bytes: ONNX Runtime takes 1.5 us for a step of 128 units in one piece; ours is some 40 calls of numpy and one
-product, which alone takes 2 us, as do the five activations."""
+"""The bar of the LSTM of bytes: ONNX Runtime takes 1.5 us for a step of 128 units in one piece;
+ours is some 40 calls of numpy and one product, which alone takes 2 us, as do the five activations.
+"""
 _BYTES = 10
-"""The bar of products of bytes: ours are exact products in f32, ONNX Runtime's are by the processor's instructions for bytes."""
+"""The bar of products of bytes: ours are exact products in f32, ONNX Runtime's are by the
+processor's instructions for bytes.
+"""
 _HALVES = 3.5
-"""The bar of Attention in f16. Both compute in f32; numpy narrows the result one number after the other, in a tenth of our time."""
+"""The bar of Attention in f16. Both compute in f32; numpy narrows the result one number after
+the other, in a tenth of our time.
+"""
 _ROI = {"output_height": 7, "output_width": 7, "spatial_scale": 0.125, "sampling_ratio": 2}
 _SAME = {"pads": [1, 1, 1, 1]}
 _QUERY = (1, 12, 128, 64)
@@ -110,7 +121,13 @@ def layers() -> list[Layer]:
             "QLinearMatMul 128x384x1536",
             "QLinearMatMul",
             10,
-            [whole(np.uint8, 128, 384), *_quantum(np.uint8), whole(np.int8, 384, 1536), *_quantum(np.int8), *_quantum(np.uint8)],
+            [
+                whole(np.uint8, 128, 384),
+                *_quantum(np.uint8),
+                whole(np.int8, 384, 1536),
+                *_quantum(np.int8),
+                *_quantum(np.uint8),
+            ],
             {},
             (1, 2, 3, 4, 5, 6, 7),
             bar=_BYTES,
@@ -119,7 +136,13 @@ def layers() -> list[Layer]:
             "QLinearMatMul 1x384x1536",
             "QLinearMatMul",
             10,
-            [whole(np.uint8, 1, 384), *_quantum(np.uint8), whole(np.int8, 384, 1536), *_quantum(np.int8), *_quantum(np.uint8)],
+            [
+                whole(np.uint8, 1, 384),
+                *_quantum(np.uint8),
+                whole(np.int8, 384, 1536),
+                *_quantum(np.int8),
+                *_quantum(np.uint8),
+            ],
             {},
             (1, 2, 3, 4, 5, 6, 7),
             bar=_BYTES,
@@ -128,7 +151,12 @@ def layers() -> list[Layer]:
             "MatMulIntegerToFloat 1x384x1536",
             "MatMulIntegerToFloat",
             21,
-            [whole(np.uint8, 1, 384), whole(np.int8, 384, 1536), *(np.full((), 0.02, np.float32) for _ in range(2)), zero],
+            [
+                whole(np.uint8, 1, 384),
+                whole(np.int8, 384, 1536),
+                *(np.full((), 0.02, np.float32) for _ in range(2)),
+                zero,
+            ],
             {},
             (1, 2, 3, 4),
             bar=_BYTES,
@@ -170,9 +198,18 @@ def layers() -> list[Layer]:
             (1, 2, 3, 4, 5, 6, 7, 8),
             bar=_BYTES,
         ),
-        Layer("ScatterElements rows", "ScatterElements", 18, [numbers(512, 768), _places((128, 768), 512), numbers(128, 768)]),
         Layer(
-            "ScatterElements columns", "ScatterElements", 18, [numbers(512, 768), _places((512, 64), 768), numbers(512, 64)], {"axis": 1}
+            "ScatterElements rows",
+            "ScatterElements",
+            18,
+            [numbers(512, 768), _places((128, 768), 512), numbers(128, 768)],
+        ),
+        Layer(
+            "ScatterElements columns",
+            "ScatterElements",
+            18,
+            [numbers(512, 768), _places((512, 64), 768), numbers(512, 64)],
+            {"axis": 1},
         ),
         Layer(
             "ScatterElements add",
@@ -181,52 +218,179 @@ def layers() -> list[Layer]:
             [numbers(512, 768), _places((128, 768), 512), numbers(128, 768)],
             {"reduction": "add"},
         ),
-        Layer("ScatterND rows", "ScatterND", 18, [numbers(512, 768), _places((128, 1), 512), numbers(128, 768)]),
-        Layer("RoiAlign 100 of 256x32x32", "RoiAlign", 16, [numbers(1, 256, 32, 32), _regions(100), np.zeros(100, np.int64)], _ROI),
-        Layer("RoiAlign max", "RoiAlign", 16, [numbers(1, 256, 32, 32), _regions(100), np.zeros(100, np.int64)], {**_ROI, "mode": "max"}),
-        Layer("QuantizeLinear", "QuantizeLinear", 21, [numbers(128, 768), *_quantum(np.uint8)], constant=(1, 2), bar=4),
-        Layer("DequantizeLinear", "DequantizeLinear", 21, [whole(np.uint8, 128, 768), *_quantum(np.uint8)], constant=(1, 2), bar=4),
-        Layer("DynamicQuantizeLinear", "DynamicQuantizeLinear", 11, [numbers(128, 768)], outputs=3, bar=4),
-        Layer("Resize twice, nearest", "Resize", 18, [_IMAGE, None, np.array([1, 1, 2, 2], np.float32)], {"mode": "nearest"}, (2,)),
-        Layer("Resize twice, linear", "Resize", 18, [_IMAGE, None, np.array([1, 1, 2, 2], np.float32)], {"mode": "linear"}, (2,)),
-        Layer("GroupNormalization 8 of 64", "GroupNormalization", 21, [_IMAGE, numbers(64), numbers(64)], {"num_groups": 8}),
-        Layer("InstanceNormalization", "InstanceNormalization", 21, [_IMAGE, numbers(64), numbers(64)]),
-        Layer("BatchNormalization", "BatchNormalization", 15, [_IMAGE, *(numbers(64) ** 2 for _ in range(4))]),
-        Layer("MaxPool 2x2", "MaxPool", 12, [_IMAGE], {"kernel_shape": [2, 2], "strides": [2, 2]}, bar=4),
+        Layer(
+            "ScatterND rows",
+            "ScatterND",
+            18,
+            [numbers(512, 768), _places((128, 1), 512), numbers(128, 768)],
+        ),
+        Layer(
+            "RoiAlign 100 of 256x32x32",
+            "RoiAlign",
+            16,
+            [numbers(1, 256, 32, 32), _regions(100), np.zeros(100, np.int64)],
+            _ROI,
+        ),
+        Layer(
+            "RoiAlign max",
+            "RoiAlign",
+            16,
+            [numbers(1, 256, 32, 32), _regions(100), np.zeros(100, np.int64)],
+            {**_ROI, "mode": "max"},
+        ),
+        Layer(
+            "QuantizeLinear",
+            "QuantizeLinear",
+            21,
+            [numbers(128, 768), *_quantum(np.uint8)],
+            constant=(1, 2),
+            bar=4,
+        ),
+        Layer(
+            "DequantizeLinear",
+            "DequantizeLinear",
+            21,
+            [whole(np.uint8, 128, 768), *_quantum(np.uint8)],
+            constant=(1, 2),
+            bar=4,
+        ),
+        Layer(
+            "DynamicQuantizeLinear",
+            "DynamicQuantizeLinear",
+            11,
+            [numbers(128, 768)],
+            outputs=3,
+            bar=4,
+        ),
+        Layer(
+            "Resize twice, nearest",
+            "Resize",
+            18,
+            [_IMAGE, None, np.array([1, 1, 2, 2], np.float32)],
+            {"mode": "nearest"},
+            (2,),
+        ),
+        Layer(
+            "Resize twice, linear",
+            "Resize",
+            18,
+            [_IMAGE, None, np.array([1, 1, 2, 2], np.float32)],
+            {"mode": "linear"},
+            (2,),
+        ),
+        Layer(
+            "GroupNormalization 8 of 64",
+            "GroupNormalization",
+            21,
+            [_IMAGE, numbers(64), numbers(64)],
+            {"num_groups": 8},
+        ),
+        Layer(
+            "InstanceNormalization", "InstanceNormalization", 21, [_IMAGE, numbers(64), numbers(64)]
+        ),
+        Layer(
+            "BatchNormalization",
+            "BatchNormalization",
+            15,
+            [_IMAGE, *(numbers(64) ** 2 for _ in range(4))],
+        ),
+        Layer(
+            "MaxPool 2x2",
+            "MaxPool",
+            12,
+            [_IMAGE],
+            {"kernel_shape": [2, 2], "strides": [2, 2]},
+            bar=4,
+        ),
         Layer("LeakyRelu", "LeakyRelu", 16, [_IMAGE], {"alpha": 0.1}),
-        Layer("Col2Im 3x3 64 of 56x56", "Col2Im", 18, [numbers(1, 576, 3136), np.array([56, 56]), np.array([3, 3])], _SAME, (1, 2)),
-        Layer("Attention 12x128x64", "Attention", 23, [numbers(*_QUERY), numbers(*_QUERY), numbers(*_QUERY)]),
-        Layer("Attention 12x128x64 f16", "Attention", 23, [numbers(*_QUERY).astype(np.float16) for _ in range(3)], bar=_HALVES),
-        Layer("Attention causal", "Attention", 23, [numbers(*_QUERY), numbers(*_QUERY), numbers(*_QUERY)], {"is_causal": 1}),
+        Layer(
+            "Col2Im 3x3 64 of 56x56",
+            "Col2Im",
+            18,
+            [numbers(1, 576, 3136), np.array([56, 56]), np.array([3, 3])],
+            _SAME,
+            (1, 2),
+        ),
+        Layer(
+            "Attention 12x128x64",
+            "Attention",
+            23,
+            [numbers(*_QUERY), numbers(*_QUERY), numbers(*_QUERY)],
+        ),
+        Layer(
+            "Attention 12x128x64 f16",
+            "Attention",
+            23,
+            [numbers(*_QUERY).astype(np.float16) for _ in range(3)],
+            bar=_HALVES,
+        ),
+        Layer(
+            "Attention causal",
+            "Attention",
+            23,
+            [numbers(*_QUERY), numbers(*_QUERY), numbers(*_QUERY)],
+            {"is_causal": 1},
+        ),
         Layer(
             "Attention of 4 heads, past",
             "Attention",
             23,
-            [numbers(1, 16, 768), numbers(1, 16, 256), numbers(1, 16, 256), None, numbers(1, 4, 112, 64), numbers(1, 4, 112, 64)],
+            [
+                numbers(1, 16, 768),
+                numbers(1, 16, 256),
+                numbers(1, 16, 256),
+                None,
+                numbers(1, 4, 112, 64),
+                numbers(1, 4, 112, 64),
+            ],
             {"q_num_heads": 12, "kv_num_heads": 4},
             outputs=3,
         ),
-        Layer("Einsum of integers 256", "Einsum", 12, [_places((256, 256), 9), _places((256, 256), 9)], {"equation": "ij,jk->ik"}),
+        Layer(
+            "Einsum of integers 256",
+            "Einsum",
+            12,
+            [_places((256, 256), 9), _places((256, 256), 9)],
+            {"equation": "ij,jk->ik"},
+        ),
         Layer("MatMul 8x384x1536", "MatMul", 13, [numbers(8, 384), numbers(384, 1536)], {}, (1,)),
         Layer("MatMul 16x768x768", "MatMul", 13, [numbers(16, 768), numbers(768, 768)], {}, (1,)),
-        Layer("MatMul of integers 256", "MatMul", 13, [_places((256, 256), 9), _places((256, 256), 9)]),
+        Layer(
+            "MatMul of integers 256", "MatMul", 13, [_places((256, 256), 9), _places((256, 256), 9)]
+        ),
         *(
             Layer(
                 f"MatMulNBits {rows}x{size}x{columns}",
                 "MatMulNBits",
                 21,
-                [numbers(rows, size), whole(np.uint8, columns, size // 32, 16), np.full(columns * size // 32, 0.02, np.float32)],
+                [
+                    numbers(rows, size),
+                    whole(np.uint8, columns, size // 32, 16),
+                    np.full(columns * size // 32, 0.02, np.float32),
+                ],
                 {"K": size, "N": columns, "bits": 4, "block_size": 32},
                 (1, 2),
                 domain="com.microsoft",
             )
-            for rows, size, columns in ((1, 384, 1536), (1, 4096, 4096), (8, 384, 1536), (128, 384, 1536))
+            for rows, size, columns in (
+                (1, 384, 1536),
+                (1, 4096, 4096),
+                (8, 384, 1536),
+                (128, 384, 1536),
+            )
         ),
         Layer(
             "DynamicQuantizeLSTM 20x64 128",
             "DynamicQuantizeLSTM",
             21,
-            [numbers(20, 1, 64), whole(np.int8, 1, 64, 512), whole(np.int8, 1, 128, 512), *[None] * 5, *_of_bytes(), *_of_bytes()],
+            [
+                numbers(20, 1, 64),
+                whole(np.int8, 1, 64, 512),
+                whole(np.int8, 1, 128, 512),
+                *[None] * 5,
+                *_of_bytes(),
+                *_of_bytes(),
+            ],
             {"hidden_size": 128},
             (1, 2, 8, 9, 10, 11),
             3,
@@ -234,11 +398,26 @@ def layers() -> list[Layer]:
             "com.microsoft",
         ),
         *(
-            Layer(f"Einsum {equation}", "Einsum", 12, [numbers(*shape) for shape in shapes], {"equation": equation})
+            Layer(
+                f"Einsum {equation}",
+                "Einsum",
+                12,
+                [numbers(*shape) for shape in shapes],
+                {"equation": equation},
+            )
             for equation, shapes in EQUATIONS
         ),
         *(
-            Layer(f"TopK {k} of {shape} axis {axis}", "TopK", 11, [numbers(*shape), np.array([k])], {"axis": axis}, (1,), 2, 4)
+            Layer(
+                f"TopK {k} of {shape} axis {axis}",
+                "TopK",
+                11,
+                [numbers(*shape), np.array([k])],
+                {"axis": axis},
+                (1,),
+                2,
+                4,
+            )
             for k, shape, axis in (
                 (1, (1000, 10), -1),
                 (5, (1000, 10), -1),
@@ -284,7 +463,9 @@ def _model(layer: Layer) -> tuple[bytes, dict[str, np.ndarray]]:
         [helper.make_node(layer.operation, names, made, domain=layer.domain, **layer.attributes)],
         "one",
         [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape
+            )
             for name, one in arrays.items()
             if name not in weights
         ],
@@ -292,9 +473,16 @@ def _model(layer: Layer) -> tuple[bytes, dict[str, np.ndarray]]:
         [numpy_helper.from_array(arrays[name], name) for name in sorted(weights)],
     )
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", layer.opset), helper.make_opsetid("com.microsoft", 1)], ir_version=10
+        graph,
+        opset_imports=[
+            helper.make_opsetid("", layer.opset),
+            helper.make_opsetid("com.microsoft", 1),
+        ],
+        ir_version=10,
     )
-    return model.SerializeToString(), {name: one for name, one in arrays.items() if name not in weights}
+    return model.SerializeToString(), {
+        name: one for name, one in arrays.items() if name not in weights
+    }
 
 
 def ours(data: bytes, feeds: dict[str, np.ndarray]) -> Callable[[], object]:

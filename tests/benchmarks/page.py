@@ -1,6 +1,8 @@
-"""How large pages of runs are, and how long after a double click their first picture is there, in a real chromium, from disk.
+"""How large pages of runs are, and how long after a double click their first picture is there, in a
+real chromium, from disk.
 
-Run it by hand: python -m tests.benchmarks.page [MODEL.onnx IN.npz [BODY]]; without words of collatz, count_primes and hybrid_stack.
+Run it by hand: python -m tests.benchmarks.page [MODEL.onnx IN.npz [BODY]]; without words of
+collatz, count_primes and hybrid_stack.
 """
 
 from __future__ import annotations
@@ -15,13 +17,10 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
-
-import loopscope  # noqa: E402 - the folder above is not on the path of a script
-from loopscope_app.page import page_of  # noqa: E402 - the same
-from loopscope_samples import sample  # noqa: E402 - the same
-from tests.app.conftest import CHROMIUM, FLAGS  # noqa: E402 - the same
+import loopscope
+from loopscope_app.page import page_of
+from loopscope_samples import sample
+from tests.app.conftest import CHROMIUM, FLAGS
 
 SAMPLES = ("collatz", "count_primes", "hybrid_stack")
 TIMES = 5
@@ -31,16 +30,29 @@ def main(words: list[str]) -> None:
     if words:
         with np.load(words[1], allow_pickle=False) as arrays:
             given = dict(arrays)
-        print(measured(Path(words[0]).name, loopscope.read_model(words[0]), given, words[2] if len(words) > 2 else "main"))
+        print(
+            measured(
+                Path(words[0]).name,
+                loopscope.read_model(words[0]),
+                given,
+                words[2] if len(words) > 2 else "main",
+            )
+        )
         return
     for name in SAMPLES:
         found = sample(name)
         assert found is not None
-        print(measured(name, loopscope.read_model(found.model), next(iter(found.sets)).arrays(), "main"))
+        print(
+            measured(
+                name, loopscope.read_model(found.model), next(iter(found.sets)).arrays(), "main"
+            )
+        )
 
 
 def measured(name: str, model: loopscope.Model, given: Mapping[str, np.ndarray], body: str) -> str:
-    """One line: steps, size, seconds to write, first picture, and the processor's time for that of all of chromium's processes."""
+    """One line: steps, size, seconds to write, first picture, and the processor's time for that
+    of all of chromium's processes.
+    """
     debugger = loopscope.Debugger(model, given)
     debugger.run()
     debugger.seek(0)
@@ -51,13 +63,19 @@ def measured(name: str, model: loopscope.Model, given: Mapping[str, np.ndarray],
         path = Path(folder) / "page.html"
         path.write_text(page, encoding="utf-8")
         pictures, busy = zip(*(first_picture(path) for _ in range(TIMES)), strict=True)
-    size = f"{len(page.encode()) / 2**20:.2f} MB, {debugger.steps:,} steps, written in {wrote:.1f} s"
-    shown = f"first picture after {statistics.median(pictures):.0f} ms (fastest {min(pictures):.0f})"
+    size = (
+        f"{len(page.encode()) / 2**20:.2f} MB, {debugger.steps:,} steps, written in {wrote:.1f} s"
+    )
+    shown = (
+        f"first picture after {statistics.median(pictures):.0f} ms (fastest {min(pictures):.0f})"
+    )
     return f"{name} {body}: {size}; {shown}, {statistics.median(busy):.1f} s of the processor"
 
 
 def first_picture(path: Path) -> tuple[float, float]:
-    """Milliseconds from the navigation to the picture, and seconds of the processor until then, in a browser of its own."""
+    """Milliseconds from the navigation to the picture, and seconds of the processor until then,
+    in a browser of its own.
+    """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_context(viewport={"width": 1280, "height": 800}, offline=True).new_page()

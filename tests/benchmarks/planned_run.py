@@ -1,8 +1,10 @@
-"""Times one run of a planned model against ONNX Runtime on one thread: ``python -m tests.benchmarks.planned_run [MODEL [INPUTS.npz]]``.
+"""Times one run of a planned model against ONNX Runtime on one thread: ``python -m
+tests.benchmarks.planned_run [MODEL [INPUTS.npz]]``.
 
-Without a file, a hundred small operations and eight Ifs: what counts there is what a run, an operation and a branch cost beside the
-arithmetic. A call of numpy alone takes as long as an operation of 64 elements in ONNX Runtime, so these two miss the bar, which is of
-models with work to do, such as a detector of voice.
+Without a file, a hundred small operations and eight Ifs: what counts there is what a run, an
+operation and a branch cost beside the arithmetic. A call of numpy alone takes as long as an
+operation of 64 elements in ONNX Runtime, so these two miss the bar, which is of models with work to
+do, such as a detector of voice.
 """
 
 from __future__ import annotations
@@ -29,10 +31,19 @@ _BAR = 2.5
 
 def made() -> Iterator[tuple[str, bytes, dict[str, Any]]]:
     """Models of small operations, by name, with their inputs."""
-    chain = "\n".join(f"v{number + 1} = {('Relu', 'Sigmoid', 'Neg', 'Tanh')[number % 4]} (v{number})" for number in range(100))
+    chain = "\n".join(
+        f"v{number + 1} = {('Relu', 'Sigmoid', 'Neg', 'Tanh')[number % 4]} (v{number})"
+        for number in range(100)
+    )
     head = '<ir_version: 9, opset_import: ["" : 18]>\n'
     small = {"v0": np.linspace(-1, 1, 64, dtype=np.float32)}
-    yield "elementwise", parse_model(f"{head}main (float[64] v0) => (float[64] v100) {{ {chain} }}").SerializeToString(), small
+    yield (
+        "elementwise",
+        parse_model(
+            f"{head}main (float[64] v0) => (float[64] v100) {{ {chain} }}"
+        ).SerializeToString(),
+        small,
+    )
     inside = "y = Add (v0, v0)"
     for level in range(8):
         inside = (
@@ -61,7 +72,11 @@ def main(files: list[str]) -> int:
         return max([int(measured(*one)) for one in made()])
     path = Path(files[0])
     model = loopscope.read_model(path)
-    given = dict(np.load(files[1])) if len(files) > 1 else random_inputs(model, 0, lengths_by_trials(model, 0))
+    given = (
+        dict(np.load(files[1]))
+        if len(files) > 1
+        else random_inputs(model, 0, lengths_by_trials(model, 0))
+    )
     return int(measured(path.name, path.read_bytes(), given))
 
 

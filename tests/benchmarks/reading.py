@@ -1,4 +1,6 @@
-"""How long reading takes, against OpenVINO's ``read_model``: ``python -m tests.benchmarks.reading [ROUNDS]``."""
+"""How long reading takes, against OpenVINO's ``read_model``: ``python -m
+tests.benchmarks.reading [ROUNDS]``.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def transformer(blocks: int, width: int) -> ov.Model:
         return ops.add(ops.multiply(scaled, weight(1, 1, width)), weight(1, 1, width))
 
     def linear(value: ov.Node, inside: int, outside: int) -> ov.Node:
-        return ops.add(ops.matmul(value, weight(outside, inside), False, True), weight(1, 1, outside))
+        return ops.add(
+            ops.matmul(value, weight(outside, inside), False, True), weight(1, 1, outside)
+        )
 
     def number(value: float) -> ov.Node:
         return ops.constant(np.full((1, 1, 1), value, np.float32))
@@ -70,7 +74,9 @@ def transformer(blocks: int, width: int) -> ov.Model:
         query, key, other = (heads(linear(inner, width, width)) for _ in range(3))
         scores = softmax(ops.divide(ops.matmul(query, key, False, True), number(8)))
         joined = ops.reshape(
-            ops.transpose(ops.matmul(scores, other, False, False), ops.constant([0, 2, 1, 3])), ops.constant([0, 0, -1]), True
+            ops.transpose(ops.matmul(scores, other, False, False), ops.constant([0, 2, 1, 3])),
+            ops.constant([0, 0, -1]),
+            True,
         )
         value = ops.add(value, linear(joined, width, width))
         hidden = gelu(linear(norm(value), width, 4 * width))

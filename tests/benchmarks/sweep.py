@@ -1,7 +1,8 @@
-"""Times sweeps of collatz against plain loops over other runtimes: ``python -m tests.benchmarks.sweep [NUMBERS]``.
+"""Times sweeps of collatz against plain loops over other runtimes: ``python -m
+tests.benchmarks.sweep [NUMBERS]``.
 
-Wall-clock time for each input, and the ratios that the design asks for. The plain loops record nothing; a row of a sweep has counts,
-endings and branches.
+Wall-clock time for each input, and the ratios that the design asks for. The plain loops record
+nothing; a row of a sweep has counts, endings and branches.
 """
 
 from __future__ import annotations
@@ -59,20 +60,46 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     model = loopscope.read_model(Path("sample_models/collatz/model.xml"))
     plain = onnx.parser.parse_model(COLLATZ)
-    session = onnxruntime.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        plain.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     evaluator = ReferenceEvaluator(plain)
-    assert int(session.run(["steps"], {"number": np.array(27)})[0]) == int(next(iter(loopscope.sweep(model, "number=27")))["output steps"])
+    assert int(session.run(["steps"], {"number": np.array(27)})[0]) == int(
+        next(iter(loopscope.sweep(model, "number=27")))["output steps"]
+    )
     few = min(count, 1000)
     ways: dict[str, tuple[int, Callable[[int], object]]] = {
-        "onnxruntime, plain loop": (count, lambda n: [session.run(["steps"], {"number": np.array(one)}) for one in range(1, n + 1)]),
+        "onnxruntime, plain loop": (
+            count,
+            lambda n: [
+                session.run(["steps"], {"number": np.array(one)}) for one in range(1, n + 1)
+            ],
+        ),
         "onnx.reference, plain loop": (
             few // 10,
-            lambda n: [evaluator.run(["steps"], {"number": np.array(one)}) for one in range(1, n + 1)],
+            lambda n: [
+                evaluator.run(["steps"], {"number": np.array(one)}) for one in range(1, n + 1)
+            ],
         ),
-        "sweep in lanes": (count, lambda n: loopscope.sweep(model, f"number=1..{n}", workers=1).run()),
-        "sweep one by one": (few, lambda n: loopscope.sweep(model, f"number=1..{n}", workers=1, lanes=False).run()),
-        "onnxruntime, joblib with 2 processes": (count, lambda n: _with_joblib(plain.SerializeToString(), n)),
-        **{f"sweep one by one, {workers} processes": (count, partial(_one_by_one, model, workers=workers)) for workers in (2, 4)},
+        "sweep in lanes": (
+            count,
+            lambda n: loopscope.sweep(model, f"number=1..{n}", workers=1).run(),
+        ),
+        "sweep one by one": (
+            few,
+            lambda n: loopscope.sweep(model, f"number=1..{n}", workers=1, lanes=False).run(),
+        ),
+        "onnxruntime, joblib with 2 processes": (
+            count,
+            lambda n: _with_joblib(plain.SerializeToString(), n),
+        ),
+        **{
+            f"sweep one by one, {workers} processes": (
+                count,
+                partial(_one_by_one, model, workers=workers),
+            )
+            for workers in (2, 4)
+        },
     }
     seconds = {name: _timed(run, amount) / amount for name, (amount, run) in ways.items()}
     for name, one in seconds.items():
@@ -82,14 +109,28 @@ def main() -> None:
         print(f"{name} / onnxruntime: {seconds[name] / reference:.2f} (at most 3)")
     _a_million(model)
     _two_machines(model, count)
-    print(f"most memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    print(
+        f"most memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
+    )
 
 
 def _a_million(model: loopscope.Model, count: int = 1_000_000) -> None:
-    """All of 1 to 1,000,000 in lanes, and some of them one by one, which take as many iterations on average."""
+    """All of 1 to 1,000,000 in lanes, and some of them one by one, which take as many iterations
+    on average.
+    """
     few = count // 200
-    lanes = _timed(lambda n: loopscope.sweep(model, f"number=1..{n}", workers=1).run(), count) / count
-    alone = _timed(lambda n: loopscope.sweep(model, f"random:{n} seed=3 number=1..{count}", workers=1, lanes=False).run(), few) / few
+    lanes = (
+        _timed(lambda n: loopscope.sweep(model, f"number=1..{n}", workers=1).run(), count) / count
+    )
+    alone = (
+        _timed(
+            lambda n: loopscope.sweep(
+                model, f"random:{n} seed=3 number=1..{count}", workers=1, lanes=False
+            ).run(),
+            few,
+        )
+        / few
+    )
     print(
         f"of 1 to {count:,}: in lanes {lanes * 1e6:.1f} us an input, one by one {alone * 1e6:.1f}: {alone / lanes:.0f} times (at least 50)"
     )
@@ -105,14 +146,31 @@ def _plain_loop(model: bytes, numbers: np.ndarray) -> list[int]:
     return [int(session.run(["steps"], {"number": np.array(one)})[0]) for one in numbers]
 
 
-def _one_by_one(model: loopscope.Model, count: int, *, workers: int, scheduler: str = "", out: Path | None = None) -> None:
-    loopscope.sweep(model, f"number=1..{count}", workers=workers, scheduler=scheduler, lanes=False, seconds=False, out=out).run()
+def _one_by_one(
+    model: loopscope.Model,
+    count: int,
+    *,
+    workers: int,
+    scheduler: str = "",
+    out: Path | None = None,
+) -> None:
+    loopscope.sweep(
+        model,
+        f"number=1..{count}",
+        workers=workers,
+        scheduler=scheduler,
+        lanes=False,
+        seconds=False,
+        out=out,
+    ).run()
 
 
 def _two_machines(model: loopscope.Model, count: int) -> None:
-    """A scheduler and two workers that were started by themselves, as two machines have them: the same bytes as one process gives.
+    """A scheduler and two workers that were started by themselves, as two machines have them: the
+    same bytes as one process gives.
 
-    Where the system allows it, each machine is a network namespace, and a virtual cable is all that joins them.
+    Where the system allows it, each machine is a network namespace, and a virtual cable is all that
+    joins them.
     """
     with TemporaryDirectory() as folder, ExitStack() as ended:
         machines = _namespaces(ended)
@@ -126,16 +184,40 @@ def _two_machines(model: loopscope.Model, count: int) -> None:
             sleep(0.1)
         scheduler = json.loads(file.read_text())["address"]
         for place in inside:
-            _started(ended, folder, [*place, *python, "distributed.cli.dask_worker", scheduler, "--nthreads", "1", "--no-dashboard"])
+            _started(
+                ended,
+                folder,
+                [
+                    *place,
+                    *python,
+                    "distributed.cli.dask_worker",
+                    scheduler,
+                    "--nthreads",
+                    "1",
+                    "--no-dashboard",
+                ],
+            )
         one, other = (Path(folder) / f"{name}.parquet" for name in ("one", "other"))
         told = subprocess.run(
-            [*inside[0], *python, "tests.benchmarks.sweep", "--client", scheduler, str(count), str(one)], check=True, capture_output=True
+            [
+                *inside[0],
+                *python,
+                "tests.benchmarks.sweep",
+                "--client",
+                scheduler,
+                str(count),
+                str(one),
+            ],
+            check=True,
+            capture_output=True,
         )
         _one_by_one(model, count, workers=1, out=other)
         same = one.read_bytes() == other.read_bytes()
         where = "2 network namespaces" if machines else "processes of their own"
         seconds = float(told.stdout.split()[-1])
-        print(f"2 workers in {where}: {seconds / count * 1e6:.1f} us an input, {'the same' if same else 'OTHER'} bytes")
+        print(
+            f"2 workers in {where}: {seconds / count * 1e6:.1f} us an input, {'the same' if same else 'OTHER'} bytes"
+        )
 
 
 def _client(scheduler: str, count: int, out: str) -> None:
@@ -143,24 +225,52 @@ def _client(scheduler: str, count: int, out: str) -> None:
     with Client(scheduler) as client:
         client.wait_for_workers(2)
     begun = perf_counter()
-    _one_by_one(loopscope.read_model(Path("sample_models/collatz/model.xml")), count, workers=2, scheduler=scheduler, out=Path(out))
+    _one_by_one(
+        loopscope.read_model(Path("sample_models/collatz/model.xml")),
+        count,
+        workers=2,
+        scheduler=scheduler,
+        out=Path(out),
+    )
     print(perf_counter() - begun)
 
 
 def _started(ended: ExitStack, folder: str, words: list[str]) -> None:
-    process = subprocess.Popen(words, cwd=folder, env={**os.environ, "PYTHONPATH": SOURCES}, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        words, cwd=folder, env={**os.environ, "PYTHONPATH": SOURCES}, stderr=subprocess.DEVNULL
+    )
     ended.callback(process.wait)
     ended.callback(process.terminate)
 
 
 def _namespaces(ended: ExitStack) -> list[str]:
-    """Two network namespaces with a virtual cable between them; none where the system does not allow that."""
+    """Two network namespaces with a virtual cable between them; none where the system does not
+    allow that.
+    """
     names = [f"loopscope-{os.getpid()}-{number}" for number in (1, 2)]
     cable = [f"ls{os.getpid()}-{number}" for number in (1, 2)]
     steps = [["netns", "add", name] for name in names]
-    steps.append(["link", "add", cable[0], "netns", names[0], "type", "veth", "peer", "name", cable[1], "netns", names[1]])
+    steps.append(
+        [
+            "link",
+            "add",
+            cable[0],
+            "netns",
+            names[0],
+            "type",
+            "veth",
+            "peer",
+            "name",
+            cable[1],
+            "netns",
+            names[1],
+        ]
+    )
     for name, end, address in zip(names, cable, _ADDRESSES, strict=True):
-        steps += [["-n", name, "addr", "add", f"{address}/24", "dev", end], ["-n", name, "link", "set", end, "up"]]
+        steps += [
+            ["-n", name, "addr", "add", f"{address}/24", "dev", end],
+            ["-n", name, "link", "set", end, "up"],
+        ]
         steps.append(["-n", name, "link", "set", "lo", "up"])
     for name in names:
         ended.callback(subprocess.run, ["ip", "netns", "delete", name], capture_output=True)
@@ -168,7 +278,9 @@ def _namespaces(ended: ExitStack) -> list[str]:
         for step in steps:
             subprocess.run(["ip", *step], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"no network namespaces here: {getattr(error, 'stderr', b'').decode().strip() or error}")
+        print(
+            f"no network namespaces here: {getattr(error, 'stderr', b'').decode().strip() or error}"
+        )
         return []
     return names
 

@@ -1,6 +1,8 @@
-"""How long the screens take: from a key press to the painted overlay, to the first picture, between frames while something moves.
+"""How long the screens take: from a key press to the painted overlay, to the first picture, between
+frames while something moves.
 
-Real chromium, real server, one step per key. Run it by hand: python -m tests.benchmarks.ui [words of a line, to measure only those]
+Real chromium, real server, one step per key. Run it by hand: python -m tests.benchmarks.ui [words
+of a line, to measure only those]
 """
 
 from __future__ import annotations
@@ -21,13 +23,11 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
+from tests.app.conftest import CHROMIUM, FLAGS
 from tests.app.serving import SOURCES
+from tests.benchmarks.big_transformers import saved
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tests.app.conftest import CHROMIUM, FLAGS  # noqa: E402 - the folder above is not on the path of a script
-from tests.benchmarks.big_transformers import saved  # noqa: E402 - the same
 
 STEPS = 60
 SECONDS = 2.0
@@ -70,7 +70,9 @@ def main() -> int:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "loopscope_app.cli", "--no-browser", "--port", str(port)]
-    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": SOURCES}, stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": SOURCES}, stdout=subprocess.DEVNULL
+    )
     folder = Path(tempfile.mkdtemp())
     try:
         _wait(port)
@@ -87,8 +89,15 @@ def main() -> int:
                 "37 nodes, iteration 110, matrix and code open": f"{LATE}&lens=matrix&panel=code",
                 "chain of 1,000 nodes": wide,
             }
-            big = {f"{title} transformer": partial(saved, folder, title.replace(" ", "_"), *size) for title, size in BIG.items()}
-            chosen = {title: link for title, link in models.items() if all(word in title for word in sys.argv[1:])}
+            big = {
+                f"{title} transformer": partial(saved, folder, title.replace(" ", "_"), *size)
+                for title, size in BIG.items()
+            }
+            chosen = {
+                title: link
+                for title, link in models.items()
+                if all(word in title for word in sys.argv[1:])
+            }
             for title, link in chosen.items():
                 _report_steps(browser, port, title, link)
             for title, made in big.items():
@@ -126,7 +135,10 @@ def _report_opening(browser: Browser, port: int, title: str, path: str) -> None:
     page.locator(".st-key-transport").wait_for(timeout=60_000)
     ready = time.perf_counter() - begun
     boxes = page.locator(".st-key-canvas_graph .box").count()
-    print(f"{title}: first picture {seconds:.2f} s with {boxes} boxes, ready to step {ready:.2f} s", flush=True)
+    print(
+        f"{title}: first picture {seconds:.2f} s with {boxes} boxes, ready to step {ready:.2f} s",
+        flush=True,
+    )
     page.close()
 
 
@@ -139,7 +151,9 @@ def _watch(page: Page) -> None:
 
 
 def _report_frames(browser: Browser, port: int, wide: str) -> None:
-    """Playing and sliding through a run, then dragging and zooming a picture with a thousand boxes."""
+    """Playing and sliding through a run, then dragging and zooming a picture with a thousand
+    boxes.
+    """
     page = browser.new_page(viewport={"width": 1600, "height": 1000})
     _open(page, port, f"{LATE}&lens=matrix")
     canvas = page.locator(".st-key-canvas_graph .canvas")
@@ -162,12 +176,16 @@ def _report_frames(browser: Browser, port: int, wide: str) -> None:
 
 
 def _unfold_all(page: Page, canvas: Locator) -> None:
-    """Group by group; there may be groups inside one, so the picture is waited for, not how many groups are left."""
+    """Group by group; there may be groups inside one, so the picture is waited for, not how many
+    groups are left.
+    """
     while canvas.locator(".box.folded").count():
         before = canvas.get_attribute("data-hash")
         canvas.locator(".box.folded [data-action=unfold]").first.dispatch_event("click")
         shown = [canvas.element_handle(), before]
-        page.wait_for_function("([canvas, before]) => canvas.dataset.hash !== before", arg=shown, timeout=60_000)
+        page.wait_for_function(
+            "([canvas, before]) => canvas.dataset.hash !== before", arg=shown, timeout=60_000
+        )
 
 
 def _drag(page: Page, what: Locator, title: str, begin: float, end: float, height: float) -> None:
@@ -197,9 +215,14 @@ def _wheel(page: Page) -> None:
 def _frames(page: Page, title: str, move: Callable[[], object]) -> None:
     page.evaluate(FRAMES)
     move()
-    stamps = np.diff(page.evaluate("() => { cancelAnimationFrame(window.framing); return window.frames; }"))
+    stamps = np.diff(
+        page.evaluate("() => { cancelAnimationFrame(window.framing); return window.frames; }")
+    )
     rate = 1000 / statistics.mean(stamps.tolist())
-    print(f"{title}: {rate:.0f} frames a second, 95th percentile {np.percentile(stamps, 95):.0f} ms between two", flush=True)
+    print(
+        f"{title}: {rate:.0f} frames a second, 95th percentile {np.percentile(stamps, 95):.0f} ms between two",
+        flush=True,
+    )
 
 
 def _wait(port: int) -> None:
@@ -236,8 +259,14 @@ def _wide(folder: Path, nodes: int) -> Path:
 
     value = parameter = ops.parameter([4], np.float32, name="x")
     for number in range(nodes):
-        value = ops.add(value, np.float32(number), name=f"add_{number}") if number % 2 else ops.relu(value, name=f"relu_{number}")
-    ov.save_model(ov.Model([value], [parameter], "chain"), folder / "chain.xml", compress_to_fp16=False)
+        value = (
+            ops.add(value, np.float32(number), name=f"add_{number}")
+            if number % 2
+            else ops.relu(value, name=f"relu_{number}")
+        )
+    ov.save_model(
+        ov.Model([value], [parameter], "chain"), folder / "chain.xml", compress_to_fp16=False
+    )
     return folder / "chain.xml"
 
 

@@ -1,4 +1,6 @@
-"""The documentation: its examples run as they stand, its pages hold what there is, and what is exported says what it is for."""
+"""The documentation: its examples run as they stand, its pages hold what there is, and what is
+exported says what it is for.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,12 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_the_guide_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its Python in one interpreter from top to bottom, its commands between, in an empty folder beside the samples."""
+def test_the_guide_prints_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its Python in one interpreter from top to bottom, its commands between, in an empty folder
+    beside the samples.
+    """
     (tmp_path / "sample_models").symlink_to(ROOT / "sample_models")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -44,8 +50,14 @@ def test_the_guide_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_page_of_the_command_line_has_every_subcommand_and_option() -> None:
     page = command_line.page()
-    assert re.findall(r"^## `(.*)`$", page, re.MULTILINE) == ["loopscope", *(f"loopscope {name}" for name in sorted(cli.COMMANDS))]
-    assert all(option in page for option in ("--first-nan", "--tolerance", "--strict", "--body", "--server", "OUT.xml"))
+    assert re.findall(r"^## `(.*)`$", page, re.MULTILINE) == [
+        "loopscope",
+        *(f"loopscope {name}" for name in sorted(cli.COMMANDS)),
+    ]
+    assert all(
+        option in page
+        for option in ("--first-nan", "--tolerance", "--strict", "--body", "--server", "OUT.xml")
+    )
 
 
 def test_the_page_of_the_check_has_every_rule() -> None:
@@ -57,7 +69,11 @@ def test_the_page_of_the_check_has_every_rule() -> None:
 DOORS: dict[ModuleType, list[str]] = {
     loopscope: list(loopscope.__all__),
     builder: list(builder.__all__),
-    custom: [name for name, value in vars(custom).items() if name[0] != "_" and getattr(value, "__module__", "") == custom.__name__],
+    custom: [
+        name
+        for name, value in vars(custom).items()
+        if name[0] != "_" and getattr(value, "__module__", "") == custom.__name__
+    ],
 }
 
 
@@ -77,17 +93,38 @@ def public(door: ModuleType) -> Iterator[tuple[str, object]]:
 def test_every_public_name_says_what_it_is_for(door: ModuleType) -> None:
     said = {name: (inspect.getdoc(value) or "").strip() for name, value in public(door)}
     assert len(said) > 3
-    made_up = {name for name, text in said.items() if text.startswith(f"{name.rpartition('.')[2]}(")}  # by @dataclass
+    made_up = {
+        name for name, text in said.items() if text.startswith(f"{name.rpartition('.')[2]}(")
+    }  # by @dataclass
     assert {name for name, text in said.items() if not text} | made_up == set()
 
 
 @pytest.mark.slow
 def test_all_pages_are_written_without_a_warning(tmp_path: Path) -> None:
     write(tmp_path)
-    pages = {path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")}
-    doors = {"loopscope.html", "loopscope/builder.html", "loopscope/comparison.html", "loopscope/sweeps.html", "loopscope/ops/custom.html"}
-    inside = {"loopscope/comparison/drift.html", "loopscope/sweeps/sweep.html"}  # modules that are called as what they export
-    assert set(pages) - inside == {"index.html", "docs.html", "docs/guide.html", "docs/command_line.html", "docs/check_rules.html", *doors}
+    pages = {
+        path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8")
+        for path in tmp_path.rglob("*.html")
+    }
+    doors = {
+        "loopscope.html",
+        "loopscope/builder.html",
+        "loopscope/comparison.html",
+        "loopscope/sweeps.html",
+        "loopscope/ops/custom.html",
+    }
+    inside = {
+        "loopscope/comparison/drift.html",
+        "loopscope/sweeps/sweep.html",
+    }  # modules that are called as what they export
+    assert set(pages) - inside == {
+        "index.html",
+        "docs.html",
+        "docs/guide.html",
+        "docs/command_line.html",
+        "docs/check_rules.html",
+        *doors,
+    }
     links = set(re.findall(r"\]\(([\w/]+\.html)\)", docs.__doc__ or ""))
     assert links == set(pages) - inside - {"index.html", "docs.html"}
     for name in loopscope.__all__:

@@ -35,11 +35,19 @@ def test_the_notebook_says_what_stands_in_it(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": SOURCES, "JUPYTER_PLATFORM_DIRS": "1"}
     command = [sys.executable, "-c", _EXECUTE, str(NOTEBOOK), f"--output={target}", "--timeout=120"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=150)
-    written, executed = (json.loads(path.read_text(encoding="utf-8")) for path in (NOTEBOOK, target))
+    written, executed = (
+        json.loads(path.read_text(encoding="utf-8")) for path in (NOTEBOOK, target)
+    )
     assert list(texts(executed)) == list(texts(written))
     shown = [one["data"] for one in outputs(executed) if WIDGET in one.get("data", {})]
     assert len(shown) == 3
     assert all("<script" not in data["text/html"] for data in shown)
-    kept = ["".join(one["data"]["text/html"]) for one in outputs(written) if "text/html" in one.get("data", {})]
+    kept = [
+        "".join(one["data"]["text/html"])
+        for one in outputs(written)
+        if "text/html" in one.get("data", {})
+    ]
     for page in (*kept, *("".join(data["text/html"]) for data in shown)):
-        assert "The graph as code" in page or 'alt="The graph"' in page, "what GitHub shows has the graph, with dot and without"
+        assert "The graph as code" in page or 'alt="The graph"' in page, (
+            "what GitHub shows has the graph, with dot and without"
+        )

@@ -10,7 +10,18 @@ import numpy as np
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import BackEdge, Body, Edge, InputMap, LayerId, Model, ModelGraph, Node, OutputMap, Port
+from loopscope.ir.model import (
+    BackEdge,
+    Body,
+    Edge,
+    InputMap,
+    LayerId,
+    Model,
+    ModelGraph,
+    Node,
+    OutputMap,
+    Port,
+)
 from loopscope.ir.shape import PartialShape
 
 F32, I64, I32, BOOL = ElementType.F32, ElementType.I64, ElementType.I32, ElementType.BOOLEAN
@@ -52,7 +63,9 @@ class Draft:
         text = ",".join("?" if length < 0 else str(length) for length in shape)
         port = Port(0, element_type, PartialShape.of(shape), (name,))
         attributes = {"shape": text, "element_type": element_type.value}
-        return self._add(Node(LayerId(len(self.nodes)), name, "Parameter", "opset1", attributes, (), (port,)), ())
+        return self._add(
+            Node(LayerId(len(self.nodes)), name, "Parameter", "opset1", attributes, (), (port,)), ()
+        )
 
     def const(self, value: object, element_type: ElementType = F32, name: str = "") -> Ref:
         array = np.asarray(value, element_type.dtype)
@@ -66,24 +79,74 @@ class Draft:
         }
         port = Port(0, element_type, PartialShape.of(array.shape))
         return self._add(
-            Node(LayerId(number), name or f"const_{number}", "Const", "opset1", attributes, (), (port,), constant=constant), ()
+            Node(
+                LayerId(number),
+                name or f"const_{number}",
+                "Const",
+                "opset1",
+                attributes,
+                (),
+                (port,),
+                constant=constant,
+            ),
+            (),
         )
 
-    def op(self, type: str, *sources: Ref, opset: int = 1, name: str = "", outputs: int = 1, **attributes: str) -> Ref:
+    def op(
+        self,
+        type: str,
+        *sources: Ref,
+        opset: int = 1,
+        name: str = "",
+        outputs: int = 1,
+        **attributes: str,
+    ) -> Ref:
         number = len(self.nodes)
         inputs = tuple(Port(index) for index in range(len(sources)))
         made = tuple(Port(len(sources) + index) for index in range(outputs))
-        return self._add(Node(LayerId(number), name or f"{type}_{number}", type, f"opset{opset}", attributes, inputs, made), sources)
+        return self._add(
+            Node(
+                LayerId(number),
+                name or f"{type}_{number}",
+                type,
+                f"opset{opset}",
+                attributes,
+                inputs,
+                made,
+            ),
+            sources,
+        )
 
     def result(self, source: Ref, name: str = "") -> Ref:
         number = len(self.nodes)
-        return self._add(Node(LayerId(number), name or f"result_{number}", "Result", "opset1", {}, (Port(0),)), (source,))
+        return self._add(
+            Node(LayerId(number), name or f"result_{number}", "Result", "opset1", {}, (Port(0),)),
+            (source,),
+        )
 
-    def region(self, type: str, sources: Sequence[Ref], bodies: Sequence[Body], outputs: int, *, name: str = "", opset: int = 5) -> Ref:
+    def region(
+        self,
+        type: str,
+        sources: Sequence[Ref],
+        bodies: Sequence[Body],
+        outputs: int,
+        *,
+        name: str = "",
+        opset: int = 5,
+    ) -> Ref:
         number = len(self.nodes)
         inputs = tuple(Port(index) for index in range(len(sources)))
         made = tuple(Port(len(sources) + index) for index in range(outputs))
-        node = Node(LayerId(number), name or f"{type}_{number}", type, f"opset{opset}", {}, inputs, made, tuple(bodies))
+        node = Node(
+            LayerId(number),
+            name or f"{type}_{number}",
+            type,
+            f"opset{opset}",
+            {},
+            inputs,
+            made,
+            tuple(bodies),
+        )
         return self._add(node, sources)
 
     def graph(self) -> ModelGraph:
@@ -118,7 +181,9 @@ def loop(
     joined: Sequence[tuple[Ref, Slice]] = (),
     name: str = "",
 ) -> Ref:
-    """A Loop-5: ``again``, ``last``, ``joined`` and the third of ``carried`` (initial, Parameter, Result) are Results of the body."""
+    """A Loop-5: ``again``, ``last``, ``joined`` and the third of ``carried`` (initial,
+    Parameter, Result) are Results of the body.
+    """
     sources = [trip, condition]
     inputs: list[InputMap] = []
     whole = [*((source, parameter) for source, parameter, _ in carried), *invariants]
@@ -127,13 +192,18 @@ def loop(
         sources.append(source)
     if iteration is not None:
         inputs.append(InputMap(-1, LayerId(iteration.layer), purpose="current_iteration"))
-    outputs = [OutputMap(len(sources) + index, LayerId(ref.layer)) for index, ref in enumerate(last)]
+    outputs = [
+        OutputMap(len(sources) + index, LayerId(ref.layer)) for index, ref in enumerate(last)
+    ]
     outputs += [
         OutputMap(len(sources) + len(last) + index, LayerId(ref.layer), **_joining(attributes))
         for index, (ref, attributes) in enumerate(joined)
     ]
     outputs.append(OutputMap(-1, LayerId(again.layer), purpose="execution_condition"))
-    edges = tuple(BackEdge(LayerId(result.layer), LayerId(parameter.layer)) for _, parameter, result in carried)
+    edges = tuple(
+        BackEdge(LayerId(result.layer), LayerId(parameter.layer))
+        for _, parameter, result in carried
+    )
     made = Body("body", body.graph(), tuple(inputs), tuple(outputs), edges)
     return outer.region("Loop", sources, (made,), len(last) + len(joined), name=name)
 
@@ -149,19 +219,37 @@ def tensor_iterator(
 ) -> Ref:
     """A TensorIterator-1."""
     entries = [*_uncut((source, parameter) for source, parameter, _ in carried), *sliced]
-    inputs = tuple(InputMap(index, LayerId(parameter.layer), **attributes) for index, (_, parameter, attributes) in enumerate(entries))
-    outputs = [OutputMap(len(entries) + index, LayerId(ref.layer)) for index, ref in enumerate(last)]
+    inputs = tuple(
+        InputMap(index, LayerId(parameter.layer), **attributes)
+        for index, (_, parameter, attributes) in enumerate(entries)
+    )
+    outputs = [
+        OutputMap(len(entries) + index, LayerId(ref.layer)) for index, ref in enumerate(last)
+    ]
     outputs += [
         OutputMap(len(entries) + len(last) + index, LayerId(ref.layer), **_joining(attributes))
         for index, (ref, attributes) in enumerate(joined)
     ]
-    edges = tuple(BackEdge(LayerId(result.layer), LayerId(parameter.layer)) for _, parameter, result in carried)
+    edges = tuple(
+        BackEdge(LayerId(result.layer), LayerId(parameter.layer))
+        for _, parameter, result in carried
+    )
     made = Body("body", body.graph(), inputs, tuple(outputs), edges)
-    return outer.region("TensorIterator", [source for source, _, _ in entries], (made,), len(last) + len(joined), opset=1)
+    return outer.region(
+        "TensorIterator",
+        [source for source, _, _ in entries],
+        (made,),
+        len(last) + len(joined),
+        opset=1,
+    )
 
 
-def branch(name: str, draft: Draft, inputs: Sequence[tuple[int, Ref]], results: Sequence[Ref]) -> Body:
-    """A branch of an If: (outer input number, Parameter) pairs, and the Results in order of the If's outputs."""
+def branch(
+    name: str, draft: Draft, inputs: Sequence[tuple[int, Ref]], results: Sequence[Ref]
+) -> Body:
+    """A branch of an If: (outer input number, Parameter) pairs, and the Results in order of the
+    If's outputs.
+    """
     entries = tuple(InputMap(number, LayerId(parameter.layer)) for number, parameter in inputs)
     outputs = tuple(OutputMap(index, LayerId(ref.layer)) for index, ref in enumerate(results))
     return Body("then" if name == "then" else "else", draft.graph(), entries, outputs)

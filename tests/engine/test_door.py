@@ -1,4 +1,6 @@
-"""The engine's door: what newcomers hand over by mistake is told in a sentence, and what they print says what it is."""
+"""The engine's door: what newcomers hand over by mistake is told in a sentence, and what they
+print says what it is.
+"""
 
 from __future__ import annotations
 
@@ -56,28 +58,39 @@ PUBLIC = [
 
 
 def test_the_names_of_the_door() -> None:
-    """Somebody's program breaks when one goes, and one that nobody needs stays for ever: README speaks of each."""
+    """Somebody's program breaks when one goes, and one that nobody needs stays for ever: README
+    speaks of each.
+    """
     assert sorted(loopscope.__all__) == PUBLIC
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     spoken = re.compile(r"\bloopscope\.(\w+)|from loopscope import (\w+)")
-    assert set(PUBLIC) - {name for found in spoken.finditer(readme) for name in found.groups()} == set()
+    assert (
+        set(PUBLIC) - {name for found in spoken.finditer(readme) for name in found.groups()}
+        == set()
+    )
 
 
 def test_each_name_of_the_door_is_what_its_room_has() -> None:
     assert set(loopscope._HOMES) | {"builder"} == set(PUBLIC)
     assert set(PUBLIC) <= set(dir(loopscope))
     for name, home in loopscope._HOMES.items():
-        assert getattr(loopscope, name) is getattr(importlib.import_module(f"loopscope.{home}"), name)
+        assert getattr(loopscope, name) is getattr(
+            importlib.import_module(f"loopscope.{home}"), name
+        )
     assert not hasattr(loopscope, "nothing")
 
 
 def test_a_name_is_imported_when_it_is_asked_for() -> None:
     """``loopscope --help`` and ``import loopscope`` wait for nothing that they do not need."""
     program = "import loopscope_app.cli, loopscope, sys; print('numpy' in sys.modules, loopscope.Limits.__name__, 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["False", "Limits", "True"]
     program = "import loopscope_app.cli, sys; loopscope_app.cli.main(['check', 'sample_models/collatz/model.xml']); print({'scipy', 'loopscope.debug'} & {*sys.modules})"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.endswith("set()\n")
 
 
@@ -87,8 +100,14 @@ def test_a_report_is_printed_as_its_summary() -> None:
 
 def test_explaining_takes_a_debugger() -> None:
     debugger, result = loopscope.Debugger(halving(), [100]), loopscope.run(halving(), [100])
-    for call in (lambda: loopscope.verdict(result, "main/while"), lambda: loopscope.compare(debugger, result)):
-        with pytest.raises(TypeError, match=r"takes a Debugger, not Result: loopscope\.Debugger\(model, inputs\) makes one"):
+    for call in (
+        lambda: loopscope.verdict(result, "main/while"),
+        lambda: loopscope.compare(debugger, result),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=r"takes a Debugger, not Result: loopscope\.Debugger\(model, inputs\) makes one",
+        ):
             call()
 
 
@@ -102,7 +121,9 @@ TAKERS: dict[str, Callable[[Any, Path], object]] = {
     "loopscope.run": lambda given, folder: loopscope.run(given, [100]),
     "loopscope.Debugger": lambda given, folder: loopscope.Debugger(given, [100]),
     "loopscope.Session": lambda given, folder: loopscope.Session(given),
-    "loopscope.write_model": lambda given, folder: loopscope.write_model(given, folder / "model.xml"),
+    "loopscope.write_model": lambda given, folder: loopscope.write_model(
+        given, folder / "model.xml"
+    ),
     "loopscope.check": lambda given, folder: loopscope.check(given),
     "loopscope.show": lambda given, folder: loopscope.show(given, wait=False, browser=False),
 }
@@ -110,28 +131,42 @@ TAKERS: dict[str, Callable[[Any, Path], object]] = {
 
 @pytest.mark.parametrize("taker", TAKERS)
 def test_a_path_or_a_graph_is_no_model(taker: str, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=rf"^{taker} takes a Model, not str: loopscope\.read_model\(path\) reads one$"):
+    with pytest.raises(
+        TypeError,
+        match=rf"^{taker} takes a Model, not str: loopscope\.read_model\(path\) reads one$",
+    ):
         TAKERS[taker]("model.xml", tmp_path)
-    with pytest.raises(TypeError, match=rf"^{taker} takes a Model, not Graph: a graph's model\(\) makes one$"):
+    with pytest.raises(
+        TypeError, match=rf"^{taker} takes a Model, not Graph: a graph's model\(\) makes one$"
+    ):
         TAKERS[taker](builder.Graph("g"), tmp_path)
 
 
 @pytest.mark.parametrize("fetches", [3, [3], ["x", None]])
 def test_fetches_are_names_or_tensors(fetches: Any) -> None:
-    with pytest.raises(loopscope.AddressError, match=r"^fetches are tensor names, node names, addresses or tensors, not (3|None)$"):
+    with pytest.raises(
+        loopscope.AddressError,
+        match=r"^fetches are tensor names, node names, addresses or tensors, not (3|None)$",
+    ):
         loopscope.run(halving(), [100], fetches)
 
 
 def test_a_tensor_of_another_graph_is_no_fetch() -> None:
     x = builder.Graph("g").parameter("x", "f32", [])
-    with pytest.raises(loopscope.AddressError, match=r"^<Tensor 'x' f32\[\]> is no tensor of the model 'halve': it was built elsewhere"):
+    with pytest.raises(
+        loopscope.AddressError,
+        match=r"^<Tensor 'x' f32\[\]> is no tensor of the model 'halve': it was built elsewhere",
+    ):
         loopscope.run(halving(), [100], [x])
 
 
 @pytest.mark.parametrize("bound", ["10", -1, float("nan"), [1]])
 @pytest.mark.parametrize("name", ["iterations", "seconds", "memory_bytes"])
 def test_a_limit_is_a_number(name: str, bound: Any) -> None:
-    with pytest.raises(loopscope.InputError, match=f"^the limit of {name} is .*: a number from 0 on is expected, or None for no bound$"):
+    with pytest.raises(
+        loopscope.InputError,
+        match=f"^the limit of {name} is .*: a number from 0 on is expected, or None for no bound$",
+    ):
         loopscope.Limits(**{name: bound})
 
 
@@ -145,10 +180,14 @@ def test_what_is_printed_says_what_it_is() -> None:
     debugger.run()
     assert repr(debugger) == "<Debugger of 'halve', finished: step 23, at the end>"
     assert repr(loopscope.run(model, [100])) == "<Result of 'halve', finished: 1 output>"
-    assert repr(loopscope.Session(model)) == "<Session of 'halve', variables that have a value: none>"
+    assert (
+        repr(loopscope.Session(model)) == "<Session of 'halve', variables that have a value: none>"
+    )
 
 
-@pytest.mark.parametrize("call", [loopscope.run, loopscope.Debugger, loopscope.Session, builder.Graph])
+@pytest.mark.parametrize(
+    "call", [loopscope.run, loopscope.Debugger, loopscope.Session, builder.Graph]
+)
 def test_signatures_can_be_read(call: Callable[..., Any]) -> None:
     """``help(loopscope.run)`` shows one line of arguments, not the catalogue of all operations."""
     assert len(str(inspect.signature(call))) < 500
@@ -188,15 +227,30 @@ def same() -> loopscope.Model:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda model: loopscope.run(model, [1], limits=5), "5 is given where an loopscope.Limits is expected"),
+        (
+            lambda model: loopscope.run(model, [1], limits=5),
+            "5 is given where an loopscope.Limits is expected",
+        ),
         (
             lambda model: loopscope.Session(model).run([1], limits={"iterations": 3}),
             r"\{'iterations': 3\} is given where an loopscope.Limits is expected",
         ),
-        (lambda model: loopscope.Debugger(model, [1], record=True), "True is given where an loopscope.Record is expected"),
-        (lambda model: loopscope.Debugger(model, [1]).value(5), "5 is not an address: text such as main/"),
-        (lambda model: loopscope.Debugger(model, [1]).breakpoints.add(5), "5 is not an address: text such as main/"),
-        (lambda model: loopscope.Debugger(model, [1]).run_to(None), "None is not an address: text such as main/"),
+        (
+            lambda model: loopscope.Debugger(model, [1], record=True),
+            "True is given where an loopscope.Record is expected",
+        ),
+        (
+            lambda model: loopscope.Debugger(model, [1]).value(5),
+            "5 is not an address: text such as main/",
+        ),
+        (
+            lambda model: loopscope.Debugger(model, [1]).breakpoints.add(5),
+            "5 is not an address: text such as main/",
+        ),
+        (
+            lambda model: loopscope.Debugger(model, [1]).run_to(None),
+            "None is not an address: text such as main/",
+        ),
     ],
 )
 def test_what_is_of_another_kind_is_told(call: Callable[..., Any], said: str) -> None:
@@ -209,7 +263,9 @@ def random() -> loopscope.Model:
     return graph.model({"three": builder.ops.random_uniform([3], 0.0, 1.0, output_type="f32")})
 
 
-@pytest.mark.parametrize("run", [loopscope.run, lambda model, seed: loopscope.Debugger(model, seed=seed)])
+@pytest.mark.parametrize(
+    "run", [loopscope.run, lambda model, seed: loopscope.Debugger(model, seed=seed)]
+)
 @pytest.mark.parametrize("seed", ["3", 1.5, [3]])
 def test_a_seed_is_a_whole_number(run: Callable[..., Any], seed: Any) -> None:
     with pytest.raises(loopscope.InputError, match=r"^the seed is .*, expected a whole number$"):
@@ -218,12 +274,18 @@ def test_a_seed_is_a_whole_number(run: Callable[..., Any], seed: Any) -> None:
 
 @pytest.mark.parametrize("seed", [np.int64(3), np.uint8(3)])
 def test_seeds_of_numpy_are_those_of_python(seed: Any) -> None:
-    assert loopscope.run(random(), seed=seed).outputs[0].tolist() == loopscope.run(random(), seed=3).outputs[0].tolist()
+    assert (
+        loopscope.run(random(), seed=seed).outputs[0].tolist()
+        == loopscope.run(random(), seed=3).outputs[0].tolist()
+    )
 
 
 def test_variables_are_looked_at_and_not_written_to() -> None:
     x = builder.Graph("sum").parameter("x", "f32", [2])
-    total = builder.ops.read_value(x * 0, variable_id="total", variable_type="f32", variable_shape="2") + x
+    total = (
+        builder.ops.read_value(x * 0, variable_id="total", variable_type="f32", variable_shape="2")
+        + x
+    )
     builder.ops.assign(total, variable_id="total")
     session = loopscope.Session(x.graph.model({"total": total}))
     session.run([[1, 2]])

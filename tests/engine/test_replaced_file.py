@@ -33,10 +33,22 @@ WRITERS = {
     "run --save": (["run", COLLATZ, *GIVEN, "--save"], "o.loopscope"),
     "value": (["value", COLLATZ, "steps", *GIVEN, "-o"], "o.npy"),
     "page": (["page", COLLATZ, *GIVEN, "-o"], "o.html"),
-    "drift csv": (["drift", ATTENTION, "--inputs", "random", "--round", "*=bf16", "--out"], "o.csv"),
-    "drift parquet": (["drift", ATTENTION, "--inputs", "random", "--round", "*=bf16", "--out"], "o.parquet"),
-    "sweep": (["sweep", COLLATZ, "--inputs", "number=1..3", "--workers", "1", "--out"], "o.parquet"),
-    "gradients": (["gradients", ATTENTION, "--of", "attention", "--with-respect-to", "query", "-o"], "o.xml"),
+    "drift csv": (
+        ["drift", ATTENTION, "--inputs", "random", "--round", "*=bf16", "--out"],
+        "o.csv",
+    ),
+    "drift parquet": (
+        ["drift", ATTENTION, "--inputs", "random", "--round", "*=bf16", "--out"],
+        "o.parquet",
+    ),
+    "sweep": (
+        ["sweep", COLLATZ, "--inputs", "number=1..3", "--workers", "1", "--out"],
+        "o.parquet",
+    ),
+    "gradients": (
+        ["gradients", ATTENTION, "--of", "attention", "--with-respect-to", "query", "-o"],
+        "o.xml",
+    ),
     "convert": (["convert", COLLATZ], "o.xml"),
     "convert pb": (["convert", COLLATZ], "o.pb"),
     "convert pbtxt": (["convert", COLLATZ], "o.pbtxt"),
@@ -106,7 +118,9 @@ def test_a_stop_in_the_middle_leaves_the_old_file(number: signal.Signals, tmp_pa
     target.write_bytes(OLD)
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + _SLOW
     command = [sys.executable, "-c", script, str(target)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCES}) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCES}
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
         process.send_signal(number)
@@ -171,7 +185,9 @@ def test_links_in_a_circle_are_said(tmp_path: Path) -> None:
 def test_a_pipe_receives_the_content_in_the_end(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "o.npy")
     got: list[bytes] = []
-    reader = threading.Thread(target=lambda: got.append((tmp_path / "o.npy").read_bytes()), daemon=True)
+    reader = threading.Thread(
+        target=lambda: got.append((tmp_path / "o.npy").read_bytes()), daemon=True
+    )
     reader.start()
     assert main(["value", COLLATZ, "steps", *GIVEN, "-o", str(tmp_path / "o.npy")]) == 0
     reader.join(20)
@@ -181,10 +197,22 @@ def test_a_pipe_receives_the_content_in_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("into", ["pipe", "file"])
 def test_standard_output_is_no_file_to_replace(into: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "loopscope_app.cli", "value", COLLATZ, "steps", *GIVEN, "-o", "/dev/stdout"]
+    command = [
+        sys.executable,
+        "-m",
+        "loopscope_app.cli",
+        "value",
+        COLLATZ,
+        "steps",
+        *GIVEN,
+        "-o",
+        "/dev/stdout",
+    ]
     target = tmp_path / "out"
     with target.open("wb") as file:
-        ended = subprocess.run(command, cwd=ROOT, stdout=file if into == "file" else subprocess.PIPE, check=True)
+        ended = subprocess.run(
+            command, cwd=ROOT, stdout=file if into == "file" else subprocess.PIPE, check=True
+        )
     content = target.read_bytes() if into == "file" else ended.stdout
     assert content.startswith(b"\x93NUMPY")
     assert b"/dev/stdout: " in content  # the command's sentence follows
@@ -197,7 +225,9 @@ def test_a_full_device_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet", ".json"])
-def test_a_full_disk_leaves_an_exported_trace(ending: str, tmp_path: Path, crowded: Callable[[int], None]) -> None:
+def test_a_full_disk_leaves_an_exported_trace(
+    ending: str, tmp_path: Path, crowded: Callable[[int], None]
+) -> None:
     debugger = loopscope.Debugger(loopscope.read_model(COLLATZ), [3])
     debugger.run()
     target = tmp_path / f"trace{ending}"
@@ -209,7 +239,9 @@ def test_a_full_disk_leaves_an_exported_trace(ending: str, tmp_path: Path, crowd
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [OLD]
 
 
-def test_a_page_of_an_agent_that_cannot_be_written_leaves_nothing(tmp_path: Path, crowded: Callable[[int], None]) -> None:
+def test_a_page_of_an_agent_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, crowded: Callable[[int], None]
+) -> None:
     debugger = loopscope.Debugger(loopscope.read_model(COLLATZ), [3])
     debugger.run()
     crowded(16)
@@ -219,7 +251,9 @@ def test_a_page_of_an_agent_that_cannot_be_written_leaves_nothing(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-IN_PLACE = re.compile(r"""open\([^)\n]*["'][wax]b?\+?["']|\.write_text\(|\.write_bytes\(|to_csv\((?!file)|to_parquet\((?!file)|\.savez""")
+IN_PLACE = re.compile(
+    r"""open\([^)\n]*["'][wax]b?\+?["']|\.write_text\(|\.write_bytes\(|to_csv\((?!file)|to_parquet\((?!file)|\.savez"""
+)
 TEMPORARY = (
     "engine/loopscope/peers/",
     "engine/loopscope/read/",
@@ -235,7 +269,10 @@ INTO_AN_ARCHIVE = ("archive.open(", "inner.open(", "ZipFile(", ".savez`` would",
 
 
 def test_no_file_is_written_in_place() -> None:
-    files = [*(ROOT / "engine" / "loopscope").rglob("*.py"), *(ROOT / "app" / "loopscope_app").rglob("*.py")]
+    files = [
+        *(ROOT / "engine" / "loopscope").rglob("*.py"),
+        *(ROOT / "app" / "loopscope_app").rglob("*.py"),
+    ]
     names = {path.relative_to(ROOT).as_posix(): path for path in files}
     found = [
         f"{name}: {line.strip()}"
@@ -247,12 +284,18 @@ def test_no_file_is_written_in_place() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+x", "-x", "@x", "\t=1", "\r=1", "-1+1", "--1", "+", "-", "1e5\n"[-1:] + "=1", "＝1"])
+@pytest.mark.parametrize(
+    "text",
+    ["=1+1", "+x", "-x", "@x", "\t=1", "\r=1", "-1+1", "--1", "+", "-", "1e5\n"[-1:] + "=1", "＝1"],
+)
 def test_text_is_no_formula(text: str) -> None:
     assert escaped(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("cell", ["-1", "+1", "-1.5e-07", "-.5", "-inf", "-nan", "a=b", "", " =", -1, -1.5, None, "main/x"])
+@pytest.mark.parametrize(
+    "cell",
+    ["-1", "+1", "-1.5e-07", "-.5", "-inf", "-nan", "a=b", "", " =", -1, -1.5, None, "main/x"],
+)
 def test_numbers_and_other_texts_stay(cell: object) -> None:
     assert escaped(cell) is cell
 
@@ -260,4 +303,8 @@ def test_numbers_and_other_texts_stay(cell: object) -> None:
 def test_a_table_with_formulas(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": ["=1", "b"], "n": pd.array([1, None], "Int64"), "x": [-1.5, np.nan]})
     write_csv(frame, tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines() == ["a,n,x", "'=1,1,-1.5", "b,,"]
+    assert (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines() == [
+        "a,n,x",
+        "'=1,1,-1.5",
+        "b,,",
+    ]

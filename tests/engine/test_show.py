@@ -69,7 +69,9 @@ def test_the_app_gets_the_model_and_its_inputs(started: type) -> None:
 
 
 def test_the_app_gets_what_is_said_of_nodes(started: type, tmp_path: Path) -> None:
-    shown = loopscope.show(halving(), overlay={"Divide": np.float64(0.5)}, wait=False, browser=False)
+    shown = loopscope.show(
+        halving(), overlay={"Divide": np.float64(0.5)}, wait=False, browser=False
+    )
     words = stand_in(shown).words
     path = Path(words[words.index("--overlay") + 1])
     assert json.loads(path.read_text()) == {"Divide": 0.5}
@@ -77,25 +79,39 @@ def test_the_app_gets_what_is_said_of_nodes(started: type, tmp_path: Path) -> No
     assert not path.exists()
     (tmp_path / "cost.json").write_text('{"Divide": "slow"}')
     shown = loopscope.show(halving(), overlay=tmp_path / "cost.json", wait=False, browser=False)
-    assert stand_in(shown).words[stand_in(shown).words.index("--overlay") + 1] == str(tmp_path / "cost.json")
+    assert stand_in(shown).words[stand_in(shown).words.index("--overlay") + 1] == str(
+        tmp_path / "cost.json"
+    )
     with pytest.raises(loopscope.ReadError, match="no key of the node data"):
         loopscope.show(halving(), overlay={"nobody": 1}, wait=False, browser=False)
 
 
 def test_inputs_of_every_type_arrive(started: type) -> None:
     graph = builder.Graph("types")
-    given = {"bf16": [0.5], "f16": [1.5], "i4": [-3], "u1": [1], "boolean": [True], "string": ["a"], "i64": [2**40]}
+    given = {
+        "bf16": [0.5],
+        "f16": [1.5],
+        "i4": [-3],
+        "u1": [1],
+        "boolean": [True],
+        "string": ["a"],
+        "i64": [2**40],
+    }
     made = [graph.parameter(name, name, [1]) for name in given]
     shown = loopscope.show(graph.model(made), given, wait=False, browser=False)
     words = stand_in(shown).words
     with np.load(words[words.index("--inputs") + 1], allow_pickle=False) as arrays:
         values = unpacked({key: arrays[key] for key in arrays.files})
-    stored = loopscope.run(loopscope.read_model(words[4]), {int(key): value for key, value in values.items()})
+    stored = loopscope.run(
+        loopscope.read_model(words[4]), {int(key): value for key, value in values.items()}
+    )
     assert [output.tolist() for output in stored.outputs] == list(given.values())
     shown.stop()
 
 
-def test_a_script_waits_and_a_prompt_does_not(started: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_waits_and_a_prompt_does_not(
+    started: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not stand_in(loopscope.show(halving(), [100])).running
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
     shown = loopscope.show(halving(), [100])
@@ -119,7 +135,9 @@ def test_the_real_app_answers() -> None:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and shown.process.poll() is None:
             try:
-                assert urllib.request.urlopen(f"{shown.url}/_stcore/health", timeout=5).read() == b"ok"
+                assert (
+                    urllib.request.urlopen(f"{shown.url}/_stcore/health", timeout=5).read() == b"ok"
+                )
                 break
             except OSError:
                 time.sleep(0.2)

@@ -20,8 +20,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.case is not None:
         return _one(options)
     began = time.time()
-    seconds = options.seconds if options.seconds is not None else 60 if options.count is None else float("inf")
-    plan = Plan(options.seed, options.files, options.first, options.count, began + seconds, options.jobs, options.share, options.data)
+    seconds = (
+        options.seconds
+        if options.seconds is not None
+        else 60
+        if options.count is None
+        else float("inf")
+    )
+    plan = Plan(
+        options.seed,
+        options.files,
+        options.first,
+        options.count,
+        began + seconds,
+        options.jobs,
+        options.share,
+        options.data,
+    )
     seen: Counter[str] = Counter()
     for one in fuzz(plan):
         if isinstance(one, Finding):
@@ -41,16 +56,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.fuzz", description="Damage models, or files of data, at random; print what that brings about."
+        prog="python -m tests.fuzz",
+        description="Damage models, or files of data, at random; print what that brings about.",
     )
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="models to damage (default: samples, and what is made up)")
-    parser.add_argument("--data", default="", choices=sorted(DATA), help="files of data of this kind instead of models")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="models to damage (default: samples, and what is made up)",
+    )
+    parser.add_argument(
+        "--data",
+        default="",
+        choices=sorted(DATA),
+        help="files of data of this kind instead of models",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--count", type=int, help="so many cases")
-    parser.add_argument("--seconds", type=float, help="so long (default: 60, or what --count takes)")
+    parser.add_argument(
+        "--seconds", type=float, help="so long (default: 60, or what --count takes)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
-    parser.add_argument("--share", type=float, default=1.0, help="of the slow stages, how many of those that are usual")
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        help="of the slow stages, how many of those that are usual",
+    )
     parser.add_argument("--case", type=int, help="only this case, in this process")
     parser.add_argument("--keep", type=Path, help="a folder for the files of what is found")
     return parser.parse_args(arguments)

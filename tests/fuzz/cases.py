@@ -108,19 +108,37 @@ class Originals:
 
 
 def originals(files: Sequence[Path] = ()) -> Originals:
-    """The files given, or all sample models, ONNX models with bodies, sequences, texts, narrow floats and searches, and a zip archive."""
+    """The files given, or all sample models, ONNX models with bodies, sequences, texts, narrow
+    floats and searches, and a zip archive.
+    """
     if files:
         return Originals((), (), (), tuple(_original(path, ()) for path in files))
-    ir = [_original(one.model, tuple(given.arrays() for given in one.sets if not given.never_ends)) for one in samples()]
-    written = [Original(name, onnx.parser.parse_model(_HEAD + text).SerializeToString()) for name, text in _ONNX.items()]
-    written += [Original(f"{one.name}.onnx", one.model().SerializeToString(), b"", (one.inputs,)) for one in CASES]
-    written += [Original(f"{name}.onnx", data, b"", (given,)) for name, (data, given) in searches().items()]
+    ir = [
+        _original(one.model, tuple(given.arrays() for given in one.sets if not given.never_ends))
+        for one in samples()
+    ]
+    written = [
+        Original(name, onnx.parser.parse_model(_HEAD + text).SerializeToString())
+        for name, text in _ONNX.items()
+    ]
+    written += [
+        Original(f"{one.name}.onnx", one.model().SerializeToString(), b"", (one.inputs,))
+        for one in CASES
+    ]
+    written += [
+        Original(f"{name}.onnx", data, b"", (given,)) for name, (data, given) in searches().items()
+    ]
     return Originals(tuple(written), tuple(ir), (Original(_ARCHIVE.name, _ARCHIVE.read_bytes()),))
 
 
 def _original(path: Path, inputs: tuple[Mapping[str, Any], ...]) -> Original:
     weights = path.with_suffix(".bin")
-    return Original(f"{path.parent.name}/{path.name}", path.read_bytes(), weights.read_bytes() if weights.exists() else b"", inputs)
+    return Original(
+        f"{path.parent.name}/{path.name}",
+        path.read_bytes(),
+        weights.read_bytes() if weights.exists() else b"",
+        inputs,
+    )
 
 
 def case_of(sound: Originals, seed: int, number: int) -> Case:
@@ -132,7 +150,8 @@ def case_of(sound: Originals, seed: int, number: int) -> Case:
     if kind == "made":
         return _made(dice)
     of_kind = {"onnx": sound.onnx, "ir": sound.ir, "archive": sound.archive}[kind]
-    # Small ones more often: what goes wrong in a large model does so in a small one too, at a tenth of the time.
+    # Small ones more often: what goes wrong in a large model does so in a small one too, at a tenth
+    # of the time.
     return _damaged(dice, dice.choices(of_kind, [1 / len(one.document) for one in of_kind])[0])
 
 
@@ -143,11 +162,21 @@ def _made(dice: random.Random) -> Case:
             onnx_mutants.changed(dice, proto)
         except (IndexError, ValueError, TypeError):  # there is nothing of the kind in it
             continue
-    return Case(" ".join(node.op_type for node in proto.graph.node), proto.SerializeToString(), b"", (), dice)
+    return Case(
+        " ".join(node.op_type for node in proto.graph.node),
+        proto.SerializeToString(),
+        b"",
+        (),
+        dice,
+    )
 
 
 def _damaged(dice: random.Random, original: Original) -> Case:
     # A sound one now and then: what is typed into it gets further.
     sound = dice.random() < 0.1
-    document, weights = (original.document, original.weights) if sound else mutated(dice, original.document, original.weights)
+    document, weights = (
+        (original.document, original.weights)
+        if sound
+        else mutated(dice, original.document, original.weights)
+    )
     return Case(original.name, document, weights, original.inputs, dice)

@@ -1,4 +1,6 @@
-"""Ways to damage a model file: blindly in its bytes, and knowing what an XML document, weights, an ONNX model or an archive is made of."""
+"""Ways to damage a model file: blindly in its bytes, and knowing what an XML document, weights,
+an ONNX model or an archive is made of.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,52 @@ from tests.fuzz import knots
 from tests.fuzz.onnx_mutants import changed
 
 NUMBERS = (
-    *("0", "1", "2", "-1", "-2", "3", "7", "64", "255", "65536", "1000000", "2147483647", "2147483648", "-2147483648", "4294967295"),
-    *("1000000000000", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "1e30", "nan", "inf", "-0", "+1", "0x10"),
+    *(
+        "0",
+        "1",
+        "2",
+        "-1",
+        "-2",
+        "3",
+        "7",
+        "64",
+        "255",
+        "65536",
+        "1000000",
+        "2147483647",
+        "2147483648",
+        "-2147483648",
+        "4294967295",
+    ),
+    *(
+        "1000000000000",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "18446744073709551616",
+        "1e30",
+        "nan",
+        "inf",
+        "-0",
+        "+1",
+        "0x10",
+    ),
 )
-SHAPES = ("", "0", "1", "?", "-1", "...", "1,1", "2,3", "0,0", "1000000,1000000", "?,3", "1..5,3", "65536,65536", "1,1,1,1,1,1,1,1")
+SHAPES = (
+    "",
+    "0",
+    "1",
+    "?",
+    "-1",
+    "...",
+    "1,1",
+    "2,3",
+    "0,0",
+    "1000000,1000000",
+    "?,3",
+    "1..5,3",
+    "65536,65536",
+    "1,1,1,1,1,1,1,1",
+)
 TYPES = (
     "f32",
     "f16",
@@ -42,7 +86,21 @@ TYPES = (
     "f8e4m3",
     "undefined",
 )
-PRECISIONS = ("FP32", "FP16", "I64", "I32", "BOOL", "U8", "STRING", "I4", "U1", "UNSPECIFIED", "FP64", "BF16", "dynamic")
+PRECISIONS = (
+    "FP32",
+    "FP16",
+    "I64",
+    "I32",
+    "BOOL",
+    "U8",
+    "STRING",
+    "I4",
+    "U1",
+    "UNSPECIFIED",
+    "FP64",
+    "BF16",
+    "dynamic",
+)
 WORDS = (
     "",
     " ",
@@ -115,7 +173,11 @@ def bytes_changed(dice: random.Random, data: bytes) -> bytes:
             to = dice.randrange(len(data))
             return data[:to] + part + data[to:]
         case _:
-            return data[:begin] if dice.random() < 0.2 else data[:begin] + dice.randbytes(len(part)) + data[begin + length :]
+            return (
+                data[:begin]
+                if dice.random() < 0.2
+                else data[:begin] + dice.randbytes(len(part)) + data[begin + length :]
+            )
 
 
 def _weights(dice: random.Random, data: bytes) -> bytes:
@@ -130,11 +192,29 @@ def _weights(dice: random.Random, data: bytes) -> bytes:
         value: float = dice.choice((0.0, -1.0, 1e30, float("nan"), float("inf"), -0.0, 0.5, 1e-40))
     else:
         most = 2 ** (8 * size - 1) - 1
-        value = dice.choice((0, 1, 2, 3, -1, -2, 7, 100, most, -most - 1, most // 2, 1 << 4 * size, min(10**12, most), min(100_000, most)))
+        value = dice.choice(
+            (
+                0,
+                1,
+                2,
+                3,
+                -1,
+                -2,
+                7,
+                100,
+                most,
+                -most - 1,
+                most // 2,
+                1 << 4 * size,
+                min(10**12, most),
+                min(100_000, most),
+            )
+        )
     return data[:begin] + struct.pack(kind, value) + data[begin + size :]
 
 
-# -- XML ----------------------------------------------------------------------------------------------------------
+# -- XML
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _xml(dice: random.Random, document: bytes) -> bytes:
@@ -150,7 +230,9 @@ def _xml(dice: random.Random, document: bytes) -> bytes:
     return etree.tostring(root)
 
 
-def _change_attribute(dice: random.Random, element: etree._Element, elements: list[etree._Element]) -> None:
+def _change_attribute(
+    dice: random.Random, element: etree._Element, elements: list[etree._Element]
+) -> None:
     if not element.attrib:
         element.text = dice.choice(NUMBERS)
         return
@@ -159,7 +241,9 @@ def _change_attribute(dice: random.Random, element: etree._Element, elements: li
 
 
 def _value(dice: random.Random, name: str, value: str, elements: list[etree._Element]) -> str:
-    """Another value for an attribute: mostly one that could stand there, sometimes one that could not."""
+    """Another value for an attribute: mostly one that could stand there, sometimes one that
+    could not.
+    """
     chance = dice.random()
     if chance < 0.35:
         others = sorted({other.get(name, "") for other in elements if name in other.attrib})
@@ -173,16 +257,24 @@ def _value(dice: random.Random, name: str, value: str, elements: list[etree._Ele
             return dice.choice(PRECISIONS)
     if chance < 0.9:
         numeric = value.lstrip("-").isdigit()
-        return str(int(value) + dice.choice((-1, 1))) if numeric and dice.random() < 0.4 else dice.choice(NUMBERS)
+        return (
+            str(int(value) + dice.choice((-1, 1)))
+            if numeric and dice.random() < 0.4
+            else dice.choice(NUMBERS)
+        )
     return dice.choice(WORDS)
 
 
-def _remove_attribute(dice: random.Random, element: etree._Element, elements: list[etree._Element]) -> None:
+def _remove_attribute(
+    dice: random.Random, element: etree._Element, elements: list[etree._Element]
+) -> None:
     if element.attrib:
         del element.attrib[dice.choice(sorted(element.attrib))]
 
 
-def _take_attribute(dice: random.Random, element: etree._Element, elements: list[etree._Element]) -> None:
+def _take_attribute(
+    dice: random.Random, element: etree._Element, elements: list[etree._Element]
+) -> None:
     """An attribute that some other element has."""
     name, value = dice.choice(sorted({pair for other in elements for pair in other.attrib.items()}))
     element.set(name, value)
@@ -198,7 +290,10 @@ def _double(dice: random.Random, element: etree._Element, elements: list[etree._
     parent = element.getparent()
     if parent is not None:
         for _ in range(dice.choice((1, 1, 2, 50))):
-            parent.insert(parent.index(element), etree.fromstring(etree.tostring(element, with_tail=False, encoding="unicode")))
+            parent.insert(
+                parent.index(element),
+                etree.fromstring(etree.tostring(element, with_tail=False, encoding="unicode")),
+            )
 
 
 def _move(dice: random.Random, element: etree._Element, elements: list[etree._Element]) -> None:
@@ -218,18 +313,28 @@ def _exchange(dice: random.Random, element: etree._Element, elements: list[etree
         other.attrib.clear()
         element.attrib.update(yours)
         other.attrib.update(mine)
-    elif other is not element and element not in other.iterancestors() and other not in element.iterancestors():
+    elif (
+        other is not element
+        and element not in other.iterancestors()
+        and other not in element.iterancestors()
+    ):
         mine_inside, yours_inside = list(element), list(other)
         element.extend(yours_inside)
         other.extend(mine_inside)
 
 
-def _change_text(dice: random.Random, element: etree._Element, elements: list[etree._Element]) -> None:
+def _change_text(
+    dice: random.Random, element: etree._Element, elements: list[etree._Element]
+) -> None:
     lengths = [one for one in elements if one.tag == "dim"]
-    (dice.choice(lengths) if lengths and dice.random() < 0.7 else element).text = dice.choice(NUMBERS)
+    (dice.choice(lengths) if lengths and dice.random() < 0.7 else element).text = dice.choice(
+        NUMBERS
+    )
 
 
-def _another_operation(dice: random.Random, element: etree._Element, elements: list[etree._Element]) -> None:
+def _another_operation(
+    dice: random.Random, element: etree._Element, elements: list[etree._Element]
+) -> None:
     """A layer becomes one of the type of another, or of a type that asks for much memory."""
     layers = [one for one in elements if one.tag == "layer"]
     if not layers:
@@ -243,7 +348,11 @@ def _another_operation(dice: random.Random, element: etree._Element, elements: l
         ("Reshape", "opset1"),
     )
     layer, other = dice.choice(layers), dice.choice(layers)
-    kind, opset = dice.choice(greedy) if dice.random() < 0.5 else (other.get("type", ""), other.get("version", ""))
+    kind, opset = (
+        dice.choice(greedy)
+        if dice.random() < 0.5
+        else (other.get("type", ""), other.get("version", ""))
+    )
     layer.set("type", kind)
     layer.set("version", opset)
 
@@ -256,11 +365,23 @@ def _knot(dice: random.Random, element: etree._Element, elements: list[etree._El
 
 _XML: tuple[Callable[[random.Random, etree._Element, list[etree._Element]], None], ...] = (
     *(_change_attribute,) * 5,
-    *(_remove_attribute, _take_attribute, _remove, _double, _move, _exchange, _change_text, _change_text, _another_operation, _knot),
+    *(
+        _remove_attribute,
+        _take_attribute,
+        _remove,
+        _double,
+        _move,
+        _exchange,
+        _change_text,
+        _change_text,
+        _another_operation,
+        _knot,
+    ),
 )
 
 
-# -- zip archives -------------------------------------------------------------------------------------------------
+# -- zip archives
+# -------------------------------------------------------------------------------------------------
 
 ENTRIES = (
     "../x",
@@ -281,21 +402,36 @@ _BOMB = 2**26 + 1
 
 
 def _archive(dice: random.Random, document: bytes) -> bytes:
-    """An entry more or less, under another name, with other contents, as a link; or a lie about its size."""
+    """An entry more or less, under another name, with other contents, as a link; or a lie about
+    its size.
+    """
     made = io.BytesIO()
     try:
         with zipfile.ZipFile(io.BytesIO(document)) as files:
-            entries = [(info.filename, files.read(info), info.external_attr) for info in files.infolist()]
+            entries = [
+                (info.filename, files.read(info), info.external_attr) for info in files.infolist()
+            ]
     except Exception:  # zipfile's own, of any kind, for what was damaged before
         return bytes_changed(dice, document)
     number = dice.randrange(len(entries)) if entries else 0
     match dice.randrange(6) if entries else 0:
         case 0:
-            entries.insert(number, (dice.choice(ENTRIES), dice.choice((b"", b"x", bytes(_BOMB))), dice.choice((0, _LINK))))
+            entries.insert(
+                number,
+                (
+                    dice.choice(ENTRIES),
+                    dice.choice((b"", b"x", bytes(_BOMB))),
+                    dice.choice((0, _LINK)),
+                ),
+            )
         case 1:
             entries[number] = (dice.choice(ENTRIES), *entries[number][1:])
         case 2:
-            entries[number] = (entries[number][0], bytes_changed(dice, entries[number][1]), entries[number][2])
+            entries[number] = (
+                entries[number][0],
+                bytes_changed(dice, entries[number][1]),
+                entries[number][2],
+            )
         case 3:
             del entries[number]
         case 4:
@@ -313,12 +449,19 @@ def _archive(dice: random.Random, document: bytes) -> bytes:
 
 def _lie(dice: random.Random, document: bytes) -> bytes:
     """Another number in the header of an entry: its size, its offset, its method, a zip64 mark."""
-    header = document.find(dice.choice((b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06")), dice.randrange(len(document)))
+    header = document.find(
+        dice.choice((b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06")), dice.randrange(len(document))
+    )
     at = header + dice.randrange(4, 46)
-    return document[:at] + dice.choice((b"\xff\xff\xff\xff", b"\0\0\0\0", b"\xff\xff", dice.randbytes(4))) + document[at + 4 :]
+    return (
+        document[:at]
+        + dice.choice((b"\xff\xff\xff\xff", b"\0\0\0\0", b"\xff\xff", dice.randbytes(4)))
+        + document[at + 4 :]
+    )
 
 
-# -- ONNX ---------------------------------------------------------------------------------------------------------
+# -- ONNX
+# ---------------------------------------------------------------------------------------------------------
 
 
 def _onnx(dice: random.Random, document: bytes) -> bytes:
@@ -359,7 +502,9 @@ def _messages(proto: Message) -> list[Message]:
     return found
 
 
-def _change_field(dice: random.Random, message: Message, field: Any, value: Any, alike: Sequence[Message]) -> None:
+def _change_field(
+    dice: random.Random, message: Message, field: Any, value: Any, alike: Sequence[Message]
+) -> None:
     name = field.name
     match dice.randrange(4):
         case 0:

@@ -1,4 +1,6 @@
-"""Ways to damage a file of data: knowing what an array, a JSON document, an archive and a table are made of, or blindly in its bytes."""
+"""Ways to damage a file of data: knowing what an array, a JSON document, an archive and a table
+are made of, or blindly in its bytes.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,70 @@ from loopscope.run_file.run_archive import array_bytes, digest
 from tests.fuzz.damage import NUMBERS, WORDS, bytes_changed
 
 _DESCRIPTIONS = (
-    *("<f4", "<f8", ">f8", "<f2", "<f16", "<i8", "<u8", "|i1", "|b1", "<c16", "|O", "|V8", "|V0", "<U0", "<U5", "|S3", "<M8[ns]", "<m8[s]"),
+    *(
+        "<f4",
+        "<f8",
+        ">f8",
+        "<f2",
+        "<f16",
+        "<i8",
+        "<u8",
+        "|i1",
+        "|b1",
+        "<c16",
+        "|O",
+        "|V8",
+        "|V0",
+        "<U0",
+        "<U5",
+        "|S3",
+        "<M8[ns]",
+        "<m8[s]",
+    ),
     *([("a", "<f4")], [("a", "|O")], [("a", "<f4", (2, 3))], ("<f4", (2, 3)), "nonsense", ""),
 )
 _LENGTHS = (0, 1, 2, 3, -1, 40, 10**6, 2**31, 2**62, 2**64, True, 1.5, "3", None)
 _WHOLE = (0, 1, 2, -1, 10**6, 2**62, 2**70, -(2**62))
-_JSON: tuple[Any, ...] = (None, True, False, *_WHOLE, 3.5, 1e308, float("nan"), float("inf"), "", "main", [], {}, [[]], [0, 1])
+_JSON: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    *_WHOLE,
+    3.5,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "main",
+    [],
+    {},
+    [[]],
+    [0, 1],
+)
 _DEEP = "[" * 100_000
-_CELLS = ("", "nan", "inf", "-inf", "1e999", "0x10", "true", "2020-01-01", "2020-01-01T00:00:00Z", "é", '"', "'", "\0", "NULL", *NUMBERS)
+_CELLS = (
+    "",
+    "nan",
+    "inf",
+    "-inf",
+    "1e999",
+    "0x10",
+    "true",
+    "2020-01-01",
+    "2020-01-01T00:00:00Z",
+    "é",
+    '"',
+    "'",
+    "\0",
+    "NULL",
+    *NUMBERS,
+)
 
 
 def damaged(dice: random.Random, data: bytes) -> bytes:
-    """The same file with one to three things changed, or whole now and then; equal dice give equal files."""
+    """The same file with one to three things changed, or whole now and then; equal dice give
+    equal files.
+    """
     for _ in range(dice.choice((0, 1, 1, 1, 1, 2, 3))):
         data = _within(dice, data)
     return data
@@ -50,7 +104,9 @@ def _within(dice: random.Random, data: bytes) -> bytes:
 
 
 def _archive(dice: random.Random, data: bytes) -> bytes:
-    """An archive with an entry damaged, renamed, left out or doubled; a saved run mostly gets the checksums without which none is read."""
+    """An archive with an entry damaged, renamed, left out or doubled; a saved run mostly gets
+    the checksums without which none is read.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = {name: archive.read(name) for name in archive.namelist()}
@@ -66,7 +122,11 @@ def _archive(dice: random.Random, data: bytes) -> bytes:
         case 1:
             entries[dice.choice((*entries, *WORDS))] = entries.pop(name)
         case 2:
-            entries[dice.choice((f"{name}.npy", "3.npy", "x.npy", "loopscope.forms.npy", "inputs/9.npy", "y"))] = entries[name]
+            entries[
+                dice.choice(
+                    (f"{name}.npy", "3.npy", "x.npy", "loopscope.forms.npy", "inputs/9.npy", "y")
+                )
+            ] = entries[name]
         case 3:
             doubled = name, entries[name]
         case 4:
@@ -77,12 +137,16 @@ def _archive(dice: random.Random, data: bytes) -> bytes:
     return archived(entries, doubled, rehash=dice.random() < 0.95)
 
 
-def archived(entries: Mapping[str, bytes], doubled: tuple[str, bytes] | None = None, *, rehash: bool = True) -> bytes:
+def archived(
+    entries: Mapping[str, bytes], doubled: tuple[str, bytes] | None = None, *, rehash: bool = True
+) -> bytes:
     entries = dict(entries)
     if rehash and "run.json" in entries:
         try:
             told = json.loads(entries["run.json"])
-            told["files"] = {name: digest(content) for name, content in entries.items() if name != "run.json"}
+            told["files"] = {
+                name: digest(content) for name, content in entries.items() if name != "run.json"
+            }
             entries["run.json"] = json.dumps(told).encode()
         except (ValueError, RecursionError, TypeError, KeyError):
             pass
@@ -106,16 +170,24 @@ def _array(dice: random.Random, data: bytes) -> bytes:
     match dice.randrange(6):
         case 0 | 1:
             content = array.tobytes()
-            shape: tuple[Any, ...] = tuple(dice.choice((length, *_LENGTHS)) for length in array.shape)
+            shape: tuple[Any, ...] = tuple(
+                dice.choice((length, *_LENGTHS)) for length in array.shape
+            )
             shape += tuple(dice.choice(_LENGTHS) for _ in range(dice.choice((0, 0, 1, 2, 40))))
-            fields = {"descr": dice.choice((array.dtype.str, *_DESCRIPTIONS)), "fortran_order": dice.choice((False, True)), "shape": shape}
+            fields = {
+                "descr": dice.choice((array.dtype.str, *_DESCRIPTIONS)),
+                "fortran_order": dice.choice((False, True)),
+                "shape": shape,
+            }
             return _npy(repr(fields), content)
         case 2:
             return array_bytes(np.asarray(_other_numbers(dice, array)))
         case 3:
             text = str(array) if array.dtype.kind == "U" and not array.ndim else ""
             if text[:1] in ("{", "["):
-                return array_bytes(np.array(_document(dice, text.encode()).decode("utf-8", "replace")))
+                return array_bytes(
+                    np.array(_document(dice, text.encode()).decode("utf-8", "replace"))
+                )
             return array_bytes(np.array(dice.choice(WORDS)))
         case 4:
             axes = list(array.shape)
@@ -137,13 +209,23 @@ def _other_numbers(dice: random.Random, array: np.ndarray) -> Any:
     if flat.dtype.kind not in "biuf":
         return np.arange(flat.size)
     if dice.random() < 0.5:
-        kind = dice.choice(("b1", "i1", "u1", "i4", "i8", "u8", "f2", "f4", "f8", "c16", "U3", "S2"))
+        kind = dice.choice(
+            ("b1", "i1", "u1", "i4", "i8", "u8", "f2", "f4", "f8", "c16", "U3", "S2")
+        )
         with np.errstate(all="ignore"):
             return flat.astype(kind).reshape(array.shape)
     if flat.size:
-        large = np.finfo(flat.dtype).max if flat.dtype.kind == "f" else True if flat.dtype.kind == "b" else np.iinfo(flat.dtype).max
+        large = (
+            np.finfo(flat.dtype).max
+            if flat.dtype.kind == "f"
+            else True
+            if flat.dtype.kind == "b"
+            else np.iinfo(flat.dtype).max
+        )
         for _ in range(dice.choice((1, 1, 3, flat.size))):
-            flat[dice.randrange(flat.size)] = dice.choice((0, 1, 2, large, *((-1, -large) if flat.dtype.kind in "if" else ())))
+            flat[dice.randrange(flat.size)] = dice.choice(
+                (0, 1, 2, large, *((-1, -large) if flat.dtype.kind in "if" else ()))
+            )
         if flat.dtype.kind == "f" and dice.random() < 0.5:
             flat[dice.randrange(flat.size)] = dice.choice((np.nan, np.inf, -np.inf, -0.0))
     return flat.reshape(array.shape)
@@ -165,7 +247,13 @@ def _document(dice: random.Random, data: bytes) -> bytes:
 
 def _places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
-    for key, inner in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+    for key, inner in (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    ):
         yield from _places(inner, (*path, key))
 
 
@@ -178,8 +266,12 @@ def _replaced(dice: random.Random, document: Any, path: tuple[Any, ...]) -> Any:
         for key in path[:-1]:
             at = at[key]
         there = at[path[-1]]
-        if isinstance(there, str) and dice.random() < 0.5:  # an address of the page holds JSON in texts
-            at[path[-1]] = _within(dice, there.encode("utf-8", "replace")).decode("utf-8", "replace")
+        if (
+            isinstance(there, str) and dice.random() < 0.5
+        ):  # an address of the page holds JSON in texts
+            at[path[-1]] = _within(dice, there.encode("utf-8", "replace")).decode(
+                "utf-8", "replace"
+            )
             return document
         match dice.randrange(6):
             case 0:

@@ -1,4 +1,6 @@
-"""Files of data and addresses of the page, damaged and read as the app and the commands read them: nothing but ``EngineError``."""
+"""Files of data and addresses of the page, damaged and read as the app and the commands read
+them: nothing but ``EngineError``.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ class DataKind:
     """Whether anything could be read in the file."""
 
 
-# -- what they are read for -----------------------------------------------------------------------------------------------
+# -- what they are read for
+# -----------------------------------------------------------------------------------------------
 
 
 @cache
@@ -98,7 +101,8 @@ def _npz(**arrays: Any) -> bytes:
     return stored.getvalue()
 
 
-# -- inputs of one run ----------------------------------------------------------------------------------------------------
+# -- inputs of one run
+# ----------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -110,7 +114,13 @@ def _input_files() -> tuple[bytes, ...]:
         "maybe": None,
     }
     entries = {f"{name}.npy": _npy(array) for name, array in packed(forms).items()}
-    return (_npz(**_given("collatz")), _npz(**_given("truncated_training")), _npy(np.array(3)), archived(entries), archived(entries))
+    return (
+        _npz(**_given("collatz")),
+        _npz(**_given("truncated_training")),
+        _npy(np.array(3)),
+        archived(entries),
+        archived(entries),
+    )
 
 
 def _npy(array: np.ndarray) -> bytes:
@@ -124,25 +134,32 @@ def _read_inputs(data: bytes, dice: random.Random) -> bool:
     for model in (_model("collatz"), _model("truncated_training"), _model_of_forms()):
         with suppress(EngineError):
             arrays = read_arrays("inputs.npz", data)
-            given = named(model, {next(iter(signatures(model))): arrays[""]} if "" in arrays else arrays)
+            given = named(
+                model, {next(iter(signatures(model))): arrays[""]} if "" in arrays else arrays
+            )
             if given.keys() == signatures(model).keys():
                 finished |= loopscope.run(model, bindings(model, given), limits=LIMITS).finished
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "inputs.npz"
         path.write_bytes(data)
         with suppress(EngineError):
-            loopscope.run(_model_of_forms(), read_inputs(str(path), _model_of_forms()), limits=LIMITS)
+            loopscope.run(
+                _model_of_forms(), read_inputs(str(path), _model_of_forms()), limits=LIMITS
+            )
         with suppress(EngineError):
             loopscope.Session(_model("collatz")).load(path)
     return finished
 
 
-# -- inputs of many runs --------------------------------------------------------------------------------------------------
+# -- inputs of many runs
+# --------------------------------------------------------------------------------------------------
 
 
 @cache
 def _data_sets() -> tuple[bytes, ...]:
-    training = {name: np.stack([value] * _ROWS) for name, value in _given("truncated_training").items()}
+    training = {
+        name: np.stack([value] * _ROWS) for name, value in _given("truncated_training").items()
+    }
     return (_npz(number=np.array([1, 27, 6])), _npz(number=np.array([[1], [2]])), _npz(**training))
 
 
@@ -152,7 +169,10 @@ def _read_data_set(data: bytes, dice: random.Random) -> bool:
         path = Path(folder) / "inputs.npz"
         path.write_bytes(data)
         for name in ("collatz", "truncated_training"):
-            given = [lambda model: samples_of(model, str(path)), lambda model: samples_of(model, read_arrays("inputs.npz", data))]
+            given = [
+                lambda model: samples_of(model, str(path)),
+                lambda model: samples_of(model, read_arrays("inputs.npz", data)),
+            ]
             rows += _swept(name, dice.choice(given))
             rows += _swept(name, lambda model: samples_of(model, folder))
     return rows > 0
@@ -165,20 +185,38 @@ def _tables() -> tuple[bytes, ...]:
         pd.DataFrame({"target": [0.5, 1.5], "weight": [1.0, -1.0], "window": [1, 2]}),
         pd.DataFrame({"number": ["1", "x"]}),
     ]
-    return tuple(made for frame in frames for made in (frame.to_csv(index=False).encode(), frame.to_parquet(index=False)))
+    return tuple(
+        made
+        for frame in frames
+        for made in (frame.to_csv(index=False).encode(), frame.to_parquet(index=False))
+    )
 
 
 def _read_table(data: bytes, dice: random.Random) -> bool:
     ending = "parquet" if data.startswith(b"PAR1") else "csv"
     names = ("collatz", "truncated_training")
-    return sum(_swept(name, lambda model: of_table(model, f"inputs.{ending}", data, "a table")) for name in names) > 0
+    return (
+        sum(
+            _swept(name, lambda model: of_table(model, f"inputs.{ending}", data, "a table"))
+            for name in names
+        )
+        > 0
+    )
 
 
 def _swept(name: str, given: Callable[[loopscope.Model], Samples]) -> int:
-    """A few rows, as the app and the command make them; what a sample leaves out has the value of the run that is open."""
+    """A few rows, as the app and the command make them; what a sample leaves out has the value
+    of the run that is open.
+    """
     with suppress(EngineError):
         model = _model(name)
-        found = sweep(model, completed(model, given(model), _given(name)), limit=_ROWS, workers=1, limits=LIMITS)
+        found = sweep(
+            model,
+            completed(model, given(model), _given(name)),
+            limit=_ROWS,
+            workers=1,
+            limits=LIMITS,
+        )
         rows = list(found)
         found.summary.plain()
         return len(rows)
@@ -206,10 +244,20 @@ def _read_rows(data: bytes, dice: random.Random) -> bool:
 
 def _onwards(folder: Path, *, resume: bool) -> Sweep:
     out = folder / "rows.parquet"
-    return sweep(_model("collatz"), "number=1..20", out=out, resume=resume, workers=1, limits=LIMITS, seconds=False, lanes=False)
+    return sweep(
+        _model("collatz"),
+        "number=1..20",
+        out=out,
+        resume=resume,
+        workers=1,
+        limits=LIMITS,
+        seconds=False,
+        lanes=False,
+    )
 
 
-# -- numbers and texts of nodes, runs, addresses of the page --------------------------------------------------------------
+# -- numbers and texts of nodes, runs, addresses of the page
+# --------------------------------------------------------------
 
 
 @cache
@@ -217,9 +265,15 @@ def _overlays() -> tuple[bytes, ...]:
     plain = {"number": 1, "main/while_not_one": 0.5, "while_not_one": -1.0}
     of_iterations = {f"main/while_not_one[{number}]/body": number for number in range(3)}
     results = {key: {"value": value, "bgColor": "red"} for key, value in plain.items()}
-    whole = {"main": {"results": results, "gradient": [{"stop": 0, "bgColor": "white"}]}, "other": {"results": {"number": {"value": "x"}}}}
+    whole = {
+        "main": {"results": results, "gradient": [{"stop": 0, "bgColor": "white"}]},
+        "other": {"results": {"number": {"value": "x"}}},
+    }
     texts = dict.fromkeys(plain, "a") | {"number": "b"}
-    return tuple(json.dumps(one).encode() for one in (plain, plain | of_iterations, {"results": results}, whole, texts))
+    return tuple(
+        json.dumps(one).encode()
+        for one in (plain, plain | of_iterations, {"results": results}, whole, texts)
+    )
 
 
 def _read_overlay(data: bytes, dice: random.Random) -> bool:
@@ -241,7 +295,11 @@ def _runs() -> tuple[bytes, ...]:
     made = [path.read_bytes() for path in sorted(STORED.iterdir())]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.loopscope"
-        for debugger, document in ((_paused("collatz"), b""), (_paused("beam_search"), b""), (_of_forms(), _document_of_forms())):
+        for debugger, document in (
+            (_paused("collatz"), b""),
+            (_paused("beam_search"), b""),
+            (_of_forms(), _document_of_forms()),
+        ):
             loopscope.save(debugger, path, document=document)
             made.append(path.read_bytes())
     return tuple(made)
@@ -257,16 +315,25 @@ def _paused(name: str) -> loopscope.Debugger:
 
 def _of_forms() -> loopscope.Debugger:
     narrow = np.ones(2, ElementType.BF16.dtype)
-    debugger = loopscope.Debugger(_model_of_forms(), [narrow, np.array(["a", "b"], object), (np.ones(2, np.float32),), None], limits=LIMITS)
+    debugger = loopscope.Debugger(
+        _model_of_forms(),
+        [narrow, np.array(["a", "b"], object), (np.ones(2, np.float32),), None],
+        limits=LIMITS,
+    )
     debugger.run()
     return debugger
 
 
 @cache
 def _links() -> tuple[bytes, ...]:
-    moment = _moment("collatz", "main/while_not_one", {"main/while_not_one[1]/body/if_even": 4}, "number=1..9")
+    moment = _moment(
+        "collatz", "main/while_not_one", {"main/while_not_one[1]/body/if_even": 4}, "number=1..9"
+    )
     training = _moment(
-        "truncated_training", "main/for_each_sound", {"main/for_each_sound[1]/body/used_weight": 0.5}, "random:3 seed=2 signal[4]=0"
+        "truncated_training",
+        "main/for_each_sound",
+        {"main/for_each_sound[1]/body/used_weight": 0.5},
+        "random:3 seed=2 signal[4]=0",
     )
     training = replace(training, backward=Backward(("loss",), ("weight",)))
     return tuple(json.dumps(written(one)).encode() for one in (moment, training))
@@ -303,7 +370,9 @@ def _read_link(data: bytes, dice: random.Random) -> bool:
     debugger, folding = loopscope.Debugger(_model(name), _given(name), limits=LIMITS), Folding()
     if isinstance(link.changes, Mapping):
         with suppress(EngineError):
-            debugger = loopscope.Debugger(_model(name), _given(name), limits=LIMITS, changes=link.changes)
+            debugger = loopscope.Debugger(
+                _model(name), _given(name), limits=LIMITS, changes=link.changes
+            )
     for pause in link.breakpoints:
         if isinstance(pause, Pause):
             with suppress(EngineError):
@@ -313,12 +382,20 @@ def _read_link(data: bytes, dice: random.Random) -> bool:
             with suppress(EngineError):
                 debugger.watches.add(watch)
     with suppress(EngineError):
-        debugger.seek(int(link.step) if link.step.isdecimal() and len(link.step) < 16 else link.step)
+        debugger.seek(
+            int(link.step) if link.step.isdecimal() and len(link.step) < 16 else link.step
+        )
     with suppress(EngineError):
         debugger.run()
     for window in link.unrolled:
         if isinstance(window, Window):
-            folding = at_window(debugger, debugger.model, folding, "main", (window.address, window.first, window.count))
+            folding = at_window(
+                debugger,
+                debugger.model,
+                folding,
+                "main",
+                (window.address, window.first, window.count),
+            )
     overlay_at(debugger, graph_view(debugger.model, folding), Marks(selected=link.node)).as_data()
     debugger.watches.values()
     with suppress(EngineError):

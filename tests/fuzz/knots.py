@@ -1,4 +1,6 @@
-"""Knots in a graph: cycles, and chains in which every value is read twice, so that there are 2^n ways through n nodes."""
+"""Knots in a graph: cycles, and chains in which every value is read twice, so that there are 2^n
+ways through n nodes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ def tie_edges(dice: random.Random, edge: etree._Element) -> None:
     """An edge of an IR begins at a layer that is behind its end."""
     behind = edge
     for _ in range(dice.choice(_STEPS)):
-        onward = [one for one in edge.itersiblings(preceding=dice.random() < 0.5) if one.get("from-layer") == behind.get("to-layer")]
+        onward = [
+            one
+            for one in edge.itersiblings(preceding=dice.random() < 0.5)
+            if one.get("from-layer") == behind.get("to-layer")
+        ]
         behind = dice.choice(onward) if onward else behind
     edge.set("from-layer", behind.get("to-layer", ""))
     edge.set("from-port", dice.choice(("0", "1", "2", edge.get("from-port", ""))))
@@ -33,7 +39,12 @@ def double_edges(dice: random.Random, edge: etree._Element) -> None:
         made = f"{90_000 + len(layers)}"
         layers.append(etree.fromstring(_SUM.format(made, number)))
         for to in ("0", "1"):
-            edges.append(edges.makeelement("edge", {"from-layer": layer, "from-port": port, "to-layer": made, "to-port": to}))
+            edges.append(
+                edges.makeelement(
+                    "edge",
+                    {"from-layer": layer, "from-port": port, "to-layer": made, "to-port": to},
+                )
+            )
         layer, port = made, "2"
     edge.set("from-layer", layer)
     edge.set("from-port", port)
@@ -61,7 +72,13 @@ def double_names(dice: random.Random, graph: GraphProto) -> None:
     chain = []
     for step in range(dice.choice(_LENGTHS)):
         made = f"sum {len(graph.node)} {step}"
-        chain.append(NodeProto(op_type=dice.choice(("Add", "Add", "Max", "Concat")), input=[name, name], output=[made]))
+        chain.append(
+            NodeProto(
+                op_type=dice.choice(("Add", "Add", "Max", "Concat")),
+                input=[name, name],
+                output=[made],
+            )
+        )
         name = made
     node.input[number] = name
     rest = list(graph.node)[place:]

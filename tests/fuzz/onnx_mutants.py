@@ -1,4 +1,6 @@
-"""ONNX models changed by somebody who knows what they are made of: nodes, names, types, initializers, subgraphs, functions."""
+"""ONNX models changed by somebody who knows what they are made of: nodes, names, types,
+initializers, subgraphs, functions.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,14 @@ from tests.fuzz.onnx_pieces import (
 
 
 def changed(dice: random.Random, proto: ModelProto) -> None:
-    """One change that keeps it an ONNX model, though perhaps none that means anything. ``IndexError`` where there is nothing to change."""
+    """One change that keeps it an ONNX model, though perhaps none that means anything.
+    ``IndexError`` where there is nothing to change.
+    """
     dice.choice(_CHANGES)(dice, proto)
 
 
-# -- where to change something -------------------------------------------------------------------------------------
+# -- where to change something
+# -------------------------------------------------------------------------------------
 
 
 def _graphs(proto: ModelProto) -> list[GraphProto]:
@@ -43,7 +48,11 @@ def _graphs(proto: ModelProto) -> list[GraphProto]:
         graph = waiting.pop()
         found.append(graph)
         waiting.extend(
-            held for node in graph.node for attribute in node.attribute for held in (attribute.g, *attribute.graphs) if held.name
+            held
+            for node in graph.node
+            for attribute in node.attribute
+            for held in (attribute.g, *attribute.graphs)
+            if held.name
         )
     return found
 
@@ -59,7 +68,9 @@ def _chosen_node(dice: random.Random, proto: ModelProto) -> NodeProto:
 
 
 def _chosen_info(dice: random.Random, proto: ModelProto) -> onnx.ValueInfoProto:
-    declared: list[onnx.ValueInfoProto] = [one for graph in _graphs(proto) for one in (*graph.input, *graph.output, *graph.value_info)]
+    declared: list[onnx.ValueInfoProto] = [
+        one for graph in _graphs(proto) for one in (*graph.input, *graph.output, *graph.value_info)
+    ]
     return dice.choice(declared)
 
 
@@ -67,11 +78,17 @@ def _chosen_tensor(dice: random.Random, proto: ModelProto) -> TensorProto:
     found: list[TensorProto] = []
     for graph in _graphs(proto):
         found += graph.initializer
-        found += [attribute.t for node in graph.node for attribute in node.attribute if attribute.HasField("t")]
+        found += [
+            attribute.t
+            for node in graph.node
+            for attribute in node.attribute
+            if attribute.HasField("t")
+        ]
     return dice.choice(found)
 
 
-# -- changes ------------------------------------------------------------------------------------------------------
+# -- changes
+# ------------------------------------------------------------------------------------------------------
 
 
 def _another_operation(dice: random.Random, proto: ModelProto) -> None:
@@ -79,7 +96,9 @@ def _another_operation(dice: random.Random, proto: ModelProto) -> None:
     schema = dice.choice(schemas())
     node.op_type, node.domain = (
         schema.name,
-        schema.domain if dice.random() < 0.9 else dice.choice(("", "own", "ai.onnx.ml", "com.microsoft")),
+        schema.domain
+        if dice.random() < 0.9
+        else dice.choice(("", "own", "ai.onnx.ml", "com.microsoft")),
     )
 
 
@@ -129,7 +148,11 @@ def _another_attribute(dice: random.Random, proto: ModelProto) -> None:
             node.attribute.append(any_attribute(dice, name, int(declared.type), proto.graph))
         case 2:
             one = dice.choice(node.attribute)
-            one.CopyFrom(any_attribute(dice, one.name, dice.choice((1, 2, 3, 4, 5, 6, 7, 8, 13, 0)), proto.graph))
+            one.CopyFrom(
+                any_attribute(
+                    dice, one.name, dice.choice((1, 2, 3, 4, 5, 6, 7, 8, 13, 0)), proto.graph
+                )
+            )
         case 3:
             dice.choice(node.attribute).ref_attr_name = dice.choice(("alpha", "axis", ""))
         case _:
@@ -212,7 +235,10 @@ def _another_tensor(dice: random.Random, proto: ModelProto) -> None:
         case 4:
             tensor.data_location = TensorProto.EXTERNAL
             entry = tensor.external_data.add()
-            entry.key, entry.value = dice.choice(("location", "offset", "length")), dice.choice(("weights.bin", "../x", "", "-1", "9" * 30))
+            entry.key, entry.value = (
+                dice.choice(("location", "offset", "length")),
+                dice.choice(("weights.bin", "../x", "", "-1", "9" * 30)),
+            )
         case 5:
             name = tensor.name
             tensor.CopyFrom(any_tensor(dice, name))
@@ -227,7 +253,13 @@ def _another_tensor(dice: random.Random, proto: ModelProto) -> None:
 
 def _another_body(dice: random.Random, proto: ModelProto) -> None:
     """A subgraph from elsewhere, or none, or a wholly new one."""
-    bodies = [attribute for graph in _graphs(proto) for node in graph.node for attribute in node.attribute if attribute.g.name]
+    bodies = [
+        attribute
+        for graph in _graphs(proto)
+        for node in graph.node
+        for attribute in node.attribute
+        if attribute.g.name
+    ]
     one = dice.choice(bodies)
     match dice.randrange(4):
         case 0:
@@ -244,34 +276,58 @@ def _into_a_region(dice: random.Random, proto: ModelProto) -> None:
     """A node becomes one of control flow."""
     graph = _chosen_graph(dice, proto)
     node = _chosen_node(dice, proto)
-    node.op_type, node.domain = dice.choice((("Loop", ""), ("If", ""), ("Scan", ""), ("SequenceMap", ""), ("If", "")))
+    node.op_type, node.domain = dice.choice(
+        (("Loop", ""), ("If", ""), ("Scan", ""), ("SequenceMap", ""), ("If", ""))
+    )
     del node.attribute[:]
     for name in ("then_branch", "else_branch") if node.op_type == "If" else ("body",):
         node.attribute.append(helper.make_attribute(name, any_body(dice, graph)))
     if node.op_type == "Scan":
-        node.attribute.append(helper.make_attribute("num_scan_inputs", dice.choice((0, 1, 2, -1, 2**62))))
+        node.attribute.append(
+            helper.make_attribute("num_scan_inputs", dice.choice((0, 1, 2, -1, 2**62)))
+        )
 
 
 def _a_function(dice: random.Random, proto: ModelProto) -> None:
-    """A node becomes the call of a function, which holds it, or calls itself, or another function is changed."""
+    """A node becomes the call of a function, which holds it, or calls itself, or another
+    function is changed.
+    """
     if proto.functions and dice.random() < 0.5:
         one = dice.choice(proto.functions)
         match dice.randrange(5):
             case 0:
                 one.input.append("more")
             case 1:
-                one.output[dice.randrange(len(one.output))] = dice.choice(("nowhere", "", *one.input))
+                one.output[dice.randrange(len(one.output))] = dice.choice(
+                    ("nowhere", "", *one.input)
+                )
             case 2:
                 one.attribute.append(dice.choice(("alpha", "axis")))
             case 3:
-                one.opset_import.append(helper.make_opsetid(dice.choice(("", "own")), dice.choice(VERSIONS)))
+                one.opset_import.append(
+                    helper.make_opsetid(dice.choice(("", "own")), dice.choice(VERSIONS))
+                )
             case _:
-                one.node.add().CopyFrom(NodeProto(op_type=one.name, domain=one.domain, input=list(one.input), output=list(one.output)))
+                one.node.add().CopyFrom(
+                    NodeProto(
+                        op_type=one.name,
+                        domain=one.domain,
+                        input=list(one.input),
+                        output=list(one.output),
+                    )
+                )
         return
     node = _chosen_node(dice, proto)
-    opsets = [helper.make_opsetid("", OPSET), *([helper.make_opsetid("own", 1)] if dice.random() < 0.3 else [])]
+    opsets = [
+        helper.make_opsetid("", OPSET),
+        *([helper.make_opsetid("own", 1)] if dice.random() < 0.3 else []),
+    ]
     inner = copy.deepcopy(node)
-    proto.functions.append(helper.make_function("own", f"f{len(proto.functions)}", list(node.input), list(node.output), [inner], opsets))
+    proto.functions.append(
+        helper.make_function(
+            "own", f"f{len(proto.functions)}", list(node.input), list(node.output), [inner], opsets
+        )
+    )
     node.op_type, node.domain = proto.functions[-1].name, "own"
     proto.opset_import.append(helper.make_opsetid("own", 1))
 
@@ -281,7 +337,11 @@ def _another_opset(dice: random.Random, proto: ModelProto) -> None:
         case 0:
             dice.choice(proto.opset_import).version = dice.choice(VERSIONS)
         case 1:
-            proto.opset_import.append(helper.make_opsetid(dice.choice(("", "ai.onnx", "ai.onnx.ml", "own")), dice.choice(VERSIONS)))
+            proto.opset_import.append(
+                helper.make_opsetid(
+                    dice.choice(("", "ai.onnx", "ai.onnx.ml", "own")), dice.choice(VERSIONS)
+                )
+            )
         case 2:
             del proto.opset_import[dice.randrange(len(proto.opset_import))]
         case _:
@@ -301,7 +361,25 @@ def _knot(dice: random.Random, proto: ModelProto) -> None:
 
 
 _CHANGES: tuple[Callable[[random.Random, ModelProto], None], ...] = (
-    *(_another_operation, _another_attribute, _another_attribute, _another_input, _another_input, _another_type, _another_type),
-    *(_another_tensor, _another_tensor, _more_nodes, _more_nodes, _fewer_nodes, _twice, _another_order, _another_output, _another_result),
+    *(
+        _another_operation,
+        _another_attribute,
+        _another_attribute,
+        _another_input,
+        _another_input,
+        _another_type,
+        _another_type,
+    ),
+    *(
+        _another_tensor,
+        _another_tensor,
+        _more_nodes,
+        _more_nodes,
+        _fewer_nodes,
+        _twice,
+        _another_order,
+        _another_output,
+        _another_result,
+    ),
     *(_another_body, _into_a_region, _a_function, _another_opset, _sparse, _knot),
 )

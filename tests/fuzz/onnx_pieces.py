@@ -1,4 +1,6 @@
-"""ONNX models and their pieces, chosen from all that ONNX has: nodes, attributes, types, tensors, subgraphs."""
+"""ONNX models and their pieces, chosen from all that ONNX has: nodes, attributes, types,
+tensors, subgraphs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,18 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 LENGTHS = (0, 1, 2, 3, 3, 4, 7, 65_536, 2**31 - 1, 2**31, 2**62, -1, -(2**63))
 NUMBERS = (0, 1, 2, 3, -1, -2, 7, 100, 100_000, 10**12, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
 FLOATS = (0.0, 1.0, -1.0, 0.5, 1e30, float("inf"), float("nan"))
-TEXTS = ("", "x", "linear", "NOTSET", "SAME_UPPER", "ij,jk->ik", "(", "a" * 3000, "é\u202e<&\"'", "\0")
+TEXTS = (
+    "",
+    "x",
+    "linear",
+    "NOTSET",
+    "SAME_UPPER",
+    "ij,jk->ik",
+    "(",
+    "a" * 3000,
+    "é\u202e<&\"'",
+    "\0",
+)
 ELEMENT_TYPES = tuple(range(27))
 VERSIONS = (0, 1, 6, 7, 9, 10, 11, 13, 16, 18, 21, 22, 23, 99, -1, 2**62)
 COMMON = (1, 1, 1, 7, 7, 6, 9, 11, 10, 16, 8, 2, 3)
@@ -27,11 +40,19 @@ def made(dice: random.Random) -> ModelProto:
     for number in range(dice.choice((0, 0, 1, 2))):
         graph.initializer.append(any_tensor(dice, f"c{number}"))
     for _ in range(dice.choice((1, 1, 1, 2, 3))):
-        graph.node.append(fitting_node(dice, graph) if dice.random() < 0.7 else any_node(dice, graph))
+        graph.node.append(
+            fitting_node(dice, graph) if dice.random() < 0.7 else any_node(dice, graph)
+        )
     names = [name for node in graph.node[-2:] for name in node.output]
-    graph.output.extend(any_info(dice, name) if dice.random() < 0.4 else onnx.ValueInfoProto(name=name) for name in names[:2])
+    graph.output.extend(
+        any_info(dice, name) if dice.random() < 0.4 else onnx.ValueInfoProto(name=name)
+        for name in names[:2]
+    )
     opsets = [helper.make_opsetid("", dice.choice((OPSET, OPSET, 18, 13, 9)))]
-    opsets += [helper.make_opsetid(domain, 1 if domain != "ai.onnx.ml" else 3) for domain in {node.domain for node in graph.node} - {""}]
+    opsets += [
+        helper.make_opsetid(domain, 1 if domain != "ai.onnx.ml" else 3)
+        for domain in {node.domain for node in graph.node} - {""}
+    ]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
@@ -46,7 +67,12 @@ def any_node(dice: random.Random, graph: GraphProto) -> NodeProto:
     least, most = schema.min_input, min(schema.max_input, schema.min_input + 2)
     names = [*names_in(graph), ""] if dice.random() < 0.1 else names_in(graph) or [""]
     count = dice.randrange(least, most + 1) if most >= least else least
-    outputs = [f"y{len(graph.node)}_{number}" for number in range(max(1, dice.randrange(schema.min_output, min(schema.max_output, 3) + 1)))]
+    outputs = [
+        f"y{len(graph.node)}_{number}"
+        for number in range(
+            max(1, dice.randrange(schema.min_output, min(schema.max_output, 3) + 1))
+        )
+    ]
     node = NodeProto(op_type=schema.name, domain=schema.domain)
     node.input.extend(dice.choice(names) for _ in range(count))
     node.output.extend(outputs)
@@ -57,7 +83,9 @@ def any_node(dice: random.Random, graph: GraphProto) -> NodeProto:
 
 
 def fitting_node(dice: random.Random, graph: GraphProto) -> NodeProto:
-    """An operation with inputs of the very types that it takes, which the graph gets for it: as inputs, or as constants."""
+    """An operation with inputs of the very types that it takes, which the graph gets for it: as
+    inputs, or as constants.
+    """
     node = any_node(dice, graph)
     del node.input[:]
     schema = onnx.defs.get_schema(node.op_type, node.domain)
@@ -70,7 +98,10 @@ def fitting_node(dice: random.Random, graph: GraphProto) -> NodeProto:
             node.input.append("")
             continue
         for _ in range(dice.choice((1, 2, 3)) if kinds is _OPTION.Variadic else 1):
-            text = chosen.setdefault(formal.type_str, dice.choice(sorted(allowed.get(formal.type_str, [formal.type_str]))))
+            text = chosen.setdefault(
+                formal.type_str,
+                dice.choice(sorted(allowed.get(formal.type_str, [formal.type_str]))),
+            )
             node.input.append(_given(dice, graph, text, shape))
     return node
 
@@ -79,12 +110,16 @@ _OPTION = onnx.defs.OpSchema.FormalParameterOption
 
 
 def _given(dice: random.Random, graph: GraphProto, text: str, shape: Sequence[int]) -> str:
-    """The name of an input of a type such as ``seq(tensor(float))``, or of a constant of small numbers."""
+    """The name of an input of a type such as ``seq(tensor(float))``, or of a constant of small
+    numbers.
+    """
     name = f"g{len(graph.input) + len(graph.initializer)}"
     alike = shape if dice.random() < 0.6 else [dice.choice((1, 2, 3)) for _ in range(_rank(dice))]
     if text == "tensor(int64)" and dice.random() < 0.6:
         numbers = [dice.choice((0, 1, 1, 2, 3, -1)) for _ in range(dice.choice((1, 1, 2, 4)))]
-        graph.initializer.append(helper.make_tensor(name, TensorProto.INT64, [len(numbers)], numbers))
+        graph.initializer.append(
+            helper.make_tensor(name, TensorProto.INT64, [len(numbers)], numbers)
+        )
     else:
         graph.input.append(onnx.ValueInfoProto(name=name, type=_type_of(text, alike)))
     return name
@@ -99,7 +134,9 @@ def _type_of(text: str, shape: Sequence[int]) -> TypeProto:
             return helper.make_optional_type_proto(_type_of(inside, shape))
         case "map":
             key, _, value = inside.partition(",")
-            return helper.make_map_type_proto(TensorProto.DataType.Value(key.strip().upper()), _type_of(value.strip(), shape))
+            return helper.make_map_type_proto(
+                TensorProto.DataType.Value(key.strip().upper()), _type_of(value.strip(), shape)
+            )
         case "tensor":
             return helper.make_tensor_type_proto(TensorProto.DataType.Value(inside.upper()), shape)
         case _:
@@ -116,7 +153,10 @@ def any_attribute(dice: random.Random, name: str, kind: int, graph: GraphProto) 
         case AttributeProto.STRING:
             attribute.s = dice.choice(TEXTS).encode()
         case AttributeProto.INTS:
-            attribute.ints.extend(dice.choice(NUMBERS[:8] if dice.random() < 0.8 else NUMBERS) for _ in range(dice.randrange(5)))
+            attribute.ints.extend(
+                dice.choice(NUMBERS[:8] if dice.random() < 0.8 else NUMBERS)
+                for _ in range(dice.randrange(5))
+            )
         case AttributeProto.FLOATS:
             attribute.floats.extend(dice.choice(FLOATS) for _ in range(dice.randrange(5)))
         case AttributeProto.STRINGS:
@@ -133,7 +173,9 @@ def any_attribute(dice: random.Random, name: str, kind: int, graph: GraphProto) 
 
 
 def any_body(dice: random.Random, graph: GraphProto) -> GraphProto:
-    """A subgraph that reads what is outside, and often has the inputs and outputs that a Loop or Scan wants."""
+    """A subgraph that reads what is outside, and often has the inputs and outputs that a Loop or
+    Scan wants.
+    """
     inputs = [any_info(dice, f"in{number}") for number in range(dice.choice((0, 0, 1, 3)))]
     if len(inputs) == 3:
         inputs[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
@@ -141,7 +183,9 @@ def any_body(dice: random.Random, graph: GraphProto) -> GraphProto:
     names = [one.name for one in inputs] + names_in(graph)
     body = helper.make_graph([], "body", inputs, [])
     for number, name in enumerate(dice.sample(names, min(len(names), dice.choice((1, 2, 2, 3))))):
-        body.node.append(helper.make_node("Identity" if dice.random() < 0.8 else "Neg", [name], [f"out{number}"]))
+        body.node.append(
+            helper.make_node("Identity" if dice.random() < 0.8 else "Neg", [name], [f"out{number}"])
+        )
         body.output.append(onnx.ValueInfoProto(name=f"out{number}"))
     return body
 
@@ -168,7 +212,10 @@ def any_type(dice: random.Random, depth: int = 2) -> TypeProto:
     element = dice.choice(COMMON) if dice.random() < 0.9 else dice.choice(ELEMENT_TYPES)
     if dice.random() < 0.05:
         return helper.make_tensor_type_proto(element, None)
-    lengths = [dice.choice((1, 2, 3, 3, 4, 0, None, "n")) if dice.random() < 0.97 else dice.choice(LENGTHS) for _ in range(_rank(dice))]
+    lengths = [
+        dice.choice((1, 2, 3, 3, 4, 0, None, "n")) if dice.random() < 0.97 else dice.choice(LENGTHS)
+        for _ in range(_rank(dice))
+    ]
     return helper.make_tensor_type_proto(element, lengths)
 
 

@@ -1,4 +1,6 @@
-"""What a model goes through, from its bytes to everything that a user would see of it, stage by stage: nothing but ``EngineError``."""
+"""What a model goes through, from its bytes to everything that a user would see of it, stage by
+stage: nothing but ``EngineError``.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,12 @@ from loopscope.view.tracks import tracks
 from loopscope.write import write_model
 from loopscope_app.describe.input_files import named, read_arrays
 from loopscope_app.describe.input_text import parse_scalar, parse_shape
-from loopscope_app.describe.random_inputs import Lengths, default_shape, lengths_by_trials, random_inputs
+from loopscope_app.describe.random_inputs import (
+    Lengths,
+    default_shape,
+    lengths_by_trials,
+    random_inputs,
+)
 from loopscope_app.describe.signatures import bindings, signatures
 from loopscope_app.state.uploads import model_among
 from tests.fuzz.typed import type_into
@@ -89,7 +96,9 @@ class Walk:
     def loops(self) -> list[str]:
         """Addresses of some loops that have begun."""
         records = itertools.islice(self.debugger.control_flow, 60)
-        return [one.address for one in records if one.branch is None and one.iterations is not None][:3]
+        return [
+            one.address for one in records if one.branch is None and one.iterations is not None
+        ][:3]
 
     @cached_property
     def addresses(self) -> list[str]:
@@ -103,7 +112,9 @@ class Stage:
     name: str
     go: Callable[[Walk], None]
     share: float = 1.0
-    """Of all models, how many go through it: what takes long is for a sample, which the dice choose."""
+    """Of all models, how many go through it: what takes long is for a sample, which the dice
+    choose.
+    """
 
 
 def go_through(
@@ -115,8 +126,9 @@ def go_through(
     *,
     share: float = 1.0,
 ) -> None:
-    """All stages, as often as they are due (``share`` times their own); what is raised is no ``EngineError``. ``tell`` hears the number
-    of each before it begins."""
+    """All stages, as often as they are due (``share`` times their own); what is raised is no
+    ``EngineError``. ``tell`` hears the number of each before it begins.
+    """
     walk = Walk(document, weights, inputs, dice)
     for number, stage in enumerate(STAGES):
         if stage.share < 1 and dice.random() > stage.share * share:
@@ -133,7 +145,11 @@ def go_through(
 def _read(walk: Walk) -> None:
     walk.model = loopscope.read_model(walk.document, walk.weights, limits=READ_LIMITS)
     dice = walk.dice
-    walk.given = dice.choice(walk.inputs) if walk.inputs and dice.random() < 0.8 else made_up(walk.model, dice)
+    walk.given = (
+        dice.choice(walk.inputs)
+        if walk.inputs and dice.random() < 0.8
+        else made_up(walk.model, dice)
+    )
 
 
 def _check(walk: Walk) -> None:
@@ -158,7 +174,14 @@ def _run(walk: Walk) -> None:
 
 def _steps(walk: Walk) -> None:
     debugger = loopscope.Debugger(walk.read, walk.given, limits=LIMITS)
-    moves = (debugger.step, debugger.step_over, debugger.step_into, debugger.step_back, debugger.step_out, debugger.next_iteration)
+    moves = (
+        debugger.step,
+        debugger.step_over,
+        debugger.step_into,
+        debugger.step_back,
+        debugger.step_out,
+        debugger.next_iteration,
+    )
     try:
         for _ in range(8):
             walk.dice.choice(moves)()
@@ -169,7 +192,9 @@ def _steps(walk: Walk) -> None:
 def _overlay(walk: Walk) -> None:
     overlay_at(walk.debugger, walk.view).as_data()
     overlay_at(
-        walk.debugger, walk.view, Marks(selected=walk.dice.choice([*walk.addresses, "main", "x"]), breakpoints=("main/*",))
+        walk.debugger,
+        walk.view,
+        Marks(selected=walk.dice.choice([*walk.addresses, "main", "x"]), breakpoints=("main/*",)),
     ).as_data()
     tracks(walk.debugger)
     icicle(walk.debugger)
@@ -203,15 +228,27 @@ def _matrix(walk: Walk) -> None:
         found = iteration_matrix(walk.debugger, address, 12, 12)
         for row in found.rows[:2]:
             with suppress(EngineError):
-                step_of_cell(walk.debugger, found, row, walk.dice.choice((0, 0, found.total - 1, found.total)))
+                step_of_cell(
+                    walk.debugger,
+                    found,
+                    row,
+                    walk.dice.choice((0, 0, found.total - 1, found.total)),
+                )
 
 
 def _origin(walk: Walk) -> None:
-    for address in walk.addresses[-2:] + walk.dice.sample(walk.addresses, min(2, len(walk.addresses))):
+    for address in walk.addresses[-2:] + walk.dice.sample(
+        walk.addresses, min(2, len(walk.addresses))
+    ):
         with suppress(EngineError):
             lit(walk.view, provenance(walk.debugger, address, 60))
         with suppress(EngineError):
-            provenance(walk.debugger, address, 20, part=walk.dice.choice(((0,), (slice(0, 1),), (-1, 0), (2**40,))))
+            provenance(
+                walk.debugger,
+                address,
+                20,
+                part=walk.dice.choice(((0,), (slice(0, 1),), (-1, 0), (2**40,))),
+            )
 
 
 def _unroll(walk: Walk) -> None:
@@ -227,14 +264,18 @@ def _unroll(walk: Walk) -> None:
 
 
 def _write(walk: Walk) -> None:
-    """What is written can be read again, whatever it was made of, and what nothing was wrong with is as good as before."""
+    """What is written can be read again, whatever it was made of, and what nothing was wrong
+    with is as good as before.
+    """
     sound = check(walk.read, CATALOGUE).ok
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "m.xml"
         write_model(walk.read, target)
         again = loopscope.read_model(target)
         report = check(again, CATALOGUE)
-    assert not sound or report.ok, f"there was no error, and in what was written anew there is: {report}"
+    assert not sound or report.ok, (
+        f"there was no error, and in what was written anew there is: {report}"
+    )
 
 
 def _inputs(walk: Walk) -> None:
@@ -242,7 +283,11 @@ def _inputs(walk: Walk) -> None:
     given = random_inputs(walk.read, seed, lengths_by_trials(walk.read, seed))
     bindings(walk.read, given)
     stored = io.BytesIO()
-    arrays: dict[str, Any] = {f"i{number}": value for number, value in enumerate(given.values()) if isinstance(value, np.ndarray)}
+    arrays: dict[str, Any] = {
+        f"i{number}": value
+        for number, value in enumerate(given.values())
+        if isinstance(value, np.ndarray)
+    }
     np.savez(stored, **arrays)
     packed = bytearray(stored.getvalue())
     if packed and walk.dice.random() < 0.5:
@@ -297,13 +342,28 @@ def made_up(model: Model, dice: random.Random) -> dict[str, Any]:
     """Small inputs of the declared types, shapes and forms."""
     made: dict[str, Any] = {}
     for one in model.inputs:
-        lengths = [min(length, 40) for length in default_shape(one.shape, Lengths(dice.randrange(3), dice.randrange(3)))]
+        lengths = [
+            min(length, 40)
+            for length in default_shape(one.shape, Lengths(dice.randrange(3), dice.randrange(3)))
+        ]
         if len(lengths) > 12 or one.element_type is None or one.element_type.dtype.names:
             continue
         if one.element_type.dtype == object:
-            value = np.full(lengths if np.prod(lengths) < 1000 else (1,), dice.choice(("", "a", "7")), object)
+            value = np.full(
+                lengths if np.prod(lengths) < 1000 else (1,), dice.choice(("", "a", "7")), object
+            )
         else:
-            value = np.full(lengths if np.prod(lengths) < _MOST_ELEMENTS else (1,), dice.choice((0, 1, 1, 2, 7)), one.element_type.dtype)
+            value = np.full(
+                lengths if np.prod(lengths) < _MOST_ELEMENTS else (1,),
+                dice.choice((0, 1, 1, 2, 7)),
+                one.element_type.dtype,
+            )
         nothing = one.form.startswith("optional") and dice.random() < 0.5
-        made[one.name] = None if nothing else (value,) * dice.choice((0, 1, 2)) if "sequence" in one.form else value
+        made[one.name] = (
+            None
+            if nothing
+            else (value,) * dice.choice((0, 1, 2))
+            if "sequence" in one.form
+            else value
+        )
     return made

@@ -1,4 +1,6 @@
-"""What is damaged: models, or files of data of one kind. Both give cases by seed and number, and go through them."""
+"""What is damaged: models, or files of data of one kind. Both give cases by seed and number, and
+go through them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Subject(Protocol):
     def case(self, seed: int, number: int) -> Case: ...
 
     def go(self, case: Case, tell: Callable[[int], None], share: float) -> None:
-        """``tell`` hears the number of each stage before it begins; what is raised is no ``EngineError``."""
+        """``tell`` hears the number of each stage before it begins; what is raised is no
+        ``EngineError``.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +68,7 @@ class Data:
 
 
 def subject(data: str, files: Sequence[Path]) -> Subject:
-    """Data of a kind, or where none is named models: the files given, or samples and what is made up."""
+    """Data of a kind, or where none is named models: the files given, or samples and what is
+    made up.
+    """
     return Data(DATA[data], DATA[data].sound()) if data else Models(originals(files))

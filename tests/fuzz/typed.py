@@ -1,4 +1,6 @@
-"""What people may type into a debugger: expressions, addresses and words, grown from the language's own pieces and then damaged."""
+"""What people may type into a debugger: expressions, addresses and words, grown from the
+language's own pieces and then damaged.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,21 @@ from loopscope_app.describe.answers import read_number
 from loopscope_app.describe.input_text import parse_scalar, parse_shape
 from loopscope_app.describe.signatures import signatures
 
-NAMES = ("i", "iteration", "x", "_", "__class__", "_quoted_0", "_quoted_99999999999999999999", "True", "None", "lambda", "é", "x@-1", "in")
+NAMES = (
+    "i",
+    "iteration",
+    "x",
+    "_",
+    "__class__",
+    "_quoted_0",
+    "_quoted_99999999999999999999",
+    "True",
+    "None",
+    "lambda",
+    "é",
+    "x@-1",
+    "in",
+)
 FUNCTIONS = (
     "abs",
     "all",
@@ -38,8 +54,45 @@ FUNCTIONS = (
     "eval",
     "open",
 )
-NUMBERS = ("0", "1", "-1", "2", "3.5", "1e308", "1e999", "9223372036854775807", "9223372036854775808", "9" * 400, "0x10", "1j", "1_0", "07")
-SIGNS = ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", "==", "!=", "<", "<=", "and", "or", "is", "in", ":=")
+NUMBERS = (
+    "0",
+    "1",
+    "-1",
+    "2",
+    "3.5",
+    "1e308",
+    "1e999",
+    "9223372036854775807",
+    "9223372036854775808",
+    "9" * 400,
+    "0x10",
+    "1j",
+    "1_0",
+    "07",
+)
+SIGNS = (
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "**",
+    "@",
+    "&",
+    "|",
+    "^",
+    "<<",
+    "==",
+    "!=",
+    "<",
+    "<=",
+    "and",
+    "or",
+    "is",
+    "in",
+    ":=",
+)
 PIECES = (
     "",
     " ",
@@ -89,7 +142,9 @@ def expression(dice: random.Random, names: Sequence[str], depth: int = 3) -> str
         case 0 | 1 | 2:
             return f"({inner[0]} {dice.choice(SIGNS)} {inner[1]})"
         case 3 | 4:
-            return f"{dice.choice(FUNCTIONS)}({', '.join(inner[: dice.choice((1, 1, 1, 2, 3, 0))])})"
+            return (
+                f"{dice.choice(FUNCTIONS)}({', '.join(inner[: dice.choice((1, 1, 1, 2, 3, 0))])})"
+            )
         case 5:
             return f"{inner[0]}[{inner[1]}{dice.choice(('', ':', f':{inner[2]}', f'::{inner[2]}', f', {inner[2]}'))}]"
         case 6:
@@ -100,7 +155,12 @@ def expression(dice: random.Random, names: Sequence[str], depth: int = 3) -> str
             return f"{inner[0]}.{dice.choice(('T', 'shape', 'ndim', 'size', 'dtype', 'real', '__class__', 'tofile'))}"
         case _:
             return dice.choice(
-                (f"{inner[0]} if {inner[1]} else {inner[2]}", f"({inner[0]}, {inner[1]})", f"[{inner[0]}]", f"{{{inner[0]}}}")
+                (
+                    f"{inner[0]} if {inner[1]} else {inner[2]}",
+                    f"({inner[0]}, {inner[1]})",
+                    f"[{inner[0]}]",
+                    f"{{{inner[0]}}}",
+                )
             )
 
 
@@ -121,7 +181,11 @@ def address(dice: random.Random, addresses: Sequence[str]) -> str:
             return f"{text}:{dice.choice(('0', '1', '7', '-1', '99999999999', 'x'))}"
         case 2:
             inside = dice.choice(("*", "0", "1", "-1", "99999999999999999", "9" * 30, "x", ""))
-            return text.replace("/body", f"[{inside}]/body") if "/body" in text else f"{text}[{inside}]"
+            return (
+                text.replace("/body", f"[{inside}]/body")
+                if "/body" in text
+                else f"{text}[{inside}]"
+            )
         case 3:
             parts = text.split("/")
             dice.shuffle(parts)
@@ -133,7 +197,11 @@ def address(dice: random.Random, addresses: Sequence[str]) -> str:
 def damaged(dice: random.Random, text: str) -> str:
     """The text with a piece in it that does not belong there."""
     at = dice.randrange(len(text) + 1)
-    return text[:at] + dice.choice(PIECES) * dice.choice((1, 1, 2, 300)) + text[at + dice.choice((0, 0, 1, 3)) :]
+    return (
+        text[:at]
+        + dice.choice(PIECES) * dice.choice((1, 1, 2, 300))
+        + text[at + dice.choice((0, 0, 1, 3)) :]
+    )
 
 
 def type_into(debugger: loopscope.Debugger, dice: random.Random) -> None:

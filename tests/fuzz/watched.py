@@ -39,7 +39,9 @@ class Finding:
 
     @property
     def signature(self) -> str:
-        """Where it happened, and what was raised: the same for cases that differ in nothing that matters."""
+        """Where it happened, and what was raised: the same for cases that differ in nothing that
+        matters.
+        """
         places = re.findall(r'File "[^"]*?([\w.]+/[\w.]+)", line (\d+)', self.what)
         kind = re.findall(r"^(\w[\w.]*)(?=:|$)", self.what, re.M)
         return f"{self.stage} {':'.join(places[-1]) if places else self.what[:60]} {kind[-1] if kind else ''}"
@@ -50,7 +52,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to go through: numbers from ``first`` on, until the time is up or ``count`` cases are done."""
+    """What to go through: numbers from ``first`` on, until the time is up or ``count`` cases are
+    done.
+    """
 
     seed: int
     files: Sequence[Path] = ()
@@ -67,7 +71,9 @@ class Plan:
         return subject(self.data, self.files)
 
     def has_ended(self, number: int) -> bool:
-        return time.time() > self.until or (self.count is not None and number >= self.first + self.count)
+        return time.time() > self.until or (
+            self.count is not None and number >= self.first + self.count
+        )
 
 
 @dataclass(eq=False)
@@ -85,14 +91,18 @@ class _Worker:
     def start(self) -> Connection:
         self.now[0], self.now[2] = -1, 0
         self.receiver, sender = _SPAWN.Pipe(duplex=False)
-        self.process = _SPAWN.Process(target=_work, args=(sender, self.plan, self.begins, self.died_at, self.now))
+        self.process = _SPAWN.Process(
+            target=_work, args=(sender, self.plan, self.begins, self.died_at, self.now)
+        )
         self.process.start()
         sender.close()
         return self.receiver
 
 
 def fuzz(plan: Plan) -> Iterator[Finding | int]:
-    """Findings as they come, and each time a process begins anew, and in the end, the number of cases gone through."""
+    """Findings as they come, and each time a process begins anew, and in the end, the number of
+    cases gone through.
+    """
     workers = [_Worker(plan, plan.first + number) for number in range(plan.jobs)]
     whole, done = plan.subject, 0
     reached = {one.start(): one for one in workers}
@@ -120,7 +130,9 @@ def fuzz(plan: Plan) -> Iterator[Finding | int]:
 
 
 def _ended(worker: _Worker, whole: Subject) -> Iterator[Finding]:
-    """Sets where a worker goes on, below zero for nowhere, and tells of the case at which it died twice."""
+    """Sets where a worker goes on, below zero for nowhere, and tells of the case at which it
+    died twice.
+    """
     assert worker.process is not None
     worker.process.join()
     plan, at, code = worker.plan, int(worker.now[0]), worker.process.exitcode
@@ -129,10 +141,13 @@ def _ended(worker: _Worker, whole: Subject) -> Iterator[Finding]:
         return
     if at < 0:
         raise RuntimeError(f"a process ended with {worker.process.exitcode} before its first case")
-    # What took too long goes once more: on a busy machine the first time may have been nobody's fault.
+    # What took too long goes once more: on a busy machine the first time may have been nobody's
+    # fault.
     if at == worker.died_at or (code is not None and code < 0):
         what = f"crash, or more than {MOST_SECONDS} s (exit {worker.process.exitcode})"
-        yield Finding(plan.seed, at, whole.stages[worker.now[1]], whole.case(plan.seed, at).name, what)
+        yield Finding(
+            plan.seed, at, whole.stages[worker.now[1]], whole.case(plan.seed, at).name, what
+        )
         at += plan.jobs
     worker.died_at, worker.begins = at, at
     if plan.has_ended(at) and time.time() > plan.until + 2 * MOST_SECONDS:
@@ -141,7 +156,8 @@ def _ended(worker: _Worker, whole: Subject) -> Iterator[Finding]:
 
 def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> None:
     """Goes through cases, every ``jobs``-th number; ends well with the number that comes next."""
-    # Not the bound itself, which is measured: only to keep a runaway case from taking the whole machine.
+    # Not the bound itself, which is measured: only to keep a runaway case from taking the whole
+    # machine.
     resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
     whole = plan.subject
     at_first = bytes_held()
@@ -150,7 +166,11 @@ def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> 
         now[1] = stage
 
     number, watcher = begins, os.getppid()
-    while os.getppid() == watcher and now[2] < _MOST_IN_ONE and (number == again or not plan.has_ended(number)):
+    while (
+        os.getppid() == watcher
+        and now[2] < _MOST_IN_ONE
+        and (number == again or not plan.has_ended(number))
+    ):
         now[0] = number
         case = whole.case(plan.seed, number)
         before = bytes_held()
@@ -176,7 +196,9 @@ def _work(report: Connection, plan: Plan, begins: int, again: int, now: Any) -> 
 
 
 def bytes_held() -> int:
-    """The memory that this process holds now; where the kernel lets it, ``most_bytes_held`` begins anew there."""
+    """The memory that this process holds now; where the kernel lets it, ``most_bytes_held``
+    begins anew there.
+    """
     with suppress(OSError):
         _PEAK.write_text("5")
     return most_bytes_held()
@@ -185,7 +207,8 @@ def bytes_held() -> int:
 def most_bytes_held() -> int:
     """The most memory that this process has held since.
 
-    The kernel's own mark for this process, where it keeps one: `ru_maxrss` starts at what the process that started this one held.
+    The kernel's own mark for this process, where it keeps one: `ru_maxrss` starts at what the
+    process that started this one held.
     """
     marks = re.findall(r"^VmHWM:\s*(\d+) kB", _STATUS.read_text(), re.M) if _STATUS.exists() else []
     return int(marks[0] if marks else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024

@@ -19,7 +19,9 @@ from loopscope_app.state.user_session import Message, UserSession, current, widg
 def add_breakpoint(pattern: str, condition: str = "", kind: BreakpointKind = "address") -> None:
     session = current()
     if session.run.debugger:
-        session.run.debugger.breakpoints.add(typed.place(session.run.debugger.model, pattern), condition, kind)
+        session.run.debugger.breakpoints.add(
+            typed.place(session.run.debugger.model, pattern), condition, kind
+        )
         _pauses_elsewhere(session)
 
 
@@ -59,8 +61,14 @@ def switch_at(view: GraphView, address: str) -> None:
 
 
 def _pauses_elsewhere(session: UserSession) -> None:
-    """Discards the steps that were sent ahead to be played: they pause where the old breakpoints were."""
-    session.canvas.playing, session.canvas.prefetch_from, session.canvas.prefetched = False, None, None
+    """Discards the steps that were sent ahead to be played: they pause where the old breakpoints
+    were.
+    """
+    session.canvas.playing, session.canvas.prefetch_from, session.canvas.prefetched = (
+        False,
+        None,
+        None,
+    )
 
 
 @report_errors.afresh
@@ -77,8 +85,15 @@ def remove_watch(number: int) -> None:
         session.run.debugger.watches.remove(number)
 
 
-def restore(session: UserSession, pauses: Sequence[Pause | Unreadable], watches: Sequence[str | Unreadable], most: int = MOST) -> None:
-    """The breakpoints and watches that the page's address asks for, as if they were typed; one sentence lists those that are refused."""
+def restore(
+    session: UserSession,
+    pauses: Sequence[Pause | Unreadable],
+    watches: Sequence[str | Unreadable],
+    most: int = MOST,
+) -> None:
+    """The breakpoints and watches that the page's address asks for, as if they were typed; one
+    sentence lists those that are refused.
+    """
     debugger = session.run.debugger
     if debugger is None:
         return
@@ -94,7 +109,9 @@ def restore(session: UserSession, pauses: Sequence[Pause | Unreadable], watches:
             refused.append(str(error))
     if refused:
         count = f"{len(refused)} of {len(wanted)}"
-        session.message = Message(f"The link's breakpoints and watches are set without {count}: {refused[0]}", "info")
+        session.message = Message(
+            f"The link's breakpoints and watches are set without {count}: {refused[0]}", "info"
+        )
 
 
 def _set_breakpoint(debugger: loopscope.Debugger, one: Pause | Unreadable, most: int) -> None:

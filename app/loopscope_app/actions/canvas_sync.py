@@ -20,16 +20,22 @@ SECONDS = 0.05
 FURTHER = 64
 """Steps that are not computed yet, and that keys may ask for before Python has received them."""
 LONGEST_SCOUT = 20_000
-"""A scout has to walk the way of the run from its beginning; beyond so many steps the debugger goes ahead itself, and comes back."""
+"""A scout has to walk the way of the run from its beginning; beyond so many steps the debugger
+goes ahead itself, and comes back.
+"""
 
 
 def run_of(session: UserSession, view: GraphView) -> canvas.CanvasRun | None:
     """What the canvas of a session plays; while a long run is under way, what was known before."""
     debugger = session.run.at_rest
     if debugger is not None:
-        pausing = " ".join(str(one.id) for one in debugger.breakpoints.on)  # what was sent ahead says where they pause
+        pausing = " ".join(
+            str(one.id) for one in debugger.breakpoints.on
+        )  # what was sent ahead says where they pause
         name = f"{session.run.generation} {id(debugger)} {id(session.model.node_data)} {pausing}"
-        session.run.standing = Standing(name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger))
+        session.run.standing = Standing(
+            name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger)
+        )
     standing = session.run.standing
     if standing is None:
         return None
@@ -69,7 +75,9 @@ def ask(step: int) -> None:
 
 
 def glide(report: canvas.StepReport) -> None:
-    """Moves to the step that the canvas has reached while playing; the pinned value stays pinned."""
+    """Moves to the step that the canvas has reached while playing; the pinned value stays
+    pinned.
+    """
     session = current()
     session.canvas.reported, session.canvas.playing = report.number, report.playing
     if report.number > session.canvas.moved:
@@ -77,7 +85,9 @@ def glide(report: canvas.StepReport) -> None:
 
 
 def make(asked: Sequence[canvas.Move]) -> None:
-    """The moves that were asked for since; a long run swallows those that were asked for behind it."""
+    """The moves that were asked for since; a long run swallows those that were asked for behind
+    it.
+    """
     session = current()
     for move in asked:
         control = BY_NAME.get(move.name)
@@ -98,8 +108,12 @@ def _seek(session: UserSession, step: int) -> None:
         moves.go(lambda debugger: debugger.seek(reached))
 
 
-def _sent(session: UserSession, debugger: loopscope.Debugger, view: GraphView, wanted: int) -> dict[str, object] | None:
-    """Steps that have run come from the debugger; later ones from a scout, a second debugger that runs ahead."""
+def _sent(
+    session: UserSession, debugger: loopscope.Debugger, view: GraphView, wanted: int
+) -> dict[str, object] | None:
+    """Steps that have run come from the debugger; later ones from a scout, a second debugger
+    that runs ahead.
+    """
     batch = partial(
         playback_batch,
         seconds=SECONDS,
@@ -116,7 +130,11 @@ def _sent(session: UserSession, debugger: loopscope.Debugger, view: GraphView, w
         if session.run.scout is None or session.run.scout.steps > wanted:
             model, changes = session.model.opened.model, session.run.changes
             session.run.scout = loopscope.Debugger(
-                model, bindings(model, session.model.inputs), limits=limits(), changes=changes, seed=session.model.opened.seed
+                model,
+                bindings(model, session.model.inputs),
+                limits=limits(),
+                changes=changes,
+                seed=session.model.opened.seed,
             )
         scout = session.run.scout
         scout.seek(debugger.steps)

@@ -1,4 +1,6 @@
-"""What others say of the nodes of the model, as colours of the canvas: from an upload, or from the file that the command named."""
+"""What others say of the nodes of the model, as colours of the canvas: from an upload, or from
+the file that the command named.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def open_launched() -> None:
 def _colour(session: UserSession, content: bytes, name: str) -> None:
     if session.model.opened is None:
         return
-    found = session.model.node_data = read_node_data(content, session.model.opened.model, Path(name).stem)
+    found = session.model.node_data = read_node_data(
+        content, session.model.opened.model, Path(name).stem
+    )
     words = found.unmatched_words(name)
     if words:
         session.message = Message(words, "info")

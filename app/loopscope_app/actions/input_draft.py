@@ -22,16 +22,23 @@ LONGEST_NAME = 40
 
 @report_errors.afresh
 def run_draft(name_key: str) -> None:
-    """The edited inputs, from the first moment; as a set of their own where a name for it was typed."""
+    """The edited inputs, from the first moment; as a set of their own where a name for it was
+    typed.
+    """
     session, name = current(), str(widget(name_key) or "").strip()[:LONGEST_NAME]
     if session.model.opened is None:
         return
     if session.model.refused:
         raise InputError(next(iter(session.model.refused.values())))
     if name in session.model.opened.sets:
-        raise InputError(f"there is an input set named {shorten(repr(name), 60)} already: choose another name")
+        raise InputError(
+            f"there is an input set named {shorten(repr(name), 60)} already: choose another name"
+        )
     if name:
-        session.model.opened = replace(session.model.opened, sets={**session.model.opened.sets, name: dict(session.model.draft)})
+        session.model.opened = replace(
+            session.model.opened,
+            sets={**session.model.opened.sets, name: dict(session.model.draft)},
+        )
     models.use_inputs(session.model.draft, name)
 
 
@@ -57,7 +64,10 @@ def upload_inputs(key: str) -> None:
     arrays = read_arrays(file.name, file.getvalue())
     if "" in arrays:
         arrays = {_meant(file.name, model): arrays[""]}
-    taken = {name: convert_input(array, signatures(model)[name]) for name, array in named(model, arrays).items()}
+    taken = {
+        name: convert_input(array, signatures(model)[name])
+        for name, array in named(model, arrays).items()
+    }
     session.model.draft |= taken
     for name in taken:
         session.model.refused.pop(name, None)
@@ -65,7 +75,9 @@ def upload_inputs(key: str) -> None:
 
 
 def _meant(file: str, model: Model) -> str:
-    """The input that a file with a single array is for: the only one, or the one that it is named after."""
+    """The input that a file with a single array is for: the only one, or the one that it is
+    named after.
+    """
     names = list(signatures(model))
     named_after = next((name for name in names if name == Path(file).stem), "")
     if len(names) == 1 or named_after:
@@ -81,7 +93,9 @@ def _meant(file: str, model: Model) -> str:
 def edit_scalar(key: str, name: str) -> None:
     session = current()
     if session.model.opened:
-        session.model.draft[name] = _taken(name, widget(key), signatures(session.model.opened.model)[name])
+        session.model.draft[name] = _taken(
+            name, widget(key), signatures(session.model.opened.model)[name]
+        )
 
 
 @report_errors.afresh
@@ -95,7 +109,9 @@ def edit_table(key: str, name: str) -> None:
     for row, cells in widget(key)["edited_rows"].items():
         for column, cell in cells.items():
             if cell is not None:
-                matrix[int(row), int(column)] = _taken(name, cell, signatures(session.model.opened.model)[name])
+                matrix[int(row), int(column)] = _taken(
+                    name, cell, signatures(session.model.opened.model)[name]
+                )
     session.model.draft[name] = array
 
 

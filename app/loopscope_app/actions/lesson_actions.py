@@ -25,7 +25,9 @@ LONGEST_LIST = 64
 
 @report_errors.told
 def open_lesson(name: str, input_set: str = "") -> None:
-    """A lesson at its beginning, or on another input set of its sample; ``ReadError`` when there is no such lesson."""
+    """A lesson at its beginning, or on another input set of its sample; ``ReadError`` when there
+    is no such lesson.
+    """
     found = lessons.lesson(name)
     if found is None:
         raise ReadError(f"there is no lesson named {shorten(repr(name), 60)}")
@@ -38,7 +40,12 @@ def open_lesson(name: str, input_set: str = "") -> None:
 def go_on() -> None:
     """The course where it was left: at its first lesson that is not done."""
     done = current().learning.done
-    open_lesson(next((one.name for one in lessons.lessons() if one.name not in done), lessons.lessons()[0].name))
+    open_lesson(
+        next(
+            (one.name for one in lessons.lessons() if one.name not in done),
+            lessons.lessons()[0].name,
+        )
+    )
 
 
 def leave() -> None:
@@ -106,7 +113,11 @@ def try_it(trial: Trial) -> None:
     session = current()
     if session.model.opened:
         base = session.model.opened.sets[trial.inputs]
-        _use(session, changed(session.model.opened.model, base, trial.changes), "" if trial.changes else trial.inputs)
+        _use(
+            session,
+            changed(session.model.opened.model, base, trial.changes),
+            "" if trial.changes else trial.inputs,
+        )
 
 
 @report_errors.told
@@ -123,26 +134,40 @@ def _use(session: UserSession, inputs: Mapping[str, np.ndarray], name: str = "")
     session.learning.restart()
 
 
-def changed(model: Model, base: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Inputs with some of them replaced by what was typed; ``InputError`` says what is wrong with it."""
+def changed(
+    model: Model, base: Mapping[str, np.ndarray], texts: Mapping[str, str]
+) -> dict[str, np.ndarray]:
+    """Inputs with some of them replaced by what was typed; ``InputError`` says what is wrong
+    with it.
+    """
     found = signatures(model)
     return {**base, **{name: _parse(text, found[name]) for name, text in texts.items()}}
 
 
 def _parse(text: str, one: Signature) -> np.ndarray:
     if one.shape.rank == 0:
-        return parse_scalar(text.strip().lower() if text.strip().lower() in ("true", "false") else text.strip(), one)
+        return parse_scalar(
+            text.strip().lower() if text.strip().lower() in ("true", "false") else text.strip(), one
+        )
     items = [item for item in text.replace(";", ",").strip("[] ").split(",") if item.strip()]
     if len(items) > LONGEST_LIST or not one.shape.contains((len(items),)):
-        raise InputError(f"input '{one.name}' takes a list of shape {one.shape}: numbers with commas between them, at most {LONGEST_LIST}")
-    return np.array([parse_scalar(item.strip(), one) for item in items], (one.element_type and one.element_type.dtype) or np.float32)
+        raise InputError(
+            f"input '{one.name}' takes a list of shape {one.shape}: numbers with commas between them, at most {LONGEST_LIST}"
+        )
+    return np.array(
+        [parse_scalar(item.strip(), one) for item in items],
+        (one.element_type and one.element_type.dtype) or np.float32,
+    )
 
 
 def typed(array: np.ndarray) -> str | None:
     """An input as a user would type it; None for what is too large for a text field."""
     if array.ndim > 1 or array.size > LONGEST_LIST or array.dtype.names:
         return None
-    items = [str(item).lower() if isinstance(item, bool) else _short(item) for item in array.reshape(-1).tolist()]
+    items = [
+        str(item).lower() if isinstance(item, bool) else _short(item)
+        for item in array.reshape(-1).tolist()
+    ]
     return ", ".join(items)
 
 

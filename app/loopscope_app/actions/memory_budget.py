@@ -1,4 +1,6 @@
-"""The memory of all sessions: above a budget, the runs that were idle for the longest time lose their values."""
+"""The memory of all sessions: above a budget, the runs that were idle for the longest time lose
+their values.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,13 @@ STOPPED = "This run was stopped because the server is out of memory: continue it
 NO_MEMORY = "the server is out of memory"
 NO_ROOM = "There is not enough memory for this now: try again in a minute."
 _SHARE = 0.5
-"""Of the machine's memory: the rest is for what runs take while they compute, and for other programs."""
+"""Of the machine's memory: the rest is for what runs take while they compute, and for other
+programs.
+"""
 LEFT_ALONE: tuple[float, ...] = (30.0, 3.0)
-"""Seconds without use after which a run is idle. Idle runs lose their values first, then other runs that do not compute."""
+"""Seconds without use after which a run is idle. Idle runs lose their values first, then other
+runs that do not compute.
+"""
 Made = TypeVar("Made")
 
 
@@ -34,23 +40,41 @@ def budget() -> int:
 
 
 def held_bytes(session: UserSession) -> int:
-    """Bytes of everything that a session's runs hold, and of what was uploaded in it: the files, and the models with their plans."""
-    own = [one for one in (session.model.opened, session.model.other) if one is not None and one.uploaded_bytes]
+    """Bytes of everything that a session's runs hold, and of what was uploaded in it: the files,
+    and the models with their plans.
+    """
+    own = [
+        one
+        for one in (session.model.opened, session.model.other)
+        if one is not None and one.uploaded_bytes
+    ]
     uploaded = sum(one.uploaded_bytes + model_bytes(one.model) for one in own)
-    given = sum(array.nbytes for array in session.run.drifted.values.values()) if session.run.drifted else 0
-    return sum(run.held_bytes for run in _runs(session)) + uploaded + given + session.many.held_bytes
+    given = (
+        sum(array.nbytes for array in session.run.drifted.values.values())
+        if session.run.drifted
+        else 0
+    )
+    return (
+        sum(run.held_bytes for run in _runs(session)) + uploaded + given + session.many.held_bytes
+    )
 
 
 def _runs(session: UserSession) -> set[loopscope.Debugger]:
     compared, drifted, running = session.run.compared, session.run.drifted, session.run.running
-    found = {session.run.stepped, session.run.original, session.run.scout, *(running.debuggers if running else ())}
+    found = {
+        session.run.stepped,
+        session.run.original,
+        session.run.scout,
+        *(running.debuggers if running else ()),
+    }
     found |= {compared.one, compared.other} if compared else set()
     found |= {drifted.one, drifted.other} if drifted else set()
     return {run for run in found if run is not None}
 
 
 def keep_within(most: int) -> bool:
-    """Makes room until all sessions together, with the models that they share, hold so many bytes; False when the rest is in use.
+    """Makes room until all sessions together, with the models that they share, hold so many bytes;
+    False when the rest is in use.
 
     The largest run that computes just now is stopped then: its user can go on with it later.
     """
@@ -58,7 +82,11 @@ def keep_within(most: int) -> bool:
     held = _within(most)
     if sum(held.values()) <= most:
         return True
-    computing = [session for session in held if session.run.running is not None or session.many.under_way is not None]
+    computing = [
+        session
+        for session in held
+        if session.run.running is not None or session.many.under_way is not None
+    ]
     if computing:
         _stop(max(computing, key=lambda one: held[one]))
     return False
@@ -71,7 +99,9 @@ def make_room() -> None:
 
 
 def _within(most: int) -> dict[UserSession, int]:
-    """The bytes that each session holds, after runs have given up their values, as far as that was needed and can be."""
+    """The bytes that each session holds, after runs have given up their values, as far as that
+    was needed and can be.
+    """
     held = {session: held_bytes(session) for session in every()}
     before = sum(held.values())
     for seconds in LEFT_ALONE:
@@ -84,19 +114,31 @@ def _within(most: int) -> dict[UserSession, int]:
 
 
 def _give_up(session: UserSession, left_alone: float) -> bool:
-    """Whether a session's run has given up its values: not one that computes, and only after so many seconds without anybody."""
+    """Whether a session's run has given up its values: not one that computes, and only after so
+    many seconds without anybody.
+    """
     with session.touching:
-        if session.run.is_computing or session.run.gave_up or time.monotonic() - session.touched < left_alone:
+        if (
+            session.run.is_computing
+            or session.run.gave_up
+            or time.monotonic() - session.touched < left_alone
+        ):
             return False
         if session.many.under_way is None:
             session.many.forget_comparison()
             session.many.sweeping = None
         opened, was = session.model.opened, session.run.stepped
-        if opened is None or was is None or was.plan.lacks_weights:  # what was recorded of it cannot be computed again
+        if (
+            opened is None or was is None or was.plan.lacks_weights
+        ):  # what was recorded of it cannot be computed again
             return False
         begun = [
             loopscope.Debugger(
-                opened.model, bindings(opened.model, session.model.inputs), limits=limits(), changes=changes, seed=opened.seed
+                opened.model,
+                bindings(opened.model, session.model.inputs),
+                limits=limits(),
+                changes=changes,
+                seed=opened.seed,
             )
             for changes in ((session.run.changes, None) if session.run.changes else (None,))
         ]
@@ -123,7 +165,8 @@ def _stop(session: UserSession) -> None:
 
 
 def with_room(work: Callable[[], Made]) -> Made:
-    """What some work gives that may be done twice: where memory is short, it is tried again once other sessions have made room.
+    """What some work gives that may be done twice: where memory is short, it is tried again once
+    other sessions have made room.
 
     ``EngineError`` when that is not enough.
     """

@@ -30,7 +30,9 @@ def open_sample(name: str) -> None:
 
 @afresh
 def open_path(key: str) -> None:
-    """The path in the text field; a server for others has no such field and refuses a path that is sent to it anyway."""
+    """The path in the text field; a server for others has no such field and refuses a path that
+    is sent to it anyway.
+    """
     if widget(key):
         _open_file(str(widget(key)))
 
@@ -63,7 +65,9 @@ def open_upload(key: str) -> None:
         with_room(lambda: show_model(opening.open_upload(files)))
         reopening.restore_saved(current())
     elif files:
-        current().message = Message(f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info")
+        current().message = Message(
+            f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info"
+        )
 
 
 @afresh
@@ -73,7 +77,9 @@ def open_text(key: str) -> None:
     if text.strip():
         with_room(lambda: show_model(opening.open_upload([("pasted.xml", text.encode())])))
     else:
-        current().message = Message("the text field is empty: paste a <layer> into it first", "info")
+        current().message = Message(
+            "the text field is empty: paste a <layer> into it first", "info"
+        )
 
 
 @told
@@ -97,7 +103,11 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     session.model.opened, session.run.debugger, session.run.running = opened, None, None
     session.canvas.selected, session.canvas.root, session.message = "", ROOT, None
     session.canvas.folding, session.canvas.boxes = default_folding(opened.model), VISIBLE_NODES
-    session.model.checked_for, session.model.fates, session.model.other = own_runtimes(opened.model), None, None
+    session.model.checked_for, session.model.fates, session.model.other = (
+        own_runtimes(opened.model),
+        None,
+        None,
+    )
     session.model.node_data = None
     session.model.unprepared, session.model.once_prepared = False, None
     session.model.input_set, session.model.inputs, session.run.fitting = input_set, {}, None
@@ -110,7 +120,11 @@ def choose_first_set(session: UserSession) -> None:
     """The input set that was asked for, else the first one."""
     opened = session.model.opened
     if opened is not None:
-        session.model.input_set = session.model.input_set if session.model.input_set in opened.sets else next(iter(opened.sets), "")
+        session.model.input_set = (
+            session.model.input_set
+            if session.model.input_set in opened.sets
+            else next(iter(opened.sets), "")
+        )
         session.model.inputs = opened.sets.get(session.model.input_set, {})
 
 
@@ -124,7 +138,11 @@ def choose_set(key: str) -> None:
 def choose_set_named(name: str) -> None:
     """Another of the model's named input sets."""
     session = current()
-    if session.model.opened and name in session.model.opened.sets and (name != session.model.input_set or session.run.changes):
+    if (
+        session.model.opened
+        and name in session.model.opened.sets
+        and (name != session.model.input_set or session.run.changes)
+    ):
         use_inputs(session.model.opened.sets[name], name)
 
 

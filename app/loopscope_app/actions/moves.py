@@ -8,7 +8,13 @@ import loopscope
 from loopscope.errors import EngineError
 from loopscope.view import reveal
 from loopscope_app.actions.report_errors import told
-from loopscope_app.state.background_run import Comparing, Differentiating, Onward, Preparing, Running
+from loopscope_app.state.background_run import (
+    Comparing,
+    Differentiating,
+    Onward,
+    Preparing,
+    Running,
+)
 from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current
 
 AT_ONCE = 0.05
@@ -30,7 +36,9 @@ def go(move: Move) -> None:
 
 
 def run_on() -> None:
-    """Lets the run that a link has reopened go on to its end, of which the link's moment is a part; a short one is over at once."""
+    """Lets the run that a link has reopened go on to its end, of which the link's moment is a
+    part; a short one is over at once.
+    """
     session = current()
     if session.run.debugger is not None:
         session.run.onward = Onward(session.run.debugger)
@@ -45,7 +53,9 @@ def play() -> None:
 
 
 def settled(session: UserSession) -> bool:
-    """Whether nothing runs in the background any more; what a run had to say becomes the message."""
+    """Whether nothing runs in the background any more; what a run had to say becomes the
+    message.
+    """
     running = session.run.running
     if running is not None and running.done():
         session.run.running = None
@@ -64,7 +74,9 @@ def settled(session: UserSession) -> bool:
 def _tell_prepared(session: UserSession, running: Preparing) -> None:
     session.model.unprepared = running.is_stopped
     if running.is_stopped:
-        session.message = Message("The check was stopped: this is the picture of a model that has no run yet", "info")
+        session.message = Message(
+            "The check was stopped: this is the picture of a model that has no run yet", "info"
+        )
     try:
         running.tell()
     except EngineError as error:
@@ -73,7 +85,9 @@ def _tell_prepared(session: UserSession, running: Preparing) -> None:
 
 def _tell_made(session: UserSession, running: Differentiating) -> None:
     if running.is_stopped:
-        session.message = Message("The way back was stopped: this is the model without its gradient", "info")
+        session.message = Message(
+            "The way back was stopped: this is the model without its gradient", "info"
+        )
     try:
         running.tell()
     except EngineError as error:
@@ -81,10 +95,19 @@ def _tell_made(session: UserSession, running: Differentiating) -> None:
 
 
 def _unfold_failure(session: UserSession) -> None:
-    """Where an operation has failed inside something folded, that is opened: the picture shows it, not only the box around it."""
+    """Where an operation has failed inside something folded, that is opened: the picture shows
+    it, not only the box around it.
+    """
     debugger = session.run.debugger
-    if session.model.opened and debugger is not None and debugger.failed_address and debugger.cursor.step == debugger.steps:
-        session.canvas.folding = reveal(session.model.opened.model, session.canvas.folding, debugger.failed_address)
+    if (
+        session.model.opened
+        and debugger is not None
+        and debugger.failed_address
+        and debugger.cursor.step == debugger.steps
+    ):
+        session.canvas.folding = reveal(
+            session.model.opened.model, session.canvas.folding, debugger.failed_address
+        )
 
 
 def stop() -> None:

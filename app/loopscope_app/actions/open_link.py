@@ -8,7 +8,15 @@ from functools import partial
 import streamlit as st
 
 from loopscope.errors import EngineError, InputError, ReadError, shorten
-from loopscope_app.actions import colouring, gradients, lesson_actions, models, preparing, reopening, running_many
+from loopscope_app.actions import (
+    colouring,
+    gradients,
+    lesson_actions,
+    models,
+    preparing,
+    reopening,
+    running_many,
+)
 from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.links.codec import SAMPLE, Link, Unreadable, read
 from loopscope_app.state import recent
@@ -18,7 +26,9 @@ from loopscope_app.state.user_session import Message, UserSession
 
 
 def arrive(session: UserSession) -> None:
-    """On the first visit: what the page's address asks for, else the model that the command was started with."""
+    """On the first visit: what the page's address asks for, else the model that the command was
+    started with.
+    """
     session.arrived = True
     wanted = read(st.query_params.to_dict())
     if wanted.lesson:
@@ -31,14 +41,18 @@ def arrive(session: UserSession) -> None:
             came = with_room(partial(_opened, model))
             with_room(partial(models.show_model, came, wanted.input_set))
             if wanted.backward is not None:
-                return gradients.begin(session, came, wanted.backward, partial(_walked_back, session, wanted))
+                return gradients.begin(
+                    session, came, wanted.backward, partial(_walked_back, session, wanted)
+                )
         except EngineError as error:
             session.message = Message(str(error))
     _put_back_when_prepared(session, wanted)
 
 
 def _walked_back(session: UserSession, wanted: Link, made: Opened) -> None:
-    """The gradient that a link asks for, in place of its model, whose picture was shown meanwhile."""
+    """The gradient that a link asks for, in place of its model, whose picture was shown
+    meanwhile.
+    """
     with_room(lambda: models.show_model(made, wanted.input_set))
     _put_back_when_prepared(session, wanted)
 
@@ -77,7 +91,9 @@ def _opened(link: str) -> Opened:
 
 
 def _launched() -> Opened:
-    """The model that the command was started with; a server's visitors do not learn where it lies."""
+    """The model that the command was started with; a server's visitors do not learn where it
+    lies.
+    """
     try:
         opened = open_path(LAUNCH.model)
         if not LAUNCH.server:
@@ -105,9 +121,15 @@ def _many(session: UserSession, wanted: Link) -> None:
 
 
 def follow(session: UserSession) -> None:
-    """After a step back or forth in the browser's history: the model that the address names now, another screen of it, or the gallery."""
+    """After a step back or forth in the browser's history: the model that the address names now,
+    another screen of it, or the gallery.
+    """
     wanted, opened = read(st.query_params.to_dict()), session.model.opened
-    same = opened is not None and bool(opened.link) and (wanted.model, wanted.backward) == (opened.link, opened.backward)
+    same = (
+        opened is not None
+        and bool(opened.link)
+        and (wanted.model, wanted.backward) == (opened.link, opened.backward)
+    )
     if same and not session.learning.lesson:
         session.many.shown = wanted.many
     elif st.query_params.get("model") or st.query_params.get("lesson"):

@@ -1,4 +1,6 @@
-"""What comes after the picture of a model: its check and its run, where that takes time, and inputs that let it run."""
+"""What comes after the picture of a model: its check and its run, where that takes time, and
+inputs that let it run.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,29 @@ import numpy as np
 from loopscope_app.actions import models
 from loopscope_app.actions.report_errors import told
 from loopscope_app.actions.runs import start
-from loopscope_app.describe.random_inputs import OPEN_LENGTHS, has_open_lengths, random_inputs, shapes
+from loopscope_app.describe.random_inputs import (
+    OPEN_LENGTHS,
+    has_open_lengths,
+    random_inputs,
+    shapes,
+)
 from loopscope_app.state.background_run import Fitting, Preparing
 from loopscope_app.state.open_model import MADE_UP, Opened, is_large
 from loopscope_app.state.user_session import Message, UserSession, current
 
 
 def begin(session: UserSession) -> None:
-    """To be called when the picture is on its way: what is still to be done for a run begins in the background."""
+    """To be called when the picture is on its way: what is still to be done for a run begins in
+    the background.
+    """
     opened = session.model.opened
     if opened is None or session.run.running is not None:
         return
     if opened.pending and not session.model.unprepared:
         session.run.running = Preparing(opened, partial(_use, session, opened))
-    elif _may_not_fit(session, opened) and (session.run.fitting is None or session.run.fitting.opened.model is not opened.model):
+    elif _may_not_fit(session, opened) and (
+        session.run.fitting is None or session.run.fitting.opened.model is not opened.model
+    ):
         session.run.fitting = Fitting(opened)
 
 
@@ -36,7 +47,9 @@ def again() -> None:
 
 
 def fit_now(session: UserSession) -> None:
-    """For who wants a moment of the run at once: the inputs that let it run, after a few short trials."""
+    """For who wants a moment of the run at once: the inputs that let it run, after a few short
+    trials.
+    """
     opened = session.model.opened
     if opened is not None and _may_not_fit(session, opened):
         session.run.fitting = fitting = Fitting(opened)
@@ -55,7 +68,9 @@ def stop_fitting() -> None:
 
 
 def look_at_fit(session: UserSession) -> bool:
-    """Whether the search for inputs that fit is over; those that were found are used, unless somebody has gone on with others."""
+    """Whether the search for inputs that fit is over; those that were found are used, unless
+    somebody has gone on with others.
+    """
     fitting, opened = session.run.fitting, session.model.opened
     if fitting is None or fitting.over or not fitting.done():
         return fitting is None or fitting.over
@@ -73,7 +88,8 @@ def look_at_fit(session: UserSession) -> bool:
         models.use_inputs(found, MADE_UP)
         session.model.before = {}  # nobody has seen a run of the others
         session.message = Message(
-            f"The made-up inputs are as long as {lengths} where the model leaves it open: with {OPEN_LENGTHS[0]} it fails", "info"
+            f"The made-up inputs are as long as {lengths} where the model leaves it open: with {OPEN_LENGTHS[0]} it fails",
+            "info",
         )
     return True
 

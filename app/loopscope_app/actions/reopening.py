@@ -11,7 +11,14 @@ import numpy as np
 from loopscope.errors import EngineError
 from loopscope.ir import ROOT
 from loopscope.run_file import MOST_PAUSES, SavedRun, as_recorded, difference_from
-from loopscope_app.actions import breakpoint_actions, moves, runs, selection, unrolled_loops, what_if_changes
+from loopscope_app.actions import (
+    breakpoint_actions,
+    moves,
+    runs,
+    selection,
+    unrolled_loops,
+    what_if_changes,
+)
 from loopscope_app.links.codec import MOST, Link, Unreadable, read
 from loopscope_app.state import view_choices
 from loopscope_app.state.launch import limits
@@ -21,22 +28,38 @@ from loopscope_app.state.user_session import Message, UserSession, widget
 
 def says_more(link: Link) -> bool:
     """Whether a link says anything of the moment, besides what to open."""
-    return bool(link.changes or link.step or link.node or link.body or link.unrolled or link.breakpoints or link.watches or link.question)
+    return bool(
+        link.changes
+        or link.step
+        or link.node
+        or link.body
+        or link.unrolled
+        or link.breakpoints
+        or link.watches
+        or link.question
+    )
 
 
 def restore(session: UserSession, wanted: Link, most: int = MOST) -> None:
     """``most``: breakpoints, watches and values that are set by hand."""
     wanted = _as_recorded(session, wanted)
     if wanted.changes:
-        what_if_changes.restore(session, wanted.changes, what_if_changes.MOST_CHANGES if most == MOST else most)
+        what_if_changes.restore(
+            session, wanted.changes, what_if_changes.MOST_CHANGES if most == MOST else most
+        )
     if wanted.body and wanted.body != ROOT:
         selection.open_body(wanted.body)
     if wanted.step:
-        moves.seek(int(wanted.step) if wanted.step.isdecimal() and len(wanted.step) < 16 else wanted.step)
-    if not session.learning.lesson:  # in a lesson a breakpoint would hide what is to be predicted, and a run would show the answer
+        moves.seek(
+            int(wanted.step) if wanted.step.isdecimal() and len(wanted.step) < 16 else wanted.step
+        )
+    # in a lesson a breakpoint would hide what is to be predicted, and a run would show the answer
+    if not session.learning.lesson:
         breakpoint_actions.restore(session, wanted.breakpoints, wanted.watches, most)
         debugger = session.run.at_rest
-        if wanted.step and not (debugger is not None and debugger.values.is_of_a_file):  # what was recorded stands where it stood
+        if wanted.step and not (
+            debugger is not None and debugger.values.is_of_a_file
+        ):  # what was recorded stands where it stood
             moves.run_on()
     if wanted.node:
         selection.select(wanted.node)
@@ -56,9 +79,15 @@ def restore_saved(session: UserSession) -> None:
 
 
 def _as_recorded(session: UserSession, wanted: Link) -> Link:
-    """Puts the run back as the file that is open recorded it, where it is that run which is wanted; gives what is left to be done."""
+    """Puts the run back as the file that is open recorded it, where it is that run which is
+    wanted; gives what is left to be done.
+    """
     saved = session.model.opened.saved if session.model.opened else None
-    if saved is None or session.model.input_set != AS_SAVED or not _are_same(wanted.changes, saved.changes):
+    if (
+        saved is None
+        or session.model.input_set != AS_SAVED
+        or not _are_same(wanted.changes, saved.changes)
+    ):
         return wanted
     try:
         recorded = as_recorded(saved, limits=limits())
@@ -71,7 +100,10 @@ def _as_recorded(session: UserSession, wanted: Link) -> Link:
     recorded.seek(0)  # a link to the first moment names no step
     runs.put(session, recorded)
     if saved.changes:
-        session.run.original, session.run.changes = original, {one.address: one.value for one in recorded.changes}
+        session.run.original, session.run.changes = (
+            original,
+            {one.address: one.value for one in recorded.changes},
+        )
     return replace(wanted, changes={})
 
 
@@ -80,7 +112,10 @@ def _are_same(wanted: Mapping[str, Any] | Unreadable, saved: Mapping[str, Any]) 
     if isinstance(wanted, Unreadable) or wanted.keys() != saved.keys():
         return False
     pairs = [(np.asarray(wanted[address]), np.asarray(saved[address])) for address in saved]
-    return all(one.dtype == other.dtype and one.shape == other.shape and one.tolist() == other.tolist() for one, other in pairs)
+    return all(
+        one.dtype == other.dtype and one.shape == other.shape and one.tolist() == other.tolist()
+        for one, other in pairs
+    )
 
 
 def link_of(saved: SavedRun) -> Link:
@@ -98,10 +133,19 @@ def link_of(saved: SavedRun) -> Link:
 def tell_difference(session: UserSession) -> None:
     """Tells once, when the saved run is over here, in what it is not what its file recorded."""
     opened, debugger = session.model.opened, session.run.at_rest
-    if opened is None or opened.saved is None or debugger is None or debugger.state == "paused" or session.run.held_against_file:
+    if (
+        opened is None
+        or opened.saved is None
+        or debugger is None
+        or debugger.state == "paused"
+        or session.run.held_against_file
+    ):
         return
     session.run.held_against_file = True
-    if session.model.input_set != AS_SAVED or session.run.changes.keys() != opened.saved.changes.keys():
+    if (
+        session.model.input_set != AS_SAVED
+        or session.run.changes.keys() != opened.saved.changes.keys()
+    ):
         return
     if different := difference_from(opened.saved, debugger):
         session.message = Message(different, "info")

@@ -1,4 +1,6 @@
-"""What the screen of many runs does: showing it, running a model on many inputs, and opening one of them in the debugger."""
+"""What the screen of many runs does: showing it, running a model on many inputs, and opening one
+of them in the debugger.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,17 @@ def run_words(key: str) -> None:
 
 @told
 def run_said(words: str) -> None:
-    """Runs a grid or random inputs, said as ``loopscope sweep --inputs`` takes them; a file of this machine is none of them."""
+    """Runs a grid or random inputs, said as ``loopscope sweep --inputs`` takes them; a file of
+    this machine is none of them.
+    """
     session = current()
     session.many.words = words[:LONGEST_RUNS]
     if session.model.opened is None:
         return
     if len(words) > LONGEST_RUNS:
-        raise InputError(f"the inputs are said in {len(words)} characters, at most {LONGEST_RUNS} are expected: use a file")
+        raise InputError(
+            f"the inputs are said in {len(words)} characters, at most {LONGEST_RUNS} are expected: use a file"
+        )
     if not words:
         raise InputError("no inputs are said: write a range such as number=1..500, or random:1000")
     opened = session.model.opened
@@ -72,7 +78,9 @@ def run_data_set() -> None:
 
 @afresh
 def run_file(key: str) -> None:
-    """Runs the rows of an uploaded .npz, .parquet or .csv, of several the last; or several .npz, of which each is one run."""
+    """Runs the rows of an uploaded .npz, .parquet or .csv, of several the last; or several .npz,
+    of which each is one run.
+    """
     session, files = current(), widget(key) or []
     if session.model.opened is None or not files:
         return
@@ -97,12 +105,16 @@ def _begin(session: UserSession, opened: Opened, samples: Samples, file: str = "
     if not samples.count:
         raise InputError("there is no input to run on: the file or the range is empty")
     positions = {
-        position: session.model.inputs[key] for position, key in enumerate(signatures(opened.model)) if key in session.model.inputs
+        position: session.model.inputs[key]
+        for position, key in enumerate(signatures(opened.model))
+        if key in session.model.inputs
     }
     for one in session.many.sweeps:
         one.stop()
     session.many.forget_comparison()
-    session.many.sweeping = Sweeping(opened.model, completed(opened.model, samples, positions), bounds())
+    session.many.sweeping = Sweeping(
+        opened.model, completed(opened.model, samples, positions), bounds()
+    )
     session.many.file = file
     session.many.generation += 1
     session.many.sweeping.done(PATIENCE)
@@ -119,7 +131,10 @@ def compare_rounded(to: str) -> None:
 @afresh
 def compare_model(key: str) -> None:
     """The same inputs in an uploaded model."""
-    sweeping, files = current().many.sweeping, [(file.name, file.getvalue()) for file in widget(key) or []]
+    sweeping, files = (
+        current().many.sweeping,
+        [(file.name, file.getvalue()) for file in widget(key) or []],
+    )
     if sweeping is None or not has_model(files):
         return
     opened = open_upload(files)
@@ -128,11 +143,20 @@ def compare_model(key: str) -> None:
     _compare(current(), sweeping, opened.model, opened.title)
 
 
-def _compare(session: UserSession, sweeping: Sweeping, model: Model, title: str, rounding: Mapping[str, str] | None = None) -> None:
+def _compare(
+    session: UserSession,
+    sweeping: Sweeping,
+    model: Model,
+    title: str,
+    rounding: Mapping[str, str] | None = None,
+) -> None:
     """As many runs as there are of the model that is open."""
     session.many.forget_comparison()
     within = replace(bounds(), rows=len(sweeping.rows))
-    session.many.against, session.many.against_title = Sweeping(model, sweeping.samples, within, rounding), title
+    session.many.against, session.many.against_title = (
+        Sweeping(model, sweeping.samples, within, rounding),
+        title,
+    )
     session.many.against.done(PATIENCE)
 
 

@@ -1,4 +1,6 @@
-"""The run that a session steps through: begun, put in place of another, and what is known of it forgotten."""
+"""The run that a session steps through: begun, put in place of another, and what is known of it
+forgotten.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,31 @@ from loopscope_app.state.user_session import UserSession
 
 
 def start(session: UserSession) -> None:
-    """A debugger at the first moment of a run with the session's inputs; the inputs panel starts afresh."""
+    """A debugger at the first moment of a run with the session's inputs; the inputs panel starts
+    afresh.
+    """
     opened = session.model.opened
     if opened is None:
         return
     _forget(session)
-    session.model.draft, session.run.changes, session.run.original = dict(session.model.inputs), {}, None
+    session.model.draft, session.run.changes, session.run.original = (
+        dict(session.model.inputs),
+        {},
+        None,
+    )
     before, session.run.debugger = session.run.debugger, None
     if not opened.report.ok:
         return
     if len(session.model.inputs) < len(opened.model.inputs):
-        raise InputError("some inputs have no value yet: give them one in the inputs panel, then run")
-    session.run.debugger = loopscope.Debugger(opened.model, bindings(opened.model, session.model.inputs), limits=limits(), seed=opened.seed)
+        raise InputError(
+            "some inputs have no value yet: give them one in the inputs panel, then run"
+        )
+    session.run.debugger = loopscope.Debugger(
+        opened.model,
+        bindings(opened.model, session.model.inputs),
+        limits=limits(),
+        seed=opened.seed,
+    )
     if before is not None:
         _hand_over(before, session.run.debugger)
 
@@ -42,7 +57,9 @@ def _forget(session: UserSession) -> None:
     session.run.source = None
     session.run.drifted = session.run.spot = session.run.clock = None
     session.model.refused, session.canvas.previews = {}, {}
-    session.canvas.prefetch_from = session.canvas.prefetched = session.run.scout = session.canvas.pictured = session.run.standing = None
+    session.canvas.prefetch_from = session.canvas.prefetched = session.run.scout = (
+        session.canvas.pictured
+    ) = session.run.standing = None
 
 
 def _hand_over(before: loopscope.Debugger, debugger: loopscope.Debugger) -> None:

@@ -21,7 +21,9 @@ FEWEST_BOXES = 20
 
 @told
 def select(address: str) -> None:
-    """Pins the inspector to a place, in the iterations that its address names; an empty one lets it follow the cursor."""
+    """Pins the inspector to a place, in the iterations that its address names; an empty one lets
+    it follow the cursor.
+    """
     current().canvas.selected = str(replace(Address.parse(address), output=0)) if address else ""
 
 
@@ -50,7 +52,9 @@ def reveal_place(address: str) -> None:
     """Selects a place and opens what is folded around it."""
     session = current()
     if session.model.opened:
-        session.canvas.root = ROOT if not f"{address}/".startswith(f"{session.canvas.root}/") else session.canvas.root
+        session.canvas.root = (
+            ROOT if not f"{address}/".startswith(f"{session.canvas.root}/") else session.canvas.root
+        )
         session.canvas.folding = reveal(session.model.opened.model, session.canvas.folding, address)
         select(address)
 
@@ -81,16 +85,24 @@ def on_canvas(event: CanvasEvent) -> None:
 
 
 def is_new_act(session: UserSession, number: int) -> bool:
-    """Whether an act on the canvas is heard for the first time; the browser repeats it while it does not know that it was heard."""
+    """Whether an act on the canvas is heard for the first time; the browser repeats it while it
+    does not know that it was heard.
+    """
     new = number > session.canvas.acted
     session.canvas.acted = max(number, session.canvas.acted)
     return new
 
 
 def choose_found(address: str, number: int) -> None:
-    """A choice in the finder, by its number: the browser repeats it while it does not know that it was heard."""
+    """A choice in the finder, by its number: the browser repeats it while it does not know that
+    it was heard.
+    """
     session = current()
-    if session.model.opened and number > session.canvas.picked and address in places(session.model.opened.model):
+    if (
+        session.model.opened
+        and number > session.canvas.picked
+        and address in places(session.model.opened.model)
+    ):
         session.canvas.picked = number
         reveal_place(address)
 
@@ -113,7 +125,9 @@ def fold_more() -> None:
     session = current()
     if session.model.opened and session.canvas.boxes > FEWEST_BOXES:
         session.canvas.boxes //= 2
-        session.canvas.folding = default_folding(session.model.opened.model, session.canvas.root, most=session.canvas.boxes)
+        session.canvas.folding = default_folding(
+            session.model.opened.model, session.canvas.root, most=session.canvas.boxes
+        )
 
 
 def ask(question: str) -> None:

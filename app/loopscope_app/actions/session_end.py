@@ -1,6 +1,7 @@
 """The end of sessions: some time after its page was closed, what a session held is let go.
 
-Streamlit itself keeps the session of a closed page until another page is closed, and what was uploaded in it for ever.
+Streamlit itself keeps the session of a closed page until another page is closed, and what was
+uploaded in it for ever.
 """
 
 from __future__ import annotations
@@ -26,16 +27,21 @@ LOG = logging.getLogger("loopscope")
 _EVERY = 1.0
 """Seconds between two looks at the sessions."""
 _QUIET, _PATIENCE = 1.0, 10.0
-"""Seconds without activity after which garbage is collected, and the longest wait for that after a session has ended: a collection
-stops all sessions."""
+"""Seconds without activity after which garbage is collected, and the longest wait for that after a
+session has ended: a collection stops all sessions.
+"""
 
 
 @dataclass(eq=False)
 class Closed(SessionStorage):
-    """Sessions whose page is closed, which may open again in time: a lost connection, or a page that is reloaded."""
+    """Sessions whose page is closed, which may open again in time: a lost connection, or a page
+    that is reloaded.
+    """
 
     seconds: float
-    _infos: dict[str, tuple[SessionInfo, float]] = field(default_factory=dict[str, tuple[SessionInfo, float]])
+    _infos: dict[str, tuple[SessionInfo, float]] = field(
+        default_factory=dict[str, tuple[SessionInfo, float]]
+    )
     """With the time at which each is over."""
 
     def get(self, session_id: str) -> SessionInfo | None:
@@ -55,7 +61,11 @@ class Closed(SessionStorage):
     def end_those_over(self) -> int:
         """Ends the sessions whose time is over; gives how many these were."""
         now = time.monotonic()
-        ended = [self._infos.pop(id)[0].session for id, (_, over) in tuple(self._infos.items()) if over <= now]
+        ended = [
+            self._infos.pop(id)[0].session
+            for id, (_, over) in tuple(self._infos.items())
+            if over <= now
+        ]
         for one in ended:
             one.shutdown()
             end(one)
@@ -84,7 +94,9 @@ async def _watch(closed: Closed) -> None:
                 to_collect_since = time.monotonic()
             if LAUNCH.server:
                 await asyncio.to_thread(memory_budget.keep_within, memory_budget.budget())
-            if to_collect_since is not None and (_seconds_alone() > _QUIET or time.monotonic() - to_collect_since > _PATIENCE):
+            if to_collect_since is not None and (
+                _seconds_alone() > _QUIET or time.monotonic() - to_collect_since > _PATIENCE
+            ):
                 to_collect_since = None
                 await asyncio.to_thread(_give_back)
         except Exception:  # what goes wrong once must not keep all sessions from ending

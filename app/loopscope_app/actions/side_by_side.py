@@ -31,18 +31,34 @@ _DRIFTS: Mapping[str, Callable[[UserSession, Opened, float], None]] = {
 
 @told
 def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
-    """Runs the present inputs with what was set by hand, and those of another set (or the ones before, or these without what was set),
-    apart from the run that is stepped through."""
+    """Runs the present inputs with what was set by hand, and those of another set (or the ones
+    before, or these without what was set), apart from the run that is stepped through.
+    """
     session = current()
     if session.model.opened is None or not settled(session):
         return
     if name in _DRIFTS:
-        _DRIFTS[name](session, session.model.opened, MOST_SECONDS if LAUNCH.server else _MOST_OF_A_DRIFT)
+        _DRIFTS[name](
+            session, session.model.opened, MOST_SECONDS if LAUNCH.server else _MOST_OF_A_DRIFT
+        )
         return
-    model, sets = session.model.opened.model, {**session.model.opened.sets, BEFORE: session.model.before, UNCHANGED: session.model.inputs}
+    model, sets = (
+        session.model.opened.model,
+        {
+            **session.model.opened.sets,
+            BEFORE: session.model.before,
+            UNCHANGED: session.model.inputs,
+        },
+    )
     bounds = replace(limits(), seconds=seconds)
     runs = [
-        loopscope.Debugger(model, bindings(model, inputs), limits=bounds, changes=changes, seed=session.model.opened.seed)
+        loopscope.Debugger(
+            model,
+            bindings(model, inputs),
+            limits=bounds,
+            changes=changes,
+            seed=session.model.opened.seed,
+        )
         for inputs, changes in ((session.model.inputs, session.run.changes), (sets[name], None))
     ]
     one, other = runs

@@ -1,4 +1,6 @@
-"""What a click on Measure does: the run once more, in a runtime or in steps of ours, with the time of each operation and iteration."""
+"""What a click on Measure does: the run once more, in a runtime or in steps of ours, with the
+time of each operation and iteration.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,14 @@ def measure() -> None:
     inputs = bindings(opened.model, session.model.inputs)
 
     def work(stopped: Callable[[], bool]) -> None:
-        session.run.clock = clock(opened.model, inputs, runtime=chosen, seconds=MOST_SECONDS, document=opened.document, stopped=stopped)
+        session.run.clock = clock(
+            opened.model,
+            inputs,
+            runtime=chosen,
+            seconds=MOST_SECONDS,
+            document=opened.document,
+            stopped=stopped,
+        )
 
     session.run.clock = None
     session.run.running = Comparing([], work, doing="Measuring")

@@ -1,4 +1,6 @@
-"""Loops that the canvas draws as copies of their body: switched on and off, and kept round the cursor."""
+"""Loops that the canvas draws as copies of their body: switched on and off, and kept round the
+cursor.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ def unroll(session: UserSession, address: str) -> None:
     if session.model.opened is None:
         return
     canvas = session.canvas
-    canvas.folding = unrolled(session.model.opened.model, canvas.folding, canvas.root, address, session.run.at_rest)
+    canvas.folding = unrolled(
+        session.model.opened.model, canvas.folding, canvas.root, address, session.run.at_rest
+    )
     if session.canvas.folding.window(without_iterations(address)) is None:
-        session.canvas.selected = without_iterations(session.canvas.selected)  # which copy it was cannot be seen any more
+        session.canvas.selected = without_iterations(
+            session.canvas.selected
+        )  # which copy it was cannot be seen any more
 
 
 def shift(session: UserSession, address: str, windows: int) -> None:
@@ -39,15 +45,22 @@ def follow(session: UserSession) -> None:
 
 
 def restore(session: UserSession, wanted: Sequence[Window | Unreadable]) -> None:
-    """The windows that the page's address asks for: they come after the cursor only when it moves again."""
+    """The windows that the page's address asks for: they come after the cursor only when it
+    moves again.
+    """
     if session.model.opened is None:
         return
     canvas, model, debugger = session.canvas, session.model.opened.model, session.run.at_rest
     for one in wanted:
         before = canvas.folding
         if isinstance(one, Window):
-            canvas.folding = at_window(debugger, model, before, canvas.root, (one.address, one.first, one.count))
+            canvas.folding = at_window(
+                debugger, model, before, canvas.root, (one.address, one.first, one.count)
+            )
         if canvas.folding is before:
-            session.message = Message("The link's unrolled loops cannot be read: this picture is without some of them", "info")
+            session.message = Message(
+                "The link's unrolled loops cannot be read: this picture is without some of them",
+                "info",
+            )
     if debugger is not None:
         canvas.followed = debugger.cursor.step

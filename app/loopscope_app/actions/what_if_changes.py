@@ -37,10 +37,10 @@ def refusal(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> st
     if not is_tensor(array) or not _is_number(array):
         return "Only numbers and truth values can be set here."
     if array.size > EDITABLE or not array.size:
-        return (
-            f"It has {array.size:,} elements: from 1 to {EDITABLE:,} can be set here, others in Python: loopscope.Debugger(…, changes=…)."
-        )
-    if address.count("/") == 1 and address.partition(":")[0].removeprefix("main/") in _inputs(debugger):
+        return f"It has {array.size:,} elements: from 1 to {EDITABLE:,} can be set here, others in Python: loopscope.Debugger(…, changes=…)."
+    if address.count("/") == 1 and address.partition(":")[0].removeprefix("main/") in _inputs(
+        debugger
+    ):
         return "It is an input of the model: set it in the panel Inputs."
     return ""
 
@@ -54,12 +54,18 @@ def _is_number(array: np.ndarray) -> bool:
 
 def _inputs(debugger: loopscope.Debugger) -> set[str]:
     main = debugger.plan.main
-    return {label for label, layer in main.layer_of_label.items() if main.slots.get((layer, 0)) in main.parameter_slots}
+    return {
+        label
+        for label, layer in main.layer_of_label.items()
+        if main.slots.get((layer, 0)) in main.parameter_slots
+    }
 
 
 @report_errors.afresh
 def set_value(address: str, key: str) -> None:
-    """Another run, in which the value at an address is what an editor holds: from the moment when it is there."""
+    """Another run, in which the value at an address is what an editor holds: from the moment
+    when it is there.
+    """
     session = current()
     debugger = session.run.debugger
     if debugger is None or not moves.settled(session):
@@ -67,16 +73,23 @@ def set_value(address: str, key: str) -> None:
     was = debugger.value(address)
     value = edited(was, widget(key), name_of(address))
     if value.tobytes() == was.tobytes():
-        session.message = Message(f"This is the value that {name_of(address)} has: change it, then run from here", "info")
+        session.message = Message(
+            f"This is the value that {name_of(address)} has: change it, then run from here", "info"
+        )
         return
-    _run_with(session, with_copies(session, {**by_hand(debugger.plan, session.run.changes), address: value}))
+    _run_with(
+        session,
+        with_copies(session, {**by_hand(debugger.plan, session.run.changes), address: value}),
+    )
     step = moment_of(debugger, address)
     moves.go(lambda changed: changed.seek(step))
     show_outcome(session)
 
 
 def edited(was: np.ndarray, given: Any, name: str) -> np.ndarray:
-    """The value that an editor holds: one element, or a table of which some cells were edited; ``InputError`` says what is wrong."""
+    """The value that an editor holds: one element, or a table of which some cells were edited;
+    ``InputError`` says what is wrong.
+    """
     element_type = ElementType.of(was)
     if not isinstance(given, Mapping):
         return parse_element(given, element_type, name).astype(was.dtype).reshape(was.shape)
@@ -85,7 +98,9 @@ def edited(was: np.ndarray, given: Any, name: str) -> np.ndarray:
     for row, cells in given["edited_rows"].items():
         for column, cell in cells.items():
             if cell is not None:
-                table[int(row), int(column)] = parse_element(cell, element_type, name).astype(was.dtype)
+                table[int(row), int(column)] = parse_element(cell, element_type, name).astype(
+                    was.dtype
+                )
     return made
 
 
@@ -96,11 +111,17 @@ def as_table(array: np.ndarray) -> np.ndarray:
 
 @report_errors.afresh
 def undo(address: str) -> None:
-    """The run without one of the changes; without the last of them it is the original one, where it was left; if it never began, here."""
+    """The run without one of the changes; without the last of them it is the original one, where
+    it was left; if it never began, here.
+    """
     session = current()
     if session.run.debugger is None or not moves.settled(session):
         return
-    left = {one: value for one, value in by_hand(session.run.debugger.plan, session.run.changes).items() if one != address}
+    left = {
+        one: value
+        for one, value in by_hand(session.run.debugger.plan, session.run.changes).items()
+        if one != address
+    }
     step = session.run.debugger.cursor.step
     if not left:
         assert session.run.original is not None
@@ -121,24 +142,32 @@ def _run_with(session: UserSession, changes: Mapping[str, Any], most: int = MOST
     if len(by_hand(session.run.debugger.plan, changes)) > most:
         raise InputError(f"{most} values are set by hand already: take one of them back first")
     model, seed = session.model.opened.model, session.model.opened.seed
-    changed = loopscope.Debugger(model, bindings(model, session.model.inputs), limits=limits(), changes=changes, seed=seed)
+    changed = loopscope.Debugger(
+        model, bindings(model, session.model.inputs), limits=limits(), changes=changes, seed=seed
+    )
     session.run.original = session.run.original or session.run.debugger
     session.run.changes = {one.address: one.value for one in changed.changes}
     put(session, changed)
 
 
 def show_outcome(session: UserSession) -> None:
-    """What came of the changes, compared with the run without them, unless the run itself takes long."""
+    """What came of the changes, compared with the run without them, unless the run itself takes
+    long.
+    """
     place(CHOICE, UNCHANGED)
     LENS.show("Compare")
     if moves.settled(session):
         compare_with(UNCHANGED, COMPARE_SECONDS)
 
 
-def restore(session: UserSession, wanted: Mapping[str, Any] | Unreadable, most: int = MOST_CHANGES) -> None:
+def restore(
+    session: UserSession, wanted: Mapping[str, Any] | Unreadable, most: int = MOST_CHANGES
+) -> None:
     """The changes that the page's address, or a saved run, asks for."""
     if isinstance(wanted, Unreadable):
-        session.message = Message("The link's what-if cannot be read: this is the run without it", "info")
+        session.message = Message(
+            "The link's what-if cannot be read: this is the run without it", "info"
+        )
         return
     try:
         _run_with(session, wanted, most)

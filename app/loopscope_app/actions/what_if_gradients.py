@@ -1,4 +1,6 @@
-"""What if, in a model with its gradient: a value of a loop that is set by hand is set also where the way back computes it again."""
+"""What if, in a model with its gradient: a value of a loop that is set by hand is set also where
+the way back computes it again.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,17 @@ from loopscope_app.state.launch import limits
 from loopscope_app.state.user_session import Message, UserSession
 
 V = TypeVar("V")
-"""A value that is set: an array, or what a link says of one, which the engine checks when a run begins."""
+"""A value that is set: an array, or what a link says of one, which the engine checks when a run
+begins.
+"""
 _SECONDS = 5.0
 """Longest time of the run that finds which iteration of the way back computes a value again."""
 
 
 def copies(plan: Plan, changes: Mapping[str, object]) -> Mapping[str, tuple[str, ...]]:
-    """Of each value that was set on both ways, where it is computed again: these places stand directly behind their original."""
+    """Of each value that was set on both ways, where it is computed again: these places stand
+    directly behind their original.
+    """
     found: dict[str, tuple[str, ...]] = {}
     original, expected = "", frozenset[str]()
     for address, value in changes.items():
@@ -46,7 +52,8 @@ def by_hand(plan: Plan, changes: Mapping[str, V]) -> dict[str, V]:
 def with_copies(session: UserSession, changes: Mapping[str, V]) -> dict[str, V]:
     """The changes, and behind each its copy on the way back.
 
-    Which iteration that is depends on how often the loop runs with these changes, so that they are run once to find it.
+    Which iteration that is depends on how often the loop runs with these changes, so that they are
+    run once to find it.
     """
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
@@ -56,14 +63,24 @@ def with_copies(session: UserSession, changes: Mapping[str, V]) -> dict[str, V]:
     if not walked:
         return own
     bounds = replace(limits(), seconds=_SECONDS)
-    scout = loopscope.Debugger(opened.model, bindings(opened.model, session.model.inputs), limits=bounds, changes=own, seed=opened.seed)
+    scout = loopscope.Debugger(
+        opened.model,
+        bindings(opened.model, session.model.inputs),
+        limits=bounds,
+        changes=own,
+        seed=opened.seed,
+    )
     scout.run()
     if scout.state == "paused":
-        session.message = Message(f"{name_of(walked[-1])} is set on the way there only: the run takes too long to find it on the way back")
+        session.message = Message(
+            f"{name_of(walked[-1])} is set on the way there only: the run takes too long to find it on the way back"
+        )
         return own
     made: dict[str, V] = {}
     for one, value in own.items():
-        made |= {one: value} | {again: value for again in computed_again(scout, one) if again not in own}
+        made |= {one: value} | {
+            again: value for again in computed_again(scout, one) if again not in own
+        }
     return made
 
 
@@ -74,7 +91,9 @@ def is_on_the_way_back(plan: Plan, address: str) -> bool:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are the same, NaN for NaN; those of a link may be anything that JSON can say."""
+    """Whether two values are the same, NaN for NaN; those of a link may be anything that JSON
+    can say.
+    """
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.shape == other.shape and one.tobytes() == other.tobytes()
     return type(one) is type(other) and one == other

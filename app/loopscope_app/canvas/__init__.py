@@ -5,10 +5,12 @@
     # Where the canvas is to be; handle(acts) runs before the script, so that one run shows their effect.
     show(view, overlay, key="canvas", height=640, on_acts=handle, acted=number_of_the_last_one_handled)
 
-``view`` comes from ``loopscope.view.build.graph_view``, ``overlay`` from ``loopscope.view.overlay.overlay_at`` for the same view: keep the
-view object as long as model, folding and root stay, since an equal view made anew is laid out once but described again. Call it in a place
-that stays: inside ``st.container(key=...)`` or below slots that are always there, else the browser mounts it anew. While there is a run the
-canvas takes the keys and buttons of the transport bar: it paints steps at once and tells ``CanvasRun.on_moves`` others.
+``view`` comes from ``loopscope.view.build.graph_view``, ``overlay`` from
+``loopscope.view.overlay.overlay_at`` for the same view: keep the view object as long as model,
+folding and root stay, since an equal view made anew is laid out once but described again. Call it
+in a place that stays: inside ``st.container(key=...)`` or below slots that are always there, else
+the browser mounts it anew. While there is a run the canvas takes the keys and buttons of the
+transport bar: it paints steps at once and tells ``CanvasRun.on_moves`` others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The canvas as Streamlit components: one carries the layout library, one the structure, one the overlay of the moment.
+"""The canvas as Streamlit components: one carries the layout library, one the structure, one the
+overlay of the moment.
 
-They travel apart because Streamlit sends a message whole when anything in it changed, and replaces it by a short reference when
-nothing did: a step sends the overlay only. In the browser they meet in one table per page.
+They travel apart because Streamlit sends a message whole when anything in it changed, and replaces
+it by a short reference when nothing did: a step sends the overlay only. In the browser they meet in
+one table per page.
 """
 
 from __future__ import annotations
@@ -15,7 +17,15 @@ from weakref import WeakKeyDictionary
 import streamlit as st
 
 from loopscope.view import GraphView, Overlay, Track, structure
-from loopscope_app.canvas_event import Act, Move, StepReport, read_acts, read_ask, read_moves, read_report
+from loopscope_app.canvas_event import (
+    Act,
+    Move,
+    StepReport,
+    read_acts,
+    read_ask,
+    read_moves,
+    read_report,
+)
 from loopscope_app.components import component
 from loopscope_app.state.user_session import widget
 from loopscope_app.vendor import LIBRARY
@@ -54,7 +64,9 @@ class CanvasRun:
     on_ask: Callable[[int], None]
     """Told the first step that should be sent ahead."""
     on_step: Callable[[StepReport], None]
-    """Called with the step that the canvas has reached while playing; of reports in quick succession only the latest arrives."""
+    """Called with the step that the canvas has reached while playing; of reports in quick
+    succession only the latest arrives.
+    """
     on_moves: Callable[[tuple[Move, ...]], None]
     """Told the moves that were asked for and are not confirmed."""
     reported: int
@@ -67,14 +79,22 @@ class CanvasRun:
     def as_data(self) -> dict[str, object]:
         """The fields of a moment that the canvas receives."""
         told = ("step", "steps", "over", "reported", "moved", "plays")
-        return {"run": self.name, "tracks": [one.as_data() for one in self.tracks], **{name: getattr(self, name) for name in told}}
+        return {
+            "run": self.name,
+            "tracks": [one.as_data() for one in self.tracks],
+            **{name: getattr(self, name) for name in told},
+        }
 
 
 def prepare() -> None:
-    """Sends the layout library, before the page that a canvas is on: the browser compiles it while the page is still being made."""
+    """Sends the layout library, before the page that a canvas is on: the browser compiles it
+    while the page is still being made.
+    """
     if LIBRARY.is_file():
         with st.container(key="layout_library"):
-            _library(key="layout_library_bytes", data=_library_bytes(LIBRARY.stat().st_mtime), height=1)
+            _library(
+                key="layout_library_bytes", data=_library_bytes(LIBRARY.stat().st_mtime), height=1
+            )
 
 
 def show(
@@ -91,19 +111,30 @@ def show(
     traced: str = "",
     run: CanvasRun | None = None,
 ) -> None:
-    """Draw a view at a moment, on a page that ``prepare`` began; ``on_acts`` is told what is done on the canvas, again and again until
-    ``acted``, the number of the last act that was heard, confirms it.
+    """Draw a view at a moment, on a page that ``prepare`` began; ``on_acts`` is told what is done
+    on the canvas, again and again until ``acted``, the number of the last act that was heard,
+    confirms it.
 
-    ``focus``: address to bring into sight, once per change; static, or with iterations of unrolled loops.
-    Zoom and place are kept for each ``subject``, such as a model. ``file``: what a picture of it is called on disk.
-    ``traced``: the name of the value whose origins the overlay lights up.
+    ``focus``: address to bring into sight, once per change; static, or with iterations of unrolled
+    loops. Zoom and place are kept for each ``subject``, such as a model. ``file``: what a picture
+    of it is called on disk. ``traced``: the name of the value whose origins the overlay lights up.
     """
     missing = "" if LIBRARY.is_file() else _MISSING
     with st.container(gap=None, key=f"{key}_parts"):
-        _overlay(key=f"{key}_overlay", data=moment(view, overlay, key=key, focus=focus, traced=traced, acted=acted, run=run))
+        _overlay(
+            key=f"{key}_overlay",
+            data=moment(view, overlay, key=key, focus=focus, traced=traced, acted=acted, run=run),
+        )
         _canvas(
             key=key,
-            data={"key": key, "height": height, "structure": _structure_of(view), "missing": missing, "subject": subject, "file": file},
+            data={
+                "key": key,
+                "height": height,
+                "structure": _structure_of(view),
+                "missing": missing,
+                "subject": subject,
+                "file": file,
+            },
             height=height,
             on_acts_change=partial(_tell_acts, key, view, on_acts),
             on_step_change=partial(_tell_step, key, run),
@@ -113,9 +144,22 @@ def show(
             _send_prefetched(run, f"{key}_prefetch", belonging(view, key) | {"run": run.name})
 
 
-def moment(view: GraphView, overlay: Overlay, *, key: str, focus: str, traced: str, acted: int, run: CanvasRun | None) -> dict[str, object]:
+def moment(
+    view: GraphView,
+    overlay: Overlay,
+    *,
+    key: str,
+    focus: str,
+    traced: str,
+    acted: int,
+    run: CanvasRun | None,
+) -> dict[str, object]:
     """The overlay of now as it is sent: ``Moment`` in ``protocol/protocol.schema.json``."""
-    now = overlay.as_data() | belonging(view, key) | {"focus": _id_of(view, focus), "traced": traced, "acted": acted}
+    now = (
+        overlay.as_data()
+        | belonging(view, key)
+        | {"focus": _id_of(view, focus), "traced": traced, "acted": acted}
+    )
     return now if run is None else now | run.as_data()
 
 
@@ -161,8 +205,14 @@ def _tell_moves(key: str, run: CanvasRun | None) -> None:
 
 @st.fragment
 def _send_prefetched(run: CanvasRun, key: str, belonging: Mapping[str, object]) -> None:
-    """A fragment, so that what is asked for while the canvas plays comes alone: nothing else of the page is drawn again for it."""
-    _prefetch(key=key, data={**(run.prefetch() or {}), **belonging}, on_ask_change=partial(_tell_ask, key, run))
+    """A fragment, so that what is asked for while the canvas plays comes alone: nothing else of
+    the page is drawn again for it.
+    """
+    _prefetch(
+        key=key,
+        data={**(run.prefetch() or {}), **belonging},
+        on_ask_change=partial(_tell_ask, key, run),
+    )
 
 
 def _tell_ask(key: str, run: CanvasRun) -> None:

@@ -1,4 +1,6 @@
-"""Pages that an agent asks for: written to one given folder, each a new file, bounded in size and number."""
+"""Pages that an agent asks for: written to one given folder, each a new file, bounded in size
+and number.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,27 @@ class AgentPages:
         if not self.folder.is_dir():
             raise ReadError(f"--pages {shorten(folder)!r} is no folder")
 
-    def write(self, debugger: loopscope.Debugger, title: str, note: str, *, with_values: bool) -> dict[str, Any]:
-        """Where the page is, and how large; ``WriteError`` when as many as one server writes are there."""
+    def write(
+        self, debugger: loopscope.Debugger, title: str, note: str, *, with_values: bool
+    ) -> dict[str, Any]:
+        """Where the page is, and how large; ``WriteError`` when as many as one server writes are
+        there.
+        """
         if self._written >= MOST_PAGES:
-            raise WriteError(f"this server has written {MOST_PAGES} pages, which is all that it writes")
-        page = page_of(debugger, title=title, note=note, with_values=with_values, most_bytes=MEGABYTES * 2**20).encode()
+            raise WriteError(
+                f"this server has written {MOST_PAGES} pages, which is all that it writes"
+            )
+        page = page_of(
+            debugger, title=title, note=note, with_values=with_values, most_bytes=MEGABYTES * 2**20
+        ).encode()
         path = self._new_file(title, page)
         self._written += 1
-        return {"path": str(path), "bytes": len(page), "opens_at_step": debugger.cursor.step, "steps": debugger.steps}
+        return {
+            "path": str(path),
+            "bytes": len(page),
+            "opens_at_step": debugger.cursor.step,
+            "steps": debugger.steps,
+        }
 
     def _new_file(self, title: str, content: bytes) -> Path:
         stem = re.sub(r"[\W_]+", "_", title, flags=re.ASCII).strip("_")[:_NAMED] or "page"
@@ -47,7 +62,9 @@ class AgentPages:
             except FileExistsError:
                 continue
             except OSError as error:
-                raise WriteError(f"{path.name} cannot be written: {error.strerror or error}") from None
+                raise WriteError(
+                    f"{path.name} cannot be written: {error.strerror or error}"
+                ) from None
             return path
         raise WriteError(f"there are too many pages called {stem}")
 

@@ -1,4 +1,6 @@
-"""What an agent names: a model file with inputs, or a saved run; read within given folders, run within given limits, the latest kept."""
+"""What an agent names: a model file with inputs, or a saved run; read within given folders, run
+within given limits, the latest kept.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,16 @@ class NamedPath:
 
     @property
     def document(self) -> bytes:
-        """The content of an ONNX file that is inside a saved run; empty for all others, which have a path."""
+        """The content of an ONNX file that is inside a saved run; empty for all others, which
+        have a path.
+        """
         return self.saved.document if self.saved else b""
 
 
 class AgentRuns:
-    """Models and runs by path. ``inputs`` is the path of an .npz file, or values in words, or empty; ``values`` gives inputs by name and
-    goes before it."""
+    """Models and runs by path. ``inputs`` is the path of an .npz file, or values in words, or
+    empty; ``values`` gives inputs by name and goes before it.
+    """
 
     def __init__(self, files: AllowedFiles, limits: loopscope.Limits) -> None:
         self.limits = limits
@@ -59,15 +64,24 @@ class AgentRuns:
         saved = read_run(file, limits=ReadLimits(unpacked_bytes=_UNPACKED))
         return NamedPath(saved.model, saved)
 
-    def run(self, path: str, inputs: str = "", values: Mapping[str, Any] | None = None) -> loopscope.Debugger:
-        """The run of a model as far as it comes; a saved one as it was recorded, at its newest step."""
-        files = [self._files.model(path), *([self._files.inputs(inputs)] if inputs and not are_words(inputs) else [])]
+    def run(
+        self, path: str, inputs: str = "", values: Mapping[str, Any] | None = None
+    ) -> loopscope.Debugger:
+        """The run of a model as far as it comes; a saved one as it was recorded, at its newest
+        step.
+        """
+        files = [
+            self._files.model(path),
+            *([self._files.inputs(inputs)] if inputs and not are_words(inputs) else []),
+        ]
         made_of = (*map(_version, files), inputs, repr(values))
         if self._latest is None or self._latest[0] != made_of:
             self.forget()  # before the next one takes its memory
             named = self.named(path)
             if named.saved is None:
-                debugger = loopscope.Debugger(named.model, self.given(named, inputs, values), limits=self.limits)
+                debugger = loopscope.Debugger(
+                    named.model, self.given(named, inputs, values), limits=self.limits
+                )
                 debugger.run()
             else:
                 self.given(named, inputs, values)
@@ -76,25 +90,45 @@ class AgentRuns:
             self._latest = made_of, debugger, named
         return self._latest[1]
 
-    def finished(self, path: str, inputs: str, values: Mapping[str, Any] | None) -> loopscope.Debugger:
+    def finished(
+        self, path: str, inputs: str, values: Mapping[str, Any] | None
+    ) -> loopscope.Debugger:
         """The same, which must have come to its end."""
         return _at_end(self.run(path, inputs, values))
 
-    def recorded(self, path: str, given: Mapping[str | int, Any], rounding: Mapping[str, str]) -> loopscope.Debugger:
-        """A finished run with every value, of the model with values rounded; nothing else is kept meanwhile."""
+    def recorded(
+        self, path: str, given: Mapping[str | int, Any], rounding: Mapping[str, str]
+    ) -> loopscope.Debugger:
+        """A finished run with every value, of the model with values rounded; nothing else is
+        kept meanwhile.
+        """
         self.forget()
         record = loopscope.Record(everything=True)
-        debugger = loopscope.Debugger(self.named(path).model, dict(given), limits=self.limits, record=record, rounding=rounding)
+        debugger = loopscope.Debugger(
+            self.named(path).model,
+            dict(given),
+            limits=self.limits,
+            record=record,
+            rounding=rounding,
+        )
         debugger.run()
         return _at_end(debugger)
 
-    def given(self, named: NamedPath, inputs: str, values: Mapping[str, Any] | None) -> dict[str | int, Any]:
+    def given(
+        self, named: NamedPath, inputs: str, values: Mapping[str, Any] | None
+    ) -> dict[str | int, Any]:
         """The inputs; ``InputError`` when others are named for a saved run, which has its own."""
         if named.saved is not None:
             if inputs or values:
-                raise InputError("a saved run has its inputs in it: give `inputs` and `values` with a model")
+                raise InputError(
+                    "a saved run has its inputs in it: give `inputs` and `values` with a model"
+                )
             return dict(enumerate(named.saved.inputs))
-        positions = {name: position for position, one in enumerate(named.model.inputs) for name in (one.name, *one.names)}
+        positions = {
+            name: position
+            for position, one in enumerate(named.model.inputs)
+            for name in (one.name, *one.names)
+        }
         by_name = {positions[name] for name in values or {} if name in positions}
         given: Mapping[str | int, Any] = {}
         self.made_up = ""
@@ -103,7 +137,9 @@ class AgentRuns:
             self.made_up = made_up.in_words(by_name) if made_up else ""
         elif inputs:
             given = read_inputs(str(self._files.inputs(inputs)), named.model)
-        made: dict[str | int, Any] = {key: value for key, value in given.items() if key not in by_name}
+        made: dict[str | int, Any] = {
+            key: value for key, value in given.items() if key not in by_name
+        }
         made.update(values or {})
         return made
 

@@ -1,4 +1,6 @@
-"""The files that a program may name to `loopscope mcp`: those in given folders, wherever links lead."""
+"""The files that a program may name to `loopscope mcp`: those in given folders, wherever links
+lead.
+"""
 
 from __future__ import annotations
 
@@ -37,40 +39,62 @@ class AllowedFiles:
             )
         weights = path.with_suffix(".bin")
         if weights.exists() and not self._holds(_real(weights)):
-            raise ReadError(f"the weights beside {shorten(text)!r} are a link that leads out of the given folders")
+            raise ReadError(
+                f"the weights beside {shorten(text)!r} are a link that leads out of the given folders"
+            )
         return path
 
     def inputs(self, text: str) -> Path:
-        """An .npz file of bounded size once it is unpacked; ``ReadError`` when it lies elsewhere or is too large."""
+        """An .npz file of bounded size once it is unpacked; ``ReadError`` when it lies elsewhere
+        or is too large.
+        """
         path = self._inside(text, (_INPUTS,))
         try:
             with zipfile.ZipFile(path) as archive:
                 size = sum(entry.file_size for entry in archive.infolist())
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-            raise ReadError(f"{shorten(text)!r} is not an .npz file: one that numpy.savez wrote is expected") from None
+            raise ReadError(
+                f"{shorten(text)!r} is not an .npz file: one that numpy.savez wrote is expected"
+            ) from None
         if size > _INPUT_BYTES:
-            raise ReadError(f"{shorten(text)!r} holds {size:,} bytes: at most {_INPUT_BYTES:,} are read here")
+            raise ReadError(
+                f"{shorten(text)!r} holds {size:,} bytes: at most {_INPUT_BYTES:,} are read here"
+            )
         return path
 
     def _inside(self, text: str, endings: Sequence[str]) -> Path:
         if "\0" in text:
             raise ReadError("a path has no zero bytes")
         if text != text.encode("utf-8", "replace").decode("utf-8"):
-            raise ReadError(f"the path {shorten(text)!r} is no text that a file system takes: expected whole characters")
+            raise ReadError(
+                f"the path {shorten(text)!r} is no text that a file system takes: expected whole characters"
+            )
         for folder in self.folders:
             path = _real(folder / text)
             if self._holds(path) and what_is_at(path) == "file":
                 return path
-        there = listed([shorten(str(path)) for path in islice(self._files(endings), _LISTED)], _LISTED)
-        words = f"; there are {there}" if there else f"; none in them ends with {' or '.join(endings)}"
-        raise ReadError(f"there is no file {shorten(text)!r} in the given folders: a path in one of them is expected{words}")
+        there = listed(
+            [shorten(str(path)) for path in islice(self._files(endings), _LISTED)], _LISTED
+        )
+        words = (
+            f"; there are {there}" if there else f"; none in them ends with {' or '.join(endings)}"
+        )
+        raise ReadError(
+            f"there is no file {shorten(text)!r} in the given folders: a path in one of them is expected{words}"
+        )
 
     def _files(self, endings: Sequence[str]) -> Iterator[Path]:
-        """Files below the given folders, relative to them, the outermost first; what lies very deep is not looked for."""
+        """Files below the given folders, relative to them, the outermost first; what lies very
+        deep is not looked for.
+        """
         for folder in self.folders:
             for depth in range(_DEPTH):
                 for path in sorted(folder.glob("*/" * depth + "*")):
-                    if path.suffix.lower() in endings and what_is_at(path) and self._holds(_real(path)):
+                    if (
+                        path.suffix.lower() in endings
+                        and what_is_at(path)
+                        and self._holds(_real(path))
+                    ):
                         yield path.relative_to(folder)
 
     def _holds(self, path: Path) -> bool:

@@ -15,7 +15,9 @@ FINE, SUSPICIOUS, BAD = 0, 1, 2
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 the model can be run, 2 it cannot; 1 when ``--strict`` is given and there are warnings. Notes never count."""
+    """The exit code: 0 the model can be run, 2 it cannot; 1 when ``--strict`` is given and there
+    are warnings. Notes never count.
+    """
     options = _options(words)
     if options.explain is not None:
         print(_explained(options.explain.upper()))
@@ -30,7 +32,9 @@ def main(words: Sequence[str]) -> int:
     runtimes = frozenset(map(Runtime, options.runtimes)) or own_runtimes(model)
     report = check(model, CATALOGUE).about(runtimes)
     if options.json:
-        print(json.dumps({**text.data(report), "for": sorted(runtime.value for runtime in runtimes)}))
+        print(
+            json.dumps({**text.data(report), "for": sorted(runtime.value for runtime in runtimes)})
+        )
     else:
         shown = report if options.notes else report.without_habits()
         print(text.render_each(shown) if options.each else text.render(shown))
@@ -38,7 +42,9 @@ def main(words: Sequence[str]) -> int:
         if left_out == 1:
             print("\nA note of what exporters leave unused is not listed; --notes lists it.")
         elif left_out:
-            print(f"\n{left_out} notes of what exporters leave unused are not listed; --notes lists them.")
+            print(
+                f"\n{left_out} notes of what exporters leave unused are not listed; --notes lists them."
+            )
     return _exit_code(report, strict=options.strict)
 
 
@@ -51,14 +57,23 @@ def _exit_code(report: Report, *, strict: bool) -> int:
 def _explained(code: str) -> str:
     """One rule with its reasons; of no code, a line for each rule."""
     if not code:
-        return "\n".join(f"{rule.code}  {rule.severity.value:7}  {text.documented(rule)[0]}{_meant_for(rule)}" for rule in BY_CODE.values())
+        return "\n".join(
+            f"{rule.code}  {rule.severity.value:7}  {text.documented(rule)[0]}{_meant_for(rule)}"
+            for rule in BY_CODE.values()
+        )
     if code not in BY_CODE:
-        raise EngineError(f"there is no rule {shorten(code)!r}: `loopscope check --explain` lists those that there are")
+        raise EngineError(
+            f"there is no rule {shorten(code)!r}: `loopscope check --explain` lists those that there are"
+        )
     return text.explanation(BY_CODE[code])
 
 
 def _meant_for(rule: Rule) -> str:
-    return f" ({' and '.join(sorted(runtime.title for runtime in rule.runtimes))})" if rule.runtimes else ""
+    return (
+        f" ({' and '.join(sorted(runtime.title for runtime in rule.runtimes))})"
+        if rule.runtimes
+        else ""
+    )
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
@@ -70,7 +85,12 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("model", metavar="MODEL", nargs="?", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    what.add_argument(
+        "model",
+        metavar="MODEL",
+        nargs="?",
+        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
+    )
     what.add_argument(
         "--explain",
         metavar="CODE",
@@ -87,8 +107,14 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         help="include the findings about this runtime; may be given twice "
         "(otherwise: OpenVINO for IR, ONNX Runtime for ONNX, neither for models of other formats)",
     )
-    parser.add_argument("--each", action="store_true", help="list every place that a rule found, not only the first")
-    parser.add_argument("--notes", action="store_true", help="list also the notes of what exporters leave unused, which does no harm")
+    parser.add_argument(
+        "--each", action="store_true", help="list every place that a rule found, not only the first"
+    )
+    parser.add_argument(
+        "--notes",
+        action="store_true",
+        help="list also the notes of what exporters leave unused, which does no harm",
+    )
     parser.add_argument("--strict", action="store_true", help="exit with 1 when there are warnings")
     parser.add_argument("--json", action="store_true", help="print the diagnostics as JSON")
     return parser.parse_args(words)

@@ -55,13 +55,27 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         epilog="Times of loops and branches hold those of what is inside. The exit code is 0 when the run was timed, else 2.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
+    )
     add_inputs(parser)
     parser.add_argument(
         "--runtime",
         choices=("onnxruntime", "openvino", "loopscope"),
         help="which runtime (default: the model's own where it is installed, else loopscope, which steps through the run)",
     )
-    parser.add_argument("--seconds", type=float, default=120.0, metavar="S", help="the most that it may take (default: %(default)g)")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON, with the time of every run of every operation")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="the most that it may take (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the result as JSON, with the time of every run of every operation",
+    )
     return parser.parse_args(words)

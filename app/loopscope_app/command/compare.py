@@ -1,4 +1,6 @@
-"""``loopscope compare``: runs a model here and with its own runtime, and says where they first differ."""
+"""``loopscope compare``: runs a model here and with its own runtime, and says where they first
+differ.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from loopscope_app.command.source_comparison import beside_source
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 the outputs agree, 1 an output differs, 2 there is nothing to compare, such as a run that did not finish."""
+    """The exit code: 0 the outputs agree, 1 an output differs, 2 there is nothing to compare,
+    such as a run that did not finish.
+    """
     options = _options(words)
     try:
         if options.source:
@@ -36,9 +40,22 @@ def main(words: Sequence[str]) -> int:
         print(json.dumps({"agrees": None, "sentence": str(error)}))
         return REFUSED
     if options.json:
-        print(json.dumps({"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence, **asdict(report)}))
+        print(
+            json.dumps(
+                {
+                    "agrees": report.agrees,
+                    "outputs_agree": report.outputs_agree,
+                    "sentence": report.sentence,
+                    **asdict(report),
+                }
+            )
+        )
     else:
-        offers = offered(options.model, options.inputs, run.model, inputs, options.seconds) if report.counts_differ else []
+        offers = (
+            offered(options.model, options.inputs, run.model, inputs, options.seconds)
+            if report.counts_differ
+            else []
+        )
         for line in (*_lines(report), *offers):
             print(neutral(line, len(line)))
     return FINISHED if report.outputs_agree else FAILED
@@ -50,7 +67,9 @@ def _finished(options: argparse.Namespace) -> tuple[loopscope.Debugger, Mapping[
     if debugger.state != "finished":
         with progress.doing("running the model in its own runtime"):
             there = runtime_alone(debugger, inputs, seconds=options.seconds)
-        failure = f"{(debugger.failure or 'the run did not finish').removesuffix('.')}. {there}".strip()
+        failure = (
+            f"{(debugger.failure or 'the run did not finish').removesuffix('.')}. {there}".strip()
+        )
         raise run_stopped(debugger.machine, failure, "error")
     return debugger, inputs
 
@@ -60,7 +79,9 @@ def _run(options: argparse.Namespace) -> tuple[loopscope.Debugger, Mapping[str |
     model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
     limits = loopscope.Limits(seconds=options.seconds)
-    return progress.run_whole(loopscope.Debugger(model, inputs, limits=limits, record=COMPARED)), inputs
+    return progress.run_whole(
+        loopscope.Debugger(model, inputs, limits=limits, record=COMPARED)
+    ), inputs
 
 
 def _lines(report: ComparisonReport) -> Iterator[str]:
@@ -70,7 +91,9 @@ def _lines(report: ComparisonReport) -> Iterator[str]:
     if report.refused and not report.outputs:
         yield f"  not compared inside: {report.refused}"
     if report.left_out and not report.refused:
-        yield "  not compared: " + ", ".join(f"{count:,} {reason}" for reason, count in report.left_out.items())
+        yield "  not compared: " + ", ".join(
+            f"{count:,} {reason}" for reason, count in report.left_out.items()
+        )
 
 
 _MOST_SHOWN = 10
@@ -83,7 +106,9 @@ def tolerance(text: str) -> float:
     except ValueError:
         number = math.nan
     if not number >= 0:  # with NaN nothing would differ
-        raise argparse.ArgumentTypeError(f"{text!r} is not a tolerance: expected a number from 0 on")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a tolerance: expected a number from 0 on"
+        )
     return number
 
 
@@ -97,7 +122,11 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "inside may differ: the sentence says so), 1 when an output differs, 2 when there is nothing to compare.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
+    )
     add_inputs(parser)
     parser.add_argument(
         "--source",
@@ -115,6 +144,12 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         help="how much floats may differ, as a part of the largest magnitude in their tensor, or of the bound of their operation "
         "(1 for a sigmoid) (default: %(default)g)",
     )
-    parser.add_argument("--seconds", type=float, default=120.0, metavar="S", help="the most that each run may take (default: %(default)g)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="the most that each run may take (default: %(default)g)",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args(words)

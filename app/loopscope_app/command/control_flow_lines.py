@@ -1,4 +1,6 @@
-"""What the loops and branches of a run did, in lines for a terminal: one for each loop and If, however often it ran."""
+"""What the loops and branches of a run did, in lines for a terminal: one for each loop and If,
+however often it ran.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ _BODY = re.compile(r"/(?:body|then|else)/")
 def control_flow_lines(records: Sequence[ControlFlowRecord]) -> Iterator[str]:
     """Lines in the order of the graph, indented as the bodies lie in each other.
 
-    One execution is told by itself; of several the counts, for an If with the branches in their order.
+    One execution is told by itself; of several the counts, for an If with the branches in their
+    order.
     """
     executions: dict[str, list[ControlFlowRecord]] = {}
     for record in itertools.islice(records, _LOOKED_AT):
@@ -56,7 +59,11 @@ def _branches(found: Sequence[ControlFlowRecord]) -> str:
     """
     taken = Counter(record.branch for record in found)
     tape = "".join((record.branch or "?")[0].upper() for record in found[:_TAPE])
-    counts = ", ".join(f"{branch} {taken[branch]:,} time{'s' * (taken[branch] != 1)}" for branch in ("then", "else") if taken[branch])
+    counts = ", ".join(
+        f"{branch} {taken[branch]:,} time{'s' * (taken[branch] != 1)}"
+        for branch in ("then", "else")
+        if taken[branch]
+    )
     return f"{counts}: {tape}{'...' * (len(found) > _TAPE)}" if len(taken) > 1 else counts
 
 
@@ -66,7 +73,15 @@ def _loops(found: Sequence[ControlFlowRecord]) -> str:
     '2 executions with 1 to 3 iterations, 4 in all; its condition became false'
     """
     counts = [record.iterations or 0 for record in found]
-    each = times(counts[0]) + " each" if min(counts) == max(counts) else f"{min(counts):,} to {times(max(counts))}"
+    each = (
+        times(counts[0]) + " each"
+        if min(counts) == max(counts)
+        else f"{min(counts):,} to {times(max(counts))}"
+    )
     why = Counter(ending(record) for record in found)
-    reasons = ", ".join(why) if len(why) == 1 else ", ".join(f"{reason} ({count:,})" for reason, count in why.most_common())
+    reasons = (
+        ", ".join(why)
+        if len(why) == 1
+        else ", ".join(f"{reason} ({count:,})" for reason, count in why.most_common())
+    )
     return f"{len(found):,} executions with {each}, {sum(counts):,} in all; {reasons}"

@@ -1,4 +1,6 @@
-"""``loopscope drift``: how far two models, or a model and the same with values rounded, drift apart over the iterations."""
+"""``loopscope drift``: how far two models, or a model and the same with values rounded, drift
+apart over the iterations.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,21 @@ _RUNTIMES = {"openvino:CPU": "openvino", "openvino": "openvino", "onnxruntime": 
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 done, 1 an output is over ``--fail-over`` or a run failed, 2 a model or the inputs are refused."""
+    """The exit code: 0 done, 1 an output is over ``--fail-over`` or a run failed, 2 a model or
+    the inputs are refused.
+    """
     options = _options(words)
     if bool(options.other) == bool(options.round):
         raise InputError("drift takes two models, or one and --round 'PATTERN=TYPE'")
     refuse_unwritable(options.out)
-    if options.other.partition(":")[0] in _RUNTIMES and options.other not in _RUNTIMES and what_is_at(options.other) is None:
-        raise InputError(f"{options.other} is no runtime that models are compared with: expected openvino:CPU, onnxruntime or a model file")
+    if (
+        options.other.partition(":")[0] in _RUNTIMES
+        and options.other not in _RUNTIMES
+        and what_is_at(options.other) is None
+    ):
+        raise InputError(
+            f"{options.other} is no runtime that models are compared with: expected openvino:CPU, onnxruntime or a model file"
+        )
     model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
     one = _run(model, inputs, options, {})
@@ -51,19 +61,33 @@ def main(words: Sequence[str]) -> int:
     return _told(found, one, options, found.sentence)
 
 
-def _beside_runtime(one: loopscope.Debugger, inputs: Mapping[str | int, object], options: argparse.Namespace) -> int:
+def _beside_runtime(
+    one: loopscope.Debugger, inputs: Mapping[str | int, object], options: argparse.Namespace
+) -> int:
     """Against the runtime that the model belongs to."""
     if _RUNTIMES[options.other] != one.model.dialect:
         fitting = next(name for name, dialect in _RUNTIMES.items() if dialect == one.model.dialect)
-        raise InputError(f"{options.other} does not run {options.model} as it is: compare it with {fitting}")
+        raise InputError(
+            f"{options.other} does not run {options.model} as it is: compare it with {fitting}"
+        )
     with progress.doing("running the model in its own runtime"):
-        found = drift_from_runtime(one, inputs, tolerance=options.tolerance, seconds=options.seconds)
+        found = drift_from_runtime(
+            one, inputs, tolerance=options.tolerance, seconds=options.seconds
+        )
     differ = bool(found.drift.partings)
-    offers = offered(options.model, options.inputs, one.model, inputs, options.seconds) if differ else []
+    offers = (
+        offered(options.model, options.inputs, one.model, inputs, options.seconds) if differ else []
+    )
     return _told(found.drift, one, options, found.sentence, offers)
 
 
-def _told(found: Drift, one: loopscope.Debugger, options: argparse.Namespace, sentence: str, offers: Sequence[str] = ()) -> int:
+def _told(
+    found: Drift,
+    one: loopscope.Debugger,
+    options: argparse.Namespace,
+    sentence: str,
+    offers: Sequence[str] = (),
+) -> int:
     if options.out:
         write_table(found, one, options.out)
     if options.json:
@@ -71,12 +95,23 @@ def _told(found: Drift, one: loopscope.Debugger, options: argparse.Namespace, se
     else:
         for line in (sentence, *_lines(found), *offers):
             print(neutral(line, len(line)))
-    return FAILED if options.fail_over is not None and not found.outputs <= options.fail_over else FINISHED
+    return (
+        FAILED
+        if options.fail_over is not None and not found.outputs <= options.fail_over
+        else FINISHED
+    )
 
 
-def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace, rounding: Mapping[str, str]) -> loopscope.Debugger:
+def _run(
+    model: Model,
+    inputs: Mapping[str | int, object],
+    options: argparse.Namespace,
+    rounding: Mapping[str, str],
+) -> loopscope.Debugger:
     limits = loopscope.Limits(seconds=options.seconds)
-    debugger = progress.run_whole(loopscope.Debugger(model, inputs, limits=limits, record=COMPARED, rounding=rounding))
+    debugger = progress.run_whole(
+        loopscope.Debugger(model, inputs, limits=limits, record=COMPARED, rounding=rounding)
+    )
     if debugger.state != "finished":
         raise run_stopped(debugger.machine, debugger.failure or "the run did not finish", "error")
     return debugger
@@ -85,14 +120,21 @@ def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Nam
 def rounding_said(given: Sequence[str]) -> dict[str, str]:
     """From ``PATTERN=TYPE``; names may have an equals sign in them."""
     pairs = [text.rpartition("=") for text in given]
-    wrong = next((text for text, (pattern, _, _) in zip(given, pairs, strict=True) if not pattern), None)
+    wrong = next(
+        (text for text, (pattern, _, _) in zip(given, pairs, strict=True) if not pattern), None
+    )
     if wrong is not None:
-        raise InputError(f"{wrong!r} does not say what is rounded to what: expected PATTERN=TYPE, such as main/*/state=bf16")
+        raise InputError(
+            f"{wrong!r} does not say what is rounded to what: expected PATTERN=TYPE, such as main/*/state=bf16"
+        )
     return {pattern: to for pattern, _, to in pairs}
 
 
 def _lines(found: Drift) -> Iterator[str]:
-    over = sorted((pair for pair in found.pairs if pair.first is not None), key=lambda pair: -pair.worst.relative)
+    over = sorted(
+        (pair for pair in found.pairs if pair.first is not None),
+        key=lambda pair: -pair.worst.relative,
+    )
     for pair in over[:_MOST_SHOWN]:
         grows = f", {pair.growth.words}" if pair.growth else ""
         matched = "" if pair.one == pair.other else f" (beside {pair.other}, by {pair.how})"
@@ -101,19 +143,33 @@ def _lines(found: Drift) -> Iterator[str]:
         yield f"  and {len(over) - _MOST_SHOWN:,} more over the tolerance"
     for parting in found.partings[1:]:
         yield f"  {parting.sentence}"
-    if counts := Counter(pair.how for pair in found.pairs if pair.how != "name" or pair.one != pair.other):
-        yield "  of other names: " + ", ".join(f"{count:,} matched by {how}" for how, count in counts.items())
+    if counts := Counter(
+        pair.how for pair in found.pairs if pair.how != "name" or pair.one != pair.other
+    ):
+        yield "  of other names: " + ", ".join(
+            f"{count:,} matched by {how}" for how, count in counts.items()
+        )
     for which, places in zip(("first", "second"), found.unmatched, strict=True):
         if places:
-            listed = ", ".join(places[:_MOST_SHOWN]) + (f" and {len(places) - _MOST_SHOWN:,} more" if len(places) > _MOST_SHOWN else "")
+            listed = ", ".join(places[:_MOST_SHOWN]) + (
+                f" and {len(places) - _MOST_SHOWN:,} more" if len(places) > _MOST_SHOWN else ""
+            )
             yield f"  only in the {which}: {listed}"
     for which, places in zip(("first", "second"), found.unpacking, strict=True):
         if places:
-            listed = ", ".join(places[:2]) + (f" and {len(places) - 2:,} more" if len(places) > 2 else "")
-            only = "1 operation only unpacks" if len(places) == 1 else f"{len(places):,} operations only unpack"
+            listed = ", ".join(places[:2]) + (
+                f" and {len(places) - 2:,} more" if len(places) > 2 else ""
+            )
+            only = (
+                "1 operation only unpacks"
+                if len(places) == 1
+                else f"{len(places):,} operations only unpack"
+            )
             yield f"  in the {which} {only} weights that are kept in a narrower type: {listed}"
     if found.left_out:
-        yield "  not compared: " + ", ".join(f"{count:,} {reason}" for reason, count in found.left_out.items())
+        yield "  not compared: " + ", ".join(
+            f"{count:,} {reason}" for reason, count in found.left_out.items()
+        )
 
 
 def drift_data(found: Drift) -> dict[str, object]:
@@ -161,7 +217,11 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "magnitude in a tensor. The exit code is 0, or 1 when an output is further apart than --fail-over.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="A", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument(
+        "model",
+        metavar="A",
+        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
+    )
     parser.add_argument(
         "other",
         metavar="B",
@@ -178,10 +238,33 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         help="instead of B: A with values rounded in all iterations, such as 'main/*/state=bf16'; types are bf16, f16, f8e4m3, f8e5m2, "
         "int8 (per row), int4 (per group of 128); may be given again",
     )
-    parser.add_argument("--tolerance", type=tolerance, default=TOLERANCE, metavar="T", help="what is called apart (default: %(default)g)")
-    parser.add_argument("--out", default="", type=_table, metavar="TABLE", help="write every pair and iteration to a .parquet or .csv")
-    parser.add_argument("--fail-over", type=tolerance, metavar="T", help="exit with 1 when an output is further apart than this")
-    parser.add_argument("--seconds", type=float, default=120.0, metavar="S", help="the most that each run may take (default: %(default)g)")
+    parser.add_argument(
+        "--tolerance",
+        type=tolerance,
+        default=TOLERANCE,
+        metavar="T",
+        help="what is called apart (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--out",
+        default="",
+        type=_table,
+        metavar="TABLE",
+        help="write every pair and iteration to a .parquet or .csv",
+    )
+    parser.add_argument(
+        "--fail-over",
+        type=tolerance,
+        metavar="T",
+        help="exit with 1 when an output is further apart than this",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="the most that each run may take (default: %(default)g)",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args(words)
 
@@ -189,5 +272,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
 def _table(text: str) -> str:
     """Said before the runs, which may be long."""
     if text and Path(text).suffix.lower() not in (".parquet", ".csv"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no table: expected a name that ends in .parquet or .csv")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no table: expected a name that ends in .parquet or .csv"
+        )
     return text

@@ -1,4 +1,6 @@
-"""``loopscope fate``: says what the runtime of a model runs in place of each of its loops and branches."""
+"""``loopscope fate``: says what the runtime of a model runs in place of each of its loops and
+branches.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,23 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "The exit code is 0 when the runtime takes the model, else 2.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
-    parser.add_argument("--device", default="CPU", metavar="NAME", help="the runtime's device (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=120.0, metavar="S", help="the most that it may take (default: %(default)g)")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
+    )
+    parser.add_argument(
+        "--device",
+        default="CPU",
+        metavar="NAME",
+        help="the runtime's device (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="the most that it may take (default: %(default)g)",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args(words)

@@ -1,4 +1,6 @@
-"""Rules for requests that reach the server: accepted hosts and origins, response headers, time limits."""
+"""Rules for requests that reach the server: accepted hosts and origins, response headers, time
+limits.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +55,21 @@ class Visitors:
         if len(hosts) != 1 or len(origins) > 1:
             return "expected one Host header and at most one Origin header"
         host = _parts(f"//{hosts[0]}")
-        if host is None or host.path or host.query or host.fragment or not self._is_own(_name(host)):
+        if (
+            host is None
+            or host.path
+            or host.query
+            or host.fragment
+            or not self._is_own(_name(host))
+        ):
             use = "start the server with --host-name NAME" if self.addresses else "use localhost"
             return f"the Host {shorten(hosts[0])!r} is not a name of this server: {use}"
         if origins:
             origin = _parts(origins[0])
             if origin is None or origin.scheme not in _PORTS or not self._is_same(origin, host):
-                return f"the page {shorten(origins[0])!r} belongs to another origin than this server"
+                return (
+                    f"the page {shorten(origins[0])!r} belongs to another origin than this server"
+                )
         return ""
 
     def _is_own(self, name: str) -> bool:
@@ -110,7 +120,10 @@ class GuardedApp(App):
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
-            hosts, origins = ([value.decode("latin-1") for key, value in scope["headers"] if key == name] for name in (b"host", b"origin"))
+            hosts, origins = (
+                [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+                for name in (b"host", b"origin")
+            )
             if reason := self.visitors.refusal(hosts, origins):
                 await _refuse(scope, receive, send, reason)
                 return
@@ -168,7 +181,10 @@ class TimedRequests(H11Protocol):
         """Start or end the time limit, whichever the state of the request requires."""
         waits = self.transport.get_protocol() is self and (
             self.conn.their_state is h11.SEND_BODY
-            or (self.conn.their_state is h11.IDLE and (self.cycle is None or bool(self.conn.trailing_data[0])))
+            or (
+                self.conn.their_state is h11.IDLE
+                and (self.cycle is None or bool(self.conn.trailing_data[0]))
+            )
         )
         if not waits:
             self._end()

@@ -15,7 +15,12 @@ from loopscope.ir import Model, Signature
 from loopscope.ops.stored import entry_name, stored_arrays, unpacked
 from loopscope.read import what_is_at
 from loopscope.sweeps import one_sample, seed_said
-from loopscope_app.describe.random_inputs import has_open_lengths, lengths_by_rules, lengths_by_trials, random_inputs
+from loopscope_app.describe.random_inputs import (
+    has_open_lengths,
+    lengths_by_rules,
+    lengths_by_trials,
+    random_inputs,
+)
 from loopscope_app.describe.signatures import signatures
 
 _HELP = "an .npz file with an array per input, by name or position; values in words (NUMBER=27); or: random seed=3"
@@ -45,9 +50,10 @@ def add_inputs(parser: argparse.ArgumentParser, of: str = "") -> None:
 def read_inputs(given: str, model: Model) -> Mapping[str | int, object]:
     """The values by input name or by position; ``InputError`` for what says none.
 
-    ``given``: the path of an .npz file, in which a key such as ``0`` is a position where it is no name of the model; or words such as
-    ``number=27 x[2,3]=0``; or ``random`` with a seed and words for inputs of which one wants to say more. What is made up
-    is said on standard error. Empty: nothing is given.
+    ``given``: the path of an .npz file, in which a key such as ``0`` is a position where it is no
+    name of the model; or words such as ``number=27 x[2,3]=0``; or ``random`` with a seed and words
+    for inputs of which one wants to say more. What is made up is said on standard error. Empty:
+    nothing is given.
     """
     if not given.split():
         return {}
@@ -63,7 +69,9 @@ def read_inputs(given: str, model: Model) -> Mapping[str | int, object]:
 def are_words(given: str) -> bool:
     """Whether inputs are said in words, where there is no file of that name."""
     words = given.split()
-    return bool(words) and (words[0] == _RANDOM or all("=" in word for word in words if word != _RANDOM))
+    return bool(words) and (
+        words[0] == _RANDOM or all("=" in word for word in words if word != _RANDOM)
+    )
 
 
 def inputs_in_words(given: str, model: Model) -> tuple[Mapping[str | int, object], MadeUp | None]:
@@ -85,7 +93,9 @@ def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
 
 
 def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object], MadeUp]:
-    """The same values as the app makes up, and what they are; of open lengths the first with which the run does not fail at once."""
+    """The same values as the app makes up, and what they are; of open lengths the first with
+    which the run does not fail at once.
+    """
     seed = seed_said(words)
     keys = list(signatures(model))
     said = one_sample(model, [word for word in words if not word.startswith(_SEED)], seed)
@@ -94,7 +104,10 @@ def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object
     if has_open_lengths(model):
         lengths = lengths_by_trials(model, seed, given=given)
     made = {**random_inputs(model, seed, lengths), **given}
-    told = {position: _described(one, made[key]) for position, (key, one) in enumerate(signatures(model).items())}
+    told = {
+        position: _described(one, made[key])
+        for position, (key, one) in enumerate(signatures(model).items())
+    }
     return {position: made[key] for position, key in enumerate(keys)}, MadeUp(seed, told)
 
 
@@ -106,11 +119,16 @@ def _described(one: Signature, value: Any) -> str:
 
 
 def _stored(path: str, model: Model) -> Mapping[str | int, object]:
-    """The values of an .npz file by input name, or by position where a key such as ``0`` is not a name of the model."""
+    """The values of an .npz file by input name, or by position where a key such as ``0`` is not
+    a name of the model.
+    """
     names = {entry_name(name): name for one in model.inputs for name in (one.name, *one.names)}
     positions = set(map(str, range(len(model.inputs))))
     try:
         values = unpacked(stored_arrays(path))
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
-    return {int(key) if key in positions and key not in names else names.get(key, key): value for key, value in values.items()}
+    return {
+        int(key) if key in positions and key not in names else names.get(key, key): value
+        for key, value in values.items()
+    }

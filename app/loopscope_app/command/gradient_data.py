@@ -1,4 +1,6 @@
-"""What ``loopscope gradients --json`` says: the gradients, how they came back through loops and branches, and the check."""
+"""What ``loopscope gradients --json`` says: the gradients, how they came back through loops and
+branches, and the check.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from typing import Any
 import numpy as np
 
 import loopscope
-from loopscope.explain import AdjointHistory, BranchWalkedBack, Contribution, WalkedBack, branches_of, walks_of
+from loopscope.explain import (
+    AdjointHistory,
+    BranchWalkedBack,
+    Contribution,
+    WalkedBack,
+    branches_of,
+    walks_of,
+)
 from loopscope.ir import Model, Signature
 from loopscope_app.command.report import as_json
 from loopscope_app.command.run import outcome_of
@@ -19,10 +28,20 @@ Data = dict[str, Any]
 
 
 def gradient_data(made: Model, first: int, run: loopscope.Debugger | None) -> Data:
-    """Of a model whose outputs from ``first`` on are gradients, and a run of it, where it was run."""
+    """Of a model whose outputs from ``first`` on are gradients, and a run of it, where it was
+    run.
+    """
     finished = run is not None and run.state == "finished"
-    found: Sequence[Any] = run.result.outputs[first:] if run is not None and finished else [None] * (len(made.outputs) - first)
-    told: Data = {"gradients": [_gradient(one, value) for one, value in zip(made.outputs[first:], found, strict=True)]}
+    found: Sequence[Any] = (
+        run.result.outputs[first:]
+        if run is not None and finished
+        else [None] * (len(made.outputs) - first)
+    )
+    told: Data = {
+        "gradients": [
+            _gradient(one, value) for one, value in zip(made.outputs[first:], found, strict=True)
+        ]
+    }
     if run is None:
         return {"state": "made", **told}
     outcome = outcome_of(run)
@@ -35,18 +54,41 @@ def gradient_data(made: Model, first: int, run: loopscope.Debugger | None) -> Da
     }
 
 
-def compared(model: Model, inputs: Mapping[str | int, object], of: Sequence[str], with_respect_to: Sequence[str]) -> tuple[bool, str, Data]:
+def compared(
+    model: Model,
+    inputs: Mapping[str | int, object],
+    of: Sequence[str],
+    with_respect_to: Sequence[str],
+) -> tuple[bool, str, Data]:
     """Whether the gradient is that of central differences, in words, and as data."""
     found = loopscope.check_gradient(model, inputs, of, with_respect_to)
     wrong = [
-        {"name": one.name, "place": list(one.place), "gradient": strict(one.gradient), "by_differences": strict(one.by_differences)}
+        {
+            "name": one.name,
+            "place": list(one.place),
+            "gradient": strict(one.gradient),
+            "by_differences": strict(one.by_differences),
+        }
         for one in found.wrong
     ]
-    return found.ok, str(found), {"ok": found.ok, "compared": found.compared, "largest": strict(found.largest), "wrong": wrong}
+    return (
+        found.ok,
+        str(found),
+        {
+            "ok": found.ok,
+            "compared": found.compared,
+            "largest": strict(found.largest),
+            "wrong": wrong,
+        },
+    )
 
 
 def _gradient(one: Signature, value: Any) -> Data:
-    told: Data = {"name": one.names[-1], "element_type": str(one.element_type), "shape": str(one.shape)}
+    told: Data = {
+        "name": one.names[-1],
+        "element_type": str(one.element_type),
+        "shape": str(one.shape),
+    }
     if value is None:
         return told
     norm = float(np.linalg.norm(values(np.asarray(value)).astype(np.float64)))

@@ -22,14 +22,18 @@ from loopscope_app.command.run import FAILED, FINISHED, REFUSED, interruptible, 
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 done, 1 the gradient is not that of central differences or the run failed, 2 the model or a name is refused."""
+    """The exit code: 0 done, 1 the gradient is not that of central differences or the run
+    failed, 2 the model or a name is refused.
+    """
     options = _options(words)
     try:
         return _made(options)
     except EngineError as error:
         if not options.json:
             raise
-        print(json.dumps({"schema": SCHEMA, "state": "refused", "message": in_one_line(str(error))}))
+        print(
+            json.dumps({"schema": SCHEMA, "state": "refused", "message": in_one_line(str(error))})
+        )
         return REFUSED
 
 
@@ -47,13 +51,17 @@ def _made(options: argparse.Namespace) -> int:
     ok, said, check = True, "", None
     if options.check and went:
         with progress.doing("comparing the gradient with central differences"):
-            ok, said, check = compared(model, inputs or _drawn(model), options.of, options.with_respect_to)
+            ok, said, check = compared(
+                model, inputs or _drawn(model), options.of, options.with_respect_to
+            )
     if options.json:
         data = gradient_data(made, len(model.outputs), run)
         written = {"written": options.output} if options.output else {}
         against = {} if check is None else {"check": check}
         notes = {"notes": cut} if cut else {}
-        print(json.dumps({"schema": SCHEMA, **data, **notes, **written, **against}, allow_nan=False))
+        print(
+            json.dumps({"schema": SCHEMA, **data, **notes, **written, **against}, allow_nan=False)
+        )
     else:
         for line in _lines(made, len(model.outputs), cut, run, said, options.output):
             print(line)
@@ -66,7 +74,14 @@ def _run(made: Model, inputs: Mapping[str | int, object]) -> loopscope.Debugger:
         return progress.run_whole(run, "running the gradient")
 
 
-def _lines(made: Model, first: int, cut: Sequence[str], run: loopscope.Debugger | None, check: str, written: str) -> Iterator[str]:
+def _lines(
+    made: Model,
+    first: int,
+    cut: Sequence[str],
+    run: loopscope.Debugger | None,
+    check: str,
+    written: str,
+) -> Iterator[str]:
     for one in made.outputs[first:]:
         yield f"{neutral(one.names[-1], len(one.names[-1]))}  {one.element_type}{one.shape}"
     yield from (neutral(line, len(line)) for line in cut)
@@ -91,12 +106,16 @@ def _walked_back(run: loopscope.Debugger) -> Iterator[str]:
 
 
 def _drawn(model: Model) -> dict[str | int, object]:
-    """Floats between 0.2 and 0.8 for each input; ``InputError`` for one that nothing can be drawn for."""
+    """Floats between 0.2 and 0.8 for each input; ``InputError`` for one that nothing can be
+    drawn for.
+    """
     random = np.random.default_rng(0)
     drawn: dict[str | int, object] = {}
     for number, one in enumerate(model.inputs):
         if one.element_type not in REAL_FLOATS or not one.shape.is_static:
-            raise InputError(f"nothing can be drawn for input {neutral(one.name)!r} ({one.element_type}{one.shape}): give --inputs in.npz")
+            raise InputError(
+                f"nothing can be drawn for input {neutral(one.name)!r} ({one.element_type}{one.shape}): give --inputs in.npz"
+            )
         drawn[number] = random.uniform(0.2, 0.8, one.shape.lengths)
     return drawn
 
@@ -109,12 +128,43 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="any model that can be opened")
-    parser.add_argument("--of", required=True, type=_names, metavar="LOSS[,..]", help="what is differentiated; of several the sum")
-    parser.add_argument("--with-respect-to", required=True, type=_names, metavar="X[,..]", help="inputs, constants, anything that is float")
-    parser.add_argument("-o", "--output", metavar="OUT.xml", default="", help="write the model with its gradients as OpenVINO IR")
-    parser.add_argument("--check", action="store_true", help="compare with central differences in f64; exit with 1 when they differ")
-    parser.add_argument("--inputs", metavar="IN.npz", default="", help="run it on these inputs, and check it there (default: drawn ones)")
-    parser.add_argument("--json", action="store_true", help="print the gradients, norms over iterations, verdicts and check as JSON")
+    parser.add_argument(
+        "--of",
+        required=True,
+        type=_names,
+        metavar="LOSS[,..]",
+        help="what is differentiated; of several the sum",
+    )
+    parser.add_argument(
+        "--with-respect-to",
+        required=True,
+        type=_names,
+        metavar="X[,..]",
+        help="inputs, constants, anything that is float",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT.xml",
+        default="",
+        help="write the model with its gradients as OpenVINO IR",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare with central differences in f64; exit with 1 when they differ",
+    )
+    parser.add_argument(
+        "--inputs",
+        metavar="IN.npz",
+        default="",
+        help="run it on these inputs, and check it there (default: drawn ones)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the gradients, norms over iterations, verdicts and check as JSON",
+    )
     return parser.parse_args(words)
 
 

@@ -1,4 +1,6 @@
-"""``loopscope matrix``: says every value of a loop's body in every iteration, or in evenly chosen ones."""
+"""``loopscope matrix``: says every value of a loop's body in every iteration, or in evenly
+chosen ones.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def _matrix(debugger: loopscope.Debugger, address: str, columns: int) -> Answer:
 
 
 def matrix_data(found: Matrix) -> dict[str, Any]:
-    """A row for each value, a cell for each iteration that was chosen; null where it did not run or was not computed."""
+    """A row for each value, a cell for each iteration that was chosen; null where it did not run
+    or was not computed.
+    """
     return {
         "address": found.address,
         "total": found.total,
@@ -67,10 +71,18 @@ def _lines(found: Matrix) -> Iterator[str]:
     yield f"{found.address}: {found.total:,} iteration{'' if found.total == 1 else 's'}{of}"
     if not found.complete:
         yield "not all cells were computed in the time that a matrix may take: `loopscope value` gives any of them"
-    lines = [["iteration", *map(str, found.iterations)], *([f"{row.name} ({row.role})", *map(_text, row.cells)] for row in found.rows)]
+    lines = [
+        ["iteration", *map(str, found.iterations)],
+        *([f"{row.name} ({row.role})", *map(_text, row.cells)] for row in found.rows),
+    ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for name, *cells in lines:
-        yield "  ".join([name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))])
+        yield "  ".join(
+            [
+                name.ljust(widths[0]),
+                *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)),
+            ]
+        )
 
 
 def _text(cell: MatrixCell | None) -> str:
@@ -94,12 +106,18 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "a Loop, TensorIterator or Scan, with iterations where it lies in another",
     )
     parser.add_argument(
-        "--columns", type=_columns, default=MOST_COLUMNS, metavar="N", help="iterations to show at most (default: %(default)s)"
+        "--columns",
+        type=_columns,
+        default=MOST_COLUMNS,
+        metavar="N",
+        help="iterations to show at most (default: %(default)s)",
     )
     return parser.parse_args(words)
 
 
 def _columns(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) < _ALL:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of iterations: a whole number from 1 on is expected")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of iterations: a whole number from 1 on is expected"
+        )
     return int(text)

@@ -7,7 +7,17 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 
 from loopscope.errors import EngineError
-from loopscope.ir import ANY_TYPE, FLOATS, INDEX_TYPES, INTEGERS, NUMERIC, REAL_FLOATS, SIGNED, UNSIGNED, ElementType
+from loopscope.ir import (
+    ANY_TYPE,
+    FLOATS,
+    INDEX_TYPES,
+    INTEGERS,
+    NUMERIC,
+    REAL_FLOATS,
+    SIGNED,
+    UNSIGNED,
+    ElementType,
+)
 from loopscope.ops import CATALOGUE, Operation, operation_data
 from loopscope.ops.microsoft import DOMAIN, MICROSOFT
 
@@ -24,7 +34,8 @@ _GROUPS = (
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints the operations whose name or category contains the word given; ``EngineError`` when there is none.
+    """Prints the operations whose name or category contains the word given; ``EngineError`` when
+    there is none.
 
     OpenVINO's, and those that ONNX Runtime adds to ONNX.
     """
@@ -34,36 +45,62 @@ def main(words: Sequence[str]) -> int:
         " what it computes, and the meaning of its inputs, outputs and attributes.",
         allow_abbrev=False,
     )
-    parser.add_argument("word", nargs="?", default="", metavar="WORD", help="part of a name or category")
-    parser.add_argument("--json", action="store_true", help="print the declarations as JSON: inputs, outputs, attributes, what each means")
+    parser.add_argument(
+        "word", nargs="?", default="", metavar="WORD", help="part of a name or category"
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the declarations as JSON: inputs, outputs, attributes, what each means",
+    )
     options = parser.parse_args(words)
     word = options.word.lower()
-    everything = [*table(CATALOGUE, CATALOGUE.category_of), *table(MICROSOFT.values(), lambda operation: DOMAIN)]
+    everything = [
+        *table(CATALOGUE, CATALOGUE.category_of),
+        *table(MICROSOFT.values(), lambda operation: DOMAIN),
+    ]
     rows = [row for row in everything if word in row[0].lower() or word in row[2]]
     if not rows:
         raise EngineError(f"no operation that can be run has {word!r} in its name or category")
     if options.json:
-        both = [*((one, CATALOGUE.category_of(one)) for one in CATALOGUE), *((one, DOMAIN) for one in MICROSOFT.values())]
+        both = [
+            *((one, CATALOGUE.category_of(one)) for one in CATALOGUE),
+            *((one, DOMAIN) for one in MICROSOFT.values()),
+        ]
         meant = {(row[0], row[2]) for row in rows}
-        told = [json.dumps(operation_data(one, category)) for one, category in both if (one.name, category) in meant]
+        told = [
+            json.dumps(operation_data(one, category))
+            for one, category in both
+            if (one.name, category) in meant
+        ]
         print("[" + ",\n ".join(told) + "]")
         return 0
     widths = [max(len(row[column]) for row in [*rows, HEADER]) for column in range(3)]
     for row in (HEADER, *rows):
-        print("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]]))
+        print(
+            "  ".join(
+                [*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]]
+            )
+        )
     if len(rows) == 1 or any(row[0].lower() == word for row in rows):
         name = next((row[0] for row in rows if row[0].lower() == word), rows[0][0])
-        for line in meaning_lines([operation for operation in (*CATALOGUE, *MICROSOFT.values()) if operation.name == name]):
+        for line in meaning_lines(
+            [operation for operation in (*CATALOGUE, *MICROSOFT.values()) if operation.name == name]
+        ):
             print(line)
     versions = sum(row[1].count(",") + 1 for row in rows)
-    print(f"{versions} version{'s' * (versions != 1)} of {len(rows)} operation{'s' * (len(rows) != 1)}")
+    print(
+        f"{versions} version{'s' * (versions != 1)} of {len(rows)} operation{'s' * (len(rows) != 1)}"
+    )
     return 0
 
 
 HEADER = ("operation", "versions", "category", "types")
 
 
-def table(operations: Iterable[Operation], category_of: Callable[[Operation], str]) -> list[tuple[str, str, str, str]]:
+def table(
+    operations: Iterable[Operation], category_of: Callable[[Operation], str]
+) -> list[tuple[str, str, str, str]]:
     """A row per operation type: name, versions, category, element types of the first input."""
     by_name: dict[str, list[Operation]] = {}
     for operation in operations:
@@ -80,18 +117,31 @@ def table(operations: Iterable[Operation], category_of: Callable[[Operation], st
 
 
 def meaning_lines(versions: Sequence[Operation]) -> list[str]:
-    """Return what an operation computes, and the meaning of each input, output and attribute; versions that differ stand apart."""
+    """Return what an operation computes, and the meaning of each input, output and attribute;
+    versions that differ stand apart.
+    """
     blocks: dict[tuple[str, ...], list[int]] = {}
     for operation in versions:
         data = operation_data(operation, "")
-        parts = (("inputs", data["inputs"]["each"]), ("outputs", data["outputs"]["each"]), ("attributes", data["attributes"]))
+        parts = (
+            ("inputs", data["inputs"]["each"]),
+            ("outputs", data["outputs"]["each"]),
+            ("attributes", data["attributes"]),
+        )
         summary = operation.summary.replace("``", "")
         block = [f"  {summary}"] if summary else []
         for title, entries in parts:
             block += [f"  {title}:"] if entries else []
-            block += [f"    {entry['name']}: {entry['doc']}" if entry["doc"] else f"    {entry['name']}" for entry in entries]
+            block += [
+                f"    {entry['name']}: {entry['doc']}" if entry["doc"] else f"    {entry['name']}"
+                for entry in entries
+            ]
         blocks.setdefault(tuple(block), []).append(operation.version)
-    return [line for block, numbers in blocks.items() for line in ("", f"{versions[0].name}-{', '.join(map(str, numbers))}", *block)] + [""]
+    return [
+        line
+        for block, numbers in blocks.items()
+        for line in ("", f"{versions[0].name}-{', '.join(map(str, numbers))}", *block)
+    ] + [""]
 
 
 def type_words(types: frozenset[ElementType]) -> str:

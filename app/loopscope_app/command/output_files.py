@@ -8,7 +8,9 @@ from loopscope.errors import EngineError
 
 
 def refuse_unwritable(path: str) -> None:
-    """``EngineError`` for a folder, and for a file in a folder that is not there; nothing for no path."""
+    """``EngineError`` for a folder, and for a file in a folder that is not there; nothing for no
+    path.
+    """
     folder = Path(path).parent
     if path and Path(path).is_dir():
         raise EngineError(f"{path}: this is a folder, and a file is expected to write to")

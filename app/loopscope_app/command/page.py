@@ -23,7 +23,9 @@ from loopscope_app.page import page_of
 
 
 def main(words: Sequence[str]) -> int:
-    """0 when the page is written, also of a run that failed; ``EngineError`` for a model, inputs or a place that are none."""
+    """0 when the page is written, also of a run that failed; ``EngineError`` for a model, inputs
+    or a place that are none.
+    """
     options = _options(words)
     target = Path(options.output)
     if target.suffix.lower() not in (".html", ".htm"):
@@ -31,11 +33,15 @@ def main(words: Sequence[str]) -> int:
     refuse_unwritable(options.output)
     debugger, look = _run_file(options) if is_run_file(options.model) else (_run(options), Link())
     if options.at:
-        debugger.seek(int(options.at) if options.at.isdecimal() and len(options.at) < 16 else options.at)
+        debugger.seek(
+            int(options.at) if options.at.isdecimal() and len(options.at) < 16 else options.at
+        )
     bodies = [place.address for place in graphs(debugger.model)]
     body = options.body or (look.body if look.body in bodies else "main")
     if body not in bodies:
-        raise EngineError(f"the model has no graph {shorten(body)!r} to draw: it has {listed(bodies)}")
+        raise EngineError(
+            f"the model has no graph {shorten(body)!r} to draw: it has {listed(bodies)}"
+        )
     page = page_of(
         debugger,
         title=options.title or debugger.model.name or Path(options.model).stem,
@@ -48,7 +54,9 @@ def main(words: Sequence[str]) -> int:
     )
     with replaced_file(target) as file:
         file.write(page.encode())
-    print(f"{options.output}: {len(page.encode()) / 2**20:.2f} MB, opens at step {debugger.cursor.step:,} of {debugger.steps:,}")
+    print(
+        f"{options.output}: {len(page.encode()) / 2**20:.2f} MB, opens at step {debugger.cursor.step:,} of {debugger.steps:,}"
+    )
     return 0
 
 
@@ -57,7 +65,9 @@ def seen_folding(debugger: loopscope.Debugger, look: Link, body: str) -> Folding
     folding = default_folding(debugger.model, body)
     for one in look.unrolled:
         if isinstance(one, Window):
-            folding = at_window(debugger, debugger.model, folding, body, (one.address, one.first, one.count))
+            folding = at_window(
+                debugger, debugger.model, folding, body, (one.address, one.first, one.count)
+            )
     return folding
 
 
@@ -91,20 +101,43 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         description="Run a model and write the run as one HTML file, which steps, plays, slides and folds offline, without Loopscope.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="a model, or a run that was saved (.loopscope)")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a model, or a run that was saved (.loopscope)"
+    )
     add_inputs(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="PAGE.html", help="where the page goes")
-    parser.add_argument("--title", default="", metavar="TEXT", help="(default: the name of the model)")
-    parser.add_argument("--note", default="", metavar="TEXT", help="what you want to say about the run, in plain text")
-    parser.add_argument("--at", default="", metavar="PLACE", help="the moment that it opens at: a step, or an address (default: the first)")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="PAGE.html", help="where the page goes"
+    )
+    parser.add_argument(
+        "--title", default="", metavar="TEXT", help="(default: the name of the model)"
+    )
+    parser.add_argument(
+        "--note",
+        default="",
+        metavar="TEXT",
+        help="what you want to say about the run, in plain text",
+    )
+    parser.add_argument(
+        "--at",
+        default="",
+        metavar="PLACE",
+        help="the moment that it opens at: a step, or an address (default: the first)",
+    )
     parser.add_argument(
         "--body",
         default="",
         metavar="ADDRESS",
         help="draw this body alone, such as main/while_3/body (default: main, of a saved run what was drawn)",
     )
-    parser.add_argument("--overlay", default="", metavar="FILE.json", help="a number or a text for nodes, shown as colours")
-    parser.add_argument("--without-values", action="store_true", help="leave out the values of the run")
+    parser.add_argument(
+        "--overlay",
+        default="",
+        metavar="FILE.json",
+        help="a number or a text for nodes, shown as colours",
+    )
+    parser.add_argument(
+        "--without-values", action="store_true", help="leave out the values of the run"
+    )
     parser.add_argument(
         "--megabytes",
         type=_megabytes,
@@ -121,5 +154,7 @@ def _megabytes(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: a number of megabytes above 0 is expected")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no size: a number of megabytes above 0 is expected"
+        )
     return number

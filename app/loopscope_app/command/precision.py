@@ -1,4 +1,6 @@
-"""``loopscope precision``: which weights and carried states of a model have to stay when the others are rounded to a narrower type."""
+"""``loopscope precision``: which weights and carried states of a model have to stay when the
+others are rounded to a narrower type.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +37,27 @@ def main(words: Sequence[str]) -> int:
     return FINISHED
 
 
-def _found(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Precision:
+def _found(
+    model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace
+) -> Precision:
     done, most = 0, 0
 
     def told(runs: int, total: int) -> None:
         nonlocal done, most
         done, most = runs, total
 
-    with progress.doing("rounding one after the other", lambda: f"{progress.bar(done, most)} run {done:,} of at most {most:,}"):
-        return precision(model, inputs, to=options.to, tolerance=options.tolerance, seconds=options.seconds, told=told)
+    with progress.doing(
+        "rounding one after the other",
+        lambda: f"{progress.bar(done, most)} run {done:,} of at most {most:,}",
+    ):
+        return precision(
+            model,
+            inputs,
+            to=options.to,
+            tolerance=options.tolerance,
+            seconds=options.seconds,
+            told=told,
+        )
 
 
 def _lines(found: Precision) -> Iterator[str]:
@@ -57,7 +71,9 @@ def _lines(found: Precision) -> Iterator[str]:
     if found.names:
         yield f"nncf.IgnoredScope(names={json.dumps(list(found.names))})"
     if found.inside:
-        which = f"{len(found.inside):,} of what has to stay {'is' if len(found.inside) == 1 else 'are'}"
+        which = (
+            f"{len(found.inside):,} of what has to stay {'is' if len(found.inside) == 1 else 'are'}"
+        )
         yield f"{which} inside loops or branches: NNCF compresses nothing there, and takes no names from there."
 
 
@@ -90,7 +106,11 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "NNCF compresses nothing.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
+    )
     add_inputs(parser)
     parser.add_argument("--to", required=True, choices=NARROWER, help="what is rounded to")
     parser.add_argument(
@@ -100,6 +120,12 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         metavar="T",
         help="how far the outputs may be apart, as a part of the largest magnitude in them (default: %(default)g)",
     )
-    parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="the most that all runs may take (default: %(default)g)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=600.0,
+        metavar="S",
+        help="the most that all runs may take (default: %(default)g)",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args(words)

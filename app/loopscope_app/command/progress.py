@@ -1,4 +1,6 @@
-"""What a command is at, on a terminal: a line on standard error that goes when there is a result, and what Ctrl+C stopped."""
+"""What a command is at, on a terminal: a line on standard error that goes when there is a
+result, and what Ctrl+C stopped.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _WIDE = 20
 
 @contextmanager
 def doing(what: str, far: Callable[[], str] = str) -> Iterator[None]:
-    """Says ``what`` a command does, as in "reading the model", how ``far`` it is and for how long; a ``KeyboardInterrupt`` says so too."""
+    """Says ``what`` a command does, as in "reading the model", how ``far`` it is and for how
+    long; a ``KeyboardInterrupt`` says so too.
+    """
     begun, over = time.monotonic(), threading.Event()
     telling = threading.Thread(target=_tell, args=(what, far, begun, over), daemon=True)
     if sys.stderr.isatty():
@@ -33,7 +37,9 @@ def doing(what: str, far: Callable[[], str] = str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped while {what}, after {time.monotonic() - begun:,.1f} s") from None
+        raise KeyboardInterrupt(
+            f"stopped while {what}, after {time.monotonic() - begun:,.1f} s"
+        ) from None
     finally:
         over.set()
         if telling.ident is not None:
@@ -44,7 +50,11 @@ def _tell(what: str, far: Callable[[], str], begun: float, over: threading.Event
     if over.wait(_AT_FIRST):
         return
     while not over.wait(_EVERY):
-        show(" · ".join(filter(None, (what, far(), f"{time.monotonic() - begun:,.0f} s", "Ctrl+C stops it"))))
+        show(
+            " · ".join(
+                filter(None, (what, far(), f"{time.monotonic() - begun:,.0f} s", "Ctrl+C stops it"))
+            )
+        )
     clear()
 
 
@@ -80,9 +90,7 @@ def sweeping(sweep: Sweep) -> Iterator[None]:
         if not done:
             return f"{sweep.count:,} inputs"
         rate = done / (time.monotonic() - begun)
-        return (
-            f"{bar(done, sweep.count)} {done:,} of {sweep.count:,} inputs · {rate:,.0f} a second, {(sweep.count - done) / rate:,.0f} s left"
-        )
+        return f"{bar(done, sweep.count)} {done:,} of {sweep.count:,} inputs · {rate:,.0f} a second, {(sweep.count - done) / rate:,.0f} s left"
 
     with doing("running the model", far):
         yield

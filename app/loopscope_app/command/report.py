@@ -27,7 +27,9 @@ _LINES_SHOWN = 40
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run went: ``finished``, ``failed``, ``limit``, ``stopped`` by Ctrl+C, or ``refused`` before it began."""
+    """How a run went: ``finished``, ``failed``, ``limit``, ``stopped`` by Ctrl+C, or ``refused``
+    before it began.
+    """
 
     state: str
     message: str = ""
@@ -40,26 +42,41 @@ class Outcome:
 
 
 def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
-    """One JSON object in pieces: the records of a run may be millions, and only their text is kept. What cannot be told raises before
-    anything is printed, since the pieces are joined first."""
+    """One JSON object in pieces: the records of a run may be millions, and only their text is kept.
+    What cannot be told raises before anything is printed, since the pieces are joined first.
+    """
     yield f'{{"schema": {SCHEMA}, "state": ' + json.dumps(outcome.state)
     if outcome.message:
-        yield ', "message": ' + json.dumps(outcome.message) + ', "address": ' + json.dumps(outcome.address)
+        yield (
+            ', "message": '
+            + json.dumps(outcome.message)
+            + ', "address": '
+            + json.dumps(outcome.address)
+        )
     if outcome.result is not None:
-        outputs = outcome.result.outputs if outcome.state == "finished" and model is not None else ()
+        outputs = (
+            outcome.result.outputs if outcome.state == "finished" and model is not None else ()
+        )
         pairs = zip(outcome.result.signatures if outputs else (), outputs, strict=True)
         described = [describe(signature, value) for signature, value in pairs]
         yield ', "outputs": ' + json.dumps(described, allow_nan=False) + ', "control_flow": ['
         for position, record in enumerate(outcome.result.control_flow):
-            fields = {name: getattr(record, name) for name in ("address", "kind", "iterations", "ended_by", "branch")}
+            fields = {
+                name: getattr(record, name)
+                for name in ("address", "kind", "iterations", "ended_by", "branch")
+            }
             yield (", " if position else "") + json.dumps(fields)
         yield "]"
         if outcome.debugger is not None:
             yield ', "explained": ' + json.dumps(explained(outcome.debugger), allow_nan=False)
         left = outcome.result.left_out
-        yield ', "optimised": ' + json.dumps({name: getattr(left, name) for name in ("removed", "folded", "computed_once")})
+        yield ', "optimised": ' + json.dumps(
+            {name: getattr(left, name) for name in ("removed", "folded", "computed_once")}
+        )
     if outcome.result is not None and outcome.result.printed:
-        yield ', "printed": ' + json.dumps([{"address": line.address, "text": line.text} for line in outcome.result.printed])
+        yield ', "printed": ' + json.dumps(
+            [{"address": line.address, "text": line.text} for line in outcome.result.printed]
+        )
     for odd in outcome.odd:
         found = {
             "address": odd.address or None,
@@ -74,11 +91,17 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
 
 def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
     """Lines for a terminal: how it went, the control flow, the outputs."""
-    yield outcome.state if not outcome.message else f"{outcome.state}: {neutral(outcome.message, len(outcome.message))}"
+    yield (
+        outcome.state
+        if not outcome.message
+        else f"{outcome.state}: {neutral(outcome.message, len(outcome.message))}"
+    )
     if outcome.result is None or model is None:
         return
     yield from control_flow_lines(outcome.result.control_flow)
-    yield from (f"  {neutral(sentence, len(sentence))}" for sentence in outcome.result.left_out.sentences())
+    yield from (
+        f"  {neutral(sentence, len(sentence))}" for sentence in outcome.result.left_out.sentences()
+    )
     yield from _printed(outcome.result.printed)
     for odd in outcome.odd:
         yield neutral(odd.sentence, len(odd.sentence))
@@ -105,7 +128,9 @@ def value_line(value: Any) -> str:
         shown = value_preview(NO_VALUE if value is None else value)
         return neutral(shown, len(shown))
     array = np.asarray(value)
-    shown = np.array2string(array, threshold=12, edgeitems=3 if array.ndim < 2 else 1, precision=6).replace("\n", "")
+    shown = np.array2string(
+        array, threshold=12, edgeitems=3 if array.ndim < 2 else 1, precision=6
+    ).replace("\n", "")
     return f"{type_name(array.dtype)} {list(array.shape)}  {neutral(shown, len(shown))}"
 
 

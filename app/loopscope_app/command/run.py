@@ -26,11 +26,19 @@ FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 the run finished, 1 it failed or hit a limit, 2 the model or the inputs are bad, 130 Ctrl+C stopped it."""
+    """The exit code: 0 the run finished, 1 it failed or hit a limit, 2 the model or the inputs
+    are bad, 130 Ctrl+C stopped it.
+    """
     options = _options(words)
     try:
         model = progress.read(options.model)
-        run = _searched if options.first_nan or options.first_infinity else _saved if options.save else _run
+        run = (
+            _searched
+            if options.first_nan or options.first_infinity
+            else _saved
+            if options.save
+            else _run
+        )
         refuse_unwritable(options.outputs)
         refuse_unwritable(options.save)
         outcome = run(model, read_inputs(options.inputs, model), options)
@@ -51,7 +59,9 @@ def main(words: Sequence[str]) -> int:
 
 
 def _tell_generated(plan: Plan) -> None:
-    """The Python functions that the run has generated for loops; addresses are escaped, because names in a model are anybody's."""
+    """The Python functions that the run has generated for loops; addresses are escaped, because
+    names in a model are anybody's.
+    """
     found = list(generated_loops(plan))
     print("" if found else "\nno code was generated: no loop ran for long enough to repay it")
     for address, loop in found:
@@ -74,8 +84,13 @@ def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Nam
 
 @contextmanager
 def interruptible(stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl+C stops the run, so that the command can report where it was; the second one ends the command."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+    """The first Ctrl+C stops the run, so that the command can report where it was; the second
+    one ends the command.
+    """
+    if (
+        signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 
@@ -90,17 +105,25 @@ def interruptible(stop: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _explained(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
+def _explained(
+    model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace
+) -> Outcome:
     """A run that is recorded, so that each loop and If can be explained."""
-    debugger = loopscope.Debugger(model, inputs, limits=_limits(options), whole=False, optimise=_optimise(options))
+    debugger = loopscope.Debugger(
+        model, inputs, limits=_limits(options), whole=False, optimise=_optimise(options)
+    )
     with interruptible(debugger.stop):
         progress.run_whole(debugger)
     return outcome_of(debugger)
 
 
-def _searched(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
+def _searched(
+    model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace
+) -> Outcome:
     """Run a model and keep what it takes to look for the first NaN or the first infinity in it."""
-    debugger = loopscope.Debugger(model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options))
+    debugger = loopscope.Debugger(
+        model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options)
+    )
     with interruptible(debugger.stop):
         progress.run_whole(debugger)
     searches = ((options.first_nan, first_nan), (options.first_infinity, first_infinity))
@@ -110,9 +133,13 @@ def _searched(model: Model, inputs: Mapping[str | int, object], options: argpars
     return outcome_of(debugger, odd)
 
 
-def _saved(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
+def _saved(
+    model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace
+) -> Outcome:
     """A run that goes to a file, wherever it came to."""
-    debugger = loopscope.Debugger(model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options))
+    debugger = loopscope.Debugger(
+        model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options)
+    )
     with interruptible(debugger.stop):
         progress.run_whole(debugger)
     _save(debugger, options)
@@ -120,14 +147,23 @@ def _saved(model: Model, inputs: Mapping[str | int, object], options: argparse.N
 
 
 def _save(debugger: loopscope.Debugger, options: argparse.Namespace) -> None:
-    loopscope.save(debugger, options.save, budget_bytes=int(options.budget * 2**20), weights=not options.without_weights)
+    loopscope.save(
+        debugger,
+        options.save,
+        budget_bytes=int(options.budget * 2**20),
+        weights=not options.without_weights,
+    )
 
 
 def _record(options: argparse.Namespace) -> loopscope.Record | None:
-    """Of a run whose file is to have no weights everything is recorded, since nothing that takes them can be computed from it."""
+    """Of a run whose file is to have no weights everything is recorded, since nothing that takes
+    them can be computed from it.
+    """
     if not options.without_weights:
         return None
-    return loopscope.Record(everything=True, recompute=False, budget_bytes=int(options.budget * 2**20))
+    return loopscope.Record(
+        everything=True, recompute=False, budget_bytes=int(options.budget * 2**20)
+    )
 
 
 def outcome_of(debugger: loopscope.Debugger, odd: tuple[NotFinite, ...] = ()) -> Outcome:
@@ -135,10 +171,21 @@ def outcome_of(debugger: loopscope.Debugger, odd: tuple[NotFinite, ...] = ()) ->
     if debugger.state == "finished":
         return Outcome("finished", result=debugger.result, odd=odd, debugger=debugger)
     address = debugger.failed_address or debugger.cursor.address
-    cause: StopCause = "error" if debugger.state == "failed" else "limit" if debugger.state == "limit" else "stopped"
+    cause: StopCause = (
+        "error"
+        if debugger.state == "failed"
+        else "limit"
+        if debugger.state == "limit"
+        else "stopped"
+    )
     state = "failed" if cause == "error" else cause
     return Outcome(
-        state, f"{address}: {debugger.failure or 'the run was stopped'}", address, Result(debugger.machine, cause), odd, debugger
+        state,
+        f"{address}: {debugger.failure or 'the run was stopped'}",
+        address,
+        Result(debugger.machine, cause),
+        odd,
+        debugger,
     )
 
 
@@ -152,12 +199,14 @@ def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = N
 
 
 _TAKEN = ("file", "allow_pickle", FORMS)
-"""Keywords of ``numpy.savez``, by which others may want to write the file again, and what describes the values in it."""
+"""Keywords of ``numpy.savez``, by which others may want to write the file again, and what
+describes the values in it.
+"""
 
 
 def write_outputs(path: str, signatures: Sequence[Signature], outputs: Sequence[Any]) -> None:
-    """An .npz file (``engine/loopscope/ops/stored.py``) with the outputs by their first tensor name or their Result's name, with the
-    position where that is taken.
+    """An .npz file (``engine/loopscope/ops/stored.py``) with the outputs by their first tensor name
+    or their Result's name, with the position where that is taken.
     """
     values: dict[str, Any] = {}
     for position, (signature, value) in enumerate(zip(signatures, outputs, strict=True)):
@@ -172,12 +221,18 @@ _SECONDS_OF_SEARCH = 60.0
 
 
 def _limits(options: argparse.Namespace) -> loopscope.Limits:
-    given = {name: getattr(options, name) for name in ("iterations", "seconds") if getattr(options, name) is not None}
+    given = {
+        name: getattr(options, name)
+        for name in ("iterations", "seconds")
+        if getattr(options, name) is not None
+    }
     return loopscope.Limits(**given)
 
 
 def _optimise(options: argparse.Namespace) -> loopscope.Optimise:
-    return loopscope.Optimise(prune=not options.no_prune, fold=not options.no_fold, cse=not options.no_cse)
+    return loopscope.Optimise(
+        prune=not options.no_prune, fold=not options.no_fold, cse=not options.no_cse
+    )
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
@@ -188,20 +243,39 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "130 when Ctrl+C stopped it: it prints what the run had done by then.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
+    )
     add_inputs(parser)
     parser.add_argument("--outputs", default="", metavar="OUT.npz", help="where the outputs go")
     parser.add_argument(
-        "--generated", action="store_true", help="print the Python functions that loops ran as, with the operation of each line"
+        "--generated",
+        action="store_true",
+        help="print the Python functions that loops ran as, with the operation of each line",
     )
     parser.add_argument(
         "--json",
         action="store_true",
         help="print outputs and control flow as JSON, with the reason why each loop ended and each branch was taken (not with --fetch)",
     )
-    parser.add_argument("--first-nan", action="store_true", help="say which operation, in which iteration, made the first NaN")
-    parser.add_argument("--first-infinity", action="store_true", help="say which operation, in which iteration, made the first infinity")
-    parser.add_argument("--save", default="", metavar="RUN.loopscope", help="where the run goes as a file that `loopscope` opens again")
+    parser.add_argument(
+        "--first-nan",
+        action="store_true",
+        help="say which operation, in which iteration, made the first NaN",
+    )
+    parser.add_argument(
+        "--first-infinity",
+        action="store_true",
+        help="say which operation, in which iteration, made the first infinity",
+    )
+    parser.add_argument(
+        "--save",
+        default="",
+        metavar="RUN.loopscope",
+        help="where the run goes as a file that `loopscope` opens again",
+    )
     parser.add_argument(
         "--budget",
         type=_megabytes,
@@ -224,12 +298,26 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "may be given several times",
     )
     parser.add_argument("--no-prune", action="store_true", help="run what no output needs, too")
-    parser.add_argument("--no-fold", action="store_true", help="compute anew what depends on constants alone")
-    parser.add_argument("--no-cse", action="store_true", help="compute again what another operation has computed already")
     parser.add_argument(
-        "--iterations", type=int, metavar="N", help=f"stop after so many iterations, all loops together (default: {_DEFAULT.iterations:,})"
+        "--no-fold", action="store_true", help="compute anew what depends on constants alone"
     )
-    parser.add_argument("--seconds", type=float, metavar="S", help=f"stop after so many seconds (default: {_DEFAULT.seconds:g})")
+    parser.add_argument(
+        "--no-cse",
+        action="store_true",
+        help="compute again what another operation has computed already",
+    )
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        metavar="N",
+        help=f"stop after so many iterations, all loops together (default: {_DEFAULT.iterations:,})",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help=f"stop after so many seconds (default: {_DEFAULT.seconds:g})",
+    )
     options = parser.parse_args(words)
     if options.generated and options.json:
         parser.error("--generated prints Python, which has no place in --json")
@@ -250,5 +338,7 @@ def _megabytes(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: a number of megabytes from 0 on is expected")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no size: a number of megabytes from 0 on is expected"
+        )
     return number

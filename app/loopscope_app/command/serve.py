@@ -25,17 +25,32 @@ _SERVER_UPLOAD_MEGABYTES = 100
 
 
 def main(options: argparse.Namespace) -> int:
-    """Serves until interrupted; ``OSError`` when the model's file is not there or no port is free."""
-    for option, words in (("inputs", "--inputs are the inputs"), ("overlay", "--overlay is of the nodes")):
+    """Serves until interrupted; ``OSError`` when the model's file is not there or no port is
+    free.
+    """
+    for option, words in (
+        ("inputs", "--inputs are the inputs"),
+        ("overlay", "--overlay is of the nodes"),
+    ):
         if getattr(options, option) and not options.model:
             raise InputError(f"{words} of a model, and no model is given")
     if options.sample and sample(options.sample) is None:
-        raise InputError(f"there is no sample {shorten(options.sample)!r}: there are {listed([one.name for one in samples()], 99)}")
+        raise InputError(
+            f"there is no sample {shorten(options.sample)!r}: there are {listed([one.name for one in samples()], 99)}"
+        )
     if options.model and what_is_at(options.model) is None:
-        told = f"`loopscope --sample {options.model}` opens it" if sample(options.model) else "`loopscope --help` lists the commands"
-        raise InputError(f"{shorten(options.model)}: there is no such file, and no such command: {told}")
+        told = (
+            f"`loopscope --sample {options.model}` opens it"
+            if sample(options.model)
+            else "`loopscope --help` lists the commands"
+        )
+        raise InputError(
+            f"{shorten(options.model)}: there is no such file, and no such command: {told}"
+        )
     if options.host_name and not options.server:
-        raise InputError("--host-name names a server for other machines: expected --server beside it")
+        raise InputError(
+            "--host-name names a server for other machines: expected --server beside it"
+        )
     for file in filter(None, (options.inputs, options.overlay)):
         Path(file).stat()
     LAUNCH.model = str(Path(options.model).resolve()) if options.model else ""
@@ -44,7 +59,9 @@ def main(options: argparse.Namespace) -> int:
     LAUNCH.server = options.server
     address = "0.0.0.0" if options.server else "127.0.0.1"
     port = free_port(address, options.port)
-    url = f"http://localhost:{port}" + (f"/?model=sample:{quote(options.sample)}" if options.sample and not options.model else "")
+    url = f"http://localhost:{port}" + (
+        f"/?model=sample:{quote(options.sample)}" if options.sample and not options.model else ""
+    )
     print(f"Loopscope is at {url} (stop it with Ctrl+C)", flush=True)
     if options.server:
         print(bounds(), flush=True)
@@ -101,12 +118,18 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """
     flat: dict[str, Any] = {}
     for name, value in table.items():
-        flat.update(_dotted(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
+        flat.update(
+            _dotted(value, f"{prefix}{name}.")
+            if isinstance(value, dict)
+            else {prefix + name: value}
+        )
     return flat
 
 
 def free_port(address: str, wanted: int = 0) -> int:
-    """The port asked for, or the first free one from 8501 on; ``OSError`` when it is taken, or all of them are."""
+    """The port asked for, or the first free one from 8501 on; ``OSError`` when it is taken, or
+    all of them are.
+    """
     for port in (wanted,) if wanted else range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -115,7 +138,11 @@ def free_port(address: str, wanted: int = 0) -> int:
             except OSError:
                 continue
             return port
-    taken = f"port {wanted} is" if wanted else f"all ports from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} are"
+    taken = (
+        f"port {wanted} is"
+        if wanted
+        else f"all ports from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} are"
+    )
     raise OSError(f"{taken} taken: choose another with --port")
 
 

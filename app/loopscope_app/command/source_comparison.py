@@ -1,4 +1,6 @@
-"""``loopscope compare --source``: a model beside the program that it was converted from, and beside its own runtime."""
+"""``loopscope compare --source``: a model beside the program that it was converted from, and
+beside its own runtime.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,28 @@ from loopscope_app.command.run import FAILED, FINISHED, REFUSED
 _WIDEST = 60
 
 
-def beside_source(source: Source, ran: tuple[loopscope.Debugger, Mapping[str | int, object]], options: argparse.Namespace) -> int:
-    """Prints what came of it; the exit code: 0 the outputs agree with the source's, 1 one differs, 2 the run did not finish."""
+def beside_source(
+    source: Source,
+    ran: tuple[loopscope.Debugger, Mapping[str | int, object]],
+    options: argparse.Namespace,
+) -> int:
+    """Prints what came of it; the exit code: 0 the outputs agree with the source's, 1 one
+    differs, 2 the run did not finish.
+    """
     debugger, inputs = ran
     if debugger.state != "finished":
         return _alone(source, debugger, inputs, options)
     with progress.doing("running the source, and the model in its own runtime"):
-        report = against_source(debugger, source, inputs, tolerance=options.tolerance, seconds=options.seconds)
+        report = against_source(
+            debugger, source, inputs, tolerance=options.tolerance, seconds=options.seconds
+        )
     if options.json:
-        told = {"agrees": report.agrees, "outputs_agree": report.outputs_agree, "sentence": report.sentence, **asdict(report)}
+        told = {
+            "agrees": report.agrees,
+            "outputs_agree": report.outputs_agree,
+            "sentence": report.sentence,
+            **asdict(report),
+        }
         print(json.dumps(told))
     else:
         for line in _lines(report):
@@ -32,7 +47,12 @@ def beside_source(source: Source, ran: tuple[loopscope.Debugger, Mapping[str | i
     return FINISHED if report.outputs_agree else FAILED
 
 
-def _alone(source: Source, debugger: loopscope.Debugger, inputs: Mapping[str | int, object], options: argparse.Namespace) -> int:
+def _alone(
+    source: Source,
+    debugger: loopscope.Debugger,
+    inputs: Mapping[str | int, object],
+    options: argparse.Namespace,
+) -> int:
     """Nothing is compared; the source is told all the same."""
     with progress.doing("running the source, and the model in its own runtime"):
         report = source_alone(debugger, source, inputs, seconds=options.seconds)
@@ -47,7 +67,12 @@ def _alone(source: Source, debugger: loopscope.Debugger, inputs: Mapping[str | i
 def _columns(table: Sequence[tuple[str, str, str, str]]) -> Iterator[str]:
     widths = [min(max(len(row[column]) for row in table), _WIDEST) for column in range(3)]
     for row in table if len(table) > 1 else ():
-        yield "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
+        yield (
+            "  "
+            + "  ".join(
+                [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
+            ).rstrip()
+        )
 
 
 def _lines(report: SourceReport) -> Iterator[str]:

@@ -21,14 +21,22 @@ _SHOWN = 10
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 all runs finished, 1 some failed, 2 the model or the inputs are bad, 130 Ctrl+C stopped it."""
+    """The exit code: 0 all runs finished, 1 some failed, 2 the model or the inputs are bad, 130
+    Ctrl+C stopped it.
+    """
     options = _options(words)
     if options.resume and not options.out:
-        raise loopscope.EngineError("--resume goes on with the rows in the file of --out, and none is given")
+        raise loopscope.EngineError(
+            "--resume goes on with the rows in the file of --out, and none is given"
+        )
     if options.scheduler_tls and not options.scheduler:
-        raise loopscope.EngineError("--scheduler-tls secures the connections to a cluster: name its address with --scheduler")
+        raise loopscope.EngineError(
+            "--scheduler-tls secures the connections to a cluster: name its address with --scheduler"
+        )
     if options.against or options.round:
-        return sweep_comparison.main(lambda model, rounding: _sweep(options, model, rounding), options)
+        return sweep_comparison.main(
+            lambda model, rounding: _sweep(options, model, rounding), options
+        )
     sweep = _sweep(options, options.model, {})
     with interruptible(sweep.stop):
         _as_json(sweep, options) if options.json else _as_text(sweep, options)
@@ -43,10 +51,17 @@ def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str])
     try:
         return _of_samples(options, read, samples, rounding)
     except MissingInput as problem:
-        raise InputError(f"{problem}; --others INPUTS gives the same value in all samples, such as --others random") from None
+        raise InputError(
+            f"{problem}; --others INPUTS gives the same value in all samples, such as --others random"
+        ) from None
 
 
-def _of_samples(options: argparse.Namespace, read: loopscope.Model, samples: Samples, rounding: Mapping[str, str]) -> Sweep:
+def _of_samples(
+    options: argparse.Namespace,
+    read: loopscope.Model,
+    samples: Samples,
+    rounding: Mapping[str, str],
+) -> Sweep:
     return loopscope.sweep(
         read,
         completed(read, samples, read_inputs(options.others, read)) if options.others else samples,
@@ -71,7 +86,11 @@ def _as_text(sweep: Sweep, options: argparse.Namespace) -> None:
     for batch in _chunks(sweep):
         first += batch.slice(0, max(0, _SHOWN - len(first))).to_pylist()
     for row in () if options.out else first:
-        said = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None and name not in ("sample", "seconds"))
+        said = ", ".join(
+            f"{name} {value}"
+            for name, value in row.items()
+            if value is not None and name not in ("sample", "seconds")
+        )
         print(f"{row['sample']}: {plain(said)}")
     if not options.out and sweep.summary.rows > len(first):
         print(f"... {sweep.summary.rows - len(first):,} more; --out runs.parquet keeps all of them")
@@ -85,11 +104,14 @@ def _as_text(sweep: Sweep, options: argparse.Namespace) -> None:
 def _as_json(sweep: Sweep, options: argparse.Namespace) -> None:
     """One object; its rows only where they go to no file, printed as they come, in bounded memory.
 
-    Nothing is printed before the first rows are there; what goes wrong after them ends the object with its sentence.
+    Nothing is printed before the first rows are there; what goes wrong after them ends the object
+    with its sentence.
     """
     chunks = _chunks(sweep)
     first = next(chunks, None)
-    print(f'{{"model": {json.dumps(options.model)}, "samples": {sweep.count}, "columns": {json.dumps(sweep.columns)},')
+    print(
+        f'{{"model": {json.dumps(options.model)}, "samples": {sweep.count}, "columns": {json.dumps(sweep.columns)},'
+    )
     print(f'"out": {json.dumps(options.out)},' if options.out else '"rows": [')
     between, failure = "", ""
     try:
@@ -101,7 +123,9 @@ def _as_json(sweep: Sweep, options: argparse.Namespace) -> None:
         failure = str(problem)
     message = f', "message": {json.dumps(in_one_line(failure))}' if failure else ""
     print("" if options.out else "],", end="" if options.out else "\n")
-    print(f'"complete": {json.dumps(sweep.is_complete)}, "summary": {json.dumps(sweep.summary.plain())}{message}}}')
+    print(
+        f'"complete": {json.dumps(sweep.is_complete)}, "summary": {json.dumps(sweep.summary.plain())}{message}}}'
+    )
     if failure:
         raise loopscope.EngineError(failure)
 
@@ -112,8 +136,14 @@ def _chunks(sweep: Sweep) -> Iterator[Any]:
 
 
 def _limits(options: argparse.Namespace) -> loopscope.Limits:
-    given = {name: getattr(options, name) for name in ("iterations", "run_seconds") if getattr(options, name) is not None}
-    return loopscope.Limits(**{"seconds" if name == "run_seconds" else name: value for name, value in given.items()})
+    given = {
+        name: getattr(options, name)
+        for name in ("iterations", "run_seconds")
+        if getattr(options, name) is not None
+    }
+    return loopscope.Limits(
+        **{"seconds" if name == "run_seconds" else name: value for name, value in given.items()}
+    )
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
@@ -131,10 +161,23 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "130 when Ctrl+C stopped it.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts")
-    parser.add_argument("--inputs", required=True, metavar="WHERE", help="a file, a folder, a grid or random samples; see below")
     parser.add_argument(
-        "--batch", action="append", default=[], metavar="NAME", help="an input whose array has a sample axis; others are fixed"
+        "model",
+        metavar="MODEL",
+        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
+    )
+    parser.add_argument(
+        "--inputs",
+        required=True,
+        metavar="WHERE",
+        help="a file, a folder, a grid or random samples; see below",
+    )
+    parser.add_argument(
+        "--batch",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an input whose array has a sample axis; others are fixed",
     )
     parser.add_argument(
         "--others",
@@ -145,7 +188,10 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", default="", metavar="RUNS.parquet", help="where the rows go")
     parser.add_argument("--limit", type=_natural, metavar="N", help="only the first N samples")
     parser.add_argument(
-        "--workers", type=_positive, metavar="N", help="processes (default: one for each core, once the runs turn out to take long)"
+        "--workers",
+        type=_positive,
+        metavar="N",
+        help="processes (default: one for each core, once the runs turn out to take long)",
     )
     parser.add_argument(
         "--scheduler",
@@ -160,10 +206,23 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         help="PEM files that secure the connections to --scheduler (default: as Dask's own configuration says)",
     )
     parser.add_argument(
-        "--column", action="append", default=[], metavar="EXPR", help="one more column, such as 'max(abs(main/loop/body/Add))'"
+        "--column",
+        action="append",
+        default=[],
+        metavar="EXPR",
+        help="one more column, such as 'max(abs(main/loop/body/Add))'",
     )
-    parser.add_argument("--resume", action="store_true", help="go on with the rows that a stopped sweep has left in --out")
-    parser.add_argument("--against", default="", metavar="MODEL2", help="which inputs change a count, ending or branch in another model")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the rows that a stopped sweep has left in --out",
+    )
+    parser.add_argument(
+        "--against",
+        default="",
+        metavar="MODEL2",
+        help="which inputs change a count, ending or branch in another model",
+    )
     parser.add_argument(
         "--round",
         action="append",
@@ -171,13 +230,38 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         metavar="PATTERN=TYPE",
         help="the same against a model with values rounded, such as '*=bf16': MODEL2, or MODEL itself",
     )
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON, and the rows where there is no --out")
-    parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="of random operations (default: 0)")
-    parser.add_argument("--no-first-nan", action="store_true", help="do not look for the first NaN or infinity, which takes time")
-    parser.add_argument("--no-margins", action="store_true", help="do not tell how narrowly loops ended, which takes time")
-    parser.add_argument("--no-seconds", action="store_true", help="no column of times: two sweeps give the same bytes")
-    parser.add_argument("--iterations", type=_positive, metavar="N", help="the most iterations of one run, all loops together")
-    parser.add_argument("--run-seconds", type=float, metavar="S", help="the longest that one run may take")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the summary as JSON, and the rows where there is no --out",
+    )
+    parser.add_argument(
+        "--seed", type=_natural, default=0, metavar="N", help="of random operations (default: 0)"
+    )
+    parser.add_argument(
+        "--no-first-nan",
+        action="store_true",
+        help="do not look for the first NaN or infinity, which takes time",
+    )
+    parser.add_argument(
+        "--no-margins",
+        action="store_true",
+        help="do not tell how narrowly loops ended, which takes time",
+    )
+    parser.add_argument(
+        "--no-seconds",
+        action="store_true",
+        help="no column of times: two sweeps give the same bytes",
+    )
+    parser.add_argument(
+        "--iterations",
+        type=_positive,
+        metavar="N",
+        help="the most iterations of one run, all loops together",
+    )
+    parser.add_argument(
+        "--run-seconds", type=float, metavar="S", help="the longest that one run may take"
+    )
     return parser.parse_args(words)
 
 

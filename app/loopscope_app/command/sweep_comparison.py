@@ -1,4 +1,6 @@
-"""``loopscope sweep --against``: which inputs another model, or another precision, treats otherwise."""
+"""``loopscope sweep --against``: which inputs another model, or another precision, treats
+otherwise.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,17 @@ FINISHED, FAILED, STOPPED = 0, 1, 130
 
 
 def main(begin: Callable[[str, Mapping[str, str]], Sweep], options: argparse.Namespace) -> int:
-    """The exit code, as that of a single sweep. ``begin``: a sweep of the model at a path, with values rounded."""
+    """The exit code, as that of a single sweep. ``begin``: a sweep of the model at a path, with
+    values rounded.
+    """
     if options.out:
-        raise loopscope.EngineError("--against compares as it runs and keeps no rows: sweep each model with an --out of its own for those")
-    one, other = begin(options.model, {}), begin(options.against or options.model, rounding_said(options.round))
+        raise loopscope.EngineError(
+            "--against compares as it runs and keeps no rows: sweep each model with an --out of its own for those"
+        )
+    one, other = (
+        begin(options.model, {}),
+        begin(options.against or options.model, rounding_said(options.round)),
+    )
 
     def stop() -> None:
         one.stop()
@@ -30,13 +39,19 @@ def main(begin: Callable[[str, Mapping[str, str]], Sweep], options: argparse.Nam
     with interruptible(stop), progress.sweeping(one):
         found = changes(one, other)
     complete = found.samples == one.count
-    print(_as_json(found, one, other, options, complete=complete) if options.json else "\n".join(_lines(found, one, complete=complete)))
+    print(
+        _as_json(found, one, other, options, complete=complete)
+        if options.json
+        else "\n".join(_lines(found, one, complete=complete))
+    )
     if not complete:
         return STOPPED
     return FAILED if one.summary.failed or other.summary.failed else FINISHED
 
 
-def _as_json(found: Changes, one: Sweep, other: Sweep, options: argparse.Namespace, *, complete: bool) -> str:
+def _as_json(
+    found: Changes, one: Sweep, other: Sweep, options: argparse.Namespace, *, complete: bool
+) -> str:
     told = {
         "model": options.model,
         "against": options.against or options.model,

@@ -34,7 +34,9 @@ def _value(debugger: loopscope.Debugger, address: str, path: str) -> Answer:
     place = f"{debugger.resolve(bare) or bare}{colon}{output}"
     written = _written(value, path, address) if path else ""
     data = {"address": address, "place": place, **value_data(value, _ALL)}
-    return ({**data, "file": path} if path else data), iter([written]) if path else _lines(value, place)
+    return ({**data, "file": path} if path else data), iter([written]) if path else _lines(
+        value, place
+    )
 
 
 def _lines(value: Any, place: str) -> Iterator[str]:
@@ -58,7 +60,11 @@ def _written(value: Any, path: str, address: str) -> str:
         plain = plain.astype(np.float64)
     with replaced_file(path) as file:
         np.save(file, plain, allow_pickle=False)
-    held = "" if plain.dtype == array.dtype else f", as {type_name(plain.dtype)}, which holds every {type_name(array.dtype)}"
+    held = (
+        ""
+        if plain.dtype == array.dtype
+        else f", as {type_name(plain.dtype)}, which holds every {type_name(array.dtype)}"
+    )
     return f"{path}: {type_name(array.dtype)} {list(array.shape)}{held}"
 
 
@@ -69,5 +75,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "an operation, a Parameter or a Const, with iterations where it lies in a loop and :1 for another output than the first "
         "(main/loop[2]/body/Split:1; the last iteration where left out)",
     )
-    parser.add_argument("-o", dest="output", default="", metavar="X.npy", help="write the value to this file")
+    parser.add_argument(
+        "-o", dest="output", default="", metavar="X.npy", help="write the value to this file"
+    )
     return parser.parse_args(words)

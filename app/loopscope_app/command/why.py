@@ -1,4 +1,6 @@
-"""``loopscope why``: says why one loop ended, or why an If took its branch, with the values that prove it; or of all, a line each."""
+"""``loopscope why``: says why one loop ended, or why an If took its branch, with the values that
+prove it; or of all, a line each.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def main(words: Sequence[str]) -> int:
     """The exit code: 0 there is an answer, 2 there is none."""
     options = _PARSER.parse_args(words)
     if not options.address and options.json:
-        raise InputError("--json explains one loop or branch: give its ADDRESS; `loopscope run MODEL --json` explains all")
+        raise InputError(
+            "--json explains one loop or branch: give its ADDRESS; `loopscope run MODEL --json` explains all"
+        )
     return answered(options, _why if options.address else _all)
 
 

@@ -16,7 +16,9 @@ from loopscope_app.describe.lessons import Question
 from loopscope_app.describe.wording import name_of, times
 
 NEVER = frozenset({"never", "no", "none", "∞", "inf", "infinity", "infinite", "endless", "-"})
-"""What a person may type for a number that does not exist, such as the iterations of an endless loop."""
+"""What a person may type for a number that does not exist, such as the iterations of an endless
+loop.
+"""
 CLOSE = 0.01
 """A predicted value may be off by so much of itself: the point is not arithmetic."""
 _OPEN = (None, "stopped", "error")
@@ -27,7 +29,9 @@ class QuizAnswer:
     """What is right, and why."""
 
     value: float | str | None
-    """A number, or the name of an ending or branch; None when there is no such number, as of a loop that never ends."""
+    """A number, or the name of an ending or branch; None when there is no such number, as of a
+    loop that never ends.
+    """
     words: str
     """The answer as a person gives it."""
     because: str
@@ -38,7 +42,9 @@ class QuizAnswer:
 
 
 def answer(debugger: loopscope.Debugger, question: Question, about: str) -> QuizAnswer | None:
-    """The answer that the run holds; None while it does not. ``about`` is the loop or If of the lesson."""
+    """The answer that the run holds; None while it does not. ``about`` is the loop or If of the
+    lesson.
+    """
     try:
         match question.asks:
             case "branch":
@@ -53,7 +59,11 @@ def answer(debugger: loopscope.Debugger, question: Question, about: str) -> Quiz
     except EngineError as error:
         if debugger.state not in ("finished", "limit"):
             return None
-        why = str(error) if debugger.state == "finished" else f"The run ended before `{name_of(question.address)}` was computed."
+        why = (
+            str(error)
+            if debugger.state == "finished"
+            else f"The run ended before `{name_of(question.address)}` was computed."
+        )
         return QuizAnswer(None, "there is none", why)
 
 
@@ -63,7 +73,11 @@ def _of_loop(found: Verdict, question: Question) -> QuizAnswer:
         return QuizAnswer(str(found.record.ended_by), "", "", found.sentence, found.proof)
     count = found.record.iterations or 0
     return QuizAnswer(
-        None if endless else float(count), "it never ends by itself" if endless else times(count), "", found.sentence, found.proof
+        None if endless else float(count),
+        "it never ends by itself" if endless else times(count),
+        "",
+        found.sentence,
+        found.proof,
     )
 
 
@@ -73,10 +87,14 @@ def _in_all(debugger: loopscope.Debugger, static: str, about: str) -> QuizAnswer
     if outer.record.ended_by in _OPEN:
         return None
     region = region_at(debugger.plan, static)[1].region
-    table = debugger.machine.recording.tables[region.table] if isinstance(region, LoopRegion) else None
+    table = (
+        debugger.machine.recording.tables[region.table] if isinstance(region, LoopRegion) else None
+    )
     counts = np.asarray(table.counts if isinstance(table, LoopTable) else [], dtype=np.int64)
     total, never = int(counts.sum()), int((counts == 0).sum())
-    runs = f"`{name_of(static)}` began {_runs(len(counts))}" + (f", and {never:,} of them had no iteration" if never else "")
+    runs = f"`{name_of(static)}` began {_runs(len(counts))}" + (
+        f", and {never:,} of them had no iteration" if never else ""
+    )
     most = f"; the longest took {int(counts.max()):,}" if len(counts) else ""
     return QuizAnswer(float(total), times(total), f"{runs}{most}.")
 
@@ -90,8 +108,15 @@ def _of_tensor(debugger: loopscope.Debugger, question: Question, about: str) -> 
     name = f"`{name_of(question.address)}`"
     told = verdict(debugger, about).sentence
     if question.asks == "length":
-        return QuizAnswer(float(array.shape[0]), f"{array.shape[0]:,}", f"{name} has the shape {list(array.shape)}.", told)
-    if question.index and any(position >= length for position, length in zip(question.index, array.shape, strict=True)):
+        return QuizAnswer(
+            float(array.shape[0]),
+            f"{array.shape[0]:,}",
+            f"{name} has the shape {list(array.shape)}.",
+            told,
+        )
+    if question.index and any(
+        position >= length for position, length in zip(question.index, array.shape, strict=True)
+    ):
         return QuizAnswer(None, "there is none", f"{name} has the shape {list(array.shape)}.", told)
     element = array[question.index] if question.index else array.reshape(-1)[0]
     where = f"[{', '.join(map(str, question.index))}]" if question.index else ""
@@ -103,7 +128,9 @@ def _branch(debugger: loopscope.Debugger, address: str) -> QuizAnswer | None:
     if debugger.record(address) is None:
         return None
     found = verdict(debugger, address)
-    return QuizAnswer(found.record.branch, f"the {found.record.branch} branch", "", found.sentence, found.proof)
+    return QuizAnswer(
+        found.record.branch, f"the {found.record.branch} branch", "", found.sentence, found.proof
+    )
 
 
 def is_right(guess: str, right: QuizAnswer) -> bool:
@@ -113,7 +140,9 @@ def is_right(guess: str, right: QuizAnswer) -> bool:
     if right.value is None:
         return guess.strip().lower() in NEVER
     number = read_number(guess)
-    return number is not None and math.isclose(number, right.value, rel_tol=CLOSE if right.value % 1 else 0, abs_tol=1e-9)
+    return number is not None and math.isclose(
+        number, right.value, rel_tol=CLOSE if right.value % 1 else 0, abs_tol=1e-9
+    )
 
 
 def is_number(guess: str) -> bool:

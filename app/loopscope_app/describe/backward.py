@@ -29,19 +29,34 @@ class Backward:
 
 
 def targets(model: Model) -> Mapping[str, str]:
-    """The outputs of floats by name, numbers first; of each what is differentiated: of a tensor the sum of its elements."""
+    """The outputs of floats by name, numbers first; of each what is differentiated: of a tensor
+    the sum of its elements.
+    """
     floats = [one for one in model.outputs if one.element_type in REAL_FLOATS]
     numbers = [one for one in floats if _is_number(one.shape)]
     others = [one for one in floats if not _is_number(one.shape)]
-    return {_name(one): _name(one) for one in numbers} | {_name(one): f"sum of {_name(one)}" for one in others}
+    return {_name(one): _name(one) for one in numbers} | {
+        _name(one): f"sum of {_name(one)}" for one in others
+    }
 
 
 def sources(model: Model) -> Mapping[str, str]:
-    """What a target can be differentiated by, with words for each: the inputs of floats, and constants such as weights."""
-    found = {_name(one): f"{_name(one)} · {one.element_type}{one.shape}" for one in model.inputs if one.element_type in REAL_FLOATS}
+    """What a target can be differentiated by, with words for each: the inputs of floats, and
+    constants such as weights.
+    """
+    found = {
+        _name(one): f"{_name(one)} · {one.element_type}{one.shape}"
+        for one in model.inputs
+        if one.element_type in REAL_FLOATS
+    }
     for place in places(model).values():
         port = place.node.outputs[0] if place.node.outputs else None
-        if place.graph_address == ROOT and place.node.type == "Const" and port is not None and port.element_type in REAL_FLOATS:
+        if (
+            place.graph_address == ROOT
+            and place.node.type == "Const"
+            and port is not None
+            and port.element_type in REAL_FLOATS
+        ):
             found[place.address] = f"{place.node.name} · {port.element_type}{port.shape}"
             if len(found) >= _MOST_CONSTANTS:
                 break

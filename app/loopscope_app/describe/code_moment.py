@@ -1,4 +1,6 @@
-"""A graph as code at a moment of a run: the current line, the lines that are skipped, values beside lines."""
+"""A graph as code at a moment of a run: the current line, the lines that are skipped, values
+beside lines.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _known: WeakKeyDictionary[Listing, Sequence[tuple[int, str, bool]]] = WeakKeyDic
 
 
 def shown_lines(plan: Plan, root: str, code: Listing) -> dict[str, object]:
-    """What a browser gets of the listing of a graph: lines, each with whether it is of a node; what a file that runs needs before them."""
+    """What a browser gets of the listing of a graph: lines, each with whether it is of a node;
+    what a file that runs needs before them.
+    """
     lines = [[shorten(line.text, _LONGEST), bool(line.address)] for line in code.lines[:MOST_LINES]]
     name = hashlib.blake2b(code.text.encode("utf-8", "replace"), digest_size=8).hexdigest()
     return {"lines": lines, "head": _head(plan, root, code), "hash": name}
@@ -36,8 +40,14 @@ def _head(plan: Plan, root: str, code: Listing) -> str:
     return "".join(f"{line.text}\n" for line in whole.lines[: len(whole.lines) - len(code.lines)])
 
 
-def code_moment(debugger: loopscope.Debugger, code: Listing, selected: str, previews: dict[str, str] | None = None) -> dict[str, Any]:
-    """What changes with a step: numbers of the current, chosen and skipped lines, from 0, and the values beside lines.
+def code_moment(
+    debugger: loopscope.Debugger,
+    code: Listing,
+    selected: str,
+    previews: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """What changes with a step: numbers of the current, chosen and skipped lines, from 0, and the
+    values beside lines.
 
     ``previews``: texts by concrete address, kept by the caller as long as the run lasts.
     """
@@ -50,11 +60,18 @@ def code_moment(debugger: loopscope.Debugger, code: Listing, selected: str, prev
             dim.add(number)
         elif has_value and address in values:
             hints[str(number)] = values[address]
-    return {"current": current_lines(debugger, code), "chosen": _lines(code, selected), "dim": sorted(dim), "hints": hints}
+    return {
+        "current": current_lines(debugger, code),
+        "chosen": _lines(code, selected),
+        "dim": sorted(dim),
+        "hints": hints,
+    }
 
 
 def _lines_of_nodes(model: Model, code: Listing) -> Sequence[tuple[int, str, bool]]:
-    """Number, from 0, and static address of each line that is of a node; and whether what the node makes stands beside it."""
+    """Number, from 0, and static address of each line that is of a node; and whether what the
+    node makes stands beside it.
+    """
     if code not in _known:
         at = places(model)
         found: list[tuple[int, str, bool]] = []
@@ -68,14 +85,18 @@ def _lines_of_nodes(model: Model, code: Listing) -> Sequence[tuple[int, str, boo
 
 
 def _skipped(debugger: loopscope.Debugger) -> list[tuple[str, str]]:
-    """Static address of each If that has taken one branch at the cursor, and the name of the other."""
+    """Static address of each If that has taken one branch at the cursor, and the name of the
+    other.
+    """
     scene = debugger.scene()
     found = [one for one in debugger.plan.programs if one.index in scene.skipped]
     return [(one.address.rpartition("/")[0], one.branch_name) for one in found]
 
 
 def branch_lines(code: Listing, address: str, branch: str) -> range:
-    """Numbers, from 0, of the lines of one branch of the If at a static address; none where it is not in the listing."""
+    """Numbers, from 0, of the lines of one branch of the If at a static address; none where it
+    is not in the listing.
+    """
     own = _lines(code, address)
     middle = next((number for number in own if code.lines[number].text.strip() == "else:"), None)
     if not own or branch not in ("then", "else"):
@@ -86,19 +107,29 @@ def branch_lines(code: Listing, address: str, branch: str) -> range:
 
 
 def current_lines(debugger: loopscope.Debugger, code: Listing) -> list[int]:
-    """The line of what runs next; at the end of a body the last line that belongs to it; at the end of all the return."""
+    """The line of what runs next; at the end of a body the last line that belongs to it; at the
+    end of all the return.
+    """
     cursor = debugger.cursor
     if not cursor.address:
-        returns = [number for number, line in enumerate(code.lines) if line.text.lstrip().startswith("return")]
+        returns = [
+            number
+            for number, line in enumerate(code.lines)
+            if line.text.lstrip().startswith("return")
+        ]
         return [number for number in returns[-1:] if number < MOST_LINES]
     static = Address.parse(cursor.address).static
     if cursor.kind == "end":
         owner, _, body = static.rpartition("/")
         return list(branch_lines(code, owner, body))[-1:] or _lines(code, owner)[-1:]
     own = _lines(code, static)
-    headers = [number for number in own if code.lines[number].text.lstrip().startswith(("for ", "while "))]
+    headers = [
+        number for number in own if code.lines[number].text.lstrip().startswith(("for ", "while "))
+    ]
     return headers[:1] if cursor.kind == "enter" and headers else own[:1]
 
 
 def _lines(code: Listing, address: str) -> list[int]:
-    return [number - 1 for number in code.lines_of(address) if number <= MOST_LINES] if address else []
+    return (
+        [number - 1 for number in code.lines_of(address) if number <= MOST_LINES] if address else []
+    )

@@ -31,13 +31,41 @@ def _rewind(debugger: loopscope.Debugger) -> None:
 
 CONTROLS = (
     TransportButton("restart", "first_page", _rewind, "Home", "To the first moment", back=True),
-    TransportButton("back", "chevron_left", loopscope.Debugger.step_back, "Left", "One operation back", back=True),
-    TransportButton("step", "chevron_right", loopscope.Debugger.step, "Right", "Run one operation, going into bodies", "Step"),
-    TransportButton("over", "step_over", loopscope.Debugger.step_over, "O", "Run a whole loop or branch as one operation", "Over"),
     TransportButton(
-        "into", "step_into", loopscope.Debugger.step_into, "Down", "Go to the first operation inside the loop or branch", "Into"
+        "back",
+        "chevron_left",
+        loopscope.Debugger.step_back,
+        "Left",
+        "One operation back",
+        back=True,
     ),
-    TransportButton("out", "step_out", loopscope.Debugger.step_out, "Up", "Run to the end of this body", "Out"),
+    TransportButton(
+        "step",
+        "chevron_right",
+        loopscope.Debugger.step,
+        "Right",
+        "Run one operation, going into bodies",
+        "Step",
+    ),
+    TransportButton(
+        "over",
+        "step_over",
+        loopscope.Debugger.step_over,
+        "O",
+        "Run a whole loop or branch as one operation",
+        "Over",
+    ),
+    TransportButton(
+        "into",
+        "step_into",
+        loopscope.Debugger.step_into,
+        "Down",
+        "Go to the first operation inside the loop or branch",
+        "Into",
+    ),
+    TransportButton(
+        "out", "step_out", loopscope.Debugger.step_out, "Up", "Run to the end of this body", "Out"
+    ),
     TransportButton(
         "previous",
         "keyboard_double_arrow_left",
@@ -54,6 +82,13 @@ CONTROLS = (
         "To the beginning of the next iteration",
         "Iteration",
     ),
-    TransportButton("run", "play_arrow", loopscope.Debugger.run, "End", "Run to the next breakpoint, or to the end", "Run"),
+    TransportButton(
+        "run",
+        "play_arrow",
+        loopscope.Debugger.run,
+        "End",
+        "Run to the next breakpoint, or to the end",
+        "Run",
+    ),
 )
 BY_NAME = {control.name: control for control in CONTROLS}

@@ -18,7 +18,9 @@ MOST_BYTES = 1 << 30
 
 
 def named(model: Model, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays of an .npz file under the names of ``signatures``; keys may be any name of an input, its position, or ``i0``, ``i1``, ..."""
+    """Arrays of an .npz file under the names of ``signatures``; keys may be any name of an
+    input, its position, or ``i0``, ``i1``, ...
+    """
     by_key: dict[str, str] = {}
     for position, (key, one) in enumerate(signatures(model).items()):
         for alias in (f"i{position}", f"arr_{position}", str(position), one.name, *one.names):
@@ -26,13 +28,15 @@ def named(model: Model, arrays: Mapping[str, Any]) -> dict[str, Any]:
     by_key |= {key: key for key in signatures(model)}
     unknown = [key for key in arrays if key not in by_key]
     if unknown:
-        raise InputError(f"the file holds {listed(unknown)}, the model's inputs are {listed(list(signatures(model)))}")
+        raise InputError(
+            f"the file holds {listed(unknown)}, the model's inputs are {listed(list(signatures(model)))}"
+        )
     return {by_key[key]: array for key, array in arrays.items()}
 
 
 def read_arrays(name: str, data: bytes) -> dict[str, Any]:
-    """The values of an uploaded .npy (under the empty name) or .npz file (``engine/loopscope/ops/stored.py``); ``InputError`` says what
-    is wrong.
+    """The values of an uploaded .npy (under the empty name) or .npz file
+    (``engine/loopscope/ops/stored.py``); ``InputError`` says what is wrong.
     """
     try:
         return unpacked(_entries(name, data))
@@ -55,4 +59,6 @@ def _entries(name: str, data: bytes) -> dict[str, np.ndarray]:
     except InputError:
         raise
     except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
-        raise InputError(f"{name} is not a file of plain arrays: save it with numpy.save or numpy.savez") from None
+        raise InputError(
+            f"{name} is not a file of plain arrays: save it with numpy.save or numpy.savez"
+        ) from None

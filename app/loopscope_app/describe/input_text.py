@@ -9,7 +9,9 @@ from loopscope.ir import ElementType, Signature
 
 
 def parse_scalar(given: object, one: Signature) -> np.ndarray:
-    """A number, truth value or text as the input's type takes it; ``InputError`` says what is wrong."""
+    """A number, truth value or text as the input's type takes it; ``InputError`` says what is
+    wrong.
+    """
     return parse_element(given, one.element_type or ElementType.F32, f"input '{one.name}'")
 
 
@@ -31,7 +33,9 @@ def parse_element(given: object, element_type: ElementType, name: str) -> np.nda
             raise ValueError(given)
         return made
     except ValueError:
-        raise InputError(f"{shorten(repr(given), 40)} is not a value of type {element_type}, which {name} takes") from None
+        raise InputError(
+            f"{shorten(repr(given), 40)} is not a value of type {element_type}, which {name} takes"
+        ) from None
 
 
 def _grew(text: str, made: np.ndarray) -> bool:
@@ -41,16 +45,26 @@ def _grew(text: str, made: np.ndarray) -> bool:
 
 def _fits(number: int, element_type: ElementType) -> bool:
     signed = element_type.is_signed
-    least, most = (-(1 << element_type.bits - 1), 1 << element_type.bits - 1) if signed else (0, 1 << element_type.bits)
+    least, most = (
+        (-(1 << element_type.bits - 1), 1 << element_type.bits - 1)
+        if signed
+        else (0, 1 << element_type.bits)
+    )
     return least <= number < most
 
 
 def parse_shape(text: str, one: Signature) -> tuple[int, ...]:
     """Lengths such as ``2, 5``; ``InputError`` when the input takes no such shape."""
     try:
-        shape = tuple(int(length) for length in text.replace("x", ",").strip("[]() ").split(",") if length.strip())
+        shape = tuple(
+            int(length)
+            for length in text.replace("x", ",").strip("[]() ").split(",")
+            if length.strip()
+        )
     except ValueError:
-        raise InputError(f"{shorten(repr(text), 40)} is not a shape: write lengths such as 2, 5") from None
+        raise InputError(
+            f"{shorten(repr(text), 40)} is not a shape: write lengths such as 2, 5"
+        ) from None
     if not one.shape.contains(shape) or min(shape, default=0) < 0:
         raise InputError(f"input '{one.name}' takes shape {one.shape}, not {list(shape)}")
     return shape

@@ -1,4 +1,6 @@
-"""A loop's run as a table: one row per iteration with the carried values, the condition, the branches."""
+"""A loop's run as a table: one row per iteration with the carried values, the condition, the
+branches.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ MOST_DECISIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """What one column shows: a tensor of the body, or the branch of an If, by its address below the body."""
+    """What one column shows: a tensor of the body, or the branch of an If, by its address below
+    the body.
+    """
 
     title: str
     label: str
@@ -67,15 +71,25 @@ def loop_columns(loop: IndexedNode) -> LoopTableColumns:
     label = labels(body.graph)
     fed = [label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label]
     carried = tuple(TableColumn(short_name(decode(text)), text) for text in fed)
-    condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
+    condition = next(
+        (entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None
+    )
     ifs = (label[node.id] for node in body.graph.nodes if node.type == IF)
     branches = tuple(TableColumn(short_name(decode(text)), text) for text in ifs)
-    goes_on = TableColumn("goes on", label[condition]) if condition is not None and condition in label else None
+    goes_on = (
+        TableColumn("goes on", label[condition])
+        if condition is not None and condition in label
+        else None
+    )
     return LoopTableColumns(carried, goes_on, branches)
 
 
-def rows(debugger: loopscope.Debugger, loop: str, columns: LoopTableColumns, iterations: Sequence[int]) -> list[IterationRow]:
-    """The rows of some iterations of one execution of a loop (its concrete address, such as ``main/outer[1]/body/inner``)."""
+def rows(
+    debugger: loopscope.Debugger, loop: str, columns: LoopTableColumns, iterations: Sequence[int]
+) -> list[IterationRow]:
+    """The rows of some iterations of one execution of a loop (its concrete address, such as
+    ``main/outer[1]/body/inner``).
+    """
     kept = _finished.setdefault(debugger, {})
     found: list[IterationRow] = []
     for iteration in iterations:
@@ -89,22 +103,32 @@ def rows(debugger: loopscope.Debugger, loop: str, columns: LoopTableColumns, ite
     return found
 
 
-def _row(debugger: loopscope.Debugger, body: str, columns: LoopTableColumns, iteration: int) -> IterationRow:
+def _row(
+    debugger: loopscope.Debugger, body: str, columns: LoopTableColumns, iteration: int
+) -> IterationRow:
     carried = tuple(preview(debugger, f"{body}/{column.label}") for column in columns.carried)
     condition = preview(debugger, f"{body}/{columns.condition.label}") if columns.condition else ""
-    branches = tuple(branch_taken(debugger, f"{body}/{column.label}") for column in columns.branches)
+    branches = tuple(
+        branch_taken(debugger, f"{body}/{column.label}") for column in columns.branches
+    )
     complete = all(carried) and all(branches) and bool(condition or columns.condition is None)
     goes_on = {"true": "yes", "false": "no"}.get(condition, condition)
-    return IterationRow(iteration, body, carried, goes_on, branches, _margin(debugger, body, columns), complete)
+    return IterationRow(
+        iteration, body, carried, goes_on, branches, _margin(debugger, body, columns), complete
+    )
 
 
 def _margin(debugger: loopscope.Debugger, body: str, columns: LoopTableColumns) -> str:
     """Of the narrowest decision of an iteration.
 
-    What compared no finite floats the first time is not asked again, so that loops of whole numbers cost nothing.
+    What compared no finite floats the first time is not asked again, so that loops of whole numbers
+    cost nothing.
     """
     skipped = _not_of_floats.setdefault(debugger, set())
-    asked = [column.label for column in (*columns.branches, *([columns.condition] if columns.condition else []))]
+    asked = [
+        column.label
+        for column in (*columns.branches, *([columns.condition] if columns.condition else []))
+    ]
     found: list[Margin] = []
     for label in asked:
         static = Address.parse(f"{body}/{label}").static
@@ -118,7 +142,9 @@ def _margin(debugger: loopscope.Debugger, body: str, columns: LoopTableColumns) 
             skipped.add(static)
         else:
             found.append(margin)
-    return margin_words(min(found, key=lambda one: (not one.otherwise, one.distance))) if found else ""
+    return (
+        margin_words(min(found, key=lambda one: (not one.otherwise, one.distance))) if found else ""
+    )
 
 
 def margin_words(margin: Margin) -> str:

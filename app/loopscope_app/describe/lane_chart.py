@@ -1,4 +1,6 @@
-"""Lanes of blocks over one axis, with marks: iterations of a loop, steps of a run; what a browser gets of them."""
+"""Lanes of blocks over one axis, with marks: iterations of a loop, steps of a run; what a
+browser gets of them.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,13 @@ from loopscope.errors import neutral
 
 LONGEST_NAME = 80
 Kind = Literal["idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]
-Block = tuple[float, float, Kind, float, str, str] | tuple[float, float, Kind, float, str, str, int, int]
-"""From, to, kind, level (of heat -1 to 1, of shapes their number), words inside it, words beside the pointer; where several share the
-height of a lane, which of how many it is from the top."""
+Block = (
+    tuple[float, float, Kind, float, str, str]
+    | tuple[float, float, Kind, float, str, str, int, int]
+)
+"""From, to, kind, level (of heat -1 to 1, of shapes their number), words inside it, words beside
+the pointer; where several share the height of a lane, which of how many it is from the top.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +70,22 @@ _messages: WeakKeyDictionary[Chart, dict[str, Any]] = WeakKeyDictionary()
 
 
 def message(chart: Chart, key: str) -> dict[str, Any]:
-    """What the browser gets of a chart, described once; names of the model are cut and made harmless."""
+    """What the browser gets of a chart, described once; names of the model are cut and made
+    harmless.
+    """
     kept = _messages.get(chart)
     if kept is None or kept["key"] != key:
         # Not `asdict`: it copies every block.
-        lanes = [_fields(lane) | {"name": neutral(lane.name, LONGEST_NAME), "note": neutral(lane.note, 200)} for lane in chart.lanes]
-        kept = _messages[chart] = _fields(chart) | {"lanes": lanes, "marks": [_fields(mark) for mark in chart.marks], "key": key}
+        lanes = [
+            _fields(lane)
+            | {"name": neutral(lane.name, LONGEST_NAME), "note": neutral(lane.note, 200)}
+            for lane in chart.lanes
+        ]
+        kept = _messages[chart] = _fields(chart) | {
+            "lanes": lanes,
+            "marks": [_fields(mark) for mark in chart.marks],
+            "key": key,
+        }
     return kept
 
 

@@ -1,4 +1,6 @@
-"""What the Learn screen teaches: the lessons in their order, each with a sample, questions to predict and things to try."""
+"""What the Learn screen teaches: the lessons in their order, each with a sample, questions to
+predict and things to try.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Question:
     text: str
     asks: Asks
     address: str
-    """The loop or If asked about; for ``value`` and ``length`` the tensor, with iteration numbers when it is inside a loop."""
+    """The loop or If asked about; for ``value`` and ``length`` the tensor, with iteration
+    numbers when it is inside a loop.
+    """
     index: tuple[int, ...] = ()
     """Which element of the tensor; empty for one that has a single element."""
     options: tuple[str, ...] = ()
@@ -100,11 +104,23 @@ def _lesson(entry: Mapping[str, Any]) -> Lesson:
         text=tuple(entry["text"]),
         code=entry["code"],
         questions=tuple(
-            Question(one["text"], one["asks"], one["address"], tuple(one.get("index", ())), tuple(one.get("options", ())))
+            Question(
+                one["text"],
+                one["asks"],
+                one["address"],
+                tuple(one.get("index", ())),
+                tuple(one.get("options", ())),
+            )
             for one in entry["questions"]
         ),
         trials=tuple(
-            Trial(one["label"], one["text"], one.get("changes", {}), one.get("inputs", entry["inputs"])) for one in entry["trials"]
+            Trial(
+                one["label"],
+                one["text"],
+                one.get("changes", {}),
+                one.get("inputs", entry["inputs"]),
+            )
+            for one in entry["trials"]
         ),
         pitfalls=tuple(Pitfall(**one) for one in entry["pitfalls"]),
     )

@@ -24,7 +24,12 @@ def loop_endings(debugger: loopscope.Debugger | None, view: GraphView) -> dict[s
     if debugger is None:
         return found
     loops = [one.address for one in view.clusters if one.kind in ("loop", "tensor_iterator")]
-    loops += [address for one in view.nodes if one.kind == "folded" for address in one.loops or (one.address,)]
+    loops += [
+        address
+        for one in view.nodes
+        if one.kind == "folded"
+        for address in one.loops or (one.address,)
+    ]
     resolve = debugger.resolver()
     for static in loops:
         address = resolve(static)

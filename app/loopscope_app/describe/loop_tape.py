@@ -1,4 +1,6 @@
-"""A loop's iterations as strips of HTML: which branch each took, and how its carried numbers moved."""
+"""A loop's iterations as strips of HTML: which branch each took, and how its carried numbers
+moved.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ def tape(found: Sequence[IterationRow], columns: LoopTableColumns, current: int 
     for index, column in enumerate(columns.carried):
         numbers = [_number(row.carried[index]) for row in found]
         if sum(number is not None for number in numbers) > 1:
-            strips.append(_strip(column.title, curve(numbers, here), _ends(row.carried[index] for row in found)))
+            strips.append(
+                _strip(
+                    column.title, curve(numbers, here), _ends(row.carried[index] for row in found)
+                )
+            )
     return f'<div class="tapes">{"".join(strips[:MOST_STRIPS])}</div>' if strips else ""
 
 
@@ -74,7 +80,9 @@ def _number(text: str) -> float | None:
 
 
 def curve(numbers: Sequence[float | None], here: int | None, height: int = _HEIGHT) -> str:
-    """A line through the numbers, each in the middle of its iteration's share of the width; ``here`` is marked."""
+    """A line through the numbers, each in the middle of its iteration's share of the width;
+    ``here`` is marked.
+    """
     known = [number for number in numbers if number is not None]
     low, high = min(known), max(known)
     share, room = _WIDTH / len(numbers), height - 6

@@ -29,17 +29,30 @@ def chart_of(found: Matrix) -> tuple[Chart, list[MatrixRow | None]]:
     return Chart(label, "iteration", max(len(found.iterations), 1), drawn, marks, ticks), rows
 
 
-_ROLES = {"carried": "carried from one iteration to the next", "iteration": "the iteration number", "slice": "a part of a sliced input"}
+_ROLES = {
+    "carried": "carried from one iteration to the next",
+    "iteration": "the iteration number",
+    "slice": "a part of a sliced input",
+}
 
 
 def _lane(found: Matrix, row: MatrixRow) -> Lane:
     numbers = [cell.number if cell else None for cell in row.cells]
     low, high = _ends(numbers)
     words = len(found.iterations) <= WORDS_UP_TO
-    blocks = [_block(found, position, row, cell, low, high, words) for position, cell in enumerate(row.cells)]
+    blocks = [
+        _block(found, position, row, cell, low, high, words)
+        for position, cell in enumerate(row.cells)
+    ]
     steady = row.role == "branch" or low == high
-    line = None if steady else [None if one is None else round((one - low) / (high - low), 3) for one in numbers]
-    note = _ROLES.get(row.role, "decides whether the loop goes on" if row.role == "condition" else "")
+    line = (
+        None
+        if steady
+        else [None if one is None else round((one - low) / (high - low), 3) for one in numbers]
+    )
+    note = _ROLES.get(
+        row.role, "decides whether the loop goes on" if row.role == "condition" else ""
+    )
     return Lane(row.name, blocks, line=line, strong=row.role == "carried", note=note, pick=True)
 
 
@@ -49,7 +62,8 @@ def _ends(numbers: list[float | None]) -> tuple[float, float]:
 
 
 def level(number: float, low: float, high: float) -> float:
-    """How strongly a number is shown: from 0 to 1 between the ends, or from -1 to 1 round zero where some are negative.
+    """How strongly a number is shown: from 0 to 1 between the ends, or from -1 to 1 round zero
+    where some are negative.
 
     >>> level(5, 0, 10), level(-4, -4, 8), level(3, 3, 3)
     (0.5, -0.5, 0.25)
@@ -59,18 +73,37 @@ def level(number: float, low: float, high: float) -> float:
     return number / max(-low, high) if low < 0 else (number - low) / (high - low)
 
 
-def _block(found: Matrix, position: int, row: MatrixRow, cell: MatrixCell | None, low: float, high: float, words: bool) -> Block:
+def _block(
+    found: Matrix,
+    position: int,
+    row: MatrixRow,
+    cell: MatrixCell | None,
+    low: float,
+    high: float,
+    words: bool,
+) -> Block:
     begin, end = float(position), float(position + 1)
     iteration = iteration_words(found.iterations[position])
     if cell is None:
         return (begin, end, "idle", 0, "", f"{iteration}: not computed")
     if row.role == "branch":
         branch: Kind = "then" if cell.value == "then" else "else"
-        return (begin, end, branch, 0, str(cell.value) if words else "", f"{iteration}: {cell.value}")
+        return (
+            begin,
+            end,
+            branch,
+            0,
+            str(cell.value) if words else "",
+            f"{iteration}: {cell.value}",
+        )
     shown = value_preview(cell.value)
     kind: Kind = "nan" if cell.odd else "idle" if cell.number is None else "heat"
     strength = 0.0 if cell.number is None else round(level(cell.number, low, high), 3)
-    mean = f" · mean {cell.number:.5g}" if cell.number is not None and cell.shape and cell.shape != (1,) else ""
+    mean = (
+        f" · mean {cell.number:.5g}"
+        if cell.number is not None and cell.shape and cell.shape != (1,)
+        else ""
+    )
     return (begin, end, kind, strength, shown if words else "", f"{iteration}: {shown}{mean}")
 
 
@@ -89,35 +122,67 @@ def _ribbon(row: MatrixRow) -> Lane | None:
         if blocks and blocks[-1][3] == number and blocks[-1][1] == position:
             blocks[-1] = (blocks[-1][0], position + 1.0, "shape", number, words, f"shape {words}")
         else:
-            blocks.append((float(position), position + 1.0, "shape", number, words, f"shape {words}"))
+            blocks.append(
+                (float(position), position + 1.0, "shape", number, words, f"shape {words}")
+            )
     return Lane("shape", blocks, height=14, note=f"{len(known)} shapes of {row.name}")
 
 
 def _marks(found: Matrix, row: MatrixRow, lane: int) -> list[Mark]:
     marks: list[Mark] = []
     if row.first_not_finite is not None:
-        first = "first NaN or infinity" if row.is_whole else "first NaN or infinity of the iterations shown"
+        first = (
+            "first NaN or infinity"
+            if row.is_whole
+            else "first NaN or infinity of the iterations shown"
+        )
         words = f"{first}: {iteration_words(row.first_not_finite)}"
         marks.append(Mark(found.column_of(row.first_not_finite), "nan", words, lane))
     elif row.first_change is not None and row.first_change > 1:
-        marks.append(Mark(found.column_of(row.first_change), "now", f"first change: {iteration_words(row.first_change)}", lane))
+        marks.append(
+            Mark(
+                found.column_of(row.first_change),
+                "now",
+                f"first change: {iteration_words(row.first_change)}",
+                lane,
+            )
+        )
     if row.fixed_from is not None and row.first_change is not None:
         at = found.column_of(row.fixed_from)
-        marks.append(Mark(at, "fixed", f"stays the same from {iteration_words(row.fixed_from)} on", lane, len(found.iterations)))
+        marks.append(
+            Mark(
+                at,
+                "fixed",
+                f"stays the same from {iteration_words(row.fixed_from)} on",
+                lane,
+                len(found.iterations),
+            )
+        )
     return marks
 
 
-_LEGEND = {"nan": "first NaN or infinity", "now": "first change", "fixed": "stays the same from there on"}
+_LEGEND = {
+    "nan": "first NaN or infinity",
+    "now": "first change",
+    "fixed": "stays the same from there on",
+}
 
 
 def words_of(found: Matrix, chart: Chart) -> str:
     """What stands above the picture, as HTML: its marks, and what is not in it."""
     kinds = {mark.kind for mark in chart.marks}
-    parts = [f'<i class="key mark {kind}"></i>{words}' for kind, words in _LEGEND.items() if kind in kinds]
+    parts = [
+        f'<i class="key mark {kind}"></i>{words}'
+        for kind, words in _LEGEND.items()
+        if kind in kinds
+    ]
     if found.total > len(found.iterations):
         parts.append(f"{len(found.iterations)} of {found.total:,} iterations, evenly chosen")
     if found.left_out:
         parts.append(f"{found.left_out} more values are left out")
     if not found.complete:
         parts.append("what takes too long to compute again is left empty")
-    return "&ensp;".join(parts) or "Click a cell to go to the moment when it was computed; hover to see more."
+    return (
+        "&ensp;".join(parts)
+        or "Click a cell to go to the moment when it was computed; hover to see more."
+    )

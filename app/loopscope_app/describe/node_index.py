@@ -1,4 +1,6 @@
-"""Where everything of a model is: its nodes by static address, with the graph and body that hold each; and when, in a run."""
+"""Where everything of a model is: its nodes by static address, with the graph and body that hold
+each; and when, in a run.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,18 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import loopscope
-from loopscope.ir import Address, Body, LayerId, Model, ModelGraph, Node, OutputRef, PlacedGraph, graphs, labels
+from loopscope.ir import (
+    Address,
+    Body,
+    LayerId,
+    Model,
+    ModelGraph,
+    Node,
+    OutputRef,
+    PlacedGraph,
+    graphs,
+    labels,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,14 +54,19 @@ def places(model: Model) -> Mapping[str, IndexedNode]:
     """Every node by its static address; found once for a model."""
     found = _places.get(model)
     if found is None:
-        found = _places[model] = {one.address: one for place in graphs(model) for one in _of_graph(place)}
+        found = _places[model] = {
+            one.address: one for place in graphs(model) for one in _of_graph(place)
+        }
     return found
 
 
 def _of_graph(place: PlacedGraph) -> list[IndexedNode]:
     label = labels(place.graph)
     return [
-        IndexedNode(f"{place.address}/{label[node.id]}", node, place.graph, place.address, label, place.body) for node in place.graph.nodes
+        IndexedNode(
+            f"{place.address}/{label[node.id]}", node, place.graph, place.address, label, place.body
+        )
+        for node in place.graph.nodes
     ]
 
 
@@ -57,7 +75,9 @@ def with_output(address: str, output: int) -> str:
 
 
 def moment_of(debugger: loopscope.Debugger, address: str) -> int:
-    """The step before which the value at a concrete address has just been computed; ``AddressError`` when there is no such place."""
+    """The step before which the value at a concrete address has just been computed;
+    ``AddressError`` when there is no such place.
+    """
     parsed = Address.parse(address)
     program, row = debugger.rows_of(parsed)
     layer = program.layer_of_label.get(parsed.segments[-1].label)

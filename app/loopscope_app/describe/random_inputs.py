@@ -24,7 +24,9 @@ class Lengths(NamedTuple):
 
     rest: int
     first: int
-    """Of the first of several axes, which is often that of a batch; of a tensor of unknown rank, of which two are taken."""
+    """Of the first of several axes, which is often that of a batch; of a tensor of unknown rank,
+    of which two are taken.
+    """
 
     def __str__(self) -> str:
         """In words.
@@ -32,45 +34,67 @@ class Lengths(NamedTuple):
         >>> str(Lengths(64, 64)), str(Lengths(64, 1))
         ('64', '64, and 1 on the first axis')
         """
-        return str(self.rest) if self.first == self.rest else f"{self.rest}, and {self.first} on the first axis"
+        return (
+            str(self.rest)
+            if self.first == self.rest
+            else f"{self.rest}, and {self.first} on the first axis"
+        )
 
 
-OPEN_LENGTHS = tuple(Lengths(*both) for both in ((3, 3), (1, 1), (8, 8), (64, 1), (64, 64), (256, 1), (256, 256)))
-"""To be tried in this order. Convolutions and windows ask for great lengths, and a great batch would only take longer; but some states
-have their batch elsewhere, and must be as long."""
+OPEN_LENGTHS = tuple(
+    Lengths(*both) for both in ((3, 3), (1, 1), (8, 8), (64, 1), (64, 64), (256, 1), (256, 256))
+)
+"""To be tried in this order. Convolutions and windows ask for great lengths, and a great batch
+would only take longer; but some states have their batch elsewhere, and must be as long.
+"""
 Shapes = tuple[tuple[int, ...], ...]
 """Of each tensor in a value: one, or those of a sequence."""
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 MOST_BYTES = 1 << 28
 """Bytes that all inputs of a model together may take to be made up."""
 TRIAL = loopscope.Limits(seconds=0.3, memory_bytes=1 << 28)
-"""Of a run that is to show whether inputs fit: the models that people open have not been looked into, and a first look takes little."""
+"""Of a run that is to show whether inputs fit: the models that people open have not been looked
+into, and a first look takes little.
+"""
 _MOST_DRAWN = 9
 """The largest whole number that is drawn where nothing says otherwise."""
 _TEXT_BYTES = 80
 """About what Python takes for one made-up text."""
 
 
-def random_inputs(model: Model, seed: int, lengths: Lengths = OPEN_LENGTHS[0]) -> dict[str, np.ndarray]:
-    """An array for every input, the same for the same seed; ``InputError`` when one, or all together, are too large to be made up.
+def random_inputs(
+    model: Model, seed: int, lengths: Lengths = OPEN_LENGTHS[0]
+) -> dict[str, np.ndarray]:
+    """An array for every input, the same for the same seed; ``InputError`` when one, or all
+    together, are too large to be made up.
 
-    ``lengths``: for where the model leaves the choice; ``lengths_by_rules`` and ``lengths_by_trials`` say which let it run.
+    ``lengths``: for where the model leaves the choice; ``lengths_by_rules`` and
+    ``lengths_by_trials`` say which let it run.
     """
-    made = made_up({key: (one, _default_shapes(one, lengths)) for key, one in signatures(model).items()}, seed)
+    made = made_up(
+        {key: (one, _default_shapes(one, lengths)) for key, one in signatures(model).items()}, seed
+    )
     return _with_compared_constants(model, made, seed)
 
 
 def made_up_again(model: Model, given: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Other random values, in the shapes of the given ones, and of usual shapes where none is given; errors as those of the first."""
+    """Other random values, in the shapes of the given ones, and of usual shapes where none is
+    given; errors as those of the first.
+    """
     asked = signatures(model)
     made = made_up(
-        {key: (one, shapes(given[key]) if given.get(key) is not None else _default_shapes(one)) for key, one in asked.items()}, seed
+        {
+            key: (one, shapes(given[key]) if given.get(key) is not None else _default_shapes(one))
+            for key, one in asked.items()
+        },
+        seed,
     )
     return _with_compared_constants(model, made, seed)
 
 
 def _with_compared_constants(model: Model, made: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Replace drawn whole numbers by a constant that the model compares the input with, such as a sample rate.
+    """Replace drawn whole numbers by a constant that the model compares the input with, such as a
+    sample rate.
 
     A constant that can be drawn anyway (0 to 9) is left to chance.
     """
@@ -78,7 +102,11 @@ def _with_compared_constants(model: Model, made: dict[str, Any], seed: int) -> d
     constants = compared_constants(model) if asked else {}
     for key, one in asked.items():
         limits = np.iinfo(made[key].dtype)
-        values = [value for value in constants.get(one.layer, ()) if not 0 <= value <= _MOST_DRAWN and limits.min <= value <= limits.max]
+        values = [
+            value
+            for value in constants.get(one.layer, ())
+            if not 0 <= value <= _MOST_DRAWN and limits.min <= value <= limits.max
+        ]
         if values:
             made[key] = np.full_like(made[key], values[seed % len(values)])
     return made
@@ -86,7 +114,12 @@ def _with_compared_constants(model: Model, made: dict[str, Any], seed: int) -> d
 
 def _is_one_integer(one: Signature, value: Any) -> bool:
     """True for a tensor of one whole number of a type that numpy has."""
-    return "sequence" not in one.form and isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iu"
+    return (
+        "sequence" not in one.form
+        and isinstance(value, np.ndarray)
+        and value.size == 1
+        and value.dtype.kind in "iu"
+    )
 
 
 def shapes(value: Any) -> Shapes:
@@ -95,7 +128,9 @@ def shapes(value: Any) -> Shapes:
 
 
 def made_up(asked: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict[str, Any]:
-    """Random values in these shapes; ``InputError`` at the first input that is too large, or with which all are that together."""
+    """Random values in these shapes; ``InputError`` at the first input that is too large, or
+    with which all are that together.
+    """
     taken = 0
     for one, of_all in asked.values():
         for shape in of_all:
@@ -106,7 +141,10 @@ def made_up(asked: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict[st
                     f"input '{shorten(one.name)}' of shape {_written(shape)} would bring the made-up inputs to {taken:,} bytes, "
                     f"more than the {MOST_BYTES:,} that they may take together: upload them as an .npz file"
                 )
-    return {key: _value(one, of_all, seed + position) for position, (key, (one, of_all)) in enumerate(asked.items())}
+    return {
+        key: _value(one, of_all, seed + position)
+        for position, (key, (one, of_all)) in enumerate(asked.items())
+    }
 
 
 def _default_shapes(one: Signature, lengths: Lengths = OPEN_LENGTHS[0]) -> Shapes:
@@ -121,10 +159,14 @@ def _value(one: Signature, of_all: Shapes, seed: int) -> Any:
 
 def _check_alone(one: Signature, shape: Sequence[int]) -> None:
     if not is_of_an_array(shape):
-        raise InputError(f"input '{shorten(one.name)}' has the shape {_written(shape)}, which no array can have")
+        raise InputError(
+            f"input '{shorten(one.name)}' has the shape {_written(shape)}, which no array can have"
+        )
     elements = math.prod(shape)
     if elements > MOST_ELEMENTS:
-        raise InputError(f"input '{shorten(one.name)}' of shape {_written(shape)} has {elements:,} elements: upload it as an .npy file")
+        raise InputError(
+            f"input '{shorten(one.name)}' of shape {_written(shape)} has {elements:,} elements: upload it as an .npy file"
+        )
 
 
 def _written(shape: Sequence[int]) -> str:
@@ -142,7 +184,9 @@ def has_open_lengths(model: Model) -> bool:
 
 
 def lengths_by_rules(model: Model) -> Lengths:
-    """The first of ``OPEN_LENGTHS`` with which the fewest operations are at odds, by their rules for shapes: nothing runs."""
+    """The first of ``OPEN_LENGTHS`` with which the fewest operations are at odds, by their rules
+    for shapes: nothing runs.
+    """
     fewest: tuple[int, Lengths] | None = None
     for lengths in OPEN_LENGTHS if has_open_lengths(model) else ():
         shapes = [default_shape(one.shape, lengths) for one in model.inputs]
@@ -157,11 +201,16 @@ def lengths_by_rules(model: Model) -> Lengths:
 
 
 def lengths_by_trials(
-    model: Model, seed: int, trying: Callable[[Lengths], bool] = lambda _: True, given: Mapping[str, np.ndarray] = NOTHING
+    model: Model,
+    seed: int,
+    trying: Callable[[Lengths], bool] = lambda _: True,
+    given: Mapping[str, np.ndarray] = NOTHING,
 ) -> Lengths:
-    """The first of ``OPEN_LENGTHS`` with which nothing fails in the first moments of a run, else the first of all.
+    """The first of ``OPEN_LENGTHS`` with which nothing fails in the first moments of a run, else
+    the first of all.
 
-    ``trying``: told each before it is tried; False ends the search. ``given``: values of inputs that are not made up.
+    ``trying``: told each before it is tried; False ends the search. ``given``: values of inputs
+    that are not made up.
     """
     try:
         for lengths in OPEN_LENGTHS:
@@ -190,20 +239,29 @@ def default_shape(shape: PartialShape, lengths: Lengths = OPEN_LENGTHS[0]) -> tu
     if shape.dimensions is None:
         return (lengths.first, lengths.rest)
     several = len(shape.dimensions) > 1
-    chosen = (lengths.rest if axis or not several else lengths.first for axis in range(len(shape.dimensions)))
+    chosen = (
+        lengths.rest if axis or not several else lengths.first
+        for axis in range(len(shape.dimensions))
+    )
     return tuple(
         one.length if one.is_static else max(one.least, min(length, one.most or length))
         for one, length in zip(shape.dimensions, chosen, strict=True)
     )
 
 
-def random_input(one: Signature, shape: Sequence[int], seed: int, least: float = -1.0, most: float = 1.0) -> np.ndarray:
-    """Random numbers of an input's type; integers come from 0 to 9 unless the bounds say otherwise."""
+def random_input(
+    one: Signature, shape: Sequence[int], seed: int, least: float = -1.0, most: float = 1.0
+) -> np.ndarray:
+    """Random numbers of an input's type; integers come from 0 to 9 unless the bounds say
+    otherwise.
+    """
     _check_alone(one, shape)
     element_type = one.element_type or ElementType.F32
     random = np.random.default_rng(seed)
     if element_type is ElementType.STRING:
-        return np.array([f"text {number}" for number in range(math.prod(shape))], dtype=object).reshape(shape)
+        return np.array(
+            [f"text {number}" for number in range(math.prod(shape))], dtype=object
+        ).reshape(shape)
     if element_type is ElementType.BOOLEAN:
         return np.asarray(random.random(tuple(shape)) < 0.5)
     if element_type.is_float and not element_type.dtype.names:

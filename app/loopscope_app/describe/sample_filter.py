@@ -1,4 +1,6 @@
-"""Which samples of the gallery a person asks for: by words, by pattern, by source, by what they teach."""
+"""Which samples of the gallery a person asks for: by words, by pattern, by source, by what they
+teach.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,20 @@ class Wanted:
 
 
 def matching(samples: Sequence[Sample], wanted: Wanted) -> tuple[Sample, ...]:
-    """The samples in which all words are found, in the gallery's order; those whose title or name has them all come first."""
+    """The samples in which all words are found, in the gallery's order; those whose title or
+    name has them all come first.
+    """
     words = wanted.words.lower().split()
-    chosen = [one for one in samples if _is_tagged(one, wanted) and all(word in _text(one) for word in words)]
-    return tuple(sorted(chosen, key=lambda one: bool(words) and not all(word in _called(one) for word in words)))
+    chosen = [
+        one
+        for one in samples
+        if _is_tagged(one, wanted) and all(word in _text(one) for word in words)
+    ]
+    return tuple(
+        sorted(
+            chosen, key=lambda one: bool(words) and not all(word in _called(one) for word in words)
+        )
+    )
 
 
 def patterns(samples: Sequence[Sample]) -> tuple[str, ...]:
@@ -44,7 +56,9 @@ def lessons_of(samples: Sequence[Sample]) -> tuple[str, ...]:
 
 def _is_tagged(one: Sample, wanted: Wanted) -> bool:
     return (
-        (not wanted.pattern or wanted.pattern in one.patterns) and wanted.source in ("", one.source) and wanted.teaches in ("", one.teaches)
+        (not wanted.pattern or wanted.pattern in one.patterns)
+        and wanted.source in ("", one.source)
+        and wanted.teaches in ("", one.teaches)
     )
 
 
@@ -53,4 +67,6 @@ def _called(one: Sample) -> str:
 
 
 def _text(one: Sample) -> str:
-    return " ".join((_called(one), one.card, one.origin, one.source, one.teaches, *one.patterns, one.lesson)).lower()
+    return " ".join(
+        (_called(one), one.card, one.origin, one.source, one.teaches, *one.patterns, one.lesson)
+    ).lower()

@@ -1,4 +1,6 @@
-"""What a schedule of a loop says, in sentences: how long it is, what its window gains, and what got ahead of what."""
+"""What a schedule of a loop says, in sentences: how long it is, what its window gains, and what
+got ahead of what.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,19 @@ from loopscope.ir import decode
 from loopscope_app.describe.wording import times
 
 
-def sentences(found: Dependences, made: Schedule, window: int, workers: int, ticks_of: TicksOf = operation_ticks) -> tuple[str, ...]:
+def sentences(
+    found: Dependences,
+    made: Schedule,
+    window: int,
+    workers: int,
+    ticks_of: TicksOf = operation_ticks,
+) -> tuple[str, ...]:
     """Of a schedule with such a window and so many workers; names of the model in `backticks`."""
-    return (_length(found, made, workers), *_window_words(found, made, window, workers, ticks_of), *_lead_words(leads(found, made)))
+    return (
+        _length(found, made, workers),
+        *_window_words(found, made, window, workers, ticks_of),
+        *_lead_words(leads(found, made)),
+    )
 
 
 def cut(found: Dependences) -> str:
@@ -19,7 +31,11 @@ def cut(found: Dependences) -> str:
     if found.is_cut:
         return "Only the first operations of iteration 0 are scheduled: there are too many."
     shown = len(found.begins)
-    return f"Only the first {shown:,} of {times(found.iterations)} are scheduled." if shown < found.iterations else ""
+    return (
+        f"Only the first {shown:,} of {times(found.iterations)} are scheduled."
+        if shown < found.iterations
+        else ""
+    )
 
 
 def _length(found: Dependences, made: Schedule, workers: int) -> str:
@@ -30,7 +46,9 @@ def _length(found: Dependences, made: Schedule, workers: int) -> str:
     return f"{what}, {_factor(made.work, made.length)} one operation at a time."
 
 
-def _window_words(found: Dependences, made: Schedule, window: int, workers: int, ticks_of: TicksOf) -> Iterator[str]:
+def _window_words(
+    found: Dependences, made: Schedule, window: int, workers: int, ticks_of: TicksOf
+) -> Iterator[str]:
     """What overlapping iterations gain, and whether more workers would gain anything."""
     if window > 1 and workers > 1:
         alone = schedule(found, 1, workers, ticks_of).length
@@ -41,7 +59,10 @@ def _window_words(found: Dependences, made: Schedule, window: int, workers: int,
     free = schedule(found, window, None, ticks_of).length
     if free < made.length:
         yield f"With enough workers: {_ticks(free)}."
-    elif window < len(found.begins) and schedule(found, len(found.begins), None, ticks_of).length < made.length:
+    elif (
+        window < len(found.begins)
+        and schedule(found, len(found.begins), None, ticks_of).length < made.length
+    ):
         yield "More workers gain nothing, a wider window does."
     else:
         yield "More workers gain nothing: operations that wait for each other take that long."

@@ -1,4 +1,6 @@
-"""What many runs of a model may run on, for who has said nothing yet: words as ``loopscope sweep --inputs`` takes them."""
+"""What many runs of a model may run on, for who has said nothing yet: words as ``loopscope sweep
+--inputs`` takes them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def suggested_grid(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
 
 
 def suggested_random(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
-    """Random inputs; those of open lengths get the lengths that they have in the present run, which nobody else knows."""
+    """Random inputs; those of open lengths get the lengths that they have in the present run,
+    which nobody else knows.
+    """
     said = [
         f"{_said(one, position)}[{','.join(map(str, array.shape))}]={'normal(0,1)' if array.dtype.kind == 'f' else '0..9'}"
         for position, (key, one) in enumerate(signatures(model).items())
@@ -48,7 +52,12 @@ def _said(one: Signature, position: int) -> str:
 
 
 def _is_number(one: Signature, array: np.ndarray) -> bool:
-    return one.form == "tensor" and isinstance(array, np.ndarray | np.generic) and array.size == 1 and array.dtype.kind in "iuf"
+    return (
+        one.form == "tensor"
+        and isinstance(array, np.ndarray | np.generic)
+        and array.size == 1
+        and array.dtype.kind in "iuf"
+    )
 
 
 def _range(array: np.ndarray) -> str:

@@ -1,4 +1,6 @@
-"""Charts of many runs, as Vega-Lite takes them. Each bar, point and cell has the number of a sample, which a click gives back."""
+"""Charts of many runs, as Vega-Lite takes them. Each bar, point and cell has the number of a
+sample, which a click gives back.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,23 @@ def histogram(rows: pa.Table, name: str, theme: Theme) -> Chart | None:
     ]
     tooltip = [{"field": "count", "title": _title(name)}, {"field": "runs", "format": ","}, _OPENS]
     axis = {"tickMinStep": 1 if whole else 0, "grid": False}
-    x = {"field": "from", "type": "quantitative", "bin": {"binned": True}, "title": _title(name), "axis": axis, "scale": {"nice": False}}
-    encoding = {"x": x, "x2": {"field": "to"}, "y": {"field": "runs", "type": "quantitative"}, "tooltip": tooltip}
-    return _chart(bars, {"type": "bar", "color": _colour("curve", theme), "cursor": "pointer"}, encoding)
+    x = {
+        "field": "from",
+        "type": "quantitative",
+        "bin": {"binned": True},
+        "title": _title(name),
+        "axis": axis,
+        "scale": {"nice": False},
+    }
+    encoding = {
+        "x": x,
+        "x2": {"field": "to"},
+        "y": {"field": "runs", "type": "quantitative"},
+        "tooltip": tooltip,
+    }
+    return _chart(
+        bars, {"type": "bar", "color": _colour("curve", theme), "cursor": "pointer"}, encoding
+    )
 
 
 def _edges(low: float, high: float, *, whole: bool) -> np.ndarray:
@@ -55,7 +71,9 @@ def _edges(low: float, high: float, *, whole: bool) -> np.ndarray:
     if whole:
         step = max(1, int(np.ceil((high - low + 1) / _BARS)))
         return np.arange(low, high + step + 0.5, step)
-    return np.linspace(low, high, _BARS // 2 + 1) if high > low else np.array([low - 0.5, low + 0.5])
+    return (
+        np.linspace(low, high, _BARS // 2 + 1) if high > low else np.array([low - 0.5, low + 0.5])
+    )
 
 
 def _span(low: float, high: float, *, whole: bool) -> str:
@@ -71,14 +89,40 @@ def _span(low: float, high: float, *, whole: bool) -> str:
 def branches(rows: pa.Table, layout: RowLayout, theme: Theme) -> Chart | None:
     """How often each branch was taken, all runs together. None where nothing branches."""
     names = short_names([one.address for one in layout.branches], _LONGEST_ON_AXIS)
-    bars = [bar for address, name in names.items() for way in ("then", "else") if (bar := _branch(rows, address, way, name)) is not None]
+    bars = [
+        bar
+        for address, name in names.items()
+        for way in ("then", "else")
+        if (bar := _branch(rows, address, way, name)) is not None
+    ]
     if not bars:
         return None
-    colours = {"domain": ["then", "else"], "range": [_colour("then", theme), _colour("else", theme)]}
+    colours = {
+        "domain": ["then", "else"],
+        "range": [_colour("then", theme), _colour("else", theme)],
+    }
     encoding = {
-        "y": {"field": "branch", "type": "nominal", "title": None, "axis": {"labelLimit": 180}, "sort": None},
-        "x": {"field": "taken", "type": "quantitative", "title": "times taken", "stack": "zero", "axis": {"grid": False}},
-        "color": {"field": "way", "type": "nominal", "scale": colours, "title": None, "legend": {"orient": "right"}},
+        "y": {
+            "field": "branch",
+            "type": "nominal",
+            "title": None,
+            "axis": {"labelLimit": 180},
+            "sort": None,
+        },
+        "x": {
+            "field": "taken",
+            "type": "quantitative",
+            "title": "times taken",
+            "stack": "zero",
+            "axis": {"grid": False},
+        },
+        "color": {
+            "field": "way",
+            "type": "nominal",
+            "scale": colours,
+            "title": None,
+            "legend": {"orient": "right"},
+        },
         "order": {"field": "order", "type": "quantitative"},
         "tooltip": [
             {"field": "place"},
@@ -116,15 +160,37 @@ def scatter(rows: pa.Table, name: str, against: str, theme: Theme) -> Chart | No
     extremes = there[[both[1, there].argmin(), both[1, there].argmax()]]
     places = np.unique(np.concatenate([_evenly(there), extremes]))
     samples = rows["sample"].to_numpy()
-    points = [{"x": float(both[0, one]), "y": float(both[1, one]), "sample": int(samples[one])} for one in places]
-    x, y = (_axis(field, title, both[row, places]) for row, (field, title) in enumerate((("x", against), ("y", name))))
-    mark = {"type": "point", "filled": True, "size": 34 if len(points) < 400 else 14, "cursor": "pointer", "color": _colour("curve", theme)}
-    tooltip = [{"field": "x", "title": _title(against)}, {"field": "y", "title": _title(name)}, _OPENS]
-    return _chart(points, mark | {"opacity": 0.75}, {"x": x, "y": y, "tooltip": tooltip}, nearest=True)
+    points = [
+        {"x": float(both[0, one]), "y": float(both[1, one]), "sample": int(samples[one])}
+        for one in places
+    ]
+    x, y = (
+        _axis(field, title, both[row, places])
+        for row, (field, title) in enumerate((("x", against), ("y", name)))
+    )
+    mark = {
+        "type": "point",
+        "filled": True,
+        "size": 34 if len(points) < 400 else 14,
+        "cursor": "pointer",
+        "color": _colour("curve", theme),
+    }
+    tooltip = [
+        {"field": "x", "title": _title(against)},
+        {"field": "y", "title": _title(name)},
+        _OPENS,
+    ]
+    return _chart(
+        points, mark | {"opacity": 0.75}, {"x": x, "y": y, "tooltip": tooltip}, nearest=True
+    )
 
 
-def one_against_other(one: pa.Table, other: pa.Table, names: tuple[str, str], theme: Theme) -> Chart | None:
-    """A count in two sweeps of the same inputs, of evenly chosen runs among those that differ and among all."""
+def one_against_other(
+    one: pa.Table, other: pa.Table, names: tuple[str, str], theme: Theme
+) -> Chart | None:
+    """A count in two sweeps of the same inputs, of evenly chosen runs among those that differ
+    and among all.
+    """
     both = np.stack([numbers(one, names[0]), numbers(other, names[1])])
     there = np.flatnonzero(np.isfinite(both).all(axis=0))
     if not len(there):
@@ -133,21 +199,46 @@ def one_against_other(one: pa.Table, other: pa.Table, names: tuple[str, str], th
     places = np.union1d(_evenly(there), _evenly(there[differs[there]]))
     samples = one["sample"].to_numpy()
     said = np.where(differs, "other", "same")
-    points = [{"x": float(both[0, at]), "y": float(both[1, at]), "sample": int(samples[at]), "is": str(said[at])} for at in places]
-    colours = {"domain": ["same", "other"], "range": [_colour("curve", theme), _colour("back", theme)]}
+    points = [
+        {
+            "x": float(both[0, at]),
+            "y": float(both[1, at]),
+            "sample": int(samples[at]),
+            "is": str(said[at]),
+        }
+        for at in places
+    ]
+    colours = {
+        "domain": ["same", "other"],
+        "range": [_colour("curve", theme), _colour("back", theme)],
+    }
     encoding = {
         "x": _axis("x", f"{names[0]} here", both[0, places]),
         "y": _axis("y", f"{names[1]} there", both[1, places]),
-        "color": {"field": "is", "type": "nominal", "scale": colours, "title": None, "legend": {"orient": "right"}},
+        "color": {
+            "field": "is",
+            "type": "nominal",
+            "scale": colours,
+            "title": None,
+            "legend": {"orient": "right"},
+        },
         "tooltip": [{"field": "x", "title": "here"}, {"field": "y", "title": "there"}, _OPENS],
     }
-    mark = {"type": "point", "filled": True, "size": 34 if len(points) < 400 else 14, "cursor": "pointer", "opacity": 0.75}
+    mark = {
+        "type": "point",
+        "filled": True,
+        "size": 34 if len(points) < 400 else 14,
+        "cursor": "pointer",
+        "opacity": 0.75,
+    }
     return _chart(points, mark, encoding, nearest=True)
 
 
 def _evenly(places: np.ndarray) -> np.ndarray:
     """As many of them as a chart bears."""
-    chosen: np.ndarray = places[np.unique(np.linspace(0, len(places) - 1, min(len(places), _POINTS)).astype(int))]
+    chosen: np.ndarray = places[
+        np.unique(np.linspace(0, len(places) - 1, min(len(places), _POINTS)).astype(int))
+    ]
     return chosen
 
 
@@ -155,11 +246,19 @@ def _axis(field: str, title: str, values: np.ndarray) -> Chart:
     """Of a scatter; whole numbers have no ticks between them."""
     axis = {"grid": field == "y", "tickMinStep": 1 if np.all(values == np.rint(values)) else 0}
     scale = {"zero": False, "padding": 8, "nice": False}  # no axis reaches below what is there
-    return {"field": field, "type": "quantitative", "title": _title(title), "scale": scale, "axis": axis}
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": _title(title),
+        "scale": scale,
+        "axis": axis,
+    }
 
 
 def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Chart | None:
-    """The greatest count for each cell of two inputs of a grid; None where fewer than two of them vary."""
+    """The greatest count for each cell of two inputs of a grid; None where fewer than two of
+    them vary.
+    """
     varying = [one for one in axes if len(np.unique(numbers(rows, one))) > 1][:2]
     if len(varying) < 2:
         return None
@@ -172,21 +271,49 @@ def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Ch
         if cell not in cells or values[row] > values[cells[cell]]:
             cells[cell] = int(row)
     data = [
-        {"x": places[0][1][at[0]], "y": places[1][1][at[1]], "count": float(values[row]), "sample": int(samples[row])}
+        {
+            "x": places[0][1][at[0]],
+            "y": places[1][1][at[1]],
+            "count": float(values[row]),
+            "sample": int(samples[row]),
+        }
         for at, row in cells.items()
     ]
     ends = [_colour("matrix-low", theme), _colour("matrix-high", theme)]
     x, y = (
-        {"field": field, "type": "ordinal", "title": _title(title), "sort": order, "axis": {"labelOverlap": True, "format": ".4~g"}}
+        {
+            "field": field,
+            "type": "ordinal",
+            "title": _title(title),
+            "sort": order,
+            "axis": {"labelOverlap": True, "format": ".4~g"},
+        }
         for field, title, order in (("x", varying[0], "ascending"), ("y", varying[1], "descending"))
     )
-    colour = {"field": "count", "type": "quantitative", "scale": {"range": ends}, "title": None, "legend": {"orient": "right"}}
-    tooltip = [{"field": "x", "title": _title(varying[0])}, {"field": "y", "title": _title(varying[1])}, {"field": "count"}, _OPENS]
-    return _chart(data, {"type": "rect", "cursor": "pointer"}, {"x": x, "y": y, "color": colour, "tooltip": tooltip})
+    colour = {
+        "field": "count",
+        "type": "quantitative",
+        "scale": {"range": ends},
+        "title": None,
+        "legend": {"orient": "right"},
+    }
+    tooltip = [
+        {"field": "x", "title": _title(varying[0])},
+        {"field": "y", "title": _title(varying[1])},
+        {"field": "count"},
+        _OPENS,
+    ]
+    return _chart(
+        data,
+        {"type": "rect", "cursor": "pointer"},
+        {"x": x, "y": y, "color": colour, "tooltip": tooltip},
+    )
 
 
 def _cells(values: np.ndarray) -> tuple[np.ndarray, list[float]]:
-    """The cell of each value along an axis, and where the cells are; neighbours share one where there are many."""
+    """The cell of each value along an axis, and where the cells are; neighbours share one where
+    there are many.
+    """
     different, which = np.unique(values, return_inverse=True)
     share = -(-len(different) // _CELLS)
     return which // share, [float(one) for one in different[::share]]
@@ -200,9 +327,16 @@ def height_of_branches(chart: Chart) -> int:
     return 110 + 34 * len({bar["branch"] for bar in chart["data"]["values"]})
 
 
-def _chart(data: list[dict[str, Any]], mark: Chart, encoding: Chart, *, nearest: bool = False) -> Chart:
+def _chart(
+    data: list[dict[str, Any]], mark: Chart, encoding: Chart, *, nearest: bool = False
+) -> Chart:
     select = {"type": "point", "fields": ["sample"], **({"nearest": True} if nearest else {})}
-    return {"data": {"values": data}, "mark": mark, "encoding": encoding, "params": [{"name": PICKED, "select": select}]}
+    return {
+        "data": {"values": data},
+        "mark": mark,
+        "encoding": encoding,
+        "params": [{"name": PICKED, "select": select}],
+    }
 
 
 def _finite(rows: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,6 @@
-"""What many runs have shown, in words: for each loop and branch a sentence, with the sample that it is about."""
+"""What many runs have shown, in words: for each loop and branch a sentence, with the sample that
+it is about.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class SweepFinding:
 
 
 def findings(summary: SweepSummary) -> Iterator[SweepFinding]:
-    """What stands out: the longest of each loop, branches that none took, the first NaN, the first that failed."""
+    """What stands out: the longest of each loop, branches that none took, the first NaN, the
+    first that failed.
+    """
     for address, loop in summary.loops.items():
         name = readable(address)
         if loop.most is None:
@@ -38,24 +42,44 @@ def findings(summary: SweepSummary) -> Iterator[SweepFinding]:
             yield SweepFinding(name, f"{times(loop.most)} each time")
         else:
             given = _given(loop.most_inputs)
-            yield SweepFinding(f"{name}: the longest", f"{times(loop.most)}{given}; {usual}, the least {loop.least:,}", loop.most_sample)
+            yield SweepFinding(
+                f"{name}: the longest",
+                f"{times(loop.most)}{given}; {usual}, the least {loop.least:,}",
+                loop.most_sample,
+            )
     if summary.rows > summary.failed:
         yield from _never(summary)
     if summary.first_nan is not None:
         sample, address = summary.first_nan
-        yield SweepFinding("the first NaN or infinity", f"{readable(address)}; {_runs(summary.with_nan)} with one", sample, bad=True)
+        yield SweepFinding(
+            "the first NaN or infinity",
+            f"{readable(address)}; {_runs(summary.with_nan)} with one",
+            sample,
+            bad=True,
+        )
     if summary.first_failed is not None:
         sample, error = summary.first_failed
-        yield SweepFinding("the first that failed", f"{_at_its_place(error)}; {_runs(summary.failed)} failed", sample, bad=True)
+        yield SweepFinding(
+            "the first that failed",
+            f"{_at_its_place(error)}; {_runs(summary.failed)} failed",
+            sample,
+            bad=True,
+        )
 
 
 def _never(summary: SweepSummary) -> Iterator[SweepFinding]:
     """Branches that none took, and Ifs that none came to; many of them in one sentence."""
-    for title, names in (("never taken", summary.other_never_taken), ("never reached", summary.never_ran)):
+    for title, names in (
+        ("never taken", summary.other_never_taken),
+        ("never reached", summary.never_ran),
+    ):
         words = [said(name) if title == "never taken" else readable(name) for name in names]
         yield from (SweepFinding(title, one) for one in words[:_MOST_LISTED])
         if len(words) > _MOST_LISTED:
-            yield SweepFinding(title, f"{len(words) - _MOST_LISTED:,} more {'branches' if title == 'never taken' else 'Ifs'}")
+            yield SweepFinding(
+                title,
+                f"{len(words) - _MOST_LISTED:,} more {'branches' if title == 'never taken' else 'Ifs'}",
+            )
 
 
 def _at_its_place(error: str) -> str:
@@ -73,7 +97,10 @@ def _given(inputs: Mapping[str, Any]) -> str:
     >>> _given({"n": 27, "x": 0.3421095907688141})
     ', n = 27, x = 0.34211'
     """
-    said = (f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}" for name, value in inputs.items())
+    said = (
+        f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}"
+        for name, value in inputs.items()
+    )
     return f", {', '.join(said)}" if inputs else ""
 
 

@@ -1,4 +1,6 @@
-"""Plain data to show of a tensor: numbers as text, tables, statistics, pictures; nothing here knows Streamlit."""
+"""Plain data to show of a tensor: numbers as text, tables, statistics, pictures; nothing here
+knows Streamlit.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ class Statistics:
     def cells(self) -> list[tuple[str, str]]:
         """Each number with what it is; no least or mean of a tensor that has no finite element."""
         told = {"min": self.least, "max": self.most, "mean": self.mean, "std": self.deviation}
-        cells = [] if math.isnan(self.least) else [(name, short(number)) for name, number in told.items()]
+        cells = (
+            []
+            if math.isnan(self.least)
+            else [(name, short(number)) for name, number in told.items()]
+        )
         if self.nans or self.infinities:
             cells += [("NaN", f"{self.nans:,}"), ("infinite", f"{self.infinities:,}")]
         return cells
@@ -65,7 +71,15 @@ def statistics(array: np.ndarray) -> Statistics | None:
         return Statistics(math.nan, math.nan, math.nan, math.nan, 0, nans, infinities)
     with np.errstate(all="ignore"):
         mean, deviation = float(finite.mean()), float(finite.std())
-    return Statistics(float(finite.min()), float(finite.max()), mean, deviation, int((finite == 0).sum()), nans, infinities)
+    return Statistics(
+        float(finite.min()),
+        float(finite.max()),
+        mean,
+        deviation,
+        int((finite == 0).sum()),
+        nans,
+        infinities,
+    )
 
 
 def short(number: float) -> str:
@@ -79,18 +93,30 @@ def short(number: float) -> str:
     return f"{number:.5g}"
 
 
-def difference(before: np.ndarray, now: np.ndarray, *, against: str = "since", where: str = "the iteration before") -> str:
-    """What changed between two values of one place, in words; ``where`` is what the first one is the value in.
+def difference(
+    before: np.ndarray,
+    now: np.ndarray,
+    *,
+    against: str = "since",
+    where: str = "the iteration before",
+) -> str:
+    """What changed between two values of one place, in words; ``where`` is what the first one is
+    the value in.
 
     >>> difference(np.array([1.0, 2.0]), np.array([1.0, 4.0])), difference(np.float32(1), np.float32(1))
-    ('since the iteration before: 1 of 2 elements changed, by up to 2', 'as in the iteration before')
+    ('since the iteration before: 1 of 2 elements changed, by up to 2', 'as in the iteration
+    before')
     """
     before, now = np.asarray(before), np.asarray(now)
     if before.shape != now.shape:
         return f"{against} {where}: the shape was {list(before.shape)}"
     one, other = numbers(before.reshape(-1)[:SCANNED]), numbers(now.reshape(-1)[:SCANNED])
     if one is None or other is None:
-        return f"as in {where}" if before.tolist() == now.tolist() else f"{against} {where}: texts changed"
+        return (
+            f"as in {where}"
+            if before.tolist() == now.tolist()
+            else f"{against} {where}: texts changed"
+        )
     with np.errstate(all="ignore"):
         changed = (one != other) & ~(np.isnan(one) & np.isnan(other))
         distances = np.abs(other - one)[changed]
@@ -99,26 +125,40 @@ def difference(before: np.ndarray, now: np.ndarray, *, against: str = "since", w
     if now.dtype == np.bool_ and now.size == 1:
         return f"it was {'true' if before.reshape(-1)[0] else 'false'} in {where}"
     finite = distances[np.isfinite(distances)]
-    by = f" by {'up to ' if now.size > 1 else ''}{short(float(finite.max()))}" if finite.size else ""
+    by = (
+        f" by {'up to ' if now.size > 1 else ''}{short(float(finite.max()))}" if finite.size else ""
+    )
     if now.size == 1:
         return f"{against} {where}: changed{by}"
-    return f"{against} {where}: {int(changed.sum()):,} of {now.size:,} elements changed,{by}".rstrip(",")
+    return (
+        f"{against} {where}: {int(changed.sum()):,} of {now.size:,} elements changed,{by}".rstrip(
+            ","
+        )
+    )
 
 
 def plane(array: np.ndarray, leading: Sequence[int]) -> np.ndarray:
-    """The last two axes of a tensor at given positions of the axes before; a vector becomes one column."""
+    """The last two axes of a tensor at given positions of the axes before; a vector becomes one
+    column.
+    """
     if array.ndim <= 1:
         return array.reshape(-1, 1)
     return array[tuple(leading)] if array.ndim > 2 else array
 
 
 def table(matrix: np.ndarray, first_row: int = 0, first_column: int = 0) -> pd.DataFrame:
-    """A page of a matrix from a row and column on, as numbers where a table can show them: it has no words for NaN and infinity."""
+    """A page of a matrix from a row and column on, as numbers where a table can show them: it
+    has no words for NaN and infinity.
+    """
     part = matrix[first_row : first_row + TABLE_ROWS, first_column : first_column + TABLE_COLUMNS]
-    if part.dtype.kind in "biu" or (part.dtype in (np.float32, np.float64) and np.isfinite(part).all()):
+    if part.dtype.kind in "biu" or (
+        part.dtype in (np.float32, np.float64) and np.isfinite(part).all()
+    ):
         values: np.ndarray = part
     else:
-        values = np.array([[number_text(item) for item in row] for row in part.tolist()], dtype=object).reshape(part.shape)
+        values = np.array(
+            [[number_text(item) for item in row] for row in part.tolist()], dtype=object
+        ).reshape(part.shape)
     frame = pd.DataFrame(values, index=range(first_row, first_row + part.shape[0]))
     frame.columns = [str(column) for column in range(first_column, first_column + part.shape[1])]
     return frame
@@ -138,29 +178,41 @@ def histogram(array: np.ndarray) -> list[dict[str, float]]:
             return []
         counts, edges = np.histogram(finite, BINS)
     return [
-        {"from": float(low), "to": float(high), "count": int(count)} for low, high, count in zip(edges, edges[1:], counts, strict=False)
+        {"from": float(low), "to": float(high), "count": int(count)}
+        for low, high, count in zip(edges, edges[1:], counts, strict=False)
     ]
 
 
 _NEGATIVE, _MIDDLE, _POSITIVE, _LOW, _HIGH, _NAN_COLOUR = (
-    np.array(channels(f"matrix-{meaning}"), np.float64) for meaning in ("negative", "zero", "positive", "low", "high", "nan")
+    np.array(channels(f"matrix-{meaning}"), np.float64)
+    for meaning in ("negative", "zero", "positive", "low", "high", "nan")
 )
 
 
 def heat_map(matrix: np.ndarray) -> str:
-    """A picture of a matrix as a data URL: orange to blue round zero, or pale to dark where nothing is negative; NaN is red."""
+    """A picture of a matrix as a data URL: orange to blue round zero, or pale to dark where
+    nothing is negative; NaN is red.
+    """
     rows, columns = (max(1, math.ceil(length / _PICTURE_SIDE)) for length in matrix.shape)
     values = numbers(matrix[::rows, ::columns])
     if values is None or not values.size:
         return ""
     finite = np.isfinite(values)
-    low, high = (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
+    low, high = (
+        (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
+    )
     known = np.where(finite, values, 0.0)[..., None]
     if low < 0:
         scaled = np.clip(known / max(-low, high), -1, 1)
-        colours = np.where(scaled < 0, _MIDDLE + (_NEGATIVE - _MIDDLE) * -scaled, _MIDDLE + (_POSITIVE - _MIDDLE) * scaled)
+        colours = np.where(
+            scaled < 0,
+            _MIDDLE + (_NEGATIVE - _MIDDLE) * -scaled,
+            _MIDDLE + (_POSITIVE - _MIDDLE) * scaled,
+        )
     else:
-        colours = _LOW + (_HIGH - _LOW) * ((known - low) / (high - low) if high > low else 0.0 * known)
+        colours = _LOW + (_HIGH - _LOW) * (
+            (known - low) / (high - low) if high > low else 0.0 * known
+        )
     pixels = np.where(np.isnan(values)[..., None], _NAN_COLOUR, colours).astype(np.uint8)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "png")
@@ -174,8 +226,12 @@ def as_code(array: np.ndarray) -> str:
     if not array.size and array.dtype.isbuiltin == 1:
         return f"np.zeros({array.shape}, dtype=np.{array.dtype.name})"
     if array.dtype.isbuiltin == 1:
-        text = np.array2string(array, separator=", ", threshold=array.size + 1, floatmode="unique", max_line_width=120)
-        return f"np.array({text}, dtype=np.{array.dtype.name})".replace("nan", "np.nan").replace("inf", "np.inf")
+        text = np.array2string(
+            array, separator=", ", threshold=array.size + 1, floatmode="unique", max_line_width=120
+        )
+        return f"np.array({text}, dtype=np.{array.dtype.name})".replace("nan", "np.nan").replace(
+            "inf", "np.inf"
+        )
     if array.dtype.names:
         return as_code(plain(array))
     return as_code(plain(array)) + f".astype(ml_dtypes.{array.dtype.name})"

@@ -1,4 +1,6 @@
-"""What people type where a place is asked for: any form of an address, also alone in place of an expression."""
+"""What people type where a place is asked for: any form of an address, also alone in place of an
+expression.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from loopscope.ir import Model, addresses_ending, full_address
 
 
 def place(model: Model, text: str) -> str:
-    """The exact address that a text means; the text itself where no node has such an end. ``AddressError`` when several have."""
+    """The exact address that a text means; the text itself where no node has such an end.
+    ``AddressError`` when several have.
+    """
     return full_address(model, text) if text.strip() else text
 
 

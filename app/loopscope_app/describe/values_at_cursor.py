@@ -1,4 +1,6 @@
-"""What every node has made at the cursor of a run, in a few characters: what is searched, and what stands beside lines of code."""
+"""What every node has made at the cursor of a run, in a few characters: what is searched, and
+what stands beside lines of code.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,18 @@ from loopscope.view import value_preview
 from loopscope_app.describe.node_index import places
 
 MOST_VALUES = 1500
-"""Nodes of a model whose values are looked at: with more it would be felt at every step and letter."""
+"""Nodes of a model whose values are looked at: with more it would be felt at every step and
+letter.
+"""
 
 _values: WeakKeyDictionary[loopscope.Debugger, tuple[int, Mapping[str, str]]] = WeakKeyDictionary()
 
 
-def values_at(debugger: loopscope.Debugger, previews: dict[str, str] | None = None) -> Mapping[str, str]:
-    """Previews of the values that the canvas shows at the cursor, by static address; nothing for models with very many nodes.
+def values_at(
+    debugger: loopscope.Debugger, previews: dict[str, str] | None = None
+) -> Mapping[str, str]:
+    """Previews of the values that the canvas shows at the cursor, by static address; nothing for
+    models with very many nodes.
 
     ``previews``: texts by concrete address, kept by the caller as long as the run lasts.
     """
@@ -25,7 +32,10 @@ def values_at(debugger: loopscope.Debugger, previews: dict[str, str] | None = No
     kept = _values.get(debugger)
     if kept is None or kept[0] != step:
         few = len(places(debugger.model)) <= MOST_VALUES
-        kept = _values[debugger] = (step, dict(_previews(debugger, {} if previews is None else previews)) if few else {})
+        kept = _values[debugger] = (
+            step,
+            dict(_previews(debugger, {} if previews is None else previews)) if few else {},
+        )
     return kept[1]
 
 

@@ -60,7 +60,9 @@ def record_sentence(record: ControlFlowRecord) -> str:
     if record.endless:
         return f"{times(record.iterations)}, and it never ends"
     return (
-        f"{times(record.iterations)}, then {reason(record.ended_by)}" if record.iterations else f"no iteration: {reason(record.ended_by)}"
+        f"{times(record.iterations)}, then {reason(record.ended_by)}"
+        if record.iterations
+        else f"no iteration: {reason(record.ended_by)}"
     )
 
 

@@ -1,4 +1,6 @@
-"""A moment as parameters of the page's address, and back: what each is called, how it is written, and how much of it has room."""
+"""A moment as parameters of the page's address, and back: what each is called, how it is
+written, and how much of it has room.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ class Link:
     breakpoints: tuple[Pause | Unreadable, ...] = ()
     watches: tuple[str | Unreadable, ...] = ()
     looks: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The ways to look that are not the usual ones. Read from an address: all of its parameters, of which the looks know theirs."""
+    """The ways to look that are not the usual ones. Read from an address: all of its parameters,
+    of which the looks know theirs.
+    """
     question: str = ""
     """To the trace."""
     many: bool = False
@@ -80,7 +84,9 @@ class Link:
 def written(link: Link) -> dict[str, str]:
     """The parameters of a link; what is empty, or has no room, is left out."""
     lesson = link.lesson
-    windows = [[one.address, one.first, one.count] for one in link.unrolled if isinstance(one, Window)]
+    windows = [
+        [one.address, one.first, one.count] for one in link.unrolled if isinstance(one, Window)
+    ]
     parameters = {
         "lesson": lesson,
         "type": _LARGE if lesson and link.large else "",
@@ -139,7 +145,8 @@ def has_room(changes: Mapping[str, Any]) -> bool:
 
 
 def beyond(items: Sequence[Pause] | Sequence[str], what: str) -> str:
-    """What is to be said of breakpoints or watches that an address has no room for; empty where it holds all.
+    """What is to be said of breakpoints or watches that an address has no room for; empty where it
+    holds all.
 
     >>> beyond(["a"] * 21, "watches")
     "The page's link has room for the first 20 of these 21 watches: the link leaves the others out."
@@ -153,7 +160,9 @@ def beyond(items: Sequence[Pause] | Sequence[str], what: str) -> str:
 
 
 def _pauses(items: Sequence[object]) -> list[object]:
-    return [[one.pattern, one.condition, one.kind, one.on] for one in items if isinstance(one, Pause)]
+    return [
+        [one.pattern, one.condition, one.kind, one.on] for one in items if isinstance(one, Pause)
+    ]
 
 
 def _texts(items: Sequence[object]) -> list[object]:
@@ -169,7 +178,10 @@ def _with_room(items: list[object]) -> list[object]:
 
 
 def _plain(changes: Mapping[str, Any]) -> dict[str, object]:
-    return {place: value.tolist() if isinstance(value, np.ndarray | np.generic) else value for place, value in changes.items()}
+    return {
+        place: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        for place, value in changes.items()
+    }
 
 
 def _packed(data: object) -> str:
@@ -193,11 +205,19 @@ def _listed(text: str) -> list[object]:
 
 def _changes(text: str) -> Mapping[str, Any] | Unreadable:
     found = _unpacked(text) if text else {}
-    return found if isinstance(found, dict) else Unreadable("a what-if in a link is a table of values by address")
+    return (
+        found
+        if isinstance(found, dict)
+        else Unreadable("a what-if in a link is a table of values by address")
+    )
 
 
 def _gradient(backward: Backward | Unreadable | None) -> object:
-    return [list(backward.of), list(backward.with_respect_to)] if isinstance(backward, Backward) else None
+    return (
+        [list(backward.of), list(backward.with_respect_to)]
+        if isinstance(backward, Backward)
+        else None
+    )
 
 
 def _backward(text: str) -> Backward | Unreadable | None:
@@ -206,22 +226,37 @@ def _backward(text: str) -> Backward | Unreadable | None:
     match _unpacked(text):
         case [list(of), list(by)] if of and by and all(isinstance(one, str) for one in (*of, *by)):
             return Backward(tuple(map(str, of)), tuple(map(str, by)))
-    return Unreadable("a gradient in a link is two lists of names: what is differentiated, and by what")
+    return Unreadable(
+        "a gradient in a link is two lists of names: what is differentiated, and by what"
+    )
 
 
 def _window(one: object) -> Window | Unreadable:
     match one:
         case [str(address), int(first), int(count)]:
             return Window(address, first, count)
-    return Unreadable("an unrolled loop in a link is a list of its address, its first iteration and how many are side by side")
+    return Unreadable(
+        "an unrolled loop in a link is a list of its address, its first iteration and how many are side by side"
+    )
 
 
 def _pause(one: object) -> Pause | Unreadable:
     match one:
-        case [str(pattern), str(condition), "address" | "nan" | "infinity" | "shape" as kind, bool(on)]:
+        case [
+            str(pattern),
+            str(condition),
+            "address" | "nan" | "infinity" | "shape" as kind,
+            bool(on),
+        ]:
             return Pause(pattern, condition, kind, on)
-    return Unreadable("a breakpoint in a link is a list of its place, its condition, address, nan, infinity or shape, and whether it is on")
+    return Unreadable(
+        "a breakpoint in a link is a list of its place, its condition, address, nan, infinity or shape, and whether it is on"
+    )
 
 
 def _watch(one: object) -> str | Unreadable:
-    return one if isinstance(one, str) else Unreadable("a watch in a link is the text of an expression")
+    return (
+        one
+        if isinstance(one, str)
+        else Unreadable("a watch in a link is the text of an expression")
+    )

@@ -10,19 +10,33 @@ from loopscope_app.state.user_session import UserSession
 
 
 def current_link(session: UserSession) -> Link | None:
-    """None where no link can reopen it: nothing is open, it was uploaded, or a long run has it under way."""
+    """None where no link can reopen it: nothing is open, it was uploaded, or a long run has it
+    under way.
+    """
     opened = session.model.opened
     if opened is None or not opened.link or session.run.running is not None:
         return None
-    return None if opened.backward is not None and not has_room_for(opened.backward) else _link(session, opened.link)
+    return (
+        None
+        if opened.backward is not None and not has_room_for(opened.backward)
+        else _link(session, opened.link)
+    )
 
 
 def look(session: UserSession) -> dict[str, str]:
-    """How the moment is looked at, as parameters of a link: what of it a saved run does not say otherwise."""
-    return {name: text for name, text in written(_link(session, "")).items() if name not in _SAID_OF_A_RUN}
+    """How the moment is looked at, as parameters of a link: what of it a saved run does not say
+    otherwise.
+    """
+    return {
+        name: text
+        for name, text in written(_link(session, "")).items()
+        if name not in _SAID_OF_A_RUN
+    }
 
 
-_SAID_OF_A_RUN = frozenset({"lesson", "type", "model", "backward", "set", "whatif", "step", "breakpoints", "watches"})
+_SAID_OF_A_RUN = frozenset(
+    {"lesson", "type", "model", "backward", "set", "whatif", "step", "breakpoints", "watches"}
+)
 
 
 def _link(session: UserSession, model: str) -> Link:
@@ -37,7 +51,9 @@ def _link(session: UserSession, model: str) -> Link:
         step=str(debugger.cursor.step) if debugger and debugger.cursor.step else "",
         node=session.canvas.selected,
         body=session.canvas.root,
-        unrolled=tuple(Window(one.address, one.first, one.count) for one in session.canvas.folding.unrolled),
+        unrolled=tuple(
+            Window(one.address, one.first, one.count) for one in session.canvas.folding.unrolled
+        ),
         breakpoints=pauses(debugger) if debugger else (),
         watches=watches(debugger) if debugger else (),
         looks=view_choices.chosen(),

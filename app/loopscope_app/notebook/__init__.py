@@ -1,7 +1,8 @@
-"""What a notebook cell shows of a model or a run: a widget, or a still page where no widget can run.
+"""What a notebook cell shows of a model or a run: a widget, or a still page where no widget can
+run.
 
-The engine finds ``display`` through the entry point group ``loopscope.display``. ``canvas/assets/notebook.js`` has
-the role that Streamlit's component has in the app.
+The engine finds ``display`` through the entry point group ``loopscope.display``.
+``canvas/assets/notebook.js`` has the role that Streamlit's component has in the app.
 """
 
 from __future__ import annotations

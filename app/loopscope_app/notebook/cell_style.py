@@ -1,4 +1,6 @@
-"""What a widget's scripts, style sheet and markup are: the canvas's own files, and what stands beside it in a cell."""
+"""What a widget's scripts, style sheet and markup are: the canvas's own files, and what stands
+beside it in a cell.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ def script() -> str:
 @cache
 def sheet() -> str:
     """For the shadow tree of a cell, light and dark."""
-    sheets = "\n".join((_ASSETS / name).read_text(encoding="utf-8") for name in ("canvas.css", "beside.css", "notebook.css"))
+    sheets = "\n".join(
+        (_ASSETS / name).read_text(encoding="utf-8")
+        for name in ("canvas.css", "beside.css", "notebook.css")
+    )
     light, dark = declarations("light"), declarations("dark")
     return f'.cell {{ {light} }}\n.cell:has(.canvas[data-theme="dark"]) {{ {dark} }}\n{sheets}'
 
@@ -42,5 +47,12 @@ def run_markup() -> str:
     return f'{moves}{GRAPH_MARKUP}<p id="chosen"></p><section id="said"></section>'
 
 
-_SIGNS = {"restart": "⇤", "back": "‹", "step": "Step ›", "previous": "«", "next": "Iteration »", "run": "Run ⇥"}
+_SIGNS = {
+    "restart": "⇤",
+    "back": "‹",
+    "step": "Step ›",
+    "previous": "«",
+    "next": "Iteration »",
+    "run": "Run ⇥",
+}
 """For controls that have an icon in the app."""

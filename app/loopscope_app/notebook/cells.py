@@ -1,4 +1,6 @@
-"""What a cell shows, by media type: the widget, for those who show none a page of words, and a line of text."""
+"""What a cell shows, by media type: the widget, for those who show none a page of words, and a
+line of text.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,20 @@ if TYPE_CHECKING:
     from loopscope_app.notebook.graph_widget import GraphWidget
 
 _shown: WeakKeyDictionary[object, GraphWidget] = WeakKeyDictionary()
-"""The widget of each model, run and overlay that was shown. A notebook keeps its widgets until it ends, and they keep what they show."""
+"""The widget of each model, run and overlay that was shown. A notebook keeps its widgets until
+it ends, and they keep what they show.
+"""
 
 
-def cell_of_model(model: loopscope.Model, summary: str, node_data: NodeData | None = None) -> Mapping[str, Any]:
-    """The graph, which folds, unrolls and opens; ``node_data``: what others say of the nodes, as colours."""
-    from loopscope_app.notebook.graph_widget import GraphWidget  # only here: the still of a run needs no anywidget
+def cell_of_model(
+    model: loopscope.Model, summary: str, node_data: NodeData | None = None
+) -> Mapping[str, Any]:
+    """The graph, which folds, unrolls and opens; ``node_data``: what others say of the nodes, as
+    colours.
+    """
+    from loopscope_app.notebook.graph_widget import (
+        GraphWidget,  # only here: the still of a run needs no anywidget
+    )
 
     key = node_data or model
     widget = _shown.get(key)
@@ -28,8 +38,12 @@ def cell_of_model(model: loopscope.Model, summary: str, node_data: NodeData | No
     return _bundle(widget, summary, still_of_model(model, summary))
 
 
-def cell_of_run(debugger: loopscope.Debugger, node_data: NodeData | None = None) -> Mapping[str, Any]:
-    """The graph at the moment of the run, with transport, verdicts and tables; it follows the debugger and moves it."""
+def cell_of_run(
+    debugger: loopscope.Debugger, node_data: NodeData | None = None
+) -> Mapping[str, Any]:
+    """The graph at the moment of the run, with transport, verdicts and tables; it follows the
+    debugger and moves it.
+    """
     from loopscope_app.notebook.run_widget import RunWidget
 
     key = node_data or debugger

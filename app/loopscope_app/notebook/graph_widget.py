@@ -27,7 +27,9 @@ class GraphWidget(anywidget.AnyWidget):
     structure = traitlets.Dict().tag(sync=True)
     """As ``loopscope.view.structure`` gives it."""
     moment = traitlets.Dict().tag(sync=True)
-    """``Moment`` of the canvas's protocol, but for the key: each view of the widget has one of its own."""
+    """``Moment`` of the canvas's protocol, but for the key: each view of the widget has one of
+    its own.
+    """
     said = traitlets.Unicode("").tag(sync=True)
     """HTML: what the run did."""
     place = traitlets.Unicode("").tag(sync=True)
@@ -39,7 +41,10 @@ class GraphWidget(anywidget.AnyWidget):
         self.picture = Picture(model)
         self._acted = 0
         self._drawn: GraphView | None = None
-        super().__init__(file="".join(letter if letter.isalnum() else "_" for letter in model.name)[:80] or "graph")
+        super().__init__(
+            file="".join(letter if letter.isalnum() else "_" for letter in model.name)[:80]
+            or "graph"
+        )
         self.on_msg(lambda _, content, __: self.hear(content))
         self.show()
 
@@ -49,7 +54,12 @@ class GraphWidget(anywidget.AnyWidget):
             if self._drawn is not self.picture.view:
                 self._drawn = self.picture.view
                 self.structure = structure(self._drawn)
-            marks = {"hash": self.structure["hash"], "focus": "", "traced": "", "acted": self._acted}
+            marks = {
+                "hash": self.structure["hash"],
+                "focus": "",
+                "traced": "",
+                "acted": self._acted,
+            }
             self.moment = {**self._overlay(self._drawn).as_data(), **marks, **self._of_run()}
 
     def hear(self, content: object) -> None:
@@ -77,7 +87,9 @@ class GraphWidget(anywidget.AnyWidget):
         return None
 
     def _overlay(self, view: GraphView) -> Overlay:
-        return overlay_at(None, view, Marks(selected=self.picture.selected, node_data=self.node_data))
+        return overlay_at(
+            None, view, Marks(selected=self.picture.selected, node_data=self.node_data)
+        )
 
     def _of_run(self) -> Mapping[str, object]:
         """What a moment says of the run as a whole."""

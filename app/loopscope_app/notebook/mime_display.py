@@ -13,10 +13,11 @@ from loopscope_app.notebook.still import still_of_run
 
 
 def display(shown: Model | Debugger | Widget) -> Mapping[str, Any]:
-    """Return what a cell shows, by MIME type: a widget if the extra ``notebook`` is installed, else a still page.
+    """Return what a cell shows, by MIME type: a widget if the extra ``notebook`` is installed, else
+    a still page.
 
-    A still page of a run lists what its loops and branches did. A model without a widget is a picture, or its
-    summary where the program ``dot`` is missing.
+    A still page of a run lists what its loops and branches did. A model without a widget is a
+    picture, or its summary where the program ``dot`` is missing.
     """
     node_data = shown.node_data if isinstance(shown, Widget) else None
     subject = shown.shown if isinstance(shown, Widget) else shown
@@ -24,7 +25,9 @@ def display(shown: Model | Debugger | Widget) -> Mapping[str, Any]:
         if shows_widgets():
             return cell_of_run(subject, node_data)
         return {"text/plain": repr(subject), "text/html": still_of_run(subject)}
-    return cell_of_model(subject, summary(subject), node_data) if shows_widgets() else picture(subject)
+    return (
+        cell_of_model(subject, summary(subject), node_data) if shows_widgets() else picture(subject)
+    )
 
 
 def shows_widgets() -> bool:

@@ -6,7 +6,16 @@ from functools import lru_cache
 
 import loopscope
 from loopscope.ir import ROOT
-from loopscope.view import VISIBLE_NODES, Folding, GraphView, default_folding, graph_view, toggle, unrolling, without_iterations
+from loopscope.view import (
+    VISIBLE_NODES,
+    Folding,
+    GraphView,
+    default_folding,
+    graph_view,
+    toggle,
+    unrolling,
+    without_iterations,
+)
 from loopscope_app.canvas_event import CanvasEvent
 from loopscope_app.describe.breakpoint_dots import switch_at
 from loopscope_app.describe.unrolled import unrolled
@@ -41,13 +50,19 @@ class Picture:
             case "fold":
                 self.folding = toggle(self.model, self.folding, event.address)
             case "unroll":
-                self.folding = unrolled(self.model, self.folding, self.root, event.address, debugger)
+                self.folding = unrolled(
+                    self.model, self.folding, self.root, event.address, debugger
+                )
                 if self.folding.window(without_iterations(event.address)) is None:
                     self.selected = without_iterations(self.selected)
             case "earlier" | "later":
-                self.folding = unrolling.shift(self.folding, event.address, 1 if event.kind == "later" else -1)
+                self.folding = unrolling.shift(
+                    self.folding, event.address, 1 if event.kind == "later" else -1
+                )
             case "fewer" | "wider":
-                self.folding = unrolling.resize(self.folding, event.address, 1 if event.kind == "wider" else -1)
+                self.folding = unrolling.resize(
+                    self.folding, event.address, 1 if event.kind == "wider" else -1
+                )
             case "open" if event.root:
                 self._open(event.root)
             case "key" if event.key == "Backspace":

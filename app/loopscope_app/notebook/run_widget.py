@@ -45,7 +45,9 @@ class RunWidget(GraphWidget):
         with self.hold_sync():
             if told != self._told:
                 self._told = told
-                self.said = verdicts(self.debugger, with_values=True) + tables(self.debugger, _first_steps(self.debugger), with_values=True)
+                self.said = verdicts(self.debugger, with_values=True) + tables(
+                    self.debugger, _first_steps(self.debugger), with_values=True
+                )
             notice = self.debugger.failure or self.debugger.notice
             self.place = place_words(self.debugger.cursor) + (f" · {notice}" if notice else "")
             super().show()
@@ -82,7 +84,9 @@ class RunWidget(GraphWidget):
 
     def _run_name(self) -> str:
         """Another one when what was sent ahead would pause elsewhere."""
-        return " ".join([str(id(self.debugger)), *(str(one.id) for one in self.debugger.breakpoints.on)])
+        return " ".join(
+            [str(id(self.debugger)), *(str(one.id) for one in self.debugger.breakpoints.on)]
+        )
 
     def _follow(self) -> None:
         """The debugger has moved."""
@@ -101,7 +105,12 @@ class RunWidget(GraphWidget):
     def _heard(self, kind: str, value: object) -> None:
         name = self._run_name()
         if kind == "ask" and (wanted := read_ask(value, name)) is not None:
-            self.send({"kind": "stretch", "stretch": {**self._ahead(wanted), "run": name, "hash": self.structure["hash"]}})
+            self.send(
+                {
+                    "kind": "stretch",
+                    "stretch": {**self._ahead(wanted), "run": name, "hash": self.structure["hash"]},
+                }
+            )
         elif kind == "step" and (report := read_report(value, name)) is not None:
             self._reported = report.number
             if report.number > self._moved:
@@ -127,8 +136,12 @@ class RunWidget(GraphWidget):
         self._go(lambda debugger: debugger.seek(min(step, known + FURTHER)))
 
     def _ahead(self, wanted: int) -> Mapping[str, object]:
-        """Steps that have run come from the debugger; later ones from a scout, a second run that goes ahead."""
-        batch = partial(playback_batch, seconds=SECONDS, previews=self._previews, node_data=self.node_data)
+        """Steps that have run come from the debugger; later ones from a scout, a second run that
+        goes ahead.
+        """
+        batch = partial(
+            playback_batch, seconds=SECONDS, previews=self._previews, node_data=self.node_data
+        )
         if wanted <= self.debugger.steps or self.debugger.state != "paused":
             return batch(self.debugger, self.picture.view, wanted)
         if self._scout is None or self._scout.steps > wanted:
@@ -152,5 +165,7 @@ def _first_steps(debugger: loopscope.Debugger) -> dict[str, int]:
         for iteration in range(min(record.iterations or 0, MOST_ROWS)):
             body = f"{record.address}[{iteration}]/body"
             with suppress(EngineError):  # an If, which has no iterations
-                found[body] = debugger.timeline.step_at(*debugger.rows_of(Address.parse(f"{body}/any")), 0)
+                found[body] = debugger.timeline.step_at(
+                    *debugger.rows_of(Address.parse(f"{body}/any")), 0
+                )
     return found

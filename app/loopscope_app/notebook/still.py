@@ -1,4 +1,6 @@
-"""What stands in a notebook where no widget runs, on GitHub or in an exported page: HTML without scripts, every name escaped."""
+"""What stands in a notebook where no widget runs, on GitHub or in an exported page: HTML without
+scripts, every name escaped.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def still_of_run(debugger: loopscope.Debugger) -> str:
 
 
 def _beside_graph(model: loopscope.Model, words: str) -> str:
-    """Below the graph as an image, in which nothing runs; above it as code where the ``dot`` program is missing, which draws it."""
+    """Below the graph as an image, in which nothing runs; above it as code where the ``dot``
+    program is missing, which draws it.
+    """
     try:
         drawn = render(graph_view(model, default_folding(model)), "svg")
     except EngineError:
@@ -40,7 +44,9 @@ def _beside_graph(model: loopscope.Model, words: str) -> str:
 
 
 def _code(model: loopscope.Model) -> str:
-    """The graph as code, closed, as far as ``MOST_LINES``; none of a model that cannot be planned or is very large."""
+    """The graph as code, closed, as far as ``MOST_LINES``; none of a model that cannot be
+    planned or is very large.
+    """
     if sum(len(place.graph.nodes) for place in graphs(model)) > MOST_NODES:
         return ""
     try:

@@ -1,4 +1,6 @@
-"""A run as one HTML file: the canvas with all moments of the run, tables and verdicts, which opens offline by a double click."""
+"""A run as one HTML file: the canvas with all moments of the run, tables and verdicts, which
+opens offline by a double click.
+"""
 
 from __future__ import annotations
 

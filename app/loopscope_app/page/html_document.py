@@ -1,4 +1,6 @@
-"""The HTML document of a run: everything in one file, under a policy that lets it fetch nothing and run its own script only."""
+"""The HTML document of a run: everything in one file, under a policy that lets it fetch nothing
+and run its own script only.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +51,17 @@ def page_of(
     node_data: NodeData | None = None,
     most_bytes: int = 5 * 2**20,
 ) -> str:
-    """The document of what has run, opened at the debugger's cursor; ``node_data``: what others say of the nodes, as colours.
+    """The document of what has run, opened at the debugger's cursor; ``node_data``: what others say
+    of the nodes, as colours.
 
-    What does not fit into ``most_bytes`` is thinned: moments, every other one again and again, and ways to fold the
-    graph are left out, and the page says so.
-    ``BytesBound`` where not even a few fit, ``EngineError`` where the layout library is missing.
+    What does not fit into ``most_bytes`` is thinned: moments, every other one again and again, and
+    ways to fold the graph are left out, and the page says so. ``BytesBound`` where not even a few
+    fit, ``EngineError`` where the layout library is missing.
     """
     if not LIBRARY.is_file():
-        raise EngineError("the layout library is missing from this installation: in a clone, run python -m loopscope_app.vendor")
+        raise EngineError(
+            "the layout library is missing from this installation: in a clone, run python -m loopscope_app.vendor"
+        )
     folding = default_folding(debugger.model, root) if folding is None else folding
     content = paged_run(debugger, folding, root, with_values=with_values, node_data=node_data)
     while True:
@@ -78,7 +83,10 @@ def _document(title: str, note: str, content: PagedRun) -> str:
         f"default-src 'none'; script-src '{_hash(script)}' 'wasm-unsafe-eval'; worker-src blob:; "
         f"style-src '{_hash(style)}'; img-src blob: data:; base-uri 'none'; form-action 'none'"
     )
-    buttons = "".join(f'<button data-move="{name}" title="{meaning}">{label}</button>' for name, label, meaning in _MOVES)
+    buttons = "".join(
+        f'<button data-move="{name}" title="{meaning}">{label}</button>'
+        for name, label, meaning in _MOVES
+    )
     said = f'<p class="note">{text(note, _LONGEST_NOTE)}</p>' if note else ""
     return f"""<!doctype html>
 <html lang="en">
@@ -119,16 +127,22 @@ def _hash(content: str) -> str:
 def _script() -> str:
     script = bundle(_CANVAS / "page.js")
     if "</script" in script or "<!--" in script:
-        raise ValueError("a script of the canvas holds the end of a script, and cannot stand in a page")
+        raise ValueError(
+            "a script of the canvas holds the end of a script, and cannot stand in a page"
+        )
     return script
 
 
 @cache
 def _style() -> str:
-    canvas = "\n".join((_CANVAS / name).read_text(encoding="utf-8") for name in ("canvas.css", "beside.css"))
+    canvas = "\n".join(
+        (_CANVAS / name).read_text(encoding="utf-8") for name in ("canvas.css", "beside.css")
+    )
     light, dark = declarations("light"), declarations("dark")
     page = f":root, .canvas {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
-    parts = "\n".join(f"{where} {{\n{(_PARTS / name).read_text(encoding='utf-8')}}}" for where, name in _BELOW)
+    parts = "\n".join(
+        f"{where} {{\n{(_PARTS / name).read_text(encoding='utf-8')}}}" for where, name in _BELOW
+    )
     return f'{page}\n.canvas[data-theme="dark"] {{ {dark} }}\n{canvas}\n{parts}\n{_SHEET.read_text(encoding="utf-8")}'
 
 

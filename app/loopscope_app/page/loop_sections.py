@@ -1,4 +1,6 @@
-"""What a page shows of each execution of a loop: the table of its iterations, the tape, the matrix of all its values."""
+"""What a page shows of each execution of a loop: the table of its iterations, the tape, the
+matrix of all its values.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,21 @@ class PagedMatrix:
     """By lane: the static address of the node."""
 
     def as_data(self, at: Callable[[int], int]) -> dict[str, object]:
-        """For the page's script; ``at``: the moment of a step. Moments of cells are counted from the beginning of the iteration."""
+        """For the page's script; ``at``: the moment of a step. Moments of cells are counted from
+        the beginning of the iteration.
+        """
         begins = [at(step) for step in self.begins]
-        cells = [[at(step) - begin for step, begin in zip(lane, begins, strict=True)] for lane in self.cells]
-        return {"chart": self.chart, "begins": begins, "end": at(self.end), "cells": cells, "addresses": self.addresses}
+        cells = [
+            [at(step) - begin for step, begin in zip(lane, begins, strict=True)]
+            for lane in self.cells
+        ]
+        return {
+            "chart": self.chart,
+            "begins": begins,
+            "end": at(self.end),
+            "cells": cells,
+            "addresses": self.addresses,
+        }
 
 
 def matrices(debugger: loopscope.Debugger) -> tuple[PagedMatrix | None, ...]:
@@ -43,7 +56,9 @@ def matrices(debugger: loopscope.Debugger) -> tuple[PagedMatrix | None, ...]:
     return tuple(_matrix(debugger, record, number) for number, record in enumerate(loops(debugger)))
 
 
-def _matrix(debugger: loopscope.Debugger, record: ControlFlowRecord, number: int) -> PagedMatrix | None:
+def _matrix(
+    debugger: loopscope.Debugger, record: ControlFlowRecord, number: int
+) -> PagedMatrix | None:
     try:
         found = iteration_matrix(debugger, record.address)
     except EngineError:
@@ -56,7 +71,10 @@ def _matrix(debugger: loopscope.Debugger, record: ControlFlowRecord, number: int
         message(chart, f"matrix {number}"),
         tuple(step_at(program, found.first_row + iteration, 0) for iteration in found.iterations),
         _end(debugger, found),
-        tuple(tuple(step_of_cell(debugger, found, row, iteration) for iteration in found.iterations) for row in shown),
+        tuple(
+            tuple(step_of_cell(debugger, found, row, iteration) for iteration in found.iterations)
+            for row in shown
+        ),
         tuple(_address(found, row) for row in shown),
     )
 
@@ -71,13 +89,21 @@ def _address(found: Matrix, row: MatrixRow) -> str:
 
 
 def loop_sections(
-    debugger: loopscope.Debugger, graphs: Mapping[str, int], shown: tuple[PagedMatrix | None, ...], *, with_values: bool
+    debugger: loopscope.Debugger,
+    graphs: Mapping[str, int],
+    shown: tuple[PagedMatrix | None, ...],
+    *,
+    with_values: bool,
 ) -> str:
-    """HTML, a section for each execution of a loop, the first ones of many; ``graphs``: the first moment in each execution of a graph."""
+    """HTML, a section for each execution of a loop, the first ones of many; ``graphs``: the
+    first moment in each execution of a graph.
+    """
     made: list[str] = []
     for number, (record, matrix) in enumerate(zip(loops(debugger), shown, strict=True)):
         rows = table(debugger, record, graphs, with_values=with_values)
-        made.append(unfolding(record, rows + _tape(debugger, record, with_values) + _slot(matrix, number)))
+        made.append(
+            unfolding(record, rows + _tape(debugger, record, with_values) + _slot(matrix, number))
+        )
     return "".join(made)
 
 

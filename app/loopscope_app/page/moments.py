@@ -1,4 +1,6 @@
-"""All moments of a run for a page: overlays as differences, and for each where it is, in words and on each picture, and its tracks."""
+"""All moments of a run for a page: overlays as differences, and for each where it is, in words
+and on each picture, and its tracks.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ import loopscope
 from loopscope.debug import Cursor
 from loopscope.explain import Listing
 from loopscope.ir import readable
-from loopscope.view import GraphView, Marks, NodeData, cursor_boxes, difference, overlay_at, tints, tracks
+from loopscope.view import (
+    GraphView,
+    Marks,
+    NodeData,
+    cursor_boxes,
+    difference,
+    overlay_at,
+    tints,
+    tracks,
+)
 from loopscope_app.describe.code_moment import code_moment
 from loopscope_app.describe.loop_endings import loop_endings
 from loopscope_app.page.paged_pictures import Pictures
@@ -32,7 +43,9 @@ class Moments:
     spots: tuple[tuple[tuple[str, str], ...], ...]
     """By picture, the boxes of what runs next and of what is kept in sight."""
     paths: tuple[tuple[int, ...], ...]
-    """The graphs that are open, outermost first: the iteration of a loop's body, -1 for any other."""
+    """The graphs that are open, outermost first: the iteration of a loop's body, -1 for any
+    other.
+    """
     places: tuple[str, ...]
     """What runs next, in words."""
     graphs: tuple[str, ...]
@@ -44,7 +57,11 @@ class Moments:
 
     def thinned(self, keep: int) -> Moments:
         """Every other one; the one that the page opens at (a step), the first and the last stay."""
-        kept = [k for k in range(len(self.steps)) if k % 2 == 0 or k == len(self.steps) - 1 or self.steps[k] == keep]
+        kept = [
+            k
+            for k in range(len(self.steps))
+            if k % 2 == 0 or k == len(self.steps) - 1 or self.steps[k] == keep
+        ]
 
         return Moments(
             steps=tuple(self.steps[k] for k in kept),
@@ -75,7 +92,9 @@ class Moments:
             "steps": self.steps,
             "paths": self.paths,
             "places": self.places,
-            "tracks": [[self._by_moment(track) for track in json.loads(text)] for text in different],
+            "tracks": [
+                [self._by_moment(track) for track in json.loads(text)] for text in different
+            ],
             "track": [number[text] for text in self.tracks],
         }
 
@@ -85,7 +104,12 @@ class Moments:
         first, last = track["first"], track["last"]
         assert isinstance(first, int)
         assert isinstance(last, int)
-        return {**track, "first": self.at(first), "last": self.at(last), "ticks": [self.at(tick) for tick in ticks]}
+        return {
+            **track,
+            "first": self.at(first),
+            "last": self.at(last),
+            "ticks": [self.at(tick) for tick in ticks],
+        }
 
 
 def _changes(tables: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
@@ -109,7 +133,8 @@ def moments(
     node_data: NodeData | None = None,
     most: int = MOST_MOMENTS,
 ) -> Moments:
-    """Of everything that has run; of a longer run every k-th step, and ``step``. The debugger's cursor stays where it is.
+    """Of everything that has run; of a longer run every k-th step, and ``step``. The debugger's
+    cursor stays where it is.
 
     ``node_data``: what others say of the nodes, as colours.
     """
@@ -128,7 +153,9 @@ def moments(
     lines: list[Mapping[str, object]] = []
     for one in steps:
         twin.seek(one)
-        now = overlay_at(twin, together, Marks(verdicts=loop_endings(twin, together)), previews=previews).as_data()
+        now = overlay_at(
+            twin, together, Marks(verdicts=loop_endings(twin, together)), previews=previews
+        ).as_data()
         now = {**now, "next": "", "current": "", **_coloured(twin, drawn, node_data)}
         overlays.append(now if with_values else {**now, **{name: {} for name in _VALUES}})
         found.append(spots.at(twin))
@@ -139,14 +166,30 @@ def moments(
         told.append(json.dumps([track.as_data() for track in tracks(twin)]))
         written = code_moment(twin, code, "", previews)
         lines.append(written if with_values else {**written, "hints": {}})
-    return Moments(tuple(steps), tuple(overlays), tuple(found), tuple(paths), tuple(places), tuple(graphs), tuple(told), tuple(lines))
+    return Moments(
+        tuple(steps),
+        tuple(overlays),
+        tuple(found),
+        tuple(paths),
+        tuple(places),
+        tuple(graphs),
+        tuple(told),
+        tuple(lines),
+    )
 
 
-def _coloured(debugger: loopscope.Debugger, drawn: Pictures, data: NodeData | None) -> Mapping[str, object]:
+def _coloured(
+    debugger: loopscope.Debugger, drawn: Pictures, data: NodeData | None
+) -> Mapping[str, object]:
     """The colours of the boxes of all pictures, and what they mean."""
     if data is None:
         return {}
-    return {"tints": {id: tint for view in drawn.views for id, tint in tints(view, debugger, data).items()}, "scale": data.scale}
+    return {
+        "tints": {
+            id: tint for view in drawn.views for id, tint in tints(view, debugger, data).items()
+        },
+        "scale": data.scale,
+    }
 
 
 class _Spots:

@@ -1,6 +1,8 @@
-"""The pictures of a page: one for each way to fold the graph, drawn of parts that they have in common.
+"""The pictures of a page: one for each way to fold the graph, drawn of parts that they have in
+common.
 
-A part has the same id in all pictures that show it, so that the moments of a run are told once, of all parts together.
+A part has the same id in all pictures that show it, so that the moments of a run are told once, of
+all parts together.
 """
 
 from __future__ import annotations
@@ -10,7 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import loopscope
-from loopscope.view import Folding, GraphView, ViewCluster, ViewEdge, ViewNode, graph_view, structure, toggle
+from loopscope.view import (
+    Folding,
+    GraphView,
+    ViewCluster,
+    ViewEdge,
+    ViewNode,
+    graph_view,
+    structure,
+    toggle,
+)
 
 MOST_PICTURES = 32
 MOST_PARTS = 6000
@@ -32,7 +43,9 @@ class Pictures:
 
     views: tuple[GraphView, ...]
     complete: bool
-    """Every click on a fold, and every iteration of an unrolled loop, has its picture among them."""
+    """Every click on a fold, and every iteration of an unrolled loop, has its picture among
+    them.
+    """
 
     @property
     def together(self) -> GraphView:
@@ -40,7 +53,12 @@ class Pictures:
         nodes = {one.id: one for view in self.views for one in view.nodes}
         clusters = {one.id: one for view in self.views for one in view.clusters}
         edges = {one.id: one for view in self.views for one in view.edges}
-        return replace(self.views[0], nodes=tuple(nodes.values()), clusters=tuple(clusters.values()), edges=tuple(edges.values()))
+        return replace(
+            self.views[0],
+            nodes=tuple(nodes.values()),
+            clusters=tuple(clusters.values()),
+            edges=tuple(edges.values()),
+        )
 
     def first(self, count: int) -> Pictures:
         """Only so many."""
@@ -62,13 +80,17 @@ class Pictures:
 
 
 def pictures(
-    model: loopscope.Model, folding: Folding, root: str, iterations: Mapping[str, int] | None = None, moments: int = 1
+    model: loopscope.Model,
+    folding: Folding,
+    root: str,
+    iterations: Mapping[str, int] | None = None,
+    moments: int = 1,
 ) -> Pictures:
-    """The picture of a folding, those with other iterations of its unrolled loops, and those that clicks lead to: first one for each
-    fold by itself, then their combinations.
+    """The picture of a folding, those with other iterations of its unrolled loops, and those that
+    clicks lead to: first one for each fold by itself, then their combinations.
 
-    ``iterations``: how many an unrolled loop has at most; ``moments``: for how many of them each copy will be told.
-    Where there are more pictures than are kept, some are left out.
+    ``iterations``: how many an unrolled loop has at most; ``moments``: for how many of them each
+    copy will be told. Where there are more pictures than are kept, some are left out.
     """
     return _Gathering(model, folding, root, iterations or {}, MOST_TOLD // moments).gather()
 
@@ -76,7 +98,14 @@ def pictures(
 class _Gathering:
     """Pictures so far, and the folds that they show."""
 
-    def __init__(self, model: loopscope.Model, folding: Folding, root: str, iterations: Mapping[str, int], most_boxes: int) -> None:
+    def __init__(
+        self,
+        model: loopscope.Model,
+        folding: Folding,
+        root: str,
+        iterations: Mapping[str, int],
+        most_boxes: int,
+    ) -> None:
         self.model = model
         self.root = root
         self.iterations = iterations
@@ -91,14 +120,18 @@ class _Gathering:
         self._try(folding)
 
     def gather(self) -> Pictures:
-        """Other iterations; each fold by itself, as long as new ones come into sight; then all foldings that one click makes of another."""
+        """Other iterations; each fold by itself, as long as new ones come into sight; then all
+        foldings that one click makes of another.
+        """
         self._gather_windows()
         for known in (self.shown, frozenset[_Fold]()):
             waiting = deque(range(len(self.views)))
             while waiting:
                 number = waiting.popleft()
                 for address, folded in _folds(self.views[number]):
-                    if (address, not folded) not in known and self._try(toggle(self.model, self.foldings[number], address)):
+                    if (address, not folded) not in known and self._try(
+                        toggle(self.model, self.foldings[number], address)
+                    ):
                         waiting.append(len(self.views) - 1)
         return Pictures(tuple(self.views), self.complete)
 
@@ -118,7 +151,9 @@ class _Gathering:
         """With other iterations of one unrolled loop in sight, the nearest first."""
         for one in folding.unrolled:
             for first in _firsts(one.first, one.count, self.iterations.get(one.address, 0)):
-                others = tuple(replace(each, first=first) if each is one else each for each in folding.unrolled)
+                others = tuple(
+                    replace(each, first=first) if each is one else each for each in folding.unrolled
+                )
                 yield replace(folding, unrolled=others)
 
     def _try(self, folding: Folding) -> bool:
@@ -147,13 +182,16 @@ class _Gathering:
 
 
 def _firsts(shown: int, count: int, total: int) -> list[int]:
-    """Where the other windows of ``count`` iterations begin, beside one that begins at ``shown``; only so many, the nearest first.
+    """Where the other windows of ``count`` iterations begin, beside one that begins at ``shown``;
+    only so many, the nearest first.
 
     >>> _firsts(4, 4, 11), _firsts(3, 4, 7), _firsts(0, 4, 2)
     ([7, 0], [0], [])
     """
     middle = shown // count
-    windows = range(max(0, middle - MOST_WINDOWS), min(-(-total // count), middle + MOST_WINDOWS + 1))
+    windows = range(
+        max(0, middle - MOST_WINDOWS), min(-(-total // count), middle + MOST_WINDOWS + 1)
+    )
     found = {min(number * count, max(0, total - count)) for number in windows} - {shown}
     return sorted(found, key=lambda first: abs(first - shown))
 
@@ -165,7 +203,9 @@ def _folds(view: GraphView) -> Iterator[_Fold]:
 
 
 def _named(view: GraphView, ids: dict[object, str]) -> GraphView:
-    """The view with an id for each part that is the same wherever the same part is drawn; new ones go into ``ids``."""
+    """The view with an id for each part that is the same wherever the same part is drawn; new
+    ones go into ``ids``.
+    """
     own: dict[str, str] = {"": ""}
     used: set[str] = set()
 
@@ -178,13 +218,21 @@ def _named(view: GraphView, ids: dict[object, str]) -> GraphView:
         return found
 
     clusters = tuple(replace(one, id=name(one, "c")) for one in _with_parents(view.clusters, own))
-    nodes = tuple(replace(node, id=name(node, "n")) for node in (replace(one, cluster=own[one.cluster]) for one in view.nodes))
-    moved = (replace(one, source=own[one.source], target=own[one.target], frame=own[one.frame]) for one in view.edges)
+    nodes = tuple(
+        replace(node, id=name(node, "n"))
+        for node in (replace(one, cluster=own[one.cluster]) for one in view.nodes)
+    )
+    moved = (
+        replace(one, source=own[one.source], target=own[one.target], frame=own[one.frame])
+        for one in view.edges
+    )
     edges = tuple(replace(edge, id=name(edge, "e")) for edge in moved)
     return replace(view, nodes=nodes, clusters=clusters, edges=edges)
 
 
-def _with_parents(clusters: tuple[ViewCluster, ...], own: Mapping[str, str]) -> Iterator[ViewCluster]:
+def _with_parents(
+    clusters: tuple[ViewCluster, ...], own: Mapping[str, str]
+) -> Iterator[ViewCluster]:
     """With the new id of the frame around each, which comes before it."""
     for one in clusters:
         yield replace(one, parent=own[one.parent])

@@ -1,4 +1,6 @@
-"""What a page holds of a run: pictures, moments, code, and what is told of its loops; and how it becomes smaller."""
+"""What a page holds of a run: pictures, moments, code, and what is told of its loops; and how it
+becomes smaller.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +49,14 @@ class PagedRun:
         counted = sum(len(place.graph.nodes) for place in graphs(self.debugger.model))
         parts = [f"{counted:,} nodes", f"{steps:,} steps, {self.debugger.state}"]
         if held <= steps:
-            parts.append(f"this page holds {held:,} of the {steps + 1:,} moments of the run, to stay small")
+            parts.append(
+                f"this page holds {held:,} of the {steps + 1:,} moments of the run, to stay small"
+            )
         if not self.pictures.complete:
             ways = "fold and unroll" if self.pictures.views[0].unrolled else "fold"
-            parts.append(f"it is drawn in {len(self.pictures.views)} ways to {ways} it, others are left out")
+            parts.append(
+                f"it is drawn in {len(self.pictures.views)} ways to {ways} it, others are left out"
+            )
         if not self.with_values:
             parts.append("values of the run are left out")
         return " · ".join([*parts, f"made by Loopscope {VERSION}"])
@@ -60,7 +66,9 @@ class PagedRun:
         first_in: dict[str, int] = {}
         for number, graph in enumerate(self.moments.graphs):
             first_in.setdefault(graph, number)
-        return self.verdicts + loop_sections(self.debugger, first_in, self.matrices, with_values=self.with_values)
+        return self.verdicts + loop_sections(
+            self.debugger, first_in, self.matrices, with_values=self.with_values
+        )
 
     def as_data(self) -> dict[str, object]:
         """For the page's script."""
@@ -69,19 +77,40 @@ class PagedRun:
         return {**self.pictures.as_data(), **self.moments.as_data(), **own}
 
     def smaller(self) -> PagedRun | None:
-        """With half of the pictures or of the moments, whichever take more room; None where nothing can be left out."""
+        """With half of the pictures or of the moments, whichever take more room; None where
+        nothing can be left out.
+        """
         thinner = self.moments.thinned(self.step)
         fewer = self.pictures.first((len(self.pictures.views) + 1) // 2)
-        can_thin, can_fold_less = len(thinner.steps) < len(self.moments.steps), len(fewer.views) < len(self.pictures.views)
-        if can_fold_less and (not can_thin or len(packed(self.pictures.as_data())) > len(packed(self.moments.as_data()))):
+        can_thin, can_fold_less = (
+            len(thinner.steps) < len(self.moments.steps),
+            len(fewer.views) < len(self.pictures.views),
+        )
+        if can_fold_less and (
+            not can_thin
+            or len(packed(self.pictures.as_data())) > len(packed(self.moments.as_data()))
+        ):
             return replace(self, pictures=fewer)
         return replace(self, moments=thinner) if can_thin else None
 
 
-def paged_run(debugger: loopscope.Debugger, folding: Folding, root: str, *, with_values: bool, node_data: NodeData | None) -> PagedRun:
-    """Of what has run, for a page that opens at the debugger's cursor. ``node_data``: what others say of the nodes, as colours."""
+def paged_run(
+    debugger: loopscope.Debugger,
+    folding: Folding,
+    root: str,
+    *,
+    with_values: bool,
+    node_data: NodeData | None,
+) -> PagedRun:
+    """Of what has run, for a page that opens at the debugger's cursor. ``node_data``: what
+    others say of the nodes, as colours.
+    """
     drawn = pictures(
-        debugger.model, folding, root, _most_iterations(debugger) if folding.unrolled else None, min(debugger.steps + 1, MOST_MOMENTS)
+        debugger.model,
+        folding,
+        root,
+        _most_iterations(debugger) if folding.unrolled else None,
+        min(debugger.steps + 1, MOST_MOMENTS),
     )
     code = listing(debugger.plan, root)
     addresses = [line.address for line in code.lines[:MOST_LINES]]
@@ -90,7 +119,14 @@ def paged_run(debugger: loopscope.Debugger, folding: Folding, root: str, *, with
         debugger.cursor.step,
         with_values,
         drawn,
-        moments(debugger, drawn, code, debugger.cursor.step, with_values=with_values, node_data=node_data),
+        moments(
+            debugger,
+            drawn,
+            code,
+            debugger.cursor.step,
+            with_values=with_values,
+            node_data=node_data,
+        ),
         {**shown_lines(debugger.plan, root, code), "addresses": addresses},
         verdicts(debugger, with_values=with_values),
         matrices(debugger) if with_values else (None,) * len(loops(debugger)),
@@ -108,4 +144,6 @@ def _most_iterations(debugger: loopscope.Debugger) -> Mapping[str, int]:
 
 def packed(data: Mapping[str, object]) -> str:
     """As the text that stands in a page."""
-    return base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
+    return base64.b64encode(
+        gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)
+    ).decode()

@@ -1,4 +1,6 @@
-"""The debugger screen: the model's graph at the cursor, the controls that move it, and everything known of the moment."""
+"""The debugger screen: the model's graph at the cursor, the controls that move it, and
+everything known of the moment.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,13 @@ import streamlit as st
 
 from loopscope_app.parts.frame import header, moment, page_address, stage
 from loopscope_app.parts.inspector import inspector
-from loopscope_app.parts.panels import breakpoints_panel, code_panel, inputs_panel, problems, sample_lesson
+from loopscope_app.parts.panels import (
+    breakpoints_panel,
+    code_panel,
+    inputs_panel,
+    problems,
+    sample_lesson,
+)
 from loopscope_app.state.compare_choice import CHOICE, LOOP, PATTERN, TYPE, WHERE
 from loopscope_app.state.user_session import UserSession
 from loopscope_app.state.view_choices import CLOCK_OF, LOOKS, PANEL
@@ -15,7 +23,11 @@ from loopscope_app.state.view_choices import CLOCK_OF, LOOKS, PANEL
 def show(session: UserSession) -> None:
     with st.container(key="header"):
         header.show(session)
-    moment.show(session, _moment, kept=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF))
+    moment.show(
+        session,
+        _moment,
+        kept=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF),
+    )
 
 
 def _moment(session: UserSession) -> None:

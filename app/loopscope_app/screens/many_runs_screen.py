@@ -1,4 +1,6 @@
-"""The screen of many runs: inputs to run on, how far they are, and words, pictures and a table of what came of them."""
+"""The screen of many runs: inputs to run on, how far they are, and words, pictures and a table
+of what came of them.
+"""
 
 from __future__ import annotations
 

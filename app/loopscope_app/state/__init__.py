@@ -1,1 +1,3 @@
-"""What a session holds, and what all sessions share; read by everything above, written by ``loopscope_app.actions``."""
+"""What a session holds, and what all sessions share; read by everything above, written by
+``loopscope_app.actions``.
+"""

@@ -1,4 +1,6 @@
-"""A run in its own thread: one that the user waits for, or one that finishes a run in the background."""
+"""A run in its own thread: one that the user waits for, or one that finishes a run in the
+background.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,14 @@ class Running:
     doing = "Running"
     """What is under way, in a word."""
 
-    def __init__(self, debuggers: loopscope.Debugger | Sequence[loopscope.Debugger], work: Callable[[], object]) -> None:
-        self.debuggers = (debuggers,) if isinstance(debuggers, loopscope.Debugger) else tuple(debuggers)
+    def __init__(
+        self,
+        debuggers: loopscope.Debugger | Sequence[loopscope.Debugger],
+        work: Callable[[], object],
+    ) -> None:
+        self.debuggers = (
+            (debuggers,) if isinstance(debuggers, loopscope.Debugger) else tuple(debuggers)
+        )
         self.since = time.monotonic()
         self.error: Exception | None = None
         self._work = work
@@ -43,8 +51,14 @@ class Running:
             self._give_back()
 
     def _give_back(self) -> None:
-        """Who has used up the memory that all users share gives back what it holds of it, before anybody else asks for some."""
-        exhausted = [one for one in self.debuggers if one.out_of_memory or isinstance(self.error, MemoryError)]
+        """Who has used up the memory that all users share gives back what it holds of it, before
+        anybody else asks for some.
+        """
+        exhausted = [
+            one
+            for one in self.debuggers
+            if one.out_of_memory or isinstance(self.error, MemoryError)
+        ]
         if exhausted:
             reason = next((f"{one.failure}. " for one in exhausted if one.failure), "")
             self.error = EngineError(reason + OUT_OF_MEMORY)
@@ -66,7 +80,9 @@ class Running:
 
 
 class Preparing(Running):
-    """A large model is checked, and the plan of its run made, while people look at its picture; ``then`` hears of it where it is needed."""
+    """A large model is checked, and the plan of its run made, while people look at its picture;
+    ``then`` hears of it where it is needed.
+    """
 
     def __init__(self, opened: Opened, then: Callable[[Opened], None]) -> None:
         self.phase = ""
@@ -96,12 +112,18 @@ class Preparing(Running):
 
 
 class Differentiating(Running):
-    """The gradient of a large model is made, while people look at its picture; ``then`` hears of it where it is still wanted."""
+    """The gradient of a large model is made, while people look at its picture; ``then`` hears of
+    it where it is still wanted.
+    """
 
     doing = phase = "Making the gradient"
 
-    def __init__(self, make: Callable[[Callable[[], bool]], Opened], then: Callable[[Opened], None]) -> None:
-        """``make`` is given a function that says whether it is still to go on, and ends with an ``EngineError`` soon after it is not."""
+    def __init__(
+        self, make: Callable[[Callable[[], bool]], Opened], then: Callable[[Opened], None]
+    ) -> None:
+        """``make`` is given a function that says whether it is still to go on, and ends with an
+        ``EngineError`` soon after it is not.
+        """
         self.is_stopped = False
         self._then = then
         self.made: Opened | None = None
@@ -118,7 +140,9 @@ class Differentiating(Running):
         self.is_stopped = True
 
     def done(self, patience: float = 0) -> bool:
-        """At once when it is stopped: the work ends at its next operation, and nobody waits for that."""
+        """At once when it is stopped: the work ends at its next operation, and nobody waits for
+        that.
+        """
         return self.is_stopped or super().done(patience)
 
     def tell(self) -> None:
@@ -128,7 +152,9 @@ class Differentiating(Running):
 
 
 class Fitting(Running):
-    """The search for lengths of made-up inputs with which a model runs: a few short trials, while people look at its picture."""
+    """The search for lengths of made-up inputs with which a model runs: a few short trials,
+    while people look at its picture.
+    """
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -150,7 +176,9 @@ class Fitting(Running):
 
 
 class Comparing(Running):
-    """Runs to their ends, one after the other, and what is then made of them; all of it in vain once it is stopped."""
+    """Runs to their ends, one after the other, and what is then made of them; all of it in vain
+    once it is stopped.
+    """
 
     def __init__(
         self,
@@ -159,7 +187,9 @@ class Comparing(Running):
         doing: str = "Comparing",
         after: str = "the runs are done, their values are being compared",
     ) -> None:
-        """``then`` receives a function that says whether the run has been stopped meanwhile; ``after`` says what it does, in words."""
+        """``then`` receives a function that says whether the run has been stopped meanwhile;
+        ``after`` says what it does, in words.
+        """
         self.doing = doing
         self.after = after
         self.is_after = False
@@ -226,7 +256,8 @@ class Onward:
 
     def _settle(self, running: Running) -> None:
         self._running = None
-        self.debugger.machine.control.stop.clear()  # a word that came when it was over would stop the next run
+        # a word that came when it was over would stop the next run
+        self.debugger.machine.control.stop.clear()
         self.over = self.over or self.debugger.state != "paused" or self._left <= 0
         if running.error is not None:
             raise running.error

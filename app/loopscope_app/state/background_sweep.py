@@ -39,10 +39,20 @@ def bounds() -> Bounds:
 
 
 class Sweeping:
-    """Many runs of one model, begun at once; they end with their inputs, at a bound, or by ``stop``."""
+    """Many runs of one model, begun at once; they end with their inputs, at a bound, or by
+    ``stop``.
+    """
 
-    def __init__(self, model: loopscope.Model, samples: Samples, within: Bounds, rounding: Mapping[str, str] | None = None) -> None:
-        """``rounding``: types by patterns of addresses. ``EngineError`` for samples that do not fit the model."""
+    def __init__(
+        self,
+        model: loopscope.Model,
+        samples: Samples,
+        within: Bounds,
+        rounding: Mapping[str, str] | None = None,
+    ) -> None:
+        """``rounding``: types by patterns of addresses. ``EngineError`` for samples that do not
+        fit the model.
+        """
         self.model, self.samples, self.within = model, samples, within
         self.sweep: Sweep = loopscope.sweep(
             model,
@@ -63,7 +73,9 @@ class Sweeping:
         self._thread.start()
 
     def _run(self) -> None:
-        alarm = threading.Timer(self.within.seconds, self.end, [f"{self.within.seconds:g} seconds are over"])
+        alarm = threading.Timer(
+            self.within.seconds, self.end, [f"{self.within.seconds:g} seconds are over"]
+        )
         alarm.daemon = True
         alarm.start()
         try:
@@ -73,7 +85,11 @@ class Sweeping:
                 if self.held_bytes > self.within.most_bytes:
                     self.end(f"its rows take {self.within.most_bytes >> 20} MB")
         except Exception as error:  # of the engine or of Loopscope itself: the page says which
-            self.error = error if not isinstance(error, MemoryError) else EngineError("There is not enough memory for these runs.")
+            self.error = (
+                error
+                if not isinstance(error, MemoryError)
+                else EngineError("There is not enough memory for these runs.")
+            )
         finally:
             alarm.cancel()
             self._until = time.monotonic()
@@ -101,5 +117,7 @@ class Sweeping:
     def rows(self) -> pa.Table:
         """Those that are there."""
         if sum(map(len, self._batches)) != len(self._table):
-            self._table = pa.Table.from_batches(tuple(self._batches), self.sweep.schema).combine_chunks()
+            self._table = pa.Table.from_batches(
+                tuple(self._batches), self.sweep.schema
+            ).combine_chunks()
         return self._table

@@ -13,7 +13,9 @@ class CanvasView:
     """Part of the session."""
 
     selected: str = ""
-    """Address that the inspector is pinned to, static but for iterations that it is pinned to as well; empty: it follows the cursor."""
+    """Address that the inspector is pinned to, static but for iterations that it is pinned to as
+    well; empty: it follows the cursor.
+    """
     root: str = ROOT
     """Static address of the graph that the canvas shows."""
     folding: Folding = field(default_factory=Folding)

@@ -29,13 +29,19 @@ class LoopInFocus:
 
 
 def loop_in_focus(session: UserSession) -> LoopInFocus | None:
-    """The loop that is pinned or holds what is pinned, else the innermost round the cursor, else the last that ran."""
+    """The loop that is pinned or holds what is pinned, else the innermost round the cursor, else
+    the last that ran.
+    """
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         return None
     at = places(opened.model)
-    frames = {_owner(frame): frame for frame in debugger.frames()[1:] if frame.iteration is not None}
-    address = _pinned(session, debugger) or next(reversed(frames), "") or _latest(debugger, loops=True)
+    frames = {
+        _owner(frame): frame for frame in debugger.frames()[1:] if frame.iteration is not None
+    }
+    address = (
+        _pinned(session, debugger) or next(reversed(frames), "") or _latest(debugger, loops=True)
+    )
     place = at.get(Address.parse(address).static) if address else None
     if place is None:
         return None
@@ -43,11 +49,15 @@ def loop_in_focus(session: UserSession) -> LoopInFocus | None:
     frame = frames.get(address)
     iterations = record.iterations if record is not None and record.iterations is not None else 0
     current = frame.iteration if frame else None
-    return LoopInFocus(place, address, max(iterations, (current or 0) + 1 if frame else 0), current, record)
+    return LoopInFocus(
+        place, address, max(iterations, (current or 0) + 1 if frame else 0), current, record
+    )
 
 
 def decided_in_focus(session: UserSession, loop: LoopInFocus | None) -> str | None:
-    """The execution whose reasons are shown: the pinned If, else the loop in focus, else the If that runs or ran last."""
+    """The execution whose reasons are shown: the pinned If, else the loop in focus, else the If
+    that runs or ran last.
+    """
     debugger = session.run.debugger
     if debugger is None:
         return None
@@ -55,12 +65,18 @@ def decided_in_focus(session: UserSession, loop: LoopInFocus | None) -> str | No
     selected = session.canvas.selected
     pinned = at.get(without_iterations(selected)) if selected else None
     branched = debugger.resolve(selected) if pinned is not None and pinned.node.type == IF else None
-    return branched or (loop.address if loop else _running_if(debugger) or _latest(debugger, loops=False) or None)
+    return branched or (
+        loop.address if loop else _running_if(debugger) or _latest(debugger, loops=False) or None
+    )
 
 
 def _running_if(debugger: loopscope.Debugger) -> str:
     """The innermost If that the cursor is in; empty when it is in none."""
-    branches = (frame.address for frame in reversed(debugger.frames()) if frame.address.endswith(("/then", "/else")))
+    branches = (
+        frame.address
+        for frame in reversed(debugger.frames())
+        if frame.address.endswith(("/then", "/else"))
+    )
     return next(branches, "").rpartition("/")[0]
 
 
@@ -86,10 +102,16 @@ def _pinned(session: UserSession, debugger: loopscope.Debugger) -> str:
 
 
 def _latest(debugger: loopscope.Debugger, loops: bool) -> str:
-    """The last loop, or If, of the outermost graph and of what it calls that ran before the cursor."""
+    """The last loop, or If, of the outermost graph and of what it calls that ran before the
+    cursor.
+    """
     at = places(debugger.model)
     resolve = debugger.resolver()
-    wanted = (one for one in reversed([*at.values()]) if (one.node.is_loop if loops else one.node.type == IF))
+    wanted = (
+        one
+        for one in reversed([*at.values()])
+        if (one.node.is_loop if loops else one.node.type == IF)
+    )
     return next((one.address for one in wanted if _runs_once(at, one) and resolve(one.address)), "")
 
 

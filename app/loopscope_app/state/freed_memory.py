@@ -1,4 +1,6 @@
-"""Memory that a run gives back stays with the process for the next one: fresh pages cost more than what is written into them."""
+"""Memory that a run gives back stays with the process for the next one: fresh pages cost more
+than what is written into them.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,18 @@ _LARGEST_FROM_HEAP = 32 * 2**20
 
 @cache
 def keep_freed_memory() -> None:
-    """The process keeps that much of what it frees, where glibc would keep next to nothing; other C libraries have their own ways."""
+    """The process keeps that much of what it frees, where glibc would keep next to nothing;
+    other C libraries have their own ways.
+    """
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
         mallopt(_TRIM_THRESHOLD, _MOST_KEPT)
         mallopt(_MMAP_THRESHOLD, _LARGEST_FROM_HEAP)
 
 
 def leave_out_of_collections() -> None:
-    """What is there now, modules above all, is looked through by no later collection: two thirds of the time for which everybody waits."""
+    """What is there now, modules above all, is looked through by no later collection: two thirds
+    of the time for which everybody waits.
+    """
     gc.collect()
     gc.freeze()
 

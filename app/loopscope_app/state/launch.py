@@ -15,7 +15,9 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 @dataclass(slots=True)
 class Launch:
-    """Set once by the command, before the server runs; ``streamlit run app/loopscope_app/main.py`` leaves the defaults."""
+    """Set once by the command, before the server runs; ``streamlit run
+    app/loopscope_app/main.py`` leaves the defaults.
+    """
 
     model: str = ""
     """Path of the model to open first; empty for the gallery."""
@@ -37,12 +39,15 @@ _PER_SESSION = loopscope.Limits(iterations=10_000_000, seconds=60, memory_bytes=
 
 
 def limits() -> loopscope.Limits:
-    """What one run may take: on a server for others, so much that one user leaves enough to the rest."""
+    """What one run may take: on a server for others, so much that one user leaves enough to the
+    rest.
+    """
     return _PER_SESSION if LAUNCH.server else loopscope.Limits()
 
 
 def paths_allowed(address: str | None) -> bool:
-    """Whether a user may name a file of this machine: only where no other machine can reach the server.
+    """Whether a user may name a file of this machine: only where no other machine can reach the
+    server.
 
     >>> paths_allowed("127.0.0.1"), paths_allowed("0.0.0.0"), paths_allowed(None)
     (True, False, False)

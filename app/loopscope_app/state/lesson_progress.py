@@ -12,7 +12,9 @@ class Learning:
     lesson: str = ""
     """Name of the lesson on the screen; empty on all other screens."""
     guesses: tuple[str, ...] = ()
-    """What was predicted of this run, one text for each question; empty before, or where no prediction was made."""
+    """What was predicted of this run, one text for each question; empty before, or where no
+    prediction was made.
+    """
     revealed: bool = False
     hint: str = ""
     """What was missing when the answer was asked for."""

@@ -1,4 +1,6 @@
-"""A net below all other limits: asking for nearly all memory of the machine fails in this process and does not take the machine down."""
+"""A net below all other limits: asking for nearly all memory of the machine fails in this
+process and does not take the machine down.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,19 @@ _SHARE = 0.9
 
 
 def bound_memory() -> None:
-    """Bounds the memory of this process, mapped files apart, at nine tenths of the machine's; elsewhere than on Linux nothing happens.
+    """Bounds the memory of this process, mapped files apart, at nine tenths of the machine's;
+    elsewhere than on Linux nothing happens.
 
-    numpy then raises ``MemoryError``, which a run reports as the failure of the operation that asked for too much.
+    numpy then raises ``MemoryError``, which a run reports as the failure of the operation that
+    asked for too much.
     """
     if sys.platform != "linux":
         return
     import resource
 
     most = int(machine_bytes() * _SHARE)
-    # RLIMIT_DATA and not RLIMIT_AS: weights are mapped from files of any size, and mapping them takes no memory.
+    # RLIMIT_DATA and not RLIMIT_AS: weights are mapped from files of any size, and mapping them
+    # takes no memory.
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if soft == resource.RLIM_INFINITY or soft > most:
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))

@@ -1,4 +1,6 @@
-"""Models that were read from files: shared by all who look at them, and for a while kept for the next one, within a bound in bytes."""
+"""Models that were read from files: shared by all who look at them, and for a while kept for the
+next one, within a bound in bytes.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,17 @@ Age = tuple[int, ...]
 
 def _beside(file: Path) -> list[Path]:
     """The files that a model is read from."""
-    weights = [file.with_suffix(ending) for ending in (".bin", ".index")] if file.name else []  # "." and "/" have no name
+    weights = (
+        [file.with_suffix(ending) for ending in (".bin", ".index")] if file.name else []
+    )  # "." and "/" have no name
     return [one for one in (file, *weights, file / "saved_model.pb") if one.exists()]
 
 
 @dataclass(eq=False)
 class KeptModels:
-    """Bytes are counted as they are now: weights as they are mapped, and what the plans of runs have made of them since."""
+    """Bytes are counted as they are now: weights as they are mapped, and what the plans of runs
+    have made of them since.
+    """
 
     most_bytes: int
     _latest: OrderedDict[str, Model] = field(default_factory=OrderedDict[str, Model])
@@ -34,11 +40,15 @@ class KeptModels:
     _alive: WeakValueDictionary[str, Model] = field(default_factory=WeakValueDictionary[str, Model])
     """All that somebody holds, by path."""
     _ages: WeakKeyDictionary[Model, Age] = field(default_factory=WeakKeyDictionary[Model, Age])
-    _reports: WeakKeyDictionary[Model, Report] = field(default_factory=WeakKeyDictionary[Model, Report])
+    _reports: WeakKeyDictionary[Model, Report] = field(
+        default_factory=WeakKeyDictionary[Model, Report]
+    )
     _lock: Lock = field(default_factory=Lock)
 
     def read(self, file: Path) -> tuple[Model, Report | None]:
-        """The model of a file, and what the check says of it, once that was noted; read again when the file or its weights have changed."""
+        """The model of a file, and what the check says of it, once that was noted; read again
+        when the file or its weights have changed.
+        """
         age = tuple(one.stat().st_mtime_ns for one in _beside(file))
         with self._lock:
             model = self._alive.get(str(file))
@@ -59,7 +69,9 @@ class KeptModels:
             self._reports[model] = report
 
     def trim(self) -> None:
-        """Lets go of the models that were read the longest time ago, until the rest is within the bound; who looks at one keeps it."""
+        """Lets go of the models that were read the longest time ago, until the rest is within
+        the bound; who looks at one keeps it.
+        """
         with self._lock:
             latest = list(self._latest.items())
         left = self.most_bytes

@@ -20,7 +20,9 @@ class ModelInUse:
 
     opened: Opened | None = None
     unprepared: bool = False
-    """A large model's check was stopped by its user: the picture is all there is, until they ask again."""
+    """A large model's check was stopped by its user: the picture is all there is, until they ask
+    again.
+    """
     once_prepared: Callable[[], None] | None = None
     """What a link says of the moment, to be put back when there is a run."""
     checked_for: frozenset[Runtime] = EVERYBODY
@@ -40,12 +42,20 @@ class ModelInUse:
     draft: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Inputs as the user is editing them."""
     refused: dict[str, str] = field(default_factory=dict[str, str])
-    """What is wrong with the text in an input's field, by input name; nothing runs until it is corrected."""
+    """What is wrong with the text in an input's field, by input name; nothing runs until it is
+    corrected.
+    """
 
     @property
     def badges(self) -> dict[str, str]:
-        """What the runtime makes of each loop and branch, in a few words, by static address; empty until it was asked."""
+        """What the runtime makes of each loop and branch, in a few words, by static address;
+        empty until it was asked.
+        """
         if self.fates is None:
             return {}
         called = self.fates.runtime.rpartition(" ")[0]
-        return {one.address: f"{called}: {one.badge}" for one in self.fates.regions if one.became != "not told"}
+        return {
+            one.address: f"{called}: {one.badge}"
+            for one in self.fates.regions
+            if one.became != "not told"
+        }

@@ -1,4 +1,6 @@
-"""The files that this machine's user opened last, newest first: a small file of their own, which a server for others has no part in."""
+"""The files that this machine's user opened last, newest first: a small file of their own, which
+a server for others has no part in.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,13 @@ class Recent:
 
 
 def folder() -> Path:
-    """Where what belongs to a user, and not to a project, is kept between runs (XDG's state directory)."""
+    """Where what belongs to a user, and not to a project, is kept between runs (XDG's state
+    directory).
+    """
     home = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state") / "loopscope"
+    return (
+        Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
+    ) / "loopscope"
 
 
 def files() -> tuple[Recent, ...]:
@@ -46,7 +52,9 @@ def files() -> tuple[Recent, ...]:
 
 
 def remember(path: str) -> None:
-    """Puts a whole path first. That it cannot be written down is no reason to refuse a model: then it is forgotten."""
+    """Puts a whole path first. That it cannot be written down is no reason to refuse a model:
+    then it is forgotten.
+    """
     kept = (Recent(path, time.time()), *(one for one in files() if one.path != path))[:MOST]
     _write([asdict(one) for one in kept])
 
@@ -59,7 +67,9 @@ def forget() -> None:
 def _write(entries: list[dict[str, object]]) -> None:
     try:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-        with replaced_file(folder() / "recent.json") as file:  # of two servers that write, the last wins
+        with replaced_file(
+            folder() / "recent.json"
+        ) as file:  # of two servers that write, the last wins
             file.write(json.dumps(entries).encode())
     except (OSError, RuntimeError):
         return

@@ -20,17 +20,23 @@ class Compared:
     """Two runs of one model side by side; neither is the one that the user steps through."""
 
     name: str
-    """Input set of the other run; empty: the inputs before the present ones; ``UNCHANGED``: these inputs, without what was set by hand."""
+    """Input set of the other run; empty: the inputs before the present ones; ``UNCHANGED``:
+    these inputs, without what was set by hand.
+    """
     one: loopscope.Debugger
     other: loopscope.Debugger
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drifted:
-    """How far another run is from one with the present inputs, value by value and iteration by iteration."""
+    """How far another run is from one with the present inputs, value by value and iteration by
+    iteration.
+    """
 
     name: str
-    """What was compared with, as ``Compared`` has it: another model, the same with values rounded, or a runtime."""
+    """What was compared with, as ``Compared`` has it: another model, the same with values
+    rounded, or a runtime.
+    """
     title: str
     """The other, in words."""
     drift: Drift
@@ -42,7 +48,9 @@ class Drifted:
     """What a runtime gave, by address without iterations, a row for each row of the pair."""
 
     def there(self, spot: Spot) -> np.ndarray:
-        """The other's value; ``EngineError`` where it is no longer known and cannot be computed again."""
+        """The other's value; ``EngineError`` where it is no longer known and cannot be computed
+        again.
+        """
         pair = self.drift.pairs[spot.pair]
         if self.other is None and pair.one not in self.values:
             raise EngineError(
@@ -70,7 +78,9 @@ class RunInView:
     """Part of the session."""
 
     onward: Onward | None = None
-    """Finishes a run that a link has reopened, in the background, as long as the user does not touch it."""
+    """Finishes a run that a link has reopened, in the background, as long as the user does not
+    touch it.
+    """
     stepped: loopscope.Debugger | None = None
     """The run that is stepped through; readers take it from ``debugger``."""
     changes: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
@@ -82,7 +92,9 @@ class RunInView:
     """Looks for lengths of made-up inputs with which the model runs."""
     standing: Standing | None = None
     scout: loopscope.Debugger | None = None
-    """Runs ahead of the debugger, so that steps can be sent to the canvas before the user sees them."""
+    """Runs ahead of the debugger, so that steps can be sent to the canvas before the user sees
+    them.
+    """
     compared: Compared | None = None
     drifted: Drifted | None = None
     spot: Spot | None = None
@@ -96,7 +108,9 @@ class RunInView:
     asked: str = ""
     """The last question to the trace."""
     generation: int = 0
-    """Part of the keys of widgets that must forget what they showed when another model or input set comes."""
+    """Part of the keys of widgets that must forget what they showed when another model or input
+    set comes.
+    """
     held_against_file: bool = False
     """It is over, and what it gave was held against what the file of a saved run recorded."""
     gave_up: bool = False

@@ -39,4 +39,6 @@ def confirm(program: str, entered: str) -> None:
         sys.stdout.flush()
     wrong = "this code does not belong to the program"
     found = wrong if entered.strip() else "a source program runs code of this machine"
-    raise InputError(f"{found}: enter the code that Loopscope's terminal shows for {shorten(program)!r}, then press Compare again")
+    raise InputError(
+        f"{found}: enter the code that Loopscope's terminal shows for {shorten(program)!r}, then press Compare again"
+    )

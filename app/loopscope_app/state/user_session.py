@@ -32,7 +32,9 @@ class Message:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class UserSession:
-    """Written by ``loopscope_app.actions`` and, on arrival, by a link; the parts of a screen read it."""
+    """Written by ``loopscope_app.actions`` and, on arrival, by a link; the parts of a screen
+    read it.
+    """
 
     model: ModelInUse = field(default_factory=ModelInUse)
     run: RunInView = field(default_factory=RunInView)
@@ -45,7 +47,9 @@ class UserSession:
     touched: float = field(default_factory=time.monotonic)
     """When its page was last drawn, or its user last did something; in seconds of the clock."""
     touching: Lock = field(default_factory=Lock)
-    """Held while the time of use is noted, and while another thread frees the values of an unused session."""
+    """Held while the time of use is noted, and while another thread frees the values of an
+    unused session.
+    """
 
 
 _sessions: WeakSet[UserSession] = WeakSet()
@@ -71,7 +75,9 @@ def every() -> tuple[UserSession, ...]:
 
 
 def end(ended: AppSession) -> None:
-    """Lets go of everything that the session of a closed page holds; what it has under way in the background is stopped."""
+    """Lets go of everything that the session of a closed page holds; what it has under way in
+    the background is stopped.
+    """
     state = ended.session_state
     session = state.filtered_state.get(_KEY)
     state.clear()
@@ -97,7 +103,9 @@ def place(key: str, value: object) -> None:
 
 
 def keep(*keys: str) -> None:
-    """Lets widgets that are not drawn this time show later what they held: Streamlit would forget it."""
+    """Lets widgets that are not drawn this time show later what they held: Streamlit would
+    forget it.
+    """
     for key in keys:
         if st.session_state.get(key) is not None:
             st.session_state[key] = st.session_state[key]

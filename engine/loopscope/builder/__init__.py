@@ -1,4 +1,5 @@
-"""Models written in Python: graphs, loops, branches and functions, the same Model that the readers make.
+"""Models written in Python: graphs, loops, branches and functions, the same Model that the readers
+make.
 
 from loopscope import builder
 
@@ -13,7 +14,9 @@ from __future__ import annotations
 import typing
 from typing import TYPE_CHECKING
 
-from loopscope.builder import compat as compat  # builder.compat.v1 is a name of its own, and no page of the documentation
+from loopscope.builder import (
+    compat as compat,  # builder.compat.v1 is a name of its own, and no page of the documentation
+)
 from loopscope.builder.body import Collected, current_iteration
 from loopscope.builder.branches import case, cond, switch_case
 from loopscope.builder.control import control_dependencies
@@ -54,12 +57,16 @@ from loopscope.builder.while_loop import do_while, while_loop
 from loopscope.ops.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
-    from loopscope.builder.named import NamedOperations  # a stub without a module: the functions are made when they are asked for
+    from loopscope.builder.named import (
+        NamedOperations,  # a stub without a module: the functions are made when they are asked for
+    )
 
 print = Print  # TensorFlow's second version calls it so
 
 ops = typing.cast("NamedOperations", Operations(CATALOGUE))
-"""One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)`` explains one."""
+"""One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)``
+explains one.
+"""
 
 __all__ = [
     "Collected",

@@ -1,4 +1,6 @@
-"""The body of a loop while it is being built: the number of the iteration, and what is collected from every iteration."""
+"""The body of a loop while it is being built: the number of the iteration, and what is collected
+from every iteration.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class LoopBody(GraphFrame):
 
     def drop_unread_number(self) -> None:
         """The number of the iteration is not an input of a body that does not read it."""
-        if self.number is not None and all(edge.from_layer != self.number.source.layer for edge in self.edges):
+        if self.number is not None and all(
+            edge.from_layer != self.number.source.layer for edge in self.edges
+        ):
             self.nodes = [node for node in self.nodes if node.id != self.number.source.layer]
             self.number = None
 
@@ -48,8 +52,9 @@ class LoopBody(GraphFrame):
 def current_iteration(name: str = "iteration") -> Tensor:
     """The number of the iteration of the innermost loop around, counted from 0: an i64 scalar.
 
-    For bodies of loops that do not give it themselves, and for branches inside. ``BuildError`` outside of a loop, and in the ``cond`` of
-    a ``while_loop``, which is tested before the first iteration too.
+    For bodies of loops that do not give it themselves, and for branches inside. ``BuildError``
+    outside of a loop, and in the ``cond`` of a ``while_loop``, which is tested before the first
+    iteration too.
     """
     graph = graph_of([], "current_iteration")
     body = _innermost(graph, "current_iteration()")
@@ -68,8 +73,8 @@ class Collected:
         (total,) = builder.for_loop(5, body, [0])
         model = graph.model({"total": total, "squares": squares.tensor})
 
-    It works in the body of every loop: ``while_loop``, ``do_while``, ``for_loop``, ``foldl``, ... The loop gets one more output, which
-    concatenates the parts of all iterations.
+    It works in the body of every loop: ``while_loop``, ``do_while``, ``for_loop``, ``foldl``, ...
+    The loop gets one more output, which concatenates the parts of all iterations.
     """
 
     def __init__(self, name: str = "collected") -> None:
@@ -86,9 +91,13 @@ class Collected:
 
     @property
     def tensor(self) -> Tensor:
-        """All that was collected, in the order of the iterations; ``BuildError`` before the loop is made."""
+        """All that was collected, in the order of the iterations; ``BuildError`` before the loop
+        is made.
+        """
         if self._tensor is None:
-            raise BuildError(f"{self!r} holds nothing yet: call append() or extend() in the body of a loop, and read it after the loop")
+            raise BuildError(
+                f"{self!r} holds nothing yet: call append() or extend() in the body of a loop, and read it after the loop"
+            )
         return self._tensor
 
     def append(self, value: Any) -> None:
@@ -96,7 +105,9 @@ class Collected:
         self._take(value, "append")
 
     def extend(self, value: Any) -> None:
-        """A part for each iteration, of length 1 along its first axis; they are concatenated along it. (OpenVINO refuses longer ones.)"""
+        """A part for each iteration, of length 1 along its first axis; they are concatenated
+        along it. (OpenVINO refuses longer ones.)
+        """
         self._take(value, "extend")
 
     def fill(self, tensor: Tensor) -> None:
@@ -112,12 +123,16 @@ class Collected:
                 f"{said} is called in {frame.title}, which not every iteration takes: let cond() give the value, and collect that"
             )
         if self._tensor is not None or any(one is self for one, _ in body.collected):
-            raise BuildError(f"{said} is called a second time: it takes one value for each iteration, of one loop; make another one")
+            raise BuildError(
+                f"{said} is called a second time: it takes one value for each iteration, of one loop; make another one"
+            )
         part = graph.lift(value, what=f"{said}: the value")
         if called == "append":
             part = graph.apply("Unsqueeze", (part, np.array([0])), {}, name=f"{self._name}_part")[0]
         elif part.rank == 0 or not part.shape.at(0).contains(1):
-            raise BuildError(f"{said} gets {part!r}, expected length 1 along the first axis: append() takes values of any shape")
+            raise BuildError(
+                f"{said} gets {part!r}, expected length 1 along the first axis: append() takes values of any shape"
+            )
         body.collected.append((self, part))
 
 
@@ -131,4 +146,6 @@ def _innermost(graph: Graph, called: str) -> LoopBody:
         if isinstance(frame, LoopBody):
             return frame
         frame = frame.parent
-    raise BuildError(f"{called} is called outside of a loop: call it where the body of one is built")
+    raise BuildError(
+        f"{called} is called outside of a loop: call it where the body of one is built"
+    )

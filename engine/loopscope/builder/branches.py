@@ -22,11 +22,13 @@ _OUTER = "a branch uses outer tensors as they are"
 
 
 def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) -> Any:
-    """What ``true_fn()`` gives where ``pred`` is true, else what ``false_fn()`` gives; only that one runs.
+    """What ``true_fn()`` gives where ``pred`` is true, else what ``false_fn()`` gives; only that
+    one runs.
 
-    ``pred``: a boolean tensor of one element. The functions take no arguments and use outer tensors as they like; both give the same
-    structure (tuples, lists, dicts, dataclasses) of the same element types. It becomes an If-8. ``TypeError`` when a function is not
-    callable, ``BuildError`` when the branches differ.
+    ``pred``: a boolean tensor of one element. The functions take no arguments and use outer tensors
+    as they like; both give the same structure (tuples, lists, dicts, dataclasses) of the same
+    element types. It becomes an If-8. ``TypeError`` when a function is not callable, ``BuildError``
+    when the branches differ.
     """
     must_take(0, _OUTER, "cond", true_fn=true_fn, false_fn=false_fn)
     graph = graph_of([pred], "cond")
@@ -36,22 +38,38 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) 
 
 
 def _branched(graph: Graph, condition: Tensor, functions: Sequence[Branch], called: str) -> Any:
-    frames = [GraphFrame(graph, graph.frame, f"the {branch} of cond() {called!r}") for branch in ("true_fn", "false_fn")]
+    frames = [
+        GraphFrame(graph, graph.frame, f"the {branch} of cond() {called!r}")
+        for branch in ("true_fn", "false_fn")
+    ]
     given = []
     for frame, function in zip(frames, functions, strict=True):
         with graph.inside(frame):
             given.append(function())
-    pairs = list(zip(leaves(given[0]), aligned(given[0], given[1], "cond(): what false_fn gives"), strict=True))
+    pairs = list(
+        zip(
+            leaves(given[0]),
+            aligned(given[0], given[1], "cond(): what false_fn gives"),
+            strict=True,
+        )
+    )
     if not pairs:
         raise BuildError("cond(): the branches give nothing, expected at least one tensor")
     types = [_shared_type(one, other) for one, other in pairs]
-    results = [_results(graph, frame, [pair[side] for pair in pairs], types) for side, frame in enumerate(frames)]
+    results = [
+        _results(graph, frame, [pair[side] for pair in pairs], types)
+        for side, frame in enumerate(frames)
+    ]
     return rebuilt(given[0], joined_branches(graph, called, condition, frames, results))
 
 
 def _shared_type(one: Leaf, other: Leaf) -> list[ElementType]:
     """What the numbers in one branch become: the type of the tensor in the other."""
-    return [leaf.value.element_type for leaf in (one, other) if isinstance(leaf.value, Tensor) and leaf.value.element_type is not None]
+    return [
+        leaf.value.element_type
+        for leaf in (one, other)
+        if isinstance(leaf.value, Tensor) and leaf.value.element_type is not None
+    ]
 
 
 def _results(
@@ -73,10 +91,14 @@ def joined_branches(
     results: Sequence[list[tuple[LayerId, Tensor]]],
     rt_info: Mapping[str, object] = NO_ATTRIBUTES,
 ) -> tuple[Tensor, ...]:
-    """An If of two branches that are built, the first taken where the condition is true; ``results``: each one's Results."""
+    """An If of two branches that are built, the first taken where the condition is true;
+    ``results``: each one's Results.
+    """
     for number, ((_, one), (_, other)) in enumerate(zip(*results, strict=True)):
         if one.element_type is not other.element_type:
-            raise BuildError(f"cond(): output {number} is {one.element_type} when true and {other.element_type} when false: convert one")
+            raise BuildError(
+                f"cond(): output {number} is {one.element_type} when true and {other.element_type} when false: convert one"
+            )
     outer = [condition]
     places: dict[object, int] = {}
     bodies: list[Body] = []
@@ -91,22 +113,32 @@ def joined_branches(
             inputs.append(InputMap(places[key], inner.source.layer))
         outputs = [OutputMap(index, layer) for index, (layer, _) in enumerate(made)]
         bodies.append(Body(name, frame.finished(), tuple(inputs), tuple(outputs)))
-        insides.append(region.BodyState(bodies[-1], {}, {layer: tensor.known for layer, tensor in made}))
+        insides.append(
+            region.BodyState(bodies[-1], {}, {layer: tensor.known for layer, tensor in made})
+        )
     known: Sequence[Known] = region.chosen([tensor.known for tensor in outer], insides)
-    return graph.frame.add(IF, "opset8", {}, outer, known, name=called, bodies=tuple(bodies), rt_info=rt_info)
+    return graph.frame.add(
+        IF, "opset8", {}, outer, known, name=called, bodies=tuple(bodies), rt_info=rt_info
+    )
 
 
-def case(pred_fn_pairs: Sequence[tuple[Any, Branch]], default: Branch, name: str | None = None) -> Any:
-    """What the function of the first true predicate gives; what ``default()`` gives when none is true.
+def case(
+    pred_fn_pairs: Sequence[tuple[Any, Branch]], default: Branch, name: str | None = None
+) -> Any:
+    """What the function of the first true predicate gives; what ``default()`` gives when none is
+    true.
 
-    It becomes an If-8 for each pair, the next one in the else branch of the one before. Errors as those of ``cond``.
+    It becomes an If-8 for each pair, the next one in the else branch of the one before. Errors as
+    those of ``cond``.
     """
     pairs = list(pred_fn_pairs)
     if not pairs:
         raise BuildError("case(): pred_fn_pairs is empty: there is nothing to choose from")
     for number, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise BuildError(f"case(): pred_fn_pairs[{number}] is {shorten(repr(pair), 60)}, expected a pair of a predicate and a function")
+            raise BuildError(
+                f"case(): pred_fn_pairs[{number}] is {shorten(repr(pair), 60)}, expected a pair of a predicate and a function"
+            )
         must_take(0, _OUTER, "case", **{f"the function of pred_fn_pairs[{number}]": pair[1]})
     must_take(0, _OUTER, "case", default=default)
     return _chain(pairs, default, name or "case")
@@ -118,19 +150,25 @@ def _chain(pairs: Sequence[tuple[Any, Branch]], default: Branch, name: str) -> A
 
 
 def switch_case(
-    branch_index: Any, branch_fns: Sequence[Branch] | Mapping[int, Branch], default: Branch | None = None, name: str | None = None
+    branch_index: Any,
+    branch_fns: Sequence[Branch] | Mapping[int, Branch],
+    default: Branch | None = None,
+    name: str | None = None,
 ) -> Any:
     """What the function with the number ``branch_index`` gives, a whole number of one element.
 
-    ``branch_fns``: functions in a sequence, or by number in a mapping. Any other number takes ``default``, or the last function when
-    there is none, as tf.switch_case does. It becomes a chain of If-8. Errors as those of ``cond``.
+    ``branch_fns``: functions in a sequence, or by number in a mapping. Any other number takes
+    ``default``, or the last function when there is none, as tf.switch_case does. It becomes a chain
+    of If-8. Errors as those of ``cond``.
     """
     functions = dict(branch_fns) if isinstance(branch_fns, Mapping) else dict(enumerate(branch_fns))
     if not functions:
         raise BuildError("switch_case(): branch_fns is empty: there is nothing to choose from")
     for number, function in functions.items():
         if isinstance(number, bool) or not isinstance(number, int):
-            raise BuildError(f"switch_case(): the number of a branch is {number!r}, expected a whole number")
+            raise BuildError(
+                f"switch_case(): the number of a branch is {number!r}, expected a whole number"
+            )
         must_take(0, _OUTER, "switch_case", **{f"branch {number}": function})
     graph = graph_of([branch_index], "switch_case")
     index = graph.lift(branch_index, what="switch_case(): branch_index")

@@ -1,4 +1,6 @@
-"""Writes to a ``TensorArray`` that are lost: a write returns a new array, so a write whose result is unused has no effect."""
+"""Writes to a ``TensorArray`` that are lost: a write returns a new array, so a write whose
+result is unused has no effect.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,21 @@ class Written:
     def here(layer: LayerId, array: object) -> Written:
         """On the line that called into this package."""
         frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("loopscope.builder."):
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+            "loopscope.builder."
+        ):
             frame = frame.f_back
-        return Written(layer, weakref.ref(array), f"{PurePath(frame.f_code.co_filename).name}, line {frame.f_lineno}")
+        return Written(
+            layer,
+            weakref.ref(array),
+            f"{PurePath(frame.f_code.co_filename).name}, line {frame.f_lineno}",
+        )
 
 
 def refuse_lost(writes: Iterable[Written], edges: Sequence[Edge], *, for_good: bool) -> None:
-    """``BuildError`` when nothing uses a write; unless ``for_good``, an array that the caller still holds may be used later."""
+    """``BuildError`` when nothing uses a write; unless ``for_good``, an array that the caller
+    still holds may be used later.
+    """
     used = {edge.from_layer for edge in edges}
     for one in writes:
         if one.layer not in used and (for_good or one.array() is None):

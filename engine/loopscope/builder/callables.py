@@ -1,4 +1,6 @@
-"""The functions that users hand over: that they are callable and take what they get, and what they call it."""
+"""The functions that users hand over: that they are callable and take what they get, and what
+they call it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def must_be_callable(called: str, **given: object) -> None:
 
 
 def must_take(count: int, values: str, called: str, **given: object) -> None:
-    """``TypeError`` for the first argument that is not a function of so many values; ``values`` says in words which."""
+    """``TypeError`` for the first argument that is not a function of so many values; ``values``
+    says in words which.
+    """
     must_be_callable(called, **given)
     for name, function in given.items():
         try:
@@ -29,7 +33,9 @@ def must_take(count: int, values: str, called: str, **given: object) -> None:
             signature.bind(*range(count))
         except TypeError:
             many = "1 value" if count == 1 else f"{count} values"
-            raise TypeError(f"{called}(): {name} takes {signature}, and is called with {many if count else 'none'}: {values}") from None
+            raise TypeError(
+                f"{called}(): {name} takes {signature}, and is called with {many if count else 'none'}: {values}"
+            ) from None
 
 
 def spread(structure: Any) -> int:
@@ -44,9 +50,15 @@ def call(function: Callable[..., Any], structure: Any, values: Any) -> Any:
 
 
 def argument_names(given: Any, function: Callable[..., Any], skip: int = 0) -> list[str]:
-    """What the user calls the values of a structure: by the arguments of the function that gets them, and the fields below them."""
+    """What the user calls the values of a structure: by the arguments of the function that gets
+    them, and the fields below them.
+    """
     try:
-        arguments = [one.name for one in inspect.signature(function).parameters.values() if one.kind <= one.POSITIONAL_OR_KEYWORD][skip:]
+        arguments = [
+            one.name
+            for one in inspect.signature(function).parameters.values()
+            if one.kind <= one.POSITIONAL_OR_KEYWORD
+        ][skip:]
     except (TypeError, ValueError):
         arguments = []
     names = []

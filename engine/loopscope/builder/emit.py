@@ -1,4 +1,6 @@
-"""What one call of an operation's function needs: its inputs as tensors, and what is known of its outputs."""
+"""What one call of an operation's function needs: its inputs as tensors, and what is known of
+its outputs.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,12 @@ def newest(catalogue: Catalogue, type: str) -> Operation:
     return max(versions, key=lambda operation: operation.version)
 
 
-def lifted(graph: Graph, operation: Operation, inputs: Sequence[Any], called: str) -> tuple[Tensor, ...]:
-    """The inputs as tensors of the frame in which the call is made; numbers become Consts of the type of the tensors beside them."""
+def lifted(
+    graph: Graph, operation: Operation, inputs: Sequence[Any], called: str
+) -> tuple[Tensor, ...]:
+    """The inputs as tensors of the frame in which the call is made; numbers become Consts of the
+    type of the tensors beside them.
+    """
     while inputs and inputs[-1] is None:
         inputs = inputs[:-1]
     least, most = operation.inputs
@@ -49,8 +55,13 @@ def lifted(graph: Graph, operation: Operation, inputs: Sequence[Any], called: st
         elif value is None:
             raise BuildError(f"{what} is left out, and an input after it is not")
         else:
-            # Inputs that may have the same types are meant to have the same type: an axis takes none from the data.
-            beside = [other for other, kind in zip(inputs, kinds, strict=True) if isinstance(other, Tensor) and kind == kinds[index]]
+            # Inputs that may have the same types are meant to have the same type: an axis takes
+            # none from the data.
+            beside = [
+                other
+                for other, kind in zip(inputs, kinds, strict=True)
+                if isinstance(other, Tensor) and kind == kinds[index]
+            ]
             wanted = [other.element_type for other in beside if other.element_type is not None]
             tensor = graph.constant(as_array(value, wanted, kinds[index], what))
         tensors.append(tensor)
@@ -59,13 +70,20 @@ def lifted(graph: Graph, operation: Operation, inputs: Sequence[Any], called: st
 
 def _types_differ(operation: Operation, inputs: Sequence[Tensor]) -> bool:
     """Whether inputs that are meant to have one type have several."""
-    return len(set(operation.types)) == 1 and len({tensor.element_type for tensor in inputs} - {None}) > 1
+    return (
+        len(set(operation.types)) == 1
+        and len({tensor.element_type for tensor in inputs} - {None}) > 1
+    )
 
 
 def _advice(inputs: Sequence[Tensor]) -> str:
     """Return what to do about inputs of several types, as the end of a sentence."""
     both = {tensor.element_type for tensor in inputs} == {ElementType.I32, ElementType.I64}
-    more = "; whole numbers of builder.constant are i32 as in TensorFlow, those of loop variables i64" if both else ""
+    more = (
+        "; whole numbers of builder.constant are i32 as in TensorFlow, those of loop variables i64"
+        if both
+        else ""
+    )
     return f": convert one with ops.convert{more}"
 
 
@@ -74,7 +92,11 @@ def _types(allowed: frozenset[ElementType]) -> str:
 
 
 def inferred(
-    operation: Operation, catalogue: Catalogue, inputs: Sequence[Tensor], texts: Mapping[str, object], called: str
+    operation: Operation,
+    catalogue: Catalogue,
+    inputs: Sequence[Tensor],
+    texts: Mapping[str, object],
+    called: str,
 ) -> tuple[Known, ...]:
     """What is known of the outputs; ``BuildError`` when the inputs contradict the operation."""
     attributes = typed(operation, texts)
@@ -83,11 +105,21 @@ def inferred(
         found = operation.infer(knowns, attributes) if operation.infer is not None else ()
     except ValueError as problem:
         advice = _advice(inputs) if _types_differ(operation, inputs) else ""
-        raise BuildError(f"{called}(): {problem}; it gets {', '.join(map(repr, inputs)) or 'no inputs'}{advice}") from None
+        raise BuildError(
+            f"{called}(): {problem}; it gets {', '.join(map(repr, inputs)) or 'no inputs'}{advice}"
+        ) from None
     except _RULE_FAULTS as problem:
-        raise BuildError(f"{called}() does not take {', '.join(map(repr, inputs))}: {problem}") from problem
+        raise BuildError(
+            f"{called}() does not take {', '.join(map(repr, inputs))}: {problem}"
+        ) from problem
     if operation.outputs is None and not found:
-        raise BuildError(f"{called}() has a number of outputs that cannot be told from {', '.join(map(repr, inputs))}")
+        raise BuildError(
+            f"{called}() has a number of outputs that cannot be told from {', '.join(map(repr, inputs))}"
+        )
     with np.errstate(all="ignore"):
-        known = tuple(found if catalogue.is_foreign(operation) else computed(operation, knowns, attributes, found))
+        known = tuple(
+            found
+            if catalogue.is_foreign(operation)
+            else computed(operation, knowns, attributes, found)
+        )
     return (*known, *[NOTHING_KNOWN] * ((operation.outputs or len(known)) - len(known)))

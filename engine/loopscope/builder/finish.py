@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def finished_model(graph: Graph, outputs: object) -> Model:
-    """The model with these outputs; what was built so far stays, so that another model can be made of more of it."""
+    """The model with these outputs; what was built so far stays, so that another model can be
+    made of more of it.
+    """
     frame = graph.frame
     named = _named(outputs)
     if not named:
@@ -31,11 +33,19 @@ def finished_model(graph: Graph, outputs: object) -> Model:
     taken = {node.name for node in nodes}
     for name, output in named:
         tensor = frame.bring(_tensor(name, output))
-        other = next((node for node in nodes if any(name in port.names for port in node.outputs)), None)
+        other = next(
+            (node for node in nodes if any(name in port.names for port in node.outputs)), None
+        )
         if name and other is not None and other.id != tensor.source.layer:
-            raise BuildError(f"output {name!r} has the name of another tensor, that of {other.type} {other.name!r}")
-        nodes[tensor.source.layer] = _with_tensor_name(nodes[tensor.source.layer], tensor.source.output, name or tensor.name)
-        _add_result(nodes, edges, tensor, _free(name or f"{tensor.name.replace(':', '_')}_result", taken))
+            raise BuildError(
+                f"output {name!r} has the name of another tensor, that of {other.type} {other.name!r}"
+            )
+        nodes[tensor.source.layer] = _with_tensor_name(
+            nodes[tensor.source.layer], tensor.source.output, name or tensor.name
+        )
+        _add_result(
+            nodes, edges, tensor, _free(name or f"{tensor.name.replace(':', '_')}_result", taken)
+        )
     refuse_lost(frame.writes, edges, for_good=False)
     finished = FinishedGraph(tuple(frame.kept(nodes, edges)), tuple(edges))
     model = Model(finished, graph.name)
@@ -47,15 +57,23 @@ def finished_model(graph: Graph, outputs: object) -> Model:
 
 
 def _scopes(model: Model, scopes: Mapping[FinishedGraph, Sequence[NameScope]]) -> dict[str, object]:
-    """The groups of nodes that function calls and scopes have made, as views address them: ``main/norm%2F*``; and whose calls they are."""
+    """The groups of nodes that function calls and scopes have made, as views address them:
+    ``main/norm%2F*``; and whose calls they are.
+    """
     found = {
         f"{place.address}/{encode(f'{scope.name}/')}*": scope.function
         for place in graphs(model)
         for scope in scopes.get(place.graph, ())
         if any(node.name.startswith(f"{scope.name}/") for node in place.graph.nodes)
     }
-    calls = {f"call_{number}": (group, name) for number, (group, name) in enumerate((g, n) for g, n in found.items() if n)}
-    plain = {f"scope_{number}": group for number, group in enumerate(group for group, name in found.items() if not name)}
+    calls = {
+        f"call_{number}": (group, name)
+        for number, (group, name) in enumerate((g, n) for g, n in found.items() if n)
+    }
+    plain = {
+        f"scope_{number}": group
+        for number, group in enumerate(group for group, name in found.items() if not name)
+    }
     sections = {
         "functions": {key: group for key, (group, _) in calls.items()},
         "function_names": {key: name for key, (_, name) in calls.items()},
@@ -66,25 +84,37 @@ def _scopes(model: Model, scopes: Mapping[FinishedGraph, Sequence[NameScope]]) -
 
 
 def _named(outputs: object) -> list[tuple[str, object]]:
-    """Every output with its name: parts of a structure inside a mapping are called by their path, others after their nodes."""
+    """Every output with its name: parts of a structure inside a mapping are called by their
+    path, others after their nodes.
+    """
     if not isinstance(outputs, Mapping):
         return [("", leaf.value) for leaf in leaves(outputs)]
     for name in outputs:
         if not isinstance(name, str) or not name or not name.isprintable():
             raise BuildError(f"the name of an output is {shorten(repr(name), 60)}, expected text")
-    return [(f"{name}{leaf.path}", leaf.value) for name, value in outputs.items() for leaf in leaves(value)]
+    return [
+        (f"{name}{leaf.path}", leaf.value)
+        for name, value in outputs.items()
+        for leaf in leaves(value)
+    ]
 
 
 def _tensor(name: str, output: object) -> Tensor:
     if not isinstance(output, Tensor):
         called = f"output {name!r}" if name else "an output"
-        raise BuildError(f"{called} is {shorten(repr(output), 60)}, expected a tensor, several, or a mapping from names to tensors")
+        raise BuildError(
+            f"{called} is {shorten(repr(output), 60)}, expected a tensor, several, or a mapping from names to tensors"
+        )
     return output
 
 
 def _with_tensor_name(node: Node, output: int, name: str) -> Node:
     port = node.outputs[output]
-    outputs = (*node.outputs[:output], replace(port, names=tuple(dict.fromkeys((*port.names, name)))), *node.outputs[output + 1 :])
+    outputs = (
+        *node.outputs[:output],
+        replace(port, names=tuple(dict.fromkeys((*port.names, name)))),
+        *node.outputs[output + 1 :],
+    )
     return replace(node, outputs=outputs)
 
 
@@ -100,5 +130,7 @@ def _free(wanted: str, taken: set[str]) -> str:
 def _add_result(nodes: list[Node], edges: list[Edge], tensor: Tensor, name: str) -> None:
     layer = LayerId(len(nodes))
     port = nodes[tensor.source.layer].outputs[tensor.source.output].id
-    nodes.append(Node(layer, name, "Result", "opset1", inputs=(Port(0, tensor.element_type, tensor.shape),)))
+    nodes.append(
+        Node(layer, name, "Result", "opset1", inputs=(Port(0, tensor.element_type, tensor.shape),))
+    )
     edges.append(Edge(tensor.source.layer, port, layer, 0))

@@ -15,15 +15,21 @@ Returned = TypeVar("Returned")
 
 
 @overload
-def function(fn: Callable[Arguments, Returned], *, name: str = "") -> Callable[Arguments, Returned]: ...
+def function(
+    fn: Callable[Arguments, Returned], *, name: str = ""
+) -> Callable[Arguments, Returned]: ...
 @overload
-def function(fn: None = None, *, name: str = "") -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]: ...
+def function(
+    fn: None = None, *, name: str = ""
+) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]: ...
 def function(fn: Any = None, *, name: str = "") -> Any:
-    """Makes a Python function a named part of graphs; a decorator, with or without ``name=`` (default: the function's own).
+    """Makes a Python function a named part of graphs; a decorator, with or without ``name=``
+    (default: the function's own).
 
-    Every call puts the nodes that it builds into a name scope of its own: ``attention/``, then ``attention_1/``, ... A model keeps
-    plain nodes, so that it is written as plain IR; its ``rt_info`` lists the calls. A view draws the first one open, with how many there
-    are, and each of the others as a box that can be opened.
+    Every call puts the nodes that it builds into a name scope of its own: ``attention/``, then
+    ``attention_1/``, ... A model keeps plain nodes, so that it is written as plain IR; its
+    ``rt_info`` lists the calls. A view draws the first one open, with how many there are, and each
+    of the others as a box that can be opened.
     """
     if fn is None:
         return functools.partial(function, name=name)

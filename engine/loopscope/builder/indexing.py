@@ -27,21 +27,31 @@ class _Item:
 
 
 def indexed(data: Tensor, index: Any) -> Tensor:
-    """What numpy means by ``data[index]``, for whole numbers, slices, ``...``, ``None``, and one-axis indices by tensors or lists.
+    """What numpy means by ``data[index]``, for whole numbers, slices, ``...``, ``None``, and
+    one-axis indices by tensors or lists.
 
-    Numbers and plain slices become one StridedSlice; a slice with a tensor as a bound a Slice, a tensor as an index a Gather.
-    ``BuildError`` for more indices than axes, a number out of range, or anything else.
+    Numbers and plain slices become one StridedSlice; a slice with a tensor as a bound a Slice, a
+    tensor as an index a Gather. ``BuildError`` for more indices than axes, a number out of range,
+    or anything else.
     """
     items = _items(data, index if isinstance(index, tuple) else (index,))
     for item in items:
         if isinstance(item.what, slice) and _is_computed(item.what):
             data = _sliced(data, item.what, item.axis or 0)
     if sum(1 for item in items if _is_gathered(item.what)) > 1:
-        raise BuildError(f"{data!r} is indexed by several tensors at once: index one axis after the other, or use ops.gather_nd")
-    plain = [_Item(slice(None), item.axis) if _is_gathered(item.what) or _is_computed(item.what) else item for item in items]
+        raise BuildError(
+            f"{data!r} is indexed by several tensors at once: index one axis after the other, or use ops.gather_nd"
+        )
+    plain = [
+        _Item(slice(None), item.axis)
+        if _is_gathered(item.what) or _is_computed(item.what)
+        else item
+        for item in items
+    ]
     plain = [item for item in plain if item.what is not None]
     chosen = _strided(data, plain) if any(item.what != slice(None) for item in plain) else data
-    # New axes come by an Unsqueeze: OpenVINO's CPU mistakes those of a StridedSlice that also drops axes.
+    # New axes come by an Unsqueeze: OpenVINO's CPU mistakes those of a StridedSlice that also drops
+    # axes.
     kept = [item.what for item in items if not isinstance(item.what, int)]
     new = [place for place, what in enumerate(kept) if what is None]
     if new:
@@ -80,8 +90,12 @@ def _items(data: Tensor, index: tuple[Any, ...]) -> list[_Item]:
 
 
 def _checked(data: Tensor, one: Any, axis: int) -> Any:
-    if isinstance(one, bool) or not (isinstance(one, (int, slice, list, np.ndarray)) or _is_tensor(one)):
-        raise BuildError(f"{data!r} is indexed by {shorten(repr(one), 60)}, expected whole numbers, slices, None, '...', or whole tensors")
+    if isinstance(one, bool) or not (
+        isinstance(one, (int, slice, list, np.ndarray)) or _is_tensor(one)
+    ):
+        raise BuildError(
+            f"{data!r} is indexed by {shorten(repr(one), 60)}, expected whole numbers, slices, None, '...', or whole tensors"
+        )
     if isinstance(one, int):
         _must_lie_inside(data, axis, one, one)
     if isinstance(one, (list, np.ndarray)):
@@ -92,8 +106,14 @@ def _checked(data: Tensor, one: Any, axis: int) -> Any:
         )
     if isinstance(one, slice):
         for bound in (one.start, one.stop, one.step):
-            if bound is not None and not isinstance(bound, (int, np.integer)) and not _is_tensor(bound):
-                raise BuildError(f"a slice of {data!r} has the bound {shorten(repr(bound), 60)}, expected a whole number or a tensor")
+            if (
+                bound is not None
+                and not isinstance(bound, (int, np.integer))
+                and not _is_tensor(bound)
+            ):
+                raise BuildError(
+                    f"a slice of {data!r} has the bound {shorten(repr(bound), 60)}, expected a whole number or a tensor"
+                )
         if isinstance(one.step, int) and one.step == 0:
             raise BuildError(f"a slice of {data!r} has step 0")
     return one
@@ -109,7 +129,12 @@ def _must_lie_inside(data: Tensor, axis: int, least: int, most: int) -> None:
 def _places(data: Tensor, given: Any, axis: int) -> np.ndarray:
     """A list or array of whole numbers, or of a boolean for each place along the axis."""
     places = np.asarray(given) if len(given) else np.zeros(0, np.int64)
-    if places.dtype.kind == "b" and places.ndim == 1 and data.rank is not None and data.shape.at(axis) == static(len(places)):
+    if (
+        places.dtype.kind == "b"
+        and places.ndim == 1
+        and data.rank is not None
+        and data.shape.at(axis) == static(len(places))
+    ):
         places = np.flatnonzero(places)
     if places.dtype.kind not in "iu":
         raise BuildError(
@@ -129,7 +154,9 @@ def _is_gathered(one: object) -> bool:
 
 
 def _is_computed(one: object) -> bool:
-    return isinstance(one, slice) and any(_is_tensor(bound) for bound in (one.start, one.stop, one.step))
+    return isinstance(one, slice) and any(
+        _is_tensor(bound) for bound in (one.start, one.stop, one.step)
+    )
 
 
 def _sliced(data: Tensor, bounds: slice, axis: int) -> Tensor:
@@ -153,7 +180,9 @@ def _one_element(data: Tensor, bound: Any) -> Any:
 def _strided(data: Tensor, items: Sequence[_Item]) -> Tensor:
     """One StridedSlice: a mask bit says which bounds are left out, and which axes go away."""
     begin, end, step = [], [], []
-    masks: dict[str, list[int]] = {name: [] for name in ("begin_mask", "end_mask", "shrink_axis_mask")}
+    masks: dict[str, list[int]] = {
+        name: [] for name in ("begin_mask", "end_mask", "shrink_axis_mask")
+    }
     for item in items:
         what = item.what
         bounds = what if isinstance(what, slice) else slice(what, None if what == -1 else what + 1)
@@ -163,5 +192,11 @@ def _strided(data: Tensor, items: Sequence[_Item]) -> Tensor:
         masks["begin_mask"].append(int(bounds.start is None))
         masks["end_mask"].append(int(bounds.stop is None))
         masks["shrink_axis_mask"].append(int(isinstance(what, int)))
-    given = {name: bits for name, bits in masks.items() if name in ("begin_mask", "end_mask") or any(bits)}
-    return data.graph.apply("StridedSlice", (data, np.array(begin), np.array(end), np.array(step)), given)[0]
+    given = {
+        name: bits
+        for name, bits in masks.items()
+        if name in ("begin_mask", "end_mask") or any(bits)
+    }
+    return data.graph.apply(
+        "StridedSlice", (data, np.array(begin), np.array(end), np.array(step)), given
+    )[0]

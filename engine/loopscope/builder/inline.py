@@ -1,4 +1,6 @@
-"""A finished graph put into the one that is being built, with tensors in place of its Parameters."""
+"""A finished graph put into the one that is being built, with tensors in place of its
+Parameters.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,24 @@ if TYPE_CHECKING:
     from loopscope.builder.graph_builder import Graph
 
 
-def inlined(graph: Graph, source: FinishedGraph, feeds: Mapping[LayerId, Tensor], what: str) -> tuple[Tensor, ...]:
-    """What the Results of ``source`` get, in their order; ``feeds``: a tensor of the current graph or body for each Parameter.
+def inlined(
+    graph: Graph, source: FinishedGraph, feeds: Mapping[LayerId, Tensor], what: str
+) -> tuple[Tensor, ...]:
+    """What the Results of ``source`` get, in their order; ``feeds``: a tensor of the current graph
+    or body for each Parameter.
 
-    Types and shapes are inferred anew from those of the feeds. ``BuildError`` when they contradict an operation, with ``what`` in front.
+    Types and shapes are inferred anew from those of the feeds. ``BuildError`` when they contradict
+    an operation, with ``what`` in front.
     """
-    found = propagate(Model(source), graph.catalogue, {layer: tensor.known for layer, tensor in feeds.items()})
+    found = propagate(
+        Model(source), graph.catalogue, {layer: tensor.known for layer, tensor in feeds.items()}
+    )
     for contradiction in found.contradictions:
-        where = shorten(source.by_id[contradiction.layer].name) if contradiction.graph == ROOT else contradiction.graph
+        where = (
+            shorten(source.by_id[contradiction.layer].name)
+            if contradiction.graph == ROOT
+            else contradiction.graph
+        )
         raise BuildError(f"{what}: {where}: {contradiction.message}")
     made: dict[OutputRef, Tensor] = {OutputRef(layer, 0): tensor for layer, tensor in feeds.items()}
     results: dict[LayerId, Tensor] = {}
@@ -42,7 +54,9 @@ def inlined(graph: Graph, source: FinishedGraph, feeds: Mapping[LayerId, Tensor]
     return tuple(results[node.id] for node in source.results)
 
 
-def _inputs(source: FinishedGraph, node: Node, made: Mapping[OutputRef, Tensor], what: str) -> list[Tensor]:
+def _inputs(
+    source: FinishedGraph, node: Node, made: Mapping[OutputRef, Tensor], what: str
+) -> list[Tensor]:
     found = [made.get(one) if one is not None else None for one in source.sources[node.id]]
     while found and found[-1] is None:
         found.pop()

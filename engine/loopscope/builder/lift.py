@@ -9,19 +9,47 @@ import numpy as np
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import ElementType
 
-_NATURAL = {"b": ElementType.BOOLEAN, "i": ElementType.I64, "u": ElementType.I64, "f": ElementType.F32}
-_OF_PYTHON = {float: ElementType.F32, int: ElementType.I64, bool: ElementType.BOOLEAN, str: ElementType.STRING}
+_NATURAL = {
+    "b": ElementType.BOOLEAN,
+    "i": ElementType.I64,
+    "u": ElementType.I64,
+    "f": ElementType.F32,
+}
+_OF_PYTHON = {
+    float: ElementType.F32,
+    int: ElementType.I64,
+    bool: ElementType.BOOLEAN,
+    str: ElementType.STRING,
+}
 _FROM_PYTHON = (
-    *(ElementType.I64, ElementType.F32, ElementType.BOOLEAN, ElementType.I32, ElementType.F64, ElementType.F16, ElementType.BF16),
-    *(ElementType.I16, ElementType.I8, ElementType.U64, ElementType.U32, ElementType.U16, ElementType.U8),
+    *(
+        ElementType.I64,
+        ElementType.F32,
+        ElementType.BOOLEAN,
+        ElementType.I32,
+        ElementType.F64,
+        ElementType.F16,
+        ElementType.BF16,
+    ),
+    *(
+        ElementType.I16,
+        ElementType.I8,
+        ElementType.U64,
+        ElementType.U32,
+        ElementType.U16,
+        ElementType.U8,
+    ),
 )
-"""The types that Python's numbers become, in this order, where an input takes them; arrays of numpy, which have a type, only the first."""
+"""The types that Python's numbers become, in this order, where an input takes them; arrays of
+numpy, which have a type, only the first.
+"""
 _NAMES = tuple(one.value for one in ElementType)
 ElementTypeLike = ElementType | str | np.dtype | type
 
 
 def element_type_of(given: object, what: str = "element_type") -> ElementType:
-    """An element type by its name in the IR, its numpy dtype, or itself; ``BuildError`` for anything else.
+    """An element type by its name in the IR, its numpy dtype, or itself; ``BuildError`` for
+    anything else.
 
     >>> element_type_of("f32"), element_type_of(np.int64), element_type_of(bool)
     (<ElementType.F32: 'f32'>, <ElementType.I64: 'i64'>, <ElementType.BOOLEAN: 'boolean'>)
@@ -38,14 +66,19 @@ def element_type_of(given: object, what: str = "element_type") -> ElementType:
         by_numpy = name not in _NAMES and np.dtype(name).name == name
         return ElementType.of_dtype(np.dtype(name)) if by_numpy else ElementType(name)
     except (ValueError, KeyError, TypeError):
-        raise BuildError(f"{what} is {shorten(repr(given), 60)}, expected one of {', '.join(_NAMES)}, or a numpy dtype") from None
+        raise BuildError(
+            f"{what} is {shorten(repr(given), 60)}, expected one of {', '.join(_NAMES)}, or a numpy dtype"
+        ) from None
 
 
-def as_array(value: object, wanted: Sequence[ElementType], allowed: Collection[ElementType], what: str) -> np.ndarray:
-    """The array of a value, in the first type of ``wanted`` that holds it, else its own one; that must be among ``allowed``.
+def as_array(
+    value: object, wanted: Sequence[ElementType], allowed: Collection[ElementType], what: str
+) -> np.ndarray:
+    """The array of a value, in the first type of ``wanted`` that holds it, else its own one; that
+    must be among ``allowed``.
 
-    The own type of a Python int is i64, that of a float f32, that of an array its dtype; where those are not allowed, Python's
-    numbers become what is. ``BuildError`` names ``what``.
+    The own type of a Python int is i64, that of a float f32, that of an array its dtype; where
+    those are not allowed, Python's numbers become what is. ``BuildError`` names ``what``.
     """
     array = _array(value, what)
     own = _own_type(value, array, what)
@@ -63,7 +96,9 @@ def as_array(value: object, wanted: Sequence[ElementType], allowed: Collection[E
 
 
 def constant_array(value: object, element_type: ElementType | None, what: str) -> np.ndarray:
-    """The array of a value in a given type (None: its own one); ``BuildError`` when the type cannot hold it."""
+    """The array of a value in a given type (None: its own one); ``BuildError`` when the type
+    cannot hold it.
+    """
     array = _array(value, what)
     if element_type is None:
         return cast(array, _own_type(value, array, what))
@@ -79,8 +114,16 @@ def cast(array: np.ndarray, element_type: ElementType) -> np.ndarray:
     if element_type is ElementType.STRING:
         return array.astype(object)
     if element_type.dtype.names:
-        return np.ascontiguousarray(array.astype(np.uint8)).view(element_type.dtype).reshape(array.shape)
-    through = array.astype(np.float32) if element_type.dtype.kind == "V" and array.dtype.kind == "f" else array
+        return (
+            np.ascontiguousarray(array.astype(np.uint8))
+            .view(element_type.dtype)
+            .reshape(array.shape)
+        )
+    through = (
+        array.astype(np.float32)
+        if element_type.dtype.kind == "V" and array.dtype.kind == "f"
+        else array
+    )
     with np.errstate(all="ignore"):
         return through.astype(element_type.dtype)
 
@@ -89,9 +132,13 @@ def _array(value: object, what: str) -> np.ndarray:
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise BuildError(f"{what} is {shorten(repr(value), 60)}, which is not an array: {error}") from None
+        raise BuildError(
+            f"{what} is {shorten(repr(value), 60)}, which is not an array: {error}"
+        ) from None
     except OverflowError:
-        raise BuildError(f"{what} is {shorten(repr(value), 60)}, which no element type holds") from None
+        raise BuildError(
+            f"{what} is {shorten(repr(value), 60)}, which no element type holds"
+        ) from None
     if array.size == 0 and not isinstance(value, (np.ndarray, np.generic)):
         return array.astype(np.int64)
     return array
@@ -99,7 +146,9 @@ def _array(value: object, what: str) -> np.ndarray:
 
 def _own_type(value: object, array: np.ndarray, what: str) -> ElementType:
     from_python = not isinstance(value, (np.ndarray, np.generic))
-    if array.dtype.kind in "US" or (array.dtype == object and all(isinstance(one, str) for one in array.reshape(-1).tolist())):
+    if array.dtype.kind in "US" or (
+        array.dtype == object and all(isinstance(one, str) for one in array.reshape(-1).tolist())
+    ):
         return ElementType.STRING
     if from_python and array.dtype.kind in _NATURAL:
         return _NATURAL[array.dtype.kind]
@@ -108,15 +157,23 @@ def _own_type(value: object, array: np.ndarray, what: str) -> ElementType:
             return ElementType.of(array)
     except KeyError:
         pass
-    if array.dtype == object and array.size and all(type(one) is int for one in array.reshape(-1).tolist()):
-        raise BuildError(f"{what} is {shorten(repr(value), 60)}: a whole number needs more than 64 bits")
+    if (
+        array.dtype == object
+        and array.size
+        and all(type(one) is int for one in array.reshape(-1).tolist())
+    ):
+        raise BuildError(
+            f"{what} is {shorten(repr(value), 60)}: a whole number needs more than 64 bits"
+        )
     raise BuildError(
         f"{what} is {shorten(repr(value), 60)} ({type(value).__name__}), expected a Tensor of this graph, a number, or a numpy array"
     )
 
 
 def _holds(element_type: ElementType, array: np.ndarray) -> bool:
-    """Whether a type means the same numbers: integers in range, floats only in floats, bool only in boolean."""
+    """Whether a type means the same numbers: integers in range, floats only in floats, bool only
+    in boolean.
+    """
     kind = array.dtype.kind
     if array.dtype == element_type.dtype:
         return True
@@ -133,5 +190,7 @@ def _in_range(element_type: ElementType, array: np.ndarray) -> bool:
     if not array.size:
         return True
     bits = element_type.bits
-    least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if element_type.is_signed else (0, 2**bits - 1)
+    least, most = (
+        (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if element_type.is_signed else (0, 2**bits - 1)
+    )
     return least <= int(array.min()) and int(array.max()) <= most

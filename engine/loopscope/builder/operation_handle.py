@@ -1,4 +1,6 @@
-"""``GraphOperation``: an operation of a graph under construction, found by name or by going through the graph."""
+"""``GraphOperation``: an operation of a graph under construction, found by name or by going
+through the graph.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ class GraphOperation:
         self._layer = layer
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, GraphOperation) and (self._frame, self._layer) == (other._frame, other._layer)
+        return isinstance(other, GraphOperation) and (self._frame, self._layer) == (
+            other._frame,
+            other._layer,
+        )
 
     def __hash__(self) -> int:
         return hash((self._frame, self._layer))
@@ -55,7 +60,10 @@ class GraphOperation:
     def inputs(self) -> tuple[Tensor, ...]:
         """What feeds it, in the order of its inputs."""
         fed = {edge.to_port: edge for edge in self._frame.edges if edge.to_layer == self._layer}
-        return tuple(self._frame.from_port(edge.from_layer, edge.from_port) for _, edge in sorted(fed.items()))
+        return tuple(
+            self._frame.from_port(edge.from_layer, edge.from_port)
+            for _, edge in sorted(fed.items())
+        )
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:

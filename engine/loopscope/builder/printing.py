@@ -10,15 +10,28 @@ from loopscope.builder.tensor import Tensor
 
 
 def Print(  # TensorFlow's name for it
-    input_: Any, data: Any = None, message: str = "", first_n: int = -1, summarize: int = 3, name: str | None = None
+    input_: Any,
+    data: Any = None,
+    message: str = "",
+    first_n: int = -1,
+    summarize: int = 3,
+    name: str | None = None,
 ) -> Tensor:
-    """Gives ``input_`` as it is; whenever it is computed, a line shows ``message`` and the values of ``data`` (default: of ``input_``).
+    """Gives ``input_`` as it is; whenever it is computed, a line shows ``message`` and the values
+    of ``data`` (default: of ``input_``).
 
-    ``first_n``: so many lines (-1: all). ``summarize``: so many elements of each value (-1: all). The app shows the lines up to the moment
-    that is looked at, ``loopscope run`` and a ``compat.v1.Session`` all of them, and ``loopscope.run(...).printed`` has them. A Print whose
-    result nothing needs shows nothing. Only Loopscope runs it: no other runtime knows the operation.
+    ``first_n``: so many lines (-1: all). ``summarize``: so many elements of each value (-1: all).
+    The app shows the lines up to the moment that is looked at, ``loopscope run`` and a
+    ``compat.v1.Session`` all of them, and ``loopscope.run(...).printed`` has them. A Print whose
+    result nothing needs shows nothing. Only Loopscope runs it: no other runtime knows the
+    operation.
     """
     shown = [] if data is None else [leaf.value for leaf in leaves(data)]
     graph = graph_of([input_, *shown], "Print")
     attributes = {"message": message or "", "first_n": first_n, "summarize": summarize}
-    return graph.apply("Print", (graph.lift(input_, what="Print(): input_"), *map(graph.lift, shown)), attributes, name or "")[0]
+    return graph.apply(
+        "Print",
+        (graph.lift(input_, what="Print(): input_"), *map(graph.lift, shown)),
+        attributes,
+        name or "",
+    )[0]

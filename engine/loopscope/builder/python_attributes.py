@@ -14,10 +14,13 @@ from loopscope.ops.attribute_text import ITEMS, AttributeKind, written
 from loopscope.ops.declare import REQUIRED, Attribute, AttributeProblem, Operation, typed
 
 
-def attribute_texts(operation: Operation, given: Mapping[str, object], called: str) -> dict[str, str]:
+def attribute_texts(
+    operation: Operation, given: Mapping[str, object], called: str
+) -> dict[str, str]:
     """Every attribute as text by its name in the IR, the defaults of the spec written out.
 
-    ``given`` is by Python keyword. ``BuildError`` names the attribute, what was found and what is expected.
+    ``given`` is by Python keyword. ``BuildError`` names the attribute, what was found and what is
+    expected.
     """
     known = {attribute.keyword: attribute for attribute in operation.attributes}
     for keyword in given:
@@ -33,7 +36,8 @@ def attribute_texts(operation: Operation, given: Mapping[str, object], called: s
         elif not _is_nothing(attribute.default):
             texts[attribute.name] = _text(attribute, attribute.default, called)
         elif "kernel" in given and attribute.default == () and attribute.least is not None:
-            # One for each axis of the window: OpenVINO's CPU does not survive an AvgPool-16 without its dilations.
+            # One for each axis of the window: OpenVINO's CPU does not survive an AvgPool-16 without
+            # its dilations.
             axes = len(_text(known["kernel"], given["kernel"], called).split(","))
             texts[attribute.name] = ",".join([str(int(attribute.least))] * axes)
     try:
@@ -60,8 +64,12 @@ def expected(attribute: Attribute) -> str:
     """
     few = f"at least {attribute.fewest} of: " if attribute.fewest else ""
     if attribute.allowed:
-        values = [repr(value) if isinstance(value, str) else str(value) for value in attribute.allowed]
-        return few + " or ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values)
+        values = [
+            repr(value) if isinstance(value, str) else str(value) for value in attribute.allowed
+        ]
+        return few + " or ".join(
+            [", ".join(values[:-1]), values[-1]] if len(values) > 1 else values
+        )
     words = few + _WORDS[attribute.kind]
     return words if attribute.least is None else f"{words} of at least {attribute.least:g}"
 
@@ -88,14 +96,20 @@ _WORDS: Mapping[AttributeKind, str] = {
 
 def _text(attribute: Attribute, value: object, called: str) -> str:
     what = f"{called}(): attribute {attribute.keyword!r}"
-    typed_value = _of_list(attribute.kind, value, what) if attribute.kind in ITEMS else _of_item(attribute.kind, value, what)
+    typed_value = (
+        _of_list(attribute.kind, value, what)
+        if attribute.kind in ITEMS
+        else _of_item(attribute.kind, value, what)
+    )
     if typed_value is None:
         raise BuildError(f"{what} is {shorten(repr(value), 60)}, expected {expected(attribute)}")
     return written(attribute.kind, typed_value)
 
 
 def _of_list(kind: AttributeKind, value: object, what: str) -> tuple[object, ...] | None:
-    """A list from an iterable, or from one item; an array is one tensor, and bytes are one string of them."""
+    """A list from an iterable, or from one item; an array is one tensor, and bytes are one
+    string of them.
+    """
     if isinstance(value, (str, bytes, bytearray, PartialShape)) or not isinstance(value, Iterable):
         value = (value,)
     given = (value,) if kind == "tensors" and isinstance(value, np.ndarray) else value
@@ -107,9 +121,18 @@ def _of_item(kind: AttributeKind, value: object, what: str) -> object | None:
     """One value as kernels get it; None when it is not of the kind."""
     match kind:
         case "int":
-            return int(value) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
+            return (
+                int(value)
+                if isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+                else None
+            )
         case "float":
-            return value if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) else None
+            return (
+                value
+                if isinstance(value, (int, float, np.integer, np.floating))
+                and not isinstance(value, bool)
+                else None
+            )
         case "bool":
             return bool(value) if isinstance(value, (bool, np.bool_)) else None
         case "type":
@@ -119,13 +142,20 @@ def _of_item(kind: AttributeKind, value: object, what: str) -> object | None:
         case "tensor":
             return constant_array(value, None, what)
         case "bytes":
-            return value.encode() if isinstance(value, str) else bytes(value) if isinstance(value, (bytes, bytearray)) else None
+            return (
+                value.encode()
+                if isinstance(value, str)
+                else bytes(value)
+                if isinstance(value, (bytes, bytearray))
+                else None
+            )
         case _:
             return value if isinstance(value, str) else None
 
 
 def shape_of(value: object) -> PartialShape | None:
-    """A shape from lengths (None or -1: unknown), text such as ``2,?,1..8``, or itself; None when it is none.
+    """A shape from lengths (None or -1: unknown), text such as ``2,?,1..8``, or itself; None when
+    it is none.
 
     >>> str(shape_of([2, None])), str(shape_of("1..8,?")), shape_of(3.5)
     ('[2,?]', '[1..8,?]', None)

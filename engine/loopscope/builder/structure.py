@@ -1,4 +1,6 @@
-"""Nested structures of tensors: tuples, named tuples, lists, dicts and dataclasses, taken apart and put together again."""
+"""Nested structures of tensors: tuples, named tuples, lists, dicts and dataclasses, taken apart
+and put together again.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from typing import Any
 from loopscope.errors import BuildError, shorten
 
 FIXED: Mapping[str, bool] = MappingProxyType({"fixed": True})
-"""The metadata of a dataclass's field that is the same in every iteration, and no value of the structure."""
+"""The metadata of a dataclass's field that is the same in every iteration, and no value of the
+structure.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,11 +49,15 @@ def _parts(structure: Any) -> list[tuple[str, Any]] | None:
     if isinstance(structure, dict):
         return [(f"[{key!r}]", value) for key, value in structure.items()]
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
-        return [(f".{name}", value) for name, value in zip(structure._fields, structure, strict=True)]
+        return [
+            (f".{name}", value) for name, value in zip(structure._fields, structure, strict=True)
+        ]
     if isinstance(structure, (tuple, list)):
         return [(f"[{index}]", value) for index, value in enumerate(structure)]
     if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
-        fields = [field for field in dataclasses.fields(structure) if not field.metadata.get("fixed")]
+        fields = [
+            field for field in dataclasses.fields(structure) if not field.metadata.get("fixed")
+        ]
         return [(f".{field.name}", getattr(structure, field.name)) for field in fields]
     return None
 
@@ -74,7 +82,8 @@ def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
         return type(structure)(*values)
     if isinstance(structure, (tuple, list)):
         return type(structure)(values)
-    # Not constructed anew: the checks in the class's constructor passed for the original values, not for these.
+    # Not constructed anew: the checks in the class's constructor passed for the original values,
+    # not for these.
     changed = copy.copy(structure)
     for (key, _), value in zip(parts, values, strict=True):
         object.__setattr__(changed, key[1:], value)
@@ -82,7 +91,8 @@ def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def aligned(like: Any, given: Any, what: str) -> list[Leaf]:
-    """The leaves of ``given``, in the order and with the paths of ``like``; what is a leaf there may be anything here.
+    """The leaves of ``given``, in the order and with the paths of ``like``; what is a leaf there
+    may be anything here.
 
     ``BuildError`` where the structures part. A list may stand for a tuple, and the other way round.
     """
@@ -101,22 +111,32 @@ def _align(like: Any, given: Any, path: str, what: str, found: list[Leaf]) -> No
 
 
 def paired(like: Any, given: Any, path: str, what: str) -> list[tuple[str, Any, Any]] | None:
-    """One level of two structures: path, part of ``like``, part of ``given``; None where ``like`` is a leaf; errors as of ``aligned``."""
+    """One level of two structures: path, part of ``like``, part of ``given``; None where
+    ``like`` is a leaf; errors as of ``aligned``.
+    """
     expected = _parts(like)
     if expected is None:
         return None
     there = _parts(given)
     keys = [key for key, _ in expected]
     if given is None:
-        raise BuildError(f"{what}{path} is None, expected {described(like)}: was a return forgotten?")
-    if there is None or _kind(like) is not _kind(given) or sorted(keys) != sorted(key for key, _ in there):
+        raise BuildError(
+            f"{what}{path} is None, expected {described(like)}: was a return forgotten?"
+        )
+    if (
+        there is None
+        or _kind(like) is not _kind(given)
+        or sorted(keys) != sorted(key for key, _ in there)
+    ):
         raise BuildError(f"{what}{path} is {described(given)}, expected {described(like)}")
     values = dict(there)
     return [(path + key, part, values[key]) for key, part in expected]
 
 
 def matches(like: Any, given: Any) -> bool:
-    """Whether two structures are the same down to the leaves of the first, and these are leaves in the second."""
+    """Whether two structures are the same down to the leaves of the first, and these are leaves
+    in the second.
+    """
     try:
         return all(_parts(leaf.value) is None for leaf in aligned(like, given, ""))
     except BuildError:
@@ -137,4 +157,6 @@ def described(structure: Any) -> str:
     if parts is None:
         return shorten(repr(structure), 60)
     keys = ", ".join(key for key, _ in parts[:8])
-    return f"a {type(structure).__name__} of {len(parts)} ({keys}{', ...' if len(parts) > 8 else ''})"
+    return (
+        f"a {type(structure).__name__} of {len(parts)} ({keys}{', ...' if len(parts) > 8 else ''})"
+    )

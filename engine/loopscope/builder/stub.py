@@ -1,5 +1,5 @@
-"""The types of ``builder.ops``, written out of the catalogue so that editors complete and check them: ``python -m
-loopscope.builder.stub``.
+"""The types of ``builder.ops``, written out of the catalogue so that editors complete and check
+them: ``python -m loopscope.builder.stub``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ _KINDS: dict[AttributeKind, str] = {
 
 
 def stub(catalogue: Catalogue) -> str:
-    """The text of the stub: a class with a method for the newest version of each operation, in the order of their names."""
+    """The text of the stub: a class with a method for the newest version of each operation, in
+    the order of their names.
+    """
     newest: dict[str, Operation] = {}
     for operation in buildable(catalogue):
         name = snake_case(operation.name)
@@ -75,7 +77,9 @@ def _method(name: str, operation: Operation) -> str:
     lines = "".join(f"        {parameter},\n" for parameter in ("self", *_parameters(operation)))
     summary = operation.summary or f"{operation.title}."
     page = "" if " Page " in summary else f" Page {operation.page}."
-    return f'    def {name}(\n{lines}    ) -> {_returned(operation)}:\n        """{summary}{page}"""\n'
+    return (
+        f'    def {name}(\n{lines}    ) -> {_returned(operation)}:\n        """{summary}{page}"""\n'
+    )
 
 
 def _parameters(operation: Operation) -> Iterator[str]:
@@ -103,7 +107,9 @@ def _default(default: object) -> str:
     """As it would be written in a call; what needs an import is left out."""
     if isinstance(default, ElementType):
         return _quoted(default.value)
-    if isinstance(default, (str, bool, int, tuple)) or (isinstance(default, float) and math.isfinite(default)):
+    if isinstance(default, (str, bool, int, tuple)) or (
+        isinstance(default, float) and math.isfinite(default)
+    ):
         return repr(default).replace("'", '"')
     return "..."
 
@@ -115,7 +121,11 @@ def _quoted(text: str) -> str:
 def _returned(operation: Operation) -> str:
     if operation.outputs == 1:
         return "Tensor"
-    return "tuple[Tensor, ...]" if operation.outputs is None else f"tuple[{', '.join(['Tensor'] * operation.outputs)}]"
+    return (
+        "tuple[Tensor, ...]"
+        if operation.outputs is None
+        else f"tuple[{', '.join(['Tensor'] * operation.outputs)}]"
+    )
 
 
 if __name__ == "__main__":

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 
 class Tensor(Valueless):
-    """One output of a node of a graph under construction: what is known of it, and what can be done with it.
+    """One output of a node of a graph under construction: what is known of it, and what can be done
+    with it.
 
-    It has no value yet, so that it cannot decide an ``if``; comparisons, ``==`` among them, give boolean tensors.
+    It has no value yet, so that it cannot decide an ``if``; comparisons, ``==`` among them, give
+    boolean tensors.
     """
 
     __slots__ = ("_frame", "_known", "_name", "_source")
@@ -56,13 +58,15 @@ class Tensor(Valueless):
     def set_shape(self, shape: object) -> None:
         """Says what lengths the tensor has, where they are not known; those that are known stay.
 
-        ``shape``: lengths, None for one that is unknown. Nothing is checked when the model runs. ``BuildError`` when it contradicts the
-        known shape.
+        ``shape``: lengths, None for one that is unknown. Nothing is checked when the model runs.
+        ``BuildError`` when it contradicts the known shape.
         """
         given = DYNAMIC if shape is None else shape_of(shape)
         both = None if given is None else self.shape.intersect(given)
         if both is None:
-            raise BuildError(f"set_shape(): {self!r} is given {shorten(repr(shape), 60)}, expected lengths that its shape allows")
+            raise BuildError(
+                f"set_shape(): {self!r} is given {shorten(repr(shape), 60)}, expected lengths that its shape allows"
+            )
         self._known = replace(self._known, shape=both)
 
     @property
@@ -95,13 +99,17 @@ class Tensor(Valueless):
 
     def __len__(self) -> int:
         if self.rank == 0 or not (length := self.shape.at(0)).is_static:
-            raise BuildError(f"{self!r} has no known length: ops.shape_of gives it when the model runs")
+            raise BuildError(
+                f"{self!r} has no known length: ops.shape_of gives it when the model runs"
+            )
         return length.length
 
     def __iter__(self) -> Iterator[Tensor]:
         dimensions = self.shape.dimensions
         if not dimensions or not dimensions[0].is_static:
-            raise BuildError(f"{self!r} has no known number of parts to go through: use builder.map_fn, builder.scan or builder.foldl")
+            raise BuildError(
+                f"{self!r} has no known number of parts to go through: use builder.map_fn, builder.scan or builder.foldl"
+            )
         return (self[number] for number in range(dimensions[0].length))
 
     def __getitem__(self, index: Any) -> Tensor:
@@ -140,7 +148,9 @@ class Tensor(Valueless):
 
     def _divide(self, one: Any, other: Any) -> Tensor:
         if self._is_whole():
-            raise BuildError(f"`/` of {self.element_type} would give integers in a graph, not floats: write `//`, or convert first")
+            raise BuildError(
+                f"`/` of {self.element_type} would give integers in a graph, not floats: write `//`, or convert first"
+            )
         return self._apply("Divide", one, other)
 
     def __truediv__(self, other: Any) -> Tensor:

@@ -1,4 +1,6 @@
-"""``TensorArray``: numbered tensors of one shape that a loop writes and reads, kept as one tensor."""
+"""``TensorArray``: numbered tensors of one shape that a loop writes and reads, kept as one
+tensor.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class OpenShape:
 
 
 class FirstWrite(BuildError):
-    """The shape of the first write to a loop variable: the loop is built again with an array of that shape."""
+    """The shape of the first write to a loop variable: the loop is built again with an array of
+    that shape.
+    """
 
     def __init__(self, message: str, array: OpenShape, lengths: Sequence[int]) -> None:
         super().__init__(message)
@@ -47,15 +51,18 @@ class FirstWrite(BuildError):
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, weakref_slot=True)
 class TensorArray(Composite):
-    """``TensorArray("f32", size, element_shape)``: numbered tensors of one type and shape, zero until they are written.
+    """``TensorArray("f32", size, element_shape)``: numbered tensors of one type and shape, zero
+    until they are written.
 
-    Writing gives a new array, so that an array is a loop variable like any other; a model that loses what was written is refused.
-    It is kept as one tensor of shape [size, *element_shape]. ``size``: a whole number or a scalar tensor. ``dynamic_size``: a write
-    beyond the end makes the array longer, with zeros in between.
+    Writing gives a new array, so that an array is a loop variable like any other; a model that
+    loses what was written is refused. It is kept as one tensor of shape [size, *element_shape].
+    ``size``: a whole number or a scalar tensor. ``dynamic_size``: a write beyond the end makes the
+    array longer, with zeros in between.
 
-    ``element_shape``: lengths; without it the array takes the shape of its first write, which may be in the body of a while loop.
-    Where some are None, a ``RaggedArray`` is made instead, which has the same methods; its elements have the
-    lengths of the first one that is written, or with ``infer_shape=False`` any. The number of axes must be known.
+    ``element_shape``: lengths; without it the array takes the shape of its first write, which may
+    be in the body of a while loop. Where some are None, a ``RaggedArray`` is made instead, which
+    has the same methods; its elements have the lengths of the first one that is written, or with
+    ``infer_shape=False`` any. The number of axes must be known.
     """
 
     stacked: Tensor
@@ -76,7 +83,9 @@ class TensorArray(Composite):
         if element_type is not None and (element_shape is not None or not infer_shape):
             shape = checked_shape(element_shape, "TensorArray: element_shape")
             if not shape.is_static:
-                return RaggedArray.empty(element_type, size, shape, dynamic=dynamic_size, alike=infer_shape)
+                return RaggedArray.empty(
+                    element_type, size, shape, dynamic=dynamic_size, alike=infer_shape
+                )
         return object.__new__(cls)
 
     def __init__(
@@ -93,17 +102,26 @@ class TensorArray(Composite):
         lengths = checked_shape(given, "TensorArray: element_shape").lengths
         graph = graph_of([size], "TensorArray")
         if isinstance(size, Tensor):
-            stacked = arithmetic.zeros(size, np.array(lengths, np.int64), graph.constant(np.zeros((), wanted.dtype)))
+            stacked = arithmetic.zeros(
+                size, np.array(lengths, np.int64), graph.constant(np.zeros((), wanted.dtype))
+            )
         else:
-            stacked = graph.constant(np.zeros((arithmetic.checked_size(size), *lengths), wanted.dtype), name="TensorArray")
+            stacked = graph.constant(
+                np.zeros((arithmetic.checked_size(size), *lengths), wanted.dtype),
+                name="TensorArray",
+            )
         object.__setattr__(self, "stacked", stacked)
         object.__setattr__(self, "dynamic", bool(dynamic_size))
-        object.__setattr__(self, "unshaped", OpenShape(wanted, size, stacked) if element_shape is None else None)
+        object.__setattr__(
+            self, "unshaped", OpenShape(wanted, size, stacked) if element_shape is None else None
+        )
 
     @staticmethod
     def unstack(tensor: Any) -> TensorArray:
         """The array whose elements are the parts of a tensor along its first axis."""
-        stacked = graph_of([tensor], "TensorArray.unstack").lift(tensor, what="TensorArray.unstack(): tensor")
+        stacked = graph_of([tensor], "TensorArray.unstack").lift(
+            tensor, what="TensorArray.unstack(): tensor"
+        )
         if stacked.rank == 0:
             raise BuildError(f"TensorArray.unstack() gets {stacked!r}, and a scalar has no parts")
         return _array(stacked, dynamic=False)
@@ -114,38 +132,58 @@ class TensorArray(Composite):
             return (None,)
         elements = PartialShape(shape.dimensions[1:])
         if given is not None and not allows(given, elements):
-            raise BuildError(f"{what} is {given}, and the elements of the TensorArray have shape {elements}, which that does not allow")
-        return (PartialShape((Dimension() if self.dynamic else shape.at(0), *(elements.dimensions or ()))),)
+            raise BuildError(
+                f"{what} is {given}, and the elements of the TensorArray have shape {elements}, which that does not allow"
+            )
+        return (
+            PartialShape(
+                (Dimension() if self.dynamic else shape.at(0), *(elements.dimensions or ()))
+            ),
+        )
 
     def write(self, index: Any, value: Any) -> TensorArray:
-        """The array with another element at a place; a place outside of it is an error when it runs, unless its size is dynamic."""
+        """The array with another element at a place; a place outside of it is an error when it
+        runs, unless its size is dynamic.
+        """
         element = self._lifted(value, "write")
         shaped = self._of_first_write(element.shape)
         if shaped is not None:
             return shaped.write(index, element)
         self._must_fit(element, element.shape.dimensions, "write")
         part = self.stacked.graph.apply("Unsqueeze", (element, np.array([0])), {})[0]
-        return self._written(arithmetic.one_place(self._checked(index, "write"), self.stacked.graph), part)
+        return self._written(
+            arithmetic.one_place(self._checked(index, "write"), self.stacked.graph), part
+        )
 
     def scatter(self, indices: Any, value: Any) -> TensorArray:
-        """The array with the parts of ``value`` along its first axis at the places of ``indices``."""
+        """The array with the parts of ``value`` along its first axis at the places of
+        ``indices``.
+        """
         parts = self._lifted(value, "scatter")
         if parts.rank == 0:
             raise BuildError(f"TensorArray.scatter() gets {parts!r}, and a scalar has no parts")
-        shaped = self._of_first_write(PartialShape(None if parts.shape.dimensions is None else parts.shape.dimensions[1:]))
+        shaped = self._of_first_write(
+            PartialShape(None if parts.shape.dimensions is None else parts.shape.dimensions[1:])
+        )
         if shaped is not None:
             return shaped.scatter(indices, parts)
-        self._must_fit(parts, None if parts.shape.dimensions is None else parts.shape.dimensions[1:], "scatter")
+        self._must_fit(
+            parts, None if parts.shape.dimensions is None else parts.shape.dimensions[1:], "scatter"
+        )
         return self._written(arithmetic.places(self.stacked.graph, indices, "scatter"), parts)
 
     def read(self, index: Any) -> Tensor:
         """The element at a place."""
-        return self.stacked.graph.apply("Gather", (self.stacked, self._checked(index, "read"), np.array(0)), {})[0]
+        return self.stacked.graph.apply(
+            "Gather", (self.stacked, self._checked(index, "read"), np.array(0)), {}
+        )[0]
 
     def gather(self, indices: Any) -> Tensor:
         """The elements at several places along a new first axis."""
         graph = self.stacked.graph
-        return graph.apply("Gather", (self.stacked, arithmetic.places(graph, indices, "gather"), np.array(0)), {})[0]
+        return graph.apply(
+            "Gather", (self.stacked, arithmetic.places(graph, indices, "gather"), np.array(0)), {}
+        )[0]
 
     def stack(self) -> Tensor:
         """All elements along a new first axis."""
@@ -154,23 +192,36 @@ class TensorArray(Composite):
     def concat(self) -> Tensor:
         """All elements joined along their own first axis."""
         if self.stacked.rank == 1:
-            raise BuildError(f"TensorArray.concat(): the elements of {self.stacked!r} are scalars, which have no axis: use stack()")
+            raise BuildError(
+                f"TensorArray.concat(): the elements of {self.stacked!r} are scalars, which have no axis: use stack()"
+            )
         return arithmetic.first_axes_joined(self.stacked)
 
     def split(self, value: Any, lengths: Any) -> TensorArray:
-        """The array whose elements are consecutive parts of ``value`` along its first axis, of these lengths."""
+        """The array whose elements are consecutive parts of ``value`` along its first axis, of
+        these lengths.
+        """
         whole = self._lifted(value, "split")
         expected = self.stacked.shape.at(1) if self.stacked.rank not in (None, 1) else None
-        if isinstance(lengths, Tensor) or expected is None or any(not expected.contains(one) for one in lengths):
+        if (
+            isinstance(lengths, Tensor)
+            or expected is None
+            or any(not expected.contains(one) for one in lengths)
+        ):
             raise BuildError(
                 f"TensorArray.split(): lengths is {lengths!r}, and every element has shape {self.stacked.shape}[1:]: "
                 "one of element_shape=[None, ...] and infer_shape=False takes parts of other lengths"
             )
         if not self.dynamic and not self.stacked.shape.at(0).contains(len(lengths)):
-            raise BuildError(f"TensorArray.split(): {len(lengths)} lengths are given for {self.stacked.shape.at(0)} elements")
+            raise BuildError(
+                f"TensorArray.split(): {len(lengths)} lengths are given for {self.stacked.shape.at(0)} elements"
+            )
         rest = self.stacked.shape.dimensions or ()
         pattern = np.array([len(lengths), *(one.length for one in rest[1:])])
-        return _array(whole.graph.apply("Reshape", (whole, pattern), {"special_zero": False})[0], dynamic=self.dynamic)
+        return _array(
+            whole.graph.apply("Reshape", (whole, pattern), {"special_zero": False})[0],
+            dynamic=self.dynamic,
+        )
 
     def size(self) -> Tensor:
         """The number of elements, an i64 scalar."""
@@ -183,12 +234,16 @@ class TensorArray(Composite):
     def _written(self, where: Any, parts: Tensor) -> TensorArray:
         graph = self.stacked.graph
         longer = arithmetic.with_places(self.stacked, where) if self.dynamic else self.stacked
-        array = _array(graph.apply("ScatterUpdate", (longer, where, parts, np.array(0)), {})[0], dynamic=self.dynamic)
+        array = _array(
+            graph.apply("ScatterUpdate", (longer, where, parts, np.array(0)), {})[0],
+            dynamic=self.dynamic,
+        )
         graph.frame.writes.append(Written.here(array.stacked.source.layer, array))
         return array
 
     def _of_first_write(self, element: PartialShape) -> TensorArray | None:
-        """Return this array with elements of the shape of its first write; None if it has its shape, or the element a rank of 0.
+        """Return this array with elements of the shape of its first write; None if it has its
+        shape, or the element a rank of 0.
 
         ``FirstWrite`` where the array is the variable of a loop, whose initial value has to change.
         """
@@ -207,9 +262,17 @@ class TensorArray(Composite):
         if self.stacked.shape.dimensions is None or found is None:
             return
         expected = self.stacked.shape.dimensions[1:]
-        if len(found) != len(expected) or any(one.intersect(other) is None for one, other in zip(found, expected, strict=True)):
-            advice = "" if self.unshaped is None else ": give element_shape, because the shape of this one is not known before it runs"
-            raise BuildError(f"TensorArray.{called}(): value is {given!r}, and the elements of {self.stacked!r} have another shape{advice}")
+        if len(found) != len(expected) or any(
+            one.intersect(other) is None for one, other in zip(found, expected, strict=True)
+        ):
+            advice = (
+                ""
+                if self.unshaped is None
+                else ": give element_shape, because the shape of this one is not known before it runs"
+            )
+            raise BuildError(
+                f"TensorArray.{called}(): value is {given!r}, and the elements of {self.stacked!r} have another shape{advice}"
+            )
 
     def _checked(self, index: Any, called: str) -> Any:
         bound = None if self.dynamic and called == "write" else self.stacked.shape.at(0).most

@@ -1,4 +1,6 @@
-"""TensorFlow's names for what ``builder.ops`` and ``Graph`` have, so that its examples run as they stand: ``tf.`` becomes ``build.``."""
+"""TensorFlow's names for what ``builder.ops`` and ``Graph`` have, so that its examples run as
+they stand: ``tf.`` becomes ``build.``.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,21 @@ from loopscope.ir.shape import DYNAMIC, PartialShape
 
 
 def TensorShape(dims: Any) -> PartialShape:  # TensorFlow's name for it
-    """A shape: lengths, None for one that is unknown; ``TensorShape(None)``: not even their number is known."""
+    """A shape: lengths, None for one that is unknown; ``TensorShape(None)``: not even their
+    number is known.
+    """
     return DYNAMIC if dims is None else checked_shape(dims, "TensorShape")
 
 
-def constant(value: Any, dtype: ElementTypeLike | None = None, shape: Any = None, name: str = "Const") -> Tensor:
+def constant(
+    value: Any, dtype: ElementTypeLike | None = None, shape: Any = None, name: str = "Const"
+) -> Tensor:
     """A constant in the current graph, which is made when there is none.
 
-    As in TensorFlow, Python's whole numbers are i32 if they fit, else i64, and its floats f32; arrays keep their type. A Python number
-    beside a tensor takes the tensor's type. Alone, as a loop variable or in ``graph.constant``, a whole number is i64.
-    ``shape``: the lengths that it is given; one number fills them all. Inside ``control_dependencies`` it waits like an operation.
+    As in TensorFlow, Python's whole numbers are i32 if they fit, else i64, and its floats f32;
+    arrays keep their type. A Python number beside a tensor takes the tensor's type. Alone, as a
+    loop variable or in ``graph.constant``, a whole number is i64. ``shape``: the lengths that it is
+    given; one number fills them all. Inside ``control_dependencies`` it waits like an operation.
     """
     graph = current_graph()
     dtype = _type_of_python(value) if dtype is None else dtype
@@ -40,13 +47,19 @@ def constant(value: Any, dtype: ElementTypeLike | None = None, shape: Any = None
 
 
 def _type_of_python(value: Any) -> ElementType | None:
-    """Return i32 for Python's whole numbers that fit, f32 for an empty list; None for all other values."""
+    """Return i32 for Python's whole numbers that fit, f32 for an empty list; None for all other
+    values.
+    """
     if isinstance(value, (np.ndarray, np.generic)):
         return None
     array = constant_array(value, None, "the constant")
     if not array.size:
         return ElementType.F32
-    return ElementType.I32 if array.dtype == np.int64 and (array == array.astype(np.int32)).all() else None
+    return (
+        ElementType.I32
+        if array.dtype == np.int64 and (array == array.astype(np.int32)).all()
+        else None
+    )
 
 
 def zeros(shape: Any, dtype: ElementTypeLike = "f32", name: str = "zeros") -> Tensor:
@@ -74,8 +87,12 @@ def concat(values: Any, axis: int, name: str = "concat") -> Tensor:
 def _filled(number: int, shape: Any, dtype: ElementTypeLike, name: str) -> Tensor:
     known = checked_shape(shape, f"{name}(): shape")
     if not known.is_static:
-        raise BuildError(f"{name}(): shape is {known}, expected known lengths: ops.broadcast fills a shape that is computed")
-    return current_graph().constant(np.full(known.lengths, number, element_type_of(dtype).dtype), None, name)
+        raise BuildError(
+            f"{name}(): shape is {known}, expected known lengths: ops.broadcast fills a shape that is computed"
+        )
+    return current_graph().constant(
+        np.full(known.lengths, number, element_type_of(dtype).dtype), None, name
+    )
 
 
 def _elementwise(called: str, type: str, inputs: int) -> Callable[..., Tensor]:

@@ -1,4 +1,6 @@
-"""What Python and numpy ask of things that have a value: a tensor has none yet, and says what to do instead."""
+"""What Python and numpy ask of things that have a value: a tensor has none yet, and says what to
+do instead.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _OPERATORS = {
     "bitwise_or": ("__or__", "__ror__"),
     "bitwise_xor": ("__xor__", "__rxor__"),
 }
-"""numpy's functions for ``array + tensor`` and its like; the operator when the tensor is on the left, and on the right."""
+"""numpy's functions for ``array + tensor`` and its like; the operator when the tensor is on the
+left, and on the right.
+"""
 
 _INSTEAD = {
     "T": "ops.transpose",
@@ -51,10 +55,14 @@ class Valueless:
     __slots__ = ()
 
     def __bool__(self) -> NoReturn:
-        self._refuse("decide with builder.cond, repeat with builder.while_loop, join conditions with &, | and ~")
+        self._refuse(
+            "decide with builder.cond, repeat with builder.while_loop, join conditions with &, | and ~"
+        )
 
     def __index__(self) -> NoReturn:
-        self._refuse("count with builder.for_loop; to index an array with it, make the array a tensor with graph.constant")
+        self._refuse(
+            "count with builder.for_loop; to index an array with it, make the array a tensor with graph.constant"
+        )
 
     def __int__(self) -> NoReturn:
         self._refuse("convert it with ops.convert")
@@ -63,17 +71,27 @@ class Valueless:
         self._refuse("compute with the functions of builder.ops instead of Python's")
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self._refuse("it can be no array of numpy's, nor part or index of one; builder.ops computes with tensors, graph.constant makes one")
+        self._refuse(
+            "it can be no array of numpy's, nor part or index of one; builder.ops computes with tensors, graph.constant makes one"
+        )
 
     def __array_function__(self, function: Any, *_: Any) -> NoReturn:
         self._refuse(f"use a function of builder.ops instead of numpy's {function.__name__}()")
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        operators = _OPERATORS.get(function.__name__) if method == "__call__" and len(inputs) == 2 and not options else None
+        operators = (
+            _OPERATORS.get(function.__name__)
+            if method == "__call__" and len(inputs) == 2 and not options
+            else None
+        )
         if operators is None:
             self._refuse(f"use a function of builder.ops instead of numpy's {function.__name__}()")
         left, right = inputs
-        return getattr(left, operators[0])(right) if isinstance(left, Valueless) else getattr(right, operators[1])(left)
+        return (
+            getattr(left, operators[0])(right)
+            if isinstance(left, Valueless)
+            else getattr(right, operators[1])(left)
+        )
 
     def __setitem__(self, index: object, value: object) -> NoReturn:
         raise BuildError(
@@ -87,7 +105,9 @@ class Valueless:
             raise AttributeError(
                 f"{self!r} has no {name!r}, because it has no value while the graph is built: loopscope.run(graph.model(...))"
             )
-        raise AttributeError(f"{self!r} has no {name!r}: use {_INSTEAD.get(name, 'a function of builder.ops')}")
+        raise AttributeError(
+            f"{self!r} has no {name!r}: use {_INSTEAD.get(name, 'a function of builder.ops')}"
+        )
 
     def _refuse(self, instead: str) -> NoReturn:
         raise BuildError(f"{self!r} has no value while the graph is built: {instead}")

@@ -1,4 +1,6 @@
-"""``Variable``: a value that a session keeps from one run to the next; read by ReadValue-6, written by Assign-6."""
+"""``Variable``: a value that a session keeps from one run to the next; read by ReadValue-6,
+written by Assign-6.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +25,40 @@ class _Held:
     current: Tensor | None = None
     """The last read or assigned value; None when another body may have assigned one since."""
     changed_by: LayerId | None = None
-    """The first number that the node whose body has assigned a value may have; None when none has."""
+    """The first number that the node whose body has assigned a value may have; None when none
+    has.
+    """
 
 
 class Variable:
-    """``Variable(initial_value, name)``: what it holds before the first run, and what it is called in ``session.variables``.
+    """``Variable(initial_value, name)``: what it holds before the first run, and what it is called
+    in ``session.variables``.
 
-    A read sees what was assigned before it, in the order of the calls. An assignment runs where its result is needed: make it an output,
-    fetch it, or let something wait for it with ``control_dependencies``. ``initial_value``: an array, a number, or a tensor.
+    A read sees what was assigned before it, in the order of the calls. An assignment runs where its
+    result is needed: make it an output, fetch it, or let something wait for it with
+    ``control_dependencies``. ``initial_value``: an array, a number, or a tensor.
     """
 
-    def __init__(self, initial_value: Any, name: str = "Variable", dtype: ElementTypeLike | None = None) -> None:
-        graph = graph_of([initial_value], "Variable") if isinstance(initial_value, Tensor) else current_graph()
+    def __init__(
+        self, initial_value: Any, name: str = "Variable", dtype: ElementTypeLike | None = None
+    ) -> None:
+        graph = (
+            graph_of([initial_value], "Variable")
+            if isinstance(initial_value, Tensor)
+            else current_graph()
+        )
         wanted = [] if dtype is None else [element_type_of(dtype)]
         checked_name(name, "the name of a variable")
-        self.initial_value = graph.lift(initial_value, wanted, "Variable(): initial_value", f"{name}_initial")
-        if self.initial_value.element_type is None or (wanted and self.initial_value.element_type is not wanted[0]):
+        self.initial_value = graph.lift(
+            initial_value, wanted, "Variable(): initial_value", f"{name}_initial"
+        )
+        if self.initial_value.element_type is None or (
+            wanted and self.initial_value.element_type is not wanted[0]
+        ):
             expected = dtype or "a known element type"
-            raise BuildError(f"Variable(): initial_value is {self.initial_value!r}, expected {expected}: convert it first")
+            raise BuildError(
+                f"Variable(): initial_value is {self.initial_value!r}, expected {expected}: convert it first"
+            )
         self.name = graph.variables.unique(name)
         self._held: weakref.WeakKeyDictionary[GraphFrame, _Held] = weakref.WeakKeyDictionary()
 
@@ -70,7 +88,9 @@ class Variable:
     """TensorFlow's names for it."""
 
     def assign(self, value: Any) -> Tensor:
-        """Puts a value into it; gives that value. ``BuildError`` for another element type or shape."""
+        """Puts a value into it; gives that value. ``BuildError`` for another element type or
+        shape.
+        """
         graph = self.initial_value.graph
         new = graph.lift(value, [self.element_type], f"{self!r}.assign(): value")
         # After the value that it replaces: so it has been read when it was to be read before.
@@ -90,14 +110,22 @@ class Variable:
         if changer is not None:
             initial = frame.graph.apply("After", (initial, changer), {})[0]
         shape = str(self.shape).removeprefix("[").removesuffix("]")
-        kept = {"variable_id": self.name, "variable_type": str(self.element_type), "variable_shape": shape}
+        kept = {
+            "variable_id": self.name,
+            "variable_type": str(self.element_type),
+            "variable_shape": shape,
+        }
         return frame.graph.apply("ReadValue", (initial,), kept, self.name)[0]
 
     def _written(self, value: Tensor, called: str) -> Tensor:
         if value.element_type is not self.element_type or self.shape.intersect(value.shape) is None:
-            raise BuildError(f"{self!r}.{called}(): the value would be {value!r}: a variable keeps its element type and shape")
+            raise BuildError(
+                f"{self!r}.{called}(): the value would be {value!r}: a variable keeps its element type and shape"
+            )
         frame = value.graph.frame
-        made: Tensor = value.graph.apply("Assign", (value,), {"variable_id": self.name}, f"{self.name}_{called}")[0]
+        made: Tensor = value.graph.apply(
+            "Assign", (value,), {"variable_id": self.name}, f"{self.name}_{called}"
+        )[0]
         self._held[frame].current = made
         outer = frame.parent
         while outer is not None:

@@ -1,4 +1,6 @@
-"""Faults and oddities of a model, and the types and shapes that are known before it runs: diagnostics as data."""
+"""Faults and oddities of a model, and the types and shapes that are known before it runs:
+diagnostics as data.
+"""
 
 from __future__ import annotations
 

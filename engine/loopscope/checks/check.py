@@ -17,7 +17,9 @@ from loopscope.ops.dialect import catalogue_for
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedModel:
-    """A model that has a meaning to run; the only thing that a plan is made from. ``checked`` makes it."""
+    """A model that has a meaning to run; the only thing that a plan is made from. ``checked``
+    makes it.
+    """
 
     model: Model
     mixed: frozenset[tuple[GraphAddress, LayerId]] = frozenset()
@@ -31,18 +33,24 @@ def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
     """
     expect_model(model, "loopscope.check")
     subject = Subject(model, catalogue_for(model.dialect, catalogue))
-    return Report.of(_of_what_converts([diagnostic for rule in RULES for diagnostic in rule.apply(subject)]))
+    return Report.of(
+        _of_what_converts([diagnostic for rule in RULES for diagnostic in rule.apply(subject)])
+    )
 
 
 def _of_what_converts(diagnostics: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
     """Leave out how OpenVINO would run a model that its frontend does not convert."""
     if all(one.code != onnx_conversion.CODE for one in diagnostics):
         return diagnostics
-    return [one for one in diagnostics if one.runtimes != OPENVINO or one.code == onnx_conversion.CODE]
+    return [
+        one for one in diagnostics if one.runtimes != OPENVINO or one.code == onnx_conversion.CODE
+    ]
 
 
 def own_runtimes(model: Model) -> frozenset[Runtime]:
-    """The runtimes that a model is made for: OpenVINO for IR, ONNX Runtime for ONNX, none for a converted model."""
+    """The runtimes that a model is made for: OpenVINO for IR, ONNX Runtime for ONNX, none for a
+    converted model.
+    """
     if model.dialect == "onnx":
         return ONNXRUNTIME
     return EVERYBODY if model.converted_from else OPENVINO
@@ -51,8 +59,8 @@ def own_runtimes(model: Model) -> frozenset[Runtime]:
 def checked(model: Model, catalogue: Catalogue) -> CheckedModel:
     """The model, when it can be run; ``InvalidModel`` with a report of its errors when it cannot.
 
-    Only the rules are asked whose faults nothing later would notice: a shape that contradicts its operation is left to
-    the operation, which says so with the very values that it met.
+    Only the rules are asked whose faults nothing later would notice: a shape that contradicts its
+    operation is left to the operation, which says so with the very values that it met.
     """
     subject = Subject(model, catalogue_for(model.dialect, catalogue))
     report = Report.of(diagnostic for rule in _BEFORE_RUNNING for diagnostic in rule.apply(subject))

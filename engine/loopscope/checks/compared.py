@@ -1,4 +1,6 @@
-"""The constants that a model compares its inputs with: values with which a run takes a branch that the model was made for."""
+"""The constants that a model compares its inputs with: values with which a run takes a branch
+that the model was made for.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,21 @@ _PASSING = frozenset({"Cast", "Convert", "Identity", "Reshape", "Squeeze", "Unsq
 
 
 def compared_constants(model: Model) -> Mapping[LayerId, tuple[int, ...]]:
-    """Return the whole numbers that each input of the model is compared with for equality, in any graph, in ascending order."""
+    """Return the whole numbers that each input of the model is compared with for equality, in
+    any graph, in ascending order.
+    """
     subject = Subject(model, catalogue_for(model.dialect))
     parameters = {id(node) for node in model.graph.parameters}
     values: dict[LayerId, set[int]] = {}
     for place, node in subject.nodes():
         if node.type not in _COMPARISONS:
             continue
-        operands = [subject.origin(place, source, _PASSING) for source in place.graph.sources[node.id][:2]]
-        constants = [one.constant for one in operands if one is not None and one.constant is not None]
+        operands = [
+            subject.origin(place, source, _PASSING) for source in place.graph.sources[node.id][:2]
+        ]
+        constants = [
+            one.constant for one in operands if one is not None and one.constant is not None
+        ]
         for operand in operands:
             if operand is None or id(operand) not in parameters:
                 continue

@@ -1,4 +1,6 @@
-"""What a check finds, as data: how bad, where, what was found, what was expected, what to do about it."""
+"""What a check finds, as data: how bad, where, what was found, what was expected, what to do
+about it.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,13 @@ class Severity(Enum):
     """How bad a diagnostic is."""
 
     ERROR = "error"
-    """The model has no meaning, or OpenVINO refuses it too: it opens and draws, but cannot be run."""
+    """The model has no meaning, or OpenVINO refuses it too: it opens and draws, but cannot be
+    run.
+    """
     WARNING = "warning"
-    """The model runs here, but it may not do what its author meant, or another runtime fails or gives other results."""
+    """The model runs here, but it may not do what its author meant, or another runtime fails or
+    gives other results.
+    """
     NOTE = "note"
     """Harmless; useful to know when the model is edited."""
 
@@ -30,7 +36,9 @@ class Severity(Enum):
 
 
 class Runtime(Enum):
-    """A program that runs models and that some rules are about; its value is its name on the command line."""
+    """A program that runs models and that some rules are about; its value is its name on the
+    command line.
+    """
 
     OPENVINO = "openvino"
     ONNXRUNTIME = "onnxruntime"
@@ -109,7 +117,13 @@ class Report:
 
     def about(self, runtimes: Collection[Runtime]) -> Report:
         """The report without the findings that are only about other runtimes."""
-        return Report(tuple(one for one in self.diagnostics if not one.runtimes or not one.runtimes.isdisjoint(runtimes)))
+        return Report(
+            tuple(
+                one
+                for one in self.diagnostics
+                if not one.runtimes or not one.runtimes.isdisjoint(runtimes)
+            )
+        )
 
     def without_habits(self) -> Report:
         """Return the report without the notes about exporters' habits."""
@@ -156,9 +170,18 @@ class Report:
         ]
         said = [count for count in counts if count]
         sentence = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
-        verdict = f"The model opens, but cannot be run: {sentence}." if self.errors else f"The model can be run; {sentence}."
+        verdict = (
+            f"The model opens, but cannot be run: {sentence}."
+            if self.errors
+            else f"The model can be run; {sentence}."
+        )
         worst = self.errors or self.warnings or self.notes
-        lines = [f"{one.code} {one.where}: {one.message}" if str(one.where) else f"{one.code}: {one.message}" for one in worst[:_FIRST]]
+        lines = [
+            f"{one.code} {one.where}: {one.message}"
+            if str(one.where)
+            else f"{one.code}: {one.message}"
+            for one in worst[:_FIRST]
+        ]
         more = [f"... and {len(worst) - _FIRST} more"] if len(worst) > _FIRST else []
         return "\n".join([verdict, *lines, *more])
 

@@ -16,8 +16,11 @@ from loopscope.ops.dialect import catalogue_for
 def misfits(model: Model, shapes: Sequence[tuple[int, ...]]) -> int:
     """How many operations contradict inputs of these shapes, one for each of the model's inputs.
 
-    Branches that no run would take count too; operations of which no rule is known contradict nothing.
+    Branches that no run would take count too; operations of which no rule is known contradict
+    nothing.
     """
     given = zip(model.graph.parameters, shapes, strict=True)
-    inputs = {node.id: replace(declared(node), shape=PartialShape.of(shape)) for node, shape in given}
+    inputs = {
+        node.id: replace(declared(node), shape=PartialShape.of(shape)) for node, shape in given
+    }
     return len(propagate(model, catalogue_for(model.dialect, CATALOGUE), inputs).contradictions)

@@ -18,11 +18,15 @@ class LayerOrder:
     layers: tuple[LayerId, ...]
     """All layers that can run; document order wherever the edges leave it free."""
     cycles: tuple[tuple[LayerId, ...], ...] = ()
-    """Groups of layers that wait for each other, each as a closed walk along the edges; what only waits for them is in neither."""
+    """Groups of layers that wait for each other, each as a closed walk along the edges; what
+    only waits for them is in neither.
+    """
 
 
 def order(graph: ModelGraph) -> LayerOrder:
-    """The order of a graph: topological, and every Assign after the ReadValue nodes of its variable where the edges allow it."""
+    """The order of a graph: topological, and every Assign after the ReadValue nodes of its
+    variable where the edges allow it.
+    """
     data = _feeders(graph)
     states = _state_feeders(graph)
     if _in_document_order(graph.nodes, data, states):
@@ -47,7 +51,9 @@ def dependencies(graph: ModelGraph, *layers: LayerId) -> frozenset[LayerId]:
 
 
 def circles(graph: ModelGraph, also: Iterable[tuple[LayerId, LayerId]]) -> Mapping[LayerId, int]:
-    """A number for each layer, the same for those that come from each other: by edges of the graph, and by ``also`` (from, to)."""
+    """A number for each layer, the same for those that come from each other: by edges of the
+    graph, and by ``also`` (from, to).
+    """
     feeders = {layer: set(before) for layer, before in _feeders(graph).items()}
     for one, other in also:
         if one in feeders and other in feeders:
@@ -64,8 +70,14 @@ def circles(graph: ModelGraph, also: Iterable[tuple[LayerId, LayerId]]) -> Mappi
     return number
 
 
-def _done_with(arrows: Mapping[LayerId, Iterable[LayerId]], starts: Iterable[LayerId], known: Container[LayerId] = ()) -> Iterator[LayerId]:
-    """All that arrows lead to from the starts, each when all behind it is done with (depth first); ``known`` is passed over."""
+def _done_with(
+    arrows: Mapping[LayerId, Iterable[LayerId]],
+    starts: Iterable[LayerId],
+    known: Container[LayerId] = (),
+) -> Iterator[LayerId]:
+    """All that arrows lead to from the starts, each when all behind it is done with (depth
+    first); ``known`` is passed over.
+    """
     seen: set[LayerId] = set()
     for start in starts:
         walk = [] if start in seen else [(start, iter(arrows[start]))]
@@ -82,7 +94,9 @@ def _done_with(arrows: Mapping[LayerId, Iterable[LayerId]], starts: Iterable[Lay
 
 
 def backwards(graph: ModelGraph, source: OutputRef | None) -> Iterator[tuple[OutputRef, Node]]:
-    """A tensor, then the first operand of its node, and so on, each with its node; the walk ends where a cycle closes."""
+    """A tensor, then the first operand of its node, and so on, each with its node; the walk ends
+    where a cycle closes.
+    """
     seen: set[LayerId] = set()
     while source is not None and source.layer in graph.by_id and source.layer not in seen:
         seen.add(source.layer)
@@ -93,11 +107,16 @@ def backwards(graph: ModelGraph, source: OutputRef | None) -> Iterator[tuple[Out
 
 def _feeders(graph: ModelGraph) -> dict[LayerId, tuple[LayerId, ...]]:
     """What each layer waits for, in document order of the layers."""
-    return {layer: tuple([source.layer for source in sources if source is not None]) for layer, sources in graph.sources.items()}
+    return {
+        layer: tuple([source.layer for source in sources if source is not None])
+        for layer, sources in graph.sources.items()
+    }
 
 
 def _state_feeders(graph: ModelGraph) -> dict[LayerId, list[LayerId]]:
-    """For each Assign the ReadValue nodes of the same variable: a variable is read before it is written (ReadValue-6)."""
+    """For each Assign the ReadValue nodes of the same variable: a variable is read before it is
+    written (ReadValue-6).
+    """
     assigns = [node for node in graph.nodes if node.type.lower() == ASSIGN]
     if not assigns:
         return {}
@@ -109,7 +128,9 @@ def _state_feeders(graph: ModelGraph) -> dict[LayerId, list[LayerId]]:
 
 
 def _in_document_order(
-    nodes: Sequence[Node], data: Mapping[LayerId, tuple[LayerId, ...]], states: Mapping[LayerId, Sequence[LayerId]]
+    nodes: Sequence[Node],
+    data: Mapping[LayerId, tuple[LayerId, ...]],
+    states: Mapping[LayerId, Sequence[LayerId]],
 ) -> bool:
     """Most files are sorted already; then nothing has to be."""
     seen: set[LayerId] = set()
@@ -120,7 +141,11 @@ def _in_document_order(
     if not states:
         return True
     position = {node.id: index for index, node in enumerate(nodes)}
-    return all(position[reader] < position[assign] for assign, readers in states.items() for reader in readers)
+    return all(
+        position[reader] < position[assign]
+        for assign, readers in states.items()
+        for reader in readers
+    )
 
 
 def _sorted(feeders: Mapping[LayerId, tuple[LayerId, ...]]) -> tuple[LayerId, ...]:
@@ -144,8 +169,12 @@ def _sorted(feeders: Mapping[LayerId, tuple[LayerId, ...]]) -> tuple[LayerId, ..
     return tuple(result)
 
 
-def _cycles(feeders: Mapping[LayerId, tuple[LayerId, ...]], ordered: set[LayerId]) -> Iterator[tuple[LayerId, ...]]:
-    """Walk backwards from each layer that was left over until a layer repeats: that part of the walk is a cycle."""
+def _cycles(
+    feeders: Mapping[LayerId, tuple[LayerId, ...]], ordered: set[LayerId]
+) -> Iterator[tuple[LayerId, ...]]:
+    """Walk backwards from each layer that was left over until a layer repeats: that part of the
+    walk is a cycle.
+    """
     explored: set[LayerId] = set()
     for start in feeders:
         if start in ordered or start in explored:

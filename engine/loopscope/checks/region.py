@@ -1,4 +1,6 @@
-"""What is known inside and behind Loop, TensorIterator and If: bindings of body Parameters, outputs of the node."""
+"""What is known inside and behind Loop, TensorIterator and If: bindings of body Parameters,
+outputs of the node.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,18 @@ import numpy as np
 
 from loopscope.checks import trips
 from loopscope.checks.known import declared, may_be_empty, scalar_value, unite, widen
-from loopscope.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, InputMap, LayerId, Node, OutputMap, OutputRef
+from loopscope.ir.model import (
+    LOOP,
+    SCAN,
+    SEQUENCE_MAP,
+    TENSOR_ITERATOR,
+    Body,
+    InputMap,
+    LayerId,
+    Node,
+    OutputMap,
+    OutputRef,
+)
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape, static
 from loopscope.ops.declare import NOTHING_KNOWN, Known
@@ -29,42 +42,66 @@ class BodyState:
     results: Bindings
 
 
-def with_absent(node: Node, sources: Sequence[OutputRef | None], known: Sequence[Known]) -> list[Known]:
-    """What enters a node. For a Loop (ONNX) an omitted trip count means no limit, and an omitted condition means true."""
+def with_absent(
+    node: Node, sources: Sequence[OutputRef | None], known: Sequence[Known]
+) -> list[Known]:
+    """What enters a node. For a Loop (ONNX) an omitted trip count means no limit, and an omitted
+    condition means true.
+    """
     if node.type != LOOP:
         return list(known)
     first_two = [
-        known[index] if index < len(sources) and sources[index] is not None else meant for index, meant in enumerate((_NO_LIMIT, _TRUE))
+        known[index] if index < len(sources) and sources[index] is not None else meant
+        for index, meant in enumerate((_NO_LIMIT, _TRUE))
     ]
     return [*first_two, *known[2:]]
 
 
-def bindings(node: Node, body: Body, outer: Sequence[Known], before: BodyState | None) -> dict[LayerId, Known]:
+def bindings(
+    node: Node, body: Body, outer: Sequence[Known], before: BodyState | None
+) -> dict[LayerId, Known]:
     """What is known of a body's Parameters, joined with what was known ``before``."""
     # A Parameter that nothing feeds is zero in the shape that the file declares.
     known = {parameter.id: declared(parameter) for parameter in body.graph.parameters}
     for entry in body.inputs:
         if entry.internal in known:
             whole = replace(entry, axis=None) if node.type == SEQUENCE_MAP else entry
-            known[entry.internal] = _entering(whole, outer, known[entry.internal], stacked=node.type == SCAN)
+            known[entry.internal] = _entering(
+                whole, outer, known[entry.internal], stacked=node.type == SCAN
+            )
     if node.type == TENSOR_ITERATOR:
-        known = {parameter.id: _as_declared(known[parameter.id], parameter) for parameter in body.graph.parameters}
+        known = {
+            parameter.id: _as_declared(known[parameter.id], parameter)
+            for parameter in body.graph.parameters
+        }
     if before is None:
         return known
     anew = given_anew(body)
     for edge in {edge.to_layer: edge for edge in reversed(body.back_edges)}.values():
-        if edge.to_layer in known and edge.from_layer in before.results and edge.to_layer not in anew:
+        if (
+            edge.to_layer in known
+            and edge.from_layer in before.results
+            and edge.to_layer not in anew
+        ):
             known[edge.to_layer] = widen(known[edge.to_layer], before.results[edge.from_layer])
     return {layer: widen(before.parameters[layer], new) for layer, new in known.items()}
 
 
 def given_anew(body: Body) -> frozenset[LayerId]:
-    """The Parameters that get a part or the iteration number in every iteration; a back edge to one counts for nothing."""
-    return frozenset(entry.internal for entry in body.inputs if entry.axis is not None or entry.is_iteration_number)
+    """The Parameters that get a part or the iteration number in every iteration; a back edge to
+    one counts for nothing.
+    """
+    return frozenset(
+        entry.internal
+        for entry in body.inputs
+        if entry.axis is not None or entry.is_iteration_number
+    )
 
 
 def _as_declared(known: Known, parameter: Node) -> Known:
-    """A TensorIterator's Parameters keep the element type that they declare, as in OpenVINO; a Loop's take what comes."""
+    """A TensorIterator's Parameters keep the element type that they declare, as in OpenVINO; a
+    Loop's take what comes.
+    """
     own = declared(parameter).element_type
     return known if own is None or own is known.element_type else Known(own, known.shape)
 
@@ -77,7 +114,11 @@ def _entering(entry: InputMap, outer: Sequence[Known], parameter: Known, *, stac
     if entry.external >= len(outer):
         return NOTHING_KNOWN
     known = outer[entry.external]
-    return known if entry.axis is None else Known(known.element_type, _part_shape(known.shape, entry, stacked=stacked))
+    return (
+        known
+        if entry.axis is None
+        else Known(known.element_type, _part_shape(known.shape, entry, stacked=stacked))
+    )
 
 
 def _iteration_number(parameter: Known) -> Known:
@@ -87,7 +128,11 @@ def _iteration_number(parameter: Known) -> Known:
 
 
 def _part_shape(shape: PartialShape, entry: InputMap, *, stacked: bool) -> PartialShape:
-    if shape.dimensions is None or entry.axis is None or not -len(shape.dimensions) <= entry.axis < len(shape.dimensions):
+    if (
+        shape.dimensions is None
+        or entry.axis is None
+        or not -len(shape.dimensions) <= entry.axis < len(shape.dimensions)
+    ):
         return DYNAMIC
     axis = entry.axis % len(shape.dimensions)
     part = () if stacked else (static(max(entry.part_size, 0)),)
@@ -98,8 +143,17 @@ def iterations(node: Node, body: Body, outer: Sequence[Known], results: Bindings
     """How many times the body of an iteration node runs, as far as it is known."""
     if node.type != LOOP:
         return trips.of_tensor_iterator(body, outer)
-    condition = next((results.get(entry.internal) for entry in body.outputs if entry.purpose == "execution_condition"), None)
-    return trips.until_slices_run_out(trips.of_loop(outer[0], outer[1], condition), trips.of_slices(body, outer))
+    condition = next(
+        (
+            results.get(entry.internal)
+            for entry in body.outputs
+            if entry.purpose == "execution_condition"
+        ),
+        None,
+    )
+    return trips.until_slices_run_out(
+        trips.of_loop(outer[0], outer[1], condition), trips.of_slices(body, outer)
+    )
 
 
 def iterated(node: Node, outer: Sequence[Known], inside: BodyState) -> list[Known]:
@@ -112,7 +166,9 @@ def iterated(node: Node, outer: Sequence[Known], inside: BodyState) -> list[Know
     return [_leaving(entry, inside, first, count) for entry in body.outer_outputs]
 
 
-def _leaving(entry: OutputMap, inside: BodyState, first_values: Bindings, count: Dimension) -> Known:
+def _leaving(
+    entry: OutputMap, inside: BodyState, first_values: Bindings, count: Dimension
+) -> Known:
     result = inside.results.get(entry.internal, NOTHING_KNOWN)
     if entry.axis is not None:
         return _joined(result, entry, count)
@@ -125,20 +181,34 @@ def _leaving(entry: OutputMap, inside: BodyState, first_values: Bindings, count:
 
 
 def _first_values(body: Body, outer: Sequence[Known]) -> Bindings:
-    """For each carried Result the initial value that its last-value output has after no iteration."""
+    """For each carried Result the initial value that its last-value output has after no
+    iteration.
+    """
     given = {
-        entry.internal: outer[entry.external] for entry in reversed(body.inputs) if entry.axis is None and 0 <= entry.external < len(outer)
+        entry.internal: outer[entry.external]
+        for entry in reversed(body.inputs)
+        if entry.axis is None and 0 <= entry.external < len(outer)
     }
-    return {edge.from_layer: given[edge.to_layer] for edge in reversed(body.back_edges) if edge.to_layer in given}
+    return {
+        edge.from_layer: given[edge.to_layer]
+        for edge in reversed(body.back_edges)
+        if edge.to_layer in given
+    }
 
 
 def _never_computed(result: Known) -> Known:
-    shape = DYNAMIC if result.shape.dimensions is None else PartialShape.of(result.shape.lengths_or_zeros())
+    shape = (
+        DYNAMIC
+        if result.shape.dimensions is None
+        else PartialShape.of(result.shape.lengths_or_zeros())
+    )
     return Known(result.element_type, shape)
 
 
 def _joined(result: Known, entry: OutputMap, count: Dimension) -> Known:
-    """Concatenated along the axis, or stacked along a new one; without an iteration every length that is not fixed is 0."""
+    """Concatenated along the axis, or stacked along a new one; without an iteration every length
+    that is not fixed is 0.
+    """
     shape = (may_be_empty(result) if count.least == 0 else result).shape
     if shape.dimensions is None or entry.axis is None:
         return Known(result.element_type)
@@ -149,14 +219,25 @@ def _joined(result: Known, entry: OutputMap, count: Dimension) -> Known:
         return Known(result.element_type)
     axis = entry.axis % rank
     if entry.stacked:
-        return Known(result.element_type, PartialShape((*shape.dimensions[:axis], count, *shape.dimensions[axis:])))
+        return Known(
+            result.element_type,
+            PartialShape((*shape.dimensions[:axis], count, *shape.dimensions[axis:])),
+        )
     length = result.shape.at(axis) * count
-    return Known(result.element_type, PartialShape((*shape.dimensions[:axis], length, *shape.dimensions[axis + 1 :])))
+    return Known(
+        result.element_type,
+        PartialShape((*shape.dimensions[:axis], length, *shape.dimensions[axis + 1 :])),
+    )
 
 
 def chosen(outer: Sequence[Known], branches: Sequence[BodyState]) -> list[Known]:
-    """What is known of the outputs of an If: of both branches, or of the one that a constant condition takes."""
-    given = [[inside.results.get(entry.internal, NOTHING_KNOWN) for entry in inside.body.outer_outputs] for inside in branches]
+    """What is known of the outputs of an If: of both branches, or of the one that a constant
+    condition takes.
+    """
+    given = [
+        [inside.results.get(entry.internal, NOTHING_KNOWN) for entry in inside.body.outer_outputs]
+        for inside in branches
+    ]
     condition = scalar_value(outer[0]) if outer else None
     if condition is not None:
         taken = "then" if condition else "else"

@@ -43,7 +43,9 @@ class Rule:
     find: Callable[[Subject], Iterable[Finding]]
     """Its docstring explains the rule: a sentence, then the parts of ``HEADINGS``."""
     before_running: bool = False
-    """Whether it is applied before every run too: it is cheap, and the run itself would not notice the fault."""
+    """Whether it is applied before every run too: it is cheap, and the run itself would not
+    notice the fault.
+    """
     runtimes: frozenset[Runtime] = EVERYBODY
     """The runtimes that the rule is about; empty when it holds for every runtime."""
     is_habit: bool = False
@@ -60,4 +62,11 @@ class Rule:
 
     def _diagnostic(self, finding: Finding) -> Diagnostic:
         what = (finding.where, finding.message, finding.found, finding.expected, finding.advice)
-        return Diagnostic(self.code, self.name, finding.severity or self.severity, *what, self.runtimes, self.is_habit)
+        return Diagnostic(
+            self.code,
+            self.name,
+            finding.severity or self.severity,
+            *what,
+            self.runtimes,
+            self.is_habit,
+        )

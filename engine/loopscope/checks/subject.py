@@ -1,4 +1,6 @@
-"""The input of the rules: a model, its graphs with their places, and the known types and shapes of its tensors, computed on demand."""
+"""The input of the rules: a model, its graphs with their places, and the known types and shapes
+of its tensors, computed on demand.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ from loopscope.checks.propagate import Propagated, propagate
 from loopscope.checks.region import given_anew, iterations, with_absent
 from loopscope.errors import Where
 from loopscope.ir.constant import Constant
-from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, Body, InputMap, LayerId, Model, Node, OutputMap, OutputRef
+from loopscope.ir.model import (
+    IF,
+    LOOP,
+    TENSOR_ITERATOR,
+    Body,
+    InputMap,
+    LayerId,
+    Model,
+    Node,
+    OutputMap,
+    OutputRef,
+)
 from loopscope.ir.shape import Dimension, static
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import Catalogue
@@ -90,16 +103,22 @@ class Subject:
         """The place of a node (or of one of its ports) for a diagnostic."""
         operation = self.operation(node)
         title = operation.title if operation else node.type
-        return Where(self.model.file, node.line, f"{place.address}/{place.labels[node.id]}", title, port)
+        return Where(
+            self.model.file, node.line, f"{place.address}/{place.labels[node.id]}", title, port
+        )
 
     @cached_property
     def regions(self) -> tuple[CheckedRegion, ...]:
         """Every body of every control-flow node, in the order of ``places``."""
-        outer = {id(node): place for place in self.places for node in place.graph.nodes if node.bodies}
+        outer = {
+            id(node): place for place in self.places for node in place.graph.nodes if node.bodies
+        }
         return tuple(
             CheckedRegion(outer[id(place.owner)], place.owner, place.body, place)
             for place in self.places
-            if place.owner is not None and place.body is not None and self.is_control_flow(place.owner)
+            if place.owner is not None
+            and place.body is not None
+            and self.is_control_flow(place.owner)
         )
 
     def regions_of(self, node: Node) -> tuple[CheckedRegion, ...]:
@@ -118,23 +137,37 @@ class Subject:
         operation = self.operation(node)
         if node.is_foreign:
             return False
-        return node.type in (LOOP, TENSOR_ITERATOR, IF) or (operation is not None and operation.role is Role.REGION)
+        return node.type in (LOOP, TENSOR_ITERATOR, IF) or (
+            operation is not None and operation.role is Role.REGION
+        )
 
     def constant(self, place: PlacedGraph, source: OutputRef | None) -> Constant | None:
-        """The Const that a tensor is, converted or handed into bodies as it is; None for what is computed, sliced or carried."""
+        """The Const that a tensor is, converted or handed into bodies as it is; None for what is
+        computed, sliced or carried.
+        """
         node = self.origin(place, source, _CONVERSIONS)
         return None if node is None else node.constant
 
-    def origin(self, place: PlacedGraph, source: OutputRef | None, types: frozenset[str]) -> Node | None:
-        """Return the node that a tensor comes from, through operations of these types and into bodies that get it whole and unchanged."""
-        node = next((node for _, node in backwards(place.graph, source) if node.type not in types), None)
+    def origin(
+        self, place: PlacedGraph, source: OutputRef | None, types: frozenset[str]
+    ) -> Node | None:
+        """Return the node that a tensor comes from, through operations of these types and into
+        bodies that get it whole and unchanged.
+        """
+        node = next(
+            (node for _, node in backwards(place.graph, source) if node.type not in types), None
+        )
         region = self._region_of.get(id(place.graph))
         if node is None or node.constant is not None or node.type != "Parameter" or region is None:
             return node
         fed = [one for one in region.body.inputs if one.internal == node.id and one.axis is None]
         carried = any(edge.to_layer == node.id for edge in region.body.back_edges)
         outer = region.place.graph.sources.get(region.node.id, ())
-        handed = outer[fed[0].external] if len(fed) == 1 and not carried and 0 <= fed[0].external < len(outer) else None
+        handed = (
+            outer[fed[0].external]
+            if len(fed) == 1 and not carried and 0 <= fed[0].external < len(outer)
+            else None
+        )
         return self.origin(region.place, handed, types)
 
     @cached_property
@@ -154,19 +187,28 @@ class Subject:
     @cached_property
     def iterating(self) -> tuple[CheckedRegion, ...]:
         """The bodies of Loop and TensorIterator nodes."""
-        return tuple(region for region in self.regions if region.node.type in (LOOP, TENSOR_ITERATOR))
+        return tuple(
+            region for region in self.regions if region.node.type in (LOOP, TENSOR_ITERATOR)
+        )
 
     @cached_property
     def ifs(self) -> tuple[tuple[PlacedGraph, Node], ...]:
         """Every If that has both bodies."""
-        return tuple((place, node) for place in self.places for node in place.graph.nodes if self._is_if(node))
+        return tuple(
+            (place, node)
+            for place in self.places
+            for node in place.graph.nodes
+            if self._is_if(node)
+        )
 
     def _is_if(self, node: Node) -> bool:
         return node.type == IF and len(node.bodies) > 1 and self.is_control_flow(node)
 
     @cached_property
     def never_run(self) -> frozenset[str]:
-        """Static addresses of the bodies that are known not to run: the other branch of a constant condition, no iteration at all."""
+        """Static addresses of the bodies that are known not to run: the other branch of a
+        constant condition, no iteration at all.
+        """
         found: set[str] = set()
         for region in self.regions:
             if region.place.address in found or self._is_dead(region):
@@ -181,7 +223,9 @@ class Subject:
 
     def trips(self, region: CheckedRegion) -> Dimension:
         """How many times the body of a Loop or TensorIterator runs, as far as it is known."""
-        results = {result.id: self.parameter(region, result.id) for result in region.body.graph.results}
+        results = {
+            result.id: self.parameter(region, result.id) for result in region.body.graph.results
+        }
         return iterations(region.node, region.body, self.outer(region), results)
 
     def nodes(self) -> Iterator[tuple[PlacedGraph, Node]]:

@@ -18,7 +18,9 @@ _HARMLESS = re.compile(r"[\x20-\x7e]*")
 
 
 def render(report: Report) -> str:
-    """The whole report: a summary, then each rule with its places, what was found and expected at the first of them, and what to do."""
+    """The whole report: a summary, then each rule with its places, what was found and expected
+    at the first of them, and what to do.
+    """
     return _rendered(report, report.groups)
 
 
@@ -33,13 +35,20 @@ def _rendered(report: Report, groups: Sequence[Group]) -> str:
 
 
 def at_places(group: Group) -> str:
-    """Where a rule found something, as the end of a line: the place, or how many there are and the first of them."""
+    """Where a rule found something, as the end of a line: the place, or how many there are and
+    the first of them.
+    """
     places, first = len(group.diagnostics), group.first.where
     if places == 1:
         return f"  {first}" if str(first) else ""
-    named = [" ".join(filter(None, (one.where.address, one.where.port))) or str(one.where) for one in group.diagnostics[:_FEW]]
+    named = [
+        " ".join(filter(None, (one.where.address, one.where.port))) or str(one.where)
+        for one in group.diagnostics[:_FEW]
+    ]
     rest = places - len(named)
-    return f" at {places} places: {', '.join(named[:-1])}" + (f", {named[-1]} and {rest} more" if rest else f" and {named[-1]}")
+    return f" at {places} places: {', '.join(named[:-1])}" + (
+        f", {named[-1]} and {rest} more" if rest else f" and {named[-1]}"
+    )
 
 
 def _lines(group: Group) -> Iterator[str]:
@@ -52,7 +61,8 @@ def _lines(group: Group) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    r"""One line that a terminal shows as it is: control and direction characters escaped, cut when it is very long.
+    r"""One line that a terminal shows as it is: control and direction characters escaped, cut when
+    it is very long.
 
     >>> plain("a\x1b[31mb\n")
     'a\\x1b[31mb\\n'
@@ -61,7 +71,9 @@ def plain(text: str) -> str:
     if _HARMLESS.fullmatch(text):
         return text
     return "".join(
-        character.encode("unicode_escape").decode() if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") else character
+        character.encode("unicode_escape").decode()
+        if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        else character
         for character in text
     )
 
@@ -79,7 +91,9 @@ def data(report: Report) -> dict[str, object]:
 
 def diagnostic_data(one: Diagnostic) -> dict[str, object]:
     """One diagnostic as data for JSON; unknown parts of its place are left out."""
-    where = {name: getattr(one.where, name) for name in ("file", "line", "address", "operation", "port")}
+    where = {
+        name: getattr(one.where, name) for name in ("file", "line", "address", "operation", "port")
+    }
     return {
         "code": one.code,
         "name": one.name,
@@ -94,7 +108,9 @@ def diagnostic_data(one: Diagnostic) -> dict[str, object]:
 
 
 def explanation(rule: Rule) -> str:
-    """What a rule looks for and why, with an example that fails and one that passes: from its docstring."""
+    """What a rule looks for and why, with an example that fails and one that passes: from its
+    docstring.
+    """
     summary, parts = documented(rule)
     lines = [f"{rule.code} {rule.name} ({rule.severity.value})", "", summary]
     for heading, text in parts.items():
@@ -106,5 +122,8 @@ def documented(rule: Rule) -> tuple[str, dict[str, str]]:
     """The first sentence of a rule's docstring, and its parts by heading."""
     found = inspect.getdoc(rule.find) or ""
     pieces = re.split(rf"^({'|'.join(HEADINGS)}):$", found, flags=re.MULTILINE)
-    parts = {heading: inspect.cleandoc(text) for heading, text in zip(pieces[1::2], pieces[2::2], strict=True)}
+    parts = {
+        heading: inspect.cleandoc(text)
+        for heading, text in zip(pieces[1::2], pieces[2::2], strict=True)
+    }
     return pieces[0].strip(), parts

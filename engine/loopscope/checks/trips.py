@@ -1,4 +1,6 @@
-"""How many times a body can run, as far as it is known before anything runs (Loop-5, TensorIterator-1)."""
+"""How many times a body can run, as far as it is known before anything runs (Loop-5,
+TensorIterator-1).
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,16 @@ def of_loop(trip_count: Known, condition: Known, body_condition: Known | None) -
 
 
 def _limit(trip_count: Known) -> Dimension:
-    """The iterations that a trip count allows: negative ones any number; what is known to start runs once then."""
+    """The iterations that a trip count allows: negative ones any number; what is known to start
+    runs once then.
+    """
     elements = trip_count.elements
-    if elements is None or elements.least.size != 1 or trip_count.element_type is None or not trip_count.element_type.is_integer:
+    if (
+        elements is None
+        or elements.least.size != 1
+        or trip_count.element_type is None
+        or not trip_count.element_type.is_integer
+    ):
         return UNKNOWN
     ((least, most),) = elements.intervals
     return Dimension(1) if most < 0 else length_within((least, most))
@@ -34,17 +43,35 @@ def _limit(trip_count: Known) -> Dimension:
 
 def of_tensor_iterator(body: Body, outer: Sequence[Known]) -> Dimension:
     """The parts of the sliced inputs; without any, what the concatenated outputs fix, or 1."""
-    sliced = [entry for entry in body.inputs if entry.axis is not None and 0 <= entry.external < len(outer)]
+    sliced = [
+        entry
+        for entry in body.inputs
+        if entry.axis is not None and 0 <= entry.external < len(outer)
+    ]
     if sliced:
-        return _agreed(parts(entry, axis_length(outer[entry.external].shape, entry.axis or 0)) for entry in sliced)
-    fixed = [parts(entry, UNKNOWN) for entry in body.outputs if entry.axis is not None and entry.external != -1]
+        return _agreed(
+            parts(entry, axis_length(outer[entry.external].shape, entry.axis or 0))
+            for entry in sliced
+        )
+    fixed = [
+        parts(entry, UNKNOWN)
+        for entry in body.outputs
+        if entry.axis is not None and entry.external != -1
+    ]
     return next((count for count in fixed if count.is_static), static(1))
 
 
 def of_slices(body: Body, outer: Sequence[Known]) -> Dimension:
     """How many parts a Loop's sliced inputs have: all of them; unknown without any."""
-    sliced = [entry for entry in body.inputs if entry.axis is not None and 0 <= entry.external < len(outer)]
-    return _agreed(_whole(axis_length(outer[entry.external].shape, entry.axis or 0), entry.part_size) for entry in sliced)
+    sliced = [
+        entry
+        for entry in body.inputs
+        if entry.axis is not None and 0 <= entry.external < len(outer)
+    ]
+    return _agreed(
+        _whole(axis_length(outer[entry.external].shape, entry.axis or 0), entry.part_size)
+        for entry in sliced
+    )
 
 
 def until_slices_run_out(count: Dimension, parts: Dimension) -> Dimension:
@@ -63,13 +90,21 @@ def words(count: Dimension) -> str:
     """A number of iterations in a sentence.
 
     >>> words(static(1)), words(Dimension(0, 3)), words(Dimension(2, 3000)), words(Dimension(1)), words(Dimension())
-    ('1 iteration', 'at most 3 iterations', '2 to 3,000 iterations', 'at least 1 iteration', 'any number of iterations')
+    ('1 iteration', 'at most 3 iterations', '2 to 3,000 iterations', 'at least 1 iteration', 'any
+    number of iterations')
     """
     if count.is_static:
         return _iterations(f"{count.least:,}", count.least)
     if count.most is None:
-        return _iterations(f"at least {count.least:,}", count.least) if count.least else "any number of iterations"
-    return _iterations(f"{count.least:,} to {count.most:,}" if count.least else f"at most {count.most:,}", count.most)
+        return (
+            _iterations(f"at least {count.least:,}", count.least)
+            if count.least
+            else "any number of iterations"
+        )
+    return _iterations(
+        f"{count.least:,} to {count.most:,}" if count.least else f"at most {count.most:,}",
+        count.most,
+    )
 
 
 def _iterations(number: str, plural_of: int) -> str:
@@ -84,7 +119,8 @@ def axis_length(shape: PartialShape, axis: int) -> Dimension:
 
 
 def parts(entry: InputMap | OutputMap, length: Dimension) -> Dimension:
-    """(|end' - start'| + 1) / part_size, where negative numbers have the axis length added and both ends are included.
+    """(|end' - start'| + 1) / part_size, where negative numbers have the axis length added and both
+    ends are included.
 
     >>> str(parts(InputMap(0, 0, axis=0, start=0, end=-2), static(5)))
     '4'
@@ -94,7 +130,9 @@ def parts(entry: InputMap | OutputMap, length: Dimension) -> Dimension:
     if (entry.start < 0) == (entry.end < 0):
         return static((abs(entry.end - entry.start) + 1) // entry.part_size)
     if length.is_static:
-        start, end = (place + length.length if place < 0 else place for place in (entry.start, entry.end))
+        start, end = (
+            place + length.length if place < 0 else place for place in (entry.start, entry.end)
+        )
         return static((abs(end - start) + 1) // entry.part_size)
     return _whole(length, entry.part_size) if {entry.start, entry.end} == {0, -1} else UNKNOWN
 
@@ -102,7 +140,9 @@ def parts(entry: InputMap | OutputMap, length: Dimension) -> Dimension:
 def _whole(length: Dimension, part_size: int) -> Dimension:
     if part_size <= 0:
         return UNKNOWN
-    return Dimension(length.least // part_size, None if length.most is None else length.most // part_size)
+    return Dimension(
+        length.least // part_size, None if length.most is None else length.most // part_size
+    )
 
 
 def _agreed(counts: Iterable[Dimension]) -> Dimension:

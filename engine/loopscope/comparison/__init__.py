@@ -1,12 +1,33 @@
-"""Two runs side by side, of two models or of one: what belongs together, and how far it is apart in each iteration."""
+"""Two runs side by side, of two models or of one: what belongs together, and how far it is apart
+in each iteration.
+"""
 
 from __future__ import annotations
 
 from loopscope.comparison.deviation import Deviations
 from loopscope.comparison.divergence import Divergence
-from loopscope.comparison.drift import COMPARED, TOLERANCE, Drift, MatchedSlots, Moment, cosine_words, drift
+from loopscope.comparison.drift import (
+    COMPARED,
+    TOLERANCE,
+    Drift,
+    MatchedSlots,
+    Moment,
+    cosine_words,
+    drift,
+)
 from loopscope.comparison.growth import Growth
-from loopscope.comparison.heat import OUTSIDE, Cell, Heat, HeatRow, Spot, heat_of_loops, heat_of_values, loops, operands, spot_of
+from loopscope.comparison.heat import (
+    OUTSIDE,
+    Cell,
+    Heat,
+    HeatRow,
+    Spot,
+    heat_of_loops,
+    heat_of_values,
+    loops,
+    operands,
+    spot_of,
+)
 from loopscope.comparison.matching import Matched
 from loopscope.comparison.rounding_costs import Cost, Precision, RoundingCandidate, precision
 from loopscope.comparison.table import write_table

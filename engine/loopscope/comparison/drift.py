@@ -1,4 +1,6 @@
-"""How far two runs drift apart: every value beside the one it belongs to, in every iteration, and where it begins."""
+"""How far two runs drift apart: every value beside the one it belongs to, in every iteration,
+and where it begins.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ TOLERANCE = 1e-3
 """Of the largest magnitude in a tensor, as ``loopscope compare`` has it."""
 
 COMPARED = Record(budget_bytes=32 * 2**20)
-"""What a run records that is made only to be compared, row after row: the runs share the memory with each other, or with a runtime."""
+"""What a run records that is made only to be compared, row after row: the runs share the memory
+with each other, or with a runtime.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,9 @@ class Moment:
 
 
 def cosine_words(moment: Moment) -> str:
-    """Return the end of a sentence with the cosine; empty where a side has no direction: it is all zeros, or not finite."""
+    """Return the end of a sentence with the cosine; empty where a side has no direction: it is
+    all zeros, or not finite.
+    """
     return f", cosine {moment.cosine:.6f}" if math.isfinite(moment.cosine) else ""
 
 
@@ -74,14 +80,23 @@ class ComparedSlot:
         """Of one of the rows, by its number among them; ``run`` is the first."""
         number, iteration = int(self.rows.one[row]), int(self.rows.iteration[row])
         address = f"{run.timeline.address(self.program, number)}/{self.one.rpartition('/')[2]}"
-        errors = (float(column[row]) for column in (self.deviations.absolute, self.deviations.relative, self.deviations.cosine))
+        errors = (
+            float(column[row])
+            for column in (
+                self.deviations.absolute,
+                self.deviations.relative,
+                self.deviations.cosine,
+            )
+        )
         step = run.timeline.step_at(self.program, number, self.position)
         return Moment(address, step, iteration if iteration >= 0 else None, *errors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedSlots(ComparedSlot):
-    """A value of the first run and the one of the second that it belongs to, in all rows that stand beside each other."""
+    """A value of the first run and the one of the second that it belongs to, in all rows that
+    stand beside each other.
+    """
 
     other: str
     """The place of the second value in its model, without iterations."""
@@ -92,7 +107,9 @@ class MatchedSlots(ComparedSlot):
     first: Moment | None
     """The first over the tolerance."""
     growth: Growth | None
-    """Over the execution of the innermost loop in which it is first over the tolerance, or worst; None outside of loops."""
+    """Over the execution of the innermost loop in which it is first over the tolerance, or
+    worst; None outside of loops.
+    """
 
     def address_beside(self, run: Run, row: int) -> str:
         """Of the second value in one of the rows; ``run`` is the second."""
@@ -107,7 +124,9 @@ class Drift:
     pairs: tuple[MatchedSlots, ...]
     """In the order of the first model's graphs."""
     first: MatchedSlots | None
-    """The pair that is first over the tolerance, in the order of the first run; None where none is."""
+    """The pair that is first over the tolerance, in the order of the first run; None where none
+    is.
+    """
     partings: tuple[Divergence, ...]
     """Of each loop and If the first execution that differs, in the order of the first run."""
     unmatched: tuple[tuple[str, ...], tuple[str, ...]]
@@ -115,14 +134,21 @@ class Drift:
     left_out: Mapping[str, int]
     """How many pairs were not compared, by the reason."""
     outputs: float
-    """The largest relative error of an output of the model; infinite where one has another shape or only one side has a NaN there, NaN
-    where none was compared."""
+    """The largest relative error of an output of the model; infinite where one has another shape or
+    only one side has a NaN there, NaN where none was compared.
+    """
     unpacking: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """Places of each model that only unpack weights, which the other keeps as they are or packs otherwise: no operations of the model."""
+    """Places of each model that only unpack weights, which the other keeps as they are or packs
+    otherwise: no operations of the model.
+    """
     choice: str = ""
-    """A sentence on a language model's output whose largest logit is another one; empty where there is none."""
+    """A sentence on a language model's output whose largest logit is another one; empty where
+    there is none.
+    """
     unrounded: tuple[str, ...] = ()
-    """Addresses in the second model that its rounding names and leaves as they are: only shapes, indices and trip counts follow."""
+    """Addresses in the second model that its rounding names and leaves as they are: only shapes,
+    indices and trip counts follow.
+    """
 
     @property
     def worst(self) -> MatchedSlots | None:
@@ -161,21 +187,31 @@ class Drift:
             most = f"the largest difference is {worst.worst.relative:.2g}, of {_place(worst, worst.worst)}"
             return f"All {values:,} values agree within {self.tolerance:g}; {most}."
         begins = f"Begins in {_place(self.first, self.first.first)}"
-        return f"{begins}; {self.first.growth.words}." if self.first.growth else f"{begins}, with {self.first.first.relative:.2g}."
+        return (
+            f"{begins}; {self.first.growth.words}."
+            if self.first.growth
+            else f"{begins}, with {self.first.first.relative:.2g}."
+        )
 
 
-def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callable[[], bool] = never) -> Drift:
-    """Compares two finished runs, of one model or of two, value by value and iteration by iteration.
+def drift(
+    one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callable[[], bool] = never
+) -> Drift:
+    """Compares two finished runs, of one model or of two, value by value and iteration by
+    iteration.
 
-    Loops and values belong together by name (in ONNX by that of the tensor first), then by structure, then by shape, and of several alike
-    by the correlation of their values; loops of unequal counts are compared as far as both go. Errors are relative to the largest magnitude
-    in either tensor. Runs that recorded everything are compared fastest.
-    ``EngineError`` when a run has not finished, or ``stopped`` says yes between two graphs or rows.
+    Loops and values belong together by name (in ONNX by that of the tensor first), then by
+    structure, then by shape, and of several alike by the correlation of their values; loops of
+    unequal counts are compared as far as both go. Errors are relative to the largest magnitude in
+    either tensor. Runs that recorded everything are compared fastest. ``EngineError`` when a run
+    has not finished, or ``stopped`` says yes between two graphs or rows.
     """
     for run in (one, other):
         expect_run(run, "loopscope.drift")
         if run.state != "finished":
-            raise EngineError(f"only runs that have finished can be compared, and one is {run.state}: {run.failure or 'run() runs it'}")
+            raise EngineError(
+                f"only runs that have finished can be compared, and one is {run.state}: {run.failure or 'run() runs it'}"
+            )
     give_back()
     graphs = match(one, other)
     rows, partings = align(one, other, graphs)
@@ -183,11 +219,19 @@ def drift(one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callab
     pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
     unmatched = (
         tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.only_one),
-        tuple(f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other),
+        tuple(
+            f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other
+        ),
     )
     unpacking = (
-        tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.unpacking[0]),
-        tuple(f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.unpacking[1]),
+        tuple(
+            f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.unpacking[0]
+        ),
+        tuple(
+            f"{graph.other.address}/{entry.label}"
+            for graph in graphs
+            for entry in graph.unpacking[1]
+        ),
     )
     return Drift(
         tolerance,
@@ -248,33 +292,54 @@ class _Comparing:
         if self.stopped():
             raise EngineError("the comparison was stopped")
 
-    def _in_columns(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[ComparedValues]) -> dict[ComparedValues, Deviations]:
+    def _in_columns(
+        self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[ComparedValues]
+    ) -> dict[ComparedValues, Deviations]:
         """Those whose rows are recorded, or follow elementwise from what is."""
         if graph.one.parent is None or graph.other.parent is None:
             return {}
         sides = [
             Columns(Recorded(run.timeline), program, numbers)
-            for run, program, numbers in zip(self.runs, (graph.one, graph.other), (rows.one, rows.other), strict=True)
+            for run, program, numbers in zip(
+                self.runs, (graph.one, graph.other), (rows.one, rows.other), strict=True
+            )
         ]
         found: dict[ComparedValues, Deviations] = {}
         for one in asked:
             self._go_on()
             columns = [side.column(slot) for side, slot in zip(sides, one.slots, strict=True)]
-            arrays = [as_public(column.of(len(rows.one))) for column in columns if column is not None]
-            if len(arrays) == 2 and arrays[0].shape == arrays[1].shape and all(map(is_comparable, arrays)):
+            arrays = [
+                as_public(column.of(len(rows.one))) for column in columns if column is not None
+            ]
+            if (
+                len(arrays) == 2
+                and arrays[0].shape == arrays[1].shape
+                and all(map(is_comparable, arrays))
+            ):
                 found[one] = Deviations.of(*arrays)
         return found
 
-    def _row_by_row(self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[ComparedValues]) -> dict[ComparedValues, Deviations]:
-        """The others; all of a row before the next, the last value first: what it takes to compute that one are most of the others."""
-        parts: dict[ComparedValues, list[Deviations]] = {one: [] for one in sorted(asked, key=lambda one: -one.position)}
+    def _row_by_row(
+        self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[ComparedValues]
+    ) -> dict[ComparedValues, Deviations]:
+        """The others; all of a row before the next, the last value first: what it takes to
+        compute that one are most of the others.
+        """
+        parts: dict[ComparedValues, list[Deviations]] = {
+            one: [] for one in sorted(asked, key=lambda one: -one.position)
+        }
         programs = graph.one, graph.other
         for numbers in zip(rows.one.tolist(), rows.other.tolist(), strict=True):
             self._go_on()
             for one in [*parts]:
                 sides = zip(self.runs, programs, numbers, one.slots, strict=True)
-                values = [run.values.get(run.timeline, program, row, slot) for run, program, row, slot in sides]
-                arrays = [as_public(value) for value in values] if all(map(is_tensor, values)) else []
+                values = [
+                    run.values.get(run.timeline, program, row, slot)
+                    for run, program, row, slot in sides
+                ]
+                arrays = (
+                    [as_public(value) for value in values] if all(map(is_tensor, values)) else []
+                )
                 if reason := _not_compared(arrays):
                     self.left_out[reason] += 1
                     del parts[one]
@@ -292,7 +357,9 @@ def _not_compared(arrays: Sequence[np.ndarray]) -> str:
     return "of another shape" if arrays[0].shape != arrays[1].shape else ""
 
 
-def made(run: Run, rows: AlignedRows, asked: ComparedValues, found: Deviations, tolerance: float) -> MatchedSlots:
+def made(
+    run: Run, rows: AlignedRows, asked: ComparedValues, found: Deviations, tolerance: float
+) -> MatchedSlots:
     """What is to be said of two values, by how far they are apart in each row."""
     over = np.flatnonzero(~(found.relative <= tolerance))
     worst = int(np.argmax(found.relative))
@@ -314,25 +381,48 @@ def first_over(pairs: Iterable[MatchedSlots]) -> MatchedSlots | None:
 
 
 def outputs_apart(model: Model, result: Result, other_model: Model, other_result: Result) -> float:
-    """The largest relative error of an output, by name where the models have the same, else by position; NaN where none is compared."""
-    return values_apart((mine, theirs) for _, mine, theirs in _outputs(model, result, other_model, other_result))
+    """The largest relative error of an output, by name where the models have the same, else by
+    position; NaN where none is compared.
+    """
+    return values_apart(
+        (mine, theirs) for _, mine, theirs in _outputs(model, result, other_model, other_result)
+    )
 
 
-def _outputs(model: Model, result: Result, other_model: Model, other_result: Result) -> Iterator[tuple[str, object, object]]:
+def _outputs(
+    model: Model, result: Result, other_model: Model, other_result: Result
+) -> Iterator[tuple[str, object, object]]:
     """The name and both values of each output."""
     others = other_result.outputs
-    results = {signature.name: value for signature, value in zip(other_model.outputs, others, strict=True)}
+    results = {
+        signature.name: value for signature, value in zip(other_model.outputs, others, strict=True)
+    }
     for number, (signature, mine) in enumerate(zip(model.outputs, result.outputs, strict=True)):
-        yield signature.name, mine, results.get(signature.name, others[number] if number < len(others) else None)
+        yield (
+            signature.name,
+            mine,
+            results.get(signature.name, others[number] if number < len(others) else None),
+        )
 
 
 def values_apart(sides: Iterable[tuple[object, object]]) -> float:
-    """The largest relative error of pairs of values; NaN where no two are numbers, infinite for two shapes."""
+    """The largest relative error of pairs of values; NaN where no two are numbers, infinite for
+    two shapes.
+    """
     errors: list[float] = []
     for mine, theirs in sides:
-        if not isinstance(mine, np.ndarray) or not isinstance(theirs, np.ndarray) or not is_comparable(mine) or not is_comparable(theirs):
+        if (
+            not isinstance(mine, np.ndarray)
+            or not isinstance(theirs, np.ndarray)
+            or not is_comparable(mine)
+            or not is_comparable(theirs)
+        ):
             continue
-        errors.append(math.inf if mine.shape != theirs.shape else float(Deviations.of(mine[None], theirs[None]).relative[0]))
+        errors.append(
+            math.inf
+            if mine.shape != theirs.shape
+            else float(Deviations.of(mine[None], theirs[None]).relative[0])
+        )
     return max(errors, default=math.nan)
 
 
@@ -341,5 +431,11 @@ def _place(pair: MatchedSlots, moment: Moment) -> str:
     name = decode(pair.one.rpartition("/")[2])
     if moment.iteration is None:
         return f"`{name}`"
-    loop = decode(next(segment.partition("[")[0] for segment in reversed(moment.address.split("/")) if "[" in segment))
+    loop = decode(
+        next(
+            segment.partition("[")[0]
+            for segment in reversed(moment.address.split("/"))
+            if "[" in segment
+        )
+    )
     return f"`{loop}` at iteration {moment.iteration:,} in `{name}`"

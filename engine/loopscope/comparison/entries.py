@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import CallRegion, IfRegion, Instruction, LoopRegion, Program, Region
+from loopscope.executor.plan.plan import (
+    CallRegion,
+    IfRegion,
+    Instruction,
+    LoopRegion,
+    Program,
+    Region,
+)
 from loopscope.ops.narrowing import ROUND_TO
 
 
@@ -28,7 +35,9 @@ class Entry:
 
     @property
     def tensor(self) -> str:
-        """The name of its one tensor; empty where it gives several, where the file names none, and for a bare number."""
+        """The name of its one tensor; empty where it gives several, where the file names none,
+        and for a bare number.
+        """
         ports = () if self.instruction is None else self.instruction.node.outputs
         names = ports[0].names if len(ports) == 1 and len(self.outputs) == 1 else ()
         return next((name for name in names if not name.isdecimal()), "")
@@ -60,7 +69,13 @@ def entries_of(program: Program) -> tuple[Entry, ...]:
     """All that gives values in a graph except Consts, in the order in which it runs."""
     labels = {layer: label for label, layer in program.layer_of_label.items()}
     parameters = [Entry(labels[layer], (slot,)) for layer, slot in program.parameters.items()]
-    return (*parameters, *(Entry(one.label, one.outputs, one, number) for number, one in enumerate(program.instructions)))
+    return (
+        *parameters,
+        *(
+            Entry(one.label, one.outputs, one, number)
+            for number, one in enumerate(program.instructions)
+        ),
+    )
 
 
 def named(entry: Entry, output: int) -> str:

@@ -56,9 +56,10 @@ class Growth:
 def growth(errors: np.ndarray, tolerance: float) -> Growth | None:
     """Of the errors of consecutive iterations; None where too few of them are finite and not 0.
 
-    An error that jumps over the tolerance begins there. From its beginning on it is ``flat`` (or ``at once``, where it is over the
-    tolerance) when the last quarter is less than twice the beginning; else it ``saturates`` when the last quarter is about the second
-    quarter, and ``grows`` when it is more.
+    An error that jumps over the tolerance begins there. From its beginning on it is ``flat`` (or
+    ``at once``, where it is over the tolerance) when the last quarter is less than twice the
+    beginning; else it ``saturates`` when the last quarter is about the second quarter, and
+    ``grows`` when it is more.
 
     >>> growth(np.full(20, 0.01), 1e-3).words
     'is there at once, near 0.01, and does not grow'
@@ -73,7 +74,9 @@ def growth(errors: np.ndarray, tolerance: float) -> Growth | None:
     count = len(values)
     begin = float(np.median(values[: max(1, count // _OF_ITERATIONS)]))
     quarter = max(1, count // 4)
-    second, last = (float(np.median(part)) for part in (values[quarter : 2 * quarter], values[-quarter:]))
+    second, last = (
+        float(np.median(part)) for part in (values[quarter : 2 * quarter], values[-quarter:])
+    )
     factor = float(np.exp(np.polyfit(iterations, np.log(values), 1)[0]))
     if last < _GROWN * begin:
         return Growth("at once" if begin > tolerance else "flat", factor, last)

@@ -1,4 +1,6 @@
-"""A drift as one picture: loops, or the values of one loop, by iterations, each cell with the largest error that falls into it."""
+"""A drift as one picture: loops, or the values of one loop, by iterations, each cell with the
+largest error that falls into it.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,12 @@ class Heat:
 
 
 def loops(drift: Drift) -> tuple[str, ...]:
-    """The bodies of loops that values were compared in, by their addresses, in the order of the graphs."""
-    return tuple(dict.fromkeys(body for pair in drift.pairs if (body := body_of(pair.program)) != OUTSIDE))
+    """The bodies of loops that values were compared in, by their addresses, in the order of the
+    graphs.
+    """
+    return tuple(
+        dict.fromkeys(body for pair in drift.pairs if (body := body_of(pair.program)) != OUTSIDE)
+    )
 
 
 def body_of(program: Program) -> str:
@@ -74,21 +80,32 @@ def heat_of_loops(drift: Drift, most: int) -> Heat:
 
 
 def heat_of_values(drift: Drift, body: str, most: int) -> Heat:
-    """A row for each value of one loop, the branches in its body too, over at most ``most`` columns."""
-    mine = ((number, pair) for number, pair in enumerate(drift.pairs) if body_of(pair.program) == body)
+    """A row for each value of one loop, the branches in its body too, over at most ``most``
+    columns.
+    """
+    mine = (
+        (number, pair) for number, pair in enumerate(drift.pairs) if body_of(pair.program) == body
+    )
     return _heat(drift, [(pair.one, [number]) for number, pair in mine], most)
 
 
 def _heat(drift: Drift, grouped: Sequence[tuple[str, Sequence[int]]], most: int) -> Heat:
     asked = [number for _, numbers in grouped for number in numbers]
-    total = max((int(drift.pairs[number].rows.iteration.max(initial=-1)) + 1 for number in asked), default=0)
+    total = max(
+        (int(drift.pairs[number].rows.iteration.max(initial=-1)) + 1 for number in asked), default=0
+    )
     width = max(1, math.ceil(total / most))
     columns = tuple((begin, min(begin + width, total)) for begin in range(0, max(total, 1), width))
-    rows = (HeatRow(address, tuple(_cells(drift.pairs, numbers, len(columns), width))) for address, numbers in grouped)
+    rows = (
+        HeatRow(address, tuple(_cells(drift.pairs, numbers, len(columns), width)))
+        for address, numbers in grouped
+    )
     return Heat(tuple(rows), columns)
 
 
-def _cells(pairs: Sequence[MatchedSlots], numbers: Sequence[int], count: int, width: int) -> Iterator[Cell | None]:
+def _cells(
+    pairs: Sequence[MatchedSlots], numbers: Sequence[int], count: int, width: int
+) -> Iterator[Cell | None]:
     """What lies in no loop has one cell, the first."""
     largest: list[Cell | None] = [None] * count
     for number in numbers:
@@ -105,7 +122,9 @@ def _cells(pairs: Sequence[MatchedSlots], numbers: Sequence[int], count: int, wi
 
 
 def operands(drift: Drift, spot: Spot) -> tuple[tuple[str, float], ...]:
-    """What the value of a spot was computed from in its own graph, as far as it was compared: names, and the relative error of each."""
+    """What the value of a spot was computed from in its own graph, as far as it was compared:
+    names, and the relative error of each.
+    """
     pair = drift.pairs[spot.pair]
     if not pair.position:
         return ()  # a Parameter
@@ -116,11 +135,19 @@ def operands(drift: Drift, spot: Spot) -> tuple[tuple[str, float], ...]:
         if slot in names
     }
     sides = {one.one: one for one in drift.pairs if one.program is pair.program}
-    return tuple((name, float(sides[place].deviations.relative[spot.row])) for place, name in read.items() if place in sides)
+    return tuple(
+        (name, float(sides[place].deviations.relative[spot.row]))
+        for place, name in read.items()
+        if place in sides
+    )
 
 
 def spot_of(drift: Drift, pair: MatchedSlots, moment: Moment) -> Spot:
     """Where a pair's first or worst moment is."""
     errors = pair.deviations.relative
-    row = int(np.argmax(errors)) if moment is not pair.first else int(np.argmax(~(errors <= drift.tolerance)))
+    row = (
+        int(np.argmax(errors))
+        if moment is not pair.first
+        else int(np.argmax(~(errors <= drift.tolerance)))
+    )
     return Spot(drift.pairs.index(pair), row)

@@ -1,4 +1,6 @@
-"""One of two graphs while they are matched: which of its entries have a partner, and what the others look like."""
+"""One of two graphs while they are matched: which of its entries have a partner, and what the
+others look like.
+"""
 
 from __future__ import annotations
 
@@ -29,40 +31,58 @@ class MatchState:
     entries: tuple[Entry, ...]
     matched: set[Entry] = field(default_factory=set[Entry])
     same: dict[Slot, int] = field(default_factory=dict[Slot, int])
-    """A number for each value that has a partner; the partner has the same number on the other side."""
+    """A number for each value that has a partner; the partner has the same number on the other
+    side.
+    """
     unpacks: frozenset[int] = frozenset()
-    """The instructions that only unpack weights, which are no operations of the model: they have a partner of their name, or none."""
+    """The instructions that only unpack weights, which are no operations of the model: they have
+    a partner of their name, or none.
+    """
     reserved: set[Entry] = field(default_factory=set[Entry])
-    """Entries that are free, and that only their names may match: a branch of the other model has an operation of that name."""
+    """Entries that are free, and that only their names may match: a branch of the other model
+    has an operation of that name.
+    """
     alias: dict[Slot, Slot] = field(default_factory=dict[Slot, Slot])
-    """Values that are those of another slot: Parameters of opened branches, and what the nodes of these give."""
+    """Values that are those of another slot: Parameters of opened branches, and what the nodes
+    of these give.
+    """
     _numbers: dict[Entry, np.ndarray] = field(default_factory=dict[Entry, np.ndarray])
 
     @staticmethod
     def of(run: Run, program: Program) -> MatchState:
         """Of a graph of which nothing has a partner yet."""
-        return MatchState(run, program, entries_of(program), unpacks=frozenset(unpacking(run.plan, program)))
+        return MatchState(
+            run, program, entries_of(program), unpacks=frozenset(unpacking(run.plan, program))
+        )
 
     def opened(self, entry: Entry, branch: Branch) -> MatchState:
-        """Return the side of a branch of this graph as if its operations were in place of the node."""
+        """Return the side of a branch of this graph as if its operations were in place of the
+        node.
+        """
         self.alias.update(branch.bindings)
         taken = self.run.timeline.executions.rows[branch.program.index] == self.rows
         if taken:
             self.alias.update(zip(entry.outputs, branch.results, strict=False))
         operations = tuple(one for one in entries_of(branch.program) if one.instruction is not None)
         unpacks = frozenset(unpacking(self.run.plan, branch.program))
-        return MatchState(self.run, branch.program, operations, same=self.same, unpacks=unpacks, alias=self.alias)
+        return MatchState(
+            self.run, branch.program, operations, same=self.same, unpacks=unpacks, alias=self.alias
+        )
 
     @property
     def free(self) -> list[Entry]:
         """The entries that have no partner yet."""
         taken = self.matched | self.reserved
-        return [one for one in self.entries if one not in taken and one.position not in self.unpacks]
+        return [
+            one for one in self.entries if one not in taken and one.position not in self.unpacks
+        ]
 
     @property
     def unpacking(self) -> tuple[Entry, ...]:
         """Those that only unpack weights, and have no partner."""
-        return tuple(one for one in self.entries if one not in self.matched and one.position in self.unpacks)
+        return tuple(
+            one for one in self.entries if one not in self.matched and one.position in self.unpacks
+        )
 
     @property
     def rows(self) -> int:
@@ -72,13 +92,25 @@ class MatchState:
     def lacking(self) -> tuple[Entry, ...]:
         """The free entries that the other model really lacks.
 
-        Neither a rounding is one of those nor the value that it rounds: that value belongs with the rounded one.
+        Neither a rounding is one of those nor the value that it rounds: that value belongs with the
+        rounded one.
         """
-        rounded = {slot for one in self.entries if one.rounds and one.instruction for slot in one.instruction.inputs}
-        return tuple(one for one in self.free if one.outputs and not one.rounds and not rounded.issuperset(one.outputs))
+        rounded = {
+            slot
+            for one in self.entries
+            if one.rounds and one.instruction
+            for slot in one.instruction.inputs
+        }
+        return tuple(
+            one
+            for one in self.free
+            if one.outputs and not one.rounds and not rounded.issuperset(one.outputs)
+        )
 
     def binding(self, entry: Entry) -> Hashable | None:
-        """What a Parameter receives: a body's by the kind of its binding, a model's as an input; None for operations."""
+        """What a Parameter receives: a body's by the kind of its binding, a model's as an input;
+        None for operations.
+        """
         if entry.instruction is not None:
             return None
         loop = self.program.loop
@@ -86,7 +118,9 @@ class MatchState:
         return "Parameter", type(bound).__name__
 
     def structure(self, entry: Entry) -> Hashable | None:
-        """The operation and which values with partners it reads, any Const being like any other; None where an input has no partner."""
+        """The operation and which values with partners it reads, any Const being like any other;
+        None where an input has no partner.
+        """
         if entry.instruction is None:
             return None
         constants = self.run.plan.constant_numbers
@@ -103,7 +137,9 @@ class MatchState:
         return None if place is None else (entry.type, entry.region_class, place)
 
     def shape(self, entry: Entry) -> Hashable | None:
-        """The operation with the type and shape of its first value, all floats being one type; None where it gives nothing to compare."""
+        """The operation with the type and shape of its first value, all floats being one type;
+        None where it gives nothing to compare.
+        """
         if isinstance(entry.region, CallRegion) or not entry.outputs or not self.rows:
             return None
         value = self._value(entry, 0)
@@ -113,12 +149,16 @@ class MatchState:
         return entry.region_class or entry.type, len(entry.outputs), kind, array.shape
 
     def shape_of_untold(self, entry: Entry, rows: int) -> Hashable | None:
-        """The shape of values of which a correlation tells nothing: single numbers, and what is the same everywhere."""
+        """The shape of values of which a correlation tells nothing: single numbers, and what is
+        the same everywhere.
+        """
         key = self.shape(entry)
         return key if key is not None and not tells(self.numbers(entry, rows)) else None
 
     def numbers(self, entry: Entry, rows: int) -> np.ndarray:
-        """Some numbers of an entry's first values, of at most as many as ``rows``, which stays the same from call to call."""
+        """Some numbers of an entry's first values, of at most as many as ``rows``, which stays
+        the same from call to call.
+        """
         if entry not in self._numbers:
             first = np.asarray(self._value(entry, 0)).astype(np.float64)
             every = max(1, -(-first.size // _MOST_NUMBERS))

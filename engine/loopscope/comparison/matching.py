@@ -1,4 +1,6 @@
-"""Which graphs and values of two runs belong together: by name, then by structure, then by shape and the correlation of their values."""
+"""Which graphs and values of two runs belong together: by name, then by structure, then by shape
+and the correlation of their values.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from typing import Literal
 from loopscope.comparison.correlation import correlated, tells
 from loopscope.comparison.entries import Entry, entries_of
 from loopscope.comparison.match_state import MatchState
-from loopscope.comparison.region_matching import NestedRegion, branches_of, nested_regions, region_partners
+from loopscope.comparison.region_matching import (
+    NestedRegion,
+    branches_of,
+    nested_regions,
+    region_partners,
+)
 from loopscope.debug.run import Run
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, Program, Region
@@ -33,7 +40,9 @@ class Matched:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedGraphs:
-    """Two graphs that belong together, with the pairs of their entries and those that the other graph lacks."""
+    """Two graphs that belong together, with the pairs of their entries and those that the other
+    graph lacks.
+    """
 
     one: Program
     other: Program
@@ -43,12 +52,16 @@ class MatchedGraphs:
     unpacking: tuple[tuple[Entry, ...], tuple[Entry, ...]]
     """Of each graph what only unpacks weights, for which the other has nothing of that name."""
     opened: Opened | None = None
-    """Set where one of the graphs is a branch or function whose node the other model does not have."""
+    """Set where one of the graphs is a branch or function whose node the other model does not
+    have.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """A branch or function of one model that lies beside a graph of the other, because the other does not have its node."""
+    """A branch or function of one model that lies beside a graph of the other, because the other
+    does not have its node.
+    """
 
     around: tuple[Program, Program]
     """The pair of graphs in which the node is."""
@@ -60,20 +73,30 @@ class Opened:
 
 
 def match(one: Run, other: Run) -> tuple[MatchedGraphs, ...]:
-    """The graphs of two finished runs that belong together, outer ones first; the outermost graphs always do."""
+    """The graphs of two finished runs that belong together, outer ones first; the outermost
+    graphs always do.
+    """
     found: list[MatchedGraphs] = []
     waiting = [(one.plan.main, other.plan.main)]
     while waiting:
         level = _Level((one, other), waiting.pop()).matched()
         found += level
-        inside = [bodies for graphs in level for pair in graphs.pairs for bodies in _bodies(pair.one.region, pair.other.region)]
+        inside = [
+            bodies
+            for graphs in level
+            for pair in graphs.pairs
+            for bodies in _bodies(pair.one.region, pair.other.region)
+        ]
         waiting += reversed(inside)
     return tuple(found)
 
 
 def value_pairs(pair: Matched) -> Iterable[tuple[int, Slot, Slot]]:
     """The outputs of two that belong together: their number, and the slots."""
-    return ((number, *slots) for number, slots in enumerate(zip(pair.one.outputs, pair.other.outputs, strict=False)))
+    return (
+        (number, *slots)
+        for number, slots in enumerate(zip(pair.one.outputs, pair.other.outputs, strict=False))
+    )
 
 
 def _bodies(one: Region | None, other: Region | None) -> Iterator[tuple[Program, Program]]:
@@ -83,25 +106,40 @@ def _bodies(one: Region | None, other: Region | None) -> Iterator[tuple[Program,
 
 @dataclass(slots=True, eq=False)
 class _Level:
-    """Two graphs with the branches and functions inside them, while what belongs together is looked for across all of these."""
+    """Two graphs with the branches and functions inside them, while what belongs together is
+    looked for across all of these.
+    """
 
     runs: tuple[Run, Run]
     graphs: tuple[Program, Program]
     numbers: Iterator[int] = field(default_factory=count)
 
     def matched(self) -> list[MatchedGraphs]:
-        nested = [nested_regions(run, graph) for run, graph in zip(self.runs, self.graphs, strict=True)]
+        nested = [
+            nested_regions(run, graph) for run, graph in zip(self.runs, self.graphs, strict=True)
+        ]
         partners = region_partners(*nested) if all(nested) else {}
-        sides = MatchState.of(self.runs[0], self.graphs[0]), MatchState.of(self.runs[1], self.graphs[1])
+        sides = (
+            MatchState.of(self.runs[0], self.graphs[0]),
+            MatchState.of(self.runs[1], self.graphs[1]),
+        )
         outer = _Matching(*sides, self.numbers)
         outer.put_regions(partners)
-        across = [{*partners} - _instructions(sides[0].matched), {*partners.values()} - _instructions(sides[1].matched)]
+        across = [
+            {*partners} - _instructions(sides[0].matched),
+            {*partners.values()} - _instructions(sides[1].matched),
+        ]
         for side, instructions in zip(sides, across, strict=True):
             side.reserved |= {entry for entry in side.entries if entry.instruction in instructions}
         outer.by_names()
         for number, side in enumerate(sides):
             single = _instructions(sides[1 - number].free)
-            inner = {entry.label for region in nested[1 - number] if region.instruction in single for entry in _inside(region)}
+            inner = {
+                entry.label
+                for region in nested[1 - number]
+                if region.instruction in single
+                for entry in _inside(region)
+            }
             side.reserved |= {entry for entry in side.free if entry.label in inner}
         outer.by_structure()
         outer.by_values()
@@ -113,10 +151,17 @@ class _Level:
         for matching, _ in opened:
             matching.by_structure()
         listed: set[MatchState] = set()
-        return [outer.graphs(None, listed), *(matching.graphs(within, listed) for matching, within in opened)]
+        return [
+            outer.graphs(None, listed),
+            *(matching.graphs(within, listed) for matching, within in opened),
+        ]
 
-    def _opened(self, sides: tuple[MatchState, MatchState], partners: Mapping[Instruction, Instruction]) -> list[tuple[_Matching, Opened]]:
-        """The branches and functions of nodes that have no partner, beside the graphs of the other run."""
+    def _opened(
+        self, sides: tuple[MatchState, MatchState], partners: Mapping[Instruction, Instruction]
+    ) -> list[tuple[_Matching, Opened]]:
+        """The branches and functions of nodes that have no partner, beside the graphs of the
+        other run.
+        """
         paired: tuple[Container[Instruction | None], ...] = (partners.keys(), {*partners.values()})
         beside = [sides[0]], [sides[1]]
         found: list[tuple[_Matching, Opened]] = []
@@ -129,7 +174,9 @@ class _Level:
                         inner = side.opened(entry, branch)
                         if inner.rows:
                             beside[number].append(inner)
-                            found += self._beside(number, entry.region, side, inner, beside[1 - number], partners)
+                            found += self._beside(
+                                number, entry.region, side, inner, beside[1 - number], partners
+                            )
         return found
 
     def _beside(
@@ -143,7 +190,11 @@ class _Level:
     ) -> Iterator[tuple[_Matching, Opened]]:
         for other in others:
             around = (other.program, side.program) if number else (side.program, other.program)
-            matching = _Matching(other, inner, self.numbers) if number else _Matching(inner, other, self.numbers)
+            matching = (
+                _Matching(other, inner, self.numbers)
+                if number
+                else _Matching(inner, other, self.numbers)
+            )
             matching.put_regions(partners)
             yield matching, Opened(around, number, region, inner.program)
 
@@ -167,7 +218,9 @@ def _inside(region: NestedRegion) -> Iterator[Entry]:
 
 @dataclass(slots=True, eq=False)
 class _Matching:
-    """Two graphs while what belongs together is looked for: the surest ways first, then what follows from the pairs they found."""
+    """Two graphs while what belongs together is looked for: the surest ways first, then what
+    follows from the pairs they found.
+    """
 
     one: MatchState
     other: MatchState
@@ -175,14 +228,27 @@ class _Matching:
     found: dict[Entry, Matched] = field(default_factory=dict[Entry, Matched])
 
     def graphs(self, within: Opened | None, listed: set[MatchState]) -> MatchedGraphs:
-        """Return what was found; what a side lacks is in the first of its pairs of graphs only, and not of branches without any match."""
+        """Return what was found; what a side lacks is in the first of its pairs of graphs only,
+        and not of branches without any match.
+        """
         pairs = tuple(self.found[one] for one in self.one.entries if one in self.found)
-        new = [(within is None or bool(pairs)) and side not in listed for side in (self.one, self.other)]
+        new = [
+            (within is None or bool(pairs)) and side not in listed
+            for side in (self.one, self.other)
+        ]
         listed |= {side for side, first in zip((self.one, self.other), new, strict=True) if first}
-        lacking = [side.lacking() if first else () for side, first in zip((self.one, self.other), new, strict=True)]
-        unpacking = [side.unpacking if first else () for side, first in zip((self.one, self.other), new, strict=True)]
+        lacking = [
+            side.lacking() if first else ()
+            for side, first in zip((self.one, self.other), new, strict=True)
+        ]
+        unpacking = [
+            side.unpacking if first else ()
+            for side, first in zip((self.one, self.other), new, strict=True)
+        ]
         graphs = self.one.program, self.other.program
-        return MatchedGraphs(*graphs, pairs, lacking[0], lacking[1], (unpacking[0], unpacking[1]), within)
+        return MatchedGraphs(
+            *graphs, pairs, lacking[0], lacking[1], (unpacking[0], unpacking[1]), within
+        )
 
     def put_regions(self, partners: Mapping[Instruction, Instruction]) -> None:
         """Match those of these regions that lie in both graphs."""
@@ -223,8 +289,10 @@ class _Matching:
             self.other.same.setdefault(theirs, number)
 
     def _by_tensor(self) -> None:
-        """Matches floats of one tensor name that operations of other types or names give: a quantizer leaves the name to what it
-        multiplies by the scale again, and that of the operation to the product of bytes."""
+        """Matches floats of one tensor name that operations of other types or names give: a
+        quantizer leaves the name to what it multiplies by the scale again, and that of the
+        operation to the product of bytes.
+        """
         if {self.one.run.model.dialect, self.other.run.model.dialect} != {"onnx"}:
             return
         named = {one.tensor: one for one in self.other.entries if one.tensor}
@@ -232,7 +300,9 @@ class _Matching:
             other = named.get(one.tensor)
             if other is None or one.region or other.region or one.rounds or other.rounds:
                 continue
-            if one.type != other.type and _are_like_floats(self.one.shape(one), self.other.shape(other)):
+            if one.type != other.type and _are_like_floats(
+                self.one.shape(one), self.other.shape(other)
+            ):
                 self._put(one, other, "tensor")
 
     def _by_name(self) -> None:
@@ -240,11 +310,21 @@ class _Matching:
         foreign = self.one.run.model.dialect != self.other.run.model.dialect
         for one in self.one.entries:
             other = named.get(one.label)
-            if other is None or {one, other} & (self.one.matched | self.other.matched) or one.region_class != other.region_class:
+            if (
+                other is None
+                or {one, other} & (self.one.matched | self.other.matched)
+                or one.region_class != other.region_class
+            ):
                 continue
             if (one.position in self.one.unpacks) != (other.position in self.other.unpacks):
                 continue
-            if one.type == other.type or one.rounds or other.rounds or foreign or (one.region and other.region):
+            if (
+                one.type == other.type
+                or one.rounds
+                or other.rounds
+                or foreign
+                or (one.region and other.region)
+            ):
                 self._put(one, other, "name")
 
     def _by_structure(self) -> None:
@@ -256,9 +336,11 @@ class _Matching:
         return as_many and self._by(MatchState.result, "structure")
 
     def _by(self, key: Key, how: How) -> bool:
-        """Matches the free entries that have one key on both sides, equally often; says whether there were any.
+        """Matches the free entries that have one key on both sides, equally often; says whether
+        there were any.
 
-        Of several with one key those belong together whose values do, the others in the order in which they run.
+        Of several with one key those belong together whose values do, the others in the order in
+        which they run.
         """
         pairs: list[tuple[Entry, Entry, How]] = []
         for mine, theirs in self._groups(key):
@@ -272,8 +354,14 @@ class _Matching:
         return bool(pairs)
 
     def _by_correlation(self) -> bool:
-        """Matches those of one shape whose values are each other's best; says whether there were any."""
-        pairs = [pair for mine, theirs in self._groups(MatchState.shape) for pair in self._told(mine, theirs).items()]
+        """Matches those of one shape whose values are each other's best; says whether there were
+        any.
+        """
+        pairs = [
+            pair
+            for mine, theirs in self._groups(MatchState.shape)
+            for pair in self._told(mine, theirs).items()
+        ]
         for one, other in pairs:
             self._put(one, other, "correlation")
         return bool(pairs)
@@ -288,33 +376,62 @@ class _Matching:
         return list(groups.values())
 
     def _told(self, mine: Sequence[Entry], theirs: Sequence[Entry]) -> dict[Entry, Entry]:
-        """Which of several that look alike belong together, by their values, as far as those tell."""
+        """Which of several that look alike belong together, by their values, as far as those
+        tell.
+        """
         groups: dict[int, tuple[list[Entry], list[Entry]]] = {}
         for number, (side, entries) in enumerate(((self.one, mine), (self.other, theirs))):
             for entry in entries:
-                if side.shape(entry) is not None and tells(vector := side.numbers(entry, self._rows)):
+                if side.shape(entry) is not None and tells(
+                    vector := side.numbers(entry, self._rows)
+                ):
                     groups.setdefault(vector.size, ([], []))[number].append(entry)
-        return {one: other for sides in groups.values() if max(map(len, sides)) <= _MOST_CANDIDATES for one, other in self._best(*sides)}
+        return {
+            one: other
+            for sides in groups.values()
+            if max(map(len, sides)) <= _MOST_CANDIDATES
+            for one, other in self._best(*sides)
+        }
 
-    def _best(self, mine: Sequence[Entry], theirs: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
-        vectors = [self.one.numbers(one, self._rows) for one in mine], [self.other.numbers(one, self._rows) for one in theirs]
+    def _best(
+        self, mine: Sequence[Entry], theirs: Sequence[Entry]
+    ) -> Iterator[tuple[Entry, Entry]]:
+        vectors = (
+            [self.one.numbers(one, self._rows) for one in mine],
+            [self.other.numbers(one, self._rows) for one in theirs],
+        )
         yield from ((mine[row], theirs[column]) for row, column in correlated(*vectors))
 
     def _by_single_shape(self) -> bool:
         """Matches where one entry of a shape is left on each side; says whether there were any."""
-        pairs = [(mine[0], theirs[0]) for mine, theirs in self._groups(MatchState.shape) if len(mine) == len(theirs) == 1]
+        pairs = [
+            (mine[0], theirs[0])
+            for mine, theirs in self._groups(MatchState.shape)
+            if len(mine) == len(theirs) == 1
+        ]
         for one, other in pairs:
             self._put(one, other, "shape")
         return bool(pairs)
 
 
 def _are_like_floats(one: Hashable | None, other: Hashable | None) -> bool:
-    """Whether two shapes, as a side tells them, are those of floats, and the same but for the operation."""
-    return isinstance(one, tuple) and isinstance(other, tuple) and one[1:] == other[1:] and one[2] == "f"
+    """Whether two shapes, as a side tells them, are those of floats, and the same but for the
+    operation.
+    """
+    return (
+        isinstance(one, tuple)
+        and isinstance(other, tuple)
+        and one[1:] == other[1:]
+        and one[2] == "f"
+    )
 
 
-def _in_order(mine: Sequence[Entry], theirs: Sequence[Entry], told: Mapping[Entry, Entry]) -> Iterator[tuple[Entry, Entry]]:
-    """Pairs of two sequences of one length: what is told of some, and the others one after the other."""
+def _in_order(
+    mine: Sequence[Entry], theirs: Sequence[Entry], told: Mapping[Entry, Entry]
+) -> Iterator[tuple[Entry, Entry]]:
+    """Pairs of two sequences of one length: what is told of some, and the others one after the
+    other.
+    """
     taken = set(told.values())
     left = (other for other in theirs if other not in taken)
     yield from ((one, told[one] if one in told else next(left)) for one in mine)

@@ -1,4 +1,6 @@
-"""Which loops, Ifs and functions of two graphs belong together, also where one of the models has removed an If or a call around them."""
+"""Which loops, Ifs and functions of two graphs belong together, also where one of the models has
+removed an If or a call around them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from dataclasses import dataclass
 
 from loopscope.comparison.entries import Entry, entries_of
 from loopscope.debug.run import Run
-from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
+from loopscope.executor.plan.plan import (
+    Branch,
+    CallRegion,
+    IfRegion,
+    Instruction,
+    LoopRegion,
+    Program,
+)
 from loopscope.ops.values import is_tensor
 
 _LEAST = 0.5
@@ -38,12 +47,20 @@ class NestedRegion:
 
     def similarity(self, other: NestedRegion) -> float:
         """Return the part of the operations that both have, from 0 to 1."""
-        shared = sum((mine & theirs).total() for mine, theirs in zip(self.profile, other.profile, strict=True))
-        every = sum((mine | theirs).total() for mine, theirs in zip(self.profile, other.profile, strict=True))
+        shared = sum(
+            (mine & theirs).total()
+            for mine, theirs in zip(self.profile, other.profile, strict=True)
+        )
+        every = sum(
+            (mine | theirs).total()
+            for mine, theirs in zip(self.profile, other.profile, strict=True)
+        )
         return shared / every if every else 1.0
 
     def score(self, other: NestedRegion) -> float:
-        """Return the similarity with what equal shapes and an equal name add to it; 0 where they are not taken to be the same."""
+        """Return the similarity with what equal shapes and an equal name add to it; 0 where they
+        are not taken to be the same.
+        """
         if self.entry.region_class != other.entry.region_class:
             return 0.0
         similarity, same_name = self.similarity(other), self.entry.label == other.entry.label
@@ -54,7 +71,9 @@ class NestedRegion:
 
 
 def branches_of(entry: Entry) -> tuple[Branch, ...]:
-    """Return the bodies that run at most once each time that their node runs: those of an If, and of a function."""
+    """Return the bodies that run at most once each time that their node runs: those of an If,
+    and of a function.
+    """
     match entry.region:
         case IfRegion() as region:
             return region.then, region.otherwise
@@ -72,13 +91,21 @@ def nested_regions(run: Run, program: Program) -> tuple[NestedRegion, ...]:
         for entry in entries_of(graph):
             if entry.instruction is not None and entry.region is not None:
                 profile = tuple(Counter(_types(one)) for one in entry.region.programs)
-                found.append(NestedRegion(graph, entry, entry.instruction, profile, _shapes(run, graph, entry)))
+                found.append(
+                    NestedRegion(
+                        graph, entry, entry.instruction, profile, _shapes(run, graph, entry)
+                    )
+                )
                 waiting += [branch.program for branch in branches_of(entry)]
     return tuple(found)
 
 
-def region_partners(mine: Sequence[NestedRegion], theirs: Sequence[NestedRegion]) -> Mapping[Instruction, Instruction]:
-    """Return the pairs of regions in which each is the best of all for the other, and no second one is as good."""
+def region_partners(
+    mine: Sequence[NestedRegion], theirs: Sequence[NestedRegion]
+) -> Mapping[Instruction, Instruction]:
+    """Return the pairs of regions in which each is the best of all for the other, and no second
+    one is as good.
+    """
     pairs: dict[Instruction, Instruction] = {}
     if len(mine) * len(theirs) > _MOST_PAIRS:
         return pairs

@@ -1,4 +1,6 @@
-"""Which weights and carried states of a model have to stay as they are when the others are rounded to a narrower type."""
+"""Which weights and carried states of a model have to stay as they are when the others are
+rounded to a narrower type.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Cost:
 
     candidate: RoundingCandidate
     error: float
-    """The largest relative error of an output; infinite when the run fails, or an output has another shape."""
+    """The largest relative error of an output; infinite when the run fails, or an output has
+    another shape.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +65,21 @@ class Precision:
     everything: float
     """The error when all candidates are rounded."""
     stay: tuple[RoundingCandidate, ...]
-    """Rounding all others keeps the outputs within the tolerance; any one of these more would not. The costliest first."""
+    """Rounding all others keeps the outputs within the tolerance; any one of these more would
+    not. The costliest first.
+    """
     error: float
     """The error when all others are rounded."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the operations of the outermost graph that compute with what has to stay, for NNCF's IgnoredScope: NNCF refuses
-        names inside loops and branches, and compresses nothing there."""
-        return tuple(dict.fromkeys(name for one in self.stay if not one.is_inside for name in one.readers))
+        """The names of the operations of the outermost graph that compute with what has to stay,
+        for NNCF's IgnoredScope: NNCF refuses names inside loops and branches, and compresses
+        nothing there.
+        """
+        return tuple(
+            dict.fromkeys(name for one in self.stay if not one.is_inside for name in one.readers)
+        )
 
     @property
     def inside(self) -> tuple[RoundingCandidate, ...]:
@@ -91,14 +101,17 @@ class Precision:
 
 
 def candidates(model: Model) -> tuple[RoundingCandidate, ...]:
-    """Return the weights of a model (Consts of floats with several rows), and the floats that its loops carry.
+    """Return the weights of a model (Consts of floats with several rows), and the floats that its
+    loops carry.
 
     Values that only shapes and indices follow from are not among them.
     """
     known = propagate(model, catalogue_for(model.dialect))
     indices = index_arithmetic(model, known)
     return tuple(
-        RoundingCandidate(f"{place.address}/{place.labels[node.id]}", kind, _readers(place.graph, node))
+        RoundingCandidate(
+            f"{place.address}/{place.labels[node.id]}", kind, _readers(place.graph, node)
+        )
         for place in graphs(model)
         for node in place.graph.nodes
         if (kind := _kind(place, node))
@@ -116,16 +129,28 @@ def precision(
     seconds: float = 600.0,
     told: Callable[[int, int], None] = lambda done, total: None,
 ) -> Precision:
-    """Rounds each candidate alone to a type, ranks what that costs at the outputs, and finds a smallest set that has to stay.
+    """Rounds each candidate alone to a type, ranks what that costs at the outputs, and finds a
+    smallest set that has to stay.
 
-    Greedy: all are rounded; of those that cost most, one after the other stays until the outputs are within ``tolerance`` (a part of the
-    largest magnitude); then each that stays is rounded again where that is still within it. ``told`` hears how many runs of at most how
-    many are done. ``EngineError`` for a model without candidates, and when it takes longer than ``seconds``.
+    Greedy: all are rounded; of those that cost most, one after the other stays until the outputs
+    are within ``tolerance`` (a part of the largest magnitude); then each that stays is rounded
+    again where that is still within it. ``told`` hears how many runs of at most how many are done.
+    ``EngineError`` for a model without candidates, and when it takes longer than ``seconds``.
     """
     every = candidates(model)
     if not every:
-        raise EngineError("there is nothing to round: the model has no weights of several rows and no loop that carries floats")
-    trial = _Trial(model, inputs, to, run(model, inputs, limits=Limits(seconds=seconds)), time.monotonic() + seconds, 3 * len(every), told)
+        raise EngineError(
+            "there is nothing to round: the model has no weights of several rows and no loop that carries floats"
+        )
+    trial = _Trial(
+        model,
+        inputs,
+        to,
+        run(model, inputs, limits=Limits(seconds=seconds)),
+        time.monotonic() + seconds,
+        3 * len(every),
+        told,
+    )
     costs = sorted((Cost(one, trial.error([one])) for one in every), key=lambda cost: -cost.error)
     everything = error = trial.error(every) if len(every) > 1 else costs[0].error
     stay: list[RoundingCandidate] = []
@@ -134,7 +159,9 @@ def precision(
             break
         stay.append(cost.candidate)
         error = trial.error([one for one in every if one not in stay])
-    for one in stay[-2::-1]:  # the last one is needed: without it the outputs were not within the tolerance
+    for one in stay[
+        -2::-1
+    ]:  # the last one is needed: without it the outputs were not within the tolerance
         fewer = [other for other in stay if other != one]
         again = trial.error([other for other in every if other not in fewer])
         if again <= tolerance:
@@ -177,13 +204,25 @@ class _Trial:
 def _kind(place: PlacedGraph, node: Node) -> str:
     constant = node.constant
     if constant is not None:
-        return "weight" if len(constant.shape) > 1 and constant.shape[-1] > 1 and math.prod(constant.shape[:-1]) > 1 else ""
-    carried = {edge.to_layer for edge in place.body.back_edges} if place.body is not None else set[LayerId]()
+        return (
+            "weight"
+            if len(constant.shape) > 1
+            and constant.shape[-1] > 1
+            and math.prod(constant.shape[:-1]) > 1
+            else ""
+        )
+    carried = (
+        {edge.to_layer for edge in place.body.back_edges}
+        if place.body is not None
+        else set[LayerId]()
+    )
     return "state" if node.id in carried else ""
 
 
 def _readers(graph: ModelGraph, node: Node) -> tuple[str, ...]:
-    """The operations that compute with a value and with what is no Const: past those that only unpack a weight."""
+    """The operations that compute with a value and with what is no Const: past those that only
+    unpack a weight.
+    """
     return tuple(dict.fromkeys(_reading(graph, OutputRef(node.id, 0), node.constant is not None)))
 
 
@@ -195,7 +234,12 @@ def _reading(graph: ModelGraph, source: OutputRef, constant: bool) -> Iterator[s
             reader = graph.by_id[layer]
             if reader.type == "Result":
                 continue
-            if constant and depth < _MOST_STEPS_TO_A_READER and not reader.bodies and _unpacks(graph, reader, one):
+            if (
+                constant
+                and depth < _MOST_STEPS_TO_A_READER
+                and not reader.bodies
+                and _unpacks(graph, reader, one)
+            ):
                 waiting.append((OutputRef(layer, 0), depth + 1))
             else:
                 yield reader.name

@@ -17,13 +17,16 @@ FORMATS = (".parquet", ".csv")
 def write_table(found: Drift, run: Run, path: str | Path) -> int:
     """Writes a row for each pair of values and iteration; gives how many.
 
-    Columns: ``address`` in the first run, ``other`` (the place in the second model), ``matched`` (name, structure or shape),
-    ``iteration`` of the innermost loop (none outside), ``absolute``, ``relative``, ``cosine``. ``run`` is the first one.
-    ``EngineError`` for another ending than .parquet and .csv.
+    Columns: ``address`` in the first run, ``other`` (the place in the second model), ``matched``
+    (name, structure or shape), ``iteration`` of the innermost loop (none outside), ``absolute``,
+    ``relative``, ``cosine``. ``run`` is the first one. ``EngineError`` for another ending than
+    .parquet and .csv.
     """
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
-        raise EngineError(f"a drift is written as {' or '.join(FORMATS)}, not as {target.suffix or 'a file without ending'}")
+        raise EngineError(
+            f"a drift is written as {' or '.join(FORMATS)}, not as {target.suffix or 'a file without ending'}"
+        )
     import pandas as pd  # costs half a second that only tables need
 
     columns = ("address", "other", "matched", "iteration", "absolute", "relative", "cosine")
@@ -36,11 +39,26 @@ def write_table(found: Drift, run: Run, path: str | Path) -> int:
     return len(frame)
 
 
-def _rows(found: Drift, run: Run) -> Iterator[tuple[str, str, str, int | None, float, float, float]]:
+def _rows(
+    found: Drift, run: Run
+) -> Iterator[tuple[str, str, str, int | None, float, float, float]]:
     for pair in found.pairs:
         name = pair.one.rpartition("/")[2]
         numbers = (pair.deviations.absolute, pair.deviations.relative, pair.deviations.cosine)
-        places = zip(pair.rows.one.tolist(), pair.rows.iteration.tolist(), *(column.tolist() for column in numbers), strict=True)
+        places = zip(
+            pair.rows.one.tolist(),
+            pair.rows.iteration.tolist(),
+            *(column.tolist() for column in numbers),
+            strict=True,
+        )
         for row, iteration, absolute, relative, cosine in places:
             address = f"{run.timeline.address(pair.program, row)}/{name}"
-            yield address, pair.other, pair.how, iteration if iteration >= 0 else None, absolute, relative, cosine
+            yield (
+                address,
+                pair.other,
+                pair.how,
+                iteration if iteration >= 0 else None,
+                absolute,
+                relative,
+                cosine,
+            )

@@ -1,4 +1,6 @@
-"""Running and debugging a model: inputs in, results out, stepping and seeking, breakpoints and watches."""
+"""Running and debugging a model: inputs in, results out, stepping and seeking, breakpoints and
+watches.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where a run stops: at a place or a pattern of places, where a condition holds, at a NaN, an infinity or a change of shape."""
+"""Where a run stops: at a place or a pattern of places, where a condition holds, at a NaN, an
+infinity or a change of shape.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Breakpoint:
-    """One breakpoint; it stops a run before the place runs (address), or after an operation whose value is unusual (the others).
+    """One breakpoint; it stops a run before the place runs (address), or after an operation whose
+    value is unusual (the others).
 
     A condition that names the operation of the place itself is asked once that has run.
     """
@@ -56,11 +59,18 @@ class Breakpoint:
 
     @property
     def as_set(self) -> Pause:
-        return Pause(self.pattern, self.condition.text if self.condition else "", self.kind, self.on)
+        return Pause(
+            self.pattern, self.condition.text if self.condition else "", self.kind, self.on
+        )
 
     def describe(self) -> str:
         before = "after" if self.after else "before"
-        what = {"address": before, "nan": "NaN made at", "infinity": "infinity made at", "shape": "change of shape at"}[self.kind]
+        what = {
+            "address": before,
+            "nan": "NaN made at",
+            "infinity": "infinity made at",
+            "shape": "change of shape at",
+        }[self.kind]
         condition = f" when {self.condition.text}" if self.condition else ""
         return f"{what} {readable(self.pattern) if self.pattern else 'any operation'}{condition}"
 
@@ -73,7 +83,14 @@ class Breakpoints:
     _items: dict[int, Breakpoint] = field(default_factory=dict[int, Breakpoint])
     _next: int = 1
 
-    def add(self, pattern: str = "", condition: str = "", kind: BreakpointKind = "address", *, on: bool = True) -> Breakpoint:
+    def add(
+        self,
+        pattern: str = "",
+        condition: str = "",
+        kind: BreakpointKind = "address",
+        *,
+        on: bool = True,
+    ) -> Breakpoint:
         """A new breakpoint; ``AddressError`` or ``ExpressionError`` when it can never hold."""
         must_be_text(pattern)
         if not pattern and not condition and kind == "address":
@@ -89,15 +106,23 @@ class Breakpoints:
 
     def toggle(self, kind: BreakpointKind) -> None:
         """Remove the breakpoints of a kind that stop everywhere, or add one if there is none."""
-        everywhere = [one.id for one in self.items() if one.kind == kind and not one.pattern and one.condition is None]
+        everywhere = [
+            one.id
+            for one in self.items()
+            if one.kind == kind and not one.pattern and one.condition is None
+        ]
         for id in everywhere:
             self.remove(id)
         if not everywhere:
             self.add(kind=kind)
 
     def has(self, kind: BreakpointKind) -> bool:
-        """Return whether a breakpoint of a kind stops everywhere; one that is switched off counts."""
-        return any(one.kind == kind and not one.pattern and one.condition is None for one in self.items())
+        """Return whether a breakpoint of a kind stops everywhere; one that is switched off
+        counts.
+        """
+        return any(
+            one.kind == kind and not one.pattern and one.condition is None for one in self.items()
+        )
 
     def remove(self, id: int) -> None:
         """Takes a breakpoint away; nothing happens when it is gone already."""
@@ -131,10 +156,14 @@ class Breakpoints:
 
 
 def goal(plan: Plan, place: str) -> Breakpoint:
-    """Where a run is to go: a breakpoint without a condition; ``AddressError`` for an address that names no place."""
+    """Where a run is to go: a breakpoint without a condition; ``AddressError`` for an address
+    that names no place.
+    """
     must_be_text(place)
     if not place.strip():
-        raise AddressError("no place is named: an address such as main/while_3[2]/body/Add_1 is expected")
+        raise AddressError(
+            "no place is named: an address such as main/while_3[2]/body/Add_1 is expected"
+        )
     return make(plan, 0, place, "", "address")
 
 
@@ -146,9 +175,24 @@ def make(plan: Plan, id: int, pattern: str, condition: str, kind: BreakpointKind
         return Breakpoint(id, "", kind, expression, None, None)
     address = Address.parse(pattern)
     program, position, iterations = find(plan, address)
-    _check_names(expression, program.around(), f"{readable(program.address)} and the graphs around it")
-    after = kind == "address" and expression is not None and _names_itself(expression, program, position, address)
-    return Breakpoint(id, pattern.strip(), kind, expression, program, position + after if position is not None else None, iterations, after)
+    _check_names(
+        expression, program.around(), f"{readable(program.address)} and the graphs around it"
+    )
+    after = (
+        kind == "address"
+        and expression is not None
+        and _names_itself(expression, program, position, address)
+    )
+    return Breakpoint(
+        id,
+        pattern.strip(),
+        kind,
+        expression,
+        program,
+        position + after if position is not None else None,
+        iterations,
+        after,
+    )
 
 
 def _check_names(condition: Expression | None, programs: Iterable[Program], place: str) -> None:
@@ -160,23 +204,31 @@ def _check_names(condition: Expression | None, programs: Iterable[Program], plac
                 raise ExpressionError(f"there is no iteration in {place}: no loop is open there")
         elif all(slot_of(program, name) is None for program in programs):
             labels = [label for one in programs for label in one.layer_of_label]
-            raise ExpressionError(f"there is no value {shorten(name, 60)!r} in {place}; there are {near(name, labels)}")
+            raise ExpressionError(
+                f"there is no value {shorten(name, 60)!r} in {place}; there are {near(name, labels)}"
+            )
 
 
 def _is_of_loop(program: Program) -> bool:
     return program.parent is not None and isinstance(program.region, LoopRegion)
 
 
-def _names_itself(condition: Expression, program: Program, position: int | None, address: Address) -> bool:
+def _names_itself(
+    condition: Expression, program: Program, position: int | None, address: Address
+) -> bool:
     label = address.segments[-1].label
     at = program.instructions[position : position + 1] if position is not None else ()
     if not at or at[0].label != label:
         return False
-    return any((label_of(program, name) or "").partition(":")[0] == label for name in condition.names)
+    return any(
+        (label_of(program, name) or "").partition(":")[0] == label for name in condition.names
+    )
 
 
 def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int | None, ...]]:
-    """The graph, the instruction (None: a body as a whole), and the iteration asked for at each loop of the way."""
+    """The graph, the instruction (None: a body as a whole), and the iteration asked for at each
+    loop of the way.
+    """
     program = plan.main
     iterations: list[int | None] = []
     segments = address.segments[1:]
@@ -191,16 +243,24 @@ def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int |
                 return program, number, tuple(iterations)
             return region.programs[0], 0, (*iterations, wanted)
         if region is None:
-            raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no body")
+            raise AddressError(
+                f"{decode(segment.label)!r} in {readable(program.address)} has no body"
+            )
         name = segments[place + 1].label
         inner = body_of(region, name)
         if inner is None:
-            raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no body {elided(name)!r}")
+            raise AddressError(
+                f"{decode(segment.label)!r} in {readable(program.address)} has no body {elided(name)!r}"
+            )
         if region.kind not in ("If", "Function"):
             iterations.append(wanted)
         program = inner
         place += 2
-    return program, (None if program.parent is None else len(program.instructions)), tuple(iterations)
+    return (
+        program,
+        (None if program.parent is None else len(program.instructions)),
+        tuple(iterations),
+    )
 
 
 def _instruction(plan: Plan, program: Program, label: str) -> int:
@@ -208,12 +268,22 @@ def _instruction(plan: Plan, program: Program, label: str) -> int:
         if instruction.label == label:
             return number
     if label in program.layer_of_label:
-        raise AddressError(f"{decode(label)!r} in {readable(program.address)} is not an operation that runs: {_when(program, label)}")
-    elsewhere = [readable(f"{one.address}/{label}") for one in plan.programs if any(inner.label == label for inner in one.instructions)]
+        raise AddressError(
+            f"{decode(label)!r} in {readable(program.address)} is not an operation that runs: {_when(program, label)}"
+        )
+    elsewhere = [
+        readable(f"{one.address}/{label}")
+        for one in plan.programs
+        if any(inner.label == label for inner in one.instructions)
+    ]
     if elsewhere:
-        raise AddressError(f"there is no {elided(decode(label))!r} in {readable(program.address)}; there is {listed(elsewhere, 3)}")
+        raise AddressError(
+            f"there is no {elided(decode(label))!r} in {readable(program.address)}; there is {listed(elsewhere, 3)}"
+        )
     there = near(label, [one.label for one in program.instructions])
-    raise AddressError(f"there is no {elided(decode(label))!r} in {readable(program.address)}; it has {there}")
+    raise AddressError(
+        f"there is no {elided(decode(label))!r} in {readable(program.address)}; it has {there}"
+    )
 
 
 def _when(program: Program, label: str) -> str:

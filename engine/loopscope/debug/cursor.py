@@ -1,4 +1,6 @@
-"""A moment of a run as people name it: the address of what runs next, and the graphs that are open."""
+"""A moment of a run as people name it: the address of what runs next, and the graphs that are
+open.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Cursor:
     step: int
     """Steps done before this moment."""
     address: str
-    """What runs next: an operation, a node with bodies, or a body whose execution ends; empty when the run is finished."""
+    """What runs next: an operation, a node with bodies, or a body whose execution ends; empty
+    when the run is finished.
+    """
     kind: CursorKind
     previous: str
     """What ran last; empty at the start."""
@@ -46,7 +50,10 @@ Levels = list[tuple[Program, int | None, int]]
 
 def frontier(machine: Machine) -> Levels:
     """The graphs that a machine has open."""
-    return [(frame.program, frame.iteration if frame.region else None, frame.position) for frame in machine.frames]
+    return [
+        (frame.program, frame.iteration if frame.region else None, frame.position)
+        for frame in machine.frames
+    ]
 
 
 def levels_of(moment: Moment) -> Levels:

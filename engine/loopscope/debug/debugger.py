@@ -1,4 +1,6 @@
-"""The debugger: moves freely through the steps of one run, and computes only steps that have not been computed yet."""
+"""The debugger: moves freely through the steps of one run, and computes only steps that have not
+been computed yet.
+"""
 
 from __future__ import annotations
 
@@ -36,21 +38,25 @@ from loopscope.plugins import mime_bundle
 class Debugger(Run):
     """One run of one model that can be stepped, run, rewound and looked into.
 
-    Consts and Parameters are not steps: their values exist when their graph begins. ``record`` bounds what is remembered;
-    what is not remembered is computed again, exactly, when asked for.
+    Consts and Parameters are not steps: their values exist when their graph begins. ``record``
+    bounds what is remembered; what is not remembered is computed again, exactly, when asked for.
 
-    ``changes``: what if? Values by address, each in one iteration of every loop around it (``main/while_3[2]/body/keep``); of an
-    operation, a Parameter of a body, or a Const. The run is the same, but where such a value is there, it is replaced by the given
-    one, and everything that follows uses that. ``AddressError`` for an address that does not name one value, ``InputError`` for a
-    value of another element type or of a shape that cannot be there; afterwards ``changes`` tells which of them the run has reached.
+    ``changes``: what if? Values by address, each in one iteration of every loop around it
+    (``main/while_3[2]/body/keep``); of an operation, a Parameter of a body, or a Const. The run is
+    the same, but where such a value is there, it is replaced by the given one, and everything that
+    follows uses that. ``AddressError`` for an address that does not name one value, ``InputError``
+    for a value of another element type or of a shape that cannot be there; afterwards ``changes``
+    tells which of them the run has reached.
 
-    ``rounding``: what if values were kept in a narrower type? Types (bf16, f16, f8e4m3, f8e5m2, int8 per row, int4 per group) by patterns
-    of addresses (``main/*/state``), in all iterations, as ``loopscope.transform.rounding.round_model`` takes them; ``model`` is then the
-    model with the rounding in it, and ``unrounded`` lists what stays as it is. ``loopscope.drift`` compares such a run with the one
-    without.
+    ``rounding``: what if values were kept in a narrower type? Types (bf16, f16, f8e4m3, f8e5m2,
+    int8 per row, int4 per group) by patterns of addresses (``main/*/state``), in all iterations, as
+    ``loopscope.transform.rounding.round_model`` takes them; ``model`` is then the model with the
+    rounding in it, and ``unrounded`` lists what stays as it is. ``loopscope.drift`` compares such a
+    run with the one without.
 
-    ``fetches``: as of ``loopscope.run``; only what they need runs, all else is skipped. Without them everything runs, so that it can be
-    seen; with ``whole=False`` not what no output needs, as in ``loopscope.run``.
+    ``fetches``: as of ``loopscope.run``; only what they need runs, all else is skipped. Without
+    them everything runs, so that it can be seen; with ``whole=False`` not what no output needs, as
+    in ``loopscope.run``.
     """
 
     def __init__(
@@ -100,7 +106,9 @@ class Debugger(Run):
         return mime_bundle(self)
 
     def restart(self) -> Cursor:
-        """Back to the beginning, everything computed forgotten; without weights, which it would take again, only the cursor goes back."""
+        """Back to the beginning, everything computed forgotten; without weights, which it would
+        take again, only the cursor goes back.
+        """
         if self.plan.lacks_weights:
             return self._go(0)
         self._begin(_begun(self.overrides, self.beginning))
@@ -116,10 +124,13 @@ class Debugger(Run):
         """The values that were set by hand, and whether the run has come there."""
         return changing.told(self)
 
-    # -- moving ---------------------------------------------------------------------------------------------------
+    # -- moving
+    # ---------------------------------------------------------------------------------------------------
 
     def step(self) -> Cursor:
-        """One operation, the beginning of one node with bodies, or the end of one body execution."""
+        """One operation, the beginning of one node with bodies, or the end of one body
+        execution.
+        """
         if self._past is not None:
             return self._go(self._past + 1)
         if self.machine.state == "paused":
@@ -145,7 +156,9 @@ class Debugger(Run):
         return self._leave(level.program, level.row, level.position + 1)
 
     def step_out(self) -> Cursor:
-        """Until the node whose body is open is done; to the end of the run in the outermost graph."""
+        """Until the node whose body is open is done; to the end of the run in the outermost
+        graph.
+        """
         level = self.moment[-1]
         if level.program.parent is None:
             return self.run()
@@ -153,7 +166,9 @@ class Debugger(Run):
         return self._leave(level.program.parent, row, level.program.owner + 1)
 
     def _leave(self, program: Program, row: int, position: int) -> Cursor:
-        """Moves to the moment at which a row reaches a position; runs at full speed unless there are breakpoints on the way."""
+        """Moves to the moment at which a row reaches a position; runs at full speed unless there
+        are breakpoints on the way.
+        """
 
         def there() -> bool:
             frame = self.machine.frames[-1]
@@ -161,11 +176,15 @@ class Debugger(Run):
 
         if self._progress.has_reached(program, row, position):
             return self._go(self.timeline.step_at(program, row, position))
-        floor = next(depth for depth, frame in enumerate(self.machine.frames, 1) if frame.program is program)
+        floor = next(
+            depth for depth, frame in enumerate(self.machine.frames, 1) if frame.program is program
+        )
         return self._forward(there, floor)
 
     def next_iteration(self) -> Cursor:
-        """To the beginning of the next iteration of the innermost loop; past the loop when there is none."""
+        """To the beginning of the next iteration of the innermost loop; past the loop when there
+        is none.
+        """
         levels = self.moment
         inner = next((level for level in reversed(levels) if level.iteration is not None), None)
         if inner is None:
@@ -184,13 +203,17 @@ class Debugger(Run):
 
         def there() -> bool:
             frames = self.machine.frames
-            return len(frames) < depth or (frames[depth - 1].iteration > iteration and frames[depth - 1].program is program)
+            return len(frames) < depth or (
+                frames[depth - 1].iteration > iteration and frames[depth - 1].program is program
+            )
 
         return self._forward(there, depth)
 
     def previous_iteration(self) -> Cursor:
         """To the beginning of the iteration before; to the loop itself from its first."""
-        inner = next((level for level in reversed(self.moment) if level.iteration is not None), None)
+        inner = next(
+            (level for level in reversed(self.moment) if level.iteration is not None), None
+        )
         if inner is None:
             return self.step_back()
         if inner.iteration:
@@ -198,7 +221,9 @@ class Debugger(Run):
         return self._go(self.timeline.step_at(inner.program, inner.row, 0) - 1)
 
     def run(self) -> Cursor:
-        """Runs to the next breakpoint, the end, a failure or a limit. Called again after a limit, it runs for as much again."""
+        """Runs to the next breakpoint, the end, a failure or a limit. Called again after a
+        limit, it runs for as much again.
+        """
         if self._past is not None:
             step = self._next_recorded(self.breakpoints.on, self._past)
             if step is not None:
@@ -212,14 +237,19 @@ class Debugger(Run):
     def run_to(self, pattern: str) -> Cursor:
         """To the next moment before a place runs; iterations that are left out match all."""
         target = goal(self.plan, pattern)
-        if self._past is not None and (step := self._next_recorded([target], self._past)) is not None:
+        if (
+            self._past is not None
+            and (step := self._next_recorded([target], self._past)) is not None
+        ):
             return self._go(step)
         return self._forward(lambda: self._is_at(target), target=target)
 
     def seek(self, place: str | int) -> Cursor:
-        """Moves to a step number, or to the moment before an address runs; computes steps that have not been computed yet.
+        """Moves to a step number, or to the moment before an address runs; computes steps that have
+        not been computed yet.
 
-        A breakpoint, a limit or a stop on the way pauses before it is there. ``AddressError`` when the run ends without coming there.
+        A breakpoint, a limit or a stop on the way pauses before it is there. ``AddressError`` when
+        the run ends without coming there.
         """
         if isinstance(place, (int, np.integer)):
             place = int(place)
@@ -234,7 +264,9 @@ class Debugger(Run):
             return self._go(step)
         self._forward(lambda: self._is_at(target), target=target)
         if self.state in ("finished", "failed") and not self._is_at(target):
-            raise AddressError(f"the run never comes to {place}: it {self.state} after {self.steps:,} steps")
+            raise AddressError(
+                f"the run never comes to {place}: it {self.state} after {self.steps:,} steps"
+            )
         return self.cursor
 
     go = seek
@@ -255,16 +287,21 @@ class Debugger(Run):
         self.listeners.tell(self)
         return self.cursor
 
-    # -- computing ------------------------------------------------------------------------------------------------
+    # -- computing
+    # ------------------------------------------------------------------------------------------------
 
-    def _forward(self, there: Callable[[], bool], floor: int = 0, target: Breakpoint | None = None) -> Cursor:
+    def _forward(
+        self, there: Callable[[], bool], floor: int = 0, target: Breakpoint | None = None
+    ) -> Cursor:
         """Computes on until a condition on the frontier holds or a breakpoint stops it."""
         self._past = None
         self._progress.compute(lambda: self._run_until(there, floor, [target] if target else []))
         return self._arrived()
 
     def _run_until(self, there: Callable[[], bool], floor: int, targets: list[Breakpoint]) -> None:
-        """Runs until a condition on the frontier holds; loops deeper than ``floor`` that hold no breakpoint run through generated code."""
+        """Runs until a condition on the frontier holds; loops deeper than ``floor`` that hold no
+        breakpoint run through generated code.
+        """
         machine = self.machine
         watched = [*self.breakpoints.on, *targets]
         done = 0
@@ -276,15 +313,23 @@ class Debugger(Run):
             drive.advance(machine, generated=may_run_unwatched(machine, watched, floor))
 
     def _next_recorded(self, breakpoints: Sequence[Breakpoint], step: int) -> int | None:
-        """The next step after this one, in what has run already, at which one holds, or to which the search came before it was paused."""
+        """The next step after this one, in what has run already, at which one holds, or to which
+        the search came before it was paused.
+        """
         found, limit = next_stop(self, breakpoints, step)
-        self._progress.limit = limit or (self._progress.limit if self.machine.state == "paused" else "")
+        self._progress.limit = limit or (
+            self._progress.limit if self.machine.state == "paused" else ""
+        )
         return found
 
 
 def _begun(overrides: Overrides, beginning: Beginning) -> Machine:
     """A machine at the first step, with a copy of the inputs."""
     machine = start(overrides, beginning.values, beginning.limits, beginning.record, beginning.seed)
-    # What was given may be written to while the run is looked at; constants, which are views of their file, are not.
-    machine.values = [np.array(value) if isinstance(value, np.ndarray) and value.base is None else value for value in machine.values]
+    # What was given may be written to while the run is looked at; constants, which are views of
+    # their file, are not.
+    machine.values = [
+        np.array(value) if isinstance(value, np.ndarray) and value.base is None else value
+        for value in machine.values
+    ]
     return machine

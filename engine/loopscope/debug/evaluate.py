@@ -17,7 +17,9 @@ _MOST_ELEMENTS = 1 << 26
 _MOST_WORK = 1 << 28
 """Elements that all parts of an expression together may look at."""
 _OF_POWER, _OF_PRODUCT = 64, 32
-"""A power takes as long as so many additions; so many multiplications of a matrix product of floats as long as one."""
+"""A power takes as long as so many additions; so many multiplications of a matrix product of
+floats as long as one.
+"""
 _MOST_DIGITS = 300
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -85,16 +87,24 @@ class Evaluation:
         """The value of a part of the expression. What numpy raises, it raises."""
         match node:
             case ast.Constant():
-                return np.asarray(node.value)[()] if not isinstance(node.value, bool) else np.bool_(node.value)
+                return (
+                    np.asarray(node.value)[()]
+                    if not isinstance(node.value, bool)
+                    else np.bool_(node.value)
+                )
             case ast.Name():
                 return self._lookup(node.id)
             case ast.BinOp():
-                return self._call(BINARY[type(node.op)], self.value(node.left), self.value(node.right))
+                return self._call(
+                    BINARY[type(node.op)], self.value(node.left), self.value(node.right)
+                )
             case ast.UnaryOp():
                 return self._call(UNARY[type(node.op)], self.value(node.operand))
             case ast.BoolOp():
                 every = isinstance(node.op, ast.And)
-                return np.bool_((all if every else any)(is_true(self.value(one)) for one in node.values))
+                return np.bool_(
+                    (all if every else any)(is_true(self.value(one)) for one in node.values)
+                )
             case ast.Compare():
                 return self._compare(node)
             case ast.IfExp():
@@ -125,19 +135,30 @@ class Evaluation:
             case ast.Tuple():
                 return tuple(self._index(one) for one in node.elts)
             case ast.Slice():
-                return slice(*(None if one is None else _whole(self.value(one)) for one in (node.lower, node.upper, node.step)))
+                return slice(
+                    *(
+                        None if one is None else _whole(self.value(one))
+                        for one in (node.lower, node.upper, node.step)
+                    )
+                )
             case _:
                 value = self.value(node)
                 return _whole(value) if np.ndim(value) == 0 else value
 
     def _part(self, value: Any, index: Any) -> Any:
-        """What an index takes out of an array, or of a sequence; arrays as indices may ask for any number of elements."""
+        """What an index takes out of an array, or of a sequence; arrays as indices may ask for
+        any number of elements.
+        """
         if isinstance(value, tuple) and isinstance(index, (int, slice)):
             taken = value[index]
             return np.int64(taken) if isinstance(taken, int) else taken
         _must_be_no_sequence(value)
         array = np.asarray(value)
-        asked = [np.shape(one) for one in (index if isinstance(index, tuple) else (index,)) if isinstance(one, np.ndarray)]
+        asked = [
+            np.shape(one)
+            for one in (index if isinstance(index, tuple) else (index,))
+            if isinstance(one, np.ndarray)
+        ]
         if asked and array.ndim:
             self._spend(_checked((*np.broadcast_shapes(*asked), *array.shape[1:])))
         return array[index]
@@ -149,9 +170,15 @@ class Evaluation:
             _must_be_numbers(argument)
         shapes = [np.shape(argument) for argument in arguments if not isinstance(argument, tuple)]
         if function is np.matmul and len(shapes) == 2:
-            self._spend(_product(*shapes, whole=all(np.asarray(one).dtype.kind in "biu" for one in arguments)))
+            self._spend(
+                _product(
+                    *shapes, whole=all(np.asarray(one).dtype.kind in "biu" for one in arguments)
+                )
+            )
         elif len(shapes) == 2:
-            self._spend(_checked(np.broadcast_shapes(*shapes)) * (_OF_POWER if function is np.power else 1))
+            self._spend(
+                _checked(np.broadcast_shapes(*shapes)) * (_OF_POWER if function is np.power else 1)
+            )
         elif shapes:
             self._spend(math.prod(shapes[0]))
         return without_wrapping(function, *arguments)
@@ -184,9 +211,13 @@ def _must_be_no_sequence(value: Any) -> None:
 
 
 def _booleans(sign: str, *arguments: Any) -> tuple[Any, ...]:
-    """``ValueError`` for numbers: ``x > 0 & x < 9`` means ``x > (0 & x) < 9``, which nobody intends."""
+    """``ValueError`` for numbers: ``x > 0 & x < 9`` means ``x > (0 & x) < 9``, which nobody
+    intends.
+    """
     if any(np.asarray(argument).dtype != bool for argument in arguments):
-        raise ValueError(f"{sign} joins booleans and binds more tightly than comparisons: write (x > 0) {sign} (x < 9)")
+        raise ValueError(
+            f"{sign} joins booleans and binds more tightly than comparisons: write (x > 0) {sign} (x < 9)"
+        )
     return arguments
 
 
@@ -197,7 +228,9 @@ def _filled(value: Any) -> Any:
 
 
 def _rounded(value: np.ndarray, digits: int) -> Any:
-    digits = max(-_MOST_DIGITS, min(digits, _MOST_DIGITS))  # beyond, nothing is rounded, or everything
+    digits = max(
+        -_MOST_DIGITS, min(digits, _MOST_DIGITS)
+    )  # beyond, nothing is rounded, or everything
     if value.dtype.kind not in "fV":
         return np.round(value, digits)[()]
     rounded = np.round(value.astype(np.float64), digits)
@@ -212,7 +245,11 @@ def _whole(value: Any) -> int:
 
 def _product(one: tuple[int, ...], other: tuple[int, ...], *, whole: bool) -> int:
     """What a matrix product takes."""
-    shape = (*np.broadcast_shapes(one[:-2], other[:-2]), *one[-2:-1], *(other[-1:] if len(other) > 1 else ()))
+    shape = (
+        *np.broadcast_shapes(one[:-2], other[:-2]),
+        *one[-2:-1],
+        *(other[-1:] if len(other) > 1 else ()),
+    )
     return _checked(shape) * (one[-1] if one else 1) // (1 if whole else _OF_PRODUCT)
 
 
@@ -220,7 +257,9 @@ def _checked(shape: tuple[int, ...]) -> int:
     """The elements of a shape; ``ExpressionError`` for too many."""
     size = math.prod(shape)
     if size > _MOST_ELEMENTS:
-        raise ExpressionError(f"the value would have {size} elements, at most {_MOST_ELEMENTS} are allowed")
+        raise ExpressionError(
+            f"the value would have {size} elements, at most {_MOST_ELEMENTS} are allowed"
+        )
     return size
 
 
@@ -233,6 +272,8 @@ def _equal(one: Any, other: Any) -> Any:
 def _are_same(one: Any, other: Any) -> bool:
     """Whether two sequences, or a sequence and a vector, hold the same."""
     if isinstance(one, tuple) or isinstance(other, tuple):
-        vectors = [each if isinstance(each, tuple) else tuple(np.atleast_1d(each)) for each in (one, other)]
+        vectors = [
+            each if isinstance(each, tuple) else tuple(np.atleast_1d(each)) for each in (one, other)
+        ]
         return len(vectors[0]) == len(vectors[1]) and all(map(_are_same, *vectors))
     return bool(np.array_equal(one, other))

@@ -1,4 +1,6 @@
-"""How values leave the engine: as read-only numpy arrays of types that numpy users can compute with."""
+"""How values leave the engine: as read-only numpy arrays of types that numpy users can compute
+with.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,17 @@ from loopscope.ops.values import NO_VALUE, is_tensor
 def as_public(value: Any) -> np.ndarray:
     """A value of the machine as a read-only array; u1, u3 and u6 as uint8 codes, nf4 as float32.
 
-    Whatever the type says: of an ONNX model a sequence is a tuple of such arrays, an optional without a value None, a map itself.
+    Whatever the type says: of an ONNX model a sequence is a tuple of such arrays, an optional
+    without a value None, a map itself.
     """
     if not is_tensor(value):
         return cast(
-            np.ndarray, tuple(as_public(one) for one in value) if isinstance(value, tuple) else None if value is NO_VALUE else value
+            np.ndarray,
+            tuple(as_public(one) for one in value)
+            if isinstance(value, tuple)
+            else None
+            if value is NO_VALUE
+            else value,
         )
     array = np.asarray(value)
     if array.dtype.names:
@@ -32,5 +40,9 @@ def as_public(value: Any) -> np.ndarray:
 def copy_public(value: Any) -> np.ndarray:
     """A writeable copy, for results that outlive the run."""
     if not is_tensor(value):
-        return cast(np.ndarray, tuple(copy_public(one) for one in value)) if isinstance(value, tuple) else as_public(value)
+        return (
+            cast(np.ndarray, tuple(copy_public(one) for one in value))
+            if isinstance(value, tuple)
+            else as_public(value)
+        )
     return np.array(as_public(value))

@@ -1,4 +1,6 @@
-"""What a caller asks of one run: the tensors that are fetched, those that are given instead of computed, and the plan for both."""
+"""What a caller asks of one run: the tensors that are fetched, those that are given instead of
+computed, and the plan for both.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +63,20 @@ class FetchedTensor:
         iterations: tuple[int | None, ...] = ()
         program = plan.program_by_address[self.program.address]
         if self.address is not None:
-            iterations = find(plan, self.address)[2] if program.producer.get(self.slot) is not None else _loops(plan, self.address)
+            iterations = (
+                find(plan, self.address)[2]
+                if program.producer.get(self.slot) is not None
+                else _loops(plan, self.address)
+            )
         number = program.producer.get(self.slot)
         sure = all(one is not None for one in iterations)
-        return Breakpoint(0, "", "address", None, program, 0 if number is None else number + 1, iterations) if sure else None
+        return (
+            Breakpoint(
+                0, "", "address", None, program, 0 if number is None else number + 1, iterations
+            )
+            if sure
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,26 +94,48 @@ class FetchPlan:
         return any(place.address is not None for place in self.places or ())
 
 
-def resolve_fetches(plan: Plan, inputs: Inputs, fetches: object = None, *, whole: bool = False) -> FetchPlan:
-    """``AddressError`` for a fetch that names nothing or several tensors, ``InputError`` for inputs that do not fit.
+def resolve_fetches(
+    plan: Plan, inputs: Inputs, fetches: object = None, *, whole: bool = False
+) -> FetchPlan:
+    """``AddressError`` for a fetch that names nothing or several tensors, ``InputError`` for inputs
+    that do not fit.
 
     ``whole``: what no output needs runs too.
     """
     model = plan.model
     places = None if fetches is None else tuple(_place(plan, one) for one in each_fetch(fetches))
     rest, given = named_inputs(model, inputs, lambda key: _given(model, key))
-    fed = {plan.main.slots[source.layer, source.output]: _fitted(plan, key, source, value) for source, (key, value) in given.items()}
+    fed = {
+        plan.main.slots[source.layer, source.output]: _fitted(plan, key, source, value)
+        for source, (key, value) in given.items()
+    }
     part = _part(plan, places, fed, plan.optimise.prune and not whole)
     live = part.live if places is not None or fed else None
-    layers = None if live is None else {layer for layer, slot in part.main.parameters.items() if slot in live and slot not in fed}
+    layers = (
+        None
+        if live is None
+        else {
+            layer
+            for layer, slot in part.main.parameters.items()
+            if slot in live and slot not in fed
+        }
+    )
     arrays = bind(model, rest, needed=layers)
-    return FetchPlan(part, places, {**{plan.main.parameters[layer]: array for layer, array in arrays.items()}, **fed})
+    return FetchPlan(
+        part,
+        places,
+        {**{plan.main.parameters[layer]: array for layer, array in arrays.items()}, **fed},
+    )
 
 
-def _part(plan: Plan, places: Sequence[FetchedTensor] | None, fed: Mapping[Slot, Any], prune: bool) -> Plan:
+def _part(
+    plan: Plan, places: Sequence[FetchedTensor] | None, fed: Mapping[Slot, Any], prune: bool
+) -> Plan:
     """What has to run; made once for what the same plan is asked again and again."""
     key = (
-        None if places is None else tuple((place.program.index, place.slot, place.address is None) for place in places),
+        None
+        if places is None
+        else tuple((place.program.index, place.slot, place.address is None) for place in places),
         frozenset(fed),
         prune,
     )
@@ -110,11 +144,15 @@ def _part(plan: Plan, places: Sequence[FetchedTensor] | None, fed: Mapping[Slot,
     made = _made_part(plan, places, fed, prune)
     for oldest in list(known)[: max(0, len(known) - _MOST_PARTS + 1)]:
         plan.parts.pop(oldest, None)
-    plan.parts[key] = None if made is plan else made  # a plan that held itself would outlive its model
+    plan.parts[key] = (
+        None if made is plan else made
+    )  # a plan that held itself would outlive its model
     return made
 
 
-def _made_part(plan: Plan, places: Sequence[FetchedTensor] | None, fed: Mapping[Slot, Any], prune: bool) -> Plan:
+def _made_part(
+    plan: Plan, places: Sequence[FetchedTensor] | None, fed: Mapping[Slot, Any], prune: bool
+) -> Plan:
     fetched = [] if places is None else [place.slot for place in places if place.address is None]
     if not prune:
         return part_of(plan, everything(plan), fed, fetched) if fed or places is not None else plan
@@ -125,9 +163,15 @@ def _made_part(plan: Plan, places: Sequence[FetchedTensor] | None, fed: Mapping[
 
 
 def each_fetch(fetches: object) -> Iterator[Fetch]:
-    for one in [fetches] if isinstance(fetches, str | TensorLike) or not isinstance(fetches, Iterable) else fetches:
+    for one in (
+        [fetches]
+        if isinstance(fetches, str | TensorLike) or not isinstance(fetches, Iterable)
+        else fetches
+    ):
         if not isinstance(one, str | TensorLike):
-            raise AddressError(f"fetches are tensor names, node names, addresses or tensors, not {shorten(repr(one), 60)}")
+            raise AddressError(
+                f"fetches are tensor names, node names, addresses or tensors, not {shorten(repr(one), 60)}"
+            )
         yield one
 
 
@@ -138,8 +182,12 @@ def _place(plan: Plan, fetch: Fetch) -> FetchedTensor:
         return FetchedTensor(name, plan.main, plan.main.slots[source.layer, source.output], None)
     address = Address.parse(name)
     if address.names_a_graph:
-        raise AddressError(f"{elided(str(address), 200)} names a graph, not a value: add the name of a node")
-    program = plan.program_by_address.get("/".join(segment.label for segment in address.segments[:-1]))
+        raise AddressError(
+            f"{elided(str(address), 200)} names a graph, not a value: add the name of a node"
+        )
+    program = plan.program_by_address.get(
+        "/".join(segment.label for segment in address.segments[:-1])
+    )
     if program is None:
         layer_named(plan.model.graph, name)
         find(plan, address)
@@ -159,30 +207,52 @@ def _loops(plan: Plan, address: Address) -> tuple[int | None, ...]:
 
 
 def address_of(model: Model, tensor: TensorLike) -> str:
-    """The address of a tensor of ``loopscope.builder``, of the outermost graph or of a body; ``AddressError`` when the model has it not."""
+    """The address of a tensor of ``loopscope.builder``, of the outermost graph or of a body;
+    ``AddressError`` when the model has it not.
+    """
     frame, source = tensor.frame, tensor.source
     node: Node = frame.nodes[source.layer]
     for place in graphs(model):
         found = place.graph.by_id.get(source.layer)
-        of_it = found is node or (frame.parent is None and place.owner is None and found is not None and _is_made_of(found, node))
+        of_it = found is node or (
+            frame.parent is None
+            and place.owner is None
+            and found is not None
+            and _is_made_of(found, node)
+        )
         if of_it:
             return f"{place.address}/{place.labels[source.layer]}{f':{source.output}' if source.output else ''}"
     model_name = shorten(repr(model.name), 60)
-    raise AddressError(f"{shorten(repr(tensor), 60)} is no tensor of the model {model_name}: it was built elsewhere, or after the model")
+    raise AddressError(
+        f"{shorten(repr(tensor), 60)} is no tensor of the model {model_name}: it was built elsewhere, or after the model"
+    )
 
 
 def _is_made_of(found: Node, node: Node) -> bool:
-    """Whether it is the node with tensor names that it had not while it was built; its other parts are the same objects then."""
-    return found.name == node.name and found.attributes is node.attributes and found.inputs is node.inputs
+    """Whether it is the node with tensor names that it had not while it was built; its other
+    parts are the same objects then.
+    """
+    return (
+        found.name == node.name
+        and found.attributes is node.attributes
+        and found.inputs is node.inputs
+    )
 
 
-# -- what is given ------------------------------------------------------------------------------------------------------
+# -- what is given
+# ------------------------------------------------------------------------------------------------------
 
 
 def _given(model: Model, key: object) -> OutputRef | None:
     """The tensor of the outermost graph that a key of the inputs means; None when it means none."""
     try:
-        name = key if isinstance(key, str) else address_of(model, key) if isinstance(key, TensorLike) else None
+        name = (
+            key
+            if isinstance(key, str)
+            else address_of(model, key)
+            if isinstance(key, TensorLike)
+            else None
+        )
         if name is None:
             return None
         source = tensor_named(model.graph, name)
@@ -202,4 +272,9 @@ def _fitted(plan: Plan, key: object, source: OutputRef, value: Any) -> Any:
     known = plan.propagated.output(ROOT, source.layer, source.output)
     port = plan.model.graph.tensor(source)
     shape = known.shape if known.shape.dimensions is not None else port.shape
-    return fitted(value, known.element_type or port.element_type, shape, f"the tensor {shorten(repr(key), 60)}")
+    return fitted(
+        value,
+        known.element_type or port.element_type,
+        shape,
+        f"the tensor {shorten(repr(key), 60)}",
+    )

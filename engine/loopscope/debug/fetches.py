@@ -27,18 +27,22 @@ def run(
     optimise: Optimise = EVERYTHING,
     catalogue: Catalogue = CATALOGUE,
 ) -> Result:
-    """Runs a model once, from fresh variables; operations that no output needs do not run, Assigns apart.
+    """Runs a model once, from fresh variables; operations that no output needs do not run, Assigns
+    apart.
 
-    ``inputs``: arrays by tensor name, Parameter name or position, or a sequence. A tensor of the outermost graph may be given too, by
-    name, address or as a tensor of ``loopscope.builder``; then what computes it does not run. ``seed`` fixes random operations whose own
-    seeds are 0. Raises ``InvalidModel`` (the model has errors), ``InputError``, or ``RunStopped`` (an operation failed, or a limit was
-    reached).
+    ``inputs``: arrays by tensor name, Parameter name or position, or a sequence. A tensor of the
+    outermost graph may be given too, by name, address or as a tensor of ``loopscope.builder``; then
+    what computes it does not run. ``seed`` fixes random operations whose own seeds are 0. Raises
+    ``InvalidModel`` (the model has errors), ``InputError``, or ``RunStopped`` (an operation failed,
+    or a limit was reached).
 
-    ``fetches``: the tensors that the result's ``outputs`` are, instead of the model's own; only what they need runs, in bodies too and
-    no longer than until they are there, and inputs that they do not need may be left out. Each is a tensor name, a node name
-    (``Add_3``, ``Split:1``), an address, or a tensor of ``loopscope.builder``; inside a body an address with its iterations
-    (``main/loop_7[2]/body/Add_3``; the last one where they are left out). ``AddressError`` for a fetch that names nothing or several
-    tensors, ``ValueUnavailable`` for an iteration that did not run.
+    ``fetches``: the tensors that the result's ``outputs`` are, instead of the model's own; only
+    what they need runs, in bodies too and no longer than until they are there, and inputs that they
+    do not need may be left out. Each is a tensor name, a node name (``Add_3``, ``Split:1``), an
+    address, or a tensor of ``loopscope.builder``; inside a body an address with its iterations
+    (``main/loop_7[2]/body/Add_3``; the last one where they are left out). ``AddressError`` for a
+    fetch that names nothing or several tensors, ``ValueUnavailable`` for an iteration that did not
+    run.
 
     ``optimise``: what may be left out because it makes no difference.
     """
@@ -51,17 +55,37 @@ def run(
         wanted = list(each_fetch(fetches))
         if any(isinstance(one, TensorLike) for one in wanted):
             raise
-        return _of_a_part(model, inputs, [one for one in wanted if isinstance(one, str)], limits, seed, optimise, catalogue)
+        return _of_a_part(
+            model,
+            inputs,
+            [one for one in wanted if isinstance(one, str)],
+            limits,
+            seed,
+            optimise,
+            catalogue,
+        )
     return session.run(inputs, fetches, limits=limits, seed=seed)
 
 
 def _of_a_part(
-    model: Model, inputs: Inputs, names: Sequence[str], limits: Limits | None, seed: int | None, optimise: Optimise, catalogue: Catalogue
+    model: Model,
+    inputs: Inputs,
+    names: Sequence[str],
+    limits: Limits | None,
+    seed: int | None,
+    optimise: Optimise,
+    catalogue: Catalogue,
 ) -> Result:
     """The same for a model that has errors: they may all lie in what is not needed."""
     graph = model.graph
     sources = {name: source for name in names if (source := tensor_named(graph, name)) is not None}
-    part = pruned(model, list(sources.items()), {layer_named(graph, name) for name in names if name not in sources})
+    part = pruned(
+        model,
+        list(sources.items()),
+        {layer_named(graph, name) for name in names if name not in sources},
+    )
     arrays = bind(model, inputs, needed={node.id for node in part.graph.parameters})
     feeds = [arrays[node.id] for node in part.graph.parameters]
-    return Session(part, optimise=optimise, catalogue=catalogue).run(feeds, names, limits=limits, seed=seed)
+    return Session(part, optimise=optimise, catalogue=catalogue).run(
+        feeds, names, limits=limits, seed=seed
+    )

@@ -7,7 +7,9 @@ from weakref import ref
 
 
 class Listeners:
-    """Those of one debugger. Its copies share this object, and their moves are nobody's business."""
+    """Those of one debugger. Its copies share this object, and their moves are nobody's
+    business.
+    """
 
     def __init__(self, owner: object) -> None:
         self._owner = ref(owner)

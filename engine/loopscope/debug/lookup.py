@@ -13,11 +13,14 @@ from loopscope.ir.address import ANY_ITERATION, ROOT, Address, Segment, decode
 from loopscope.ir.readable import readable
 from loopscope.timeline.timeline import Timeline
 
-# -- addresses --------------------------------------------------------------------------------------------------------
+# -- addresses
+# --------------------------------------------------------------------------------------------------------
 
 
 def locate(position: Position, address: Address) -> tuple[Program, int, Slot]:
-    """Program, row and slot of a value that has been computed; ``ValueUnavailable`` when it has not."""
+    """Program, row and slot of a value that has been computed; ``ValueUnavailable`` when it has
+    not.
+    """
     program, row = graph_row(position, address)
     slot = slot_at(program, address)
     _must_be_needed(position, slot, address)
@@ -26,7 +29,9 @@ def locate(position: Position, address: Address) -> tuple[Program, int, Slot]:
 
 
 def region_at(position: Position, address: Address) -> tuple[Program, int, Instruction]:
-    """The graph, the row and the instruction of a Loop, TensorIterator or If; ``ValueUnavailable`` when it has not begun there."""
+    """The graph, the row and the instruction of a Loop, TensorIterator or If;
+    ``ValueUnavailable`` when it has not begun there.
+    """
     if not address.names_a_graph:
         program, row = graph_row(position, address)
         number = region_number(program, address.segments[-1].label)
@@ -39,7 +44,9 @@ def region_at(position: Position, address: Address) -> tuple[Program, int, Instr
 def graph_row(position: Position, address: Address) -> tuple[Program, int]:
     """The graph that holds the node of an address, and the row of it that is meant."""
     if address.names_a_graph:
-        raise AddressError(f"{elided(str(address), 200)} names a graph, not a value: add the name of a node")
+        raise AddressError(
+            f"{elided(str(address), 200)} names a graph, not a value: add the name of a node"
+        )
     program, row = position.plan.main, 0
     for owner, body in zip(address.segments[1:-1:2], address.segments[2::2], strict=True):
         program, row = _into(position, program, row, owner, body.label)
@@ -50,7 +57,9 @@ def must_have_begun(timeline: Timeline, program: Program, row: int, number: int)
     """``ValueUnavailable`` when a node with bodies has not begun in a row."""
     if row >= timeline.executions.calls(program, number):
         label = program.instructions[number].label
-        raise ValueUnavailable(f"{decode(label)!r} in {readable(timeline.address(program, row))} has not run yet")
+        raise ValueUnavailable(
+            f"{decode(label)!r} in {readable(timeline.address(program, row))} has not run yet"
+        )
 
 
 def slot_at(program: Program, address: Address) -> Slot:
@@ -59,29 +68,43 @@ def slot_at(program: Program, address: Address) -> Slot:
     layer = program.layer_of_label.get(segment.label)
     if layer is None:
         there = near(segment.label, list(program.layer_of_label))
-        raise AddressError(f"there is no {elided(decode(segment.label))!r} in {readable(program.address)}; it has {there}")
+        raise AddressError(
+            f"there is no {elided(decode(segment.label))!r} in {readable(program.address)}; it has {there}"
+        )
     slot = program.slots.get((layer, address.output))
     if slot is None:
-        raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no output {address.output}")
+        raise AddressError(
+            f"{decode(segment.label)!r} in {readable(program.address)} has no output {address.output}"
+        )
     if slot == ABSENT:
-        raise ValueUnavailable(f"nothing feeds {decode(segment.label)!r} in {readable(program.address)}")
+        raise ValueUnavailable(
+            f"nothing feeds {decode(segment.label)!r} in {readable(program.address)}"
+        )
     return slot
 
 
-def _into(position: Position, program: Program, row: int, segment: Segment, body: str) -> tuple[Program, int]:
+def _into(
+    position: Position, program: Program, row: int, segment: Segment, body: str
+) -> tuple[Program, int]:
     """The row of a body in one row of the graph around it."""
     number = region_number(program, segment.label)
     if number is None:
-        raise AddressError(f"there is no {decode(segment.label)!r} with a body in {readable(program.address)}")
+        raise AddressError(
+            f"there is no {decode(segment.label)!r} with a body in {readable(program.address)}"
+        )
     must_have_begun(position.timeline, program, row, number)
     region = program.instructions[number].region
     assert region is not None
     if segment.iteration not in (None, ANY_ITERATION) and not isinstance(region, LoopRegion):
         name = decode(segment.label)
-        raise AddressError(f"{name!r} in {readable(program.address)} is not a loop, and so has no iteration {segment.iteration}")
+        raise AddressError(
+            f"{name!r} in {readable(program.address)} is not a loop, and so has no iteration {segment.iteration}"
+        )
     inner = body_of(region, body)
     if inner is None:
-        raise AddressError(f"{decode(segment.label)!r} in {readable(program.address)} has no body {body!r}")
+        raise AddressError(
+            f"{decode(segment.label)!r} in {readable(program.address)} has no body {body!r}"
+        )
     match region:
         case LoopRegion():
             return inner, _loop_row(position, region, row, segment)
@@ -90,7 +113,9 @@ def _into(position: Position, program: Program, row: int, segment: Segment, body
             ran = region.then.program if taken[row] else region.otherwise.program
             if ran is not inner:
                 name = decode(segment.label)
-                raise ValueUnavailable(f"the {body} branch of {name!r} did not run there: its condition chose {ran.branch_name}")
+                raise ValueUnavailable(
+                    f"the {body} branch of {name!r} did not run there: its condition chose {ran.branch_name}"
+                )
             return inner, int(rows[row])
         case _:
             return inner, row
@@ -99,7 +124,9 @@ def _into(position: Position, program: Program, row: int, segment: Segment, body
 def _loop_row(position: Position, region: LoopRegion, execution: int, segment: Segment) -> int:
     first, end = position.timeline.executions.rows_of(region, execution)
     if first == end:
-        raise ValueUnavailable(f"the body of {decode(segment.label)!r} never ran: it has zero iterations")
+        raise ValueUnavailable(
+            f"the body of {decode(segment.label)!r} never ran: it has zero iterations"
+        )
     if segment.iteration is None or segment.iteration == ANY_ITERATION:
         shown = position.scene.shown.get(region.program.index)
         return shown.row if shown is not None and first <= shown.row < end else end - 1
@@ -111,16 +138,25 @@ def _loop_row(position: Position, region: LoopRegion, execution: int, segment: S
 
 
 def iteration_rows(position: Position, address: Address) -> tuple[Program, Slot, int, int]:
-    """Program, slot, first row and the row after the last of a place over all iterations of the innermost loop around it."""
+    """Program, slot, first row and the row after the last of a place over all iterations of the
+    innermost loop around it.
+    """
     program, row = graph_row(position, address)
     slot = slot_at(program, address)
     _must_be_needed(position, slot, address)
     region = program.region
     if not isinstance(region, LoopRegion):
-        raise AddressError(f"{readable(str(address))} lies in no loop's body itself: only those have a value for each iteration")
+        raise AddressError(
+            f"{readable(str(address))} lies in no loop's body itself: only those have a value for each iteration"
+        )
     execution, _ = position.timeline.executions.parent_row(program, row)
     first, end = position.timeline.executions.rows_of(region, execution)
-    return program, slot, first, end if has_run(position.timeline, program, end - 1, slot) else end - 1
+    return (
+        program,
+        slot,
+        first,
+        end if has_run(position.timeline, program, end - 1, slot) else end - 1,
+    )
 
 
 def has_run(timeline: Timeline, program: Program, row: int, slot: Slot) -> bool:
@@ -128,26 +164,43 @@ def has_run(timeline: Timeline, program: Program, row: int, slot: Slot) -> bool:
     executions = timeline.executions
     frame = executions.open.get(program.index)
     number = program.producer.get(slot)
-    return number is None or frame is None or row < executions.rows[program.index] - 1 or number < frame.position
+    return (
+        number is None
+        or frame is None
+        or row < executions.rows[program.index] - 1
+        or number < frame.position
+    )
 
 
 def _must_be_needed(position: Position, slot: Slot, address: Address) -> None:
     """``ValueUnavailable`` in a run for a few tensors only, when none of them needs a value."""
     live = position.plan.live
     if live is not None and slot not in live:
-        raise ValueUnavailable(f"{readable(str(address))} is not needed for what is fetched, and so it did not run")
+        raise ValueUnavailable(
+            f"{readable(str(address))} is not needed for what is fetched, and so it did not run"
+        )
 
 
-def _must_have_run(position: Position, program: Program, row: int, slot: Slot, address: Address) -> None:
+def _must_have_run(
+    position: Position, program: Program, row: int, slot: Slot, address: Address
+) -> None:
     if not has_run(position.timeline, program, row, slot):
         frame = position.timeline.executions.open[program.index]
         number = program.producer[slot]
-        failed = position.machine.state == "failed" and number == frame.position and frame is position.machine.frames[-1]
-        raise ValueUnavailable(f"{readable(str(address))} {'failed' if failed else 'has not run yet'}")
+        failed = (
+            position.machine.state == "failed"
+            and number == frame.position
+            and frame is position.machine.frames[-1]
+        )
+        raise ValueUnavailable(
+            f"{readable(str(address))} {'failed' if failed else 'has not run yet'}"
+        )
 
 
 def resolve(position: Position, place: str) -> str | None:
-    """The address of what a place shows at the cursor: of a loop's iterations the one that the place names, else the one that is shown."""
+    """The address of what a place shows at the cursor: of a loop's iterations the one that the
+    place names, else the one that is shown.
+    """
     scene: Scene | None = position.scene
     if "[" in place:
         named = Address.parse(place)
@@ -165,7 +218,9 @@ def resolve(position: Position, place: str) -> str | None:
 
 
 def _with_iterations(position: Position, scene: Scene, address: Address) -> Scene | None:
-    """The scene with the iterations that an address names; None when one of them has not begun at the cursor."""
+    """The scene with the iterations that an address names; None when one of them has not begun
+    at the cursor.
+    """
     static = ROOT
     for owner, body in zip(address.segments[1::2], address.segments[2::2], strict=False):
         static = f"{static}/{owner.label}/{body.label}"
@@ -178,7 +233,10 @@ def _with_iterations(position: Position, scene: Scene, address: Address) -> Scen
         region = program.region
         if not isinstance(region, LoopRegion):
             return None
-        row = position.timeline.executions.rows_of(region, scene.shown[program.parent.index].row)[0] + owner.iteration
+        row = (
+            position.timeline.executions.rows_of(region, scene.shown[program.parent.index].row)[0]
+            + owner.iteration
+        )
         if row > shown.row:
             return None
         scene = scene if row == shown.row else scene.with_row(program, row)
@@ -196,7 +254,9 @@ def opened(position: Position) -> tuple[OpenGraph, ...]:
 
 
 def bound_of(position: Position, program: Program) -> int | None:
-    """How many iterations the open execution of a loop's body may have at most; None for no limit."""
+    """How many iterations the open execution of a loop's body may have at most; None for no
+    limit.
+    """
     frame = next((frame for frame in position.machine.frames if frame.program is program), None)
     if frame is not None:
         return frame.bound if frame.bound < 1 << 62 else None

@@ -20,16 +20,21 @@ _own: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
 
 
 def model_bytes(model: Model) -> int:
-    """Bytes that a model holds: its nodes, its weights, mapped or not, and what plans of its runs have made of them."""
+    """Bytes that a model holds: its nodes, its weights, mapped or not, and what plans of its
+    runs have made of them.
+    """
     own = _own.get(model)
     if own is None:
         nodes = [node for place in graphs(model) for node in place.graph.nodes]
-        own = _own[model] = _NODE * len(nodes) + sum(len(node.constant.data) for node in nodes if node.constant is not None)
+        own = _own[model] = _NODE * len(nodes) + sum(
+            len(node.constant.data) for node in nodes if node.constant is not None
+        )
     return own + sum(plan.made_bytes for plan in plans_of(model))
 
 
 def held_bytes(machine: Machine, values: RunValues) -> int:
-    """Bytes of the values in slots, of what loops have collected so far, of the recording, and of what was computed again.
+    """Bytes of the values in slots, of what loops have collected so far, of the recording, and of
+    what was computed again.
 
     An estimate that is quick to make, also while another thread has the run under way.
     """
@@ -40,4 +45,9 @@ def held_bytes(machine: Machine, values: RunValues) -> int:
             while isinstance(value.base, np.ndarray):
                 value = value.base
             arrays[id(value)] = value.nbytes
-    return sum(arrays.values()) + machine.collected_bytes() + machine.recording.bytes + values.cached_bytes
+    return (
+        sum(arrays.values())
+        + machine.collected_bytes()
+        + machine.recording.bytes
+        + values.cached_bytes
+    )

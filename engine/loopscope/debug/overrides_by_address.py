@@ -1,4 +1,6 @@
-"""Values that a person sets in a run, by address: bound to the plan before the run; after it, whether the run reached each."""
+"""Values that a person sets in a run, by address: bound to the plan before the run; after it,
+whether the run reached each.
+"""
 
 from __future__ import annotations
 
@@ -37,22 +39,34 @@ class Changed:
 def bind(plan: Plan, changes: Mapping[str, Any]) -> Overrides:
     """A plan with what a person sets in a run of it.
 
-    ``AddressError`` for an address that does not name one value of one iteration of each loop around it,
-    ``InputError`` for a value that does not fit there.
+    ``AddressError`` for an address that does not name one value of one iteration of each loop
+    around it, ``InputError`` for a value that does not fit there.
     """
     items: list[Override] = []
     for text, value in changes.items():
         change = _bound(plan, Address.parse(text), value)
-        twice = next((one for one in items if (one.slot, one.iterations) == (change.slot, change.iterations)), None)
+        twice = next(
+            (
+                one
+                for one in items
+                if (one.slot, one.iterations) == (change.slot, change.iterations)
+            ),
+            None,
+        )
         if twice is not None:
-            raise AddressError(f"{readable(change.address)} is the value at {readable(twice.address)}, which is set already: set it once")
+            raise AddressError(
+                f"{readable(change.address)} is the value at {readable(twice.address)}, which is set already: set it once"
+            )
         items.append(change)
     return Overrides(plan, tuple(items))
 
 
 def told(run: Run) -> tuple[Changed, ...]:
     """Each change, and whether the run has come there."""
-    return tuple(Changed(one.address, as_public(one.value), _is_reached(run, one)) for one in run.overrides.items)
+    return tuple(
+        Changed(one.address, as_public(one.value), _is_reached(run, one))
+        for one in run.overrides.items
+    )
 
 
 def is_changed(run: Run, program: Program, row: int, slot: Slot) -> bool:
@@ -75,11 +89,15 @@ def _bound(plan: Plan, address: Address, value: Any) -> Override:
         raise AddressError(f"there is no {shorten(decode(label))!r} in {readable(program.address)}")
     slot = program.slots.get((layer, address.output))
     if slot is None:
-        raise AddressError(f"{shorten(decode(label))!r} in {readable(program.address)} has no output {address.output}")
+        raise AddressError(
+            f"{shorten(decode(label))!r} in {readable(program.address)} has no output {address.output}"
+        )
     if slot == ABSENT:
         raise AddressError(f"{place} cannot be set: nothing feeds {shorten(decode(label))!r}")
     if program.parent is None and slot in program.parameter_slots:
-        raise AddressError(f"{place} is an input of the model: give the run another input instead of a change")
+        raise AddressError(
+            f"{place} is an input of the model: give the run another input instead of a change"
+        )
     known = plan.propagated.output(program.address, layer, address.output)
     element_type, shape = known.element_type, known.shape
     if _may_be_shorter(plan, program, slot):
@@ -92,11 +110,14 @@ def _bound(plan: Plan, address: Address, value: Any) -> Override:
 
 
 def _may_be_shorter(plan: Plan, program: Program, slot: Slot) -> bool:
-    """Whether a value follows from what a loop has joined: of a loop that may end early, inference counts iterations that may not run."""
+    """Whether a value follows from what a loop has joined: of a loop that may end early,
+    inference counts iterations that may not run.
+    """
     joined = {
         output.slot
         for _, instruction in plan.regions
-        if isinstance(region := instruction.region, LoopRegion) and region.condition_result is not None
+        if isinstance(region := instruction.region, LoopRegion)
+        and region.condition_result is not None
         for output in region.outputs
         if isinstance(output, Concatenated)
     }
@@ -121,7 +142,9 @@ def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], 
         number = region_number(program, owner.label)
         region = None if number is None else program.instructions[number].region
         if region is None:
-            raise AddressError(f"there is no {shorten(decode(owner.label))!r} with a body in {readable(program.address)}")
+            raise AddressError(
+                f"there is no {shorten(decode(owner.label))!r} with a body in {readable(program.address)}"
+            )
         inner = body_of(region, body.label)
         if inner is None:
             raise AddressError(
@@ -131,10 +154,14 @@ def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], 
             loops.append(inner)
             iterations.append(_iteration(address, owner))
         elif owner.iteration is not None:
-            raise AddressError(f"{readable(str(address))}: {shorten(decode(owner.label))!r} is not a loop, and so has no iteration {owner}")
+            raise AddressError(
+                f"{readable(str(address))}: {shorten(decode(owner.label))!r} is not a loop, and so has no iteration {owner}"
+            )
         program = inner
     if address.segments[-1].iteration is not None:
-        raise AddressError(f"{address} names an iteration, not a value: add the body and the name of a node in it")
+        raise AddressError(
+            f"{address} names an iteration, not a value: add the body and the name of a node in it"
+        )
     return program, tuple(loops), tuple(iterations)
 
 

@@ -1,4 +1,6 @@
-"""A moment in the time of a run, which may be past: its open graphs, and what of each graph is shown there."""
+"""A moment in the time of a run, which may be past: its open graphs, and what of each graph is
+shown there.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ class PreparedRun:
     """The plan, and the values that a person sets."""
     beginning: Beginning
     unrounded: tuple[str, ...]
-    """Addresses that ``rounding`` names and that keep their type, because only indices and shapes need them."""
+    """Addresses that ``rounding`` names and that keep their type, because only indices and
+    shapes need them.
+    """
 
 
 def prepare(
@@ -47,16 +49,19 @@ def prepare(
     optimise: Optimise = EVERYTHING,
     catalogue: Catalogue = CATALOGUE,
 ) -> PreparedRun:
-    """Resolve rounding, fetches, inputs, overrides and limits. The arguments are those of ``Debugger``.
+    """Resolve rounding, fetches, inputs, overrides and limits. The arguments are those of
+    ``Debugger``.
 
-    Raises ``InvalidModel`` for a model that cannot run, ``InputError`` for an input or an override that does
-    not fit, and ``AddressError`` for a fetch or an override that names no value.
+    Raises ``InvalidModel`` for a model that cannot run, ``InputError`` for an input or an override
+    that does not fit, and ``AddressError`` for a fetch or an override that names no value.
     """
     unrounded: tuple[str, ...] = ()
     if rounding:
         rounded = round_model(model, rounding, catalogue)
         model, unrounded = rounded.model, rounded.unrounded
-    request = resolve_fetches(plan_of(model, catalogue, optimise), inputs, fetches, whole=whole and fetches is None)
+    request = resolve_fetches(
+        plan_of(model, catalogue, optimise), inputs, fetches, whole=whole and fetches is None
+    )
     beginning = Beginning(
         request.values,
         limits or Limits(),

@@ -1,4 +1,6 @@
-"""What a run has shown so far: the lines of its Print operations, found in what is recorded of it."""
+"""What a run has shown so far: the lines of its Print operations, found in what is recorded of
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,29 @@ class PrintedLine:
     text: str
 
 
-def lines(timeline: Timeline, values: RunValues, before: int, most: int | None = None) -> tuple[PrintedLine, ...]:
-    """The lines up to a step, in the order in which they were shown; at most so many, the last ones."""
+def lines(
+    timeline: Timeline, values: RunValues, before: int, most: int | None = None
+) -> tuple[PrintedLine, ...]:
+    """The lines up to a step, in the order in which they were shown; at most so many, the last
+    ones.
+    """
     found: list[tuple[int, Program, int, int]] = []
     for program, number in _printing(timeline.machine.plan):
-        count, most_shown = _executions(timeline, program, number, before), program.instructions[number].shows_first
+        count, most_shown = (
+            _executions(timeline, program, number, before),
+            program.instructions[number].shows_first,
+        )
         count = count if most_shown < 0 else min(count, most_shown)
         first = 0 if most is None else max(0, count - most)
-        found += [(timeline.step_at(program, row, number), program, number, row) for row in range(first, count)]
-    latest = sorted(found, key=_step) if most is None else sorted(heapq.nlargest(most, found, key=_step), key=_step)
+        found += [
+            (timeline.step_at(program, row, number), program, number, row)
+            for row in range(first, count)
+        ]
+    latest = (
+        sorted(found, key=_step)
+        if most is None
+        else sorted(heapq.nlargest(most, found, key=_step), key=_step)
+    )
     return tuple(_line(timeline, values, *one) for one in latest)
 
 
@@ -44,7 +60,9 @@ def _printing(plan: Plan) -> Iterator[tuple[Program, int]]:
 
 
 def _executions(timeline: Timeline, program: Program, number: int, before: int) -> int:
-    """How many executions of an instruction were done before a step: later rows are later in time."""
+    """How many executions of an instruction were done before a step: later rows are later in
+    time.
+    """
     low, high = 0, timeline.executions.rows[program.index]
     while low < high:
         middle = (low + high) // 2
@@ -55,8 +73,12 @@ def _executions(timeline: Timeline, program: Program, number: int, before: int) 
     return low
 
 
-def _line(timeline: Timeline, values: RunValues, step: int, program: Program, number: int, row: int) -> PrintedLine:
+def _line(
+    timeline: Timeline, values: RunValues, step: int, program: Program, number: int, row: int
+) -> PrintedLine:
     instruction = program.instructions[number]
     assert instruction.shows is not None
-    text = instruction.shows(*(values.get(timeline, program, row, slot) for slot in instruction.inputs))
+    text = instruction.shows(
+        *(values.get(timeline, program, row, slot) for slot in instruction.inputs)
+    )
     return PrintedLine(step, f"{timeline.address(program, row)}/{instruction.label}", text)

@@ -28,14 +28,20 @@ class Progress:
         self.endless = ""
         """Why the innermost open loop can never end, where that is proved."""
         self.last_address = ""
-        """Address of the operation that was computed last, when that was a single step; empty when it must be looked up."""
+        """Address of the operation that was computed last, when that was a single step; empty
+        when it must be looked up.
+        """
         self._limits = limits
         self._timeline: Timeline | None = None
         self._steps: int | None = 0
 
     @staticmethod
-    def put_back(machine: Machine, limits: Limits, limit: str, endless: str, missing: frozenset[Slot]) -> Progress:
-        """That of a run which was computed elsewhere; ``missing``: values of the outermost graph that are computed when asked for."""
+    def put_back(
+        machine: Machine, limits: Limits, limit: str, endless: str, missing: frozenset[Slot]
+    ) -> Progress:
+        """That of a run which was computed elsewhere; ``missing``: values of the outermost graph
+        that are computed when asked for.
+        """
         progress = Progress(machine, limits)
         progress.limit, progress.endless, progress._steps = limit, endless, None
         progress.values.missing |= missing
@@ -67,7 +73,9 @@ class Progress:
 
     @property
     def control_flow(self) -> ControlFlow:
-        cause: StopCause | None = "error" if self.machine.state == "failed" else "limit" if self.limit else None
+        cause: StopCause | None = (
+            "error" if self.machine.state == "failed" else "limit" if self.limit else None
+        )
         return ControlFlow(self.timeline, cause, endless=bool(self.endless))
 
     def has_reached(self, program: Program, row: int, position: int) -> bool:
@@ -85,7 +93,9 @@ class Progress:
             self._steps = steps + 1
 
     def compute(self, action: Callable[[], None]) -> None:
-        """Lets the machine do something; a failure or a limit shows in ``state``. After a limit it may go on for as much again."""
+        """Lets the machine do something; a failure or a limit shows in ``state``. After a limit
+        it may go on for as much again.
+        """
         if self.machine.state != "paused":
             return
         self.limit = self.endless = self.last_address = ""

@@ -58,12 +58,16 @@ class Result:
 
     @cached_property
     def outputs(self) -> tuple[np.ndarray, ...]:
-        """In document order of the Result layers; ``ValueUnavailable`` when the run did not finish."""
+        """In document order of the Result layers; ``ValueUnavailable`` when the run did not
+        finish.
+        """
         return tuple(self._value(signature) for signature in self.model.outputs)
 
     @cached_property
     def named(self) -> Mapping[str, np.ndarray]:
-        """Every tensor name and Result name to its value; ``AddressError`` for a name that means two different outputs."""
+        """Every tensor name and Result name to its value; ``AddressError`` for a name that means
+        two different outputs.
+        """
         return _Named(self)
 
     @cached_property
@@ -82,7 +86,9 @@ class Result:
     def _value(self, signature: Signature) -> np.ndarray:
         value = self._machine.values[self.slot(signature)]
         if not self.finished or value is None:
-            raise ValueUnavailable(f"output {signature.name!r} has no value: the run did not finish")
+            raise ValueUnavailable(
+                f"output {signature.name!r} has no value: the run did not finish"
+            )
         return copy_public(value)
 
     def slot(self, signature: Signature) -> int:
@@ -91,9 +97,13 @@ class Result:
 
 
 class Fetched(Result):
-    """A run for some tensors: ``outputs`` are those, in the order in which they were asked for, ``named`` has them by the same names."""
+    """A run for some tensors: ``outputs`` are those, in the order in which they were asked for,
+    ``named`` has them by the same names.
+    """
 
-    def __init__(self, machine: Machine, arrays: Mapping[str, np.ndarray], order: Sequence[str]) -> None:
+    def __init__(
+        self, machine: Machine, arrays: Mapping[str, np.ndarray], order: Sequence[str]
+    ) -> None:
         super().__init__(machine)
         self._arrays = arrays
         self._order = order
@@ -135,7 +145,9 @@ class _Named(Mapping[str, np.ndarray]):
         slots = {self._result.slot(self._result.model.outputs[number]) for number in numbers}
         if len(slots) > 1:
             outputs = listed([self._result.model.outputs[number].name for number in numbers])
-            raise AddressError(f"the name {shorten(name)!r} means {len(slots)} different outputs: {outputs}; take them by position")
+            raise AddressError(
+                f"the name {shorten(name)!r} means {len(slots)} different outputs: {outputs}; take them by position"
+            )
         return self._result.outputs[numbers[0]]
 
     def __iter__(self) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""A run to look into: its plan, what has been computed of it, and the moment that is looked at. Nothing here moves it."""
+"""A run to look into: its plan, what has been computed of it, and the moment that is looked at.
+Nothing here moves it.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,20 @@ def expect_run(given: object, taker: str) -> None:
 
 
 class Run:
-    """One run of one model, as far as it has been computed, and the moment of it that is looked at."""
+    """One run of one model, as far as it has been computed, and the moment of it that is looked
+    at.
+    """
 
-    def __init__(self, model: Model, overrides: Overrides, machine: Machine, limits: Limits) -> None:
+    def __init__(
+        self, model: Model, overrides: Overrides, machine: Machine, limits: Limits
+    ) -> None:
         self.model = model
         self.overrides = overrides
         """The plan, and what a person sets in this run."""
         self.unrounded: tuple[str, ...] = ()
-        """Addresses of what a rounding of this run names and leaves as it is, because only shapes, indices and trip counts follow."""
+        """Addresses of what a rounding of this run names and leaves as it is, because only
+        shapes, indices and trip counts follow.
+        """
         self.limits = limits
         self.shapes: dict[int, tuple[int, ...]] = {}
         """By slot, the shape that a value had when a breakpoint last looked at it."""
@@ -56,11 +64,15 @@ class Run:
         self._past: int | None = None
         """The step that is looked at; None for the newest one."""
 
-    def put_back(self, machine: Machine, *, limit: str, endless: str, missing: frozenset[Slot]) -> None:
-        """What was computed elsewhere, in place of what has been computed here; the cursor is at its newest step.
+    def put_back(
+        self, machine: Machine, *, limit: str, endless: str, missing: frozenset[Slot]
+    ) -> None:
+        """What was computed elsewhere, in place of what has been computed here; the cursor is at
+        its newest step.
 
-        ``limit`` and ``endless``: why it may not go on, and why it never ends, in words. ``missing``: values of the outermost graph
-        that ``machine`` lacks, and that are computed when somebody asks for them.
+        ``limit`` and ``endless``: why it may not go on, and why it never ends, in words.
+        ``missing``: values of the outermost graph that ``machine`` lacks, and that are computed
+        when somebody asks for them.
         """
         self._progress = Progress.put_back(machine, self.limits, limit, endless, missing)
         self._past = None
@@ -69,7 +81,8 @@ class Run:
     def plan(self) -> Plan:
         return self.overrides.plan
 
-    # -- how far it has come --------------------------------------------------------------------------------------
+    # -- how far it has come
+    # --------------------------------------------------------------------------------------
 
     @property
     def machine(self) -> Machine:
@@ -93,7 +106,9 @@ class Run:
 
     @property
     def endless(self) -> str | None:
-        """Why the innermost loop that is open at the newest step can never end, if that is proved; None otherwise."""
+        """Why the innermost loop that is open at the newest step can never end, if that is
+        proved; None otherwise.
+        """
         return self._progress.endless or None
 
     @property
@@ -118,7 +133,9 @@ class Run:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that the run takes with what it holds, about; constants apart, which belong to the model."""
+        """Bytes that the run takes with what it holds, about; constants apart, which belong to
+        the model.
+        """
         return held_bytes(self.machine, self.values)
 
     @property
@@ -132,7 +149,8 @@ class Run:
         self.values.complete(self.plan.main.results.values())
         return Result(self.machine)
 
-    # -- where the cursor is --------------------------------------------------------------------------------------
+    # -- where the cursor is
+    # --------------------------------------------------------------------------------------
 
     @property
     def position(self) -> Position:
@@ -149,8 +167,12 @@ class Run:
         """The moment that is looked at: what runs next, and what ran last."""
         step = self.steps if self._past is None else self._past
         if self._past is None and self.machine.state == "finished":
-            return Cursor(step=step, address="", kind="finished", previous=self._address_before(step))
-        address, kind = next_of(frontier(self.machine) if self._past is None else levels_of(self.moment))
+            return Cursor(
+                step=step, address="", kind="finished", previous=self._address_before(step)
+            )
+        address, kind = next_of(
+            frontier(self.machine) if self._past is None else levels_of(self.moment)
+        )
         return Cursor(step=step, address=address, kind=kind, previous=self._address_before(step))
 
     def _address_before(self, step: int) -> str:
@@ -181,10 +203,12 @@ class Run:
         """What the run's Prints have shown up to the moment that is looked at, the last lines."""
         return lines(self.timeline, self.values, self.cursor.step, most)
 
-    # -- what there is --------------------------------------------------------------------------------------------
+    # -- what there is
+    # --------------------------------------------------------------------------------------------
 
     def value(self, address: str) -> np.ndarray:
-        """The value at an address, read-only; ``ValueUnavailable`` says why there is none, ``AddressError`` that there is no such place.
+        """The value at an address, read-only; ``ValueUnavailable`` says why there is none,
+        ``AddressError`` that there is no such place.
 
         Iterations that are left out are those shown at the cursor.
         """
@@ -192,7 +216,9 @@ class Run:
         return as_public(self.values.get(self.timeline, program, row, slot))
 
     def record(self, address: str) -> ControlFlowRecord | None:
-        """What one execution of a Loop, TensorIterator or If did so far, by its address; None when it has not begun."""
+        """What one execution of a Loop, TensorIterator or If did so far, by its address; None
+        when it has not begun.
+        """
         try:
             return self.control_flow.of(*lookup.region_at(self.position, Address.parse(address)))
         except ValueUnavailable:
@@ -203,7 +229,9 @@ class Run:
         return lookup.graph_row(self.position, address)
 
     def iteration_rows(self, address: Address) -> tuple[Program, Slot, int, int]:
-        """Program, slot, first row and the row after the last of a place over all iterations of the innermost loop around it."""
+        """Program, slot, first row and the row after the last of a place over all iterations of
+        the innermost loop around it.
+        """
         return lookup.iteration_rows(self.position, address)
 
     def has_run(self, program: Program, row: int, slot: Slot) -> bool:
@@ -211,11 +239,15 @@ class Run:
         return lookup.has_run(self.timeline, program, row, slot)
 
     def resolve(self, place: str) -> str | None:
-        """The concrete address at the cursor of a place that may leave out iterations; None when it has not run yet."""
+        """The concrete address at the cursor of a place that may leave out iterations; None when
+        it has not run yet.
+        """
         return self.resolver()(place)
 
     def resolver(self) -> Callable[[str], str | None]:
-        """``resolve`` for many places: all of them at the moment at which this is called, whose scene is made once."""
+        """``resolve`` for many places: all of them at the moment at which this is called, whose
+        scene is made once.
+        """
         position = self.position
 
         def resolve(place: str) -> str | None:

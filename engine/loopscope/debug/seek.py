@@ -21,11 +21,13 @@ Look = Callable[[], None]
 
 
 def next_stop(run: Run, breakpoints: Sequence[Breakpoint], step: int) -> tuple[int | None, str]:
-    """The first later step at which any breakpoint holds; when the search is stopped or reaches a limit, the last step that it looked at.
+    """The first later step at which any breakpoint holds; when the search is stopped or reaches a
+    limit, the last step that it looked at.
 
     The text says which limit that was. After it, the search may take as long again.
 
-    What names one moment is looked up. The others are searched for in chunks, each for all of them, so that none is passed over.
+    What names one moment is looked up. The others are searched for in chunks, each for all of them,
+    so that none is passed over.
     """
     control = run.machine.control
     chunk, reached = _FIRST_CHUNK, step
@@ -37,7 +39,9 @@ def next_stop(run: Run, breakpoints: Sequence[Breakpoint], step: int) -> tuple[i
     try:
         while searched and reached < last:
             end = min(reached + chunk, last) + 1
-            found = [next_match(run, one, reached, end, lambda: control.check(0)) for one in searched]
+            found = [
+                next_match(run, one, reached, end, lambda: control.check(0)) for one in searched
+            ]
             nearest = min((one for one in found if one is not None), default=None)
             if nearest is not None:
                 return nearest, ""
@@ -45,7 +49,11 @@ def next_stop(run: Run, breakpoints: Sequence[Breakpoint], step: int) -> tuple[i
             reached, chunk = end - 1, min(chunk * 2, _LONGEST_CHUNK)
         return known, ""
     except Paused as pause:
-        limit = f"{pause.message} while looking for a breakpoint in what has run" if pause.cause == "limit" else ""
+        limit = (
+            f"{pause.message} while looking for a breakpoint in what has run"
+            if pause.cause == "limit"
+            else ""
+        )
     finally:
         control.end()
     if limit:
@@ -53,15 +61,25 @@ def next_stop(run: Run, breakpoints: Sequence[Breakpoint], step: int) -> tuple[i
     return max(reached, 0), limit
 
 
-def next_match(run: Run, breakpoint: Breakpoint, step: int, end: int | None = None, look: Look = lambda: None) -> int | None:
-    """The first step after one, and before ``end``, in what has run already, at which a breakpoint holds."""
+def next_match(
+    run: Run, breakpoint: Breakpoint, step: int, end: int | None = None, look: Look = lambda: None
+) -> int | None:
+    """The first step after one, and before ``end``, in what has run already, at which a
+    breakpoint holds.
+    """
     timeline = run.timeline
     end = run.steps + 1 if end is None else end
     if _names_a_moment(breakpoint):
         at = _at_exact_place(run, breakpoint, step)
         return at if at is not None and at < end else None
-    if breakpoint.kind == "address" and breakpoint.program is not None and breakpoint.position is not None:
-        return _next_at_place(run, timeline, breakpoint, breakpoint.program, breakpoint.position, step, end, look)
+    if (
+        breakpoint.kind == "address"
+        and breakpoint.program is not None
+        and breakpoint.position is not None
+    ):
+        return _next_at_place(
+            run, timeline, breakpoint, breakpoint.program, breakpoint.position, step, end, look
+        )
     for later in range(step + 1, min(end, run.steps)):
         if later % _LOOK_EVERY == 0:
             look()
@@ -73,7 +91,14 @@ def next_match(run: Run, breakpoint: Breakpoint, step: int, end: int | None = No
 
 
 def _next_at_place(
-    run: Run, timeline: Timeline, breakpoint: Breakpoint, program: Program, position: int, step: int, end: int, look: Look
+    run: Run,
+    timeline: Timeline,
+    breakpoint: Breakpoint,
+    program: Program,
+    position: int,
+    step: int,
+    end: int,
+    look: Look,
 ) -> int | None:
     rows = timeline.executions.rows[program.index]
     frame = timeline.executions.open.get(program.index)
@@ -104,11 +129,17 @@ def _next_at_place(
 
 def _names_a_moment(breakpoint: Breakpoint) -> bool:
     """Whether it gives the iteration of every loop that it lies in."""
-    return breakpoint.kind == "address" and bool(breakpoint.iterations) and None not in breakpoint.iterations
+    return (
+        breakpoint.kind == "address"
+        and bool(breakpoint.iterations)
+        and None not in breakpoint.iterations
+    )
 
 
 def _at_exact_place(run: Run, breakpoint: Breakpoint, step: int) -> int | None:
-    """The step of a place whose iterations are all given; None when it lies before ``step`` or has not been reached."""
+    """The step of a place whose iterations are all given; None when it lies before ``step`` or
+    has not been reached.
+    """
     program, position = breakpoint.program, breakpoint.position
     assert program is not None
     assert position is not None
@@ -116,7 +147,11 @@ def _at_exact_place(run: Run, breakpoint: Breakpoint, step: int) -> int | None:
     if row is None:
         return None
     frame = run.timeline.executions.open.get(program.index)
-    if frame is not None and row == run.timeline.executions.rows[program.index] - 1 and frame.position < position:
+    if (
+        frame is not None
+        and row == run.timeline.executions.rows[program.index] - 1
+        and frame.position < position
+    ):
         return None
     at = run.timeline.step_at(program, row, position)
     if at <= step:
@@ -126,11 +161,16 @@ def _at_exact_place(run: Run, breakpoint: Breakpoint, step: int) -> int | None:
     return at if condition_holds(breakpoint.condition, levels_of(moment), past) else None
 
 
-def _iterations_match(timeline: Timeline, breakpoint: Breakpoint, program: Program, row: int) -> bool:
+def _iterations_match(
+    timeline: Timeline, breakpoint: Breakpoint, program: Program, row: int
+) -> bool:
     if all(wanted is None for wanted in breakpoint.iterations):
         return True
     found = timeline.iterations(program, row)
-    return all(wanted is None or wanted == one for wanted, one in zip(breakpoint.iterations, found, strict=False))
+    return all(
+        wanted is None or wanted == one
+        for wanted, one in zip(breakpoint.iterations, found, strict=False)
+    )
 
 
 def instruction_at(moment: Moment) -> Instruction | None:
@@ -147,7 +187,9 @@ class PastValues:
 
     def __init__(self, run: Run, moment: Moment) -> None:
         self._run = run
-        self._rows = {slot: (level.program, level.row) for level in moment for slot in level.program.owned}
+        self._rows = {
+            slot: (level.program, level.row) for level in moment for slot in level.program.owned
+        }
 
     def __getitem__(self, slot: Slot) -> Any:
         place = self._rows.get(slot)

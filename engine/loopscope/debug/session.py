@@ -1,4 +1,6 @@
-"""Running a model from its inputs to its outputs, or to a few of its tensors, again and again with its variables kept."""
+"""Running a model from its inputs to its outputs, or to a few of its tensors, again and again
+with its variables kept.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ from loopscope.replaced_file import replaced_file
 class Session:
     """Keeps the variables of ReadValue and Assign from one run to the next, until it is reset."""
 
-    def __init__(self, model: Model, *, optimise: Optimise = EVERYTHING, catalogue: Catalogue = CATALOGUE) -> None:
+    def __init__(
+        self, model: Model, *, optimise: Optimise = EVERYTHING, catalogue: Catalogue = CATALOGUE
+    ) -> None:
         expect_model(model, "loopscope.Session")
         self._plan = plan_of(model, catalogue, optimise)
         self._variables: dict[Slot, Any] = {}
@@ -56,7 +60,11 @@ class Session:
     @property
     def variables(self) -> dict[str, np.ndarray]:
         """The variables that have a value, by id; read-only."""
-        return {name: as_public(self._variables[slot]) for name, slot in self._plan.variables.items() if slot in self._variables}
+        return {
+            name: as_public(self._variables[slot])
+            for name, slot in self._plan.variables.items()
+            if slot in self._variables
+        }
 
     @property
     def variable_names(self) -> tuple[str, ...]:
@@ -64,21 +72,31 @@ class Session:
         return tuple(self._plan.variables)
 
     def put(self, values: Mapping[str, ArrayLike]) -> None:
-        """Gives variables values, by id; ``InputError`` for one that the model has not, and for another element type or shape."""
+        """Gives variables values, by id; ``InputError`` for one that the model has not, and for
+        another element type or shape.
+        """
         declared = _declared(self._plan.model)
         for name, value in values.items():
             if name not in self._plan.variables:
                 known = listed(list(self._plan.variables)) or "none"
-                raise InputError(f"there is no variable {shorten(repr(name), 60)} in the model: there are {known}")
-            self._variables[self._plan.variables[name]] = settle(fitted(value, *declared.get(name, (None, DYNAMIC)), f"variable {name!r}"))
+                raise InputError(
+                    f"there is no variable {shorten(repr(name), 60)} in the model: there are {known}"
+                )
+            self._variables[self._plan.variables[name]] = settle(
+                fitted(value, *declared.get(name, (None, DYNAMIC)), f"variable {name!r}")
+            )
 
     def save(self, path: str | Path) -> None:
-        """Writes the variables that have a value to an ``.npz`` file, by id, in the form of ``engine/loopscope/ops/stored.py``."""
+        """Writes the variables that have a value to an ``.npz`` file, by id, in the form of
+        ``engine/loopscope/ops/stored.py``.
+        """
         with replaced_file(path) as file:
             write(file, packed(self.variables))
 
     def load(self, path: str | Path) -> None:
-        """Takes variables from a file that ``save`` has written; those that it does not hold stay. Errors as those of ``put``."""
+        """Takes variables from a file that ``save`` has written; those that it does not hold
+        stay. Errors as those of ``put``.
+        """
         try:
             values = unpacked(stored_arrays(path))
         except ValueError as error:
@@ -93,11 +111,23 @@ class Session:
         limits: Limits | None = None,
         seed: int | None = None,
     ) -> Result:
-        """As ``loopscope.run``, with this session's variables. With ``fetches`` a variable is assigned only where that is needed."""
+        """As ``loopscope.run``, with this session's variables. With ``fetches`` a variable is
+        assigned only where that is needed.
+        """
         asked = resolve_fetches(self._plan, inputs, fetches)
-        keeps = asked.ends_early or asked.plan.prints  # the lines of Prints are told from what is recorded
+        keeps = (
+            asked.ends_early or asked.plan.prints
+        )  # the lines of Prints are told from what is recorded
         record = Record() if keeps else NOTHING
-        machine = start(Overrides(asked.plan), asked.values, limits or Limits(), record, seed, self._variables, keeps=keeps)
+        machine = start(
+            Overrides(asked.plan),
+            asked.values,
+            limits or Limits(),
+            record,
+            seed,
+            self._variables,
+            keeps=keeps,
+        )
         self._machine = machine
         try:
             drive.run(machine, _there(machine, asked.places) if asked.ends_early else None)
@@ -110,10 +140,16 @@ class Session:
         for slot in self._plan.variables.values():
             if machine.values[slot] is not None:
                 self._variables[slot] = machine.values[slot]
-        return Result(machine) if asked.places is None else _fetched(machine, asked.places, limits or Limits())
+        return (
+            Result(machine)
+            if asked.places is None
+            else _fetched(machine, asked.places, limits or Limits())
+        )
 
     def stop(self) -> None:
-        """Stops the run that is under way in another thread, or that a signal has interrupted: it raises ``RunStopped`` at once."""
+        """Stops the run that is under way in another thread, or that a signal has interrupted:
+        it raises ``RunStopped`` at once.
+        """
         if self._machine is not None:
             self._machine.control.stop.set()
 
@@ -122,14 +158,21 @@ def _declared(model: Model) -> dict[str, tuple[ElementType | None, PartialShape]
     """What nodes of a model declare of its variables, by id."""
     found: dict[str, tuple[ElementType | None, PartialShape]] = {}
     for _, node in nodes(model):
-        name, type, shape = (node.attributes.get(key) for key in ("variable_id", "variable_type", "variable_shape"))
+        name, type, shape = (
+            node.attributes.get(key) for key in ("variable_id", "variable_type", "variable_shape")
+        )
         if isinstance(name, str) and isinstance(type, str) and isinstance(shape, str):
-            found[name] = ElementType(type) if type in {one.value for one in ElementType} else None, PartialShape.parse(shape)
+            found[name] = (
+                ElementType(type) if type in {one.value for one in ElementType} else None,
+                PartialShape.parse(shape),
+            )
     return found
 
 
 def _there(machine: Machine, places: Sequence[FetchedTensor] | None) -> Callable[[], bool] | None:
-    """Whether all that is fetched has been computed, for a run that may end before its end; None where it may not."""
+    """Whether all that is fetched has been computed, for a run that may end before its end; None
+    where it may not.
+    """
     moments = [place.after(machine.plan) for place in places or ()]
     waiting = [one for one in moments if one is not None]
     if len(waiting) < len(moments):
@@ -155,5 +198,10 @@ def _iterations(moment: Breakpoint) -> Iterator[tuple[ProgramIndex, int]]:
 
 def _fetched(machine: Machine, places: Sequence[FetchedTensor], limits: Limits) -> Fetched:
     run = Run(machine.plan.model, machine.overrides, machine, limits)
-    arrays = {place.name: copy_public(machine.values[place.slot] if place.address is None else run.value(place.name)) for place in places}
+    arrays = {
+        place.name: copy_public(
+            machine.values[place.slot] if place.address is None else run.value(place.name)
+        )
+        for place in places
+    }
     return Fetched(machine, arrays, [place.name for place in places])

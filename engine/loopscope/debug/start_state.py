@@ -48,9 +48,19 @@ def start(
     """
     for given, kind in ((limits, Limits), (record, Record)):
         if not isinstance(given, kind):
-            raise InputError(f"{shorten(repr(given))} is given where an loopscope.{kind.__name__} is expected")
+            raise InputError(
+                f"{shorten(repr(given))} is given where an loopscope.{kind.__name__} is expected"
+            )
     entropy = secrets.randbits(62) if seed is None else _whole(seed)
-    return Machine.start(overrides, values, limits=limits, record=record, entropy=entropy, variables=variables, keeps=keeps)
+    return Machine.start(
+        overrides,
+        values,
+        limits=limits,
+        record=record,
+        entropy=entropy,
+        variables=variables,
+        keeps=keeps,
+    )
 
 
 def _whole(seed: SupportsIndex) -> int:
@@ -58,13 +68,17 @@ def _whole(seed: SupportsIndex) -> int:
     try:
         return operator.index(seed)
     except TypeError:
-        raise InputError(f"the seed is {shorten(repr(seed), 60)}, expected a whole number") from None
+        raise InputError(
+            f"the seed is {shorten(repr(seed), 60)}, expected a whole number"
+        ) from None
 
 
 def run_stopped(machine: Machine, message: str, cause: StopCause) -> RunStopped:
     """The error for a run that did not finish, with everything up to there."""
     address = place(machine)
-    return RunStopped(f"{address}: {message}", result=Result(machine, cause), address=address, cause=cause)
+    return RunStopped(
+        f"{address}: {message}", result=Result(machine, cause), address=address, cause=cause
+    )
 
 
 def place(machine: Machine) -> str:

@@ -32,10 +32,15 @@ class Slots(Protocol):
 def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
     """Whether the open graphs are just before the place of a breakpoint."""
     program, _, position = levels[-1]
-    if breakpoint.program is not None and (program is not breakpoint.program or position != breakpoint.position):
+    if breakpoint.program is not None and (
+        program is not breakpoint.program or position != breakpoint.position
+    ):
         return False
     iterations = [iteration for _, iteration, _ in levels if iteration is not None]
-    return all(wanted is None or wanted == found for wanted, found in zip(breakpoint.iterations, iterations, strict=False))
+    return all(
+        wanted is None or wanted == found
+        for wanted, found in zip(breakpoint.iterations, iterations, strict=False)
+    )
 
 
 def stops(run: Run, breakpoints: Sequence[Breakpoint]) -> bool:
@@ -45,7 +50,9 @@ def stops(run: Run, breakpoints: Sequence[Breakpoint]) -> bool:
     return any(holds(run, one, levels, machine.last, machine.values) for one in breakpoints)
 
 
-def holds(run: Run, breakpoint: Breakpoint, levels: Levels, last: Instruction | None, values: Slots) -> bool:
+def holds(
+    run: Run, breakpoint: Breakpoint, levels: Levels, last: Instruction | None, values: Slots
+) -> bool:
     if breakpoint.kind == "address":
         return matches(levels, breakpoint) and condition_holds(breakpoint.condition, levels, values)
     last = completed(levels, last)
@@ -66,7 +73,11 @@ def completed(levels: Levels, last: Instruction | None) -> Instruction | None:
         return last
     program, _, position = levels[-1]
     before = program.instructions[position - 1] if position else None
-    return before if before is not None and before.region is not None and last in (None, before) else None
+    return (
+        before
+        if before is not None and before.region is not None and last in (None, before)
+        else None
+    )
 
 
 def concerns(breakpoint: Breakpoint, last: Instruction) -> bool:
@@ -86,7 +97,8 @@ def condition_holds(condition: Expression | None, levels: Levels, values: Slots)
 def asked(condition: Expression, levels: Levels, values: Slots) -> tuple[bool, str]:
     """Whether a condition stops a run, and why it has no value there.
 
-    It is false while one of its names has no value yet. When it cannot be computed from the values, the run stops, since it may be true.
+    It is false while one of its names has no value yet. When it cannot be computed from the values,
+    the run stops, since it may be true.
     """
     try:
         return condition.is_true(lambda name: _named(levels, name, values)), ""
@@ -97,7 +109,9 @@ def asked(condition: Expression, levels: Levels, values: Slots) -> tuple[bool, s
 
 
 def _named(levels: Levels, name: str, values: Slots) -> Any:
-    """The value of a name at the frontier: ``iteration``, or a node of the innermost graph that has it."""
+    """The value of a name at the frontier: ``iteration``, or a node of the innermost graph that
+    has it.
+    """
     if name == ITERATION:
         found = [iteration for _, iteration, _ in levels if iteration is not None]
         if found:
@@ -113,19 +127,31 @@ def _named(levels: Levels, name: str, values: Slots) -> Any:
     raise ValueUnavailable(f"there is no {name!r} here")
 
 
-def shape_changed(shapes: dict[int, tuple[int, ...]], instruction: Instruction, values: Slots) -> bool:
-    """Whether an instruction has just given another shape than the last time it was looked at; ``shapes`` remembers it."""
+def shape_changed(
+    shapes: dict[int, tuple[int, ...]], instruction: Instruction, values: Slots
+) -> bool:
+    """Whether an instruction has just given another shape than the last time it was looked at;
+    ``shapes`` remembers it.
+    """
     changed = False
     for slot in instruction.outputs:
         value = values[slot]
-        shape = (len(value),) if isinstance(value, tuple) else np.shape(value) if is_tensor(value) else ()
+        shape = (
+            (len(value),)
+            if isinstance(value, tuple)
+            else np.shape(value)
+            if is_tensor(value)
+            else ()
+        )
         changed |= shapes.get(slot, shape) != shape
         shapes[slot] = shape
     return changed
 
 
 def check_limits(machine: Machine, step: int) -> None:
-    """Raises ``Paused`` when a stepped run was asked to stop or has reached a limit; measures the memory of the recording at intervals."""
+    """Raises ``Paused`` when a stepped run was asked to stop or has reached a limit; measures
+    the memory of the recording at intervals.
+    """
     if step % _WEIGHED_EVERY:
         machine.control.check(0)
         return
@@ -134,7 +160,9 @@ def check_limits(machine: Machine, step: int) -> None:
 
 
 def may_run_unwatched(machine: Machine, breakpoints: list[Breakpoint], floor: int) -> bool:
-    """Whether the loop on top may run through generated code: it lies deeper than ``floor`` graphs and holds no breakpoint."""
+    """Whether the loop on top may run through generated code: it lies deeper than ``floor``
+    graphs and holds no breakpoint.
+    """
     if len(machine.frames) <= floor:
         return False
     top = machine.frames[-1].program

@@ -1,4 +1,6 @@
-"""What is where at one moment: which row of each graph is to be shown, and what each node's status is."""
+"""What is where at one moment: which row of each graph is to be shown, and what each node's
+status is.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class VisibleRow:
 
 
 class Scene:
-    """The shown row of every graph at a moment: the open one, else the last one that ran inside what is shown around it."""
+    """The shown row of every graph at a moment: the open one, else the last one that ran inside
+    what is shown around it.
+    """
 
     def __init__(self, plan: Plan, timeline: Timeline, moment: Moment) -> None:
         self.plan = plan
@@ -36,7 +40,8 @@ class Scene:
         self.skipped: set[int] = set()
         self._waiting: dict[int, frozenset[str]] = {}
         innermost = moment[-1].program.index if moment else -1
-        # The open ones first: a branch that comes before the open one in the plan is the one not taken.
+        # The open ones first: a branch that comes before the open one in the plan is the one not
+        # taken.
         for level in moment:
             self.shown[level.program.index] = VisibleRow(level.row, level.position, True)
         for program in plan.programs:
@@ -50,7 +55,9 @@ class Scene:
             if parent.index in self.skipped:
                 self.skipped.add(program.index)
             return
-        begun = around.position > program.owner or (around.open and around.position == program.owner and self._inside_is_open(program))
+        begun = around.position > program.owner or (
+            around.open and around.position == program.owner and self._inside_is_open(program)
+        )
         if not begun:
             return
         row = self._last_row(program, parent, around.row)
@@ -81,7 +88,9 @@ class Scene:
     def with_row(self, program: Program, row: int) -> Scene:
         """The scene with another row of a program shown, as it was when it had ended."""
         made = copy(self)
-        inside = {one.index for one in self.plan.programs if is_within(one.address, program.address)}
+        inside = {
+            one.index for one in self.plan.programs if is_within(one.address, program.address)
+        }
         made.shown = {index: shown for index, shown in self.shown.items() if index not in inside}
         made.skipped = self.skipped - inside
         made.shown[program.index] = VisibleRow(row, len(program.instructions), False)
@@ -127,7 +136,9 @@ class Scene:
                 found[f"{prefix}/{label}"] = status
             return
         live = self.plan.live
-        needed = {layer for (layer, _), slot in program.slots.items() if live is None or slot in live}
+        needed = {
+            layer for (layer, _), slot in program.slots.items() if live is None or slot in live
+        }
         for label, layer in program.layer_of_label.items():
             found[f"{prefix}/{label}"] = "done" if live is None or layer in needed else "skipped"
         for number in range(shown.position, len(program.instructions)):
@@ -135,10 +146,16 @@ class Scene:
         self._result_statuses(program, shown, found)
         if shown.open and shown.position < len(program.instructions):
             inner: Status = "failed" if failed else "current"
-            found[f"{prefix}/{program.instructions[shown.position].label}"] = inner if program.index == self.innermost else "running"
+            found[f"{prefix}/{program.instructions[shown.position].label}"] = (
+                inner if program.index == self.innermost else "running"
+            )
 
-    def _result_statuses(self, program: Program, shown: VisibleRow, found: dict[str, Status]) -> None:
-        label_of: dict[LayerId, str] = {layer: label for label, layer in program.layer_of_label.items()}
+    def _result_statuses(
+        self, program: Program, shown: VisibleRow, found: dict[str, Status]
+    ) -> None:
+        label_of: dict[LayerId, str] = {
+            layer: label for label, layer in program.layer_of_label.items()
+        }
         for layer, slot in program.results.items():
             if program.producer.get(slot, -1) >= shown.position:
                 found[f"{program.address}/{label_of[layer]}"] = "waiting"

@@ -31,7 +31,9 @@ class Watches:
         return f"<watches: {', '.join(f'{id} {one.text}' for id, one in self._items.items()) or 'none'}>"
 
     def add(self, expression: str) -> int:
-        """Watches an expression from now on; gives its id. ``ExpressionError`` when it is outside the language."""
+        """Watches an expression from now on; gives its id. ``ExpressionError`` when it is
+        outside the language.
+        """
         self._items[self._next] = parse(expression)
         self._next += 1
         return self._next - 1
@@ -55,7 +57,9 @@ class Watches:
         return found
 
     def evaluate(self, expression: Expression | str) -> np.ndarray:
-        """The value of an expression at the cursor: names are nodes of the open graphs, innermost first, or whole addresses."""
+        """The value of an expression at the cursor: names are nodes of the open graphs,
+        innermost first, or whole addresses.
+        """
         parsed = parse(expression) if isinstance(expression, str) else expression
         return as_public(parsed.value(self._lookup))
 

@@ -1,4 +1,6 @@
-"""Runs a checked model: the plan, the machine that steps through it, and the generated code that runs its loops fast."""
+"""Runs a checked model: the plan, the machine that steps through it, and the generated code that
+runs its loops fast.
+"""
 
 from __future__ import annotations
 

@@ -11,13 +11,19 @@ from loopscope.ops.bounds import at_most, at_once
 
 
 def run(machine: Machine, there: Callable[[], bool] | None = None) -> None:
-    """Runs to the end, or until ``there``. ``Paused`` and ``Failure`` leave the machine at the place, and it can go on after a pause.
+    """Runs to the end, or until ``there``. ``Paused`` and ``Failure`` leave the machine at the
+    place, and it can go on after a pause.
 
-    ``there`` is asked between steps; what generated code runs is one, which ends where an iteration is to be looked into.
+    ``there`` is asked between steps; what generated code runs is one, which ends where an iteration
+    is to be looked into.
     """
     machine.control.begin()
     try:
-        with computing(), at_most(machine.control.most_elements), at_once(machine.control.elements_at_once):
+        with (
+            computing(),
+            at_most(machine.control.most_elements),
+            at_once(machine.control.elements_at_once),
+        ):
             while machine.state == "paused" and not (there is not None and there()):
                 if there is None and _goes_straight(machine) and machine.run_straight():
                     continue
@@ -34,7 +40,9 @@ def _goes_straight(machine: Machine) -> bool:
 
 
 def run_region(machine: Machine) -> None:
-    """Runs the one region that is next in the outermost frame, which may be any graph's, and stops after it."""
+    """Runs the one region that is next in the outermost frame, which may be any graph's, and
+    stops after it.
+    """
     outermost = machine.frames[0]
     target = outermost.position + 1
     machine.step()
@@ -43,7 +51,9 @@ def run_region(machine: Machine) -> None:
 
 
 def advance(machine: Machine, *, generated: bool) -> None:
-    """One step, or (``generated``) the rest of the loop on top through generated code where that is worth while."""
+    """One step, or (``generated``) the rest of the loop on top through generated code where that
+    is worth while.
+    """
     frame = machine.frames[-1]
     if (
         generated

@@ -1,4 +1,6 @@
-"""What a trace means: why a loop ended, what pattern it is, how a value went over the iterations, where it came from."""
+"""What a trace means: why a loop ended, what pattern it is, how a value went over the
+iterations, where it came from.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,14 @@ from loopscope.explain.export import EXPORT_FORMATS, export
 from loopscope.explain.fragile import FragileDecision, fragile
 from loopscope.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
 from loopscope.explain.index_provenance import TensorPart, parse_index
-from loopscope.explain.iteration_matrix import MOST_COLUMNS, Matrix, MatrixCell, MatrixRow, iteration_matrix, step_of_cell
+from loopscope.explain.iteration_matrix import (
+    MOST_COLUMNS,
+    Matrix,
+    MatrixCell,
+    MatrixRow,
+    iteration_matrix,
+    step_of_cell,
+)
 from loopscope.explain.literals import fits_in_code
 from loopscope.explain.margin import Margin
 from loopscope.explain.not_finite import NotFinite, first_infinity, first_nan, first_not_finite

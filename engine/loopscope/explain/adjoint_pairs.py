@@ -1,4 +1,6 @@
-"""Which backward loop or If belongs to which forward one, as the ``rt_info`` of a model with gradients tells it."""
+"""Which backward loop or If belongs to which forward one, as the ``rt_info`` of a model with
+gradients tells it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,16 @@ from loopscope.ir.address import decode
 from loopscope.ir.walks_back import WalksBack
 
 ADJOINT = "adjoint_of_"
-"""Before the name of a carried Parameter of the forward loop: the Parameter of the backward body that is its adjoint."""
+"""Before the name of a carried Parameter of the forward loop: the Parameter of the backward body
+that is its adjoint.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionPair:
-    """A loop or If and the one that walks it back, which is in the same graph, or in what walks back the body that it is in."""
+    """A loop or If and the one that walks it back, which is in the same graph, or in what walks
+    back the body that it is in.
+    """
 
     home: Program
     """The graph of the forward one."""
@@ -27,7 +33,9 @@ class RegionPair:
     """The graph of the backward one."""
     backward: Instruction
     inputs: tuple[tuple[int, ...], ...]
-    """Of each output of the backward one, the inputs of the forward one whose gradient it is or is made of; empty in older files."""
+    """Of each output of the backward one, the inputs of the forward one whose gradient it is or
+    is made of; empty in older files.
+    """
 
     @property
     def forward_address(self) -> str:
@@ -42,7 +50,9 @@ class RegionPair:
     def loops(self) -> tuple[LoopRegion, LoopRegion] | None:
         """The forward and the backward loop; None of an If."""
         one, other = self.forward.region, self.backward.region
-        return (one, other) if isinstance(one, LoopRegion) and isinstance(other, LoopRegion) else None
+        return (
+            (one, other) if isinstance(one, LoopRegion) and isinstance(other, LoopRegion) else None
+        )
 
     @property
     def branches(self) -> IfRegion | None:
@@ -86,7 +96,9 @@ def _bodies(tie: RegionPair) -> Iterator[tuple[ProgramIndex, Program]]:
 
 
 def _in(program: Program, home: Program) -> list[RegionPair]:
-    by_name = {home.instructions[number].node.name: home.instructions[number] for number in home.regions}
+    by_name = {
+        home.instructions[number].node.name: home.instructions[number] for number in home.regions
+    }
     found = []
     for number in program.regions:
         backward = program.instructions[number]
@@ -95,13 +107,17 @@ def _in(program: Program, home: Program) -> list[RegionPair]:
         if said is None or forward is None or forward is backward:
             continue
         tie = RegionPair(home, forward, program, backward, said.inputs)
-        if tie.loops is not None or (tie.branches is not None and isinstance(backward.region, IfRegion)):
+        if tie.loops is not None or (
+            tie.branches is not None and isinstance(backward.region, IfRegion)
+        ):
             found.append(tie)
     return found
 
 
 def adjoint_parameters(tie: RegionPair) -> tuple[tuple[str, CarriedValue], ...]:
-    """Of each carried value of a forward loop that has an adjoint: its name, and the port of the adjoint."""
+    """Of each carried value of a forward loop that has an adjoint: its name, and the port of the
+    adjoint.
+    """
     if tie.loops is None:
         return ()
     forward, backward = tie.loops
@@ -117,16 +133,24 @@ def adjoint_parameters(tie: RegionPair) -> tuple[tuple[str, CarriedValue], ...]:
 
 def name_of(instruction: Instruction, port: CarriedValue) -> str | None:
     """The name of a carried Parameter in the body of a loop."""
-    node = instruction.node.bodies[0].graph.by_id.get(port.layer) if instruction.node.bodies else None
+    node = (
+        instruction.node.bodies[0].graph.by_id.get(port.layer) if instruction.node.bodies else None
+    )
     return None if node is None else node.name
 
 
 def invariant_inputs(tie: RegionPair) -> Mapping[int, tuple[str, Slot]]:
-    """The inputs of a forward loop that are the same in all iterations, by number: the name outside, and the Parameter in the body."""
+    """The inputs of a forward loop that are the same in all iterations, by number: the name
+    outside, and the Parameter in the body.
+    """
     if tie.loops is None:
         return {}
     parameters = {port.source: port.parameter for port in tie.loops[0].invariants}
-    return {number: (outer_name(tie.home, slot), parameters[slot]) for number, slot in enumerate(tie.forward.inputs) if slot in parameters}
+    return {
+        number: (outer_name(tie.home, slot), parameters[slot])
+        for number, slot in enumerate(tie.forward.inputs)
+        if slot in parameters
+    }
 
 
 def outer_name(program: Program, slot: Slot) -> str:

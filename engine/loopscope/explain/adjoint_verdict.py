@@ -1,4 +1,6 @@
-"""How an adjoint fares on its way back through a loop, in words: it flows, vanishes, explodes, is cut off, or does not flow at all."""
+"""How an adjoint fares on its way back through a loop, in words: it flows, vanishes, explodes,
+is cut off, or does not flow at all.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,13 @@ import numpy as np
 from loopscope.ir.iteration import iteration_words
 
 FAR_FROM = 1e3
-"""An adjoint that has become so many times smaller has vanished; one that has become so many times larger has exploded."""
+"""An adjoint that has become so many times smaller has vanished; one that has become so many
+times larger has exploded.
+"""
 _ABOUT = 0.05
-"""How far from 1/2, 1 and 2 a factor still is called halving, staying and doubling, relative to it."""
+"""How far from 1/2, 1 and 2 a factor still is called halving, staying and doubling, relative to
+it.
+"""
 
 Kind = Literal["flows", "vanishes", "explodes", "is cut off", "does not flow", "is not a number"]
 
@@ -28,13 +34,17 @@ class AdjointFate:
     last: float
     """The norm as far back as it came."""
     begins: int
-    """The place of ``start``, and of what ``at`` says: the iteration at whose beginning it stands, the number of iterations for the end."""
+    """The place of ``start``, and of what ``at`` says: the iteration at whose beginning it
+    stands, the number of iterations for the end.
+    """
     at: int
     """The place of ``last``; of what is cut off, the iteration that does so."""
     count: int
     """Iterations of the forward loop."""
     factor: float | None
-    """Per iteration on the way back, fitted to the logarithms of the norms; None where fewer than three are finite and not 0."""
+    """Per iteration on the way back, fitted to the logarithms of the norms; None where fewer
+    than three are finite and not 0.
+    """
 
     def words(self, reason: str = "") -> str:
         """The verdict; ``reason``: why it is cut off or does not flow."""
@@ -50,23 +60,32 @@ class AdjointFate:
                 return f"is not a number from {iteration_words(self.at)} back"
             case _:
                 ends = ((self.start, self.begins), (self.last, self.at))
-                way = " to ".join(f"{short_number(norm)} {_place(place, self.count)}" for norm, place in ends)
-                pace = "" if self.factor is None or not math.isfinite(self.last) else f"; {_pace(self.factor)}"
+                way = " to ".join(
+                    f"{short_number(norm)} {_place(place, self.count)}" for norm, place in ends
+                )
+                pace = (
+                    ""
+                    if self.factor is None or not math.isfinite(self.last)
+                    else f"; {_pace(self.factor)}"
+                )
                 return f"{self.kind}: from {way}{pace}"
 
 
 def fate(places: np.ndarray, norms: np.ndarray, count: int, least: float) -> AdjointFate:
     """What becomes of an adjoint with these norms.
 
-    ``places``: the iteration at whose beginning each stands, in the order of the way back, so from ``count``, the end, down.
-    ``least``: the smallest normal number of its type; what is 0 after numbers about as small was too small for the type.
+    ``places``: the iteration at whose beginning each stands, in the order of the way back, so from
+    ``count``, the end, down. ``least``: the smallest normal number of its type; what is 0 after
+    numbers about as small was too small for the type.
 
     >>> fate(np.arange(31)[::-1], 0.5 ** np.arange(31), 30, 1e-38).words()
     'vanishes: from 1.0 at the end to 9.3e-10 in iteration 0; it halves per iteration'
     """
     flowing = np.flatnonzero(norms != 0)
     if not len(flowing):
-        return AdjointFate("does not flow", 0.0, 0.0, count, int(places[-1]) if len(places) else count, count, None)
+        return AdjointFate(
+            "does not flow", 0.0, 0.0, count, int(places[-1]) if len(places) else count, count, None
+        )
     first, end = int(flowing[0]), int(flowing[-1])
     start, begins = float(norms[first]), int(places[first])
     factor = _factor(places, norms)
@@ -77,7 +96,9 @@ def fate(places: np.ndarray, norms: np.ndarray, count: int, least: float) -> Adj
         return AdjointFate(kind, start, float(norms[odd[0]]), begins, at, count, factor)
     if end + 1 < len(norms):
         if norms[end] > FAR_FROM * least or (factor is not None and factor > 1):
-            return AdjointFate("is cut off", start, 0.0, begins, int(places[end + 1]), count, factor)
+            return AdjointFate(
+                "is cut off", start, 0.0, begins, int(places[end + 1]), count, factor
+            )
         return AdjointFate("vanishes", start, 0.0, begins, int(places[end + 1]), count, factor)
     last, at = float(norms[end]), int(places[end])
     grown = last / start

@@ -1,4 +1,6 @@
-"""Backpropagation through a loop, looked at: the adjoint of each carried value over the iterations, and what became of it."""
+"""Backpropagation through a loop, looked at: the adjoint of each carried value over the
+iterations, and what became of it.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,16 @@ class AdjointHistory:
     address: str
     """Of the Parameter that holds the adjoint in the backward body, without iterations."""
     places: np.ndarray
-    """The iterations of the forward loop at whose beginning the adjoint stands, ascending; the number of iterations stands for the end."""
+    """The iterations of the forward loop at whose beginning the adjoint stands, ascending; the
+    number of iterations stands for the end.
+    """
     norms: np.ndarray
     """Euclidean, f64, one for each place."""
     fate: AdjointFate
     sentence: str
-    """The verdict, such as ``vanishes: from 1.0 at the end to 3e-09 in iteration 0; it halves per iteration``."""
+    """The verdict, such as ``vanishes: from 1.0 at the end to 3e-09 in iteration 0; it halves
+    per iteration``.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +60,14 @@ class WalkedBack:
     """Iterations that have been walked back so far."""
     adjoints: tuple[AdjointHistory, ...]
     contributions: tuple[Contribution, ...]
-    """Of each value that is the same in all iterations, such as a weight, what each iteration adds to its gradient."""
+    """Of each value that is the same in all iterations, such as a weight, what each iteration
+    adds to its gradient.
+    """
 
     def mirrored(self, iteration: int) -> int:
-        """The iteration of the forward loop that an iteration of the backward loop walks back, and the other way round."""
+        """The iteration of the forward loop that an iteration of the backward loop walks back,
+        and the other way round.
+        """
         return self.count - 1 - iteration
 
     @property
@@ -85,7 +95,11 @@ def branches_of(run: Run) -> tuple[BranchWalkedBack, ...]:
     expect_run(run, "loopscope.adjoints")
     calls, found = run.timeline.executions.calls, []
     for tie in ties(run.plan):
-        if tie.branches is None or tie.program.parent or not calls(tie.program, tie.program.instructions.index(tie.backward)):
+        if (
+            tie.branches is None
+            or tie.program.parent
+            or not calls(tie.program, tie.program.instructions.index(tie.backward))
+        ):
             continue
         why = unused_inputs(run, tie, (0,))
         ran = run.control_flow.record_of(tie.branches, 0, tie.forward_address).branch
@@ -95,27 +109,37 @@ def branches_of(run: Run) -> tuple[BranchWalkedBack, ...]:
 
 
 def walks_of(run: Run) -> tuple[WalkedBack, ...]:
-    """Every loop of the outermost graph that is walked back and has begun to be, in the order in which they are walked back."""
+    """Every loop of the outermost graph that is walked back and has begun to be, in the order in
+    which they are walked back.
+    """
     expect_run(run, "loopscope.adjoints")
-    calls, outermost = run.timeline.executions.calls, [tie for tie in ties(run.plan) if tie.loops and tie.program.parent is None]
-    begun = [tie for tie in outermost if calls(tie.program, tie.program.instructions.index(tie.backward))]
+    calls, outermost = (
+        run.timeline.executions.calls,
+        [tie for tie in ties(run.plan) if tie.loops and tie.program.parent is None],
+    )
+    begun = [
+        tie for tie in outermost if calls(tie.program, tie.program.instructions.index(tie.backward))
+    ]
     return tuple(_walked(run, passes_in(run, tie, 0)) for tie in begun)
 
 
 def walked_back(run: Run, address: str) -> WalkedBack:
-    """The backward walk that a loop at an address belongs to, as the forward or as the backward one.
+    """The backward walk that a loop at an address belongs to, as the forward or as the backward
+    one.
 
-    Where the address leaves out iterations of loops around, they are those at the cursor. ``AddressError`` when the loop neither walks
-    another one back nor is walked back, ``ValueUnavailable`` when the backward loop has not begun.
+    Where the address leaves out iterations of loops around, they are those at the cursor.
+    ``AddressError`` when the loop neither walks another one back nor is walked back,
+    ``ValueUnavailable`` when the backward loop has not begun.
     """
     return _walked(run, passes_of(run, address))
 
 
 def counterpart(run: Run, body: str) -> str:
-    """The iteration of the other loop that belongs to one of a forward or a backward loop, both as addresses of bodies.
+    """The iteration of the other loop that belongs to one of a forward or a backward loop, both as
+    addresses of bodies.
 
-    Empty where there is none, or where it has not begun. Of a loop that ran 31 times, ``main/loop[2]/body`` is walked back in
-    ``main/backward%2Floop%2FLoop[28]/body``.
+    Empty where there is none, or where it has not begun. Of a loop that ran 31 times,
+    ``main/loop[2]/body`` is walked back in ``main/backward%2Floop%2FLoop[28]/body``.
     """
     found = Address.parse(body)
     iteration = found.segments[-2].iteration if len(found.segments) > 2 else None
@@ -132,31 +156,54 @@ def counterpart(run: Run, body: str) -> str:
 
 
 def _walked(run: Run, passes: PairedExecutions) -> WalkedBack:
-    histories = tuple(_history(run, passes, name, port) for name, port in adjoint_parameters(passes.tie))
+    histories = tuple(
+        _history(run, passes, name, port) for name, port in adjoint_parameters(passes.tie)
+    )
     counts = len(passes.forward), len(passes.backward)
-    return WalkedBack(*passes.addresses(run), passes.tie, *counts, histories, contributions(run, passes))
+    return WalkedBack(
+        *passes.addresses(run), passes.tie, *counts, histories, contributions(run, passes)
+    )
 
 
 def _history(run: Run, passes: PairedExecutions, name: str, port: CarriedValue) -> AdjointHistory:
-    """The Parameter holds what the iteration after has left; the last iteration leaves the adjoint of what the loop began with."""
+    """The Parameter holds what the iteration after has left; the last iteration leaves the
+    adjoint of what the loop began with.
+    """
     assert passes.tie.loops is not None
     program, rows, count = passes.tie.loops[1].program, passes.backward, len(passes.forward)
     chosen = evenly(len(rows), MOST_PLACES)
-    found = dict(zip((count - at for at in chosen), norms(run, program, [rows[at] for at in chosen], port.parameter), strict=True))
+    found = dict(
+        zip(
+            (count - at for at in chosen),
+            norms(run, program, [rows[at] for at in chosen], port.parameter),
+            strict=True,
+        )
+    )
     if rows:
         found[count - len(rows)] = norms(run, program, rows[-1:], port.result)[0]
     known = {place: one for place, one in found.items() if one is not None}
     places, sizes = np.array(list(known), np.int64), np.array(list(known.values()), np.float64)
-    what = fate(places, sizes, count, _least(value(run, program, rows[0], port.parameter) if rows else None))
+    what = fate(
+        places, sizes, count, _least(value(run, program, rows[0], port.parameter) if rows else None)
+    )
     label = next(one for one, layer in program.layer_of_label.items() if layer == port.layer)
-    return AdjointHistory(name, f"{program.address}/{label}", places[::-1], sizes[::-1], what, what.words(_reason(run, passes, port, what)))
+    return AdjointHistory(
+        name,
+        f"{program.address}/{label}",
+        places[::-1],
+        sizes[::-1],
+        what,
+        what.words(_reason(run, passes, port, what)),
+    )
 
 
 def _least(one: np.ndarray | None) -> float:
     """The smallest normal number of a type."""
     if one is None:
         return 0.0
-    return float(np.finfo(one.dtype if one.dtype.kind == "f" else np.float32).tiny)  # bf16 has the exponents of f32
+    return float(
+        np.finfo(one.dtype if one.dtype.kind == "f" else np.float32).tiny
+    )  # bf16 has the exponents of f32
 
 
 def _reason(run: Run, passes: PairedExecutions, port: CarriedValue, what: AdjointFate) -> str:

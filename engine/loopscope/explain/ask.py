@@ -1,4 +1,6 @@
-"""An expression over the iterations of a loop: ``total[i] - total[i-1]``, one answer for each iteration."""
+"""An expression over the iterations of a loop: ``total[i] - total[i-1]``, one answer for each
+iteration.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class ExpressionResult:
     iterations: tuple[int, ...]
     """Those that were looked at, evenly chosen where there are many."""
     values: tuple[Any, ...]
-    """One for each; None where a value that it needs does not exist, such as that of the iteration before the first."""
+    """One for each; None where a value that it needs does not exist, such as that of the
+    iteration before the first.
+    """
     reason: str
     """Why the first missing one is missing; empty when none is."""
 
@@ -52,9 +56,10 @@ class ExpressionResult:
 def ask(run: Run, address: str, text: str, most: int = MOST_ITERATIONS) -> ExpressionResult:
     """The value of an expression in every iteration of the loop execution at an address.
 
-    Names are nodes of the body, or of the graphs around it; ``name`` and ``name[i]`` are the value in iteration ``i`` (0-based),
-    ``name[i-1]`` that of the iteration before; ``i`` is the number itself. Other indices take elements: ``name[0]``, ``name[i-1][0]``.
-    ``ExpressionError`` when it is outside the language, names what is not there, or has a value in no iteration.
+    Names are nodes of the body, or of the graphs around it; ``name`` and ``name[i]`` are the value
+    in iteration ``i`` (0-based), ``name[i-1]`` that of the iteration before; ``i`` is the number
+    itself. Other indices take elements: ``name[0]``, ``name[i-1][0]``. ``ExpressionError`` when it
+    is outside the language, names what is not there, or has a value in no iteration.
     """
     expression = parse(text).over(COUNTER)
     outer, execution_row, region, instruction = execution(run, address)
@@ -73,10 +78,14 @@ def ask(run: Run, address: str, text: str, most: int = MOST_ITERATIONS) -> Expre
             values.append(None)
             reasons.append(str(error))
     if len(reasons) == len(values):
-        raise ExpressionError(reasons[len(reasons) // 2])  # the first and the last may lack only what the others have
+        raise ExpressionError(
+            reasons[len(reasons) // 2]
+        )  # the first and the last may lack only what the others have
     reason = reasons[0] if reasons else ""
     place = f"{run.timeline.address(outer, execution_row)}/{instruction.label}"
-    return ExpressionResult(place, region.program, first, end - first, tuple(chosen), tuple(values), reason)
+    return ExpressionResult(
+        place, region.program, first, end - first, tuple(chosen), tuple(values), reason
+    )
 
 
 class _Source:
@@ -105,14 +114,22 @@ class _Source:
         if bare in (COUNTER, ITERATION):
             return np.int64(iteration)
         if not 0 <= iteration < self.end - self.first:
-            raise ExpressionError("there is no iteration before the first" if iteration < 0 else "there is no iteration after the last")
+            raise ExpressionError(
+                "there is no iteration before the first"
+                if iteration < 0
+                else "there is no iteration after the last"
+            )
         found = self._place(bare)
         if found is None and _is_address(bare):
             return self.run.value(full_address(self.run.model, bare))
         if found is None:
             raise ExpressionError(f"there is no {shorten(bare, 60)!r} here")
         program, row, slot = found
-        return self._in_body(slot, iteration, bare) if program is self.program else self._outside(program, row, slot, bare)
+        return (
+            self._in_body(slot, iteration, bare)
+            if program is self.program
+            else self._outside(program, row, slot, bare)
+        )
 
     def _place(self, name: str) -> tuple[Program, int, Slot] | None:
         """Program, row and slot of a name: in the body, else in the graphs around it."""
@@ -126,7 +143,11 @@ class _Source:
         return None
 
     def _in_body(self, slot: Slot, iteration: int, name: str) -> Any:
-        column = self._columns.column(slot) if self.run.has_run(self.program, self.end - 1, slot) else None
+        column = (
+            self._columns.column(slot)
+            if self.run.has_run(self.program, self.end - 1, slot)
+            else None
+        )
         if column is not None:
             return column.values[iteration] if column.varies else column.values
         return self._outside(self.program, self.first + iteration, slot, name)

@@ -1,4 +1,6 @@
-"""The branch history: which branch an If took at each of its executions, over all nested iterations."""
+"""The branch history: which branch an If took at each of its executions, over all nested
+iterations.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class BranchHistory:
         """The branches that never ran, though the If did."""
         if not len(self.taken):
             return ()
-        return tuple(name for name, count in zip(("then", "else"), self.counts, strict=True) if count == 0)
+        return tuple(
+            name for name, count in zip(("then", "else"), self.counts, strict=True) if count == 0
+        )
 
     @property
     def changes(self) -> np.ndarray:
@@ -42,7 +46,9 @@ class BranchHistory:
 
     def address(self, execution: int) -> str:
         """The address of one execution."""
-        return f"{self.run.timeline.address(self.program, execution)}/{self.static.rpartition('/')[2]}"
+        return (
+            f"{self.run.timeline.address(self.program, execution)}/{self.static.rpartition('/')[2]}"
+        )
 
 
 def branch_history(run: Run, static: str) -> BranchHistory:

@@ -1,7 +1,8 @@
-"""A model as code: a graph with all its loops and branches as readable Python, and which line is which node.
+"""A model as code: a graph with all its loops and branches as readable Python, and which line is
+which node.
 
-The text runs: with ``runnable_code`` it gives the same numbers. Nothing of the model enters it but as identifiers made of
-letters, digits and ``_``, as numbers, and as quoted text.
+The text runs: with ``runnable_code`` it gives the same numbers. Nothing of the model enters it but
+as identifiers made of letters, digits and ``_``, as numbers, and as quoted text.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ import numpy as np
 
 from loopscope.errors import AddressError, EngineError
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
+from loopscope.executor.plan.plan import (
+    Branch,
+    CallRegion,
+    IfRegion,
+    Instruction,
+    LoopRegion,
+    Plan,
+    Program,
+)
 from loopscope.explain.code_lines import CodeLine, Listing
 from loopscope.explain.literals import array_text, attribute_text, fits_in_code, stored
 from loopscope.explain.loop_code import LoopCode
@@ -24,7 +33,9 @@ from loopscope.ir.model import SEQUENCE_MAP
 from loopscope.ops.declare import REQUIRED, typed
 
 _DEEPEST = 12
-"""Bodies further in than this are left out: CPython refuses more than 20 nested loops, and the code would be unreadable."""
+"""Bodies further in than this are left out: CPython refuses more than 20 nested loops, and the
+code would be unreadable.
+"""
 _HEADER = ("import numpy as np", "from numpy import inf, nan", "")
 _CALLED = "from loopscope.explain.running import ElementType, converted, iterations, join, {kernel}, part, parts"
 
@@ -33,7 +44,8 @@ _Part: TypeAlias = "CodeLine | Iterator[_Part]"
 
 
 def listing(plan: Plan, static: str = "main") -> Listing:
-    """The code of the graph at a static address, as a function of its Parameters; a body's function is one iteration.
+    """The code of the graph at a static address, as a function of its Parameters; a body's function
+    is one iteration.
 
     ``AddressError`` when there is no such graph.
     """
@@ -41,29 +53,44 @@ def listing(plan: Plan, static: str = "main") -> Listing:
 
 
 def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray] = ()) -> Listing:
-    """The same as a whole Python file; ``WEIGHTS`` in it is read from ``weights.npz``, which holds ``weights``.
+    """The same as a whole Python file; ``WEIGHTS`` in it is read from ``weights.npz``, which holds
+    ``weights``.
 
-    With ``inputs``, the file calls its function with them and prints what it gives. ``EngineError`` when bodies lie too deep to be
-    written in one function.
+    With ``inputs``, the file calls its function with them and prints what it gives. ``EngineError``
+    when bodies lie too deep to be written in one function.
     """
     writer = _Writer(plan)
     body = writer.listing(static)
     if not body.complete:
-        raise EngineError(f"bodies of {static} lie more than {_DEEPEST} deep: write them one by one")
+        raise EngineError(
+            f"bodies of {static} lie more than {_DEEPEST} deep: write them one by one"
+        )
     given = {f"input_{number}": value for number, value in enumerate(inputs)}
-    weights = {**body.weights, **{name: stored(value) for name, value in given.items() if not fits_in_code(value)}}
-    name = next(line.text for line in body.lines if line.text.startswith("def "))[4:].partition("(")[0]
+    weights = {
+        **body.weights,
+        **{name: stored(value) for name, value in given.items() if not fits_in_code(value)},
+    }
+    name = next(line.text for line in body.lines if line.text.startswith("def "))[4:].partition(
+        "("
+    )[0]
     call = f"    for output in {name}({', '.join(map(array_text, given, inputs))}):"
     foot = ["", "", 'if __name__ == "__main__":', call, "        print(output)"] if inputs else []
     head = [*_HEADER, _CALLED.format(kernel="onnx_kernel" if writer.is_onnx else "kernel"), ""]
     if weights or plan.lacks_weights:
         head.append('WEIGHTS = dict(np.load("weights.npz"))')
-    head += ["VARIABLES = {}", *(f"{name} = {made}" for made, name in writer.kernels.items()), "", ""]
+    head += [
+        "VARIABLES = {}",
+        *(f"{name} = {made}" for made, name in writer.kernels.items()),
+        "",
+        "",
+    ]
     return Listing((*map(CodeLine, head), *body.lines, *map(CodeLine, foot)), weights, True)
 
 
 class _Writer:
-    """The lines of a graph, as generators of lines and of such generators: bodies may lie deeper than Python recurses."""
+    """The lines of a graph, as generators of lines and of such generators: bodies may lie deeper
+    than Python recurses.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -88,7 +115,9 @@ class _Writer:
             else:
                 stack.append(found)
         between = (CodeLine(""), CodeLine("")) if self.operands.constants else ()
-        return Listing((*self.operands.constants, *between, *lines), self.operands.weights, self.complete)
+        return Listing(
+            (*self.operands.constants, *between, *lines), self.operands.weights, self.complete
+        )
 
     def _function(self, program: Program) -> Iterator[_Part]:
         self.operands.meet(program)
@@ -98,11 +127,16 @@ class _Writer:
         for slot in self.plan.states:
             if slot in program.hidden:
                 self.operands.names[slot] = self.operands.identifiers.give("state")
-                yield CodeLine(f"    {self.operands.names[slot]} = {self.plan.fresh_values(0)[slot]}")
+                yield CodeLine(
+                    f"    {self.operands.names[slot]} = {self.plan.fresh_values(0)[slot]}"
+                )
         yield self._graph(program, 1)
         results = [self.operands.read(slot) for slot in program.results.values()]
         if program.parent is None:
-            results = [self.operands.read(program.results[signature.layer]) for signature in self.plan.model.outputs]
+            results = [
+                self.operands.read(program.results[signature.layer])
+                for signature in self.plan.model.outputs
+            ]
         yield CodeLine(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
 
     def _graph(self, program: Program, depth: int) -> Iterator[_Part]:
@@ -118,7 +152,9 @@ class _Writer:
                 case LoopRegion() as region:
                     yield self._loop(region, address, depth)
                 case IfRegion() as region:
-                    yield CodeLine(f"{'    ' * depth}if {self.operands.read(region.condition)}:", address)
+                    yield CodeLine(
+                        f"{'    ' * depth}if {self.operands.read(region.condition)}:", address
+                    )
                     yield self._branch(region.then, region.outputs, address, depth + 1)
                     yield CodeLine(f"{'    ' * depth}else:", address)
                     yield self._branch(region.otherwise, region.outputs, address, depth + 1)
@@ -129,58 +165,88 @@ class _Writer:
         targets = [self.operands.new(slot) for slot in instruction.outputs]
         if instruction.variable is not None:
             return self._variable(instruction, targets)
-        floats = {self.operands.types.get(slot) for slot in instruction.inputs} in ({ElementType.F32}, {ElementType.F64})
+        floats = {self.operands.types.get(slot) for slot in instruction.inputs} in (
+            {ElementType.F32},
+            {ElementType.F64},
+        )
         symbol = instruction.symbol or (instruction.float_symbol if floats else "")
         if symbol:
             return f"{targets[0]} = {symbol.format(*self.operands.of(instruction))}"
         arguments = [self.operands.read(slot) for slot in instruction.inputs]
         keywords = self._onnx_keywords(instruction) if self.is_onnx else _keywords(instruction)
-        arguments += [f"{name}={self.operands.attribute(value)}" for name, value in keywords.items()]
+        arguments += [
+            f"{name}={self.operands.attribute(value)}" for name, value in keywords.items()
+        ]
         made = ", ".join(targets) + ("," if instruction.several and len(targets) == 1 else "")
         if instruction.state is not None:
             state = self.operands.names[instruction.state]
             arguments.append(f"state={state}")
             made = f"({made}), {state}" if instruction.several else f"{made}, {state}"
         name = self._kernel(instruction)
-        return f"{made} = {name}({', '.join(arguments)})" if targets else f"{name}({', '.join(arguments)})"
+        return (
+            f"{made} = {name}({', '.join(arguments)})"
+            if targets
+            else f"{name}({', '.join(arguments)})"
+        )
 
     def _kernel(self, instruction: Instruction) -> str:
         """The identifier of the instruction's kernel."""
         node, title = instruction.node, instruction.title
-        made = f"onnx_kernel({node.type!r}, {node.opset!r})" if self.is_onnx else f"kernel({title!r})"
+        made = (
+            f"onnx_kernel({node.type!r}, {node.opset!r})" if self.is_onnx else f"kernel({title!r})"
+        )
         if made not in self.kernels:
             self.kernels[made] = self.operands.identifiers.give(title)
         return self.kernels[made]
 
     def _onnx_keywords(self, instruction: Instruction) -> dict[str, Any]:
-        """The attributes of a node that are not what its operation takes anyway, and how many outputs it has where the kernel asks."""
+        """The attributes of a node that are not what its operation takes anyway, and how many
+        outputs it has where the kernel asks.
+        """
         node = instruction.node
         operation = self.plan.catalogue.find(node.type, node.opset)
         if operation is None:
             return {}
         given = typed(operation, node.attributes)
-        usual = {one.keyword: attribute_text(one.default) for one in operation.attributes if one.default is not REQUIRED}
-        keywords = {name: value for name, value in given.items() if usual.get(name) != attribute_text(value)}
-        return {**keywords, "outputs": len(instruction.outputs)} if instruction.several else keywords
+        usual = {
+            one.keyword: attribute_text(one.default)
+            for one in operation.attributes
+            if one.default is not REQUIRED
+        }
+        keywords = {
+            name: value for name, value in given.items() if usual.get(name) != attribute_text(value)
+        }
+        return (
+            {**keywords, "outputs": len(instruction.outputs)} if instruction.several else keywords
+        )
 
     def _variable(self, instruction: Instruction, targets: list[str]) -> str:
         name = repr(str(instruction.node.attributes.get("variable_id", "")))
         if instruction.assigns:
-            return " = ".join([*targets, f"VARIABLES[{name}]", self.operands.read(instruction.inputs[0])])
+            return " = ".join(
+                [*targets, f"VARIABLES[{name}]", self.operands.read(instruction.inputs[0])]
+            )
         if not instruction.inputs:
             return f"{targets[0]} = VARIABLES[{name}]"
         return f"{targets[0]} = VARIABLES.get({name}, {self.operands.read(instruction.inputs[0])})"
 
-    def _branch(self, branch: Branch, outputs: tuple[Slot, ...], address: str, depth: int) -> Iterator[_Part]:
+    def _branch(
+        self, branch: Branch, outputs: tuple[Slot, ...], address: str, depth: int
+    ) -> Iterator[_Part]:
         self.operands.meet(branch.program)
         pad = "    " * depth
         for parameter, source in branch.bindings:
             self.operands.names[parameter] = self.operands.read(source)
         for unfed in branch.unfed:
-            yield CodeLine(f"{pad}{self.operands.new(unfed.parameter)} = {self.operands.zero(branch.program, unfed.layer)}", address)
+            yield CodeLine(
+                f"{pad}{self.operands.new(unfed.parameter)} = {self.operands.zero(branch.program, unfed.layer)}",
+                address,
+            )
         yield self._graph(branch.program, depth)
         for slot, result in zip(outputs, branch.results, strict=False):
-            yield CodeLine(f"{pad}{self.operands.new(slot)} = {self.operands.read(result)}", address)
+            yield CodeLine(
+                f"{pad}{self.operands.new(slot)} = {self.operands.read(result)}", address
+            )
         if not outputs and not branch.program.instructions:
             yield CodeLine(f"{pad}pass", address)
 
@@ -200,4 +266,8 @@ def _keywords(instruction: Instruction) -> dict[str, Any]:
     if not isinstance(kernel, partial):
         return {}
     usual = getattr(kernel.func, "__kwdefaults__", None) or {}
-    return {name: value for name, value in kernel.keywords.items() if name not in usual or usual[name] != value}
+    return {
+        name: value
+        for name, value in kernel.keywords.items()
+        if name not in usual or usual[name] != value
+    }

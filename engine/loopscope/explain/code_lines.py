@@ -15,7 +15,9 @@ class CodeLine:
 
     text: str
     address: str = ""
-    """Static address, such as ``main/while_3/body/Add_1``; empty for lines that belong to no node."""
+    """Static address, such as ``main/while_3/body/Add_1``; empty for lines that belong to no
+    node.
+    """
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,10 +54,11 @@ class Comparison:
 
 
 def compare(one: Run, other: Run, *, tolerance: float = 0.0) -> Comparison:
-    """Compares what two runs of the same model have computed, step by step, until their control flow parts.
+    """Compares what two runs of the same model have computed, step by step, until their control
+    flow parts.
 
-    Values are equal when they differ by at most ``tolerance`` (absolute and relative); NaN equals NaN. ``EngineError`` when the
-    runs are of different models.
+    Values are equal when they differ by at most ``tolerance`` (absolute and relative); NaN equals
+    NaN. ``EngineError`` when the runs are of different models.
     """
     for run in (one, other):
         expect_run(run, "loopscope.compare")
@@ -91,7 +92,13 @@ def _at(one: Run, other: Run, step: int, tolerance: float) -> RunDifference | No
         theirs = as_array(other.values.get(other.timeline, level.program, row, slot))
         place = f"{address}:{output}" if output else address
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
-            return RunDifference("shape", step, place, f"{mine.dtype}{list(mine.shape)}", f"{theirs.dtype}{list(theirs.shape)}")
+            return RunDifference(
+                "shape",
+                step,
+                place,
+                f"{mine.dtype}{list(mine.shape)}",
+                f"{theirs.dtype}{list(theirs.shape)}",
+            )
         if not _equal(mine, theirs, tolerance):
             return RunDifference("value", step, place, *_shown(mine, theirs, tolerance))
     return None
@@ -99,10 +106,20 @@ def _at(one: Run, other: Run, step: int, tolerance: float) -> RunDifference | No
 
 def _equal(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
     if one.dtype.names or one.dtype == np.dtype(object):
-        return one.shape == other.shape and bool(one.reshape(-1).tolist() == other.reshape(-1).tolist())
+        return one.shape == other.shape and bool(
+            one.reshape(-1).tolist() == other.reshape(-1).tolist()
+        )
     if one.dtype.kind not in "fV":
         return bool(np.array_equal(one, other))
-    return bool(np.allclose(one.astype(np.float64), other.astype(np.float64), rtol=tolerance, atol=tolerance, equal_nan=True))
+    return bool(
+        np.allclose(
+            one.astype(np.float64),
+            other.astype(np.float64),
+            rtol=tolerance,
+            atol=tolerance,
+            equal_nan=True,
+        )
+    )
 
 
 def _shown(one: np.ndarray, other: np.ndarray, tolerance: float) -> tuple[str, str]:
@@ -110,7 +127,11 @@ def _shown(one: np.ndarray, other: np.ndarray, tolerance: float) -> tuple[str, s
     if one.ndim == 0:
         return _text(one), _text(other)
     pairs = zip(one.reshape(-1), other.reshape(-1), strict=True)
-    at = next(index for index, (mine, theirs) in enumerate(pairs) if not _equal(np.asarray(mine), np.asarray(theirs), tolerance))
+    at = next(
+        index
+        for index, (mine, theirs) in enumerate(pairs)
+        if not _equal(np.asarray(mine), np.asarray(theirs), tolerance)
+    )
     place = [int(index) for index in np.unravel_index(at, one.shape)]
     return f"{_text(one.reshape(-1)[at])} at {place}", _text(other.reshape(-1)[at])
 
@@ -121,23 +142,37 @@ def _text(element: Any) -> str:
 
 
 def first_control_flow(one: Run, other: Run) -> RunDifference | None:
-    """The first loop that ends after different counts, or If that takes different branches, in the order in which they are decided."""
+    """The first loop that ends after different counts, or If that takes different branches, in
+    the order in which they are decided.
+    """
     step = _first_difference(one, other)
     if step is None:
         if one.steps == other.steps or "paused" in (one.state, other.state):
             return None
-        return RunDifference("length", min(one.steps, other.steps), "the end", f"{one.steps:,} steps", f"{other.steps:,} steps")
+        return RunDifference(
+            "length",
+            min(one.steps, other.steps),
+            "the end",
+            f"{one.steps:,} steps",
+            f"{other.steps:,} steps",
+        )
     return _decision(one, other, step)
 
 
 def _first_difference(one: Run, other: Run) -> int | None:
-    """The first step at which the two runs are at different places; up to the first different decision they are at the same."""
-    parted = [_parted(one, other, program, instruction) for program, instruction in one.plan.regions]
+    """The first step at which the two runs are at different places; up to the first different
+    decision they are at the same.
+    """
+    parted = [
+        _parted(one, other, program, instruction) for program, instruction in one.plan.regions
+    ]
     return min((step for step in parted if step is not None), default=None)
 
 
 def _parted(one: Run, other: Run, program: Program, instruction: Instruction) -> int | None:
-    """The step, of the first run, after which a loop or If was first decided differently; None where it never was."""
+    """The step, of the first run, after which a loop or If was first decided differently; None
+    where it never was.
+    """
     region = instruction.region
     executions = one.timeline.executions
     if isinstance(region, LoopRegion):
@@ -172,7 +207,11 @@ def _first_other(one: np.ndarray, other: np.ndarray) -> tuple[int | None, tuple[
     """Where two sequences first differ, as far as both go, and what they have there."""
     length = min(len(one), len(other))
     found = np.flatnonzero(one[:length] != other[:length])
-    return (int(found[0]), (int(one[found[0]]), int(other[found[0]]))) if len(found) else (None, (0, 0))
+    return (
+        (int(found[0]), (int(one[found[0]]), int(other[found[0]])))
+        if len(found)
+        else (None, (0, 0))
+    )
 
 
 def _decision(one: Run, other: Run, step: int) -> RunDifference:
@@ -184,7 +223,9 @@ def _decision(one: Run, other: Run, step: int) -> RunDifference:
         instruction = level.program.instructions[level.position]
         address = f"{graph}/{instruction.label}"
         words = [_entered(run, step) for run in (one, other)]
-        kind: Literal["branch", "iterations"] = "branch" if instruction.node.type == IF else "iterations"
+        kind: Literal["branch", "iterations"] = (
+            "branch" if instruction.node.type == IF else "iterations"
+        )
         return RunDifference(kind, step - 1, address, words[0], words[1])
     ended = [_iterations(run, step - 1) for run in (one, other)]
     return RunDifference("iterations", step - 1, graph.rpartition("[")[0], ended[0], ended[1])
@@ -202,6 +243,12 @@ def _iterations(run: Run, step: int) -> str:
     """How many iterations of a loop one run has, of which both have those until a step."""
     levels = run.timeline.moment(step)
     here, outer = levels[-1], levels[-2]
-    record = run.control_flow.of(outer.program, outer.row, outer.program.instructions[outer.position])
-    count, more = ((here.iteration or 0) + 1, "more than ") if record.ended_by is None else (record.iterations or 0, "")
+    record = run.control_flow.of(
+        outer.program, outer.row, outer.program.instructions[outer.position]
+    )
+    count, more = (
+        ((here.iteration or 0) + 1, "more than ")
+        if record.ended_by is None
+        else (record.iterations or 0, "")
+    )
     return f"{more}{count:,} iteration{'' if count == 1 else 's'}"

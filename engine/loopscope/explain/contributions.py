@@ -1,4 +1,6 @@
-"""The gradient of a value that all iterations share, such as a weight, as a sum: how much of it each iteration contributed."""
+"""The gradient of a value that all iterations share, such as a weight, as a sum: how much of it
+each iteration contributed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from loopscope.explain.paired_executions import PairedExecutions
 from loopscope.ir.iteration import iteration_range, iteration_words
 
 _MOST_ELEMENTS = 1 << 28
-"""Elements of all contributions together that are computed; of more iterations, so many that lie evenly."""
+"""Elements of all contributions together that are computed; of more iterations, so many that lie
+evenly.
+"""
 _MOST_ITERATIONS = 2_000
 _ALIKE = 0.95
 """Contributions whose smallest is so much of the largest are about the same."""
@@ -36,14 +40,17 @@ class Contribution:
     norms: np.ndarray
     """Euclidean, of what each iteration added, f64."""
     shares: np.ndarray
-    """The part of the whole gradient that each of them is, along its direction: they add up to 1 where no iteration is left out. NaN
-    where the gradient is 0."""
+    """The part of the whole gradient that each of them is, along its direction: they add up to 1
+    where no iteration is left out. NaN where the gradient is 0.
+    """
     sentence: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sum:
-    """Where a gradient and its parts are: what an iteration adds is a value of the body, or the product of two."""
+    """Where a gradient and its parts are: what an iteration adds is a value of the body, or the
+    product of two.
+    """
 
     name: str
     inner: Slot
@@ -55,23 +62,43 @@ class _Sum:
 
 def contributions(run: Run, passes: PairedExecutions) -> tuple[Contribution, ...]:
     """Of one execution of a backward loop."""
-    return () if passes.tie.loops is None else tuple(_contribution(run, passes, *passes.tie.loops, one) for one in _sums(passes.tie))
+    return (
+        ()
+        if passes.tie.loops is None
+        else tuple(_contribution(run, passes, *passes.tie.loops, one) for one in _sums(passes.tie))
+    )
 
 
-def _contribution(run: Run, passes: PairedExecutions, forward: LoopRegion, backward: LoopRegion, one: _Sum) -> Contribution:
+def _contribution(
+    run: Run, passes: PairedExecutions, forward: LoopRegion, backward: LoopRegion, one: _Sum
+) -> Contribution:
     whole = value(run, passes.tie.program, passes.row, one.total)
     direction = None if whole is None else np.asarray(whole).astype(np.float64).reshape(-1)
     squared = 0.0 if direction is None else float(direction @ direction)
     size = 1 if direction is None else max(direction.size, 1)
     chosen = evenly(len(passes.backward), max(2, min(_MOST_ITERATIONS, _MOST_ELEMENTS // size)))
     found: list[tuple[int, float, float]] = []
-    for place, part in zip(chosen, _parts(run, backward.program, one, [passes.backward[each] for each in chosen]), strict=True):
+    for place, part in zip(
+        chosen,
+        _parts(run, backward.program, one, [passes.backward[each] for each in chosen]),
+        strict=True,
+    ):
         if part is not None:
-            along = float(direction @ part.astype(np.float64).reshape(-1)) / squared if direction is not None and squared else np.nan
+            along = (
+                float(direction @ part.astype(np.float64).reshape(-1)) / squared
+                if direction is not None and squared
+                else np.nan
+            )
             found.insert(0, (len(passes.forward) - 1 - place, norm(part), along))
     iterations, norms, shares = (np.array([each[number] for each in found]) for number in range(3))
     reason = "" if norms.any() else why_unused(run, forward.program, (one.inner,), passes.forward)
-    return Contribution(one.name, iterations.astype(np.int64), norms, shares, _sentence(iterations, norms, shares, reason))
+    return Contribution(
+        one.name,
+        iterations.astype(np.int64),
+        norms,
+        shares,
+        _sentence(iterations, norms, shares, reason),
+    )
 
 
 def _sums(tie: RegionPair) -> Iterator[_Sum]:
@@ -89,10 +116,23 @@ def _sums(tie: RegionPair) -> Iterator[_Sum]:
                 yield _Sum(name, inner, output.slot, (added,))
     for number, factors in joined.items():
         by_slot = {one.slot: one for one in factors}
-        product = next((one for one in tie.program.instructions if len(one.inputs) == 2 and by_slot.keys() >= set(one.inputs)), None)
+        product = next(
+            (
+                one
+                for one in tie.program.instructions
+                if len(one.inputs) == 2 and by_slot.keys() >= set(one.inputs)
+            ),
+            None,
+        )
         if product is not None:
             name, inner = known[number]
-            yield _Sum(name, inner, product.outputs[0], tuple(by_slot[slot].result for slot in product.inputs), product)
+            yield _Sum(
+                name,
+                inner,
+                product.outputs[0],
+                tuple(by_slot[slot].result for slot in product.inputs),
+                product,
+            )
 
 
 def _added(backward: LoopRegion, output: LastValue) -> Slot | None:
@@ -105,7 +145,9 @@ def _added(backward: LoopRegion, output: LastValue) -> Slot | None:
     return added[0] if len(added) == 1 else None
 
 
-def _parts(run: Run, program: Program, one: _Sum, rows: Sequence[int]) -> Iterator[np.ndarray | None]:
+def _parts(
+    run: Run, program: Program, one: _Sum, rows: Sequence[int]
+) -> Iterator[np.ndarray | None]:
     if one.product is None:
         yield from values(run, program, rows, one.parts[0])
         return
@@ -129,7 +171,9 @@ def _sentence(iterations: np.ndarray, norms: np.ndarray, shares: np.ndarray, rea
         return f"{len(giving):,} of {len(norms):,} iterations contribute; {most}"
     if first == last:
         return f"only {iteration_words(int(iterations[first]))} contributes"
-    return f"only {iteration_range(int(iterations[first]), int(iterations[last]))} contribute; {most}"
+    return (
+        f"only {iteration_range(int(iterations[first]), int(iterations[last]))} contribute; {most}"
+    )
 
 
 def _most(iterations: np.ndarray, norms: np.ndarray, shares: np.ndarray) -> str:

@@ -1,4 +1,6 @@
-"""Where the backward loops and branches of a model with gradients compute again what the forward ones compute."""
+"""Where the backward loops and branches of a model with gradients compute again what the forward
+ones compute.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from loopscope.ir.address import Address, Segment, decode
 from loopscope.ir.walks_back import WalksBack
 
 _Count = Callable[[str], int | None]
-"""How many iterations the loop at an address has run; None where that is not asked for or not known."""
+"""How many iterations the loop at an address has run; None where that is not asked for or not
+known.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +28,12 @@ class _Graph:
 
 
 def computed_again(run: Run, address: str) -> tuple[str, ...]:
-    """Where the way back computes again what an operation in a loop or branch gave; empty where it does not.
+    """Where the way back computes again what an operation in a loop or branch gave; empty where it
+    does not.
 
-    A loop that walks back begins every iteration with what was carried into it and computes the rest anew, also the branches and loops in
-    its body; those are walked back in turn. Whoever sets a value by hand sets it in all these places.
+    A loop that walks back begins every iteration with what was carried into it and computes the
+    rest anew, also the branches and loops in its body; those are walked back in turn. Whoever sets
+    a value by hand sets it in all these places.
     """
 
     def count(loop: str) -> int | None:
@@ -83,7 +89,9 @@ def _inside(graph: _Graph, node: Segment, body: str, count: int | None) -> Itera
             yield from _body(graph, instruction, body, count - 1 - node.iteration)
 
 
-def _body(graph: _Graph, instruction: Instruction, body: str, iteration: int | None) -> Iterator[_Graph]:
+def _body(
+    graph: _Graph, instruction: Instruction, body: str, iteration: int | None
+) -> Iterator[_Graph]:
     assert instruction.region is not None
     address = f"{graph.address}/{Segment(instruction.label, iteration)}/{body}"
     for program in instruction.region.programs:

@@ -12,7 +12,19 @@ import numpy as np
 from loopscope.executor.plan.plan import Instruction
 from loopscope.ops.values import is_tensor
 
-Rule = Literal["comparison", "both", "one", "every", "some", "empty", "not", "choice", "passed", "moved", "other"]
+Rule = Literal[
+    "comparison",
+    "both",
+    "one",
+    "every",
+    "some",
+    "empty",
+    "not",
+    "choice",
+    "passed",
+    "moved",
+    "other",
+]
 Element = tuple[int, int]
 """Number of an input, and the flat index of one of its elements."""
 
@@ -25,7 +37,19 @@ REDUCTIONS = {
     **dict.fromkeys(("ReduceLogicalOr", "ReduceMax", "ReduceSum"), False),
 }
 """Reductions of booleans: True where all elements must be true, False where one is enough."""
-PASSING = frozenset(("Identity", "Convert", "ConvertLike", "Cast", "CastLike", "Squeeze", "Unsqueeze", "Reshape", "Flatten"))
+PASSING = frozenset(
+    (
+        "Identity",
+        "Convert",
+        "ConvertLike",
+        "Cast",
+        "CastLike",
+        "Squeeze",
+        "Unsqueeze",
+        "Reshape",
+        "Flatten",
+    )
+)
 """Operations that pass on every element of their first input, in the same order."""
 
 
@@ -35,7 +59,9 @@ class Decision:
 
     rule: Rule
     elements: tuple[Element, ...] = ()
-    """The elements that decided: all elements for ``every``; for ``empty`` a placeholder that names the input."""
+    """The elements that decided: all elements for ``every``; for ``empty`` a placeholder that
+    names the input.
+    """
     sign: str = ""
     """The sign of a comparison, such as ``<``."""
 
@@ -46,7 +72,9 @@ Logic = Literal["comparison", "and", "or", "xor", "not", "passed"]
 
 
 def logic(instruction: Instruction) -> Logic | Literal[""]:
-    """What an operation does to booleans of one element, whatever its inputs are; empty for anything else."""
+    """What an operation does to booleans of one element, whatever its inputs are; empty for
+    anything else.
+    """
     if _COMPARISON.fullmatch(instruction.symbol):
         return "comparison"
     match _SYMBOLS.get(instruction.symbol) or _OF_BITS.get(instruction.node.type, ""):
@@ -56,7 +84,9 @@ def logic(instruction: Instruction) -> Logic | Literal[""]:
 
 
 def decision(instruction: Instruction, inputs: Sequence[Any], output: Any, at: int) -> Decision:
-    """Why element ``at`` (a flat index) of an operation's first output is true or false; unknown ``inputs`` are None."""
+    """Why element ``at`` (a flat index) of an operation's first output is true or false; unknown
+    ``inputs`` are None.
+    """
     if not inputs or not all(is_tensor(value) and value is not None for value in (*inputs, output)):
         return OTHER
     arrays = [np.asarray(value) for value in inputs]
@@ -79,30 +109,46 @@ def decision(instruction: Instruction, inputs: Sequence[Any], output: Any, at: i
 
 
 def _joint(instruction: Instruction, arrays: Sequence[np.ndarray]) -> str:
-    """``and``, ``or``, ``xor`` or ``not``, also for bitwise operations on booleans; empty for other operations."""
+    """``and``, ``or``, ``xor`` or ``not``, also for bitwise operations on booleans; empty for
+    other operations.
+    """
     if not all(array.dtype == bool for array in arrays):
         return ""
     return _SYMBOLS.get(instruction.symbol) or _OF_BITS.get(instruction.node.type, "")
 
 
-def _of_booleans(joint: str, arrays: Sequence[np.ndarray], shape: tuple[int, ...], at: int, *, holds: bool) -> Decision:
+def _of_booleans(
+    joint: str, arrays: Sequence[np.ndarray], shape: tuple[int, ...], at: int, *, holds: bool
+) -> Decision:
     if joint == "not":
         return Decision("not", ((0, at),))
     both = _spread(arrays, shape, at, "both")
     if joint == "xor" or holds == (joint == "and"):
         return both
-    deciding = tuple(one for one in both.elements if bool(arrays[one[0]].reshape(-1)[one[1]]) == holds)
+    deciding = tuple(
+        one for one in both.elements if bool(arrays[one[0]].reshape(-1)[one[1]]) == holds
+    )
     return Decision("one", deciding[:1]) if deciding else OTHER
 
 
-def _spread(arrays: Sequence[np.ndarray], shape: tuple[int, ...], at: int, rule: Rule, sign: str = "") -> Decision:
+def _spread(
+    arrays: Sequence[np.ndarray], shape: tuple[int, ...], at: int, rule: Rule, sign: str = ""
+) -> Decision:
     """The elements of all inputs that were broadcast to one element of the output."""
     found = [_broadcast(array.shape, shape, at) for array in arrays]
-    return Decision(rule, tuple((number, one) for number, one in enumerate(found) if one is not None), sign) if None not in found else OTHER
+    return (
+        Decision(
+            rule, tuple((number, one) for number, one in enumerate(found) if one is not None), sign
+        )
+        if None not in found
+        else OTHER
+    )
 
 
 def _broadcast(shape: tuple[int, ...], wide: tuple[int, ...], at: int) -> int | None:
-    """The flat index in an array that broadcasts to a flat index of a wider one; None where numpy's broadcasting does not apply."""
+    """The flat index in an array that broadcasts to a flat index of a wider one; None where
+    numpy's broadcasting does not apply.
+    """
     try:
         if len(shape) > len(wide) or np.broadcast_shapes(shape, wide) != wide:
             return None
@@ -118,11 +164,20 @@ def _choice(arrays: Sequence[np.ndarray], shape: tuple[int, ...], at: int) -> De
     if spread is OTHER or arrays[0].dtype != bool:
         return OTHER
     condition, then, otherwise = spread.elements
-    return Decision("choice", (condition, then if arrays[0].reshape(-1)[condition[1]] else otherwise))
+    return Decision(
+        "choice", (condition, then if arrays[0].reshape(-1)[condition[1]] else otherwise)
+    )
 
 
 def _reduced(
-    every: bool, data: np.ndarray, axes: Sequence[np.ndarray], instruction: Instruction, made: np.ndarray, at: int, *, holds: bool
+    every: bool,
+    data: np.ndarray,
+    axes: Sequence[np.ndarray],
+    instruction: Instruction,
+    made: np.ndarray,
+    at: int,
+    *,
+    holds: bool,
 ) -> Decision:
     found = _group(data, axes, instruction, made, at)
     if found is None:
@@ -130,13 +185,27 @@ def _reduced(
     if not found.size:
         return Decision("empty", ((0, 0),))
     if holds == every:
-        return Decision("every" if found.size > 1 else "passed", tuple((0, one) for one in found.tolist()))
+        return Decision(
+            "every" if found.size > 1 else "passed", tuple((0, one) for one in found.tolist())
+        )
     deciding = found[data.reshape(-1)[found] == holds]
-    return Decision("some" if found.size > 1 else "passed", ((0, int(deciding[0])),)) if deciding.size else OTHER
+    return (
+        Decision("some" if found.size > 1 else "passed", ((0, int(deciding[0])),))
+        if deciding.size
+        else OTHER
+    )
 
 
-def _group(data: np.ndarray, axes: Sequence[np.ndarray], instruction: Instruction, made: np.ndarray, at: int) -> np.ndarray | None:
-    """The flat indices of the elements that were reduced to one; None where the axes are unknown."""
+def _group(
+    data: np.ndarray,
+    axes: Sequence[np.ndarray],
+    instruction: Instruction,
+    made: np.ndarray,
+    at: int,
+) -> np.ndarray | None:
+    """The flat indices of the elements that were reduced to one; None where the axes are
+    unknown.
+    """
     numbers = np.arange(data.size)
     if made.size == 1:
         return numbers

@@ -1,4 +1,6 @@
-"""What one execution of a loop did as a graph: every operation of every iteration, and what each had to wait for."""
+"""What one execution of a loop did as a graph: every operation of every iteration, and what each
+had to wait for.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from itertools import count
 from loopscope.debug.run import Run
 from loopscope.debug.suggestions import value_names
 from loopscope.errors import AddressError, ValueUnavailable
-from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Counter, Invariant, Sliced, Unfed
+from loopscope.executor.plan.body_ports import (
+    CarriedValue,
+    Concatenated,
+    Counter,
+    Invariant,
+    Sliced,
+    Unfed,
+)
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import CallRegion, IfRegion, Instruction, LoopRegion, Program
 from loopscope.ir.address import Address
@@ -34,7 +43,9 @@ class OperationExecution:
 
 @dataclass(frozen=True, slots=True)
 class CarriedValues:
-    """One carried value of the loop: the node that gives it in each iteration, None where nothing computes it."""
+    """One carried value of the loop: the node that gives it in each iteration, None where
+    nothing computes it.
+    """
 
     name: str
     nodes: tuple[Node | None, ...]
@@ -46,7 +57,8 @@ class CarriedValues:
 class Dependences:
     """The operations of a loop's first iterations, as a graph without circles.
 
-    A node is an operation, which takes one tick, or a joint (None), which takes none: where an iteration begins or ends, or a branch.
+    A node is an operation, which takes one tick, or a joint (None), which takes none: where an
+    iteration begins or ends, or a branch.
     """
 
     operations: tuple[OperationExecution | None, ...]
@@ -65,11 +77,13 @@ class Dependences:
 
 
 def dependences(run: Run, address: str, most: int = 100_000) -> Dependences:
-    """What the execution of a loop at a concrete address (``main/outer[1]/body/inner``) has done so far, at most so many nodes.
+    """What the execution of a loop at a concrete address (``main/outer[1]/body/inner``) has done so
+    far, at most so many nodes.
 
-    An operation waits for its operands, and for the condition to say that its iteration (or branch) runs. Reads and writes of a variable,
-    and draws of one random generator, keep their order. Values from outside the loop are there from the start.
-    ``AddressError`` when there is no loop, ``ValueUnavailable`` when it has not begun.
+    An operation waits for its operands, and for the condition to say that its iteration (or branch)
+    runs. Reads and writes of a variable, and draws of one random generator, keep their order.
+    Values from outside the loop are there from the start. ``AddressError`` when there is no loop,
+    ``ValueUnavailable`` when it has not begun.
     """
     program, row = run.rows_of(Address.parse(address))
     layer = program.layer_of_label.get(Address.parse(address).segments[-1].label)
@@ -82,22 +96,30 @@ def dependences(run: Run, address: str, most: int = 100_000) -> Dependences:
 
 
 _Made = dict[Slot, Node]
-"""The node that gives each slot of one row its value; a slot without one has its value from the start."""
+"""The node that gives each slot of one row its value; a slot without one has its value from the
+start.
+"""
 _Open = Iterator["_Open"]
-"""A graph or region that is gone through; it gives what lies in it, which is to be gone through before it goes on."""
+"""A graph or region that is gone through; it gives what lies in it, which is to be gone through
+before it goes on.
+"""
 
 
 @dataclass(eq=False)
 class _Walk:
     run: Run
     most: int
-    operations: list[OperationExecution | None] = field(default_factory=list["OperationExecution | None"])
+    operations: list[OperationExecution | None] = field(
+        default_factory=list["OperationExecution | None"]
+    )
     needs: list[tuple[Node, ...]] = field(default_factory=list[tuple[Node, ...]])
     awaited: list[bool] = field(default_factory=list[bool])
     """Whether a later node waits for it."""
     begins: list[Node] = field(default_factory=list[Node])
     ends: list[Node] = field(default_factory=list[Node])
-    hidden: defaultdict[Slot, tuple[Node | None, list[Node]]] = field(default_factory=lambda: defaultdict(lambda: (None, [])))
+    hidden: defaultdict[Slot, tuple[Node | None, list[Node]]] = field(
+        default_factory=lambda: defaultdict(lambda: (None, []))
+    )
     """Of each variable and random state: who wrote it last, and who has read it since."""
 
     def loop(self, row: int, instruction: Instruction, region: LoopRegion) -> Dependences:
@@ -130,7 +152,9 @@ class _Walk:
         )
 
     def _go(self, start: _Open) -> None:
-        """Graphs lie in each other as deep as they like: what is open stands on a stack of our own."""
+        """Graphs lie in each other as deep as they like: what is open stands on a stack of our
+        own.
+        """
         stack = [start]
         while stack:
             inner = next(stack[-1], None)
@@ -149,9 +173,13 @@ class _Walk:
 
     def _end(self, start: Node, also: Sequence[Node] = ()) -> Node:
         """Waits for all nodes from one on: for those that no other of them waits for."""
-        return self._node(None, (*also, *(one for one in range(start, len(self.operations)) if not self.awaited[one])))
+        return self._node(
+            None,
+            (*also, *(one for one in range(start, len(self.operations)) if not self.awaited[one])),
+        )
 
-    # -- graphs -------------------------------------------------------------------------------------------------------
+    # -- graphs
+    # -------------------------------------------------------------------------------------------------------
 
     def _graph(self, program: Program, row: int, made: _Made, begin: Node, iteration: int) -> _Open:
         executions = self.run.timeline.executions
@@ -160,13 +188,20 @@ class _Walk:
                 return
             match instruction.region:
                 case None:
-                    self._operation(OperationExecution(program, row, number, iteration), instruction, made, begin)
+                    self._operation(
+                        OperationExecution(program, row, number, iteration),
+                        instruction,
+                        made,
+                        begin,
+                    )
                 case LoopRegion() as region:
                     yield self._inner_loop(instruction, region, row, made, begin, iteration)
                 case IfRegion() | CallRegion() as region:
                     yield self._branch(region, row, made, begin, iteration)
 
-    def _operation(self, operation: OperationExecution, instruction: Instruction, made: _Made, begin: Node) -> None:
+    def _operation(
+        self, operation: OperationExecution, instruction: Instruction, made: _Made, begin: Node
+    ) -> None:
         needs = [begin, *_known(made, *instruction.reads)]
         for slot in (instruction.state, instruction.variable):
             if slot is not None:
@@ -181,7 +216,9 @@ class _Walk:
                 self.hidden[slot][1].append(node)
         made.update(dict.fromkeys(instruction.outputs, node))
 
-    def _branch(self, region: IfRegion | CallRegion, row: int, made: _Made, begin: Node, iteration: int) -> _Open:
+    def _branch(
+        self, region: IfRegion | CallRegion, row: int, made: _Made, begin: Node, iteration: int
+    ) -> _Open:
         if isinstance(region, IfRegion):
             program, at = self.run.timeline.executions.branch(region, row)
             branch = region.then if program is region.then.program else region.otherwise
@@ -193,11 +230,24 @@ class _Walk:
         for slot, result in zip(region.outputs, branch.results, strict=False):
             made[slot] = self._node(None, (begin, *_known(inner, result)))
 
-    # -- loops --------------------------------------------------------------------------------------------------------
+    # -- loops
+    # --------------------------------------------------------------------------------------------------------
 
-    def _inner_loop(self, instruction: Instruction, region: LoopRegion, row: int, made: _Made, begin: Node, iteration: int) -> _Open:
+    def _inner_loop(
+        self,
+        instruction: Instruction,
+        region: LoopRegion,
+        row: int,
+        made: _Made,
+        begin: Node,
+        iteration: int,
+    ) -> _Open:
         window = window_of(instruction.node)
-        decide = [region.trip_count, region.condition, *(one.source for one in region.sliced if region.trip_count is None)]
+        decide = [
+            region.trip_count,
+            region.condition,
+            *(one.source for one in region.sliced if region.trip_count is None),
+        ]
         begin = self._node(None, (begin, *_known(made, *decide)))
         bodies: list[_Made] = []
         ends: list[Node] = []
@@ -216,12 +266,16 @@ class _Walk:
             if isinstance(output, Concatenated):
                 parts = [node for body in bodies for node in _known(body, output.result)]
             else:
-                parts = _known(bodies[-1], output.result) if bodies else _known(made, output.initial)
+                parts = (
+                    _known(bodies[-1], output.result) if bodies else _known(made, output.initial)
+                )
             made[output.slot] = self._node(None, (begin, *parts))
 
 
 def _bound(region: LoopRegion, outer: _Made, before: _Made | None) -> _Made:
-    """What gives the Parameters of an iteration their values; ``before``: in the iteration before, None for the first."""
+    """What gives the Parameters of an iteration their values; ``before``: in the iteration
+    before, None for the first.
+    """
     body = _Made()
     for slot, one in region.binding.items():
         match one:
@@ -248,7 +302,9 @@ def _known(made: _Made, *slots: Slot | None) -> list[Node]:
 
 
 def _decides(region: LoopRegion) -> frozenset[Slot]:
-    """The Parameters that the condition for the next iteration is computed from, in the body itself."""
+    """The Parameters that the condition for the next iteration is computed from, in the body
+    itself.
+    """
     waiting = [] if region.condition_result is None else [region.condition_result]
     seen = set(waiting)
     while waiting:

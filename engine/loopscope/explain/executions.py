@@ -1,4 +1,6 @@
-"""How often each loop and If of a model ran, the address of each time, and the branches that an If took."""
+"""How often each loop and If of a model ran, the address of each time, and the branches that an
+If took.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,14 @@ class ExecutionHistory:
 
     def address(self, execution: int) -> str:
         """The address of one execution, such as ``main/outer[2]/body/inner``."""
-        return f"{self.run.timeline.address(self.program, execution)}/{self.static.rpartition('/')[2]}"
+        return (
+            f"{self.run.timeline.address(self.program, execution)}/{self.static.rpartition('/')[2]}"
+        )
 
     def tape(self) -> Iterator[tuple[str, int]]:
-        """The branches of an If, each with how many executions took it one after another; nothing for a loop."""
+        """The branches of an If, each with how many executions took it one after another;
+        nothing for a loop.
+        """
         if isinstance(self.region, IfRegion):
             taken, _ = self.run.timeline.executions.branch_rows(self.region)
             for branch, group in groupby(taken[: self.count].tolist()):
@@ -36,7 +42,9 @@ class ExecutionHistory:
 
 
 def executions(run: Run) -> Iterator[ExecutionHistory]:
-    """Every loop and If of the model, an outer one before those inside it; also those that did not run."""
+    """Every loop and If of the model, an outer one before those inside it; also those that did
+    not run.
+    """
     for program in run.plan.programs:
         for number in program.regions:
             instruction = program.instructions[number]
@@ -44,7 +52,9 @@ def executions(run: Run) -> Iterator[ExecutionHistory]:
             if region is None or isinstance(region, CallRegion):
                 continue
             count = run.timeline.executions.calls(program, number)
-            yield ExecutionHistory(f"{program.address}/{instruction.label}", region.kind, count, run, program, region)
+            yield ExecutionHistory(
+                f"{program.address}/{instruction.label}", region.kind, count, run, program, region
+            )
 
 
 def how_often(run: Run) -> dict[str, float]:

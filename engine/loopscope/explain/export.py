@@ -1,4 +1,6 @@
-"""A trace as files that other tools read: npz, CSV or Parquet, JSON. A value's full nested address is its key."""
+"""A trace as files that other tools read: npz, CSV or Parquet, JSON. A value's full nested
+address is its key.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,26 @@ _COLUMNS = ("address", "type", "shape", "value", "min", "max", "mean", "not_fini
 EXPORT_FORMATS = (".npz", ".csv", ".parquet", ".json")
 
 
-def export(run: Run, path: str | Path, *, most_values: int = 100_000, most_bytes: int = 2**30) -> int:
-    """Writes every value that has been computed so far, in the format that the file's ending names; gives how many.
+def export(
+    run: Run, path: str | Path, *, most_values: int = 100_000, most_bytes: int = 2**30
+) -> int:
+    """Writes every value that has been computed so far, in the format that the file's ending names;
+    gives how many.
 
-    ``.npz`` holds whole arrays (of types that numpy lacks as the next wider one, texts without trailing NULs, as numpy has them),
-    the others a row for each value with its summary and, for single elements, the value itself. Whole numbers are written exactly, a
-    float as the shortest text that its own type reads as the same value: 0.1, not 0.10000000149011612. In Parquet, whose columns have
-    one type, ``min`` and ``max`` are f64, and ``min_exact`` and ``max_exact`` have whole numbers as texts.
-    What a run was saved without is left out. ``EngineError`` when the ending is another or there are more values or bytes than allowed.
+    ``.npz`` holds whole arrays (of types that numpy lacks as the next wider one, texts without
+    trailing NULs, as numpy has them), the others a row for each value with its summary and, for
+    single elements, the value itself. Whole numbers are written exactly, a float as the shortest
+    text that its own type reads as the same value: 0.1, not 0.10000000149011612. In Parquet, whose
+    columns have one type, ``min`` and ``max`` are f64, and ``min_exact`` and ``max_exact`` have
+    whole numbers as texts. What a run was saved without is left out. ``EngineError`` when the
+    ending is another or there are more values or bytes than allowed.
     """
     target = Path(path)
     ending = target.suffix.lower()
     if ending not in EXPORT_FORMATS:
-        raise EngineError(f"a trace is written as {', '.join(EXPORT_FORMATS)}, not as {ending or 'a file without ending'}")
+        raise EngineError(
+            f"a trace is written as {', '.join(EXPORT_FORMATS)}, not as {ending or 'a file without ending'}"
+        )
     values = _bounded(run, most_values, most_bytes)
     if ending == ".npz":
         with replaced_file(target) as file:
@@ -78,7 +87,9 @@ def _write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         write_csv(frame, target)
         return
     for name in ("min", "max"):
-        frame[f"{name}_exact"] = [str(row[name]) if isinstance(row[name], int) else None for row in rows]
+        frame[f"{name}_exact"] = [
+            str(row[name]) if isinstance(row[name], int) else None for row in rows
+        ]
     texts = dict.fromkeys(("min_exact", "max_exact"), "string")
     with replaced_file(target) as file:
         frame.astype({"min": "float64", "max": "float64", **texts}).to_parquet(file, index=False)
@@ -109,7 +120,12 @@ def _places(run: Run) -> Iterator[tuple[str, Program, int, Slot]]:
             for instruction in program.instructions:
                 for output, slot in enumerate(instruction.outputs):
                     if slot != ABSENT and run.has_run(program, row, slot):
-                        yield f"{graph}/{instruction.label}" + (f":{output}" if output else ""), program, row, slot
+                        yield (
+                            f"{graph}/{instruction.label}" + (f":{output}" if output else ""),
+                            program,
+                            row,
+                            slot,
+                        )
 
 
 def _bounded(run: Run, most_values: int, most_bytes: int) -> list[_Stored]:
@@ -122,18 +138,29 @@ def _bounded(run: Run, most_values: int, most_bytes: int) -> list[_Stored]:
             continue
         for name, value in _tensors(address, found):
             if len(values) >= most_values:
-                raise EngineError(f"the trace holds more than {most_values:,} values: allow more, or run fewer iterations")
+                raise EngineError(
+                    f"the trace holds more than {most_values:,} values: allow more, or run fewer iterations"
+                )
             total += _size(value)
             if total > most_bytes:
-                raise EngineError(f"the trace holds more than {most_bytes:,} bytes: allow more, or run fewer iterations")
+                raise EngineError(
+                    f"the trace holds more than {most_bytes:,} bytes: allow more, or run fewer iterations"
+                )
             array = as_public(value)
-            values.append(_Stored(name, str(ElementType.of(value)), array if array.dtype == object else plain(array)))
+            values.append(
+                _Stored(
+                    name,
+                    str(ElementType.of(value)),
+                    array if array.dtype == object else plain(array),
+                )
+            )
     return values
 
 
 def _tensors(address: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """A tensor under its address; the elements of an ONNX sequence under that and their index, which no label can end with; nothing for
-    maps, and for an optional that holds nothing."""
+    """A tensor under its address; the elements of an ONNX sequence under that and their index,
+    which no label can end with; nothing for maps, and for an optional that holds nothing.
+    """
     if isinstance(value, tuple):
         for number, one in enumerate(value):
             yield from _tensors(f"{address}[{number}]", one)
@@ -142,7 +169,9 @@ def _tensors(address: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _size(value: np.ndarray) -> int:
-    """The bytes that a tensor takes at most as it is stored: texts all take as much as the longest."""
+    """The bytes that a tensor takes at most as it is stored: texts all take as much as the
+    longest.
+    """
     if value.dtype == object:
         return value.size * 4 * max((len(str(text)) for text in value.flat), default=0)
     return value.size * max(value.dtype.itemsize, 4)
@@ -151,14 +180,29 @@ def _size(value: np.ndarray) -> int:
 def _row(stored: _Stored, *, in_text: bool) -> dict[str, Any]:
     array, summary = stored.array, summarise(stored.array)
     single = _shortest(array.reshape(-1).tolist()[0], array.dtype) if array.size == 1 else None
-    extremes = [_shortest(one, array.dtype) if in_text else one for one in (summary.least, summary.most)]
-    found = (stored.element_type, list(array.shape), single, *extremes, summary.mean, summary.not_finite)
+    extremes = [
+        _shortest(one, array.dtype) if in_text else one for one in (summary.least, summary.most)
+    ]
+    found = (
+        stored.element_type,
+        list(array.shape),
+        single,
+        *extremes,
+        summary.mean,
+        summary.not_finite,
+    )
     return dict(zip(_COLUMNS, (stored.address, *map(_plain, found)), strict=True))
 
 
 def _shortest(value: Any, kind: np.dtype) -> Any:
-    """An element of a type as the number that has the shortest text, of those which the type reads as the same value."""
-    return shortest(np.array(value, kind)).item() if isinstance(value, float) and kind.kind == "f" else value
+    """An element of a type as the number that has the shortest text, of those which the type
+    reads as the same value.
+    """
+    return (
+        shortest(np.array(value, kind)).item()
+        if isinstance(value, float) and kind.kind == "f"
+        else value
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -168,6 +212,12 @@ def _plain(value: Any) -> Any:
 
 def _control_flow(run: Run) -> list[dict[str, Any]]:
     return [
-        {"address": one.address, "kind": one.kind, "iterations": one.iterations, "ended_by": one.ended_by, "branch": one.branch}
+        {
+            "address": one.address,
+            "kind": one.kind,
+            "iterations": one.iterations,
+            "ended_by": one.ended_by,
+            "branch": one.branch,
+        }
         for one in run.control_flow
     ]

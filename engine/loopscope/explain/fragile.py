@@ -1,4 +1,6 @@
-"""Decisions of a run that a narrower type would turn: ends and continuations of loops, and branches, that floats decided narrowly."""
+"""Decisions of a run that a narrower type would turn: ends and continuations of loops, and
+branches, that floats decided narrowly.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class FragileDecision:
     """One that floats decided narrowly."""
 
     address: str
-    """Of the execution that was decided: ``main/loop[7]`` for whether iteration 7 is followed by another, ``main/loop[7]/body/if``."""
+    """Of the execution that was decided: ``main/loop[7]`` for whether iteration 7 is followed by
+    another, ``main/loop[7]/body/if``.
+    """
     step: int
     """After which it was decided."""
     margin: Margin
@@ -35,12 +39,17 @@ class FragileDecision:
     @property
     def sentence(self) -> str:
         """What was decided, and in which types it would come out otherwise."""
-        what = f"Whether {readable(self.address)} is followed by another" if self.is_loop else f"The branch of {readable(self.address)}"
+        what = (
+            f"Whether {readable(self.address)} is followed by another"
+            if self.is_loop
+            else f"The branch of {readable(self.address)}"
+        )
         return self.margin.sentence.replace("That", what, 1)
 
 
 def fragile(run: Run, most: int = MOST_LOOKED_AT) -> tuple[FragileDecision, ...]:
-    """The fragile decisions among the first ``most`` that compare floats, in the order of the graphs.
+    """The fragile decisions among the first ``most`` that compare floats, in the order of the
+    graphs.
 
     A region whose first decision compares no finite floats is not looked at further.
     """

@@ -1,4 +1,6 @@
-"""One value over all iterations of its loop: scalars as they are, larger tensors as summaries, with the first changes and NaNs."""
+"""One value over all iterations of its loop: scalars as they are, larger tensors as summaries,
+with the first changes and NaNs.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,17 @@ from loopscope.ops.values import as_array, is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded
 
 _MOST_COMPUTED = 20_000
-"""Iterations that are computed one by one; beyond that, only bodies whose operations work on whole columns."""
+"""Iterations that are computed one by one; beyond that, only bodies whose operations work on
+whole columns.
+"""
 _NUMBERS = "biufV"
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSummary:
-    """What is kept of a tensor in one iteration; min, max and mean are None for tensors without finite numbers."""
+    """What is kept of a tensor in one iteration; min, max and mean are None for tensors without
+    finite numbers.
+    """
 
     shape: tuple[int, ...]
     least: float | None
@@ -45,9 +51,13 @@ class History:
     address: str
     """With ``[*]`` for the loop."""
     column: np.ndarray | None
-    """All values, one along the first axis for each iteration, where every one has the same shape and type."""
+    """All values, one along the first axis for each iteration, where every one has the same
+    shape and type.
+    """
     values: tuple[Any, ...] = ()
-    """The value of each iteration where they have not; None where the place did not run in that iteration."""
+    """The value of each iteration where they have not; None where the place did not run in that
+    iteration.
+    """
 
     def __len__(self) -> int:
         return len(self.values if self.column is None else self.column)
@@ -55,20 +65,34 @@ class History:
     @cached_property
     def scalars(self) -> np.ndarray | None:
         """One number for each iteration, where every value is a scalar or has one element."""
-        if self.column is None or self.column.dtype.kind not in _NUMBERS or self.column[:1].size != 1:
+        if (
+            self.column is None
+            or self.column.dtype.kind not in _NUMBERS
+            or self.column[:1].size != 1
+        ):
             return None
         return self.column.reshape(-1)
 
     @cached_property
     def summaries(self) -> tuple[TensorSummary | None, ...]:
         """One summary for each iteration."""
-        return tuple(None if item is None else summarise(item) for item in (self.values if self.column is None else self.column))
+        return tuple(
+            None if item is None else summarise(item)
+            for item in (self.values if self.column is None else self.column)
+        )
 
     @cached_property
     def first_not_finite(self) -> int | None:
         """The first iteration whose value holds a NaN or an infinity."""
         if self.column is None:
-            return next((at for at, one in enumerate(self.values) if one is not None and not is_finite(one)), None)
+            return next(
+                (
+                    at
+                    for at, one in enumerate(self.values)
+                    if one is not None and not is_finite(one)
+                ),
+                None,
+            )
         odd = ~finite_rows(self.column)
         return int(odd.argmax()) if odd.any() else None
 
@@ -80,7 +104,9 @@ class History:
 
     @cached_property
     def fixed_from(self) -> int | None:
-        """The iteration from which the value stays the same to the end; None when it still changes in the last."""
+        """The iteration from which the value stays the same to the end; None when it still
+        changes in the last.
+        """
         if len(self) < 2:
             return None
         changed = self._changes
@@ -105,10 +131,14 @@ class History:
 
     @cached_property
     def _changes(self) -> np.ndarray:
-        """The iterations after which the value is another: of another shape, type or content; NaN equals NaN, and -0 equals 0."""
+        """The iterations after which the value is another: of another shape, type or content;
+        NaN equals NaN, and -0 equals 0.
+        """
         if self.column is None:
             pairs = enumerate(pairwise(self.values))
-            return np.array([at for at, (one, other) in pairs if not _are_equal(one, other)], np.int64)
+            return np.array(
+                [at for at, (one, other) in pairs if not _are_equal(one, other)], np.int64
+            )
         one, other = self.column[:-1], self.column[1:]
         same = (one == other) | ((one != one) & (other != other))
         return np.flatnonzero(~same.all(axis=tuple(range(1, same.ndim))))
@@ -117,17 +147,22 @@ class History:
 def history(run: Run, address: str) -> History:
     """The values at an address over all recorded iterations of the innermost loop that it lies in.
 
-    Outer iterations that are left out are those shown at the cursor. ``AddressError`` when the place is in no loop.
+    Outer iterations that are left out are those shown at the cursor. ``AddressError`` when the
+    place is in no loop.
     """
     parsed = Address.parse(address)
     program, slot, first_row, end_row = run.iteration_rows(parsed)
     place = _starred(parsed)
     if end_row > first_row:
-        column = Columns(Recorded(run.timeline), program, np.arange(first_row, end_row)).column(slot)
+        column = Columns(Recorded(run.timeline), program, np.arange(first_row, end_row)).column(
+            slot
+        )
         if column is not None:
             return History(place, np.asarray(column.of(end_row - first_row)))
     if end_row - first_row > _MOST_COMPUTED:
-        raise EngineError(f"{place}: {end_row - first_row:,} iterations are more than the {_MOST_COMPUTED:,} that are computed one by one")
+        raise EngineError(
+            f"{place}: {end_row - first_row:,} iterations are more than the {_MOST_COMPUTED:,} that are computed one by one"
+        )
     values = tuple(_value(run, program, row, slot) for row in range(first_row, end_row))
     return of_values(place, values)
 
@@ -135,14 +170,25 @@ def history(run: Run, address: str) -> History:
 def of_values(address: str, values: tuple[Any, ...]) -> History:
     """The history of values that are at hand, one for each iteration."""
     arrays = [np.asarray(value) for value in values if value is not None and is_tensor(value)]
-    alike = bool(arrays) and len(arrays) == len(values) and len({(one.shape, one.dtype) for one in arrays}) == 1
-    if alike and arrays[0].dtype.kind in _NUMBERS and not arrays[0].dtype.names and arrays[0].size == 1:
+    alike = (
+        bool(arrays)
+        and len(arrays) == len(values)
+        and len({(one.shape, one.dtype) for one in arrays}) == 1
+    )
+    if (
+        alike
+        and arrays[0].dtype.kind in _NUMBERS
+        and not arrays[0].dtype.names
+        and arrays[0].size == 1
+    ):
         return History(address, np.stack(arrays))
     return History(address, None, values)
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a value, or a sequence of them, holds neither a NaN nor an infinity; what is not a tensor of floats holds none."""
+    """Whether a value, or a sequence of them, holds neither a NaN nor an infinity; what is not a
+    tensor of floats holds none.
+    """
     return not holds_unusual(value, None)
 
 
@@ -168,7 +214,9 @@ def evenly(total: int, most: int) -> list[int]:
     >>> evenly(5, 3), evenly(2, 3), evenly(0, 3)
     ([0, 2, 4], [0, 1], [])
     """
-    found: list[int] = np.unique(np.linspace(0, max(total - 1, 0), min(total, most)).round().astype(np.int64)).tolist()
+    found: list[int] = np.unique(
+        np.linspace(0, max(total - 1, 0), min(total, most)).round().astype(np.int64)
+    ).tolist()
     return found
 
 
@@ -176,7 +224,10 @@ def summarise(value: Any) -> TensorSummary:
     """Shape, extremes, mean, NaN count and digest of one tensor."""
     array = as_array(value)
     digest = hashlib.blake2b(
-        repr(array.reshape(-1).tolist()).encode() if array.dtype == np.dtype(object) else array.tobytes(), digest_size=8
+        repr(array.reshape(-1).tolist()).encode()
+        if array.dtype == np.dtype(object)
+        else array.tobytes(),
+        digest_size=8,
     ).hexdigest()
     if array.dtype.kind not in "biufV" or array.dtype.names:
         return TensorSummary(array.shape, None, None, None, 0, digest)
@@ -192,7 +243,9 @@ def summarise(value: Any) -> TensorSummary:
 
 
 def _numbers(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float64) if array.dtype.kind != "f" or array.dtype.itemsize < 4 else array
+    return (
+        array.astype(np.float64) if array.dtype.kind != "f" or array.dtype.itemsize < 4 else array
+    )
 
 
 def _value(run: Run, program: Program, row: int, slot: Slot) -> Any:

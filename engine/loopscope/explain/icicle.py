@@ -1,4 +1,6 @@
-"""The whole run as an icicle plot: which body execution was open at which steps, level by level, in at most so many columns."""
+"""The whole run as an icicle plot: which body execution was open at which steps, level by level,
+in at most so many columns.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,18 @@ class IcicleSpan:
     last_iteration: int | None
     """Greater than ``iteration`` where a column holds several iterations."""
     region: str
-    """Of the outermost graph: label of the node with bodies that runs; empty for plain operations."""
+    """Of the outermost graph: label of the node with bodies that runs; empty for plain
+    operations.
+    """
 
     @property
     def branch(self) -> str:
         """``then`` or ``else``; empty elsewhere."""
-        return self.program.branch_name if self.iteration is None and self.program.parent is not None else ""
+        return (
+            self.program.branch_name
+            if self.iteration is None and self.program.parent is not None
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,14 +70,20 @@ class Icicle:
 
 
 def icicle(run: Run, most_columns: int = 1000) -> Icicle:
-    """Everything that has run so far. Exact up to ``most_columns`` steps; beyond, what stood at the first step of each column."""
+    """Everything that has run so far. Exact up to ``most_columns`` steps; beyond, what stood at
+    the first step of each column.
+    """
     steps = run.steps
     if not steps:
         return Icicle(0, (), False)
-    starts = np.unique(np.linspace(0, steps, min(steps, most_columns) + 1).astype(np.int64))[:-1].tolist()
+    starts = np.unique(np.linspace(0, steps, min(steps, most_columns) + 1).astype(np.int64))[
+        :-1
+    ].tolist()
     moments = [run.timeline.moment(step) for step in starts]
     depth = max(len(moment) for moment in moments)
-    lanes = tuple(_lane(moments, [*starts, steps], level) for level in range(min(depth, MOST_LANES)))
+    lanes = tuple(
+        _lane(moments, [*starts, steps], level) for level in range(min(depth, MOST_LANES))
+    )
     return Icicle(steps, lanes, depth > MOST_LANES)
 
 
@@ -86,7 +100,17 @@ def _lane(moments: list[Moment], edges: list[int], depth: int) -> NestingLevel:
         if this == key:
             spans[-1] = replace(spans[-1], end=edges[number + 1])
         else:
-            spans.append(IcicleSpan(edges[number], edges[number + 1], level.program, level.row, level.iteration, level.iteration, region))
+            spans.append(
+                IcicleSpan(
+                    edges[number],
+                    edges[number + 1],
+                    level.program,
+                    level.row,
+                    level.iteration,
+                    level.iteration,
+                    region,
+                )
+            )
         key = this
     return NestingLevel(depth, _title(spans), tuple(_filled(spans)))
 
@@ -95,7 +119,12 @@ def _filled(spans: list[IcicleSpan]) -> Iterator[IcicleSpan]:
     """Where columns hold several iterations, each span says so."""
     for span, after in zip(spans, [*spans[1:], None], strict=True):
         follows = after is not None and after.program is span.program and after.first == span.end
-        if follows and after is not None and span.iteration is not None and (after.iteration or 0) > span.iteration + 1:
+        if (
+            follows
+            and after is not None
+            and span.iteration is not None
+            and (after.iteration or 0) > span.iteration + 1
+        ):
             last = (after.iteration or 0) - 1
             yield replace(span, last_iteration=last)
         else:
@@ -112,14 +141,18 @@ def _region(moment: Moment) -> str:
 def _title(spans: list[IcicleSpan]) -> str:
     """The nodes whose bodies ran there."""
     owners = dict.fromkeys(
-        decode(one.program.parent.instructions[one.program.owner].label) for one in spans if one.program.parent is not None
+        decode(one.program.parent.instructions[one.program.owner].label)
+        for one in spans
+        if one.program.parent is not None
     )
     names = list(islice(owners, 3))
     return ", ".join(names) + (" …" if len(owners) > 3 else "") if names else "main"
 
 
 def body_begin(run: Run, step: int, depth: int) -> int:
-    """The step at which the body execution begins that is open at a step, at some depth; the step itself where none is."""
+    """The step at which the body execution begins that is open at a step, at some depth; the
+    step itself where none is.
+    """
     moment = run.timeline.moment(min(step, run.steps))
     if not 0 < depth < len(moment):
         return step
@@ -127,7 +160,9 @@ def body_begin(run: Run, step: int, depth: int) -> int:
 
 
 def breakpoint_steps(debugger: Debugger) -> list[tuple[int, str]]:
-    """Where breakpoints that are on and name a place hold, in what has run: step and description, at most so many."""
+    """Where breakpoints that are on and name a place hold, in what has run: step and
+    description, at most so many.
+    """
     found: list[tuple[int, str]] = []
     for one in debugger.breakpoints.on:
         if one.kind != "address" or one.condition is not None:

@@ -17,7 +17,9 @@ class Identifiers:
     """Gives each thing its own identifier, near to its name."""
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
-        self._taken = set(taken) | set(dir(builtins)) | set(keyword.kwlist) | set(keyword.softkwlist)
+        self._taken = (
+            set(taken) | set(dir(builtins)) | set(keyword.kwlist) | set(keyword.softkwlist)
+        )
 
     def give(self, name: str) -> str:
         """A new identifier, from a name as addresses write it; of a long one the last words.

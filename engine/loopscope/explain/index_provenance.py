@@ -1,4 +1,6 @@
-"""Parts of tensors: which elements of its inputs an operation made some elements of its output from."""
+"""Parts of tensors: which elements of its inputs an operation made some elements of its output
+from.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,29 @@ _MOST_ELEMENTS = 1 << 20
 _FIRST, _ALL = (0,), None
 _MOVED: Mapping[str, tuple[int, ...] | None] = {
     "Concat": _ALL,
-    **dict.fromkeys(("Gather", "GatherElements", "GatherND", "Slice", "StridedSlice", "Split", "VariadicSplit"), _FIRST),
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Reverse", "ReverseSequence"), _FIRST),
+    **dict.fromkeys(
+        ("Gather", "GatherElements", "GatherND", "Slice", "StridedSlice", "Split", "VariadicSplit"),
+        _FIRST,
+    ),
+    **dict.fromkeys(
+        ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Reverse", "ReverseSequence"),
+        _FIRST,
+    ),
     **dict.fromkeys(("Broadcast", "Expand", "Tile"), _FIRST),
-    **dict.fromkeys(("ScatterUpdate", "ScatterElementsUpdate", "ScatterNDUpdate", "ScatterElements", "ScatterND"), (0, 2)),
+    **dict.fromkeys(
+        (
+            "ScatterUpdate",
+            "ScatterElementsUpdate",
+            "ScatterNDUpdate",
+            "ScatterElements",
+            "ScatterND",
+        ),
+        (0, 2),
+    ),
 }
-"""Operations that only move elements, and the inputs whose elements they move; what the others say, they say of all of them."""
+"""Operations that only move elements, and the inputs whose elements they move; what the others
+say, they say of all of them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +78,11 @@ class TensorPart:
     @property
     def first(self) -> int:
         """The flat index of its first element."""
-        return int(np.ravel_multi_index(tuple(begin for begin, _ in self.ranges), self.shape)) if self.shape else 0
+        return (
+            int(np.ravel_multi_index(tuple(begin for begin, _ in self.ranges), self.shape))
+            if self.shape
+            else 0
+        )
 
     @property
     def place(self) -> tuple[slice, ...]:
@@ -89,7 +112,9 @@ def parse_index(text: str) -> Index:
         return ()
     found = [_ONE.fullmatch(one.strip()) for one in inside.split(",")]
     if not all(found):
-        raise EngineError(f"{shorten(text.strip(), 60)!r} is not a part of a value: expected numbers and ranges, such as 2, 0:4")
+        raise EngineError(
+            f"{shorten(text.strip(), 60)!r} is not a part of a value: expected numbers and ranges, such as 2, 0:4"
+        )
     return tuple(_one(match) for match in found if match is not None)
 
 
@@ -99,11 +124,18 @@ def _one(match: re.Match[str]) -> int | slice:
 
 
 def part_of(value: Any, index: Index) -> TensorPart | None:
-    """The part of a value at an index such as ``(2, slice(0, 4))``, None for all of it; ``EngineError`` when it has no such part."""
+    """The part of a value at an index such as ``(2, slice(0, 4))``, None for all of it;
+    ``EngineError`` when it has no such part.
+    """
     shape = lengths(value)
     if len(index) > len(shape):
-        raise EngineError(f"an index of {len(index)} numbers into a value of shape {list(shape)}: there are fewer axes")
-    ranges = [_range(one, axis, length) for axis, (one, length) in enumerate(zip(index, shape, strict=False))]
+        raise EngineError(
+            f"an index of {len(index)} numbers into a value of shape {list(shape)}: there are fewer axes"
+        )
+    ranges = [
+        _range(one, axis, length)
+        for axis, (one, length) in enumerate(zip(index, shape, strict=False))
+    ]
     return block(shape, dict(enumerate(ranges)))
 
 
@@ -113,7 +145,9 @@ def _range(one: int | slice, axis: int, length: int) -> Range:
             raise EngineError(f"a part goes along axis {axis} in steps of 1, not of {one.step}")
         begin, end, _ = one.indices(length)
         if begin >= end:
-            raise EngineError(f"no element along axis {axis} of length {length} lies in {begin}:{end}")
+            raise EngineError(
+                f"no element along axis {axis} of length {length} lies in {begin}:{end}"
+            )
         return begin, end
     number = operator.index(one)
     if not -length <= number < length:
@@ -123,17 +157,24 @@ def _range(one: int | slice, axis: int, length: int) -> Range:
 
 def element(shape: tuple[int, ...], at: int) -> TensorPart:
     """The part that is one element, by its flat index."""
-    return TensorPart(tuple((int(one), int(one) + 1) for one in np.unravel_index(at, shape)) if shape else (), shape)
+    return TensorPart(
+        tuple((int(one), int(one) + 1) for one in np.unravel_index(at, shape)) if shape else (),
+        shape,
+    )
 
 
 def block(shape: tuple[int, ...], ranges: Mapping[int, Range]) -> TensorPart | None:
     """The part with these ranges along some axes; None when it is the whole."""
-    part = TensorPart(tuple(ranges.get(axis, (0, length)) for axis, length in enumerate(shape)), shape)
+    part = TensorPart(
+        tuple(ranges.get(axis, (0, length)) for axis, length in enumerate(shape)), shape
+    )
     return None if part.is_whole else part
 
 
 def moves(instruction: Instruction) -> bool:
-    """Whether an operation moves elements from some of its inputs, and does nothing else to them."""
+    """Whether an operation moves elements from some of its inputs, and does nothing else to
+    them.
+    """
     return instruction.node.type in _MOVED and instruction.kernel is not None
 
 
@@ -143,9 +184,14 @@ def lengths(value: Any) -> tuple[int, ...]:
 
 
 def behind(
-    instruction: Instruction, inputs: Sequence[Any], output: Any, number: int, part: TensorPart | None
+    instruction: Instruction,
+    inputs: Sequence[Any],
+    output: Any,
+    number: int,
+    part: TensorPart | None,
 ) -> Iterator[tuple[int, TensorPart | None]]:
-    """From which inputs, and which parts of them, an operation made a part of its output of some number: what it did not take is left out.
+    """From which inputs, and which parts of them, an operation made a part of its output of some
+    number: what it did not take is left out.
 
     ``inputs`` has None for what is left out.
     """
@@ -161,7 +207,12 @@ def behind(
             if (taken := came[one]) is not None:
                 yield one, None if taken.is_whole else taken
         else:
-            yield one, _broadcast(np.shape(value), part) if part is not None and _is_elementwise(instruction, known, part) else None
+            yield (
+                one,
+                _broadcast(np.shape(value), part)
+                if part is not None and _is_elementwise(instruction, known, part)
+                else None,
+            )
 
 
 def _is_elementwise(instruction: Instruction, inputs: Sequence[Any], part: TensorPart) -> bool:
@@ -180,23 +231,38 @@ def _broadcast(shape: tuple[int, ...], part: TensorPart) -> TensorPart | None:
 
 
 def moved(
-    instruction: Instruction, inputs: Sequence[Any], output: Any, number: int, part: TensorPart | None
+    instruction: Instruction,
+    inputs: Sequence[Any],
+    output: Any,
+    number: int,
+    part: TensorPart | None,
 ) -> dict[int, TensorPart | None] | None:
-    """What an operation moved to a part, for each input that it moves elements of; None for an operation that does something else.
+    """What an operation moved to a part, for each input that it moves elements of; None for an
+    operation that does something else.
 
     It is run on numbers in place of the elements: where the numbers come out, the elements do.
     """
     kind = instruction.node.type
-    if kind not in _MOVED or instruction.kernel is None or instruction.node.attributes.get("reduction", "none") != "none":
+    if (
+        kind not in _MOVED
+        or instruction.kernel is None
+        or instruction.node.attributes.get("reduction", "none") != "none"
+    ):
         return None
-    taken = [one for one in _MOVED[kind] or range(len(inputs)) if one < len(inputs) and inputs[one] is not None]
+    taken = [
+        one
+        for one in _MOVED[kind] or range(len(inputs))
+        if one < len(inputs) and inputs[one] is not None
+    ]
     sizes = [int(np.size(inputs[one])) for one in taken]
     if sum(sizes) + np.size(output) > _MOST_ELEMENTS:
         return None
     starts = np.cumsum([0, *sizes])
     numbered = list(inputs)
     for one, start in zip(taken, starts[:-1], strict=True):
-        numbered[one] = settle(np.arange(start, start + np.size(inputs[one])).reshape(np.shape(inputs[one])))
+        numbered[one] = settle(
+            np.arange(start, start + np.size(inputs[one])).reshape(np.shape(inputs[one]))
+        )
     try:
         made = instruction.kernel(*numbered)
         numbers = np.asarray(made[number] if instruction.several else made)
@@ -217,4 +283,7 @@ def around(numbers: np.ndarray, shape: tuple[int, ...]) -> TensorPart | None:
         return None
     if not shape:
         return TensorPart((), ())
-    return TensorPart(tuple((int(one.min()), int(one.max()) + 1) for one in np.unravel_index(numbers, shape)), shape)
+    return TensorPart(
+        tuple((int(one.min()), int(one.max()) + 1) for one in np.unravel_index(numbers, shape)),
+        shape,
+    )

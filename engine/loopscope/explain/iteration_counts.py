@@ -23,8 +23,14 @@ def trip_fact(run: Run, program: Program, row: int, slot: Slot) -> Fact:
     place = SlotPart(program, row, slot)
     count = f"{int(np.asarray(walk.value(place)).reshape(-1)[0]):,}"
     by_hand = is_changed(run, program, row, slot)
-    operands = () if walk.is_fixed(place) else tuple(walk.address(one) for one, _ in walk.made_of(place))
-    text = f"{_name(walk, place)} was set to {count} by hand" if by_hand else f"the trip count {_name(walk, place)} is {count}"
+    operands = (
+        () if walk.is_fixed(place) else tuple(walk.address(one) for one, _ in walk.made_of(place))
+    )
+    text = (
+        f"{_name(walk, place)} was set to {count} by hand"
+        if by_hand
+        else f"the trip count {_name(walk, place)} is {count}"
+    )
     return Fact(walk.address(place), walk.operation(place), text, operands, by_hand)
 
 

@@ -1,4 +1,6 @@
-"""The iteration matrix: every value of a loop's body in every iteration, or in evenly chosen ones where there are many."""
+"""The iteration matrix: every value of a loop's body in every iteration, or in evenly chosen
+ones where there are many.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class MatrixCell:
     """One value in one iteration."""
 
     number: float | None
-    """The value of a single element, the mean of the finite elements of a tensor; None where there is none."""
+    """The value of a single element, the mean of the finite elements of a tensor; None where
+    there is none.
+    """
     value: Any
     """The value itself; the branch's name in rows of branches."""
     odd: bool
@@ -60,7 +64,9 @@ class MatrixRow:
     first_change: int | None
     fixed_from: int | None
     is_whole: bool
-    """Whether all iterations were looked at; otherwise there may be an earlier NaN than ``first_not_finite``."""
+    """Whether all iterations were looked at; otherwise there may be an earlier NaN than
+    ``first_not_finite``.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +92,9 @@ class Matrix:
         return int(np.searchsorted(self.iterations, iteration, side="right")) - 1
 
 
-def iteration_matrix(run: Run, address: str, most_columns: int = MOST_COLUMNS, most_rows: int = MOST_ROWS) -> Matrix:
+def iteration_matrix(
+    run: Run, address: str, most_columns: int = MOST_COLUMNS, most_rows: int = MOST_ROWS
+) -> Matrix:
     """The matrix of the loop execution at an address; ``EngineError`` when there is none."""
     outer, execution_row, region, instruction = execution(run, address)
     program = region.program
@@ -100,14 +108,26 @@ def iteration_matrix(run: Run, address: str, most_columns: int = MOST_COLUMNS, m
     rows = [_row(filled, label, role, slot) for label, role, slot in named[:most_rows]]
     rows += _branches(run, program, filled)
     place = f"{run.timeline.address(outer, execution_row)}/{instruction.label}"
-    return Matrix(place, program, first, total, tuple(chosen), tuple(rows), max(0, len(named) - most_rows), not filled.late)
+    return Matrix(
+        place,
+        program,
+        first,
+        total,
+        tuple(chosen),
+        tuple(rows),
+        max(0, len(named) - most_rows),
+        not filled.late,
+    )
 
 
 def step_of_cell(run: Run, found: Matrix, row: MatrixRow, iteration: int) -> int:
-    """The step before which the value of a row in an iteration has just been computed; ``AddressError`` for an iteration that has not
-    begun."""
+    """The step before which the value of a row in an iteration has just been computed;
+    ``AddressError`` for an iteration that has not begun.
+    """
     if not 0 <= iteration < found.total:
-        raise AddressError(f"{found.address} has {found.total:,} iterations, and {iteration} is none of them")
+        raise AddressError(
+            f"{found.address} has {found.total:,} iterations, and {iteration} is none of them"
+        )
     if row.role == "branch":
         at = region_number(found.program, row.label) or 0
     else:
@@ -116,7 +136,9 @@ def step_of_cell(run: Run, found: Matrix, row: MatrixRow, iteration: int) -> int
 
 
 def _named(region: LoopRegion) -> Iterator[tuple[str, Role, Slot]]:
-    """Label, role and slot of everything that may change from one iteration to the next: the carried values first."""
+    """Label, role and slot of everything that may change from one iteration to the next: the
+    carried values first.
+    """
     program = region.program
     names = value_names(program)
     for carried in region.carried:
@@ -132,7 +154,9 @@ def _named(region: LoopRegion) -> Iterator[tuple[str, Role, Slot]]:
 
 
 class _Filler:
-    """Gets the values of the chosen iterations: whole columns where that goes, row by row elsewhere, within a time."""
+    """Gets the values of the chosen iterations: whole columns where that goes, row by row
+    elsewhere, within a time.
+    """
 
     def __init__(self, run: Run, program: Program, first: int, end: int, chosen: list[int]) -> None:
         self.run, self.program = run, program
@@ -146,7 +170,9 @@ class _Filler:
         """By the row after the last."""
 
     def column(self, slot: Slot) -> np.ndarray | None:
-        """The numbers of all iterations that have computed them: the last one may still be on its way."""
+        """The numbers of all iterations that have computed them: the last one may still be on
+        its way.
+        """
         end = self.end if self.run.has_run(self.program, self.end - 1, slot) else self.end - 1
         if end - self.first < 2 or not self.run.has_run(self.program, end - 1, slot):
             return None
@@ -159,7 +185,9 @@ class _Filler:
         return self.columns[slot]
 
     def compute(self, slots: list[Slot]) -> None:
-        """Iteration by iteration, last slots first: one replay of a body gives all that its values depend on."""
+        """Iteration by iteration, last slots first: one replay of a body gives all that its
+        values depend on.
+        """
         deadline = time.monotonic() + _SECONDS
         for iteration in self.chosen:
             for slot in reversed(slots):
@@ -173,7 +201,9 @@ class _Filler:
         if not self.run.has_run(self.program, row, slot):
             return
         try:
-            self.found[slot, iteration] = self.run.values.get(self.run.timeline, self.program, row, slot)
+            self.found[slot, iteration] = self.run.values.get(
+                self.run.timeline, self.program, row, slot
+            )
         except NotKept:
             self.found[slot, iteration] = NOT_KEPT
         except (EngineError, ValueError, TypeError):
@@ -183,19 +213,27 @@ class _Filler:
         column = self.columns.get(slot)
         if column is not None:
             return tuple(cell(column[one]) if one < len(column) else None for one in self.chosen)
-        return tuple(cell(self.found[slot, one]) if (slot, one) in self.found else None for one in self.chosen)
+        return tuple(
+            cell(self.found[slot, one]) if (slot, one) in self.found else None
+            for one in self.chosen
+        )
 
     def history(self, slot: Slot) -> History:
         """Of all iterations, or of those that were looked at."""
         if slot in self.columns:
             return History("", self.columns[slot])
-        values = [None if (value := self.found.get((slot, one))) is NOT_KEPT else value for one in self.chosen]
+        values = [
+            None if (value := self.found.get((slot, one))) is NOT_KEPT else value
+            for one in self.chosen
+        ]
         while values and values[-1] is None:
             values.pop()
         return of_values("", tuple(values))
 
     def is_whole(self, slot: Slot) -> bool:
-        """Whether all iterations were looked at, but perhaps the last, which may still be on its way."""
+        """Whether all iterations were looked at, but perhaps the last, which may still be on its
+        way.
+        """
         if slot in self.columns:
             return True
         missing = [one for one in self.chosen if (slot, one) not in self.found]
@@ -243,10 +281,22 @@ def _branches(run: Run, program: Program, filled: _Filler) -> Iterator[MatrixRow
             continue
         taken, _ = run.timeline.executions.branch_rows(instruction.region)
         part = taken[filled.first : filled.end]
-        cells = tuple(_branch_cell(int(part[one])) if one < len(part) else None for one in filled.chosen)
+        cells = tuple(
+            _branch_cell(int(part[one])) if one < len(part) else None for one in filled.chosen
+        )
         history = History("", part)
         label = instruction.label
-        yield MatrixRow(label, decode(label), "branch", instruction.region.condition, cells, None, history.first_change, None, True)
+        yield MatrixRow(
+            label,
+            decode(label),
+            "branch",
+            instruction.region.condition,
+            cells,
+            None,
+            history.first_change,
+            None,
+            True,
+        )
 
 
 def _branch_cell(taken: int) -> MatrixCell:

@@ -1,4 +1,6 @@
-"""Values as Python text: what is small is written out, exactly; what is large is read from a file of weights."""
+"""Values as Python text: what is small is written out, exactly; what is large is read from a
+file of weights.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from loopscope.ir.shape import PartialShape
 from loopscope.ops.values import NOT_KEPT
 
 _MOST_WRITTEN = 64
-_PLAIN = frozenset(np.dtype(name) for name in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
+_PLAIN = frozenset(
+    np.dtype(name)
+    for name in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+)
 _STORED = _PLAIN | {np.dtype("c8"), np.dtype("c16")}
 """What a file of weights holds as it is."""
 _INLINE = frozenset(np.dtype(name) for name in ("b1", "i4", "i8", "f4", "f8"))
@@ -20,7 +25,11 @@ _INLINE = frozenset(np.dtype(name) for name in ("b1", "i4", "i8", "f4", "f8"))
 
 def fits_in_code(value: Any) -> bool:
     """Whether a value is small and plain enough to be written out."""
-    return value is not NOT_KEPT and np.size(value) <= _MOST_WRITTEN and np.asarray(value).dtype in _PLAIN
+    return (
+        value is not NOT_KEPT
+        and np.size(value) <= _MOST_WRITTEN
+        and np.asarray(value).dtype in _PLAIN
+    )
 
 
 def array_text(name: str, value: Any) -> str:
@@ -35,7 +44,12 @@ def array_text(name: str, value: Any) -> str:
         return f"WEIGHTS[{name!r}]  # not kept: the run was saved without weights"
     array = np.asarray(value)
     kind = _type_text(array.dtype)
-    if array.dtype.kind in "biuf" and not np.count_nonzero(array) and array.ndim and not np.signbit(array.astype(np.float64)).any():
+    if (
+        array.dtype.kind in "biuf"
+        and not np.count_nonzero(array)
+        and array.ndim
+        and not np.signbit(array.astype(np.float64)).any()
+    ):
         return f"np.zeros({array.shape!r}, {kind})"
     if not fits_in_code(value):
         return f"WEIGHTS[{name!r}]{_restored(array.dtype)}"
@@ -47,7 +61,8 @@ def array_text(name: str, value: Any) -> str:
 
 
 def zeros_text(element_type: ElementType, lengths: Sequence[int]) -> str:
-    """An expression that gives zeros, or empty texts, of a type and a shape; a number for no dimensions, as runs have it.
+    """An expression that gives zeros, or empty texts, of a type and a shape; a number for no
+    dimensions, as runs have it.
 
     >>> zeros_text(ElementType.F32, (2, 3)), zeros_text(ElementType.I64, ()), zeros_text(ElementType.STRING, (2,))
     ('np.zeros((2, 3), np.float32)', 'np.int64(0)', "np.full((2,), '', object)")
@@ -91,13 +106,19 @@ def inline_text(value: Any) -> str:
     if value is NOT_KEPT:
         return ""
     array = np.asarray(value)
-    if array.ndim or array.dtype not in _INLINE or (array.dtype.kind == "f" and not np.isfinite(array)):
+    if (
+        array.ndim
+        or array.dtype not in _INLINE
+        or (array.dtype.kind == "f" and not np.isfinite(array))
+    ):
         return ""
     return _number(array[()])
 
 
 def attribute_text(value: Any) -> str:
-    """An attribute of an operation as Python text; every piece of the model's own text is quoted."""
+    """An attribute of an operation as Python text; every piece of the model's own text is
+    quoted.
+    """
     match value:
         case ElementType():
             return f"ElementType({value.value!r})"

@@ -51,15 +51,22 @@ class LoopCode:
         if region.condition is not None and not self._is_true(region.condition):
             self._go = operands.identifiers.give("go")
             yield self._line(self.pad, f"{self._go} = {operands.read(region.condition)}")
-        counts = region.counters or region.sliced or region.kind != LOOP or self._trips() != UNLIMITED
-        yield self._line(self.pad, f"for {number} in {self._count()}:" if counts else f"while {self._go or 'True'}:")
+        counts = (
+            region.counters or region.sliced or region.kind != LOOP or self._trips() != UNLIMITED
+        )
+        yield self._line(
+            self.pad,
+            f"for {number} in {self._count()}:" if counts else f"while {self._go or 'True'}:",
+        )
         if self._go and counts:
             yield self._line(self.inside, f"if not {self._go}:")
             yield self._line(self.inside, "    break")
         yield from self._beginning(number)
 
     def closing(self) -> Iterator[CodeLine]:
-        """What each iteration gives and hands to the next, whether there is one, and the outputs."""
+        """What each iteration gives and hands to the next, whether there is one, and the
+        outputs.
+        """
         region = self.region
         for text in self._end():
             yield self._line(self.inside, text)
@@ -91,23 +98,35 @@ class LoopCode:
                 yield f"{self.operands.new(invariant.parameter)} = {text}"
 
     def _entering(self, parameter: Slot, source: int | None, text: str) -> str:
-        """What a Parameter receives from a slot outside; converted where a TensorIterator's Parameter declares another type."""
+        """What a Parameter receives from a slot outside; converted where a TensorIterator's
+        Parameter declares another type.
+        """
         wanted = self.region.declared.get(parameter)
         same = wanted is None or source is None or self.operands.types.get(source) is wanted
         return text if same or wanted is None else f"converted({text}, {wanted.value!r})"
 
     def _before(self) -> Iterator[str]:
-        """Initial values of what the loop carries, of its outputs, and empty lists for what it joins."""
+        """Initial values of what the loop carries, of its outputs, and empty lists for what it
+        joins.
+        """
         program = self.region.program
         for carried in self.region.carried:
-            initial = self.operands.zero(program, carried.layer) if carried.initial is None else self.operands.read(carried.initial)
+            initial = (
+                self.operands.zero(program, carried.layer)
+                if carried.initial is None
+                else self.operands.read(carried.initial)
+            )
             yield f"{self.operands.new(carried.parameter)} = {self._entering(carried.parameter, carried.initial, initial)}"
         for unfed in self.region.unfed:
             yield f"{self.operands.new(unfed.parameter)} = {self.operands.zero(program, unfed.layer)}"
         for number, output in enumerate(self.region.outputs):
             name = self.operands.new(output.slot)
             if isinstance(output, LastValue):
-                initial = self.operands.zero(program, output.layer) if output.initial is None else self.operands.read(output.initial)
+                initial = (
+                    self.operands.zero(program, output.layer)
+                    if output.initial is None
+                    else self.operands.read(output.initial)
+                )
                 yield f"{name} = {initial}"
             else:
                 self._collected[number] = self.operands.identifiers.give(f"all_{name}")
@@ -118,21 +137,42 @@ class LoopCode:
         least = [self._parts(number) for number in range(len(self.region.sliced))]
         most = f"min({', '.join(least)})" if len(least) > 1 else least[0] if least else ""
         if self.region.kind != LOOP:
-            fixed = next((one for one in self.region.outputs if isinstance(one, Concatenated) and one.start >= 0 and one.end >= 0), None)
+            fixed = next(
+                (
+                    one
+                    for one in self.region.outputs
+                    if isinstance(one, Concatenated) and one.start >= 0 and one.end >= 0
+                ),
+                None,
+            )
             return f"range({most or (1 if fixed is None else (abs(fixed.end - fixed.start) + 1) // fixed.part_size)})"
         trips = self._trips()
         if trips is not None and trips != UNLIMITED and not most:
             return f"range({trips})"
-        text = str(trips) if trips is not None else self.operands.read(self.region.trip_count or ABSENT)
-        text = text if self.region.negative_is_no_limit or trips is not None else f"max(0, int({text}))"
+        text = (
+            str(trips)
+            if trips is not None
+            else self.operands.read(self.region.trip_count or ABSENT)
+        )
+        text = (
+            text
+            if self.region.negative_is_no_limit or trips is not None
+            else f"max(0, int({text}))"
+        )
         return f"iterations({text}, {most})" if most else f"iterations({text})"
 
     def _trips(self) -> int | None:
-        """The trip count where it is constant; the largest i64, which some frameworks write for no limit, is none."""
+        """The trip count where it is constant; the largest i64, which some frameworks write for
+        no limit, is none.
+        """
         if self.region.trip_count is None:
             return UNLIMITED
         value = self.operands.plan.constant.get(self.region.trip_count)
-        count = None if value is None else trip_count(value, negative_is_no_limit=self.region.negative_is_no_limit)
+        count = (
+            None
+            if value is None
+            else trip_count(value, negative_is_no_limit=self.region.negative_is_no_limit)
+        )
         return UNLIMITED if count == 2**63 - 1 else count
 
     def _is_true(self, slot: Slot) -> bool:
@@ -141,15 +181,24 @@ class LoopCode:
         return value is not None and np.size(value) == 1 and is_true(value)
 
     def _slicing(self, number: int, *, count: bool) -> str:
-        """How parts are cut, as keywords for their ``count``, or for one of them; what is usual is left out."""
+        """How parts are cut, as keywords for their ``count``, or for one of them; what is usual
+        is left out.
+        """
         one = self.region.sliced[number]
         iterator = self.region.kind == TENSOR_ITERATOR
-        asked: list[tuple[str, object, object]] = [("axis", one.axis, None), ("size", one.part_size, 1)]
+        asked: list[tuple[str, object, object]] = [
+            ("axis", one.axis, None),
+            ("size", one.part_size, 1),
+        ]
         if count:
             asked += [("start", one.start, 0), ("end", one.end, -1)] if iterator else []
         else:
             start = one.start if iterator else -1 if one.stride < 0 else 0
-            asked += [("start", start, 0), ("backwards", one.stride < 0, False), ("drop_axis", not one.whole_parts, False)]
+            asked += [
+                ("start", start, 0),
+                ("backwards", one.stride < 0, False),
+                ("drop_axis", not one.whole_parts, False),
+            ]
         return ", ".join(f"{name}={value}" for name, value, usual in asked if value != usual)
 
     def _parts(self, number: int) -> str:
@@ -163,7 +212,11 @@ class LoopCode:
             yield CodeLine(self.inside + text, self.operands.addresses.get(sliced.parameter, ""))
         for counter in self.region.counters:
             kind = f"np.{counter.element_type.dtype.name}"
-            made = f"np.full({counter.shape!r}, {number}, {kind})" if counter.shape else f"{kind}({number})"
+            made = (
+                f"np.full({counter.shape!r}, {number}, {kind})"
+                if counter.shape
+                else f"{kind}({number})"
+            )
             text = f"{self.operands.new(counter.parameter)} = {made}"
             yield CodeLine(self.inside + text, self.operands.addresses.get(counter.parameter, ""))
 
@@ -172,15 +225,24 @@ class LoopCode:
         for number, output in enumerate(self.region.outputs):
             result = self.operands.read(output.result)
             joined = self._collected.get(number)
-            yield f"{joined}.append({result})" if joined else f"{self.operands.new(output.slot)} = {result}"
+            yield (
+                f"{joined}.append({result})"
+                if joined
+                else f"{self.operands.new(output.slot)} = {result}"
+            )
 
     def _back_edges(self) -> Iterator[str]:
-        """What the next iteration begins with. A condition that is a carried value itself is set aside before."""
+        """What the next iteration begins with. A condition that is a carried value itself is set
+        aside before.
+        """
         again = self.region.condition_result
         if again is not None and any(carried.parameter == again for carried in self.region.carried):
             self._again = self.operands.identifiers.give("again")
             yield f"{self._again} = {self.operands.read(again)}"
-        pairs = [(self.operands.new(carried.parameter), self.operands.read(carried.result)) for carried in self.region.carried]
+        pairs = [
+            (self.operands.new(carried.parameter), self.operands.read(carried.result))
+            for carried in self.region.carried
+        ]
         moved = [(to, value) for to, value in pairs if to != value]
         if moved:
             yield f"{', '.join(to for to, _ in moved)} = {', '.join(value for _, value in moved)}"
@@ -189,10 +251,16 @@ class LoopCode:
         """What was collected, joined."""
         for number, output in enumerate(self.region.outputs):
             if isinstance(output, Concatenated):
-                element_type, shape = self.operands.defaults.known_result(self.region.program.address, output.layer)
+                element_type, shape = self.operands.defaults.known_result(
+                    self.region.program.address, output.layer
+                )
                 try:
-                    empty = array_text("", empty_join(output, shape, (element_type or ElementType.F32).dtype))
+                    empty = array_text(
+                        "", empty_join(output, shape, (element_type or ElementType.F32).dtype)
+                    )
                 except ValueError as error:
                     raise EngineError(f"{self.address}: {error}") from error
-                more = "".join(f", {name}=True" for name in ("reverse", "stacked") if getattr(output, name))
+                more = "".join(
+                    f", {name}=True" for name in ("reverse", "stacked") if getattr(output, name)
+                )
                 yield f"{self.operands.new(output.slot)} = join({self._collected[number]}, {empty}, axis={output.axis}{more})"

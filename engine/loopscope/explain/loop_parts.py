@@ -1,4 +1,6 @@
-"""How parts of tensors go into loops and come out of them: which part an iteration reads, and which iterations made a part."""
+"""How parts of tensors go into loops and come out of them: which part an iteration reads, and
+which iterations made a part.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,17 @@ from loopscope.explain.pattern import layer_of
 from loopscope.ir.model import SEQUENCE_MAP
 
 _MOST_MEASURED = 10_000
-"""Iterations whose pieces are measured one by one, where the model does not say how long they are."""
+"""Iterations whose pieces are measured one by one, where the model does not say how long they
+are.
+"""
 
 
-def read_part(region: LoopRegion, sliced: Sliced, source: object, iteration: int, part: TensorPart | None) -> TensorPart | None:
-    """The part of a sliced input that an iteration reads for a part of its Parameter; None for all of it."""
+def read_part(
+    region: LoopRegion, sliced: Sliced, source: object, iteration: int, part: TensorPart | None
+) -> TensorPart | None:
+    """The part of a sliced input that an iteration reads for a part of its Parameter; None for
+    all of it.
+    """
     shape = lengths(source)
     if isinstance(source, tuple):
         return block(shape, {0: (iteration, iteration + 1)})
@@ -45,8 +53,9 @@ class Pieces:
     rows: range
     """Of the body, in the order in which they ran."""
     starts: np.ndarray | None
-    """Along the axis, where the piece of each row of the loop's execution begins, and where the last has ended, in the order of the
-    output; None where only whole pieces are known."""
+    """Along the axis, where the piece of each row of the loop's execution begins, and where the
+    last has ended, in the order of the output; None where only whole pieces are known.
+    """
     output: Concatenated
     part: TensorPart | None
     first: int
@@ -70,15 +79,22 @@ class Pieces:
         return block(tuple(shape), dict(enumerate(ranges)))
 
 
-def pieces(run: Run, region: LoopRegion, output: Concatenated, rows: range, part: TensorPart | None) -> Pieces:
-    """Which of the rows of a loop's execution made a part of an output; ``part`` is None for all of it."""
+def pieces(
+    run: Run, region: LoopRegion, output: Concatenated, rows: range, part: TensorPart | None
+) -> Pieces:
+    """Which of the rows of a loop's execution made a part of an output; ``part`` is None for all
+    of it.
+    """
     if part is None:
         return Pieces(rows, None, output, None, rows.start)
     starts = _starts(run, region, output, rows, part)
     if starts is None:
         return Pieces(rows, None, output, part, rows.start)
     begin, end = part.ranges[output.axis % len(part.ranges)]
-    first, last = int(np.searchsorted(starts, begin, side="right")) - 1, int(np.searchsorted(starts, end, side="left"))
+    first, last = (
+        int(np.searchsorted(starts, begin, side="right")) - 1,
+        int(np.searchsorted(starts, end, side="left")),
+    )
     if output.reverse:
         first, last = len(rows) - last, len(rows) - first
     return Pieces(rows[first:last], starts, output, part, rows.start)
@@ -89,7 +105,9 @@ def _in_order(output: Concatenated, iteration: int, count: int) -> int:
     return count - 1 - iteration if output.reverse else iteration
 
 
-def _starts(run: Run, region: LoopRegion, output: Concatenated, rows: range, part: TensorPart) -> np.ndarray | None:
+def _starts(
+    run: Run, region: LoopRegion, output: Concatenated, rows: range, part: TensorPart
+) -> np.ndarray | None:
     total = part.shape[output.axis % len(part.shape)]
     if output.stacked or output.into_sequence:
         return np.arange(len(rows) + 1)

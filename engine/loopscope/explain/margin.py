@@ -1,4 +1,6 @@
-"""How narrowly a comparison of floats was decided: the distance of its operands, and the types in which it would come out otherwise."""
+"""How narrowly a comparison of floats was decided: the distance of its operands, and the types
+in which it would come out otherwise.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class Margin:
 
 
 def margin(one: np.generic, other: np.generic, sign: str) -> Margin | None:
-    """Of two elements that a comparison with ``sign`` compared; None where they are no finite floats.
+    """Of two elements that a comparison with ``sign`` compared; None where they are no finite
+    floats.
 
     >>> margin(np.float32(0.5004), np.float32(0.5), ">").sentence
     'That was decided by 0.0004: bf16 would decide otherwise.'
@@ -56,4 +59,7 @@ def margin(one: np.generic, other: np.generic, sign: str) -> Margin | None:
     compares = _SIGNS[sign]
     held = compares(*values)
     narrower = {to: [float(round_to(operand, to=to)) for operand in operands] for to in _NARROWER}
-    return Margin(abs(values[0] - values[1]), tuple(to for to, rounded in narrower.items() if compares(*rounded) != held))
+    return Margin(
+        abs(values[0] - values[1]),
+        tuple(to for to, rounded in narrower.items() if compares(*rounded) != held),
+    )

@@ -20,11 +20,17 @@ def norms(run: Run, program: Program, rows: Sequence[int], slot: Slot) -> list[f
     return [None if one is None else norm(one) for one in values(run, program, rows, slot)]
 
 
-def values(run: Run, program: Program, rows: Sequence[int], slot: Slot) -> Iterator[np.ndarray | None]:
+def values(
+    run: Run, program: Program, rows: Sequence[int], slot: Slot
+) -> Iterator[np.ndarray | None]:
     """A value in each row, one after the other; None where it cannot be had."""
     if not len(rows):
         return
-    column = Columns(Recorded(run.timeline), program, np.asarray(rows)).column(slot) if program.parent is not None else None
+    column = (
+        Columns(Recorded(run.timeline), program, np.asarray(rows)).column(slot)
+        if program.parent is not None
+        else None
+    )
     if column is not None:
         yield from as_public(column.of(len(rows)))
         return
@@ -35,7 +41,11 @@ def values(run: Run, program: Program, rows: Sequence[int], slot: Slot) -> Itera
 def value(run: Run, program: Program, row: int, slot: Slot) -> np.ndarray | None:
     """A tensor in one row; None where it has not run or cannot be computed again."""
     try:
-        found = run.values.get(run.timeline, program, row, slot) if run.has_run(program, row, slot) else None
+        found = (
+            run.values.get(run.timeline, program, row, slot)
+            if run.has_run(program, row, slot)
+            else None
+        )
     except (EngineError, ValueError, TypeError):
         return None
     return as_public(found) if found is not None and is_tensor(found) else None

@@ -1,6 +1,8 @@
-"""The first NaN or infinity of a run, wherever it was made: in carried values, in the interior of bodies, in branches.
+"""The first NaN or infinity of a run, wherever it was made: in carried values, in the interior of
+bodies, in branches.
 
-What follows elementwise from recorded values is looked at in whole columns; everything else is computed again row by row, within a time.
+What follows elementwise from recorded values is looked at in whole columns; everything else is
+computed again row by row, within a time.
 """
 
 from __future__ import annotations
@@ -40,9 +42,10 @@ class NotFinite:
     left: tuple[str, ...]
     """What was not looked at though it ran earlier, in words; empty when the answer is certain."""
     source: str = ""
-    """Address of the input, the constant or the value set by hand that held one before any operation did, and that it came from; the
-    address itself where it was set by hand there. Empty where the operation made it of others. Where none made any, the first
-    input that holds one."""
+    """Address of the input, the constant or the value set by hand that held one before any
+    operation did, and that it came from; the address itself where it was set by hand there. Empty
+    where the operation made it of others. Where none made any, the first input that holds one.
+    """
     kind: UnusualFloat | None = None
     """What was searched for; None: a NaN or an infinity, whichever comes first."""
 
@@ -65,7 +68,11 @@ class NotFinite:
                 return f"No {noun} was found in what could be looked at in time{left}."
             held = f"No operation made {article.lower()} {noun}, but the input {readable(self.source)} holds one."
             return held if self.source else f"No {noun} was made."
-        first = f"The first {noun} is" if self.is_certain else f"{article} {noun}, perhaps not the first, was"
+        first = (
+            f"The first {noun} is"
+            if self.is_certain
+            else f"{article} {noun}, perhaps not the first, was"
+        )
         if self.source == self.address:
             return f"{first} in {readable(self.address)}, where it was set by hand{left}."
         came = f" from {readable(self.source)}, which holds one" if self.source else ""
@@ -81,7 +88,9 @@ def first_not_finite(run: Run, seconds: float = SECONDS) -> NotFinite:
 
 
 def first_nan(run: Run, seconds: float = SECONDS) -> NotFinite:
-    """Return the first moment at which an operation gives a NaN; infinities that it is made of do not count. As ``first_not_finite``."""
+    """Return the first moment at which an operation gives a NaN; infinities that it is made of
+    do not count. As ``first_not_finite``.
+    """
     return _Search(run, seconds, "nan").found()
 
 
@@ -100,7 +109,9 @@ class _Search:
         self.best: tuple[int, str] | None = None
 
     def found(self) -> NotFinite:
-        programs = [one for one in self.run.plan.programs if self.timeline.executions.rows[one.index]]
+        programs = [
+            one for one in self.run.plan.programs if self.timeline.executions.rows[one.index]
+        ]
         left = list(self._look_at_outermost())
         for program in programs:
             self._look_at_carried(program)
@@ -108,34 +119,54 @@ class _Search:
         waiting = [one for one in programs if slow[one.index]]
         for number, program in enumerate(waiting):
             remaining = max(0.0, self.deadline - time.monotonic())
-            left += self._look_row_by_row(program, slow[program.index], time.monotonic() + remaining / (len(waiting) - number))
+            left += self._look_row_by_row(
+                program, slow[program.index], time.monotonic() + remaining / (len(waiting) - number)
+            )
         self._look_at_open_rows(programs)
         step, address = self.best or (None, "")
-        return NotFinite(step, address, tuple(left), self._source(address) if address else self._odd_input(), self.kind)
+        return NotFinite(
+            step,
+            address,
+            tuple(left),
+            self._source(address) if address else self._odd_input(),
+            self.kind,
+        )
 
     def _odd_input(self) -> str:
-        """The address of the first input that holds a NaN or an infinity, such as one that an index was made of; empty for none."""
+        """The address of the first input that holds a NaN or an infinity, such as one that an
+        index was made of; empty for none.
+        """
         walk, main = ProvenanceWalk(self.run), self.run.plan.main
         inputs = (SlotPart(main, 0, slot) for slot in main.parameters.values())
         return next((walk.address(one) for one in inputs if self._is_odd(walk.value(one))), "")
 
     def _source(self, address: str) -> str:
-        """The address of what was not finite before any operation was, and that an operation got it from; empty for none."""
+        """The address of what was not finite before any operation was, and that an operation got
+        it from; empty for none.
+        """
         walk = ProvenanceWalk(self.run)
         place = walk.place(address)
         if walk.operation(place) == BY_HAND:
             return address
         for operand, _ in walk.made_of(place):
             if self._is_odd(walk.taken(operand)):
-                while operand.slot not in operand.program.producer and (before := next(walk.made_of(operand), None)) is not None:
+                while (
+                    operand.slot not in operand.program.producer
+                    and (before := next(walk.made_of(operand), None)) is not None
+                ):
                     operand = before[0]
-                return walk.address(operand) if walk.operation(operand) in ("Parameter", "Const", BY_HAND) else ""
+                return (
+                    walk.address(operand)
+                    if walk.operation(operand) in ("Parameter", "Const", BY_HAND)
+                    else ""
+                )
         return ""
 
     def _is_odd(self, value: Any) -> bool:
         return holds_unusual(value, self.kind)
 
-    # -- bounds ---------------------------------------------------------------------------------------------------
+    # -- bounds
+    # ---------------------------------------------------------------------------------------------------
 
     def _take(self, candidate: tuple[int, str] | None) -> None:
         if candidate is not None and (self.best is None or candidate < self.best):
@@ -158,8 +189,9 @@ class _Search:
         return high
 
     def _look_at_carried(self, program: Program) -> None:
-        """A carried value that is not finite was made in the iteration before, unless it was only handed on: then no row after need be
-        looked at."""
+        """A carried value that is not finite was made in the iteration before, unless it was only
+        handed on: then no row after need be looked at.
+        """
         region = program.region
         for one in region.carried if isinstance(region, LoopRegion) else ():
             column = self.recorded.column(program, one.parameter)
@@ -169,14 +201,23 @@ class _Search:
 
     def _first_in(self, program: Program, row: int) -> tuple[int, str] | None:
         """The first operation of one row that gave such a value."""
-        found = (self._made_by(program, row, number, instruction) for number, instruction in enumerate(program.instructions))
+        found = (
+            self._made_by(program, row, number, instruction)
+            for number, instruction in enumerate(program.instructions)
+        )
         return next((one for one in found if one is not None), None)
 
-    def _made_by(self, program: Program, row: int, number: int, instruction: Instruction) -> tuple[int, str] | None:
+    def _made_by(
+        self, program: Program, row: int, number: int, instruction: Instruction
+    ) -> tuple[int, str] | None:
         """Step and address of the first output of an operation in one row that is not finite."""
         for output, slot in _made(instruction):
-            if self.run.has_run(program, row, slot) and self._is_odd(self._value(program, row, slot)):
-                place = f"{self.timeline.address(program, row)}/{instruction.label}" + (f":{output}" if output else "")
+            if self.run.has_run(program, row, slot) and self._is_odd(
+                self._value(program, row, slot)
+            ):
+                place = f"{self.timeline.address(program, row)}/{instruction.label}" + (
+                    f":{output}" if output else ""
+                )
                 return self.timeline.step_at(program, row, number + 1), place
         return None
 
@@ -186,10 +227,13 @@ class _Search:
         except (EngineError, ValueError, TypeError):
             return ()
 
-    # -- looking --------------------------------------------------------------------------------------------------
+    # -- looking
+    # --------------------------------------------------------------------------------------------------
 
     def _look_at_outermost(self) -> Iterator[str]:
-        """Looks at the values of the outermost graph, which are all there; what is left when it is late."""
+        """Looks at the values of the outermost graph, which are all there; what is left when it
+        is late.
+        """
         main = self.run.plan.main
         for number, instruction in enumerate(main.instructions):
             if time.monotonic() > self.latest:
@@ -200,7 +244,9 @@ class _Search:
                 return
 
     def _look_at_columns(self, program: Program) -> list[Slot]:
-        """Looks at all rows in columns as far as that goes; the slots that have to be computed row by row."""
+        """Looks at all rows in columns as far as that goes; the slots that have to be computed
+        row by row.
+        """
         if program.parent is None:
             return []
         waiting = self._floats(program)
@@ -230,9 +276,14 @@ class _Search:
             begin, count = int(rows[-1]) + 1, max(1, min(_MOST_ROWS, _MOST_ELEMENTS // widest))
         return slow
 
-    def _look_row_by_row(self, program: Program, slots: Sequence[Slot], deadline: float) -> Iterator[str]:
+    def _look_row_by_row(
+        self, program: Program, slots: Sequence[Slot], deadline: float
+    ) -> Iterator[str]:
         """Looks at slots that columns do not give; what is left when it is late."""
-        row, backwards = 0, sorted(slots, reverse=True)  # the last slots first: one replay gives all that they depend on
+        row, backwards = (
+            0,
+            sorted(slots, reverse=True),
+        )  # the last slots first: one replay gives all that they depend on
         while row < self._rows(program):
             if time.monotonic() > deadline:
                 yield f"of {readable(program.address)} {row:,} of {self._rows(program):,} executions were looked at"
@@ -258,11 +309,17 @@ class _Search:
         ]
 
     def _may_be_float(self, program: Program, instruction: Instruction, output: int) -> bool:
-        known = self.run.plan.propagated.output(program.address, instruction.node.id, output).element_type
+        known = self.run.plan.propagated.output(
+            program.address, instruction.node.id, output
+        ).element_type
         return known is None or known.is_float
 
 
 def _made(instruction: Instruction) -> Iterator[tuple[int, Slot]]:
-    """Number and slot of the outputs that an operation makes itself; a node with bodies hands on what was made in them."""
+    """Number and slot of the outputs that an operation makes itself; a node with bodies hands on
+    what was made in them.
+    """
     if instruction.region is None:
-        yield from ((output, slot) for output, slot in enumerate(instruction.outputs) if slot != ABSENT)
+        yield from (
+            (output, slot) for output, slot in enumerate(instruction.outputs) if slot != ABSENT
+        )

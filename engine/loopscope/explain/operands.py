@@ -1,4 +1,6 @@
-"""How code writes each value of a plan: as an identifier like its name, or as the constant itself."""
+"""How code writes each value of a plan: as an identifier like its name, or as the constant
+itself.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,34 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Instruction, Plan, Program
 from loopscope.explain.code_lines import CodeLine
 from loopscope.explain.identifiers import Identifiers
-from loopscope.explain.literals import array_text, attribute_text, fits_in_code, inline_text, stored, zeros_text
+from loopscope.explain.literals import (
+    array_text,
+    attribute_text,
+    fits_in_code,
+    inline_text,
+    stored,
+    zeros_text,
+)
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope.ops.values import NOT_KEPT
 
 _RESERVED = frozenset(
-    {"np", "inf", "nan", "kernel", "onnx_kernel", "iterations", "join", "part", "parts", "converted", "ElementType", "WEIGHTS", "VARIABLES"}
+    {
+        "np",
+        "inf",
+        "nan",
+        "kernel",
+        "onnx_kernel",
+        "iterations",
+        "join",
+        "part",
+        "parts",
+        "converted",
+        "ElementType",
+        "WEIGHTS",
+        "VARIABLES",
+    }
 )
 
 
@@ -47,7 +70,9 @@ class Operands:
             if layer not in program.results and slot not in self.labels:
                 self.labels[slot] = labels[layer] + (f"_{output}" if output else "")
                 self.addresses[slot] = f"{program.address}/{labels[layer]}"
-                self.types[slot] = self.plan.propagated.output(program.address, layer, output).element_type
+                self.types[slot] = self.plan.propagated.output(
+                    program.address, layer, output
+                ).element_type
 
     def new(self, slot: Slot) -> str:
         """The identifier that a slot is assigned to."""
@@ -64,15 +89,25 @@ class Operands:
             name = self.new(slot)
             if value is not NOT_KEPT and not fits_in_code(value):
                 self.weights[name] = stored(value)
-            self.constants.append(CodeLine(f"{name} = {array_text(name, value)}", self.addresses.get(slot, "")))
+            self.constants.append(
+                CodeLine(f"{name} = {array_text(name, value)}", self.addresses.get(slot, ""))
+            )
         return self.new(slot)
 
     def of(self, instruction: Instruction) -> list[str]:
-        """The operands of an expression: small constants as plain numbers where another operand fixes their type."""
-        fixing = {self.types.get(slot) for slot in instruction.inputs if slot not in self.plan.constant}
+        """The operands of an expression: small constants as plain numbers where another operand
+        fixes their type.
+        """
+        fixing = {
+            self.types.get(slot) for slot in instruction.inputs if slot not in self.plan.constant
+        }
         texts: list[str] = []
         for slot in instruction.inputs:
-            literal = inline_text(self.plan.constant[slot]) if slot in self.plan.constant and self.types.get(slot) in fixing else ""
+            literal = (
+                inline_text(self.plan.constant[slot])
+                if slot in self.plan.constant and self.types.get(slot) in fixing
+                else ""
+            )
             texts.append(literal or self.read(slot))
         return texts
 
@@ -85,6 +120,8 @@ class Operands:
         return array_text(name, value)
 
     def zero(self, program: Program, layer: LayerId) -> str:
-        """How code writes what was never computed; the array itself, which may have any shape that a file claims, is not made."""
+        """How code writes what was never computed; the array itself, which may have any shape
+        that a file claims, is not made.
+        """
         element_type, shape = self.defaults.known_result(program.address, layer)
         return zeros_text(element_type or ElementType.F32, shape.lengths_or_zeros())

@@ -1,4 +1,6 @@
-"""One execution of a forward loop beside that of its backward loop, which computes its gradients."""
+"""One execution of a forward loop beside that of its backward loop, which computes its
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,13 @@ class PairedExecutions:
 
     def addresses(self, run: Run) -> tuple[str, str]:
         """Of the forward and the backward loop, with the iterations of the loops around."""
-        pairs = (self.tie.home, self.home, self.tie.forward), (self.tie.program, self.row, self.tie.backward)
-        forward, backward = (f"{run.timeline.address(graph, row)}/{loop.label}" for graph, row, loop in pairs)
+        pairs = (
+            (self.tie.home, self.home, self.tie.forward),
+            (self.tie.program, self.row, self.tie.backward),
+        )
+        forward, backward = (
+            f"{run.timeline.address(graph, row)}/{loop.label}" for graph, row, loop in pairs
+        )
         return forward, backward
 
 
@@ -37,19 +44,30 @@ def passes_in(run: Run, tie: RegionPair, row: int) -> PairedExecutions:
     """The execution of a backward loop in a row of its graph."""
     assert tie.loops is not None
     home = forward_row(run, tie, row)
-    rows = (run.timeline.executions.rows_of(loop, at) for loop, at in zip(tie.loops, (home, row), strict=True))
+    rows = (
+        run.timeline.executions.rows_of(loop, at)
+        for loop, at in zip(tie.loops, (home, row), strict=True)
+    )
     return PairedExecutions(tie, home, row, *(range(*one) for one in rows))
 
 
 def passes_of(run: Run, address: str) -> PairedExecutions:
-    """Those that a loop at an address belongs to, as the forward or as the backward one; iterations that it leaves out are the cursor's.
+    """Those that a loop at an address belongs to, as the forward or as the backward one; iterations
+    that it leaves out are the cursor's.
 
-    ``AddressError`` when the loop neither walks another one back nor is walked back, ``ValueUnavailable`` when the backward loop has not
-    begun.
+    ``AddressError`` when the loop neither walks another one back nor is walked back,
+    ``ValueUnavailable`` when the backward loop has not begun.
     """
     expect_run(run, "loopscope.adjoints")
     parsed = Address.parse(address)
-    tie = next((one for one in ties(run.plan) if parsed.static in (one.backward_address, one.forward_address) and one.loops), None)
+    tie = next(
+        (
+            one
+            for one in ties(run.plan)
+            if parsed.static in (one.backward_address, one.forward_address) and one.loops
+        ),
+        None,
+    )
     if tie is None:
         raise AddressError(f"{address} is no loop that is walked back, and walks none back")
     program, row = run.rows_of(parsed)
@@ -61,7 +79,9 @@ def passes_of(run: Run, address: str) -> PairedExecutions:
 
 
 def forward_row(run: Run, tie: RegionPair, row: int) -> int:
-    """The row of the graph of a forward loop or If that a row of the graph of the backward one walks back."""
+    """The row of the graph of a forward loop or If that a row of the graph of the backward one
+    walks back.
+    """
     if tie.home is tie.program:
         return row
     around = _around(run, tie)
@@ -81,17 +101,25 @@ def backward_row(run: Run, tie: RegionPair, row: int) -> int:
         assert iteration is not None
         back, stop = run.timeline.executions.rows_of(around.loops[1], home)
         if back + end - first - 1 - iteration >= stop:
-            raise ValueUnavailable(f"{around.forward_address} has not been walked back as far as iteration {iteration} yet")
+            raise ValueUnavailable(
+                f"{around.forward_address} has not been walked back as far as iteration {iteration} yet"
+            )
         return back + end - first - 1 - iteration
     return _inside(run, around.backward, home, None)
 
 
 def _around(run: Run, tie: RegionPair) -> RegionPair:
-    return next(one for one in ties(run.plan) if one.backward.region is not None and tie.program in one.backward.region.programs)
+    return next(
+        one
+        for one in ties(run.plan)
+        if one.backward.region is not None and tie.program in one.backward.region.programs
+    )
 
 
 def _inside(run: Run, instruction: Instruction, row: int, iteration: int | None) -> int:
-    """The row of a body: of a loop in so many iterations before the last, of an If in the branch that ran."""
+    """The row of a body: of a loop in so many iterations before the last, of an If in the branch
+    that ran.
+    """
     match instruction.region:
         case LoopRegion() as region:
             assert iteration is not None

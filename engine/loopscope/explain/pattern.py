@@ -1,4 +1,6 @@
-"""The pattern of a loop, as far as the model and its inputs determine it: the five of Loop-5, and iterating over slices."""
+"""The pattern of a loop, as far as the model and its inputs determine it: the five of Loop-5,
+and iterating over slices.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,18 @@ class Pattern:
         if self.trip_count is not None and self.trip_count >= 0:
             parts.append(f"at most {self.trip_count:,} iterations")
         if self.sliced_inputs:
-            parts.append(f"walks over {self.sliced_inputs} sliced input{'s' if self.sliced_inputs > 1 else ''}")
+            parts.append(
+                f"walks over {self.sliced_inputs} sliced input{'s' if self.sliced_inputs > 1 else ''}"
+            )
         if not self.certain:
             parts.append("as far as is known before it runs")
         return ", ".join(parts)
 
 
 def pattern(run: Run, static: str) -> Pattern:
-    """The pattern of the Loop, TensorIterator or Scan at a static address; ``ValueError`` when there is none."""
+    """The pattern of the Loop, TensorIterator or Scan at a static address; ``ValueError`` when
+    there is none.
+    """
     program, instruction = region_at(run.plan, static)
     region = instruction.region
     if not isinstance(region, LoopRegion):
@@ -65,38 +71,64 @@ def pattern(run: Run, static: str) -> Pattern:
     always = _constant(run, program, region.trip_count)
     trips = _given(run, program, region.trip_count) if always is None else always
     initial = np.True_ if region.condition is None else _constant(run, program, region.condition)
-    condition = np.True_ if _is_asked_once(run, region) else _constant(run, region.program, region.condition_result)
-    count = None if trips is None else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
+    condition = (
+        np.True_
+        if _is_asked_once(run, region)
+        else _constant(run, region.program, region.condition_result)
+    )
+    count = (
+        None
+        if trips is None
+        else trip_count(trips, negative_is_no_limit=region.negative_is_no_limit)
+    )
     if region.trip_count is None or count in LARGEST_COUNTS:
         count = -1
     first, again = _decided(initial), _decided(condition)
     limit = "unlimited" if count == -1 and not region.sliced else "limited"
     key = (limit, "true" if first else "computed", "true" if again else "computed")
-    name = "loop that never starts" if count == 0 and always is not None else _name(key, first, again)
+    name = (
+        "loop that never starts" if count == 0 and always is not None else _name(key, first, again)
+    )
     return Pattern(name, count, again, len(region.sliced), certain=count is not None)
 
 
 def _decided(condition: Any) -> bool | None:
-    """A condition that is known; None when it is not, or is no condition, which the run says where it asks it."""
+    """A condition that is known; None when it is not, or is no condition, which the run says
+    where it asks it.
+    """
     return is_true(condition) if np.size(condition) == 1 and condition is not None else None
 
 
 def _of_parts(region: LoopRegion) -> Pattern:
-    """The pattern of a loop over slices; a TensorIterator without slices runs as often as its outputs say, or once."""
+    """The pattern of a loop over slices; a TensorIterator without slices runs as often as its
+    outputs say, or once.
+    """
     if region.sliced:
         return Pattern("sliced iteration", None, True, len(region.sliced), certain=True)
     count, _ = iteration_bound(region, None, ())
-    return Pattern("single pass" if count == 1 else "for loop", None if count == 1 else count, True, 0, certain=True)
+    return Pattern(
+        "single pass" if count == 1 else "for loop",
+        None if count == 1 else count,
+        True,
+        0,
+        certain=True,
+    )
 
 
 def _is_asked_once(run: Run, region: LoopRegion) -> bool:
-    """Whether the body passes its condition on unchanged, so that it stays true once the loop has started; True without a condition."""
+    """Whether the body passes its condition on unchanged, so that it stays true once the loop
+    has started; True without a condition.
+    """
     if region.condition_result is None:
         return True
     program, changed = region.program, run.overrides.slots
     slot = _without_identities(program, region.condition_result)
     carried = next((one for one in region.carried if one.parameter == slot), None)
-    if carried is None or carried.initial is None or _without_identities(program, carried.result) != slot:
+    if (
+        carried is None
+        or carried.initial is None
+        or _without_identities(program, carried.result) != slot
+    ):
         return False
     if not changed.isdisjoint(backward_slice(program, slot)):
         return False
@@ -106,7 +138,9 @@ def _is_asked_once(run: Run, region: LoopRegion) -> bool:
 
 
 def _without_identities(program: Program, slot: Slot) -> Slot:
-    while (number := program.producer.get(slot)) is not None and program.instructions[number].is_identity:
+    while (number := program.producer.get(slot)) is not None and program.instructions[
+        number
+    ].is_identity:
         slot = program.instructions[number].inputs[0]
     return slot
 
@@ -121,12 +155,18 @@ def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> 
     if found:
         return found
     if go == "true":
-        return "for loop that may not start" if limit == "limited" else "infinite loop that may not start"
+        return (
+            "for loop that may not start"
+            if limit == "limited"
+            else "infinite loop that may not start"
+        )
     return "for loop with a condition"
 
 
 def _constant(run: Run, program: Program, slot: Slot | None) -> object | None:
-    """The value of a slot that is a Const or folds to a constant; None when it is computed at run time, or set by hand."""
+    """The value of a slot that is a Const or folds to a constant; None when it is computed at
+    run time, or set by hand.
+    """
     if slot is None or (not run.overrides.slots.isdisjoint(backward_slice(program, slot))):
         return None
     layer, output = layer_of(program, _without_identities(program, slot))
@@ -134,21 +174,37 @@ def _constant(run: Run, program: Program, slot: Slot | None) -> object | None:
 
 
 def _given(run: Run, program: Program, slot: Slot | None) -> object | None:
-    """The run's input for a slot that an input of the model feeds; None for every other slot, and when it is set by hand."""
-    if slot is None or program.parent is not None or not run.overrides.slots.isdisjoint(backward_slice(program, slot)):
+    """The run's input for a slot that an input of the model feeds; None for every other slot,
+    and when it is set by hand.
+    """
+    if (
+        slot is None
+        or program.parent is not None
+        or not run.overrides.slots.isdisjoint(backward_slice(program, slot))
+    ):
         return None
     source = _without_identities(program, slot)
-    return run.values.get(run.timeline, program, 0, source) if source in program.parameter_slots else None
+    return (
+        run.values.get(run.timeline, program, 0, source)
+        if source in program.parameter_slots
+        else None
+    )
 
 
 def layer_of(program: Program, slot: Slot) -> tuple[LayerId, int]:
     """The node and output that a slot belongs to."""
     results = set(program.results)
-    return next((layer, output) for (layer, output), one in program.slots.items() if one == slot and layer not in results)
+    return next(
+        (layer, output)
+        for (layer, output), one in program.slots.items()
+        if one == slot and layer not in results
+    )
 
 
 def region_at(plan: Plan, static: str) -> tuple[Program, Instruction]:
-    """The node with bodies at a static address, and the program that holds it; ``ValueError`` when there is none."""
+    """The node with bodies at a static address, and the program that holds it; ``ValueError``
+    when there is none.
+    """
     graph, _, label = static.rpartition("/")
     program = plan.program_by_address.get(graph)
     number = region_number(program, label) if program is not None else None

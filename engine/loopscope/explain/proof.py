@@ -1,4 +1,6 @@
-"""Why a boolean is true or false: the values that it follows from, back through branches, loops and back edges to the comparisons."""
+"""Why a boolean is true or false: the values that it follows from, back through branches, loops
+and back edges to the comparisons.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,17 @@ class Fact:
     operation: str
     """Operation type, such as ``Less``."""
     text: str
-    """A clause that says what held there, such as ```keep_going` asks `x` < 10, and `x` was 10.5``."""
+    """A clause that says what held there, such as ```keep_going` asks `x` < 10, and `x` was
+    10.5``.
+    """
     operands: tuple[str, ...]
     """Addresses of the values that decided it."""
     by_hand: bool = False
     """The value was set by hand, so that nothing else decided it."""
     depth: int = 0
-    """Number of steps back from the condition; the deeper facts that follow this one are the reasons for it."""
+    """Number of steps back from the condition; the deeper facts that follow this one are the
+    reasons for it.
+    """
     margin: Margin | None = None
     """Of a comparison of floats, how narrowly it was decided."""
 
@@ -71,12 +77,16 @@ class _Boolean:
 
 
 def prove(run: Run, program: Program, row: int, slot: Slot) -> tuple[Fact, ...]:
-    """The facts that made a condition true or false, from the condition backwards, each before the reasons for it."""
+    """The facts that made a condition true or false, from the condition backwards, each before
+    the reasons for it.
+    """
     return tuple(_Prover(run).facts(SlotPart(program, row, slot)))
 
 
 def because(proof: Sequence[Fact]) -> str:
-    """The facts for which no further reason is known, as a clause about the condition ("it"); empty when the condition is the only one."""
+    """The facts for which no further reason is known, as a clause about the condition ("it");
+    empty when the condition is the only one.
+    """
     if len(proof) == 1 and proof[0].operation in ("Parameter", "Const") and not proof[0].operands:
         return ""
     texts = list(_once_each(dict.fromkeys(_clause(fact) for fact in deciding(proof))))
@@ -95,14 +105,24 @@ def _once_each(clauses: Iterable[str]) -> Iterator[str]:
 
 
 def deciding(proof: Sequence[Fact]) -> tuple[Fact, ...]:
-    """The facts of a proof for which no further reason is known: the comparisons, constants and inputs that decided."""
-    return tuple(fact for at, fact in enumerate(proof) if at + 1 == len(proof) or proof[at + 1].depth <= fact.depth)
+    """The facts of a proof for which no further reason is known: the comparisons, constants and
+    inputs that decided.
+    """
+    return tuple(
+        fact
+        for at, fact in enumerate(proof)
+        if at + 1 == len(proof) or proof[at + 1].depth <= fact.depth
+    )
 
 
 def _clause(fact: Fact) -> str:
     """The text of a fact in a sentence that has just named the condition."""
     named = name_of(fact) + _ASKS
-    return f"it{_ASKS}{fact.text.removeprefix(named)}" if fact.depth == 0 and fact.text.startswith(named) else fact.text
+    return (
+        f"it{_ASKS}{fact.text.removeprefix(named)}"
+        if fact.depth == 0 and fact.text.startswith(named)
+        else fact.text
+    )
 
 
 def is_constant(proof: Sequence[Fact]) -> bool:
@@ -130,7 +150,9 @@ class _Prover:
             boolean = waiting.pop()
             fact, behind = self._step(boolean)
             key = boolean.place.program.index, boolean.place.slot, fact.text if fact else ""
-            told = fact is not None and not (behind and key in seen)  # a flag that many iterations pass on is one fact
+            told = fact is not None and not (
+                behind and key in seen
+            )  # a flag that many iterations pass on is one fact
             if fact is not None and told:
                 facts.append(fact)
             seen.add(key)
@@ -138,11 +160,22 @@ class _Prover:
         return facts
 
     def _step(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[SlotPart, int]]]:
-        """The fact about an element, and the elements that it follows from; no fact where only the value is known."""
+        """The fact about an element, and the elements that it follows from; no fact where only
+        the value is known.
+        """
         place = boolean.place
         if is_changed(self.run, place.program, place.row, place.slot):
-            text = f"{self._named(place)} was set to {_text(self._value(place), boolean.at)} by hand"
-            return Fact(self.walk.address(place), self._kind(place), text, (), by_hand=True, depth=boolean.depth), []
+            text = (
+                f"{self._named(place)} was set to {_text(self._value(place), boolean.at)} by hand"
+            )
+            return Fact(
+                self.walk.address(place),
+                self._kind(place),
+                text,
+                (),
+                by_hand=True,
+                depth=boolean.depth,
+            ), []
         number = place.program.producer.get(place.slot)
         if number is None:
             return self._of_parameter(boolean)
@@ -151,7 +184,8 @@ class _Prover:
             return self._of_region(boolean, instruction)
         return self._of_operation(boolean, instruction)
 
-    # -- what is handed on ----------------------------------------------------------------------------------------
+    # -- what is handed on
+    # ----------------------------------------------------------------------------------------
 
     def _of_parameter(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[SlotPart, int]]]:
         place = boolean.place
@@ -159,11 +193,17 @@ class _Prover:
         if source is None or role is None:
             return (None if boolean.depth else self._fact(boolean, self._end(boolean), ())), []
         if isinstance(self._value(source), tuple):  # an ONNX sequence, whose elements are tensors
-            return self._fact(boolean, f"{self._was(place, boolean.at)}, as an element of {self._named(source)}", (source,)), []
+            return self._fact(
+                boolean,
+                f"{self._was(place, boolean.at)}, as an element of {self._named(source)}",
+                (source,),
+            ), []
         if role == "back edge" and self._is_handed_on(place, source):
             _, iteration = self.run.timeline.executions.parent_row(place.program, place.row)
             source = SlotPart(place.program, place.row - (iteration or 0), place.slot)
-        text = _PASSED_ON.get(role, "{0} was {1}").format(self._element(source, at), self._true_or_false(place, boolean.at))
+        text = _PASSED_ON.get(role, "{0} was {1}").format(
+            self._element(source, at), self._true_or_false(place, boolean.at)
+        )
         return self._fact(boolean, text, (source,)), [(source, at)]
 
     def _end(self, boolean: _Boolean) -> str:
@@ -173,7 +213,9 @@ class _Prover:
         return self._was(boolean.place, boolean.at)
 
     def _source(self, boolean: _Boolean) -> tuple[SlotPart | None, Role | None, int]:
-        """The place that an element was passed on from, its role, and its flat index there; None where it was not passed on."""
+        """The place that an element was passed on from, its role, and its flat index there; None
+        where it was not passed on.
+        """
         place = boolean.place
         part = element(np.shape(self._value(place)), boolean.at)
         source, role = next(iter(self.walk.made_of(replace(place, part=part))), (None, None))
@@ -185,11 +227,15 @@ class _Prover:
     def _is_handed_on(self, place: SlotPart, source: SlotPart) -> bool:
         """Whether a Parameter keeps its value from iteration to iteration."""
         slot = source.slot
-        while (number := place.program.producer.get(slot)) is not None and place.program.instructions[number].is_identity:
+        while (
+            number := place.program.producer.get(slot)
+        ) is not None and place.program.instructions[number].is_identity:
             slot = place.program.instructions[number].inputs[0]
         return slot == place.slot and not self.run.overrides.slots
 
-    def _of_region(self, boolean: _Boolean, instruction: Instruction) -> tuple[Fact, list[tuple[SlotPart, int]]]:
+    def _of_region(
+        self, boolean: _Boolean, instruction: Instruction
+    ) -> tuple[Fact, list[tuple[SlotPart, int]]]:
         place, region = boolean.place, instruction.region
         value = self._true_or_false(place, boolean.at)
         links = list(self.walk.made_of(place))
@@ -199,9 +245,13 @@ class _Prover:
             text = f"{iteration_words(iteration or 0)} gave {self._element(place, boolean.at)}, which was {value}"
             return self._fact(boolean, text, (result,)), [(result, at)]
         if not links:
-            return self._fact(boolean, f"{self._named(place)} was {value}, because the loop ran no iteration", ()), []
+            return self._fact(
+                boolean, f"{self._named(place)} was {value}, because the loop ran no iteration", ()
+            ), []
         if isinstance(region, IfRegion):
-            text = f"the {links[0][0].program.branch_name} branch of {self._named(place)} gave {value}"
+            text = (
+                f"the {links[0][0].program.branch_name} branch of {self._named(place)} gave {value}"
+            )
         elif links[0][1] == "initial value":
             text = f"{self._named(place)} ran no iteration, and its initial value was {value}"
         else:
@@ -214,11 +264,17 @@ class _Prover:
 
     def _is_fixed(self, place: SlotPart) -> bool:
         """Whether a value is a Const, so that only what chose it decided."""
-        return place.slot not in place.program.producer and place.slot not in place.program.parameter_slots
+        return (
+            place.slot not in place.program.producer
+            and place.slot not in place.program.parameter_slots
+        )
 
-    # -- what is computed -----------------------------------------------------------------------------------------
+    # -- what is computed
+    # -----------------------------------------------------------------------------------------
 
-    def _of_operation(self, boolean: _Boolean, instruction: Instruction) -> tuple[Fact, list[tuple[SlotPart, int]]]:
+    def _of_operation(
+        self, boolean: _Boolean, instruction: Instruction
+    ) -> tuple[Fact, list[tuple[SlotPart, int]]]:
         if instruction.variable is not None:
             return self._of_variable(boolean)
         program, row = boolean.place.program, boolean.place.row
@@ -230,18 +286,33 @@ class _Prover:
         first = boolean.place.slot == instruction.outputs[0]
         found = decision(instruction, values, output, boolean.at) if first else OTHER
         if found is OTHER and moves(instruction) and isinstance(output, np.ndarray):
-            came = moved(instruction, values, output, instruction.outputs.index(boolean.place.slot), element(output.shape, boolean.at))
-            found = Decision("moved", tuple((one, part.first) for one, part in (came or {}).items() if part is not None))
+            came = moved(
+                instruction,
+                values,
+                output,
+                instruction.outputs.index(boolean.place.slot),
+                element(output.shape, boolean.at),
+            )
+            found = Decision(
+                "moved",
+                tuple((one, part.first) for one, part in (came or {}).items() if part is not None),
+            )
         decided = [(places[number], at) for number, at in found.elements]
         text = self._words(found, decided, boolean) if decided else ""
         if not text:
             shown = [self._whole(place) for place in places if place.slot != ABSENT]
             text = f"{instruction.node.type}({', '.join(shown)}) gave {_text(output, boolean.at)}"
-            return self._fact(boolean, text, tuple(place for place in places if place.slot != ABSENT)), []
+            return self._fact(
+                boolean, text, tuple(place for place in places if place.slot != ABSENT)
+            ), []
         operands = tuple(dict.fromkeys(place for place, _ in decided))
         follows = found.rule not in ("comparison", "every", "empty") and self._are_booleans(decided)
-        behind = [(place, at) for place, at in decided if not self._is_fixed(place)] if follows else []
-        return replace(self._fact(boolean, text, operands), margin=self._margin(found, decided)), behind
+        behind = (
+            [(place, at) for place, at in decided if not self._is_fixed(place)] if follows else []
+        )
+        return replace(
+            self._fact(boolean, text, operands), margin=self._margin(found, decided)
+        ), behind
 
     def _margin(self, found: Decision, decided: Sequence[tuple[SlotPart, int]]) -> Margin | None:
         if found.rule != "comparison":
@@ -254,11 +325,17 @@ class _Prover:
         source, role, at = self._source(boolean)
         if source is None:
             return self._fact(boolean, self._was(boolean.place, boolean.at), ()), []
-        words = {"assigned": "{0}, assigned before, was {1}", "operand": "{0} was {1}"}[role or "operand"]
-        text = words.format(self._element(source, at), self._true_or_false(boolean.place, boolean.at))
+        words = {"assigned": "{0}, assigned before, was {1}", "operand": "{0} was {1}"}[
+            role or "operand"
+        ]
+        text = words.format(
+            self._element(source, at), self._true_or_false(boolean.place, boolean.at)
+        )
         return self._fact(boolean, text, (source,)), [(source, at)]
 
-    def _words(self, found: Decision, decided: list[tuple[SlotPart, int]], boolean: _Boolean) -> str:
+    def _words(
+        self, found: Decision, decided: list[tuple[SlotPart, int]], boolean: _Boolean
+    ) -> str:
         """A decision in words."""
         if found.rule == "empty":
             return f"{self._named(decided[0][0])} had no elements"
@@ -273,7 +350,9 @@ class _Prover:
             case "both":
                 return f"{named[0]} was {said[0]} and {named[1]} was {said[1]}"
             case "every":
-                group = around(np.array([at for _, at in decided]), np.shape(self._value(decided[0][0])))
+                group = around(
+                    np.array([at for _, at in decided]), np.shape(self._value(decided[0][0]))
+                )
                 part = "" if group is None or group.is_whole else str(group)
                 return f"every element of {self._named(decided[0][0])}{part} was {said[0]}"
             case "choice":
@@ -291,22 +370,31 @@ class _Prover:
             _text(self._value(place), at, exact=exact) if alone else self._element(place, at)
             for (place, at), alone in zip(decided, literal, strict=True)
         ]
-        met = list(dict.fromkeys(one for one, alone in zip(decided, literal, strict=True) if not alone))
+        met = list(
+            dict.fromkeys(one for one, alone in zip(decided, literal, strict=True) if not alone)
+        )
         return f"{asked[0]} {sign} {asked[1]}, {self._met(met, exact=exact) if met else f'which is {came_out}'}"
 
     def _met(self, met: list[tuple[SlotPart, int]], *, exact: bool) -> str:
-        if len(met) == 1 or any(is_changed(self.run, place.program, place.row, place.slot) for place, _ in met):
+        if len(met) == 1 or any(
+            is_changed(self.run, place.program, place.row, place.slot) for place, _ in met
+        ):
             return f"and {', '.join(self._was(place, at, exact=exact) for place, at in met)}"
         one, other = (_text(self._value(place), at, exact=exact) for place, at in met)
         return f"and both were {one}" if one == other else f"and they were {one} and {other}"
 
     def _is_literal(self, place: SlotPart) -> bool:
-        """Whether a sentence shows the value itself in place of its name: a Const with one element."""
+        """Whether a sentence shows the value itself in place of its name: a Const with one
+        element.
+        """
         return self._is_fixed(place) and self._value(place).size == 1
 
     def _are_booleans(self, decided: list[tuple[SlotPart, int]]) -> bool:
         """Whether all of them are booleans, or numbers that were made from booleans."""
-        return all(self._value(place).dtype == bool or self._made_of_booleans(place) for place, _ in decided)
+        return all(
+            self._value(place).dtype == bool or self._made_of_booleans(place)
+            for place, _ in decided
+        )
 
     def _made_of_booleans(self, place: SlotPart) -> bool:
         """Whether a value holds booleans as numbers."""
@@ -319,12 +407,15 @@ class _Prover:
                 return True
         return False
 
-    # -- words ----------------------------------------------------------------------------------------------------
+    # -- words
+    # ----------------------------------------------------------------------------------------------------
 
     def _fact(self, boolean: _Boolean, text: str, operands: Sequence[SlotPart]) -> Fact:
         place = boolean.place
         addresses = tuple(self.walk.address(one) for one in operands)
-        return Fact(self.walk.address(place), self._kind(place), text, addresses, depth=boolean.depth)
+        return Fact(
+            self.walk.address(place), self._kind(place), text, addresses, depth=boolean.depth
+        )
 
     def _kind(self, place: SlotPart) -> str:
         number = place.program.producer.get(place.slot)
@@ -333,10 +424,14 @@ class _Prover:
         return "Const" if self._is_fixed(place) else "Parameter"
 
     def _value(self, place: SlotPart) -> Any:
-        """The value as an array; as it is when it is not a tensor; None for an input that is left out."""
+        """The value as an array; as it is when it is not a tensor; None for an input that is
+        left out.
+        """
         if place.slot == ABSENT:
             return None
-        return as_public(self.run.values.get(self.run.timeline, place.program, place.row, place.slot))
+        return as_public(
+            self.run.values.get(self.run.timeline, place.program, place.row, place.slot)
+        )
 
     def _true_or_false(self, place: SlotPart, at: int) -> str:
         return str(bool(np.asarray(self._value(place)).reshape(-1)[at])).lower()
@@ -352,7 +447,9 @@ class _Prover:
         return f"{self._named(place)}[{', '.join(str(index) for index in np.unravel_index(at, value.shape))}]"
 
     def _shown(self, place: SlotPart, at: int) -> str:
-        """``name = value`` of an element; the value alone of a Const with one element. A value that was set by hand says so."""
+        """``name = value`` of an element; the value alone of a Const with one element. A value
+        that was set by hand says so.
+        """
         value = self._value(place)
         text = _text(value, at)
         if is_changed(self.run, place.program, place.row, place.slot):
@@ -368,7 +465,11 @@ class _Prover:
     def _whole(self, place: SlotPart) -> str:
         """``name = value`` of a value with one element, the name alone of others."""
         value = self._value(place)
-        return self._shown(place, 0) if isinstance(value, np.ndarray) and value.size == 1 else self._named(place)
+        return (
+            self._shown(place, 0)
+            if isinstance(value, np.ndarray) and value.size == 1
+            else self._named(place)
+        )
 
 
 def _needs_all_digits(values: Sequence[Any]) -> bool:

@@ -1,4 +1,6 @@
-"""Where a value came from: back through operations, back edges, slices, branches and variables to inputs and constants."""
+"""Where a value came from: back through operations, back edges, slices, branches and variables
+to inputs and constants.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class ProvenanceStep:
 
     address: str
     operation: str
-    """Operation type; ``Parameter`` for inputs, ``Const`` for constants, ``BY_HAND`` for what was set so."""
+    """Operation type; ``Parameter`` for inputs, ``Const`` for constants, ``BY_HAND`` for what
+    was set so.
+    """
     links: tuple[ProvenanceLink, ...]
     distance: int
     """Steps from the value that was asked about."""
@@ -76,12 +80,15 @@ class SlotPart:
     part: TensorPart | None = None
 
 
-def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> tuple[ProvenanceStep, ...]:
+def provenance(
+    run: Run, address: str, most: int = 500, *, part: Index = ()
+) -> tuple[ProvenanceStep, ...]:
     """The values that the value at an address depends on, nearest first, at most so many.
 
-    ``part`` asks about some of its elements: ``(2, slice(0, 4))`` as in ``value[2, 0:4]``. What decided how often a loop ran is behind
-    what the loop gave; a condition that is a Const is not told, since it decided nothing.
-    ``AddressError`` or ``ValueUnavailable`` when the value does not exist, ``EngineError`` when it has no such part.
+    ``part`` asks about some of its elements: ``(2, slice(0, 4))`` as in ``value[2, 0:4]``. What
+    decided how often a loop ran is behind what the loop gave; a condition that is a Const is not
+    told, since it decided nothing. ``AddressError`` or ``ValueUnavailable`` when the value does not
+    exist, ``EngineError`` when it has no such part.
     """
     walk = ProvenanceWalk(run)
     start = walk.place(address)
@@ -93,7 +100,16 @@ def provenance(run: Run, address: str, most: int = 500, *, part: Index = ()) -> 
         place = waiting.popleft()
         links = list(walk.links(place))
         told = tuple(ProvenanceLink(walk.address(one), role, one.part) for one, role in links)
-        steps.append(ProvenanceStep(walk.address(place), walk.operation(place), told, distance[place], walk.left_out(place), place.part))
+        steps.append(
+            ProvenanceStep(
+                walk.address(place),
+                walk.operation(place),
+                told,
+                distance[place],
+                walk.left_out(place),
+                place.part,
+            )
+        )
         for one, _ in links:
             if one not in distance:
                 distance[one] = distance[place] + 1
@@ -148,16 +164,24 @@ class ProvenanceWalk:
         value = self.value(place)
         if place.part is None or value is None:
             return value
-        return value[slice(*place.part.ranges[0])] if isinstance(value, tuple) else np.asarray(value)[place.part.place]
+        return (
+            value[slice(*place.part.ranges[0])]
+            if isinstance(value, tuple)
+            else np.asarray(value)[place.part.place]
+        )
 
     def links(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
-        """What a value was made from, and what decided how often a loop ran; nothing where it was set by hand."""
+        """What a value was made from, and what decided how often a loop ran; nothing where it
+        was set by hand.
+        """
         if not self._is_changed(place):
             yield from self.made_of(place)
             yield from self._decided_by(place)
 
     def made_of(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
-        """What a value was made from, and the condition of the If that chose it; nothing where it was set by hand or left out."""
+        """What a value was made from, and the condition of the If that chose it; nothing where
+        it was set by hand or left out.
+        """
         if not self._is_changed(place):
             yield from ((one, role) for one, role in self._made_of(place) if one.slot != ABSENT)
 
@@ -174,7 +198,12 @@ class ProvenanceWalk:
             case IfRegion() as region:
                 program, row = self.timeline.executions.branch(region, place.row)
                 branch = region.then if program is region.then.program else region.otherwise
-                yield SlotPart(program, row, branch.results[region.outputs.index(place.slot)], place.part), "branch"
+                yield (
+                    SlotPart(
+                        program, row, branch.results[region.outputs.index(place.slot)], place.part
+                    ),
+                    "branch",
+                )
                 yield SlotPart(place.program, place.row, region.condition), "condition"
             case CallRegion() as region:
                 result = region.branch.results[region.outputs.index(place.slot)]
@@ -192,7 +221,8 @@ class ProvenanceWalk:
     def _is_changed(self, place: SlotPart) -> bool:
         return is_changed(self.run, place.program, place.row, place.slot)
 
-    # -- operations -----------------------------------------------------------------------------------------------
+    # -- operations
+    # -----------------------------------------------------------------------------------------------
 
     def _operands(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
         program, row = place.program, place.row
@@ -205,11 +235,21 @@ class ProvenanceWalk:
             yield from ((one, "operand") for one in dict.fromkeys(operands) if one.slot != ABSENT)
             return
         output = instruction.outputs.index(place.slot)
-        taken = behind(instruction, [self.value(one) for one in operands], self.value(place), output, place.part)
-        yield from dict.fromkeys((replace(operands[one], part=part), "operand") for one, part in taken)
+        taken = behind(
+            instruction,
+            [self.value(one) for one in operands],
+            self.value(place),
+            output,
+            place.part,
+        )
+        yield from dict.fromkeys(
+            (replace(operands[one], part=part), "operand") for one, part in taken
+        )
 
     def _of_variable(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
-        """An Assign hands its input on; a ReadValue what the last Assign before it wrote, which is its input whatever came out of it."""
+        """An Assign hands its input on; a ReadValue what the last Assign before it wrote, which
+        is its input whatever came out of it.
+        """
         program, row = place.program, place.row
         writer = None if writes(program, number) else self._writers.before(program, row, number)
         if writer is None:
@@ -218,10 +258,14 @@ class ProvenanceWalk:
             return
         program, row, number = writer
         instruction = program.instructions[number]
-        told = [SlotPart(program, row, slot, place.part) for slot in (*instruction.outputs[:1], instruction.inputs[0])]
+        told = [
+            SlotPart(program, row, slot, place.part)
+            for slot in (*instruction.outputs[:1], instruction.inputs[0])
+        ]
         yield next(one for one in told if one is told[-1] or not self._is_changed(one)), "assigned"
 
-    # -- loops ----------------------------------------------------------------------------------------------------
+    # -- loops
+    # ----------------------------------------------------------------------------------------------------
 
     def _loop_links(self, place: SlotPart, region: LoopRegion) -> Iterator[tuple[SlotPart, Role]]:
         output = next(one for one in region.outputs if one.slot == place.slot)
@@ -229,7 +273,10 @@ class ProvenanceWalk:
         joined = self._pieces(place, region)
         if joined is not None:
             for row in joined.rows[-_MOST_PIECES:]:
-                yield SlotPart(region.program, row, output.result, joined.part_at(row)), "concatenated"
+                yield (
+                    SlotPart(region.program, row, output.result, joined.part_at(row)),
+                    "concatenated",
+                )
         elif first < end:
             yield SlotPart(region.program, end - 1, output.result, place.part), "last value"
         elif not isinstance(output, Concatenated) and output.initial is not None:
@@ -244,13 +291,19 @@ class ProvenanceWalk:
         return pieces(self.run, region, output, rows, place.part if rows else None)
 
     def _decided_by(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
-        """What decided how often a loop ran: of what it gave the trip count and the conditions; of a condition the one before it."""
+        """What decided how often a loop ran: of what it gave the trip count and the conditions;
+        of a condition the one before it.
+        """
         number = place.program.producer.get(place.slot)
         region = place.program.instructions[number].region if number is not None else None
         if isinstance(region, LoopRegion):
             yield from self._decided_loop(place, region)
         around = place.program.loop
-        if around is not None and place.slot == around.condition_result and self._may_vary(place, around):
+        if (
+            around is not None
+            and place.slot == around.condition_result
+            and self._may_vary(place, around)
+        ):
             _, iteration = self.timeline.executions.parent_row(place.program, place.row)
             if iteration:
                 yield SlotPart(place.program, place.row - 1, place.slot), "condition"
@@ -272,14 +325,17 @@ class ProvenanceWalk:
 
     def _may_vary(self, place: SlotPart, region: LoopRegion) -> bool:
         """Whether a value of a body may be another in each iteration."""
-        return not self.is_fixed(place) and not isinstance(region.binding.get(place.slot), Invariant)
+        return not self.is_fixed(place) and not isinstance(
+            region.binding.get(place.slot), Invariant
+        )
 
     def is_fixed(self, place: SlotPart) -> bool:
         """Whether a value is a Const, and not set by hand."""
         made = place.slot in place.program.producer or place.slot in place.program.parameter_slots
         return not made and not self._is_changed(place)
 
-    # -- Parameters -----------------------------------------------------------------------------------------------
+    # -- Parameters
+    # -----------------------------------------------------------------------------------------------
 
     def _parameter_links(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         program = place.program
@@ -290,26 +346,42 @@ class ProvenanceWalk:
         if program.loop is not None:
             yield from self._loop_parameter(place, outer, program.loop, iteration or 0)
         elif program.branch is not None:
-            yield from _bound(place, outer, program.branch, "branch" if isinstance(program.region, IfRegion) else "call")
+            yield from _bound(
+                place,
+                outer,
+                program.branch,
+                "branch" if isinstance(program.region, IfRegion) else "call",
+            )
 
-    def _loop_parameter(self, place: SlotPart, outer: SlotPart, region: LoopRegion, iteration: int) -> Iterator[tuple[SlotPart, Role]]:
+    def _loop_parameter(
+        self, place: SlotPart, outer: SlotPart, region: LoopRegion, iteration: int
+    ) -> Iterator[tuple[SlotPart, Role]]:
         match region.binding.get(place.slot):
             case CarriedValue() as carried:
                 if iteration:
                     yield replace(place, row=place.row - 1, slot=carried.result), "back edge"
                 elif carried.initial is not None and carried.initial in outer.program.owned:
                     yield replace(outer, slot=carried.initial), "initial value"
-                # Else nothing made it: zeros, or the condition that an ONNX Loop leaves out, which is true.
+                # Else nothing made it: zeros, or the condition that an ONNX Loop leaves out, which
+                # is true.
             case Sliced() as sliced:
                 source = replace(outer, slot=sliced.source)
-                yield replace(source, part=read_part(region, sliced, self.value(source), iteration, place.part)), "slice"
+                yield (
+                    replace(
+                        source,
+                        part=read_part(region, sliced, self.value(source), iteration, place.part),
+                    ),
+                    "slice",
+                )
             case Invariant() as invariant:
                 yield replace(outer, slot=invariant.source), "invariant"
             case _:
                 return
 
 
-def _bound(place: SlotPart, outer: SlotPart, branch: Branch, role: Role) -> Iterator[tuple[SlotPart, Role]]:
+def _bound(
+    place: SlotPart, outer: SlotPart, branch: Branch, role: Role
+) -> Iterator[tuple[SlotPart, Role]]:
     """What a Parameter of a branch or a function was given."""
     for parameter, slot in branch.bindings:
         if parameter == place.slot:

@@ -1,4 +1,6 @@
-"""The earliest tick of each operation of a loop, for a number of workers and of iterations under way at once."""
+"""The earliest tick of each operation of a loop, for a number of workers and of iterations under
+way at once.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """How far a carried value that the condition is computed from got ahead of one that it is not."""
+    """How far a carried value that the condition is computed from got ahead of one that it is
+    not.
+    """
 
     leader: str
     follower: str
@@ -47,11 +51,14 @@ class Lead:
     """The leader ended its last iteration before the follower ended its first."""
 
 
-def schedule(found: Dependences, window: int, workers: int | None, ticks_of: TicksOf = operation_ticks) -> Schedule:
+def schedule(
+    found: Dependences, window: int, workers: int | None, ticks_of: TicksOf = operation_ticks
+) -> Schedule:
     """Return the earliest ticks, with ``workers`` operations at a time (None: any number).
 
-    An iteration waits until the one ``window`` before it, and all before that, have ended. Of the operations that are
-    ready, the one with the most ticks in the chain behind it begins first, of equal ones the earlier.
+    An iteration waits until the one ``window`` before it, and all before that, have ended. Of the
+    operations that are ready, the one with the most ticks in the chain behind it begins first, of
+    equal ones the earlier.
     """
     needs = _with_window(found, window)
     costs = tuple(0 if one is None else max(1, ticks_of(one)) for one in found.operations)
@@ -128,7 +135,9 @@ def _freed(node: Node, after: Sequence[Sequence[Node]], missing: list[int]) -> l
 
 
 def leads(found: Dependences, made: Schedule) -> tuple[Lead, ...]:
-    """For each carried value that something computes, and that the condition does not need: how far those that it needs got ahead."""
+    """For each carried value that something computes, and that the condition does not need: how
+    far those that it needs got ahead.
+    """
     leaders = [one for one in found.carried if one.decides and _finishes(one, found, made)]
     others = [one for one in found.carried if not one.decides and _finishes(one, found, made)]
     return tuple(_lead(leader, other, found, made) for leader in leaders[:1] for other in others)
@@ -137,11 +146,19 @@ def leads(found: Dependences, made: Schedule) -> tuple[Lead, ...]:
 def _lead(leader: CarriedValues, other: CarriedValues, found: Dependences, made: Schedule) -> Lead:
     """The largest lead of the leader at the ticks at which the other ends an iteration."""
     ended, following = _finishes(leader, found, made), _finishes(other, found, made)
-    most = max(0, *(bisect_right(ended, tick) - 1 - number for number, tick in enumerate(following)))
+    most = max(
+        0, *(bisect_right(ended, tick) - 1 - number for number, tick in enumerate(following))
+    )
     return Lead(leader.name, other.name, most, len(ended) > 1 and ended[-1] < following[0])
 
 
 def _finishes(one: CarriedValues, found: Dependences, made: Schedule) -> list[int]:
-    """The tick after which each iteration's value is there; empty where not every iteration computes one."""
+    """The tick after which each iteration's value is there; empty where not every iteration
+    computes one.
+    """
     nodes = [node for node in one.nodes if node is not None]
-    return [made.ticks[node] + made.costs[node] for node in nodes] if len(nodes) == len(one.nodes) else []
+    return (
+        [made.ticks[node] + made.costs[node] for node in nodes]
+        if len(nodes) == len(one.nodes)
+        else []
+    )

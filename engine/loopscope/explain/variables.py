@@ -24,10 +24,15 @@ class Writers:
             self._assigns[variable].append((program, number))
 
     def before(self, program: Program, row: int, number: int) -> Writer | None:
-        """The last Assign of its variable that ran before a ReadValue did; None where none had, and it read its initial value."""
+        """The last Assign of its variable that ran before a ReadValue did; None where none had,
+        and it read its initial value.
+        """
         variable = program.instructions[number].variable
         step = self._timeline.step_at(program, row, number)
-        found = [(self._step_of(one[0], one[2], one[1]), one) for one in self._last_before(step, self._assigns.get(variable or 0, ()))]
+        found = [
+            (self._step_of(one[0], one[2], one[1]), one)
+            for one in self._last_before(step, self._assigns.get(variable or 0, ()))
+        ]
         return max(found, key=lambda one: one[0])[1] if found else None
 
     def _last_before(self, step: int, assigns: Sequence[tuple[Program, int]]) -> Iterator[Writer]:

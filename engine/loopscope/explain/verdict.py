@@ -1,4 +1,6 @@
-"""Why a loop ended, or why an If took its branch: one sentence, and the chain of values that proves it."""
+"""Why a loop ended, or why an If took its branch: one sentence, and the chain of values that
+proves it.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,14 @@ class Verdict:
     pattern: Pattern | None
     """The pattern of a loop; None for an If."""
     declared: int | None
-    """The trip count that the model gave, -1 for no limit; None for a loop without one, and for an If."""
+    """The trip count that the model gave, -1 for no limit; None for a loop without one, and for
+    an If.
+    """
     sentence: str
     proof: tuple[Fact, ...]
-    """From the condition back to the operands that decided; or the trip count that was reached; or the inputs that ran out. Empty
-    as long as the loop has not ended."""
+    """From the condition back to the operands that decided; or the trip count that was reached; or
+    the inputs that ran out. Empty as long as the loop has not ended.
+    """
 
     @property
     def margin(self) -> Margin | None:
@@ -47,7 +52,8 @@ class Verdict:
 
 
 def verdict(run: Run, address: str) -> Verdict:
-    """The verdict on the execution of a loop or an If at an address such as ``main/outer[2]/body/inner``.
+    """The verdict on the execution of a loop or an If at an address such as
+    ``main/outer[2]/body/inner``.
 
     Where the address leaves out an iteration, it is the one shown at the cursor.
     ``AddressError`` or ``ValueUnavailable`` when there is no such execution.
@@ -63,24 +69,36 @@ def verdict(run: Run, address: str) -> Verdict:
     record = run.control_flow.record_of(region, row, place)
     proof = prove(run, program, row, region.condition)
     reason = _reason(proof, f"was {'true' if record.branch == 'then' else 'false'}")
-    return Verdict(place, record, None, None, f"Took the {record.branch} branch because {reason}.{_narrowly(proof)}", proof)
+    return Verdict(
+        place,
+        record,
+        None,
+        None,
+        f"Took the {record.branch} branch because {reason}.{_narrowly(proof)}",
+        proof,
+    )
 
 
 def narrowest(proof: Sequence[Fact]) -> Margin | None:
-    """The margin of the comparison that the least change of its operands would turn; one that a narrower type turns goes first."""
+    """The margin of the comparison that the least change of its operands would turn; one that a
+    narrower type turns goes first.
+    """
     margins = (fact.margin for fact in proof if fact.margin is not None)
     return min(margins, key=lambda one: (not one.otherwise, one.distance), default=None)
 
 
 def margin_at(run: Run, address: str) -> Margin | None:
-    """How narrowly what is at an address was decided: the branch of an If, or a condition's value; None where it compares no floats.
+    """How narrowly what is at an address was decided: the branch of an If, or a condition's value;
+    None where it compares no floats.
 
     ``AddressError`` or ``ValueUnavailable`` when it has not been decided.
     """
     program, row, slot = locate(run.position, Address.parse(address))
     number = program.producer.get(slot)
     region = program.instructions[number].region if number is not None else None
-    return narrowest(prove(run, program, row, region.condition if isinstance(region, IfRegion) else slot))
+    return narrowest(
+        prove(run, program, row, region.condition if isinstance(region, IfRegion) else slot)
+    )
 
 
 def _narrowly(proof: Sequence[Fact]) -> str:
@@ -112,15 +130,29 @@ def _region(run: Run, address: str) -> tuple[Program, int, Instruction]:
 
 def _places(run: Run, *kinds: type[LoopRegion | IfRegion]) -> list[str]:
     """Where the model has loops or Ifs."""
-    return [f"{one.address}/{own.label}" for one, own in run.plan.regions if isinstance(own.region, kinds)]
+    return [
+        f"{one.address}/{own.label}"
+        for one, own in run.plan.regions
+        if isinstance(own.region, kinds)
+    ]
 
 
 def _no_region(run: Run, program: Program, label: str) -> EngineError:
-    """What is wrong with a place that is asked about as a loop or an If, and which ones there are."""
+    """What is wrong with a place that is asked about as a loop or an If, and which ones there
+    are.
+    """
     place, name = readable(program.address), elided(decode(label))
-    what = f"{name!r} in {place} has no body" if label in program.layer_of_label else f"there is no {name!r} in {place}"
+    what = (
+        f"{name!r} in {place} has no body"
+        if label in program.layer_of_label
+        else f"there is no {name!r} in {place}"
+    )
     known = _places(run, LoopRegion, IfRegion)
-    return EngineError(f"{what}; the loops and Ifs are {listed(known)}" if known else f"{what}; this model has no loop and no If")
+    return EngineError(
+        f"{what}; the loops and Ifs are {listed(known)}"
+        if known
+        else f"{what}; this model has no loop and no If"
+    )
 
 
 def _of_loop(run: Run, program: Program, row: int, region: LoopRegion, place: str) -> Verdict:
@@ -131,14 +163,20 @@ def _of_loop(run: Run, program: Program, row: int, region: LoopRegion, place: st
     if region.trip_count is not None:
         counted = trip_count_name(run, program, row, region.trip_count)
     failed = _failed_at(run, region) if record.ended_by == "error" else ""
-    sentence = _sentence(record, declared, counted, proof, _endless(run, region) or run.failure or "", failed)
+    sentence = _sentence(
+        record, declared, counted, proof, _endless(run, region) or run.failure or "", failed
+    )
     sentence += _narrowly(proof)
     if not record.iterations and record.ended_by in _ENDED:
         sentence += _never_computed(region)
-    return Verdict(place, record, pattern(run, Address.parse(place).static), declared, sentence, proof)
+    return Verdict(
+        place, record, pattern(run, Address.parse(place).static), declared, sentence, proof
+    )
 
 
-def _proof(run: Run, program: Program, row: int, region: LoopRegion, record: ControlFlowRecord) -> tuple[Fact, ...]:
+def _proof(
+    run: Run, program: Program, row: int, region: LoopRegion, record: ControlFlowRecord
+) -> tuple[Fact, ...]:
     """What decided that a loop ended: its condition, its trip count, or the inputs that ran out."""
     match record.ended_by:
         case "condition" if region.condition_result is not None:
@@ -163,7 +201,9 @@ def _failed_at(run: Run, region: LoopRegion) -> str:
 
 
 def _endless(run: Run, region: LoopRegion) -> str:
-    """Why a running loop, or the running loop inside it, is proved never to end; empty without such a proof."""
+    """Why a running loop, or the running loop inside it, is proved never to end; empty without
+    such a proof.
+    """
     if run.endless is None:
         return ""
     program = run.machine.frames[-1].program
@@ -181,11 +221,15 @@ def _reason(proof: tuple[Fact, ...], became: str) -> str:
 
 
 def _never_computed(region: LoopRegion) -> str:
-    """The sentence about outputs that have no initial value, for a loop that ended without an iteration."""
+    """The sentence about outputs that have no initial value, for a loop that ended without an
+    iteration.
+    """
     missing = [
         number
         for number, output in enumerate(region.outputs)
-        if isinstance(output, LastValue) and output.initial is None and output.carried_without_initial is None
+        if isinstance(output, LastValue)
+        and output.initial is None
+        and output.carried_without_initial is None
     ]
     if not missing:
         return ""
@@ -199,11 +243,22 @@ def _never_computed(region: LoopRegion) -> str:
 def _declared(run: Run, program: Program, row: int, region: LoopRegion) -> int | None:
     if region.trip_count is None:
         return None
-    return int(np.asarray(run.values.get(run.timeline, program, row, region.trip_count)).reshape(-1)[0])
+    return int(
+        np.asarray(run.values.get(run.timeline, program, row, region.trip_count)).reshape(-1)[0]
+    )
 
 
-def _sentence(record: ControlFlowRecord, declared: int | None, counted: str, proof: tuple[Fact, ...], why: str, failed: str) -> str:
-    """``counted``: the name of the trip count. ``why``: why the run stopped, or why the loop can never end. ``failed``: where it failed."""
+def _sentence(
+    record: ControlFlowRecord,
+    declared: int | None,
+    counted: str,
+    proof: tuple[Fact, ...],
+    why: str,
+    failed: str,
+) -> str:
+    """``counted``: the name of the trip count. ``why``: why the run stopped, or why the loop can
+    never end. ``failed``: where it failed.
+    """
     count = record.iterations or 0
     times = f"{count:,} iteration{'' if count == 1 else 's'}"
     most = "" if declared is None or is_no_limit(declared) else f" of at most {declared:,}"
@@ -215,8 +270,14 @@ def _sentence(record: ControlFlowRecord, declared: int | None, counted: str, pro
             set_to = f", which was set to {declared:,} by hand," if by_hand else ""
             return f"Ran {'its one iteration' if count == 1 else f'all {times}'}: {counted}{set_to} was reached."
         case "slices_exhausted":
-            asked = f", though {counted} asked for {declared:,}" if declared is not None and declared > count else ""
-            return f"{f'Ran {times}' if count else 'Never started'}: {ran_out(proof, count)}{asked}."
+            asked = (
+                f", though {counted} asked for {declared:,}"
+                if declared is not None and declared > count
+                else ""
+            )
+            return (
+                f"{f'Ran {times}' if count else 'Never started'}: {ran_out(proof, count)}{asked}."
+            )
         case "zero_trip_count":
             if declared is not None and declared < 0:
                 return f"Never started: {counted} is {declared}, which means no iteration in ONNX (and no limit in OpenVINO)."
@@ -240,5 +301,7 @@ def _sentence(record: ControlFlowRecord, declared: int | None, counted: str, pro
 
 
 def is_no_limit(trip_count: int) -> bool:
-    """Whether a trip count means no limit: negative, or the greatest i32 or i64, as some frameworks spell it."""
+    """Whether a trip count means no limit: negative, or the greatest i32 or i64, as some
+    frameworks spell it.
+    """
     return trip_count < 0 or trip_count in LARGEST_COUNTS

@@ -1,4 +1,6 @@
-"""The one form of address for every place in a model or a run: ``main/while_3[2]/body/if_2/then/Split_4:1``."""
+"""The one form of address for every place in a model or a run:
+``main/while_3[2]/body/if_2/then/Split_4:1``.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,14 @@ def decode(text: str) -> str:
 
 
 def labels(graph: ModelGraph) -> Mapping[LayerId, str]:
-    """The address segment of each node of a graph: its encoded name, with ``~ID`` when the name is not unique."""
+    """The address segment of each node of a graph: its encoded name, with ``~ID`` when the name
+    is not unique.
+    """
     uses = Counter(node.name for node in graph.nodes)
-    return {node.id: encode(node.name) + (f"~{node.id}" if uses[node.name] > 1 else "") for node in graph.nodes}
+    return {
+        node.id: encode(node.name) + (f"~{node.id}" if uses[node.name] > 1 else "")
+        for node in graph.nodes
+    }
 
 
 def is_within(address: str, around: str) -> bool:
@@ -49,7 +56,9 @@ def is_within(address: str, around: str) -> bool:
 def must_be_text(place: object) -> None:
     """``AddressError`` for what cannot be an address."""
     if not isinstance(place, str):
-        raise AddressError(f"{shorten(repr(place))} is not an address: text such as main/while_3[2]/body/Add_1 is expected")
+        raise AddressError(
+            f"{shorten(repr(place))} is not an address: text such as main/while_3[2]/body/Add_1 is expected"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +92,15 @@ class Address:
         'main/while_3'
         """
         must_be_text(text)
-        path, colon, output = text.strip("\r\n").rpartition(":")  # a name may begin and end with blanks
+        path, colon, output = text.strip("\r\n").rpartition(
+            ":"
+        )  # a name may begin and end with blanks
         if not colon:
             path, output = output, "0"
         if not output.isascii() or not output.isdigit() or len(output) > 9:
-            raise AddressError(f"{shorten(text)!r} is not an address: after ':' an output number is expected")
+            raise AddressError(
+                f"{shorten(text)!r} is not an address: after ':' an output number is expected"
+            )
         segments = []
         for part in path.split("/"):
             match = _SEGMENT.fullmatch(part)
@@ -96,7 +109,16 @@ class Address:
                     f"{shorten(text)!r} is not an address: expected names joined by '/', such as main/while_3[2]/body/Add_1:0"
                 )
             iteration = match["iteration"]
-            segments.append(Segment(match["name"], None if iteration is None else ANY_ITERATION if iteration == "*" else int(iteration)))
+            segments.append(
+                Segment(
+                    match["name"],
+                    None
+                    if iteration is None
+                    else ANY_ITERATION
+                    if iteration == "*"
+                    else int(iteration),
+                )
+            )
         if segments[0].label != ROOT:
             segments.insert(0, Segment(ROOT))
         return Address(tuple(segments), int(output))
@@ -114,7 +136,9 @@ class Address:
     @property
     def iterations(self) -> tuple[int | None, ...]:
         """The iteration of each segment that carries one, outermost first."""
-        return tuple(segment.iteration for segment in self.segments if segment.iteration is not None)
+        return tuple(
+            segment.iteration for segment in self.segments if segment.iteration is not None
+        )
 
     def __str__(self) -> str:
         path = "/".join(str(segment) for segment in self.segments)

@@ -22,10 +22,14 @@ class AddressPattern:
     """What stands between the asterisks; of one part for an address."""
 
     def names(self, address: str, output: int) -> bool:
-        """Whether an output of the node at an address without iterations is meant: all are where no output is written."""
+        """Whether an output of the node at an address without iterations is meant: all are where
+        no output is written.
+        """
         if len(self.parts) == 1:
             return self.parts[0] in (address, f"{address}:{output}")
-        return any(self._matches(one) or self._matches(f"{one}:{output}") for one in notations(address))
+        return any(
+            self._matches(one) or self._matches(f"{one}:{output}") for one in notations(address)
+        )
 
     def _matches(self, text: str) -> bool:
         """Without trying again: each part where it first comes, the last one at the end."""
@@ -42,11 +46,13 @@ class AddressPattern:
 
 
 def address_patterns(model: Model, texts: Iterable[str]) -> Iterator[AddressPattern]:
-    """A pattern for each text: an address, an end of one that no other node has, or either with ``*``, in any form that is read.
+    """A pattern for each text: an address, an end of one that no other node has, or either with
+    ``*``, in any form that is read.
 
-    A text with ``*`` means all whose address, or an end of it, it fits, with names as the file has them, as addresses write them or as
-    screens show them: ``main/*/state`` means ``main/layers.0%2Floop/body/layers.0%2Fstate`` too. ``AddressError`` when a text without
-    ``*`` is the end of several addresses.
+    A text with ``*`` means all whose address, or an end of it, it fits, with names as the file has
+    them, as addresses write them or as screens show them: ``main/*/state`` means
+    ``main/layers.0%2Floop/body/layers.0%2Fstate`` too. ``AddressError`` when a text without ``*``
+    is the end of several addresses.
     """
     known = {address for address, _ in nodes(model)}
     for text in texts:

@@ -20,12 +20,13 @@ Pieces = Sequence[tuple[int, str]]
 
 
 def full_address(model: Model, text: str) -> str:
-    """The address of the one node that a text means: a whole address, or an end of one that no other node has.
+    """The address of the one node that a text means: a whole address, or an end of one that no
+    other node has.
 
     Names in it may stand as the file has them (``layers.0/attn/Gather_0``), as addresses write them
-    (``layers.0%2Fattn%2FGather_0``) or as screens show them (``layers.0/attn › Gather_0``), with iterations and an output number.
-    A tensor name means the output that has it. What is none of these comes back as it is. ``AddressError`` when several nodes have
-    that end.
+    (``layers.0%2Fattn%2FGather_0``) or as screens show them (``layers.0/attn › Gather_0``), with
+    iterations and an output number. A tensor name means the output that has it. What is none of
+    these comes back as it is. ``AddressError`` when several nodes have that end.
     """
     must_be_text(text)
     written = as_written(text.strip())
@@ -44,7 +45,9 @@ def full_address(model: Model, text: str) -> str:
 
 
 def _of_tensor(model: Model, name: str) -> str:
-    """The address of the one output of this tensor name, of the outermost graph at first; empty where there is none, or several."""
+    """The address of the one output of this tensor name, of the outermost graph at first; empty
+    where there is none, or several.
+    """
     found = [
         (address, f":{number}" if number else "")
         for address, node in nodes(model)
@@ -59,7 +62,13 @@ def _of_tensor(model: Model, name: str) -> str:
 def addresses_ending(model: Model, text: str) -> tuple[str, ...]:
     """The static addresses of all nodes that a text may mean, as ``full_address`` takes it."""
     path, _ = split_output(as_written(text.strip()))
-    return tuple(ending([address for address, _ in nodes(model)], without_iterations(path), static_words(text.strip())))
+    return tuple(
+        ending(
+            [address for address, _ in nodes(model)],
+            without_iterations(path),
+            static_words(text.strip()),
+        )
+    )
 
 
 def ambiguous(text: str, ends: Collection[str]) -> str:
@@ -80,28 +89,48 @@ def without_iterations(path: str) -> str:
 
 
 def ending(known: Sequence[str], bare: str, words: str) -> dict[str, Pieces]:
-    """Of these addresses the ones that end so: as screens show them, as files and addresses write names, or without the names of bodies."""
+    """Of these addresses the ones that end so: as screens show them, as files and addresses
+    write names, or without the names of bodies.
+    """
     last = bare.rpartition("/")[2]
-    likely = [address for address in known if address.endswith(last) or decode(address).endswith(last)]
-    shown: dict[str, Pieces] = {address: pieces(address) for address in likely if f"{STEP}{readable(address)}".endswith(f"{STEP}{words}")}
+    likely = [
+        address for address in known if address.endswith(last) or decode(address).endswith(last)
+    ]
+    shown: dict[str, Pieces] = {
+        address: pieces(address)
+        for address in likely
+        if f"{STEP}{readable(address)}".endswith(f"{STEP}{words}")
+    }
     if STEP in words and shown:
         return _the_whole(shown, words)
-    return _with_end(likely, bare, _labels, _decoded) or _with_end(likely, bare, pieces, _without_bodies)
+    return _with_end(likely, bare, _labels, _decoded) or _with_end(
+        likely, bare, pieces, _without_bodies
+    )
 
 
 def notations(address: str) -> tuple[str, ...]:
-    """An address without iterations as it is, with names as files have them, without the names of bodies, and as screens show it."""
+    """An address without iterations as it is, with names as files have them, without the names
+    of bodies, and as screens show it.
+    """
     shown = _joined(((0, ROOT), *pieces(address)))
-    return tuple(dict.fromkeys((address, *(_joined(form(address)) for form in (_decoded, _without_bodies)), shown)))
+    return tuple(
+        dict.fromkeys(
+            (address, *(_joined(form(address)) for form in (_decoded, _without_bodies)), shown)
+        )
+    )
 
 
 def _the_whole(found: dict[str, Pieces], words: str) -> dict[str, Pieces]:
-    """The one that these words are all of, where there is one: a longer address that ends so could be written longer."""
+    """The one that these words are all of, where there is one: a longer address that ends so
+    could be written longer.
+    """
     whole = {address: names for address, names in found.items() if readable(address) == words}
     return whole if len(whole) == 1 else found
 
 
-def _with_end(addresses: Sequence[str], end: str, *forms: Callable[[str], Pieces]) -> dict[str, Pieces]:
+def _with_end(
+    addresses: Sequence[str], end: str, *forms: Callable[[str], Pieces]
+) -> dict[str, Pieces]:
     """Those that end so in any of these forms, in the first such form."""
     found: dict[str, Pieces] = {}
     for address in addresses:
@@ -112,7 +141,9 @@ def _with_end(addresses: Sequence[str], end: str, *forms: Callable[[str], Pieces
 
 
 def _without_bodies(address: str) -> Pieces:
-    return tuple((number, name) for number, name in _decoded(address) if number % 2 or name != "body")
+    return tuple(
+        (number, name) for number, name in _decoded(address) if number % 2 or name != "body"
+    )
 
 
 def _labels(address: str) -> Pieces:
@@ -136,11 +167,15 @@ def _with_iterations(address: str, names: Pieces, path: str) -> str:
         segments[number] += marks.pop(behind, "")
         behind += len(name) + 1
     if marks:
-        raise AddressError(f"{shorten(path)!r}: {next(iter(marks.values()))} stands inside the name of {shorten(readable(address))!r}")
+        raise AddressError(
+            f"{shorten(path)!r}: {next(iter(marks.values()))} stands inside the name of {shorten(readable(address))!r}"
+        )
     return "/".join(segments)
 
 
 def _marks(path: str) -> dict[int, str]:
-    """The iterations in a text, by the number of characters after them, other iterations not counted."""
+    """The iterations in a text, by the number of characters after them, other iterations not
+    counted.
+    """
     found: Sequence[re.Match[str]] = list(_ITERATION.finditer(path))
     return {len(without_iterations(path[one.end() :])): one[0] for one in found}

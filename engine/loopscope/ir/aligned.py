@@ -1,4 +1,6 @@
-"""Arrays at the beginning of a cache line: a product with a matrix that lies elsewhere takes a third longer."""
+"""Arrays at the beginning of a cache line: a product with a matrix that lies elsewhere takes a
+third longer.
+"""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-# u3 and u6 are packed in units of three bytes: two hold the low bits of the unit's elements, the third their high bits,
-# each from the most significant end. (Measured with OpenVINO 2026.4: element 0 of a u3 is in bits 7, 6 of byte 0 and bit 7 of byte 2.)
+# u3 and u6 are packed in units of three bytes: two hold the low bits of the unit's elements, the
+# third their high bits, each from the most significant end. (Measured with OpenVINO 2026.4: element
+# 0 of a u3 is in bits 7, 6 of byte 0 and bit 7 of byte 2.)
 _SPLIT = {3: (8, 2), 6: (4, 4)}
 """Bits of an element: (elements in a unit, low bits)."""
 
@@ -22,7 +23,9 @@ def packed_bytes(bits: int, elements: int) -> int:
 
 
 def unpack(raw: np.ndarray, bits: int, elements: int) -> np.ndarray:
-    """The codes of so many elements, one byte each: low bits first, but u1 from the most significant bit."""
+    """The codes of so many elements, one byte each: low bits first, but u1 from the most
+    significant bit.
+    """
     if bits == 1:
         return np.unpackbits(raw, count=elements)
     if bits in _SPLIT:

@@ -16,7 +16,9 @@ _MOST_UNSEEN = 500_000
 
 @dataclass(slots=True)
 class _LastCollection:
-    """How many blocks of memory Python held after all objects were looked through, or when the first model was read."""
+    """How many blocks of memory Python held after all objects were looked through, or when the
+    first model was read.
+    """
 
     blocks: int = 0
 
@@ -26,10 +28,12 @@ _LAST = _LastCollection()
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """A Model is many small objects and no garbage: looking for some while it grows costs a fifth of the time.
+    """A Model is many small objects and no garbage: looking for some while it grows costs a fifth
+    of the time.
 
-    Afterwards all objects count as old ones, or the next that is made would have all of these looked through at once. Where the process
-    keeps some out of all collections, they stay out: Python takes back all of these or none.
+    Afterwards all objects count as old ones, or the next that is made would have all of these
+    looked through at once. Where the process keeps some out of all collections, they stay out:
+    Python takes back all of these or none.
     """
     enabled = gc.isenabled()
     if enabled:
@@ -46,9 +50,11 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def _collect_what_reading_hid() -> None:
-    """Objects that count as old at once are none of those by which Python knows when to look through all: so this is known here.
+    """Objects that count as old at once are none of those by which Python knows when to look
+    through all: so this is known here.
 
-    Else a process that reads one model after another and drops each with its run, in a circle of references, would keep them all.
+    Else a process that reads one model after another and drops each with its run, in a circle of
+    references, would keep them all.
     """
     blocks = sys.getallocatedblocks()
     if _LAST.blocks and blocks > _LAST.blocks * _GROWTH + _MOST_UNSEEN:

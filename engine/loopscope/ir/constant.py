@@ -17,16 +17,22 @@ from loopscope.ir.element_type import ElementType
 _LARGE = 1 << 14
 """Bytes from which a matrix product gains more from alignment than a copy costs."""
 _IN_USE: weakref.WeakKeyDictionary[Constant, weakref.ref[np.ndarray]] = weakref.WeakKeyDictionary()
-"""Large arrays that somebody holds: several runs of a model, and of the same with values rounded, share its weights."""
+"""Large arrays that somebody holds: several runs of a model, and of the same with values
+rounded, share its weights.
+"""
 
 
 class Constant(Struct, frozen=True, eq=False, weakref=True):
-    """Element type, shape, and raw bytes as the IR stores them (sub-byte types packed), decoded when asked for."""
+    """Element type, shape, and raw bytes as the IR stores them (sub-byte types packed), decoded
+    when asked for.
+    """
 
     element_type: ElementType
     shape: tuple[int, ...]
     data: memoryview | bytes
-    """Exactly the bytes of this constant; a view into the mapped weights file, never a copy of it."""
+    """Exactly the bytes of this constant; a view into the mapped weights file, never a copy of
+    it.
+    """
     is_kept: bool = True
     """False: the file has type and shape, and left the data out."""
 
@@ -35,8 +41,9 @@ class Constant(Struct, frozen=True, eq=False, weakref=True):
         return math.prod(self.shape)
 
     def array(self) -> np.ndarray:
-        """A read-only array, a large one the same while somebody holds it; ``ValueError`` when the bytes are not a tensor of that type
-        and shape, ``NotKept`` where there are none."""
+        """A read-only array, a large one the same while somebody holds it; ``ValueError`` when the
+        bytes are not a tensor of that type and shape, ``NotKept`` where there are none.
+        """
         if not self.is_kept:
             raise NotKept("its value is not kept: the run was saved without weights")
         known = _IN_USE.get(self)
@@ -66,7 +73,9 @@ def decode(data: memoryview | bytes, element_type: ElementType, elements: int) -
         return _decode_strings(data, elements)
     size = packed_size(element_type, elements)
     if len(data) < size:
-        raise ValueError(f"{len(data)} bytes hold no {elements} elements of {element_type}: {size} are needed")
+        raise ValueError(
+            f"{len(data)} bytes hold no {elements} elements of {element_type}: {size} are needed"
+        )
     raw = np.frombuffer(data, np.uint8, size)
     if element_type.bits >= 8:
         wanted = aligned.CACHE_LINE if len(raw) >= _LARGE else element_type.dtype.alignment
@@ -75,7 +84,11 @@ def decode(data: memoryview | bytes, element_type: ElementType, elements: int) -
         else:
             array = _moved(raw, element_type.dtype)
             mapped.give_back(data)
-        return raw != 0 if element_type is ElementType.BOOLEAN and raw.size and raw.max() > 1 else array
+        return (
+            raw != 0
+            if element_type is ElementType.BOOLEAN and raw.size and raw.max() > 1
+            else array
+        )
     codes = unpack(raw, element_type.bits, elements)
     if element_type.dtype.names:
         return codes.view(element_type.dtype)
@@ -120,12 +133,16 @@ def _decode_strings(data: memoryview | bytes, elements: int) -> np.ndarray:
     array = np.full(elements, "", dtype=object)
     header = np.frombuffer(raw, "<i4", elements + 2)
     if header[0] != elements:
-        raise ValueError(f"the string data holds {header[0]} strings, its shape asks for {elements}")
+        raise ValueError(
+            f"the string data holds {header[0]} strings, its shape asks for {elements}"
+        )
     text = raw[4 + 4 * (elements + 1) :]
     ends = header[1:].tolist()
     for index, (begin, end) in enumerate(pairwise(ends)):
         if not 0 <= begin <= end <= len(text):
-            raise ValueError(f"string {index} lies from {begin} to {end} in {len(text)} bytes of text")
+            raise ValueError(
+                f"string {index} lies from {begin} to {end} in {len(text)} bytes of text"
+            )
         array[index] = text[begin:end].decode("utf-8", errors="replace")
     return array
 

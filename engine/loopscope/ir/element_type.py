@@ -10,15 +10,17 @@ import numpy as np
 
 
 def _packed(name: str) -> np.dtype:
-    """A type that numpy and ml_dtypes lack: one byte per element in a field of that name, so that no kernel mistakes it for a number."""
+    """A type that numpy and ml_dtypes lack: one byte per element in a field of that name, so
+    that no kernel mistakes it for a number.
+    """
     return np.dtype([(name, np.uint8)])
 
 
 class ElementType(Enum):
     """An element type, named as the IR spells it: ``f32``, ``i64``, ``boolean``, ...
 
-    ``u1``, ``u3``, ``u6`` and ``nf4`` live in one-field structured arrays (``array["u3"]`` gives the codes).
-    Strings live in object arrays of ``str``.
+    ``u1``, ``u3``, ``u6`` and ``nf4`` live in one-field structured arrays (``array["u3"]`` gives
+    the codes). Strings live in object arrays of ``str``.
     """
 
     F64 = "f64"
@@ -74,7 +76,9 @@ class ElementType(Enum):
 
     @staticmethod
     def of(array: np.ndarray | np.generic) -> ElementType:
-        """The element type of an array or numpy scalar; ``KeyError`` when no type of the IR fits."""
+        """The element type of an array or numpy scalar; ``KeyError`` when no type of the IR
+        fits.
+        """
         return _BY_DTYPE[array.dtype]
 
     @staticmethod
@@ -84,7 +88,9 @@ class ElementType(Enum):
 
 
 def type_name(dtype: np.dtype) -> str:
-    """An array's element type in words: the IR's name, or numpy's for what no IR has, such as ``int2`` of ONNX."""
+    """An array's element type in words: the IR's name, or numpy's for what no IR has, such as
+    ``int2`` of ONNX.
+    """
     found = _BY_DTYPE.get(dtype)
     return str(found) if found is not None else dtype.name
 
@@ -157,8 +163,16 @@ _BITS = {
 
 # The sets that rules reason with.
 REAL_FLOATS = frozenset({ElementType.F64, ElementType.F32, ElementType.F16, ElementType.BF16})
-FLOATS = REAL_FLOATS | {ElementType.F8E4M3, ElementType.F8E5M2, ElementType.F8E8M0, ElementType.F4E2M1, ElementType.NF4}
-SIGNED = frozenset({ElementType.I64, ElementType.I32, ElementType.I16, ElementType.I8, ElementType.I4})
+FLOATS = REAL_FLOATS | {
+    ElementType.F8E4M3,
+    ElementType.F8E5M2,
+    ElementType.F8E8M0,
+    ElementType.F4E2M1,
+    ElementType.NF4,
+}
+SIGNED = frozenset(
+    {ElementType.I64, ElementType.I32, ElementType.I16, ElementType.I8, ElementType.I4}
+)
 UNSIGNED = frozenset(
     {
         ElementType.U64,

@@ -12,14 +12,18 @@ from loopscope.ir.constant import Constant
 from loopscope.ir.model import Body, Model, ModelGraph, Node, Port
 
 # Constants and ports hold these exactly; the text of an attribute may spell them in several ways.
-_SAID_ELSEWHERE = {"Const": frozenset({"element_type", "shape", "offset", "size"}), "Parameter": frozenset({"element_type", "shape"})}
+_SAID_ELSEWHERE = {
+    "Const": frozenset({"element_type", "shape", "offset", "size"}),
+    "Parameter": frozenset({"element_type", "shape"}),
+}
 
 
 def difference(one: Model, other: Model) -> str:
     """The first difference in words; empty when both mean the same.
 
-    Not compared, because it means nothing: port ids (edges are compared by the position of their ports), the order of edges and port map
-    entries, where the weights lie, the IR version, lines, files. Bounds of dimensions count only where a file can keep them: at Parameters.
+    Not compared, because it means nothing: port ids (edges are compared by the position of their
+    ports), the order of edges and port map entries, where the weights lie, the IR version, lines,
+    files. Bounds of dimensions count only where a file can keep them: at Parameters.
     """
     for what in ("name", "dialect", "rt_info", "meta_data"):
         if getattr(one, what) != getattr(other, what):
@@ -33,7 +37,9 @@ def difference(one: Model, other: Model) -> str:
         label = labels(mine)
         for node, twin in zip(mine.nodes, yours.nodes, strict=True):
             for body, other_body in zip(node.bodies, twin.bodies, strict=True):
-                waiting.append((f"{address}/{label[node.id]}/{body.name}", body.graph, other_body.graph))
+                waiting.append(
+                    (f"{address}/{label[node.id]}/{body.name}", body.graph, other_body.graph)
+                )
     return ""
 
 
@@ -60,11 +66,17 @@ def _node_differences(place: str, mine: Node, yours: Node) -> Iterator[str]:
         if getattr(mine, what) != getattr(yours, what):
             yield _told(place, what, getattr(mine, what), getattr(yours, what))
     ignored = _SAID_ELSEWHERE.get(mine.type, frozenset())
-    attributes = [{name: value for name, value in node.attributes.items() if name not in ignored} for node in (mine, yours)]
+    attributes = [
+        {name: value for name, value in node.attributes.items() if name not in ignored}
+        for node in (mine, yours)
+    ]
     if attributes[0] != attributes[1]:
         yield _told(place, "its attributes", *attributes)
     exact = mine.type in _SAID_ELSEWHERE
-    for what, ports, others in (("inputs", mine.inputs, yours.inputs), ("outputs", mine.outputs, yours.outputs)):
+    for what, ports, others in (
+        ("inputs", mine.inputs, yours.inputs),
+        ("outputs", mine.outputs, yours.outputs),
+    ):
         declared = [[_declared(port, exact=exact) for port in side] for side in (ports, others)]
         if declared[0] != declared[1]:
             yield _told(place, what, *declared)
@@ -76,31 +88,63 @@ def _node_differences(place: str, mine: Node, yours: Node) -> Iterator[str]:
 
 
 def _declared(port: Port, *, exact: bool) -> tuple[object, ...]:
-    """What a file can say of a port: a scalar and an unknown rank look alike in it, and bounds of dimensions are lost."""
+    """What a file can say of a port: a scalar and an unknown rank look alike in it, and bounds
+    of dimensions are lost.
+    """
     shape: object = port.shape
     if not exact:
-        shape = tuple(dimension.length if dimension.is_static else -1 for dimension in port.shape.dimensions or ())
+        shape = tuple(
+            dimension.length if dimension.is_static else -1
+            for dimension in port.shape.dimensions or ()
+        )
     return port.element_type, shape, port.names, port.rt_info
 
 
 def _same_constant(mine: Constant | None, yours: Constant | None) -> bool:
     if mine is None or yours is None:
         return mine is yours
-    if (mine.element_type, mine.shape, mine.is_kept, len(mine.data)) != (yours.element_type, yours.shape, yours.is_kept, len(yours.data)):
+    if (mine.element_type, mine.shape, mine.is_kept, len(mine.data)) != (
+        yours.element_type,
+        yours.shape,
+        yours.is_kept,
+        len(yours.data),
+    ):
         return False
-    return bool(np.array_equal(np.frombuffer(mine.data, np.uint8), np.frombuffer(yours.data, np.uint8)))
+    return bool(
+        np.array_equal(np.frombuffer(mine.data, np.uint8), np.frombuffer(yours.data, np.uint8))
+    )
 
 
 def _bindings(body: Body) -> tuple[object, ...]:
-    """Everything but the numbers of the outputs, of which only the order counts, and entries that repeat a number."""
+    """Everything but the numbers of the outputs, of which only the order counts, and entries
+    that repeat a number.
+    """
     rank = {id(entry): index for index, entry in enumerate(body.outer_outputs)}
     outputs = [
-        (rank.get(id(entry), -1), entry.internal, str(entry.axis), entry.start, entry.end, entry.stride, entry.part_size, entry.purpose)
+        (
+            rank.get(id(entry), -1),
+            entry.internal,
+            str(entry.axis),
+            entry.start,
+            entry.end,
+            entry.stride,
+            entry.part_size,
+            entry.purpose,
+        )
         for entry in body.outputs
         if entry.external == -1 or id(entry) in rank
     ]
     inputs = [
-        (entry.external, entry.internal, str(entry.axis), entry.start, entry.end, entry.stride, entry.part_size, entry.purpose)
+        (
+            entry.external,
+            entry.internal,
+            str(entry.axis),
+            entry.start,
+            entry.end,
+            entry.stride,
+            entry.part_size,
+            entry.purpose,
+        )
         for entry in body.inputs
     ]
     edges = [(edge.from_layer, edge.to_layer) for edge in body.back_edges]

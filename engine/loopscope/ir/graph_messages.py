@@ -1,4 +1,6 @@
-"""TensorFlow's graph messages, as far as they are read and written here: protobuf classes made from a table; no package ships them."""
+"""TensorFlow's graph messages, as far as they are read and written here: protobuf classes made
+from a table; no package ships them.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,17 @@ _DATA_TYPES = (
     "INVALID FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL QINT8 QUINT8 QINT32 BFLOAT16 QINT16 QUINT16 UINT16 COMPLEX128 "
     "HALF RESOURCE VARIANT UINT32 UINT64 FLOAT8_E5M2 FLOAT8_E4M3FN FLOAT8_E4M3FNUZ FLOAT8_E4M3B11FNUZ FLOAT8_E5M2FNUZ INT4 UINT4 INT2 UINT2"
 )
-DATA_TYPES: Mapping[str, int] = {"DT_" + name: number for number, name in enumerate(_DATA_TYPES.split())}
+DATA_TYPES: Mapping[str, int] = {
+    "DT_" + name: number for number, name in enumerate(_DATA_TYPES.split())
+}
 _REFERENCE = 100
 """Added to a type's number where a v1 variable itself is meant, not its value."""
 
 
 def _file() -> Any:
-    """Proto2, which knows of every field whether it is there; on the wire it is TensorFlow's proto3."""
+    """Proto2, which knows of every field whether it is there; on the wire it is TensorFlow's
+    proto3.
+    """
     made = descriptor_pb2.FileDescriptorProto(name="graph.proto", package=_PACKAGE, syntax="proto2")
     enum = made.enum_type.add(name="DataType")
     for name, number in _with_references():
@@ -86,9 +92,14 @@ def _set_type(field: Any, kind: str) -> None:
 
 
 def _classes() -> Mapping[str, Any]:
-    pool = descriptor_pool.DescriptorPool()  # of our own: where TensorFlow is installed too, the default one has these names
+    pool = (
+        descriptor_pool.DescriptorPool()
+    )  # of our own: where TensorFlow is installed too, the default one has these names
     pool.Add(_file())
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES}
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+        for name in _MESSAGES
+    }
 
 
 MESSAGES = _classes()

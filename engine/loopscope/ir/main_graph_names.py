@@ -13,12 +13,23 @@ _MOST_DIGITS = 9
 
 
 def tensor_named(graph: ModelGraph, name: str) -> OutputRef | None:
-    """The tensor that a tensor name, a node name (``Split:1``) or an address means; None for an address inside a body.
+    """The tensor that a tensor name, a node name (``Split:1``) or an address means; None for an
+    address inside a body.
 
     ``AddressError`` when it names nothing, or several tensors.
     """
-    found = {OutputRef(node.id, index) for node in graph.nodes for index, port in enumerate(node.outputs) if name in port.names}
-    found = found or {source for node in graph.results if name in node.output_names if (source := graph.sources[node.id][0])}
+    found = {
+        OutputRef(node.id, index)
+        for node in graph.nodes
+        for index, port in enumerate(node.outputs)
+        if name in port.names
+    }
+    found = found or {
+        source
+        for node in graph.results
+        if name in node.output_names
+        if (source := graph.sources[node.id][0])
+    }
     found = found or set(_of_nodes(graph, name))
     if len(found) > 1:
         raise AddressError(f"{shorten(name)!r} means {len(found)} tensors: say one by its address")
@@ -31,7 +42,9 @@ def tensor_named(graph: ModelGraph, name: str) -> OutputRef | None:
 
 
 def _of_nodes(graph: ModelGraph, name: str) -> Iterator[OutputRef]:
-    """The tensors that a node's name means, with ``:1`` after it for another output than the first; of a Result, what it is given."""
+    """The tensors that a node's name means, with ``:1`` after it for another output than the
+    first; of a Result, what it is given.
+    """
     for node in graph.nodes:
         stem, _, number = (name, "", "0") if node.name == name else name.rpartition(":")
         if node.name != stem or not number.isdecimal() or len(number) > _MOST_DIGITS:
@@ -44,10 +57,16 @@ def _of_nodes(graph: ModelGraph, name: str) -> Iterator[OutputRef]:
 
 def _output(graph: ModelGraph, layer: LayerId, output: int, name: str) -> OutputRef:
     node = graph.by_id[layer]
-    if node.type == "Result" and graph.sources[layer] and (source := graph.sources[layer][0]) is not None:
+    if (
+        node.type == "Result"
+        and graph.sources[layer]
+        and (source := graph.sources[layer][0]) is not None
+    ):
         return source
     if output >= len(node.outputs):
-        raise AddressError(f"{shorten(name)!r}: {node.type} {shorten(node.name)!r} has no output {output}")
+        raise AddressError(
+            f"{shorten(name)!r}: {node.type} {shorten(node.name)!r} has no output {output}"
+        )
     return OutputRef(layer, output)
 
 
@@ -62,9 +81,14 @@ def _layer(graph: ModelGraph, address: Address) -> LayerId:
             if label == address.segments[1].label:
                 return layer
     expected = "a tensor name, the name of a node of the outermost graph, or an address"
-    inputs, outputs = listed([node.name for node in graph.parameters]), listed([_named(graph, node) for node in graph.results])
+    inputs, outputs = (
+        listed([node.name for node in graph.parameters]),
+        listed([_named(graph, node) for node in graph.results]),
+    )
     there = f"the model's inputs are {inputs or 'none'}, its outputs {outputs or 'none'}"
-    raise AddressError(f"there is no tensor {elided(str(address), 200)!r}: give {expected}; {there}")
+    raise AddressError(
+        f"there is no tensor {elided(str(address), 200)!r}: give {expected}; {there}"
+    )
 
 
 def _named(graph: ModelGraph, result: Node) -> str:

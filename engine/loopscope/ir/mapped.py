@@ -1,4 +1,6 @@
-"""Bytes of a mapped file that are not needed again soon: the system keeps them, and this process need not hold them too."""
+"""Bytes of a mapped file that are not needed again soon: the system keeps them, and this process
+need not hold them too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import numpy as np
 
 
 def give_back(data: memoryview | bytes) -> None:
-    """Lets go of the memory pages that lie wholly in ``data``, where that is a view of a mapped file; who reads them again gets them again.
+    """Lets go of the memory pages that lie wholly in ``data``, where that is a view of a mapped
+    file; who reads them again gets them again.
 
     Weights that were copied, or written to another file, would else be held twice.
     """

@@ -1,4 +1,6 @@
-"""The Model: graphs of nodes with ports and edges, and the bodies inside control-flow nodes, exactly as the file has them."""
+"""The Model: graphs of nodes with ports and edges, and the bodies inside control-flow nodes,
+exactly as the file has them.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,14 @@ LayerId = NewType("LayerId", int)
 """Means something only inside its own graph: bodies and their surroundings may repeat ids."""
 
 ForeignBody = NewType("ForeignBody", str)
-"""A graph of an operation that is unknown here: the name of its attribute, written as an address segment."""
+"""A graph of an operation that is unknown here: the name of its attribute, written as an address
+segment.
+"""
 BodyName = Literal["body", "then", "else"] | ForeignBody
 FOREIGN = " with graphs"
-"""A suffix of the opset of an operation whose graphs cannot be run here, so that no catalogue contains it."""
+"""A suffix of the opset of an operation whose graphs cannot be run here, so that no catalogue
+contains it.
+"""
 Dialect = Literal["openvino", "onnx"]
 Form = Literal["tensor", "sequence", "optional", "optional sequence", "map"]
 """The kind of a value in ONNX; in OpenVINO every value is a tensor."""
@@ -31,18 +37,24 @@ NO_ATTRIBUTES: Mapping[str, object] = MappingProxyType({})
 
 
 def _no_attributes() -> Mapping[str, object]:
-    """Python 3.11 takes a mapping proxy for a mutable default, so that it has to come from a function."""
+    """Python 3.11 takes a mapping proxy for a mutable default, so that it has to come from a
+    function.
+    """
     return NO_ATTRIBUTES
 
 
 LOOP, TENSOR_ITERATOR, IF = "Loop", "TensorIterator", "If"
 SCAN, SEQUENCE_MAP = "Scan", "SequenceMap"
-"""Only ONNX has them: a Scan's parts lose the axis that they are taken along, a SequenceMap's are the elements of a sequence."""
+"""Only ONNX has them: a Scan's parts lose the axis that they are taken along, a SequenceMap's
+are the elements of a sequence.
+"""
 _LOOPS = frozenset({LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP})
 
 
 class Port(Struct, frozen=True):
-    """An input or output of a node, with what the file declares for it; declarations may be missing or wrong."""
+    """An input or output of a node, with what the file declares for it; declarations may be
+    missing or wrong.
+    """
 
     id: int
     element_type: ElementType | None = None
@@ -67,14 +79,18 @@ class Edge(NamedTuple):
 
 
 class OutputRef(Struct, frozen=True):
-    """What feeds an input: output number ``output`` (0-based position) of a node of the same graph."""
+    """What feeds an input: output number ``output`` (0-based position) of a node of the same
+    graph.
+    """
 
     layer: LayerId
     output: int
 
 
 class InputMap(Struct, frozen=True):
-    """A ``port_map`` input: outer input number ``external`` (-1: none) feeds body Parameter ``internal``."""
+    """A ``port_map`` input: outer input number ``external`` (-1: none) feeds body Parameter
+    ``internal``.
+    """
 
     external: int
     internal: LayerId
@@ -88,14 +104,18 @@ class InputMap(Struct, frozen=True):
 
     @property
     def is_iteration_number(self) -> bool:
-        """Whether the Parameter gets the iteration number: the purpose means nothing where an outer input is named (as in OpenVINO)."""
+        """Whether the Parameter gets the iteration number: the purpose means nothing where an
+        outer input is named (as in OpenVINO).
+        """
         return self.external == -1 and self.purpose == "current_iteration"
 
 
 class OutputMap(Struct, frozen=True):
-    """A ``port_map`` output: body Result ``internal`` makes an outer output (``external`` -1: none).
+    """A ``port_map`` output: body Result ``internal`` makes an outer output (``external`` -1:
+    none).
 
-    ``external`` orders the entries: sorted by it, those that are not -1 are the node's outputs 0, 1, 2, ...
+    ``external`` orders the entries: sorted by it, those that are not -1 are the node's outputs 0,
+    1, 2, ...
     """
 
     external: int
@@ -108,11 +128,15 @@ class OutputMap(Struct, frozen=True):
     purpose: str = ""
     """``execution_condition`` or empty."""
     stacked: bool = False
-    """ONNX scan outputs: values of all iterations are stacked along a new axis instead of concatenated."""
+    """ONNX scan outputs: values of all iterations are stacked along a new axis instead of
+    concatenated.
+    """
 
 
 class BackEdge(Struct, frozen=True):
-    """Carries the value of body Result ``from_layer`` into body Parameter ``to_layer`` of the next iteration."""
+    """Carries the value of body Result ``from_layer`` into body Parameter ``to_layer`` of the
+    next iteration.
+    """
 
     from_layer: LayerId
     to_layer: LayerId
@@ -129,7 +153,9 @@ class Body(Struct, frozen=True, eq=False):
 
     @property
     def outer_outputs(self) -> tuple[OutputMap, ...]:
-        """The entries that make outputs 0, 1, 2, ... of the outer node, in that order; of one number the first, as in OpenVINO."""
+        """The entries that make outputs 0, 1, 2, ... of the outer node, in that order; of one
+        number the first, as in OpenVINO.
+        """
         first = {entry.external: entry for entry in reversed(self.outputs) if entry.external != -1}
         return tuple(first[external] for external in sorted(first))
 
@@ -157,7 +183,9 @@ class Node(Struct, frozen=True, eq=False):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether its bodies belong to an operation that is unknown here, whatever its type is called."""
+        """Whether its bodies belong to an operation that is unknown here, whatever its type is
+        called.
+        """
         return self.opset.endswith(FOREIGN)
 
     @property
@@ -168,7 +196,12 @@ class Node(Struct, frozen=True, eq=False):
     @property
     def is_loop(self) -> bool:
         """Whether its body runs once for each iteration."""
-        return self.type in _LOOPS and bool(self.bodies) and not self.is_foreign and not self.is_function
+        return (
+            self.type in _LOOPS
+            and bool(self.bodies)
+            and not self.is_foreign
+            and not self.is_function
+        )
 
     def body(self, name: BodyName) -> Body:
         """The nested graph of that name; ``KeyError`` when the node has none."""
@@ -180,14 +213,18 @@ class Node(Struct, frozen=True, eq=False):
 
 @dataclass(frozen=True, eq=False)
 class ModelGraph:
-    """Nodes in document order and the edges between them; closed: nothing outside is visible in it."""
+    """Nodes in document order and the edges between them; closed: nothing outside is visible in
+    it.
+    """
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     name: str = ""
     rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
     replaced_initializers: tuple[str, ...] = ()
-    """Names of ONNX initializers that a later initializer of the same graph replaces; their data is not read."""
+    """Names of ONNX initializers that a later initializer of the same graph replaces; their data
+    is not read.
+    """
 
     @cached_property
     def by_id(self) -> Mapping[LayerId, Node]:
@@ -206,9 +243,17 @@ class ModelGraph:
     @cached_property
     def sources(self) -> Mapping[LayerId, tuple[OutputRef | None, ...]]:
         """For each node, what feeds each of its inputs, by position; None where no edge arrives."""
-        inputs = {node.id: {port.id: index for index, port in enumerate(node.inputs)} for node in self.nodes}
-        outputs = {node.id: {port.id: index for index, port in enumerate(node.outputs)} for node in self.nodes}
-        fed: dict[LayerId, list[OutputRef | None]] = {node.id: [None] * len(node.inputs) for node in self.nodes}
+        inputs = {
+            node.id: {port.id: index for index, port in enumerate(node.inputs)}
+            for node in self.nodes
+        }
+        outputs = {
+            node.id: {port.id: index for index, port in enumerate(node.outputs)}
+            for node in self.nodes
+        }
+        fed: dict[LayerId, list[OutputRef | None]] = {
+            node.id: [None] * len(node.inputs) for node in self.nodes
+        }
         for edge in self.edges:
             to = inputs.get(edge.to_layer, {}).get(edge.to_port)
             output = outputs.get(edge.from_layer, {}).get(edge.from_port)
@@ -257,7 +302,9 @@ class Model:
     file: str = ""
     """Path that it was read from; empty when it was not read from a file."""
     converted_from: str = ""
-    """The format that a model was converted from, in words; empty for a model that was read directly."""
+    """The format that a model was converted from, in words; empty for a model that was read
+    directly.
+    """
     rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
     meta_data: Mapping[str, object] = field(default_factory=_no_attributes)
     notes: tuple[str, ...] = field(default=())
@@ -266,7 +313,8 @@ class Model:
     def __repr__(self) -> str:
         """Short: a model's nodes are no reading matter."""
         taken, given = (
-            ", ".join(f"{one.name!r} {one.element_type}{one.shape}" for one in side[:8]) for side in (self.inputs, self.outputs)
+            ", ".join(f"{one.name!r} {one.element_type}{one.shape}" for one in side[:8])
+            for side in (self.inputs, self.outputs)
         )
         return f"<Model {self.name!r}, {len(self.graph.nodes)} nodes: {taken or 'no inputs'} -> {given or 'no outputs'}>"
 
@@ -276,12 +324,16 @@ class Model:
 
     @cached_property
     def inputs(self) -> tuple[Signature, ...]:
-        """In document order of the Parameter layers: name, all tensor names, element type, partial shape."""
+        """In document order of the Parameter layers: name, all tensor names, element type,
+        partial shape.
+        """
         return tuple(_parameter_signature(node) for node in self.graph.parameters)
 
     @cached_property
     def inputs_called(self) -> Mapping[str, tuple[Signature, ...]]:
-        """The inputs that a name means: by a tensor name that one has alone, else by their own names, else by a shared tensor name."""
+        """The inputs that a name means: by a tensor name that one has alone, else by their own
+        names, else by a shared tensor name.
+        """
         by_tensor: dict[str, list[Signature]] = {}
         by_name: dict[str, list[Signature]] = {}
         for one in self.inputs:
@@ -300,7 +352,11 @@ class Model:
 def expect_model(given: object, taker: str) -> None:
     """``TypeError`` when ``taker`` was called with something else than a Model, such as a path."""
     if not isinstance(given, Model):
-        read = "loopscope.read_model(path) reads one" if isinstance(given, (str, bytes, PathLike)) else "a graph's model() makes one"
+        read = (
+            "loopscope.read_model(path) reads one"
+            if isinstance(given, (str, bytes, PathLike))
+            else "a graph's model() makes one"
+        )
         raise TypeError(f"{taker} takes a Model, not {type(given).__name__}: {read}")
 
 

@@ -1,4 +1,6 @@
-"""The number of iterations of a loop that may be under way at once, and the time of an operation, as their ``rt_info`` holds them."""
+"""The number of iterations of a loop that may be under way at once, and the time of an
+operation, as their ``rt_info`` holds them.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,19 @@ def window_of(loop: Node) -> int:
 
 
 def ticks_of(node: Node) -> int:
-    """Return the ticks that an operation takes in a schedule, at least 1; 1 where its ``rt_info`` does not say it."""
+    """Return the ticks that an operation takes in a schedule, at least 1; 1 where its
+    ``rt_info`` does not say it.
+    """
     return _whole_number(node, TICKS, 1)
 
 
 def _whole_number(node: Node, name: str, usual: int) -> int:
     content = node.rt_info.get(name)
     text = content.get("value") if isinstance(content, Mapping) else content
-    if not isinstance(text, str) or not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS:
+    if (
+        not isinstance(text, str)
+        or not (text.isascii() and text.isdecimal())
+        or len(text) > _MOST_DIGITS
+    ):
         return usual
     return max(1, int(text))

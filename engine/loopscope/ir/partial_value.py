@@ -20,14 +20,18 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartialValue:
-    """Each element lies from that of ``least`` to that of ``most``; both are float64, infinite where there is no bound."""
+    """Each element lies from that of ``least`` to that of ``most``; both are float64, infinite
+    where there is no bound.
+    """
 
     least: np.ndarray
     most: np.ndarray
 
     @staticmethod
     def of_array(array: np.ndarray) -> PartialValue:
-        """Everything is known of an array of numbers at hand, but of whole numbers beyond 2**53 only that they are beyond."""
+        """Everything is known of an array of numbers at hand, but of whole numbers beyond 2**53
+        only that they are beyond.
+        """
         numbers = array.astype(np.float64)
         least = np.where(numbers >= _EXACT, _EXACT, np.where(numbers <= -_EXACT, -np.inf, numbers))
         most = np.where(numbers >= _EXACT, np.inf, np.where(numbers <= -_EXACT, -_EXACT, numbers))
@@ -39,7 +43,9 @@ class PartialValue:
         if shape.dimensions is None or len(shape.dimensions) > MOST_ELEMENTS:
             return None
         least = np.array([one.least for one in shape.dimensions], np.float64)
-        most = np.array([np.inf if one.most is None else one.most for one in shape.dimensions], np.float64)
+        most = np.array(
+            [np.inf if one.most is None else one.most for one in shape.dimensions], np.float64
+        )
         return PartialValue(least, most)
 
     @property
@@ -50,7 +56,9 @@ class PartialValue:
     @property
     def intervals(self) -> list[Interval]:
         """Of the elements in order."""
-        return list(zip(self.least.reshape(-1).tolist(), self.most.reshape(-1).tolist(), strict=True))
+        return list(
+            zip(self.least.reshape(-1).tolist(), self.most.reshape(-1).tolist(), strict=True)
+        )
 
     @property
     def lengths(self) -> tuple[Dimension, ...]:
@@ -65,7 +73,9 @@ class PartialValue:
     def contains(self, array: np.ndarray) -> bool:
         """Whether a tensor may have this value."""
         numbers = array.astype(np.float64)
-        return numbers.shape == self.least.shape and bool(((self.least <= numbers) & (numbers <= self.most)).all())
+        return numbers.shape == self.least.shape and bool(
+            ((self.least <= numbers) & (numbers <= self.most)).all()
+        )
 
     def unite(self, other: PartialValue) -> PartialValue | None:
         """The smallest intervals that hold both; None when the shapes differ."""
@@ -78,7 +88,9 @@ class PartialValue:
         if self.least.shape != other.least.shape:
             return None
         within = (self.least <= other.least) & (other.most <= self.most)
-        return PartialValue(np.where(within, self.least, -np.inf), np.where(within, self.most, np.inf))
+        return PartialValue(
+            np.where(within, self.least, -np.inf), np.where(within, self.most, np.inf)
+        )
 
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, PartialValue):
@@ -95,4 +107,8 @@ def length_within(interval: Interval) -> Dimension:
     least, most = interval
     if least < 0:
         return UNKNOWN
-    return static(int(least)) if least == most else Dimension(int(least), None if most >= _EXACT else int(most))
+    return (
+        static(int(least))
+        if least == most
+        else Dimension(int(least), None if most >= _EXACT else int(most))
+    )

@@ -1,4 +1,6 @@
-"""How people read an address: ``while_3 · iteration 2 › layers.0/attn › Gather_0``; the only place that writes one so."""
+"""How people read an address: ``while_3 · iteration 2 › layers.0/attn › Gather_0``; the only
+place that writes one so.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,13 @@ from loopscope.ir.iteration import iteration_words
 
 STEP = " › "
 PART = " · "
-"""Between what belongs to one step: a loop and its iteration, an If and its branch, a node and its output."""
+"""Between what belongs to one step: a loop and its iteration, an If and its branch, a node and
+its output.
+"""
 _EVERY = f"{PART}every iteration"
-_COUNTED = re.compile(r" · iteration (\d(?:[\d,]{0,21}\d)?)(?: of [\d,]+|, the (?:last of [\d,]+|only one))?")
+_COUNTED = re.compile(
+    r" · iteration (\d(?:[\d,]{0,21}\d)?)(?: of [\d,]+|, the (?:last of [\d,]+|only one))?"
+)
 _OUTPUT = re.compile(r" · output (\d{1,9})$")
 
 
@@ -64,7 +70,9 @@ def readable_steps(address: str) -> tuple[str, ...]:
 
 
 def pieces(address: str) -> tuple[tuple[int, str], ...]:
-    """What a reader sees of an address without iterations, with the numbers of the segments that it comes from."""
+    """What a reader sees of an address without iterations, with the numbers of the segments that
+    it comes from.
+    """
     return tuple(_names(tuple(Segment(label) for label in address.split("/"))))
 
 
@@ -78,7 +86,8 @@ def static_words(text: str) -> str:
 
 
 def as_written(text: str) -> str:
-    """What a person copied from a screen, in the notation of addresses: names stay as they are read.
+    """What a person copied from a screen, in the notation of addresses: names stay as they are
+    read.
 
     >>> as_written("while_3 · iteration 1,199 › if_2 · then › attn › Add_1 · output 1")
     'while_3[1199]/if_2/then/attn/Add_1:1'
@@ -89,7 +98,9 @@ def as_written(text: str) -> str:
 
 
 def _names(segments: tuple[Segment, ...]) -> Iterator[tuple[int, str]]:
-    """The names of nodes and branches by segment, each name without the scope of the node around it."""
+    """The names of nodes and branches by segment, each name without the scope of the node around
+    it.
+    """
     around = ""
     for index, segment in enumerate(segments[1:], 1):
         name = decode(segment.label)
@@ -98,12 +109,19 @@ def _names(segments: tuple[Segment, ...]) -> Iterator[tuple[int, str]]:
                 yield index, name
             continue
         scope = _scope(name)
-        yield index, name[len(around) :] if around and scope.startswith(around) and len(name) > len(around) else name
+        yield (
+            index,
+            name[len(around) :]
+            if around and scope.startswith(around) and len(name) > len(around)
+            else name,
+        )
         around = scope
 
 
 def _scope(name: str) -> str:
-    """The scope that a name begins with, with the stroke after it; none for a name that ends with one."""
+    """The scope that a name begins with, with the stroke after it; none for a name that ends
+    with one.
+    """
     return name[: name.rfind("/") + 1] if not name.endswith("/") else ""
 
 

@@ -1,4 +1,6 @@
-"""``replace`` for the records of a Model, dataclasses and Structs alike: from Python 3.13 on ``copy.replace`` is this."""
+"""``replace`` for the records of a Model, dataclasses and Structs alike: from Python 3.13 on
+``copy.replace`` is this.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,9 @@ from functools import lru_cache
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """All lengths from ``least`` to ``most``, both included; ``most`` is None without an upper bound."""
+    """All lengths from ``least`` to ``most``, both included; ``most`` is None without an upper
+    bound.
+    """
 
     least: int = 0
     most: int | None = None
@@ -60,7 +62,13 @@ class Dimension:
     def intersect(self, other: Dimension) -> Dimension | None:
         """The lengths that both allow; None when there are none."""
         least = max(self.least, other.least)
-        most = self.most if other.most is None else other.most if self.most is None else min(self.most, other.most)
+        most = (
+            self.most
+            if other.most is None
+            else other.most
+            if self.most is None
+            else min(self.most, other.most)
+        )
         return None if most is not None and most < least else Dimension(least, most)
 
     def unite(self, other: Dimension) -> Dimension:
@@ -90,7 +98,9 @@ def static(length: int) -> Dimension:
 def _length(text: str) -> int:
     text = text.strip()
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise ValueError(f"{text[:40]!r} is not a dimension: expected a length, '?', '-1', 'a..b', 'a..' or '..b'")
+        raise ValueError(
+            f"{text[:40]!r} is not a dimension: expected a length, '?', '-1', 'a..b', 'a..' or '..b'"
+        )
     return int(text)
 
 
@@ -129,7 +139,11 @@ class PartialShape:
             text = text[1:-1].strip()
         if text == "...":
             return DYNAMIC
-        return PartialShape(tuple(Dimension.parse(part) for part in text.split(","))) if text else PartialShape(())
+        return (
+            PartialShape(tuple(Dimension.parse(part) for part in text.split(",")))
+            if text
+            else PartialShape(())
+        )
 
     @property
     def rank(self) -> int | None:
@@ -139,7 +153,9 @@ class PartialShape:
     @property
     def is_static(self) -> bool:
         """Whether every length is known."""
-        return self.dimensions is not None and all(dimension.is_static for dimension in self.dimensions)
+        return self.dimensions is not None and all(
+            dimension.is_static for dimension in self.dimensions
+        )
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -157,7 +173,8 @@ class PartialShape:
         if self.dimensions is None:
             return True
         return len(lengths) == len(self.dimensions) and all(
-            dimension.contains(length) for dimension, length in zip(self.dimensions, lengths, strict=True)
+            dimension.contains(length)
+            for dimension, length in zip(self.dimensions, lengths, strict=True)
         )
 
     def intersect(self, other: PartialShape) -> PartialShape | None:
@@ -166,31 +183,57 @@ class PartialShape:
             return other if self.dimensions is None else self
         if len(self.dimensions) != len(other.dimensions):
             return None
-        both = [mine.intersect(theirs) for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)]
+        both = [
+            mine.intersect(theirs)
+            for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)
+        ]
         known = tuple(dimension for dimension in both if dimension is not None)
         return PartialShape(known) if len(known) == len(both) else None
 
     def unite(self, other: PartialShape) -> PartialShape:
         """The smallest partial shape that holds both."""
-        if self.dimensions is None or other.dimensions is None or len(self.dimensions) != len(other.dimensions):
+        if (
+            self.dimensions is None
+            or other.dimensions is None
+            or len(self.dimensions) != len(other.dimensions)
+        ):
             return DYNAMIC
-        return PartialShape(tuple(mine.unite(theirs) for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)))
+        return PartialShape(
+            tuple(
+                mine.unite(theirs)
+                for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)
+            )
+        )
 
     def lengths_or_zeros(self) -> tuple[int, ...]:
-        """The shape of a value that was never computed: dimensions that are not fixed are 0, whatever their bounds, as in OpenVINO."""
-        return () if self.dimensions is None else tuple(d.length if d.is_static else 0 for d in self.dimensions)
+        """The shape of a value that was never computed: dimensions that are not fixed are 0,
+        whatever their bounds, as in OpenVINO.
+        """
+        return (
+            ()
+            if self.dimensions is None
+            else tuple(d.length if d.is_static else 0 for d in self.dimensions)
+        )
 
     def __str__(self) -> str:
-        return "..." if self.dimensions is None else f"[{','.join(str(dimension) for dimension in self.dimensions)}]"
+        return (
+            "..."
+            if self.dimensions is None
+            else f"[{','.join(str(dimension) for dimension in self.dimensions)}]"
+        )
 
 
 def is_of_an_array(lengths: Sequence[int]) -> bool:
-    """Whether numpy can make an array of these lengths; it cannot of enormous ones, also when another length is 0.
+    """Whether numpy can make an array of these lengths; it cannot of enormous ones, also when
+    another length is 0.
 
     >>> is_of_an_array((0, 3)), is_of_an_array((0, 2**62, 2**62)), is_of_an_array((1,) * 65)
     (True, False, False)
     """
-    return len(lengths) <= MOST_DIMENSIONS and math.prod(length for length in lengths if length) <= MOST_PLACES
+    return (
+        len(lengths) <= MOST_DIMENSIONS
+        and math.prod(length for length in lengths if length) <= MOST_PLACES
+    )
 
 
 MOST_DIMENSIONS, MOST_PLACES = 64, 1 << 58

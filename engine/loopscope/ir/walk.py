@@ -36,7 +36,9 @@ def graphs(model: Model) -> Iterator[PlacedGraph]:
         if not any(node.bodies for node in place.graph.nodes):
             continue
         inner = [
-            PlacedGraph(f"{place.address}/{place.labels[node.id]}/{body.name}", body.graph, node, body)
+            PlacedGraph(
+                f"{place.address}/{place.labels[node.id]}/{body.name}", body.graph, node, body
+            )
             for node in place.graph.nodes
             for body in node.bodies
         ]

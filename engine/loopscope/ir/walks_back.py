@@ -1,4 +1,6 @@
-"""Which forward Loop or If a backward one computes the gradients of, as the ``rt_info`` of the backward one keeps it."""
+"""Which forward Loop or If a backward one computes the gradients of, as the ``rt_info`` of the
+backward one keeps it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ class WalksBack:
     forward: str
     """Its name."""
     inputs: tuple[tuple[int, ...], ...] = ()
-    """Of each output, the numbers of that node's inputs whose gradient it is or is made of; nothing where it is of none."""
+    """Of each output, the numbers of that node's inputs whose gradient it is or is made of;
+    nothing where it is of none.
+    """
 
     @staticmethod
     def of(node: Node) -> WalksBack | None:
@@ -30,11 +34,18 @@ class WalksBack:
 
     def as_rt_info(self) -> Mapping[str, object]:
         """To be read by ``of``."""
-        return {_SECTION: {_BACKWARD_OF: self.forward, _GRADIENTS_OF: ",".join("+".join(map(str, one)) for one in self.inputs)}}
+        return {
+            _SECTION: {
+                _BACKWARD_OF: self.forward,
+                _GRADIENTS_OF: ",".join("+".join(map(str, one)) for one in self.inputs),
+            }
+        }
 
 
 def walks_back(forward: Node, inputs: Sequence[Sequence[int]]) -> Mapping[str, object]:
-    """The rt_info of what walks a node back; ``inputs``: of each output, the inputs of that node whose gradient it is or is made of."""
+    """The rt_info of what walks a node back; ``inputs``: of each output, the inputs of that node
+    whose gradient it is or is made of.
+    """
     return WalksBack(forward.name, tuple(map(tuple, inputs))).as_rt_info()
 
 

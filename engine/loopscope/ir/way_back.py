@@ -1,4 +1,6 @@
-"""Where gradients stop: ``back_prop`` in the ``rt_info`` of a node, which may say that none goes through it."""
+"""Where gradients stop: ``back_prop`` in the ``rt_info`` of a node, which may say that none goes
+through it.
+"""
 
 from __future__ import annotations
 

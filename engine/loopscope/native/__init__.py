@@ -1,4 +1,6 @@
-"""Native code of other people, in processes of its own: it reads untrusted bytes, and when it crashes, we do not."""
+"""Native code of other people, in processes of its own: it reads untrusted bytes, and when it
+crashes, we do not.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Runs native code of other people on untrusted bytes, request by request, until its input ends.
 
-Started as a file, in a process of its own, so it imports nothing of ours. A request and an answer are parts of bytes, each with its
-length before it. A request begins with the seconds that it may take, by the clock and of the processor, and the name of the work; an
-answer with ``made``, or with ``refused`` and the reason. Argument: the bytes of memory that the process may take.
+Started as a file, in a process of its own, so it imports nothing of ours. A request and an answer
+are parts of bytes, each with its length before it. A request begins with the seconds that it may
+take, by the clock and of the processor, and the name of the work; an answer with ``made``, or with
+``refused`` and the reason. Argument: the bytes of memory that the process may take.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def send(stream: IO[bytes], parts: Sequence[bytes]) -> None:
 def received(stream: IO[bytes]) -> list[bytes]:
     """The parts of one message; ``EOFError`` when the stream ends."""
     (count,) = _COUNT.unpack(_exactly(stream, _COUNT.size))
-    return [_exactly(stream, _LENGTH.unpack(_exactly(stream, _LENGTH.size))[0]) for _ in range(count)]
+    return [
+        _exactly(stream, _LENGTH.unpack(_exactly(stream, _LENGTH.size))[0]) for _ in range(count)
+    ]
 
 
 def _exactly(stream: IO[bytes], length: int) -> bytes:
@@ -47,7 +50,9 @@ def _exactly(stream: IO[bytes], length: int) -> bytes:
 
 @cache
 def _onnx() -> Any:
-    """The compiled part of the onnx package alone, which is there in a tenth of the time that the package takes."""
+    """The compiled part of the onnx package alone, which is there in a tenth of the time that
+    the package takes.
+    """
     package = importlib.util.find_spec("onnx")
     for folder in (package.submodule_search_locations or ()) if package else ():
         for file in Path(folder).glob("onnx_cpp2py_export.*"):
@@ -65,10 +70,16 @@ def _onnx_types(model: bytes) -> list[bytes]:
 
 
 def _onnx_function(operation: bytes, node: bytes, *types: bytes) -> list[bytes]:
-    """The FunctionProto that defines a NodeProto whose inputs have these TypeProtos; nothing where ONNX has none."""
+    """The FunctionProto that defines a NodeProto whose inputs have these TypeProtos; nothing
+    where ONNX has none.
+    """
     named = json.loads(operation)
     schema = _onnx().defs.get_schema(named["type"], named["version"], named["domain"])
-    return [schema.get_context_dependent_function(node, list(types))] if schema.has_context_dependent_function else []
+    return (
+        [schema.get_context_dependent_function(node, list(types))]
+        if schema.has_context_dependent_function
+        else []
+    )
 
 
 def _image_size(encoded: bytes) -> list[bytes]:
@@ -80,7 +91,9 @@ def _image_size(encoded: bytes) -> list[bytes]:
 
 
 def _image(colours: bytes, encoded: bytes) -> list[bytes]:
-    """The pixels of an image file, row by row, in the colours that Pillow calls ``L`` or ``RGB``."""
+    """The pixels of an image file, row by row, in the colours that Pillow calls ``L`` or
+    ``RGB``.
+    """
     from PIL import Image
 
     with Image.open(io.BytesIO(encoded)) as opened:
@@ -88,19 +101,27 @@ def _image(colours: bytes, encoded: bytes) -> list[bytes]:
 
 
 def _table(kind: bytes, file: bytes) -> list[bytes]:
-    """The columns of a Parquet or CSV file, for each its name and its numbers as numpy stores them."""
+    """The columns of a Parquet or CSV file, for each its name and its numbers as numpy stores
+    them.
+    """
     import numpy as np
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     pa.set_memory_pool(pa.system_memory_pool())
     source = pa.BufferReader(file)
-    table = parquet.read_table(source, use_threads=False) if kind == b"parquet" else csv.read_csv(source)
+    table = (
+        parquet.read_table(source, use_threads=False)
+        if kind == b"parquet"
+        else csv.read_csv(source)
+    )
     parts: list[bytes] = []
     for name in table.column_names:
         column = table[name].to_numpy()
         stored = io.BytesIO()
-        np.save(stored, column.astype(str) if column.dtype == object else column, allow_pickle=False)
+        np.save(
+            stored, column.astype(str) if column.dtype == object else column, allow_pickle=False
+        )
         parts += [name.encode(), stored.getvalue()]
     return parts
 
@@ -117,7 +138,8 @@ WORK: Mapping[bytes, Callable[..., list[bytes]]] = {
 def _end_after(seconds: float, of_processor: float) -> None:
     """Lets the system end this process so many seconds from now; 0 calls that off.
 
-    Native code that hangs lets no thread of ours run, and the waiting process may have died: so the signals' own effect is used.
+    Native code that hangs lets no thread of ours run, and the waiting process may have died: so the
+    signals' own effect is used.
     """
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_REAL, seconds)

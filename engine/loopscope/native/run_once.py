@@ -1,4 +1,6 @@
-"""Runs a file of ours that works with native code of other people in a process of its own, once: it may crash or hang, alone."""
+"""Runs a file of ours that works with native code of other people in a process of its own, once:
+it may crash or hang, alone.
+"""
 
 from __future__ import annotations
 
@@ -33,20 +35,28 @@ class Ended:
     def reason(self) -> str:
         """Why it failed, in its own last words; empty where it crashed without any."""
         lines = [line for line in self.complained.splitlines() if line.strip()]
-        return elided(without_places(lines[-1]), MOST_OF_A_SENTENCE) if self.code > 0 and lines else ""
+        return (
+            elided(without_places(lines[-1]), MOST_OF_A_SENTENCE) if self.code > 0 and lines else ""
+        )
 
 
 def never() -> bool:
     return False
 
 
-def run_alone(file: Path, *arguments: str, seconds: float, stopped: Callable[[], bool] = never) -> Ended:
-    """The end of a Python file's process; ``TimeoutError`` and ``CallStopped`` when it was ended before."""
+def run_alone(
+    file: Path, *arguments: str, seconds: float, stopped: Callable[[], bool] = never
+) -> Ended:
+    """The end of a Python file's process; ``TimeoutError`` and ``CallStopped`` when it was ended
+    before.
+    """
     give_back()
     # -P: the folder of the file may hold modules that are called like the packages it needs.
     command = [sys.executable, "-P", str(file), *arguments]
     until, given = time.monotonic() + seconds, subprocess.PIPE
-    with subprocess.Popen(command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=given, stderr=given) as process:
+    with subprocess.Popen(
+        command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=given, stderr=given
+    ) as process:
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):

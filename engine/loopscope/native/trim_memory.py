@@ -1,4 +1,6 @@
-"""Returns to the system the memory that this process has freed and still keeps, so that other processes can use it."""
+"""Returns to the system the memory that this process has freed and still keeps, so that other
+processes can use it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Asks the child processes in which native code of other people runs: they are kept warm, and where one dies, another one follows."""
+"""Asks the child processes in which native code of other people runs: they are kept warm, and
+where one dies, another one follows.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,15 @@ _CHILD = Path(__file__).with_name("child.py")
 _SECONDS = 20.0
 """That one request may take, by the clock."""
 _PROCESSOR_SECONDS, _PER_MEGABYTE = 2.0, 1.0
-"""What it may take of the processor: so much, and as much again for each megabyte of it. ONNX's shape inference takes 0.1 for one."""
+"""What it may take of the processor: so much, and as much again for each megabyte of it. ONNX's
+shape inference takes 0.1 for one.
+"""
 _MOST_BYTES = 2 * 2**30
 """Memory of one process."""
 _PIPE_BYTES = 2**20
-"""That one side sends without waiting for the other, where the system lets it: 64 KB are usual, less than most requests."""
+"""That one side sends without waiting for the other, where the system lets it: 64 KB are usual,
+less than most requests.
+"""
 _MOST_AT_ONCE = 4
 """Requests; what comes meanwhile waits."""
 
@@ -38,7 +44,9 @@ class Crashed(Exception):
 
 
 class Workers:
-    """Processes that answer one request at a time each; safe to ask from any thread. None is started before the first request."""
+    """Processes that answer one request at a time each; safe to ask from any thread. None is
+    started before the first request.
+    """
 
     def __init__(self, seconds: float = _SECONDS, most_bytes: int = _MOST_BYTES) -> None:
         """``seconds`` bounds a request, ``most_bytes`` the memory of a process (on Linux)."""
@@ -55,9 +63,11 @@ class Workers:
 
     @contextmanager
     def asking(self, work: str, *parts: bytes) -> Iterator[Callable[[], list[bytes]]]:
-        """Asks, and gives what waits for the answer, so that something else can be done meanwhile; errors as of ``ask``.
+        """Asks, and gives what waits for the answer, so that something else can be done meanwhile;
+        errors as of ``ask``.
 
-        Nothing else may be asked by the same thread until the answer is there: all turns may be taken by such as wait.
+        Nothing else may be asked by the same thread until the answer is there: all turns may be
+        taken by such as wait.
         """
         request = _Request(self._turns, self._idle, self._watch)
         request.send(self._taken, [*self._bounds(parts), work.encode(), *parts])
@@ -68,7 +78,9 @@ class Workers:
                 request.answer()
 
     def _bounds(self, parts: tuple[bytes, ...]) -> list[bytes]:
-        """By which the process ends itself, should we have died: seconds by the clock, and of the processor."""
+        """By which the process ends itself, should we have died: seconds by the clock, and of
+        the processor.
+        """
         of_processor = _PROCESSOR_SECONDS + _PER_MEGABYTE * sum(map(len, parts)) / 1e6
         return [b"%f" % self._seconds, b"%f" % min(of_processor, self._seconds)]
 
@@ -94,7 +106,8 @@ class Workers:
 
 
 class _Watch:
-    """Ends the processes that take too long: one thread for all requests, which looks now and then, and ends when none is under way.
+    """Ends the processes that take too long: one thread for all requests, which looks now and then,
+    and ends when none is under way.
 
     A thread for each request would take longer than most requests.
     """
@@ -131,7 +144,9 @@ class _Watch:
 class _Request:
     """One request to one process, from its turn to its answer."""
 
-    def __init__(self, turns: BoundedSemaphore, idle: deque[subprocess.Popen[bytes]], watch: _Watch) -> None:
+    def __init__(
+        self, turns: BoundedSemaphore, idle: deque[subprocess.Popen[bytes]], watch: _Watch
+    ) -> None:
         self._turns, self._idle, self._watch = turns, idle, watch
         self._process: subprocess.Popen[bytes] | None = None
         self._made: list[bytes] = []
@@ -159,7 +174,10 @@ class _Request:
                 process = self._process
                 self._end()
                 self._idle.append(process)
-                self._made, self._error = made, None if status == MADE else Refused(b" ".join(made).decode("utf-8", "replace"))
+                self._made, self._error = (
+                    made,
+                    None if status == MADE else Refused(b" ".join(made).decode("utf-8", "replace")),
+                )
         if self._error is not None:
             raise self._error
         return self._made
@@ -181,10 +199,13 @@ class _Request:
 
 
 def _started(most_bytes: int) -> subprocess.Popen[bytes]:
-    # -P: the folder of the file is not a place for imports. A session of its own: Ctrl+C is for us, who close its input at our end.
+    # -P: the folder of the file is not a place for imports. A session of its own: Ctrl+C is for us,
+    # who close its input at our end.
     command = [sys.executable, "-P", str(_CHILD), str(most_bytes)]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     for stream in (process.stdin, process.stdout):
         if stream is not None:
             _widen(stream)

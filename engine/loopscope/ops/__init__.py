@@ -1,4 +1,6 @@
-"""What each operation computes, with one typed declaration per operation and version; here is what those need who declare their own."""
+"""What each operation computes, with one typed declaration per operation and version; here is
+what those need who declare their own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whether what a kernel gives is what its operation's shape function says: compared for operations of users at every call."""
+"""Whether what a kernel gives is what its operation's shape function says: compared for
+operations of users at every call.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,20 @@ _MOST_KEPT = 256
 _RULE_FAULTS = (TypeError, LookupError, ArithmeticError, AttributeError)
 
 
-def call_foreign(kernel: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """Call a kernel of a user with read-only views of its inputs; ``ValueError`` says so where it writes into one."""
+def call_foreign(
+    kernel: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> Any:
+    """Call a kernel of a user with read-only views of its inputs; ``ValueError`` says so where
+    it writes into one.
+    """
     try:
         return kernel(*map(_read_only, arguments), **keywords)
     except ValueError as error:
         if "read-only" not in str(error):
             raise
-        raise ValueError("its kernel writes into an input, which other operations read too: let it write into a copy") from error
+        raise ValueError(
+            "its kernel writes into an input, which other operations read too: let it write into a copy"
+        ) from error
 
 
 def _read_only(value: Any) -> Any:
@@ -38,16 +46,24 @@ def _read_only(value: Any) -> Any:
 
 
 class Agreeing:
-    """A kernel with its attributes bound, whose every answer is compared with that of the shape function; ``ValueError`` says both.
+    """A kernel with its attributes bound, whose every answer is compared with that of the shape
+    function; ``ValueError`` says both.
 
-    What follows from types and shapes alone is asked for once for each; the values of small inputs are told only where that leaves
-    something open.
+    What follows from types and shapes alone is asked for once for each; the values of small inputs
+    are told only where that leaves something open.
     """
 
     __slots__ = ("_answers", "_attributes", "_kernel", "_operation", "_several")
 
-    def __init__(self, operation: Operation, kernel: Kernel, attributes: Mapping[str, Any], *, several: bool) -> None:
-        self._operation, self._kernel, self._attributes, self._several = operation, kernel, attributes, several
+    def __init__(
+        self, operation: Operation, kernel: Kernel, attributes: Mapping[str, Any], *, several: bool
+    ) -> None:
+        self._operation, self._kernel, self._attributes, self._several = (
+            operation,
+            kernel,
+            attributes,
+            several,
+        )
         self._answers: dict[tuple[object, ...], tuple[Known, ...] | None] = {}
 
     def __call__(self, *arguments: Any, **state: Any) -> Any:
@@ -55,14 +71,18 @@ class Agreeing:
         outputs = made[0] if state and isinstance(made, tuple) and made else made
         values = outputs if self._several else (outputs,)
         # What is no array at all, the machine tells of built-in kernels and these alike.
-        if isinstance(values, (tuple, list)) and all(isinstance(one, (np.ndarray, np.generic)) for one in values):
+        if isinstance(values, (tuple, list)) and all(
+            isinstance(one, (np.ndarray, np.generic)) for one in values
+        ):
             self._compare(arguments, values)
         return made
 
     def _compare(self, arguments: Sequence[Any], values: Sequence[Any]) -> None:
         for value in values:
             if not _has_type(value):
-                raise ValueError(f"its kernel returned an array of {type_name(value.dtype)}, which is no element type")
+                raise ValueError(
+                    f"its kernel returned an array of {type_name(value.dtype)}, which is no element type"
+                )
         if self._operation.infer is None:
             return
         expected = self._expected(arguments)
@@ -84,12 +104,16 @@ class Agreeing:
             except ValueError:
                 self._answers[key] = None  # perhaps only for want of a value
         found = self._answers[key]
-        if found is not None and all(known.element_type is not None and known.shape.is_static for known in found):
+        if found is not None and all(
+            known.element_type is not None and known.shape.is_static for known in found
+        ):
             return found
         try:
             return self._ask([_with_value(one) for one in given])
         except ValueError as error:
-            raise ValueError(f"its shape function refuses what its kernel computed: {error}") from None
+            raise ValueError(
+                f"its shape function refuses what its kernel computed: {error}"
+            ) from None
 
     def _ask(self, knowns: Sequence[Known]) -> tuple[Known, ...]:
         """What the shape function says; nothing where it fails, as in the checks before a run."""
@@ -118,8 +142,16 @@ def _has_type(value: Any) -> bool:
 
 
 def _without_value(value: Any) -> Known:
-    return Known(ElementType.of(value), PartialShape.of(value.shape)) if _has_type(value) else NOTHING_KNOWN
+    return (
+        Known(ElementType.of(value), PartialShape.of(value.shape))
+        if _has_type(value)
+        else NOTHING_KNOWN
+    )
 
 
 def _with_value(value: Any) -> Known:
-    return Known.of(value) if _has_type(value) and value.size <= _MOST_VALUES else _without_value(value)
+    return (
+        Known.of(value)
+        if _has_type(value) and value.size <= _MOST_VALUES
+        else _without_value(value)
+    )

@@ -1,7 +1,9 @@
-"""Attributes in TensorFlow's words: ``attribute("l: list(int) >= 2 = [2, 3, 5, 7]")``, as its page on adding an op spells them.
+"""Attributes in TensorFlow's words: ``attribute("l: list(int) >= 2 = [2, 3, 5, 7]")``, as its page
+on adding an op spells them.
 
-A ``string`` is any bytes, a choice of strings is text. Types are TensorFlow's names (``int32``, ``DT_INT32``) or the IR's (``i32``);
-quantized types are the whole numbers that carry them. Defaults of shapes and tensors are in protocol buffers' text format.
+A ``string`` is any bytes, a choice of strings is text. Types are TensorFlow's names (``int32``,
+``DT_INT32``) or the IR's (``i32``); quantized types are the whole numbers that carry them. Defaults
+of shapes and tensors are in protocol buffers' text format.
 """
 
 from __future__ import annotations
@@ -21,10 +23,20 @@ from loopscope.ops.declare import REQUIRED, Attribute
 
 NUMBER_TYPES = tuple(one for one in ElementType if one in NUMERIC)
 """``numbertype``: whatever counts. No IR has complex types, so ``realnumbertype`` is the same."""
-QUANTIZED_TYPES = (ElementType.I32, ElementType.I16, ElementType.I8, ElementType.U16, ElementType.U8)
+QUANTIZED_TYPES = (
+    ElementType.I32,
+    ElementType.I16,
+    ElementType.I8,
+    ElementType.U16,
+    ElementType.U8,
+)
 """``quantizedtype``: what carries qint32, qint16, qint8, quint16 and quint8."""
 
-_GROUPS = {"numbertype": NUMBER_TYPES, "realnumbertype": NUMBER_TYPES, "quantizedtype": QUANTIZED_TYPES}
+_GROUPS = {
+    "numbertype": NUMBER_TYPES,
+    "realnumbertype": NUMBER_TYPES,
+    "quantizedtype": QUANTIZED_TYPES,
+}
 _KINDS: dict[str, ItemKind] = {
     "string": "bytes",
     "int": "int",
@@ -42,16 +54,38 @@ _TYPES = {
     "bool": "boolean",
     "float8_e5m2": "f8e5m2",
     "float8_e4m3fn": "f8e4m3",
-    **{f"{sign}int{bits}": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64) if sign or bits > 2},
-    **{f"q{sign}int{bits}": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32) if bits < 32 or not sign},
+    **{
+        f"{sign}int{bits}": f"{sign or 'i'}{bits}"
+        for sign in ("", "u")
+        for bits in (2, 4, 8, 16, 32, 64)
+        if sign or bits > 2
+    },
+    **{
+        f"q{sign}int{bits}": f"{sign or 'i'}{bits}"
+        for sign in ("", "u")
+        for bits in (8, 16, 32)
+        if bits < 32 or not sign
+    },
 }
-_TOKEN = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|>=|[-+]?[0-9.][\w.+-]*|-inf|[A-Za-z_]\w*|[{}\[\](),:=<>])""")
+_TOKEN = re.compile(
+    r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|>=|[-+]?[0-9.][\w.+-]*|-inf|[A-Za-z_]\w*|[{}\[\](),:=<>])"""
+)
 _LISTS = {item: kind for kind, item in ITEMS.items()}
-_VALUES = ("float_val", "double_val", "int_val", "int64_val", "uint32_val", "uint64_val", "bool_val", "string_val")
+_VALUES = (
+    "float_val",
+    "double_val",
+    "int_val",
+    "int64_val",
+    "uint32_val",
+    "uint64_val",
+    "bool_val",
+    "string_val",
+)
 
 
 def attribute(text: str, doc: str = "") -> Attribute:
-    """An attribute from ``<name>: <type> [>= <n>] [= <default>]``; ``ValueError`` says where the text is wrong.
+    """An attribute from ``<name>: <type> [>= <n>] [= <default>]``; ``ValueError`` says where the
+    text is wrong.
 
     >>> attribute("a: int >= 2").least, attribute("e: {'apple', 'orange'}").allowed, attribute("t: list({int32, float}) >= 3").fewest
     (2, ('apple', 'orange'), 3)
@@ -72,12 +106,16 @@ class _Expression:
         while text[position:].strip():
             found = _TOKEN.match(text, position)
             if found is None:
-                raise self._wrong(text[position:].strip()[:20], "a name, a number, a text in quotes or a bracket")
+                raise self._wrong(
+                    text[position:].strip()[:20], "a name, a number, a text in quotes or a bracket"
+                )
             yield found[1]
             position = found.end()
 
     def _wrong(self, found: str, expected: str) -> ValueError:
-        return ValueError(f"the attribute {self._text!r} has {found or 'nothing'!r}, expected {expected}")
+        return ValueError(
+            f"the attribute {self._text!r} has {found or 'nothing'!r}, expected {expected}"
+        )
 
     @property
     def _next(self) -> str:
@@ -112,11 +150,17 @@ class _Expression:
             raise self._wrong(">=", "it after `int` or a list alone")
         default: object = REQUIRED
         if self._skip("="):
-            default = tuple(self._each("[", "]", lambda: self._value(kind))) if is_list else self._value(kind)
+            default = (
+                tuple(self._each("[", "]", lambda: self._value(kind)))
+                if is_list
+                else self._value(kind)
+            )
         if self._next:
             raise self._wrong(self._next, "the end")
         least, fewest = (None, bound or 0) if is_list else (bound, 0)
-        return Attribute(name, _LISTS[kind] if is_list else kind, default, allowed, least, fewest, doc)
+        return Attribute(
+            name, _LISTS[kind] if is_list else kind, default, allowed, least, fewest, doc
+        )
 
     def _bound(self) -> int:
         found = self._take()
@@ -135,7 +179,10 @@ class _Expression:
         if found in _GROUPS:
             return "type", _GROUPS[found]
         if found not in _KINDS:
-            raise self._wrong(found, f"one of {', '.join((*_KINDS, *_GROUPS))}, list(...) of one, or {{...}}; a list of lists is none")
+            raise self._wrong(
+                found,
+                f"one of {', '.join((*_KINDS, *_GROUPS))}, list(...) of one, or {{...}}; a list of lists is none",
+            )
         return _KINDS[found], ()
 
     def _each(self, begin: str, end: str, one: Callable[[], Any]) -> Iterator[Any]:
@@ -154,7 +201,10 @@ class _Expression:
             raise self._wrong(found, "a text in quotes")
         try:
             # Escapes are those of C and of Python's bytes; letters outside ASCII are UTF-8.
-            escaped = "".join(one if one.isascii() else "".join(f"\\x{byte:02x}" for byte in one.encode()) for one in found)
+            escaped = "".join(
+                one if one.isascii() else "".join(f"\\x{byte:02x}" for byte in one.encode())
+                for one in found
+            )
             return bytes(ast.literal_eval(f"b{escaped}"))
         except (ValueError, SyntaxError):
             raise self._wrong(found, "a text with the escapes of C") from None
@@ -209,7 +259,9 @@ class _Expression:
             if not re.fullmatch(r"[a-z_]\w*", name):
                 raise self._wrong(name, "a field and its value, or '}'")
             self._skip(":")
-            many = self._each("[", "]", self._scalar) if self._next == "[" else iter([self._scalar()])
+            many = (
+                self._each("[", "]", self._scalar) if self._next == "[" else iter([self._scalar()])
+            )
             fields.setdefault(name, []).extend(many)
             self._skip(",")
         return fields
@@ -222,17 +274,29 @@ class _Expression:
     def _shape(self, fields: dict[str, list[Any]]) -> PartialShape:
         if fields.get("unknown_rank") == ["true"]:
             return DYNAMIC
-        sizes = [dim.get("size", ["0"])[-1] if isinstance(dim, dict) else "" for dim in fields.get("dim", [])]
-        if not fields.keys() <= {"dim", "unknown_rank"} or not all(re.fullmatch(r"-1|\d{1,18}", str(size)) for size in sizes):
+        sizes = [
+            dim.get("size", ["0"])[-1] if isinstance(dim, dict) else ""
+            for dim in fields.get("dim", [])
+        ]
+        if not fields.keys() <= {"dim", "unknown_rank"} or not all(
+            re.fullmatch(r"-1|\d{1,18}", str(size)) for size in sizes
+        ):
             raise self._wrong("{...}", "a shape, such as { dim { size: 1 } dim { size: 2 } }")
         return PartialShape.of([int(size) for size in sizes])
 
     def _tensor(self, fields: dict[str, list[Any]]) -> np.ndarray:
-        wrong = self._wrong("{...}", "a tensor, such as { dtype: DT_INT32 int_val: 5 }, with as many values as it has elements at most")
+        wrong = self._wrong(
+            "{...}",
+            "a tensor, such as { dtype: DT_INT32 int_val: 5 }, with as many values as it has elements at most",
+        )
         named = str(fields.get("dtype", [""])[-1])
         element_type = ElementType.F32 if not named else _Expression(named)._type()
         shape = self._shape(fields.get("tensor_shape", [{}])[-1])
-        if not shape.is_static or not is_of_an_array(shape.lengths) or math.prod(shape.lengths) > 1 << 20:
+        if (
+            not shape.is_static
+            or not is_of_an_array(shape.lengths)
+            or math.prod(shape.lengths) > 1 << 20
+        ):
             raise wrong
         count = math.prod(shape.lengths)
         try:
@@ -240,7 +304,9 @@ class _Expression:
             if len(array) > max(count, 1):
                 raise wrong
             # What is not given is as the last that is, as in TensorFlow.
-            whole = np.concatenate([array, np.repeat(array[-1:], max(0, count - len(array)))])[:count]
+            whole = np.concatenate([array, np.repeat(array[-1:], max(0, count - len(array)))])[
+                :count
+            ]
             return whole.astype(element_type.dtype).reshape(shape.lengths)
         except (ValueError, TypeError, KeyError, OverflowError):
             raise wrong from None
@@ -251,12 +317,18 @@ def _given(element_type: ElementType, fields: dict[str, list[Any]]) -> np.ndarra
     if "tensor_content" in fields:
         raw = np.frombuffer(fields["tensor_content"][-1], np.uint8)
         # Through numbers, so that a byte that is no 0 or 1 makes a true that is like any other.
-        return raw != 0 if element_type is ElementType.BOOLEAN else raw.view(element_type.dtype.newbyteorder("<"))
+        return (
+            raw != 0
+            if element_type is ElementType.BOOLEAN
+            else raw.view(element_type.dtype.newbyteorder("<"))
+        )
     if "half_val" in fields:
         # A number for each element: the 16 bits of an f16 or a bf16.
         if element_type not in (ElementType.F16, ElementType.BF16):
             raise ValueError("half_val holds f16 and bf16")
-        return np.array([int(one) for one in fields["half_val"]], np.uint16).view(element_type.dtype)
+        return np.array([int(one) for one in fields["half_val"]], np.uint16).view(
+            element_type.dtype
+        )
     values = [one for name in _VALUES for one in fields.get(name, [])]
     given = [_element(element_type, one) for one in values] or [_element(element_type, "0")]
     return np.array(given, np.float64 if element_type in REAL_FLOATS else element_type.dtype)

@@ -1,22 +1,21 @@
-"""Values of attributes as the text that an IR keeps: how each kind is read, and how it is written so that reading gives it back.
+"""Values of attributes as the text that an IR keeps: how each kind is read, and how it is written
+so that reading gives it back.
 
-=============  ==============================================================================================================
-kind           text
-=============  ==============================================================================================================
-int, float     ``-3``, ``0.5``, ``inf``
-bool           ``true`` or ``false`` (``1`` and ``0`` are read too)
-str            the text itself
-bytes          printable ASCII as it is, every other byte as ``%`` and two hexadecimal digits: ``caf%c3%a9``
-type           the IR's name: ``f32``
-shape          ``2,?,1..8``; empty for a scalar, ``...`` for any rank
-tensor         type, shape, and all elements in row-major order as JSON: ``i32[2,2] [1, 2, 3, 4]``. Without a type, nested brackets
+=============
+==============================================================================================================
+kind           text =============
+==============================================================================================================
+int, float     ``-3``, ``0.5``, ``inf`` bool           ``true`` or ``false`` (``1`` and ``0`` are
+read too) str            the text itself bytes          printable ASCII as it is, every other byte
+as ``%`` and two hexadecimal digits: ``caf%c3%a9`` type           the IR's name: ``f32`` shape
+``2,?,1..8``; empty for a scalar, ``...`` for any rank tensor         type, shape, and all elements
+in row-major order as JSON: ``i32[2,2] [1, 2, 3, 4]``. Without a type, nested brackets
                are read: whole numbers are i64, others f32
-lists          items with commas between; empty for an empty list
-strs           a JSON list, ``["a,b", ""]``, where an item holds a comma, is empty, or has blanks at an end
-bytes_list     as strs, each item as for bytes
-shapes         shapes in brackets with ``;`` between: ``[2,3];[]``
-tensors        a JSON list of the texts of its tensors
-=============  ==============================================================================================================
+lists          items with commas between; empty for an empty list strs           a JSON list,
+``["a,b", ""]``, where an item holds a comma, is empty, or has blanks at an end bytes_list     as
+strs, each item as for bytes shapes         shapes in brackets with ``;`` between: ``[2,3];[]``
+tensors        a JSON list of the texts of its tensors =============
+==============================================================================================================
 """
 
 from __future__ import annotations
@@ -92,17 +91,23 @@ def parse(kind: AttributeKind, text: str) -> Any:
         case "tensor":
             return _tensor(text)
         case "shapes":
-            return tuple(PartialShape.parse(item) for item in text.split(";")) if text.strip() else ()
+            return (
+                tuple(PartialShape.parse(item) for item in text.split(";")) if text.strip() else ()
+            )
         case "tensors":
             return tuple(_tensor(item) for item in _json_words(text)) if text.strip() else ()
         case "strs" | "bytes_list":
             return tuple(parse(ITEMS[kind], item) for item in _words(text))
         case _:
-            return tuple(parse(ITEMS[kind], item) for item in text.split(",")) if text.strip() else ()
+            return (
+                tuple(parse(ITEMS[kind], item) for item in text.split(",")) if text.strip() else ()
+            )
 
 
 def written(kind: AttributeKind, value: Any) -> str:
-    """The text of a typed value (of one for which ``is_of`` holds): ``parse`` gives the value back."""
+    """The text of a typed value (of one for which ``is_of`` holds): ``parse`` gives the value
+    back.
+    """
     match kind:
         case "float":
             return _number(value)
@@ -127,7 +132,9 @@ def written(kind: AttributeKind, value: Any) -> str:
 
 
 def is_of(kind: AttributeKind, value: object) -> bool:
-    """Whether a value is what kernels get of that kind: an int, a tuple of ElementTypes, an array, ..."""
+    """Whether a value is what kernels get of that kind: an int, a tuple of ElementTypes, an
+    array, ...
+    """
     if kind in ITEMS:
         return isinstance(value, tuple) and all(is_of(ITEMS[kind], one) for one in value)
     match kind:
@@ -154,7 +161,9 @@ def _has_element_type(array: np.ndarray | np.generic) -> bool:
         element_type = ElementType.of(array)
     except KeyError:
         return False
-    return element_type is not ElementType.STRING or all(isinstance(one, str) for one in np.asarray(array).reshape(-1).tolist())
+    return element_type is not ElementType.STRING or all(
+        isinstance(one, str) for one in np.asarray(array).reshape(-1).tolist()
+    )
 
 
 def _int(text: str) -> int:
@@ -234,7 +243,11 @@ def _of_elements(typed: re.Match[str]) -> np.ndarray:
     element_type = ElementType(typed[1])
     lengths = tuple(int(length) for length in typed[2].split(",")) if typed[2].strip() else ()
     elements = json.loads(typed[3])
-    if not is_of_an_array(lengths) or math.prod(lengths) != len(elements) or not all(_holds(element_type, one) for one in elements):
+    if (
+        not is_of_an_array(lengths)
+        or math.prod(lengths) != len(elements)
+        or not all(_holds(element_type, one) for one in elements)
+    ):
         raise ValueError(typed[0])
     dtype = element_type.dtype
     if dtype.names:
@@ -242,7 +255,9 @@ def _of_elements(typed: re.Match[str]) -> np.ndarray:
     if element_type in FLOATS:
         with np.errstate(all="ignore"):
             return np.array(elements, np.float64).astype(dtype).reshape(lengths)
-    through = np.dtype(np.int64) if 0 < element_type.bits < 8 else dtype  # numpy makes no arrays of i4 out of a list
+    through = (
+        np.dtype(np.int64) if 0 < element_type.bits < 8 else dtype
+    )  # numpy makes no arrays of i4 out of a list
     return np.array(elements, through).astype(dtype).reshape(lengths)
 
 
@@ -272,7 +287,9 @@ def _tensor_text(value: np.ndarray | np.generic) -> str:
 
 
 def _shortest(number: Any) -> float:
-    """The decimal number with the fewest digits that its own type reads as it; its exact value where that is another."""
+    """The decimal number with the fewest digits that its own type reads as it; its exact value
+    where that is another.
+    """
     if number.dtype.kind == "f" and np.isfinite(number):
         short = float(str(number))
         if number.dtype.type(short) == number:

@@ -1,4 +1,6 @@
-"""Category bitwise of the OpenVINO operation specs: the bits of integers, and booleans as single bits."""
+"""Category bitwise of the OpenVINO operation specs: the bits of integers, and booleans as single
+bits.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,26 @@ def bitwise_not(data: Array, /) -> Array:
 
 
 def left_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Bits moved up by so many places; what leaves the type is lost. Page bitwise/bitwise-left-shift-15."""
+    """Bits moved up by so many places; what leaves the type is lost. Page
+    bitwise/bitwise-left-shift-15.
+    """
     shifts = fitted(data, shifts, auto_broadcast)
     return own_type(np.left_shift(data, shifts), data.dtype)
 
 
 def right_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Bits moved down by so many places; the sign of signed integers stays. Page bitwise/bitwise-right-shift-15."""
+    """Bits moved down by so many places; the sign of signed integers stays. Page
+    bitwise/bitwise-right-shift-15.
+    """
     shifts = fitted(data, shifts, auto_broadcast)
     return own_type(np.right_shift(data, shifts), data.dtype)
 
 
 _BITS = COMPUTED_INTEGERS | {ElementType.BOOLEAN}
 
-row = family("bitwise", infer=elementwise, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(_BITS,))
+row = family(
+    "bitwise", infer=elementwise, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(_BITS,)
+)
 of_one = family("bitwise", infer=same, types=(_BITS,))
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -1,4 +1,6 @@
-"""How large an array may grow: every kernel whose output size comes from a value asks here before it allocates."""
+"""How large an array may grow: every kernel whose output size comes from a value asks here
+before it allocates.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class TooLarge(Exception):
 
 
 def check_elements(elements: int, what: str) -> None:
-    """``ValueError`` when an array of so many elements is more than the run allows; ``what`` names the array.
+    """``ValueError`` when an array of so many elements is more than the run allows; ``what`` names
+    the array.
 
     >>> check_elements(2**40, "the range")
     Traceback (most recent call last):
@@ -34,9 +37,13 @@ def check_elements(elements: int, what: str) -> None:
 
 
 def check_whole(elements: int, what: str) -> None:
-    """``ValueError`` like ``check_elements``, for an array that cannot be made again where ``TooLarge`` is raised."""
+    """``ValueError`` like ``check_elements``, for an array that cannot be made again where
+    ``TooLarge`` is raised.
+    """
     if elements > _allowed.get():
-        raise ValueError(f"{what} would have {elements} elements, more than the limit of {_allowed.get()}")
+        raise ValueError(
+            f"{what} would have {elements} elements, more than the limit of {_allowed.get()}"
+        )
 
 
 @contextmanager

@@ -6,25 +6,34 @@ from collections.abc import Callable
 
 from loopscope.ops.declare import Array, Attribute
 
-AUTO_BROADCAST = Attribute("auto_broadcast", "str", "numpy", allowed=("numpy", "none", "pdpd", "explicit"))
+AUTO_BROADCAST = Attribute(
+    "auto_broadcast", "str", "numpy", allowed=("numpy", "none", "pdpd", "explicit")
+)
 """``explicit`` is what old files call ``none``."""
 
 BinaryKernel = Callable[..., Array]
 
 
 def fitted(left: Array, right: Array, mode: str) -> Array:
-    """``right`` as numpy's rule broadcasts it to what ``mode`` asks; ``ValueError`` when the mode forbids these shapes.
+    """``right`` as numpy's rule broadcasts it to what ``mode`` asks; ``ValueError`` when the mode
+    forbids these shapes.
 
-    pdpd (broadcast-rules): only the second input is stretched, to the shape of the first. A file cannot say along which axis, and OpenVINO
-    then lets them begin with the same one.
+    pdpd (broadcast-rules): only the second input is stretched, to the shape of the first. A file
+    cannot say along which axis, and OpenVINO then lets them begin with the same one.
     """
     if mode in ("none", "explicit"):
         if left.shape != right.shape:
-            raise ValueError(f"shapes {list(left.shape)} and {list(right.shape)} differ, and auto_broadcast is '{mode}'")
+            raise ValueError(
+                f"shapes {list(left.shape)} and {list(right.shape)} differ, and auto_broadcast is '{mode}'"
+            )
     elif mode == "pdpd":
         lengths = pdpd_lengths(right.shape, left.ndim)
-        if len(lengths) > left.ndim or any(one not in (1, other) for one, other in zip(lengths, left.shape, strict=True)):
-            raise ValueError(f"shape {right.shape} cannot be broadcast to {left.shape}, as auto_broadcast 'pdpd' asks")
+        if len(lengths) > left.ndim or any(
+            one not in (1, other) for one, other in zip(lengths, left.shape, strict=True)
+        ):
+            raise ValueError(
+                f"shape {right.shape} cannot be broadcast to {left.shape}, as auto_broadcast 'pdpd' asks"
+            )
         return right.reshape(lengths)
     return right
 

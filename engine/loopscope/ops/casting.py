@@ -33,23 +33,39 @@ NF4_VALUES = np.array(
 """The sixteen quantiles that nf4 codes stand for (QLoRA, arXiv 2305.14314, appendix E)."""
 _NF4_BOUNDS = (NF4_VALUES[1:] + NF4_VALUES[:-1]) / 2
 
-_SMALL_FLOATS = frozenset({ElementType.F8E4M3, ElementType.F8E5M2, ElementType.F8E8M0, ElementType.F4E2M1, ElementType.NF4})
-SMALL_INTEGERS = frozenset({ElementType.U1, ElementType.U2, ElementType.U3, ElementType.U4, ElementType.U6, ElementType.I4})
+_SMALL_FLOATS = frozenset(
+    {
+        ElementType.F8E4M3,
+        ElementType.F8E5M2,
+        ElementType.F8E8M0,
+        ElementType.F4E2M1,
+        ElementType.NF4,
+    }
+)
+SMALL_INTEGERS = frozenset(
+    {ElementType.U1, ElementType.U2, ElementType.U3, ElementType.U4, ElementType.U6, ElementType.I4}
+)
 _MOST_F4 = np.float32(6)
 _LEAST_F8E8M0 = np.float32(2.0**-127)
 _MOST_F8E8M0 = np.float32(2.0**127)
 
 
 def cast(data: Array, element_type: ElementType) -> Array:
-    """The values of a tensor in another element type (page type/convert-1); text neither from nor to.
+    """The values of a tensor in another element type (page type/convert-1); text neither from nor
+    to.
 
-    Floats are cut off towards zero when they become integers; integers wrap modulo their width; to boolean is "is not 0".
-    What the spec leaves undefined is what OpenVINO's core does.
+    Floats are cut off towards zero when they become integers; integers wrap modulo their width; to
+    boolean is "is not 0". What the spec leaves undefined is what OpenVINO's core does.
     """
     dtype, source = element_type.dtype, data.dtype
     if source == dtype:
         return data
-    if source.isbuiltin == 1 and source.kind in _NUMBER_KINDS and dtype.isbuiltin == 1 and dtype.kind in _NUMBER_KINDS:
+    if (
+        source.isbuiltin == 1
+        and source.kind in _NUMBER_KINDS
+        and dtype.isbuiltin == 1
+        and dtype.kind in _NUMBER_KINDS
+    ):
         return _between_plain_types(data, dtype)
     if dtype.hasobject or source.hasobject:
         raise ValueError("text converts neither from nor to another element type")
@@ -69,7 +85,11 @@ def _between_plain_types(data: Array, dtype: np.dtype) -> Array:
     """Between types that numpy has: most conversions, so that this way is short."""
     if dtype.kind == "b":
         return data != 0
-    return _truncated(data, dtype) if data.dtype.kind == "f" and dtype.kind != "f" else data.astype(dtype)
+    return (
+        _truncated(data, dtype)
+        if data.dtype.kind == "f" and dtype.kind != "f"
+        else data.astype(dtype)
+    )
 
 
 def _numbers(data: Array) -> Array:
@@ -95,25 +115,37 @@ def _small_integers(numbers: Array, element_type: ElementType) -> Array:
     codes = np.asarray(whole.astype(np.uint8) & (2**element_type.bits - 1))
     if element_type is ElementType.I4:
         return ((codes ^ 8).astype(np.int8) - 8).astype(element_type.dtype)
-    return codes.view(element_type.dtype) if element_type.dtype.names else codes.astype(element_type.dtype)
+    return (
+        codes.view(element_type.dtype)
+        if element_type.dtype.names
+        else codes.astype(element_type.dtype)
+    )
 
 
 def _small_floats(numbers: Array, element_type: ElementType) -> Array:
-    """Rounded to the nearest. f4e2m1 and nf4 have neither infinity nor NaN, f8e8m0 no sign and no zero."""
+    """Rounded to the nearest. f4e2m1 and nf4 have neither infinity nor NaN, f8e8m0 no sign and
+    no zero.
+    """
     match element_type:
         case ElementType.NF4:
-            codes = np.where(np.isnan(numbers), 0, np.searchsorted(_NF4_BOUNDS, numbers)).astype(np.uint8)
+            codes = np.where(np.isnan(numbers), 0, np.searchsorted(_NF4_BOUNDS, numbers)).astype(
+                np.uint8
+            )
             return np.asarray(codes).view(element_type.dtype)
         case ElementType.F4E2M1:
             return np.where(np.isnan(numbers), _MOST_F4, numbers).astype(element_type.dtype)
         case ElementType.F8E8M0:
-            return _power_of_two(np.clip(numbers, _LEAST_F8E8M0, _MOST_F8E8M0)).astype(element_type.dtype)
+            return _power_of_two(np.clip(numbers, _LEAST_F8E8M0, _MOST_F8E8M0)).astype(
+                element_type.dtype
+            )
         case _:
             return numbers.astype(element_type.dtype)
 
 
 def _power_of_two(numbers: Array) -> Array:
-    """The nearest power of two; halfway between two, that with the even code (ml_dtypes would round up)."""
+    """The nearest power of two; halfway between two, that with the even code (ml_dtypes would
+    round up).
+    """
     mantissa, exponent = np.frexp(numbers)
     up = (mantissa > 0.75) | ((mantissa == 0.75) & (exponent % 2 == 1))
     return np.where(np.isnan(numbers), numbers, np.ldexp(np.float32(1), exponent - 1 + up))

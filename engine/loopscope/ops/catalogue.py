@@ -111,11 +111,17 @@ class Catalogue:
         return self.versions(type)
 
     def find(self, type: str, opset: str) -> Operation | None:
-        """The version of an operation that an opset holds, such as ``("ShapeOf", "opset8")``; None when it is unknown."""
+        """The version of an operation that an opset holds, such as ``("ShapeOf", "opset8")``;
+        None when it is unknown.
+        """
         match = _OPSET.fullmatch(opset)
         number = int(match[1]) if match else 0
         for operation in self.versions(type):
-            if opset == operation.opset if operation.opset else operation.opsets[0] <= number <= operation.opsets[1]:
+            if (
+                opset == operation.opset
+                if operation.opset
+                else operation.opsets[0] <= number <= operation.opsets[1]
+            ):
                 return operation
         return None
 
@@ -125,20 +131,33 @@ class Catalogue:
 
     @cached_property
     def _category_by_title(self) -> Mapping[str, str]:
-        return {operation.title: category for category, operations in self.categories.items() for operation in operations}
+        return {
+            operation.title: category
+            for category, operations in self.categories.items()
+            for operation in operations
+        }
 
     def is_foreign(self, operation: Operation) -> bool:
         """Return whether a user has added the operation: only a run calls its kernel."""
         return any(one is operation for one in self.categories.get("custom", ()))
 
-    def with_operations(self, operations: Iterable[Operation], *, replace: bool = False) -> Catalogue:
-        """This catalogue and some more; ``ValueError`` when a name and version exists and ``replace`` is not asked for."""
+    def with_operations(
+        self, operations: Iterable[Operation], *, replace: bool = False
+    ) -> Catalogue:
+        """This catalogue and some more; ``ValueError`` when a name and version exists and
+        ``replace`` is not asked for.
+        """
         added = tuple(operations)
         titles = {operation.title.lower() for operation in added}
         clash = next((operation for operation in self if operation.title.lower() in titles), None)
         if clash is not None and not replace:
-            raise ValueError(f"operation {clash.title} exists already: give it another name, or ask for it to be replaced")
-        kept = {name: tuple(one for one in rows if one.title.lower() not in titles) for name, rows in self.categories.items()}
+            raise ValueError(
+                f"operation {clash.title} exists already: give it another name, or ask for it to be replaced"
+            )
+        kept = {
+            name: tuple(one for one in rows if one.title.lower() not in titles)
+            for name, rows in self.categories.items()
+        }
         kept["custom"] = kept.get("custom", ()) + added
         return Catalogue(kept)
 

@@ -1,4 +1,6 @@
-"""Category comparison of the OpenVINO operation specs: booleans that say how numbers relate, or what kind they are."""
+"""Category comparison of the OpenVINO operation specs: booleans that say how numbers relate, or
+what kind they are.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from loopscope.ops.infer import comparison, predicate
 equal = binary(operator.eq, "Whether two tensors are equal.")
 not_equal = binary(operator.ne, "Whether two tensors differ.")
 greater = binary(operator.gt, "Whether the first tensor is greater than the second.")
-greater_equal = binary(operator.ge, "Whether the first tensor is greater than or equal to the second.")
+greater_equal = binary(
+    operator.ge, "Whether the first tensor is greater than or equal to the second."
+)
 less = binary(operator.lt, "Whether the first tensor is less than the second.")
 less_equal = binary(operator.le, "Whether the first tensor is less than or equal to the second.")
 
@@ -27,8 +31,12 @@ def is_finite(data: Array, /) -> Array:
     return found
 
 
-def is_infinite(data: Array, /, *, detect_negative: bool = True, detect_positive: bool = True) -> Array:
-    """Whether each element is an infinity of a sign that is looked for. Page comparison/isinf-10."""
+def is_infinite(
+    data: Array, /, *, detect_negative: bool = True, detect_positive: bool = True
+) -> Array:
+    """Whether each element is an infinity of a sign that is looked for. Page
+    comparison/isinf-10.
+    """
     found: Array = np.isinf(data)
     if not detect_negative:
         found = found & (data > 0)

@@ -1,4 +1,6 @@
-"""Category condition of the OpenVINO operation specs: choosing by a condition, and finding where one holds."""
+"""Category condition of the OpenVINO operation specs: choosing by a condition, and finding where
+one holds.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,19 @@ from loopscope.ops.gradients import condition as gradients
 from loopscope.ops.infer import broadcast_shapes, common_type, typed_by
 
 
-def select(condition: Array, then: Array, otherwise: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Elements of the second tensor where the first is true, of the third elsewhere. Page condition/select-1.
+def select(
+    condition: Array, then: Array, otherwise: Array, /, *, auto_broadcast: str = "numpy"
+) -> Array:
+    """Elements of the second tensor where the first is true, of the third elsewhere. Page
+    condition/select-1.
 
-    ``numpy``: all three are broadcast together. ``pdpd``: the first and the third to the shape of the second.
+    ``numpy``: all three are broadcast together. ``pdpd``: the first and the third to the shape of
+    the second.
     """
-    if auto_broadcast in ("none", "explicit") and not condition.shape == then.shape == otherwise.shape:
+    if (
+        auto_broadcast in ("none", "explicit")
+        and not condition.shape == then.shape == otherwise.shape
+    ):
         shapes = f"shapes {list(condition.shape)}, {list(then.shape)} and {list(otherwise.shape)}"
         raise ValueError(f"{shapes} differ, and auto_broadcast is '{auto_broadcast}'")
     if auto_broadcast == "pdpd":
@@ -37,7 +46,9 @@ def select(condition: Array, then: Array, otherwise: Array, /, *, auto_broadcast
 
 def _select_packed(condition: Array, then: Array, otherwise: Array) -> Array:
     if then.dtype != otherwise.dtype:
-        raise ValueError(f"element types differ: {ElementType.of(then)} and {ElementType.of(otherwise)}")
+        raise ValueError(
+            f"element types differ: {ElementType.of(then)} and {ElementType.of(otherwise)}"
+        )
     return np.where(condition, then.view(np.uint8), otherwise.view(np.uint8)).view(then.dtype)
 
 
@@ -50,20 +61,34 @@ def _select_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     return (Known(element_type, broadcast_shapes(*[known.shape for known in inputs])),)
 
 
-def bucketize(data: Array, boundaries: Array, /, *, output_type: ElementType = ElementType.I64, with_right_bound: bool = True) -> Array:
-    """For each element, the number of the bucket it lies in between the sorted boundaries. Page condition/bucketize-3."""
+def bucketize(
+    data: Array,
+    boundaries: Array,
+    /,
+    *,
+    output_type: ElementType = ElementType.I64,
+    with_right_bound: bool = True,
+) -> Array:
+    """For each element, the number of the bucket it lies in between the sorted boundaries. Page
+    condition/bucketize-3.
+    """
     numbers, edges = _comparable(data), _comparable(boundaries)
-    return np.searchsorted(edges.reshape(-1), numbers, "left" if with_right_bound else "right").astype(output_type.dtype)
+    return np.searchsorted(
+        edges.reshape(-1), numbers, "left" if with_right_bound else "right"
+    ).astype(output_type.dtype)
 
 
 def _comparable(data: Array) -> Array:
-    """Numbers that may be compared with those of another type: integers as they are, small floats as f32."""
+    """Numbers that may be compared with those of another type: integers as they are, small
+    floats as f32.
+    """
     data = as_numbers(np.asarray(data))
     return data if data.dtype.kind in "iu" else widened(data)
 
 
 def nonzero(data: Array, /, *, output_type: ElementType = ElementType.I64) -> Array:
-    """Indices of the elements that are not zero, one column each, in row-major order; shape (rank, count).
+    """Indices of the elements that are not zero, one column each, in row-major order; shape (rank,
+    count).
 
     A scalar counts as one element: (1, 1) or (1, 0), as OpenVINO has it. Page condition/nonzero-3.
     """
@@ -76,11 +101,18 @@ def _nonzero_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     if dimensions is None:
         return (Known(attributes["output_type"]),)
     most = math.prod(dimensions, start=static(1)).most
-    return (Known(attributes["output_type"], PartialShape((static(max(len(dimensions), 1)), Dimension(0, most)))),)
+    return (
+        Known(
+            attributes["output_type"],
+            PartialShape((static(max(len(dimensions), 1)), Dimension(0, most))),
+        ),
+    )
 
 
 _BOOLEAN = frozenset({ElementType.BOOLEAN})
-_INDEX_TYPE = Attribute("output_type", "type", ElementType.I64, allowed=(ElementType.I64, ElementType.I32))
+_INDEX_TYPE = Attribute(
+    "output_type", "type", ElementType.I64, allowed=(ElementType.I64, ElementType.I32)
+)
 
 row = family("condition")
 
@@ -94,7 +126,14 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(_INDEX_TYPE, Attribute("with_right_bound", "bool", True)),
         types=(COMPUTED,),
     ),
-    row("If", version=8, inputs=(1, None), outputs=None, types=(_BOOLEAN, ANY_TYPE), role=Role.REGION),
+    row(
+        "If",
+        version=8,
+        inputs=(1, None),
+        outputs=None,
+        types=(_BOOLEAN, ANY_TYPE),
+        role=Role.REGION,
+    ),
     row(
         "NonZero",
         nonzero,

@@ -1,4 +1,6 @@
-"""How an operation is declared: its name and version, its typed attributes, its kernel, and the rule for shapes and types."""
+"""How an operation is declared: its name and version, its typed attributes, its kernel, and the
+rule for shapes and types.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ from loopscope.ops.attribute_text import ITEMS, KIND_WORDS, AttributeKind, parse
 from loopscope.ops.derivative import Gradient
 
 Array = np.ndarray
-"""What kernels take and give: arrays, or numpy scalars for rank 0 (both have ``dtype``, ``shape``, ``ndim``)."""
+"""What kernels take and give: arrays, or numpy scalars for rank 0 (both have ``dtype``,
+``shape``, ``ndim``).
+"""
 
 Kernel = Callable[..., Any]
 """Arrays positional-only, attributes keyword-only and typed.
 
-Gives one array, or a tuple of arrays when the operation declares several (or variadic) outputs. Never writes into its
-inputs; raises ``ValueError`` with the values it met. No node, no graph, no globals.
+Gives one array, or a tuple of arrays when the operation declares several (or variadic) outputs.
+Never writes into its inputs; raises ``ValueError`` with the values it met. No node, no graph, no
+globals.
 """
 
 
@@ -37,14 +42,18 @@ REQUIRED = _Required.REQUIRED
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute: name as the XML spells it, the type its text becomes, default, and what values it may have."""
+    """One attribute: name as the XML spells it, the type its text becomes, default, and what
+    values it may have.
+    """
 
     name: str
     kind: AttributeKind
     default: object = REQUIRED
     """The typed default, or ``REQUIRED``."""
     allowed: tuple[object, ...] = ()
-    """All values it may have (for lists: each element); empty when any value of its kind will do."""
+    """All values it may have (for lists: each element); empty when any value of its kind will
+    do.
+    """
     least: float | None = None
     """The smallest number it (or each element) may be."""
     fewest: int = 0
@@ -65,20 +74,30 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What is known of a tensor before it is computed; ``value`` where it is a known constant (small ones only)."""
+    """What is known of a tensor before it is computed; ``value`` where it is a known constant
+    (small ones only).
+    """
 
     element_type: ElementType | None = None
     shape: PartialShape = DYNAMIC
     value: Array | None = None
     partial: PartialValue | None = None
-    """Of a small tensor without a known value: an interval for each element, where there is one for some."""
+    """Of a small tensor without a known value: an interval for each element, where there is one
+    for some.
+    """
 
     @property
     def elements(self) -> PartialValue | None:
-        """An interval for each element, of a known value too; None where nothing is known or the tensor is not small."""
+        """An interval for each element, of a known value too; None where nothing is known or the
+        tensor is not small.
+        """
         if self.value is None:
             return self.partial
-        return PartialValue.of_array(self.value) if self.value.dtype.kind in "biuf" and self.value.size <= MOST_ELEMENTS else None
+        return (
+            PartialValue.of_array(self.value)
+            if self.value.dtype.kind in "biuf" and self.value.size <= MOST_ELEMENTS
+            else None
+        )
 
     @staticmethod
     def of(array: Array | np.generic) -> Known:
@@ -101,10 +120,13 @@ class KeepingKernel(Protocol):
 class Infer(Protocol):
     """What is known of the outputs, given what is known of the inputs.
 
-    Raises ``ValueError`` where the inputs contradict the operation. Missing trailing inputs are absent from ``inputs``.
+    Raises ``ValueError`` where the inputs contradict the operation. Missing trailing inputs are
+    absent from ``inputs``.
     """
 
-    def __call__(self, inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]: ...
+    def __call__(
+        self, inputs: Sequence[Known], attributes: Mapping[str, Any], /
+    ) -> tuple[Known, ...]: ...
 
 
 class Role(Enum):
@@ -138,60 +160,94 @@ class Operation:
     infer: Infer | None = None
     """None: nothing is known of the outputs before they are computed."""
     opset: str = ""
-    """Operations of users: the very text that a layer's ``version`` has (``extension``); empty for those of OpenVINO's opsets."""
+    """Operations of users: the very text that a layer's ``version`` has (``extension``); empty
+    for those of OpenVINO's opsets.
+    """
     inputs: tuple[int, int | None] = (1, 1)
     """Least and greatest number of inputs; None without an upper bound."""
     optional_inputs: frozenset[int] = frozenset()
-    """Those among the least number that a node may leave out by an empty name, because others come after them."""
+    """Those among the least number that a node may leave out by an empty name, because others
+    come after them.
+    """
     outputs: int | None = 1
     """Number of outputs; None when it depends on the node (the kernel then gives a tuple)."""
     attributes: tuple[Attribute, ...] = ()
     types: tuple[frozenset[ElementType], ...] = (ANY_TYPE,)
     """Element types that each input may have; the last entry holds for the inputs after it."""
     alike: tuple[str, ...] = ()
-    """Of each input, what its specification calls its element type: those of one name have one type. Empty where it may have one of its
-    own; the last entry holds for the inputs after it."""
-    output_types: Callable[[Sequence[Known], Mapping[str, Any]], Sequence[ElementType | None]] | None = None
-    """ONNX: the element type of each output by what is known of the inputs and the attributes; None where its specification does not settle
-    it. The last one holds for the outputs after it."""
+    """Of each input, what its specification calls its element type: those of one name have one
+    type. Empty where it may have one of its own; the last entry holds for the inputs after it.
+    """
+    output_types: (
+        Callable[[Sequence[Known], Mapping[str, Any]], Sequence[ElementType | None]] | None
+    ) = None
+    """ONNX: the element type of each output by what is known of the inputs and the attributes; None
+    where its specification does not settle it. The last one holds for the outputs after it.
+    """
     symbol: str = ""
-    """A Python expression over ``{0}``, ``{1}``, ... that gives the kernel's very result on numpy scalars and on arrays with
-    numpy broadcasting, such as ``{0} + {1}``; empty when there is none. It must hold for every type in ``types``."""
+    """A Python expression over ``{0}``, ``{1}``, ... that gives the kernel's very result on numpy
+    scalars and on arrays with numpy broadcasting, such as ``{0} + {1}``; empty when there is none.
+    It must hold for every type in ``types``.
+    """
     float_symbol: str = ""
-    """As ``symbol``, but it holds for f32 and f64 only; functions of numpy may be called as ``np.tanh({0})``. Elementwise, as that is."""
+    """As ``symbol``, but it holds for f32 and f64 only; functions of numpy may be called as
+    ``np.tanh({0})``. Elementwise, as that is.
+    """
     integer_symbol: str = ""
-    """As ``symbol``, for numbers (rank 0) of one integer type of numpy only; one that divides holds for divisors other than 0."""
+    """As ``symbol``, for numbers (rank 0) of one integer type of numpy only; one that divides
+    holds for divisors other than 0.
+    """
     integer_symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
     """Attribute values under which ``integer_symbol`` holds, beside those of ``symbol_when``."""
     identity: bool = False
     """Whether its output is its input, always."""
     symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Attribute values (by keyword) under which ``symbol`` and ``float_symbol`` hold; empty: always."""
+    """Attribute values (by keyword) under which ``symbol`` and ``float_symbol`` hold; empty:
+    always.
+    """
     stateful: bool = False
-    """Random operations: the kernel also takes ``state=`` and gives ``(outputs, next_state)``. Its first state is an ``int``, the
-    run's entropy; later ones are whatever it gave. A state is immutable, so that a run can be rewound."""
+    """Random operations: the kernel also takes ``state=`` and gives ``(outputs, next_state)``. Its
+    first state is an ``int``, the run's entropy; later ones are whatever it gave. A state is
+    immutable, so that a run can be rewound.
+    """
     pure: bool = True
-    """Whether it does nothing but compute, and gives the same outputs for the same inputs (random operations apart, whose state says so).
-    Only then is it computed once where a model asks for the same twice, and not again where its inputs are constants."""
+    """Whether it does nothing but compute, and gives the same outputs for the same inputs (random
+    operations apart, whose state says so). Only then is it computed once where a model asks for the
+    same twice, and not again where its inputs are constants.
+    """
     counts_outputs: bool = False
-    """Variadic operations: the kernel also takes ``outputs=``, the number of outputs that the node has."""
+    """Variadic operations: the kernel also takes ``outputs=``, the number of outputs that the
+    node has.
+    """
     by_constant: Callable[..., KeepingKernel | None] | None = None
-    """Makes the kernel of one node whose input ``kept_input`` is the same in all runs, from what is ``Known`` of that and the attributes;
-    None where it has no better one. It gives the same bits however often it has run."""
+    """Makes the kernel of one node whose input ``kept_input`` is the same in all runs, from what is
+    ``Known`` of that and the attributes; None where it has no better one. It gives the same bits
+    however often it has run.
+    """
     kept_input: int = 1
     only_tensors: bool = True
-    """Whether all its inputs and outputs are tensors; some of ONNX's are sequences, maps or optionals."""
+    """Whether all its inputs and outputs are tensors; some of ONNX's are sequences, maps or
+    optionals.
+    """
     gradient: Gradient | None = None
-    """From the adjoints of its outputs to those of its inputs, in operations; None when it has no derivative here."""
+    """From the adjoints of its outputs to those of its inputs, in operations; None when it has
+    no derivative here.
+    """
     role: Role = Role.COMPUTE
     shows: Callable[..., str] | None = None
-    """The line that an execution shows to the person who runs the model: takes the inputs, and the attributes by keyword. Called when
-    somebody looks at the run, as often as that happens. Only the first executions show one where an attribute ``first_n`` says how many."""
+    """The line that an execution shows to the person who runs the model: takes the inputs, and the
+    attributes by keyword. Called when somebody looks at the run, as often as that happens. Only the
+    first executions show one where an attribute ``first_n`` says how many.
+    """
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None = None
-    """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What it makes always gives a tuple,
-    of values that are settled (numpy scalars for rank 0) or no tensors at all."""
+    """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What
+    it makes always gives a tuple, of values that are settled (numpy scalars for rank 0) or no
+    tensors at all.
+    """
     doc: str = ""
-    """What it computes, where the kernel's docstring does not say it; the first line is its summary."""
+    """What it computes, where the kernel's docstring does not say it; the first line is its
+    summary.
+    """
     input_docs: Mapping[str, str] = field(default_factory=dict[str, str])
     """What each input is, by the name that the kernel gives it."""
     output_docs: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -210,7 +266,9 @@ class Operation:
     @property
     def description(self) -> str:
         """What is said of it: ``doc``, or else the kernel's docstring."""
-        return inspect.cleandoc(self.doc or (self.kernel.__doc__ if self.kernel else "") or "").strip()
+        return inspect.cleandoc(
+            self.doc or (self.kernel.__doc__ if self.kernel else "") or ""
+        ).strip()
 
 
 class AttributeProblem(ValueError):
@@ -218,16 +276,20 @@ class AttributeProblem(ValueError):
 
 
 def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
-    """The kernel's keyword arguments from a layer's verbatim attributes; unknown attributes are ignored, as OpenVINO does.
+    """The kernel's keyword arguments from a layer's verbatim attributes; unknown attributes are
+    ignored, as OpenVINO does.
 
-    Values that are not text are taken as they are (graphs built in Python). ``AttributeProblem`` names the first that is wrong.
+    Values that are not text are taken as they are (graphs built in Python). ``AttributeProblem``
+    names the first that is wrong.
     """
     values: dict[str, Any] = {}
     for attribute in operation.attributes:
         if attribute.name in texts:
             values[attribute.keyword] = value_of(attribute, texts[attribute.name])
         elif attribute.default is REQUIRED:
-            raise AttributeProblem(f"attribute '{attribute.name}' ({_expected(attribute)}) is missing")
+            raise AttributeProblem(
+                f"attribute '{attribute.name}' ({_expected(attribute)}) is missing"
+            )
         else:
             values[attribute.keyword] = attribute.default
     return values
@@ -237,27 +299,45 @@ _NUMBERS = frozenset({"int", "float", "bool"})
 
 
 def value_of(attribute: Attribute, given: Any) -> Any:
-    """The typed value of one attribute, from its text or a value; ``AttributeProblem`` when its kind or constraints refuse it."""
+    """The typed value of one attribute, from its text or a value; ``AttributeProblem`` when its
+    kind or constraints refuse it.
+    """
     try:
         value = parse(attribute.kind, given) if isinstance(given, str) else given
     except ValueError:
-        raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}") from None
-    if isinstance(value, np.ndarray) and attribute.kind in _NUMBERS:  # ONNX attributes say themselves what they are
-        raise AttributeProblem(f"attribute '{attribute.name}' is a tensor, expected {_expected(attribute)}")
+        raise AttributeProblem(
+            f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+        ) from None
+    if (
+        isinstance(value, np.ndarray) and attribute.kind in _NUMBERS
+    ):  # ONNX attributes say themselves what they are
+        raise AttributeProblem(
+            f"attribute '{attribute.name}' is a tensor, expected {_expected(attribute)}"
+        )
     if isinstance(value, (tuple, list)) is not (attribute.kind in ITEMS):
-        raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
+        raise AttributeProblem(
+            f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+        )
     if attribute.kind in ITEMS and attribute.fewest and len(value) < attribute.fewest:
-        raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
+        raise AttributeProblem(
+            f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+        )
     each = value if isinstance(value, tuple) else (value,)
     if attribute.allowed and not set(each) <= set(attribute.allowed):
         lowered = tuple(item.lower() if isinstance(item, str) else item for item in each)
-        by_lower = {item.lower() if isinstance(item, str) else item: item for item in attribute.allowed}
+        by_lower = {
+            item.lower() if isinstance(item, str) else item: item for item in attribute.allowed
+        }
         if not set(lowered) <= set(by_lower):
-            raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
+            raise AttributeProblem(
+                f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+            )
         each = tuple(by_lower[item] for item in lowered)
         value = each if isinstance(value, tuple) else each[0]
     if attribute.least is not None and any(item < attribute.least for item in each):
-        raise AttributeProblem(f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}")
+        raise AttributeProblem(
+            f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+        )
     return value
 
 

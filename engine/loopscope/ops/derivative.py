@@ -1,4 +1,6 @@
-"""What the rule of an operation's derivative is given, and what it gives: tensors of a graph that is being built."""
+"""What the rule of an operation's derivative is given, and what it gives: tensors of a graph
+that is being built.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class KnownValue(Protocol):
 class Value(Protocol):
     """A tensor of a graph under construction: what is known of it, and the operators that it has.
 
-    Numbers beside it become constants of its type; ``==`` and ``!=`` are ``ops.equal`` and ``ops.not_equal``.
+    Numbers beside it become constants of its type; ``==`` and ``!=`` are ``ops.equal`` and
+    ``ops.not_equal``.
     """
 
     @property
@@ -53,26 +56,36 @@ class Value(Protocol):
 
 
 class Functions(Protocol):
-    """The operations that have one output, as functions in snake_case: inputs by position, attributes by keyword."""
+    """The operations that have one output, as functions in snake_case: inputs by position,
+    attributes by keyword.
+    """
 
     def __getattr__(self, name: str, /) -> Callable[..., Value]: ...
 
 
 class Several(Protocol):
-    """Any operation by its type; gives all its outputs: ``several("Split", x, axis, num_splits=2)``."""
+    """Any operation by its type; gives all its outputs: ``several("Split", x, axis,
+    num_splits=2)``.
+    """
 
     def __call__(self, type: str, /, *inputs: Any, **attributes: Any) -> tuple[Value, ...]: ...
 
 
 class Scan(Protocol):
-    """A loop over elements along the first axis, as ``loopscope.builder.scan``: all values of a fold, each along a new first axis."""
+    """A loop over elements along the first axis, as ``loopscope.builder.scan``: all values of a
+    fold, each along a new first axis.
+    """
 
-    def __call__(self, fn: Callable[..., Any], elems: Any, initializer: Any, reverse: bool = False, /) -> Any: ...
+    def __call__(
+        self, fn: Callable[..., Any], elems: Any, initializer: Any, reverse: bool = False, /
+    ) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reverse:
-    """One node that is walked back through: its inputs and outputs, and how the target changes with each output."""
+    """One node that is walked back through: its inputs and outputs, and how the target changes
+    with each output.
+    """
 
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
@@ -106,7 +119,9 @@ class Reverse:
         """The shape of a tensor, i64; a constant where it is known."""
         if value.shape.is_static:
             if not is_of_an_array(value.shape.lengths):
-                raise ValueError(f"a shape with {len(value.shape.lengths)} dimensions is larger than any array")
+                raise ValueError(
+                    f"a shape with {len(value.shape.lengths)} dimensions is larger than any array"
+                )
             return self.constant(np.array(value.shape.lengths, np.int64))
         return self.ops.shape_of(value)
 
@@ -142,11 +157,15 @@ class Reverse:
         return self.ops.reshape(value, np.zeros(rank, np.int64), special_zero=True)
 
     def where(self, condition: Value, value: Value) -> Value:
-        """The value where the condition holds, 0 elsewhere; the condition broadcasts as numpy does."""
+        """The value where the condition holds, 0 elsewhere; the condition broadcasts as numpy
+        does.
+        """
         return self.ops.select(condition, value, np.zeros((), _dtype(value)))
 
     def sum_to(self, adjoint: Value, like: Value) -> Value:
-        """The adjoint of an operand that was broadcast as numpy does: summed over the axes that it was repeated along."""
+        """The adjoint of an operand that was broadcast as numpy does: summed over the axes that
+        it was repeated along.
+        """
         mine, wanted = adjoint.shape, like.shape
         if mine.is_static and mine == wanted:
             return adjoint
@@ -154,7 +173,11 @@ class Reverse:
             return self._sum_to_any_rank(adjoint, like)
         lead = len(mine.dimensions) - len(wanted.dimensions)
         lengths = [*[None] * lead, *wanted.dimensions]
-        certain = [axis for axis, one in enumerate(lengths) if one is None or (one.is_static and one.length == 1)]
+        certain = [
+            axis
+            for axis, one in enumerate(lengths)
+            if one is None or (one.is_static and one.length == 1)
+        ]
         summed = self._summed(adjoint, np.array(certain, np.int64))
         if all(one is None or one.is_static for one in lengths):
             return self.reshaped(summed, like)
@@ -163,15 +186,20 @@ class Reverse:
         return self._sum_of_copies(summed, like)
 
     def _sum_of_copies(self, adjoint: Value, like: Value) -> Value:
-        """Of the same rank: each axis falls into as many parts as the operand is long, one or each of one, and these are summed.
+        """Of the same rank: each axis falls into as many parts as the operand is long, one or each
+        of one, and these are summed.
 
         OpenVINO takes no axes that are only found when the model runs.
         """
         ops, rank = self.ops, like.rank or 0
         wanted = self.shape_of(like)
         copies = ops.divide(self.shape_of(adjoint), ops.maximum(wanted, np.array([1])))
-        pairs = ops.concat(ops.unsqueeze(wanted, np.array([1])), ops.unsqueeze(copies, np.array([1])), axis=1)
-        apart = ops.reshape(adjoint, ops.reshape(pairs, np.array([-1]), special_zero=False), special_zero=False)
+        pairs = ops.concat(
+            ops.unsqueeze(wanted, np.array([1])), ops.unsqueeze(copies, np.array([1])), axis=1
+        )
+        apart = ops.reshape(
+            adjoint, ops.reshape(pairs, np.array([-1]), special_zero=False), special_zero=False
+        )
         return ops.reduce_sum(apart, np.arange(1, 2 * rank, 2), keep_dims=False)
 
     def _sum_to_any_rank(self, adjoint: Value, like: Value) -> Value:
@@ -179,7 +207,9 @@ class Reverse:
         ops = self.ops
         lead = ops.shape_of(self.shape_of(adjoint)) - ops.shape_of(self.shape_of(like))
         lengths = ops.concat(ops.broadcast(np.int64(1), lead), self.shape_of(like), axis=0)
-        axes = ops.reshape(ops.non_zero(ops.equal(lengths, np.int64(1))), np.array([-1]), special_zero=False)
+        axes = ops.reshape(
+            ops.non_zero(ops.equal(lengths, np.int64(1))), np.array([-1]), special_zero=False
+        )
         return ops.reshape(self._summed(adjoint, axes), self.shape_of(like), special_zero=False)
 
     def _summed(self, adjoint: Value, axes: Any) -> Value:
@@ -196,15 +226,21 @@ _WRITTEN_OUT = 64
 """Elements of a constant that is smaller than the nodes that would make it."""
 
 Adjoints = Sequence[Value | None]
-"""For each input how the target changes with it; None where it does not (whole numbers, conditions, or an operation that is flat)."""
+"""For each input how the target changes with it; None where it does not (whole numbers,
+conditions, or an operation that is flat).
+"""
 
 Gradient = Callable[[Reverse], Adjoints]
-"""The rule of one operation. Raises ``ValueError`` for attributes under which there is no derivative, and says why."""
+"""The rule of one operation. Raises ``ValueError`` for attributes under which there is no
+derivative, and says why.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WithGaps:
-    """The rule of an operation whose inputs may be left out before the last one: it knows them by position."""
+    """The rule of an operation whose inputs may be left out before the last one: it knows them
+    by position.
+    """
 
     rule: Callable[[Reverse], Mapping[int, Value | None]]
     """Gives adjoints by the position of the input."""
@@ -220,7 +256,9 @@ def flat(at: Reverse, /) -> Adjoints:
 
 
 def elementwise(slope: Callable[[Reverse], Value]) -> Gradient:
-    """The rule of a function of each element: ``slope`` gives its derivative at the input, in the input's shape."""
+    """The rule of a function of each element: ``slope`` gives its derivative at the input, in
+    the input's shape.
+    """
 
     def gradient(at: Reverse, /) -> Adjoints:
         return (at.adjoint * slope(at), *[None] * (len(at.inputs) - 1))

@@ -7,8 +7,12 @@ from typing import Literal
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 
 
-def catalogue_for(dialect: Literal["openvino", "onnx"], catalogue: Catalogue = CATALOGUE) -> Catalogue:
-    """The catalogue given, for a model of that dialect: for ONNX, ONNX's operations and those that a user has added."""
+def catalogue_for(
+    dialect: Literal["openvino", "onnx"], catalogue: Catalogue = CATALOGUE
+) -> Catalogue:
+    """The catalogue given, for a model of that dialect: for ONNX, ONNX's operations and those
+    that a user has added.
+    """
     if dialect == "openvino":
         return catalogue
     # Only here: importing the onnx package takes longer than planning most models.
@@ -17,8 +21,12 @@ def catalogue_for(dialect: Literal["openvino", "onnx"], catalogue: Catalogue = C
     return catalogue if isinstance(catalogue, OnnxCatalogue) else with_own(catalogue)
 
 
-def to_build_beside(dialect: Literal["openvino", "onnx"], catalogue: Catalogue = CATALOGUE) -> Catalogue:
-    """The catalogue to build further nodes with in a model of that dialect: OpenVINO's operations, beside ONNX's where it has those."""
+def to_build_beside(
+    dialect: Literal["openvino", "onnx"], catalogue: Catalogue = CATALOGUE
+) -> Catalogue:
+    """The catalogue to build further nodes with in a model of that dialect: OpenVINO's
+    operations, beside ONNX's where it has those.
+    """
     if dialect == "openvino":
         return catalogue
     from loopscope.ops.onnx_catalogue import BESIDE
@@ -27,7 +35,9 @@ def to_build_beside(dialect: Literal["openvino", "onnx"], catalogue: Catalogue =
 
 
 def domain_of(type: str) -> str:
-    """The ONNX domain that has an operation of this type; empty when none of those that are known has."""
+    """The ONNX domain that has an operation of this type; empty when none of those that are
+    known has.
+    """
     from loopscope.ops.onnx_catalogue import domain_of as known
 
     return known(type)

@@ -1,4 +1,6 @@
-"""Operations of our own for side effects: Print, and After, by which control dependencies fix an order."""
+"""Operations of our own for side effects: Print, and After, by which control dependencies fix an
+order.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _LONGEST = 300
 
 
 def print_line(value: Array, /, *data: Array, message: str, first_n: int, summarize: int) -> str:
-    """What one execution of a Print shows, as TensorFlow's Print: the message, and each of ``data`` in brackets.
+    """What one execution of a Print shows, as TensorFlow's Print: the message, and each of ``data``
+    in brackets.
 
     >>> print_line(np.array(1), np.array(7), np.arange(5), message="x:", first_n=-1, summarize=3)
     'x:[7][0 1 2...]'
@@ -35,8 +38,12 @@ def _summary(array: Array, most: int) -> str:
     return f"[{' '.join(map(str, shown.tolist()))}{'...' if shown.size < flat.size else ''}]"
 
 
-def print_values(value: Array, /, *data: Array, message: str, first_n: int, summarize: int) -> Array:
-    """The first input as it is; what it shows is ``message`` and the values of the other inputs (of the first, when it is alone)."""
+def print_values(
+    value: Array, /, *data: Array, message: str, first_n: int, summarize: int
+) -> Array:
+    """The first input as it is; what it shows is ``message`` and the values of the other inputs
+    (of the first, when it is alone).
+    """
     return value
 
 

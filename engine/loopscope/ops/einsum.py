@@ -25,9 +25,15 @@ def einsum(*operands: Array, equation: str) -> Array:
     dtype = operands[0].dtype
     sizes = _sizes(labels, operands)
     check_elements(_count(result, sizes), "the result of Einsum")
-    arrays = [_diagonal(computable(operand), one) for operand, one in zip(operands, labels, strict=True)]
-    waiting = [(array, "".join(dict.fromkeys(one))) for array, one in zip(arrays, labels, strict=True)]
-    for pair in _order(tuple([one for _, one in waiting]), tuple([array.shape for array, _ in waiting]), result):
+    arrays = [
+        _diagonal(computable(operand), one) for operand, one in zip(operands, labels, strict=True)
+    ]
+    waiting = [
+        (array, "".join(dict.fromkeys(one))) for array, one in zip(arrays, labels, strict=True)
+    ]
+    for pair in _order(
+        tuple([one for _, one in waiting]), tuple([array.shape for array, _ in waiting]), result
+    ):
         chosen = [waiting[index] for index in pair]
         waiting = [item for index, item in enumerate(waiting) if index not in pair]
         needed = set(result).union(*(one for _, one in waiting))
@@ -46,7 +52,8 @@ def _read(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
 
 
 def subscripts(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Labels of each operand and of the result, ellipses spelt out with letters that the equation does not use.
+    """Labels of each operand and of the result, ellipses spelt out with letters that the equation
+    does not use.
 
     >>> subscripts("a...b,b...->a...", [4, 2])
     (['aABb', 'bB'], 'aAB')
@@ -58,25 +65,40 @@ def subscripts(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     operands = left.split(",")
     for one in [*operands, *([result] if arrow else [])]:
         if one.count("...") > 1 or not set(one.replace("...", "", 1)) <= set(_LETTERS):
-            raise ValueError(f"equation {equation!r}: {one!r} is not letters with at most one ellipsis")
+            raise ValueError(
+                f"equation {equation!r}: {one!r} is not letters with at most one ellipsis"
+            )
     if len(operands) != len(ranks):
-        raise ValueError(f"equation {equation!r} is for {len(operands)} inputs, there are {len(ranks)}")
+        raise ValueError(
+            f"equation {equation!r} is for {len(operands)} inputs, there are {len(ranks)}"
+        )
     free = "".join(letter for letter in _LETTERS if letter not in text)
-    covered = [rank - len(one.replace("...", "")) for one, rank in zip(operands, ranks, strict=True)]
+    covered = [
+        rank - len(one.replace("...", "")) for one, rank in zip(operands, ranks, strict=True)
+    ]
     for one, rank, rest in zip(operands, ranks, covered, strict=True):
         if rest < 0 or (rest and "..." not in one):
             raise ValueError(f"equation {equation!r}: {one!r} does not fit an input of rank {rank}")
-    longest = max([rest for one, rest in zip(operands, covered, strict=True) if "..." in one], default=0)
+    longest = max(
+        [rest for one, rest in zip(operands, covered, strict=True) if "..." in one], default=0
+    )
     if longest > len(free):
         raise ValueError(f"equation {equation!r} needs more than {len(_LETTERS)} labels")
     ellipsis = free[:longest]
     if not arrow:
         letters = left.replace(",", "").replace(".", "")
-        result = ("..." if "..." in left else "") + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
-    spelt = [one.replace("...", ellipsis[longest - rest :]) for one, rest in zip(operands, covered, strict=True)]
+        result = ("..." if "..." in left else "") + "".join(
+            sorted(letter for letter in set(letters) if letters.count(letter) == 1)
+        )
+    spelt = [
+        one.replace("...", ellipsis[longest - rest :])
+        for one, rest in zip(operands, covered, strict=True)
+    ]
     result = result.replace("...", ellipsis)
     if len(set(result)) != len(result) or not set(result) <= set("".join(spelt)):
-        raise ValueError(f"equation {equation!r}: the result's labels must be different ones of the inputs'")
+        raise ValueError(
+            f"equation {equation!r}: the result's labels must be different ones of the inputs'"
+        )
     return spelt, result
 
 
@@ -105,7 +127,9 @@ def _diagonal(array: Array, labels: str) -> Array:
             first = labels.index(label)
             second = labels.index(label, first + 1)
             if array.shape[first] != array.shape[second]:
-                raise ValueError(f"label {label!r} stands for lengths {array.shape[first]} and {array.shape[second]} of one input")
+                raise ValueError(
+                    f"label {label!r} stands for lengths {array.shape[first]} and {array.shape[second]} of one input"
+                )
             array = array.diagonal(axis1=first, axis2=second)
             if first < array.ndim - 1:
                 array = np.moveaxis(array, -1, first)
@@ -114,16 +138,23 @@ def _diagonal(array: Array, labels: str) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _order(labels: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str) -> Sequence[tuple[int, int]]:
-    """Which pairs to contract, one after the other: the cheapest first where there is a choice, which takes longer than small products."""
+def _order(
+    labels: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str
+) -> Sequence[tuple[int, int]]:
+    """Which pairs to contract, one after the other: the cheapest first where there is a choice,
+    which takes longer than small products.
+    """
     if len(labels) < 3:
         return [(0, 1)] if len(labels) == 2 else []
     equation = ",".join(labels) + "->" + result
-    path = np.einsum_path(equation, *(np.broadcast_to(np.float32(0), shape) for shape in shapes), optimize="greedy")[0][1:]
+    path = np.einsum_path(
+        equation, *(np.broadcast_to(np.float32(0), shape) for shape in shapes), optimize="greedy"
+    )[0][1:]
     pairs: list[tuple[int, int]] = []
     for step in path:
         pairs.append((step[0], step[1]))
-        # A step of more than two operands is their pairs in turn: each result goes to the end of the list.
+        # A step of more than two operands is their pairs in turn: each result goes to the end of
+        # the list.
         pairs.extend((0, len(labels) - len(pairs) - 1) for _ in step[2:])
     return pairs
 
@@ -133,10 +164,15 @@ def _sum_away(array: Array, labels: str, needed: set[str]) -> Array:
     return array.sum(axis=gone, dtype=array.dtype) if gone else array
 
 
-def _contract(first: tuple[Array, str], second: tuple[Array, str], needed: set[str]) -> tuple[Array, str]:
-    """The product of two operands, summed over the labels that no later operand or the output needs."""
+def _contract(
+    first: tuple[Array, str], second: tuple[Array, str], needed: set[str]
+) -> tuple[Array, str]:
+    """The product of two operands, summed over the labels that no later operand or the output
+    needs.
+    """
     (a, in_a), (b, in_b) = first, second
-    # Labels of one operand only, or that one operand merely repeats (length 1), are summed before the product.
+    # Labels of one operand only, or that one operand merely repeats (length 1), are summed before
+    # the product.
     a, in_a = _prepare(a, in_a, b, in_b, needed)
     b, in_b = _prepare(b, in_b, a, in_a, needed)
     both = [label for label in in_a if label in in_b]
@@ -152,10 +188,17 @@ def _contract(first: tuple[Array, str], second: tuple[Array, str], needed: set[s
     left = a.transpose([in_a.index(label) for label in [*batch, *rows, *inner]])
     right = b.transpose([in_b.index(label) for label in [*batch, *inner, *columns]])
     left = left.reshape(*left.shape[: len(batch)], _length(rows, lengths), _length(inner, lengths))
-    right = right.reshape(*right.shape[: len(batch)], _length(inner, lengths), _length(columns, lengths))
+    right = right.reshape(
+        *right.shape[: len(batch)], _length(inner, lengths), _length(columns, lengths)
+    )
     dtype = left.dtype
     left, right = multiplicable(left, right, _length(inner, lengths))
-    product = rounded(left * right if not inner and (left.size == 0 or left.shape[-1] == 1) else np.matmul(left, right), dtype)
+    product = rounded(
+        left * right
+        if not inner and (left.size == 0 or left.shape[-1] == 1)
+        else np.matmul(left, right),
+        dtype,
+    )
     kept = [*batch, *rows, *columns]
     return product.reshape([lengths[label] for label in kept]), "".join(kept)
 
@@ -164,8 +207,12 @@ def _length(labels: Sequence[str], lengths: Mapping[str, int]) -> int:
     return _count("".join(labels), lengths)
 
 
-def _prepare(array: Array, labels: str, other: Array, in_other: str, needed: set[str]) -> tuple[Array, str]:
-    """Without the labels that only this operand has and nothing later needs, and without length 1 where the other is longer."""
+def _prepare(
+    array: Array, labels: str, other: Array, in_other: str, needed: set[str]
+) -> tuple[Array, str]:
+    """Without the labels that only this operand has and nothing later needs, and without length
+    1 where the other is longer.
+    """
     gone = []
     for axis, label in enumerate(labels):
         length = array.shape[axis]
@@ -191,6 +238,8 @@ def infer_einsum(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     lengths: dict[str, Dimension] = {}
     for one, shape in zip(labels, known_dimensions, strict=True):
         for label, dimension in zip(one, shape, strict=True):
-            joined = broadcast_shapes(PartialShape((lengths.get(label, static(1)),)), PartialShape((dimension,)))
+            joined = broadcast_shapes(
+                PartialShape((lengths.get(label, static(1)),)), PartialShape((dimension,))
+            )
             lengths[label] = joined.at(0)
     return (Known(element_type, PartialShape(tuple(lengths[label] for label in result))),)

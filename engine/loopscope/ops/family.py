@@ -1,4 +1,6 @@
-"""Rows of operations that have most of their fields in common: what a family shares is said once, a row says what is its own."""
+"""Rows of operations that have most of their fields in common: what a family shares is said
+once, a row says what is its own.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,15 @@ from loopscope.ops.declare import Attribute, Infer, KeepingKernel, Kernel, Opera
 from loopscope.ops.derivative import Gradient
 
 LAST = 16
-"""The opset that most operations have as their last: opset17 holds few of its own so far, and rows that it holds say so."""
+"""The opset that most operations have as their last: opset17 holds few of its own so far, and
+rows that it holds say so.
+"""
 
 
 class Fields(TypedDict, total=False):
-    """What a family may share: fields of ``Operation``, which mean what they mean there. Those that no two rows share are left out."""
+    """What a family may share: fields of ``Operation``, which mean what they mean there. Those
+    that no two rows share are left out.
+    """
 
     infer: Infer | None
     inputs: tuple[int, int | None]
@@ -56,13 +62,15 @@ class FamilyRow(Protocol):
     ) -> Operation:
         """A row with what it says and, for the rest, what its family shares.
 
-        ``opsets`` is from the version to ``LAST`` and ``page`` follows from the name unless they are given.
+        ``opsets`` is from the version to ``LAST`` and ``page`` follows from the name unless they
+        are given.
         """
         ...
 
 
 def family(folder: str, **shared: Unpack[Fields]) -> FamilyRow:
-    """A maker of rows for operations whose pages lie in one folder of OpenVINO's specs, and which share some fields.
+    """A maker of rows for operations whose pages lie in one folder of OpenVINO's specs, and which
+    share some fields.
 
     >>> row = family("arithmetic", inputs=(2, 2))
     >>> add = row("FloorMod", symbol="{0} % {1}")
@@ -82,7 +90,12 @@ def family(folder: str, **shared: Unpack[Fields]) -> FamilyRow:
     ) -> Operation:
         fields: Fields = {**shared, **own}
         return Operation(
-            name=name, version=version, opsets=opsets or (version, LAST), page=page or _page(folder, name, version), kernel=kernel, **fields
+            name=name,
+            version=version,
+            opsets=opsets or (version, LAST),
+            page=page or _page(folder, name, version),
+            kernel=kernel,
+            **fields,
         )
 
     return row

@@ -1,4 +1,6 @@
-"""Integer inputs that say where or how many (axes, shapes, indices), whatever integer type they have."""
+"""Integer inputs that say where or how many (axes, shapes, indices), whatever integer type they
+have.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def whole_numbers(array: np.ndarray) -> list[int]:
 
 
 def whole_number(array: np.ndarray | np.generic) -> int:
-    """The one element of a scalar or one-element tensor; ``ValueError`` when there are more, or none."""
+    """The one element of a scalar or one-element tensor; ``ValueError`` when there are more, or
+    none.
+    """
     if isinstance(array, np.integer):
         return int(array)
     if array.size != 1:
@@ -40,11 +44,15 @@ def positions(array: np.ndarray) -> np.ndarray:
 
 
 def positions_within(array: np.ndarray, length: int, what: str) -> np.ndarray:
-    """Positions along an axis of ``length``, negative ones counted from the end; ``ValueError`` names the first that lies outside."""
+    """Positions along an axis of ``length``, negative ones counted from the end; ``ValueError``
+    names the first that lies outside.
+    """
     found = np.asarray(positions(array))
     if found.size and (found.min() < -length or found.max() >= length):
         outside = found[(found < -length) | (found >= length)]
-        raise ValueError(f"{what} {outside.reshape(-1)[0]} is out of range for an axis of length {length}")
+        raise ValueError(
+            f"{what} {outside.reshape(-1)[0]} is out of range for an axis of length {length}"
+        )
     return found
 
 

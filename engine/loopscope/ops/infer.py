@@ -17,16 +17,24 @@ def same(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Kno
     return (Known(inputs[0].element_type, inputs[0].shape),)
 
 
-def _same_of_one_type(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _same_of_one_type(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """As ``same``, of inputs that share one element type; ``ValueError`` when two differ."""
     common_type(inputs)
     return same(inputs, attributes)
 
 
 def of_one_type(operation: Operation) -> Operation:
-    """Where all inputs may have the same types they are meant to have one, so its shape function `same` refuses two."""
+    """Where all inputs may have the same types they are meant to have one, so its shape function
+    `same` refuses two.
+    """
     shares = operation.inputs[1] != 1 and len(set(operation.types)) == 1
-    return replace(operation, infer=_same_of_one_type) if shares and operation.infer is same else operation
+    return (
+        replace(operation, infer=_same_of_one_type)
+        if shares and operation.infer is same
+        else operation
+    )
 
 
 def elementwise(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -59,7 +67,9 @@ def common_type(inputs: Sequence[Known]) -> ElementType | None:
     found = None
     for position, known in enumerate(inputs):
         if found is not None and known.element_type is not None and known.element_type is not found:
-            raise ValueError(f"input {position} is {known.element_type}, the inputs before it are {found}: element types must be equal")
+            raise ValueError(
+                f"input {position} is {known.element_type}, the inputs before it are {found}: element types must be equal"
+            )
         found = found or known.element_type
     return found
 
@@ -72,7 +82,9 @@ def _broadcast(inputs: Sequence[Known], attributes: Mapping[str, Any]) -> Partia
             for other in shapes[1:]:
                 both = shape.intersect(other)
                 if both is None:
-                    raise ValueError(f"shapes {shape} and {other} differ, and auto_broadcast is 'none'")
+                    raise ValueError(
+                        f"shapes {shape} and {other} differ, and auto_broadcast is 'none'"
+                    )
                 shape = both
             return shape
         case "pdpd":
@@ -96,7 +108,9 @@ def broadcast_shapes(*shapes: PartialShape) -> PartialShape:
         for index, dimension in enumerate(dimensions, start=rank - len(dimensions)):
             joined = _broadcast_dimension(result[index], dimension)
             if joined is None:
-                raise ValueError(f"shapes {' and '.join(str(one) for one in shapes)} cannot be broadcast together")
+                raise ValueError(
+                    f"shapes {' and '.join(str(one) for one in shapes)} cannot be broadcast together"
+                )
             result[index] = joined
     return PartialShape(tuple(result))
 
@@ -119,7 +133,8 @@ MOST_DIMENSIONS = 64
 
 
 def spelled(lengths: Known) -> PartialShape:
-    """The shape that a tensor of lengths spells, as far as they are known; one that may be negative is unknown.
+    """The shape that a tensor of lengths spells, as far as they are known; one that may be negative
+    is unknown.
 
     >>> import numpy as np
     >>> str(spelled(Known.of(np.array([2, -1])))), str(spelled(Known(shape=PartialShape.of([3])))), str(spelled(Known()))
@@ -130,7 +145,11 @@ def spelled(lengths: Known) -> PartialShape:
     if lengths.partial is not None:
         return PartialShape(lengths.partial.lengths)
     rank = lengths.shape.at(0) if lengths.shape.rank == 1 else UNKNOWN
-    return PartialShape.unknown(rank.length) if rank.is_static and rank.least <= MOST_DIMENSIONS else DYNAMIC
+    return (
+        PartialShape.unknown(rank.length)
+        if rank.is_static and rank.least <= MOST_DIMENSIONS
+        else DYNAMIC
+    )
 
 
 def spelled_length(length: Known) -> Dimension:
@@ -140,7 +159,9 @@ def spelled_length(length: Known) -> Dimension:
 
 
 def axes_of(known: Known, rank: int) -> tuple[int, ...] | None:
-    """Normalised axes from a known integer input; None when its value is not known. ``ValueError`` when out of range."""
+    """Normalised axes from a known integer input; None when its value is not known.
+    ``ValueError`` when out of range.
+    """
     if known.value is None:
         return None
     return tuple(axis_within(int(axis), rank) for axis in known.value.reshape(-1))

@@ -1,4 +1,6 @@
-"""Category infrastructure of the OpenVINO operation specs: what the machine itself carries out, so no kernels but roles."""
+"""Category infrastructure of the OpenVINO operation specs: what the machine itself carries out,
+so no kernels but roles.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,22 @@ def _constant(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tupl
 
 
 def _variable(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """The variable's own type and shape, which relax those of the initial value; ``ValueError`` when they contradict it."""
+    """The variable's own type and shape, which relax those of the initial value; ``ValueError``
+    when they contradict it.
+    """
     name = attributes["variable_type"]
     own = None if name in ("dynamic", "undefined") else ElementType(name)
     shape: PartialShape = attributes["variable_shape"]
     if inputs:
         initial = inputs[0]
         if own is not None and initial.element_type not in (None, own):
-            raise ValueError(f"the initial value is {initial.element_type}, the variable is declared {own}")
+            raise ValueError(
+                f"the initial value is {initial.element_type}, the variable is declared {own}"
+            )
         if shape.intersect(initial.shape) is None:
-            raise ValueError(f"the initial value has shape {initial.shape}, the variable is declared {shape}")
+            raise ValueError(
+                f"the initial value has shape {initial.shape}, the variable is declared {shape}"
+            )
     return (Known(own, shape),)
 
 
@@ -41,8 +49,21 @@ _ANY = frozenset(ElementType)
 row = family("infrastructure")
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Assign", version=3, opsets=(3, 5), infer=same, attributes=(Attribute("variable_id", "str"),), role=Role.ASSIGN),
-    row("Assign", version=6, infer=same, attributes=(Attribute("variable_id", "str"),), role=Role.ASSIGN),
+    row(
+        "Assign",
+        version=3,
+        opsets=(3, 5),
+        infer=same,
+        attributes=(Attribute("variable_id", "str"),),
+        role=Role.ASSIGN,
+    ),
+    row(
+        "Assign",
+        version=6,
+        infer=same,
+        attributes=(Attribute("variable_id", "str"),),
+        role=Role.ASSIGN,
+    ),
     row(
         "Const",
         opsets=(1, 17),
@@ -57,7 +78,14 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         role=Role.CONSTANT,
     ),
-    row("Loop", version=5, inputs=(2, None), outputs=None, types=(INDEX_TYPES, _BOOLEAN, _ANY), role=Role.REGION),
+    row(
+        "Loop",
+        version=5,
+        inputs=(2, None),
+        outputs=None,
+        types=(INDEX_TYPES, _BOOLEAN, _ANY),
+        role=Role.REGION,
+    ),
     row(
         "Parameter",
         opsets=(1, 17),
@@ -66,7 +94,14 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(Attribute("element_type", "type"), Attribute("shape", "shape", DYNAMIC)),
         role=Role.PARAMETER,
     ),
-    row("ReadValue", version=3, opsets=(3, 5), infer=same, attributes=(Attribute("variable_id", "str"),), role=Role.READ_VALUE),
+    row(
+        "ReadValue",
+        version=3,
+        opsets=(3, 5),
+        infer=same,
+        attributes=(Attribute("variable_id", "str"),),
+        role=Role.READ_VALUE,
+    ),
     row(
         "ReadValue",
         version=6,

@@ -29,7 +29,9 @@ def named_inputs(operation: Operation) -> tuple[str, ...]:
         parameters = inspect.signature(kernel).parameters.values()
     except (TypeError, ValueError):
         return ()
-    return tuple(one.name.rstrip("_") for one in parameters if one.kind is inspect.Parameter.POSITIONAL_ONLY)
+    return tuple(
+        one.name.rstrip("_") for one in parameters if one.kind is inspect.Parameter.POSITIONAL_ONLY
+    )
 
 
 def input_text(operation: Operation) -> str:

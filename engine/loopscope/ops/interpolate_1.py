@@ -7,15 +7,27 @@ from typing import Any
 
 
 def as_version_11(
-    rank: int, *, axes: Sequence[int], mode: str, align_corners: bool, antialias: bool, pads_begin: Sequence[int], pads_end: Sequence[int]
+    rank: int,
+    *,
+    axes: Sequence[int],
+    mode: str,
+    align_corners: bool,
+    antialias: bool,
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
 ) -> Mapping[str, Any]:
     """The attributes; ``axes`` is an input there.
 
-    The page leaves coordinates open; these are the runtimes': linear interpolation without pads looks at pixel centres, unless it
-    resizes axes 2 and 3 of four; everything else scales coordinates from the corner.
+    The page leaves coordinates open; these are the runtimes': linear interpolation without pads
+    looks at pixel centres, unless it resizes axes 2 and 3 of four; everything else scales
+    coordinates from the corner.
     """
     coordinates = "align_corners" if align_corners else "asymmetric"
-    centred = mode in ("linear", "linear_onnx") and not any((*pads_begin, *pads_end)) and not (rank == 4 and set(axes) == {2, 3})
+    centred = (
+        mode in ("linear", "linear_onnx")
+        and not any((*pads_begin, *pads_end))
+        and not (rank == 4 and set(axes) == {2, 3})
+    )
     if centred and not align_corners:
         coordinates = "half_pixel"
     return {

@@ -23,23 +23,41 @@ def logical_not(data: Array, /) -> Array:
 
 
 def _of_booleans(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Boolean inputs only, broadcast by ``auto_broadcast``: numbers are refused, as OpenVINO's reader refuses them."""
+    """Boolean inputs only, broadcast by ``auto_broadcast``: numbers are refused, as OpenVINO's
+    reader refuses them.
+    """
     for position, known in enumerate(inputs):
         if known.element_type not in (None, ElementType.BOOLEAN):
-            raise ValueError(f"input {position} is {known.element_type}, expected boolean: compare it with zero (NotEqual)")
+            raise ValueError(
+                f"input {position} is {known.element_type}, expected boolean: compare it with zero (NotEqual)"
+            )
     return elementwise(inputs, attributes)
 
 
 _BOOLEAN = frozenset({ElementType.BOOLEAN})
 _NUMPY = {"auto_broadcast": "numpy"}
 
-row = family("logical", infer=_of_booleans, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(_BOOLEAN,), symbol_when=_NUMPY)
+row = family(
+    "logical",
+    infer=_of_booleans,
+    inputs=(2, 2),
+    attributes=(AUTO_BROADCAST,),
+    types=(_BOOLEAN,),
+    symbol_when=_NUMPY,
+)
 of_one = family("logical", infer=_of_booleans, types=(_BOOLEAN,))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("LogicalAnd", logical_and, symbol="{0} & {1}"),
     of_one("LogicalNot", logical_not, symbol="~{0}"),
     row("LogicalOr", logical_or, symbol="{0} | {1}"),
-    row("LogicalXor", logical_xor, version=2, opsets=(1, 16), page="logical/logical-xor-1", symbol="{0} ^ {1}"),
+    row(
+        "LogicalXor",
+        logical_xor,
+        version=2,
+        opsets=(1, 16),
+        page="logical/logical-xor-1",
+        symbol="{0} ^ {1}",
+    ),
     row("Xor", logical_xor, opsets=(1, 1), page="logical/logical-xor-1", symbol="{0} ^ {1}"),
 )

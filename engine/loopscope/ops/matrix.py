@@ -21,7 +21,9 @@ from loopscope.ops.infer import broadcast_shapes, common_type
 from loopscope.ops.precision import computable, multiplicable, rounded
 
 _SMALL_PRODUCT = 1_000_000
-"""Up to this many multiplications BLAS takes a path that does not first copy its operands: for few rows that copy is most of the work."""
+"""Up to this many multiplications BLAS takes a path that does not first copy its operands: for
+few rows that copy is most of the work.
+"""
 _FEW_ROWS = 32
 """So many rows at most are worth cutting a product into such small ones."""
 _FEWER_ROWS = 16
@@ -38,11 +40,13 @@ _SMALL_RESULT = 1 << 24
 def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bool) -> Array:
     """Products of the matrices in the last two axes, batches broadcast.
 
-    ``[..., M, K] x [..., K, N] -> [..., M, N]``; a vector is a row on the left, a column on the right, and its axis is
-    dropped from the result. Spec: matrix/matmul-1.
+    ``[..., M, K] x [..., K, N] -> [..., M, N]``; a vector is a row on the left, a column on the
+    right, and its axis is dropped from the result. Spec: matrix/matmul-1.
     """
     if not first.ndim or not second.ndim:
-        raise ValueError(f"shapes {list(first.shape)} and {list(second.shape)}: a scalar has no matrix product")
+        raise ValueError(
+            f"shapes {list(first.shape)} and {list(second.shape)}: a scalar has no matrix product"
+        )
     inner = first.shape[-2 if transpose_a and first.ndim > 1 else -1]
     if not inner or first.size * second.size > _SMALL_RESULT * inner * inner:
         _check_size(first.shape, second.shape, transpose_a, transpose_b)
@@ -53,11 +57,17 @@ def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bo
     return _product(first, second, transpose_a, transpose_b)
 
 
-def _check_size(first: Sequence[int], second: Sequence[int], transpose_a: bool, transpose_b: bool) -> None:
-    """``ValueError`` before a product of more elements than a run allows; what fits together is left to numpy."""
+def _check_size(
+    first: Sequence[int], second: Sequence[int], transpose_a: bool, transpose_b: bool
+) -> None:
+    """``ValueError`` before a product of more elements than a run allows; what fits together is
+    left to numpy.
+    """
     rows = first[-1 if transpose_a else -2] if len(first) > 1 else 1
     columns = second[-2 if transpose_b else -1] if len(second) > 1 else 1
-    batch = math.prod(max(pair) for pair in zip_longest(reversed(first[:-2]), reversed(second[:-2]), fillvalue=1))
+    batch = math.prod(
+        max(pair) for pair in zip_longest(reversed(first[:-2]), reversed(second[:-2]), fillvalue=1)
+    )
     check_elements(batch * rows * columns, "the product")
 
 
@@ -68,8 +78,14 @@ def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) 
         if first.ndim > 2:
             # One product of many rows instead of one for each batch.
             flat = first.reshape(math.prod(first.shape[:-1]), first.shape[-1])
-            return _product(flat, second, False, transpose_b).reshape(*first.shape[:-1], second.shape[0 if transpose_b else 1])
-        if first.ndim == 2 and 1 < len(first) <= _FEW_ROWS and len(first) * second.size > _SMALL_PRODUCT:
+            return _product(flat, second, False, transpose_b).reshape(
+                *first.shape[:-1], second.shape[0 if transpose_b else 1]
+            )
+        if (
+            first.ndim == 2
+            and 1 < len(first) <= _FEW_ROWS
+            and len(first) * second.size > _SMALL_PRODUCT
+        ):
             return _few_rows(first, second, transpose_b)
         return np.matmul(first, second.T if transpose_b else second)
     if transpose_b and second.ndim > 1:
@@ -78,7 +94,9 @@ def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) 
 
 
 def _few_rows(rows: Array, matrix: Array, transpose_b: bool) -> Array:
-    """``[M, K] x [K, N] (or its transpose) -> [M, N]`` for small M, in blocks of columns: the fastest way found for each layout."""
+    """``[M, K] x [K, N] (or its transpose) -> [M, N]`` for small M, in blocks of columns: the
+    fastest way found for each layout.
+    """
     most = _SMALL_PRODUCT // rows.size if rows.size else 0
     block = most // _LEAST_BLOCK * _LEAST_BLOCK
     if rows.shape[1] != matrix.shape[1 if transpose_b else 0] or block < _LEAST_BLOCK:
@@ -103,8 +121,13 @@ def _few_rows(rows: Array, matrix: Array, transpose_b: bool) -> Array:
 
 
 def _by_rows_of_matrix(rows: Array, matrix: Array, dtype: np.dtype) -> Array:
-    """Blocks of rows of the matrix lie together in memory: a large matrix that no cache holds is read once, in order."""
-    block = max(_LEAST_BLOCK, _SMALL_PRODUCT // 2 // (len(rows) * matrix.shape[1]) // _LEAST_BLOCK * _LEAST_BLOCK)
+    """Blocks of rows of the matrix lie together in memory: a large matrix that no cache holds is
+    read once, in order.
+    """
+    block = max(
+        _LEAST_BLOCK,
+        _SMALL_PRODUCT // 2 // (len(rows) * matrix.shape[1]) // _LEAST_BLOCK * _LEAST_BLOCK,
+    )
     result = np.matmul(rows[:, :block], matrix[:block])
     term = np.empty_like(result, dtype)
     for start in range(block, len(matrix), block):
@@ -121,21 +144,34 @@ def infer_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
         return (Known(element_type),)
     if not first or not second:
         raise ValueError("a scalar has no matrix product")
-    batch_a, row, inner_a = _turned(first, attributes["transpose_a"]) if len(first) > 1 else ((), None, first[-1])
-    batch_b, inner_b, column = _turned(second, attributes["transpose_b"]) if len(second) > 1 else ((), second[-1], None)
+    batch_a, row, inner_a = (
+        _turned(first, attributes["transpose_a"]) if len(first) > 1 else ((), None, first[-1])
+    )
+    batch_b, inner_b, column = (
+        _turned(second, attributes["transpose_b"]) if len(second) > 1 else ((), second[-1], None)
+    )
     if inner_a.intersect(inner_b) is None:
-        raise ValueError(f"shapes {inputs[0].shape} and {inputs[1].shape}: inner lengths {inner_a} and {inner_b} differ")
+        raise ValueError(
+            f"shapes {inputs[0].shape} and {inputs[1].shape}: inner lengths {inner_a} and {inner_b} differ"
+        )
     batch = broadcast_shapes(PartialShape(batch_a), PartialShape(batch_b)).dimensions or ()
-    return (Known(element_type, PartialShape((*batch, *(one for one in (row, column) if one is not None)))),)
+    return (
+        Known(
+            element_type, PartialShape((*batch, *(one for one in (row, column) if one is not None)))
+        ),
+    )
 
 
-def _turned(shape: tuple[Dimension, ...], transposed: bool) -> tuple[tuple[Dimension, ...], Dimension, Dimension]:
+def _turned(
+    shape: tuple[Dimension, ...], transposed: bool
+) -> tuple[tuple[Dimension, ...], Dimension, Dimension]:
     """Batch, rows and columns."""
     return (shape[:-2], shape[-1], shape[-2]) if transposed else (shape[:-2], shape[-2], shape[-1])
 
 
 def inverse(matrices: Array, /, *, adjoint: bool) -> Array:
-    """Inverses of the square matrices in the last two axes, transposed where ``adjoint``; a singular one gives infinities.
+    """Inverses of the square matrices in the last two axes, transposed where ``adjoint``; a
+    singular one gives infinities.
 
     ``[..., N, N] -> [..., N, N]``, computed in f32 (f64 in f64). Spec: matrix/inverse-14.
     """
@@ -146,11 +182,15 @@ def inverse(matrices: Array, /, *, adjoint: bool) -> Array:
         result = np.linalg.inv(wide)
     except np.linalg.LinAlgError:
         result = _invert_each(wide)
-    return rounded(np.ascontiguousarray(result.swapaxes(-1, -2)) if adjoint else result, matrices.dtype)
+    return rounded(
+        np.ascontiguousarray(result.swapaxes(-1, -2)) if adjoint else result, matrices.dtype
+    )
 
 
 def _invert_each(matrices: Array) -> Array:
-    """Inverses one by one: a singular matrix, whose inverse the spec leaves undefined, does not take the others with it."""
+    """Inverses one by one: a singular matrix, whose inverse the spec leaves undefined, does not
+    take the others with it.
+    """
     result = np.full(matrices.shape, np.inf, matrices.dtype)
     for place in np.ndindex(matrices.shape[:-2]):
         try:
@@ -163,7 +203,9 @@ def _invert_each(matrices: Array) -> Array:
 def infer_inverse(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     """Type and shape of the input, whose last two lengths are equal."""
     dimensions = inputs[0].shape.dimensions
-    if dimensions is not None and (len(dimensions) < 2 or dimensions[-1].intersect(dimensions[-2]) is None):
+    if dimensions is not None and (
+        len(dimensions) < 2 or dimensions[-1].intersect(dimensions[-2]) is None
+    ):
         raise ValueError(f"shape {inputs[0].shape} holds no square matrices")
     return (Known(inputs[0].element_type, inputs[0].shape),)
 
@@ -171,13 +213,15 @@ def infer_inverse(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
 def grouped_matmul(first: Array, second: Array, offsets: Array | None = None, /) -> Array:
     """One matrix product for each group of tokens, the groups' ends given by ``offsets``.
 
-    ``[T, K] x [G, K, N] -> [T, N]``; ``[G, M, K] x [G, K, N] -> [G, M, N]`` without offsets; ``[K, T] x [T, N] -> [G, K, N]``.
-    Rows beyond the last offset are 0. Spec: matrix/grouped-matmul-17.
+    ``[T, K] x [G, K, N] -> [T, N]``; ``[G, M, K] x [G, K, N] -> [G, M, N]`` without offsets; ``[K,
+    T] x [T, N] -> [G, K, N]``. Rows beyond the last offset are 0. Spec: matrix/grouped-matmul-17.
     """
     left, right, dtype = computable(first), computable(second), first.dtype
     if (first.ndim, second.ndim) == (3, 3):
         if offsets is not None:
-            raise ValueError("offsets are for packed tokens: with two tensors of rank 3 there must be none")
+            raise ValueError(
+                "offsets are for packed tokens: with two tensors of rank 3 there must be none"
+            )
         if first.shape[0] != second.shape[0]:
             raise ValueError(f"{first.shape[0]} groups on the left, {second.shape[0]} on the right")
         return rounded(np.matmul(left, right), dtype)
@@ -195,7 +239,12 @@ def grouped_matmul(first: Array, second: Array, offsets: Array | None = None, /)
             rows[group] = left[group] @ matrix
         return rounded(rows, dtype)
     matrices = [left[:, group] @ right[group] for group in groups]
-    return rounded(np.stack(matrices) if matrices else np.zeros((0, first.shape[0], second.shape[1]), left.dtype), dtype)
+    return rounded(
+        np.stack(matrices)
+        if matrices
+        else np.zeros((0, first.shape[0], second.shape[1]), left.dtype),
+        dtype,
+    )
 
 
 def _groups(offsets: Array, tokens: int) -> list[slice]:
@@ -206,7 +255,9 @@ def _groups(offsets: Array, tokens: int) -> list[slice]:
     return [slice(start, end) for start, end in zip(starts, ends, strict=True)]
 
 
-def infer_grouped_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_grouped_matmul(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """By the ranks of the two operands."""
     element_type = common_type(inputs[:2])
     first, second = inputs[0].shape.dimensions, inputs[1].shape.dimensions
@@ -216,7 +267,12 @@ def infer_grouped_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any],
         case 2, 3:
             return (Known(element_type, PartialShape((first[0], second[2]))),)
         case 3, 3:
-            return (Known(element_type, PartialShape((first[0].intersect(second[0]) or first[0], first[1], second[2]))),)
+            return (
+                Known(
+                    element_type,
+                    PartialShape((first[0].intersect(second[0]) or first[0], first[1], second[2])),
+                ),
+            )
         case 2, 2:
             groups = inputs[2].shape.at(0) if len(inputs) > 2 else UNKNOWN
             return (Known(element_type, PartialShape((groups, first[0], second[1]))),)
@@ -234,7 +290,10 @@ OPERATIONS: tuple[Operation, ...] = (
         page="matrix/matmul-1",
         infer=infer_matmul,
         inputs=(2, 2),
-        attributes=(Attribute("transpose_a", "bool", False), Attribute("transpose_b", "bool", False)),
+        attributes=(
+            Attribute("transpose_a", "bool", False),
+            Attribute("transpose_b", "bool", False),
+        ),
         types=(COMPUTED,),
         gradient=gradients.matmul,
     ),

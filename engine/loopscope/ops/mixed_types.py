@@ -1,4 +1,6 @@
-"""Operands that ONNX gives one element type and a model gives several: check and run take the type that numpy promotes them to."""
+"""Operands that ONNX gives one element type and a model gives several: check and run take the
+type that numpy promotes them to.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from loopscope.ir.element_type import ElementType
 
 
 def promoted_type(types: Iterable[ElementType | None]) -> ElementType | None:
-    """Return the common type of those that are known; None if none is known or numpy has no common one.
+    """Return the common type of those that are known; None if none is known or numpy has no common
+    one.
 
     >>> str(promoted_type([ElementType.I64, None, ElementType.F32]))
     'f64'
@@ -26,7 +29,9 @@ def promoted_type(types: Iterable[ElementType | None]) -> ElementType | None:
 
 @lru_cache(maxsize=1024)
 def input_groups(alike: tuple[str, ...], inputs: int) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers of the inputs that have one type by their specification, for each name of a type."""
+    """Return the numbers of the inputs that have one type by their specification, for each name
+    of a type.
+    """
     groups: dict[str, list[int]] = {}
     for index in range(inputs if alike else 0):
         name = alike[min(index, len(alike) - 1)]
@@ -41,7 +46,9 @@ def promoting(kernel: Callable[..., Any], alike: tuple[str, ...]) -> Callable[..
     def promoted(*values: Any, **state: Any) -> Any:
         operands = list(values)
         for group in input_groups(alike, len(values)):
-            tensors = [index for index in group if isinstance(values[index], (np.ndarray, np.generic))]
+            tensors = [
+                index for index in group if isinstance(values[index], (np.ndarray, np.generic))
+            ]
             dtype = _promoted([values[index].dtype for index in tensors])
             for index in tensors if dtype is not None else ():
                 operands[index] = values[index].astype(dtype, copy=False)

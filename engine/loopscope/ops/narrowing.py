@@ -1,4 +1,6 @@
-"""Numbers rounded to what a narrower type can hold, and kept in their own: what a quantized or half-precision value would be."""
+"""Numbers rounded to what a narrower type can hold, and kept in their own: what a quantized or
+half-precision value would be.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,21 @@ from loopscope.ops.effects import OPSET
 from loopscope.ops.infer import same
 
 GROUP = 128
-"""Numbers along the last axis that share a scale in int4: what weight compression takes by default."""
+"""Numbers along the last axis that share a scale in int4: what weight compression takes by
+default.
+"""
 _MOST_INT8, _MOST_INT4 = 127.0, 7.0
 
 
 def round_to(data: Array, /, *, to: str) -> Array:
-    """Each number as the nearest that the type ``to`` can hold; the element type stays. Other tensors than of floats stay as they are.
+    """Each number as the nearest that the type ``to`` can hold; the element type stays. Other
+    tensors than of floats stay as they are.
 
-    ``bf16``, ``f16``, ``f8e4m3``, ``f8e5m2``: as converting there and back (type/convert-1). ``int8``: whole multiples, from -127 to 127,
-    of a scale for each row along the last axis. ``int4``: from -7 to 7, of a scale for each group of 128 in a row. A scale is the
-    largest magnitude among them divided by 127 or 7; a row with NaN or an infinity in it has no scale, and becomes NaN.
+    ``bf16``, ``f16``, ``f8e4m3``, ``f8e5m2``: as converting there and back (type/convert-1).
+    ``int8``: whole multiples, from -127 to 127, of a scale for each row along the last axis.
+    ``int4``: from -7 to 7, of a scale for each group of 128 in a row. A scale is the largest
+    magnitude among them divided by 127 or 7; a row with NaN or an infinity in it has no scale, and
+    becomes NaN.
     """
     if data.dtype.kind != "f" and ElementType.of_dtype(data.dtype) not in REAL_FLOATS:
         return data
@@ -43,13 +50,19 @@ def _in_groups(data: Array) -> Array:
     length = rows.shape[-1]
     rounded = np.empty_like(rows)
     for begin in range(0, length, GROUP):
-        rounded[..., begin : begin + GROUP] = _in_steps(rows[..., begin : begin + GROUP], _MOST_INT4)
+        rounded[..., begin : begin + GROUP] = _in_steps(
+            rows[..., begin : begin + GROUP], _MOST_INT4
+        )
     return rounded.reshape(data.shape)
 
 
 def _in_steps(rows: Array, most: float) -> Array:
     scale = np.max(np.abs(rows), axis=-1, keepdims=True, initial=0) / rows.dtype.type(most)
-    return np.asarray(np.where(scale == 0, 0, np.rint(rows / np.where(scale == 0, 1, scale)) * scale).astype(rows.dtype))
+    return np.asarray(
+        np.where(scale == 0, 0, np.rint(rows / np.where(scale == 0, 1, scale)) * scale).astype(
+            rows.dtype
+        )
+    )
 
 
 def _computed(data: Array) -> Array:
@@ -79,6 +92,10 @@ ROUND_TO = Operation(
     page="",
     kernel=round_to,
     infer=same,
-    attributes=(Attribute("to", "str", allowed=NARROWER, doc="The type that can hold the numbers that come out."),),
+    attributes=(
+        Attribute(
+            "to", "str", allowed=NARROWER, doc="The type that can hold the numbers that come out."
+        ),
+    ),
 )
 OPERATIONS: tuple[Operation, ...] = (ROUND_TO,)

@@ -20,14 +20,19 @@ from loopscope.ops.infer import axes_of, common_type, same
 from loopscope.ops.precision import computable, rounded
 
 
-def batch_norm_inference(data: Array, gamma: Array, beta: Array, mean: Array, variance: Array, /, *, epsilon: float) -> Array:
-    """``gamma * (data - mean) / sqrt(variance + epsilon) + beta`` for each channel, the second axis.
+def batch_norm_inference(
+    data: Array, gamma: Array, beta: Array, mean: Array, variance: Array, /, *, epsilon: float
+) -> Array:
+    """``gamma * (data - mean) / sqrt(variance + epsilon) + beta`` for each channel, the second
+    axis.
 
     ``[N, C, ...], 4 times [C] -> [N, C, ...]``. Spec: normalization/batch-norm-inference-5.
     """
     if data.ndim < 2 or any(one.shape != data.shape[1:2] for one in (gamma, beta, mean, variance)):
         shapes = [list(one.shape) for one in (gamma, beta, mean, variance)]
-        raise ValueError(f"data of shape {list(data.shape)} does not fit channel values of the shapes {shapes}")
+        raise ValueError(
+            f"data of shape {list(data.shape)} does not fit channel values of the shapes {shapes}"
+        )
     wide = computable(data)
     scale = computable(gamma) / np.sqrt(computable(variance) + wide.dtype.type(epsilon))
     shift = computable(beta) - computable(mean) * scale
@@ -37,8 +42,11 @@ def batch_norm_inference(data: Array, gamma: Array, beta: Array, mean: Array, va
     return rounded(result, data.dtype)
 
 
-def batch_norm_inference_1(first: Array, second: Array, third: Array, mean: Array, variance: Array, /, *, epsilon: float) -> Array:
-    """As BatchNormInference-5; the data comes first, as the page has it, or third, as the runtime writes it: it alone has more axes.
+def batch_norm_inference_1(
+    first: Array, second: Array, third: Array, mean: Array, variance: Array, /, *, epsilon: float
+) -> Array:
+    """As BatchNormInference-5; the data comes first, as the page has it, or third, as the runtime
+    writes it: it alone has more axes.
 
     Spec: normalization/batch-norm-inference-1.
     """
@@ -47,7 +55,9 @@ def batch_norm_inference_1(first: Array, second: Array, third: Array, mean: Arra
     return batch_norm_inference(first, second, third, mean, variance, epsilon=epsilon)
 
 
-def infer_batch_norm_inference_1(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_batch_norm_inference_1(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Type and shape of the data, which is the first or the third input."""
     first, third = inputs[0].shape, inputs[2].shape
     if first.rank == 1 or (third.rank or 0) > 1:
@@ -56,7 +66,9 @@ def infer_batch_norm_inference_1(inputs: Sequence[Known], attributes: Mapping[st
 
 
 def grn(data: Array, /, *, bias: float) -> Array:
-    """Each element by the root of its channels' squares and ``bias``: ``[N, C, ...] -> [N, C, ...]``. Spec: normalization/grn-1."""
+    """Each element by the root of its channels' squares and ``bias``: ``[N, C, ...] -> [N, C,
+    ...]``. Spec: normalization/grn-1.
+    """
     if data.ndim < 2:
         raise ValueError(f"the data has shape {list(data.shape)}, expected batch and channels")
     wide = computable(data)
@@ -66,10 +78,11 @@ def grn(data: Array, /, *, bias: float) -> Array:
 
 
 def normalize_l2(data: Array, axes: Array, /, *, eps: float, eps_mode: str) -> Array:
-    """Each element by the root of the squares along ``axes``, ``eps`` added to their sum or its lower bound.
+    """Each element by the root of the squares along ``axes``, ``eps`` added to their sum or its
+    lower bound.
 
-    No axes: 1 for every element that is not 0, as the page says in words, and the runtime does. ``[...] -> [...]``.
-    Spec: normalization/normalize-l2-1.
+    No axes: 1 for every element that is not 0, as the page says in words, and the runtime does.
+    ``[...] -> [...]``. Spec: normalization/normalize-l2-1.
     """
     wide = computable(data)
     chosen = _axes(axes, data.ndim)
@@ -84,8 +97,9 @@ def normalize_l2(data: Array, axes: Array, /, *, eps: float, eps_mode: str) -> A
 def lrn(data: Array, axes: Array, /, *, alpha: float, beta: float, bias: float, size: int) -> Array:
     """Each element by a power of the mean square of its neighbourhood along ``axes``.
 
-    ``data / (bias + alpha / size ** len(axes) * sum) ** beta`` with the sum over ``(size - 1) // 2`` neighbours on both sides: for an
-    even size the page names a wider region than ``size``, the runtime this one. ``[...] -> [...]``. Spec: normalization/lrn-1.
+    ``data / (bias + alpha / size ** len(axes) * sum) ** beta`` with the sum over ``(size - 1) //
+    2`` neighbours on both sides: for an even size the page names a wider region than ``size``, the
+    runtime this one. ``[...] -> [...]``. Spec: normalization/lrn-1.
     """
     wide = computable(data)
     chosen = _axes(axes, data.ndim)
@@ -107,24 +121,46 @@ def _neighbours(values: Array, axis: int, reach: int) -> Array:
     return result
 
 
-def mvn(data: Array, /, *, across_channels: bool, reduction_axes: tuple[int, ...], normalize_variance: bool, eps: float) -> Array:
-    """Mean 0 and, with ``normalize_variance``, variance 1 over the spatial axes, the channels too with ``across_channels``.
+def mvn(
+    data: Array,
+    /,
+    *,
+    across_channels: bool,
+    reduction_axes: tuple[int, ...],
+    normalize_variance: bool,
+    eps: float,
+) -> Array:
+    """Mean 0 and, with ``normalize_variance``, variance 1 over the spatial axes, the channels too
+    with ``across_channels``.
 
-    ``reduction_axes`` names the axes instead where it is there. ``[N, C, ...] -> [N, C, ...]``. Spec: normalization/mvn-1.
+    ``reduction_axes`` names the axes instead where it is there. ``[N, C, ...] -> [N, C, ...]``.
+    Spec: normalization/mvn-1.
     """
     axes = reduction_axes or tuple(range(1 if across_channels else 2, data.ndim))
-    return _normalized(data, tuple(axis_within(axis, data.ndim) for axis in axes), normalize_variance, eps, "inside_sqrt")
+    return _normalized(
+        data,
+        tuple(axis_within(axis, data.ndim) for axis in axes),
+        normalize_variance,
+        eps,
+        "inside_sqrt",
+    )
 
 
-def mvn_with_axes(data: Array, axes: Array, /, *, normalize_variance: bool, eps: float, eps_mode: str) -> Array:
-    """Mean 0 and, with ``normalize_variance``, variance 1 along ``axes``: ``[...] -> [...]``. Spec: normalization/mvn-6.
+def mvn_with_axes(
+    data: Array, axes: Array, /, *, normalize_variance: bool, eps: float, eps_mode: str
+) -> Array:
+    """Mean 0 and, with ``normalize_variance``, variance 1 along ``axes``: ``[...] -> [...]``. Spec:
+    normalization/mvn-6.
 
-    The page writes a sum of squares where a variance, their mean, is meant, as its introduction and the runtime have it.
+    The page writes a sum of squares where a variance, their mean, is meant, as its introduction and
+    the runtime have it.
     """
     return _normalized(data, _axes(axes, data.ndim), normalize_variance, eps, eps_mode.lower())
 
 
-def _normalized(data: Array, axes: tuple[int, ...], normalize_variance: bool, eps: float, eps_mode: str) -> Array:
+def _normalized(
+    data: Array, axes: tuple[int, ...], normalize_variance: bool, eps: float, eps_mode: str
+) -> Array:
     wide = computable(data)
     kept = [axis for axis in range(data.ndim) if axis not in axes]
     turned = wide.transpose([*kept, *axes])
@@ -135,7 +171,9 @@ def _normalized(data: Array, axes: tuple[int, ...], normalize_variance: bool, ep
     return rounded(np.asarray(result.transpose(back), order="C"), data.dtype)
 
 
-def _standardized(rows: Array, normalize_variance: bool, eps: float, eps_mode: str = "inside_sqrt") -> Array:
+def _standardized(
+    rows: Array, normalize_variance: bool, eps: float, eps_mode: str = "inside_sqrt"
+) -> Array:
     """A copy with each row of ``[rows, n]`` shifted to mean 0 and scaled to variance 1."""
     if not rows.size:
         return rows.copy()
@@ -144,19 +182,34 @@ def _standardized(rows: Array, normalize_variance: bool, eps: float, eps_mode: s
     if normalize_variance:
         variance = np.vecdot(result, result) / count
         epsilon = rows.dtype.type(eps)
-        spread = np.sqrt(variance + epsilon) if eps_mode == "inside_sqrt" else np.sqrt(variance) + epsilon
+        spread = (
+            np.sqrt(variance + epsilon)
+            if eps_mode == "inside_sqrt"
+            else np.sqrt(variance) + epsilon
+        )
         result *= np.reciprocal(spread)[:, None]
     return result
 
 
-def group_normalization(data: Array, scale: Array, bias: Array, /, *, num_groups: int, epsilon: float) -> Array:
-    """Mean 0 and variance 1 within each group of channels, then ``scale`` and ``bias`` for each channel.
+def group_normalization(
+    data: Array, scale: Array, bias: Array, /, *, num_groups: int, epsilon: float
+) -> Array:
+    """Mean 0 and variance 1 within each group of channels, then ``scale`` and ``bias`` for each
+    channel.
 
     ``[N, C, ...], [C], [C] -> [N, C, ...]``. Spec: normalization/group-normalization-12.
     """
-    if data.ndim < 2 or num_groups < 1 or data.shape[1] % num_groups or scale.shape != data.shape[1:2] or bias.shape != data.shape[1:2]:
+    if (
+        data.ndim < 2
+        or num_groups < 1
+        or data.shape[1] % num_groups
+        or scale.shape != data.shape[1:2]
+        or bias.shape != data.shape[1:2]
+    ):
         shapes = [list(one.shape) for one in (data, scale, bias)]
-        raise ValueError(f"data, scale and bias have the shapes {shapes}: the channels do not fit them and {num_groups} groups")
+        raise ValueError(
+            f"data, scale and bias have the shapes {shapes}: the channels do not fit them and {num_groups} groups"
+        )
     wide = computable(data)
     rows = wide.reshape(data.shape[0] * num_groups, prod(data.shape[1:]) // num_groups)
     result = _standardized(rows, True, epsilon).reshape(data.shape)
@@ -184,7 +237,11 @@ def infer_channels(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
         raise ValueError(f"the data has shape {inputs[0].shape}, expected batch and channels")
     channels: Dimension | None = dimensions[1]
     for known in inputs[1:]:
-        channels = channels.intersect(known.shape.at(0)) if channels is not None and known.shape.rank in (None, 1) else None
+        channels = (
+            channels.intersect(known.shape.at(0))
+            if channels is not None and known.shape.rank in (None, 1)
+            else None
+        )
     if channels is None:
         raise ValueError(
             f"the data has shape {inputs[0].shape}, the others {', '.join(str(known.shape) for known in inputs[1:])}: channels differ"
@@ -223,7 +280,13 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(_EPSILON,),
         gradient=gradients.batch_norm,
     ),
-    row("GRN", grn, infer=infer_channels, attributes=(Attribute("bias", "float"),), gradient=gradients.grn),
+    row(
+        "GRN",
+        grn,
+        infer=infer_channels,
+        attributes=(Attribute("bias", "float"),),
+        gradient=gradients.grn,
+    ),
     row(
         "GroupNormalization",
         group_normalization,
@@ -268,7 +331,11 @@ OPERATIONS: tuple[Operation, ...] = (
         version=6,
         infer=infer_over_axes,
         inputs=(2, 2),
-        attributes=(_VARIANCE, Attribute("eps", "float"), Attribute("eps_mode", "str", allowed=("inside_sqrt", "outside_sqrt"))),
+        attributes=(
+            _VARIANCE,
+            Attribute("eps", "float"),
+            Attribute("eps_mode", "str", allowed=("inside_sqrt", "outside_sqrt")),
+        ),
         types=(REAL_FLOATS, INDEX_TYPES),
         gradient=gradients.mvn_with_axes,
     ),
@@ -277,7 +344,10 @@ OPERATIONS: tuple[Operation, ...] = (
         normalize_l2,
         infer=infer_over_axes,
         inputs=(2, 2),
-        attributes=(Attribute("eps", "float"), Attribute("eps_mode", "str", allowed=("add", "max"))),
+        attributes=(
+            Attribute("eps", "float"),
+            Attribute("eps_mode", "str", allowed=("add", "max")),
+        ),
         types=(REAL_FLOATS, COMPUTED_INTEGERS),
         gradient=gradients.normalize_l2,
     ),

@@ -1,4 +1,6 @@
-"""The catalogue of ONNX models: the operations of all domains (ai.onnx, ai.onnx.ml, com.microsoft) by type and opset."""
+"""The catalogue of ONNX models: the operations of all domains (ai.onnx, ai.onnx.ml,
+com.microsoft) by type and opset.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,13 @@ from loopscope.ops.onnx.row import LAST
 from loopscope.ops.onnx.schemas import operation_of
 
 _OWN: Mapping[str, Operation] = {
-    "Parameter": Operation(name="Parameter", version=1, opsets=(1, LAST), page="", inputs=(0, 0), role=Role.PARAMETER),
+    "Parameter": Operation(
+        name="Parameter", version=1, opsets=(1, LAST), page="", inputs=(0, 0), role=Role.PARAMETER
+    ),
     "Result": Operation(name="Result", version=1, opsets=(1, LAST), page="", role=Role.RESULT),
-    "Const": Operation(name="Const", version=1, opsets=(1, LAST), page="", inputs=(0, 0), role=Role.CONSTANT),
+    "Const": Operation(
+        name="Const", version=1, opsets=(1, LAST), page="", inputs=(0, 0), role=Role.CONSTANT
+    ),
 }
 
 
@@ -29,11 +35,17 @@ class OnnxCatalogue(Catalogue):
     """ONNX's operations; ``categories`` holds only what a user adds (or replaces) by name."""
 
     def find(self, type: str, opset: str) -> Operation | None:
-        """By the opset that a node carries, such as ``ai.onnx 18``, or ``function my.domain``; None when it is unknown."""
+        """By the opset that a node carries, such as ``ai.onnx 18``, or ``function my.domain``;
+        None when it is unknown.
+        """
         own = super().versions(type)
         if own:
             return own[-1]
-        return CATALOGUE.find(type, opset) if opset == OPSET or opset.startswith("opset") else _find(type, opset)
+        return (
+            CATALOGUE.find(type, opset)
+            if opset == OPSET or opset.startswith("opset")
+            else _find(type, opset)
+        )
 
     def elsewhere(self, type: str, opset: str) -> tuple[Operation, ...]:
         """The versions that other opsets of the same domain hold."""
@@ -44,7 +56,9 @@ ONNX = OnnxCatalogue({})
 
 
 class CompanionOperations(Catalogue):
-    """OpenVINO's operations to build with, in a graph that has ONNX's: which one a node is its opset tells."""
+    """OpenVINO's operations to build with, in a graph that has ONNX's: which one a node is its
+    opset tells.
+    """
 
     def find(self, type: str, opset: str) -> Operation | None:
         """Of either."""
@@ -71,7 +85,15 @@ def _find(type: str, opset: str) -> Operation | None:
         return _OWN.get(type)
     domain, _, version = opset.rpartition(" ")
     if domain == "function":
-        return Operation(name=type, version=1, opsets=(1, LAST), page="", inputs=(0, None), outputs=None, role=Role.REGION)
+        return Operation(
+            name=type,
+            version=1,
+            opsets=(1, LAST),
+            page="",
+            inputs=(0, None),
+            outputs=None,
+            role=Role.REGION,
+        )
     if not version.isdigit() or len(version) > 6:
         return None
     if domain == MICROSOFT_DOMAIN:
@@ -86,7 +108,11 @@ def _find(type: str, opset: str) -> Operation | None:
 def _versions(type: str, domain: str) -> tuple[Operation, ...]:
     if domain == MICROSOFT_DOMAIN:
         return (MICROSOFT[type],) if type in MICROSOFT else ()
-    alike = (schema for schema in _all_schemas() if schema.name == type and (schema.domain or "ai.onnx") == domain)
+    alike = (
+        schema
+        for schema in _all_schemas()
+        if schema.name == type and (schema.domain or "ai.onnx") == domain
+    )
     schemas = sorted(alike, key=lambda schema: int(schema.since_version))
     found = (operation_of(schema) for schema in schemas)
     return tuple(operation for operation in found if operation is not None)

@@ -1,4 +1,6 @@
-"""An operation's declaration as plain data, for ``loopscope ops --json``: what a generator of functions or pages needs."""
+"""An operation's declaration as plain data, for ``loopscope ops --json``: what a generator of
+functions or pages needs.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ from loopscope.ops.type_relations import TypeRelations, type_relations
 
 
 def operation_data(operation: Operation, category: str) -> dict[str, Any]:
-    """One version of an operation. ``outputs.most`` is None where a node has any number; attribute values are texts, as in an IR.
+    """One version of an operation. ``outputs.most`` is None where a node has any number; attribute
+    values are texts, as in an IR.
 
-    ``same_type_as``: the input whose element type an input must have. The ``type`` of an output: the input or the attribute that decides
-    it (``input 0``, ``attribute output_type``), or the type itself; None where that depends on more.
+    ``same_type_as``: the input whose element type an input must have. The ``type`` of an output:
+    the input or the attribute that decides it (``input 0``, ``attribute output_type``), or the type
+    itself; None where that depends on more.
     """
     least, most = operation.inputs
     names = input_names(operation)
@@ -28,16 +32,31 @@ def operation_data(operation: Operation, category: str) -> dict[str, Any]:
         "opsets": list(operation.opsets),
         "page": operation.page or None,
         "doc": operation.description,
-        "inputs": {"least": least, "most": most, "each": [_input(operation, at, name, relations) for at, name in enumerate(names)]},
+        "inputs": {
+            "least": least,
+            "most": most,
+            "each": [_input(operation, at, name, relations) for at, name in enumerate(names)],
+        },
         "outputs": {"most": operation.outputs, "each": _outputs(operation, relations)},
         "attributes": [_attribute(one) for one in operation.attributes],
     }
 
 
-def _input(operation: Operation, number: int, name: str, relations: TypeRelations) -> dict[str, Any]:
-    types = operation.types[min(number, len(operation.types) - 1)] if operation.types else frozenset(ElementType)
+def _input(
+    operation: Operation, number: int, name: str, relations: TypeRelations
+) -> dict[str, Any]:
+    types = (
+        operation.types[min(number, len(operation.types) - 1)]
+        if operation.types
+        else frozenset(ElementType)
+    )
     named = [one.value for one in ElementType if one in types]
-    return {"name": name, "types": named, "same_type_as": relations.shared[number], "doc": operation.input_docs.get(name, "")}
+    return {
+        "name": name,
+        "types": named,
+        "same_type_as": relations.shared[number],
+        "doc": operation.input_docs.get(name, ""),
+    }
 
 
 def _outputs(operation: Operation, relations: TypeRelations) -> list[dict[str, Any]]:
@@ -45,7 +64,10 @@ def _outputs(operation: Operation, relations: TypeRelations) -> list[dict[str, A
     count = max(len(docs), operation.outputs or 0)
     docs += [("", "")] * (count - len(docs))
     types = [*relations.outputs, *[None] * count]
-    return [{"name": name, "type": kind, "doc": doc} for (name, doc), kind in zip(docs, types, strict=False)]
+    return [
+        {"name": name, "type": kind, "doc": doc}
+        for (name, doc), kind in zip(docs, types, strict=False)
+    ]
 
 
 def _attribute(attribute: Attribute) -> dict[str, Any]:
@@ -65,4 +87,8 @@ def _attribute(attribute: Attribute) -> dict[str, Any]:
 def _default(attribute: Attribute) -> str | None:
     if attribute.default is REQUIRED or attribute.default is None:
         return None
-    return written(attribute.kind, attribute.default) if is_of(attribute.kind, attribute.default) else str(attribute.default)
+    return (
+        written(attribute.kind, attribute.default)
+        if is_of(attribute.kind, attribute.default)
+        else str(attribute.default)
+    )

@@ -1,4 +1,6 @@
-"""The meaning of each input, output and attribute of the built-in operations, from a table beside this file."""
+"""The meaning of each input, output and attribute of the built-in operations, from a table
+beside this file.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ Meanings = Mapping[str, str]
 
 @cache
 def table() -> Mapping[tuple[str, str], Meanings]:
-    """Return the texts by operation and kind (``in``, ``out``, ``attr``), each by name and in the order of the file."""
+    """Return the texts by operation and kind (``in``, ``out``, ``attr``), each by name and in
+    the order of the file.
+    """
     texts: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     operations: list[str] = []
     for line in _TABLE.read_text(encoding="utf-8").splitlines():
@@ -34,7 +38,9 @@ def table() -> Mapping[tuple[str, str], Meanings]:
 
 
 def with_meanings(operation: Operation) -> Operation:
-    """Return an operation with the texts of the table for its own inputs, outputs and attributes."""
+    """Return an operation with the texts of the table for its own inputs, outputs and
+    attributes.
+    """
     inputs = _meanings(operation.name, "in")
     outputs = list(table().get((operation.name, "out"), {}).items())
     attributes = _meanings(operation.name, "attr")
@@ -42,7 +48,9 @@ def with_meanings(operation: Operation) -> Operation:
         operation,
         input_docs={name: inputs[name] for name in input_names(operation) if name in inputs},
         output_docs=dict(outputs[: operation.outputs]),
-        attributes=tuple(replace(entry, doc=attributes.get(entry.name, "")) for entry in operation.attributes),
+        attributes=tuple(
+            replace(entry, doc=attributes.get(entry.name, "")) for entry in operation.attributes
+        ),
     )
 
 

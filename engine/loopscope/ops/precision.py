@@ -1,4 +1,6 @@
-"""In which type a kernel computes products and sums: small floats in f32, small integers exactly, the result rounded once."""
+"""In which type a kernel computes products and sums: small floats in f32, small integers
+exactly, the result rounded once.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ _SMALL_INTEGER_BYTES = 2
 def computable(array: np.ndarray) -> np.ndarray:
     """The same numbers in the type that arithmetic on them is done in.
 
-    f64, f32, and integers of 32 and 64 bits stay; f16, bf16 and smaller floats become f32; integers of up to 16 bits
-    become f64, in which every sum of fewer than 2**21 of their products is exact and BLAS does the work.
+    f64, f32, and integers of 32 and 64 bits stay; f16, bf16 and smaller floats become f32; integers
+    of up to 16 bits become f64, in which every sum of fewer than 2**21 of their products is exact
+    and BLAS does the work.
     """
     dtype = array.dtype
     if dtype.char in _NATIVE_FLOATS:
@@ -23,21 +26,30 @@ def computable(array: np.ndarray) -> np.ndarray:
         return array.astype(np.float64) if dtype.itemsize <= _SMALL_INTEGER_BYTES else array
     if dtype.name.startswith(("int", "uint")):
         return array.astype(np.float64)
-    return _widened(array) if dtype.char == "e" and dtype.isnative and array.size >= _MANY_HALVES else array.astype(np.float32)
+    return (
+        _widened(array)
+        if dtype.char == "e" and dtype.isnative and array.size >= _MANY_HALVES
+        else array.astype(np.float32)
+    )
 
 
 _MANY_HALVES = 1 << 13
-"""From so many on, numpy's own conversion, one number after the other, is the slower way: five times, of a hundred thousand."""
+"""From so many on, numpy's own conversion, one number after the other, is the slower way: five
+times, of a hundred thousand.
+"""
 _HALF_MAGNITUDE, _HALF_INFINITY, _HALF_FRACTION_BITS = 0x7FFF, 0x7C00, 10
 _SINGLE_FRACTION_BITS = 23
 _COPIED_SIGNS = 0x70000000
-"""What lies between sign and exponent after a half, as an i32, was moved up to where an f32 has its fraction."""
+"""What lies between sign and exponent after a half, as an i32, was moved up to where an f32 has
+its fraction.
+"""
 _BIASES_APART = np.float32(2.0 ** (127 - 15))
 
 
 def _widened(halves: np.ndarray) -> np.ndarray:
-    """f16 as f32, bit for bit: sign, exponent and fraction are moved to their places, and a product makes up for the other bias, which
-    also makes normal numbers of subnormal ones."""
+    """f16 as f32, bit for bit: sign, exponent and fraction are moved to their places, and a product
+    makes up for the other bias, which also makes normal numbers of subnormal ones.
+    """
     bits = halves.view(np.int16)
     if (bits & np.int16(_HALF_MAGNITUDE)).max() >= _HALF_INFINITY:
         return halves.astype(np.float32)
@@ -49,9 +61,17 @@ def _widened(halves: np.ndarray) -> np.ndarray:
     return wide
 
 
-def multiplicable(first: np.ndarray, second: np.ndarray, terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Both factors of a matrix product of so many terms; integers as f64, for BLAS, where every sum of their products is exact in it."""
-    if first.dtype.kind in "iu" and first.size * second.size > _WORTH_BLAS and terms * _greatest(first) * _greatest(second) <= _EXACT:
+def multiplicable(
+    first: np.ndarray, second: np.ndarray, terms: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both factors of a matrix product of so many terms; integers as f64, for BLAS, where every
+    sum of their products is exact in it.
+    """
+    if (
+        first.dtype.kind in "iu"
+        and first.size * second.size > _WORTH_BLAS
+        and terms * _greatest(first) * _greatest(second) <= _EXACT
+    ):
         return first.astype(np.float64), second.astype(np.float64)
     return first, second
 
@@ -65,7 +85,9 @@ _WORTH_BLAS = 1 << 12
 
 
 def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The computed numbers in the operation's own type; integers wrap around as integer arithmetic does."""
+    """The computed numbers in the operation's own type; integers wrap around as integer
+    arithmetic does.
+    """
     if array.dtype == dtype:
         return array
     if array.dtype.kind == "f" and (dtype.kind in "iu" or dtype.name.startswith(("int", "uint"))):
@@ -74,7 +96,8 @@ def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def accumulator(dtype: np.dtype) -> np.dtype:
-    """In which type many elements are added up: f32 for smaller floats, i32 for integers of less than 8 bits, else their own.
+    """In which type many elements are added up: f32 for smaller floats, i32 for integers of less
+    than 8 bits, else their own.
 
     ``ValueError`` for types without sums.
     """

@@ -13,14 +13,27 @@ _EXPONENT_AND_MANTISSA = {
     ElementType.F64: (11, 52),
 }
 """Narrowest first; f16 before bf16, because (f8e4m3, f8e5m2) gives f16."""
-_SIGNED_BY_WIDTH = (ElementType.I4, ElementType.I8, ElementType.I16, ElementType.I32, ElementType.I64)
+_SIGNED_BY_WIDTH = (
+    ElementType.I4,
+    ElementType.I8,
+    ElementType.I16,
+    ElementType.I32,
+    ElementType.I64,
+)
 
 
-def promotion(types: tuple[ElementType, ElementType], dimensioned: tuple[bool, bool], *, unsafe: bool, for_u64: ElementType) -> ElementType:
+def promotion(
+    types: tuple[ElementType, ElementType],
+    dimensioned: tuple[bool, bool],
+    *,
+    unsafe: bool,
+    for_u64: ElementType,
+) -> ElementType:
     """The common type of two inputs.
 
-    ``dimensioned`` says which inputs count as more than a scalar: of two types of one kind, that of the only dimensioned input
-    wins. ``ValueError`` where the promotion is not safe and ``unsafe`` is false.
+    ``dimensioned`` says which inputs count as more than a scalar: of two types of one kind, that of
+    the only dimensioned input wins. ``ValueError`` where the promotion is not safe and ``unsafe``
+    is false.
     """
     left, right = types
     if left is right:
@@ -34,12 +47,16 @@ def promotion(types: tuple[ElementType, ElementType], dimensioned: tuple[bool, b
         return kept
     joined = _joined(left, right, for_u64)
     if not unsafe and joined not in types:
-        raise ValueError(f"{left} and {right} would be widened to {joined}, and promote_unsafe is false")
+        raise ValueError(
+            f"{left} and {right} would be widened to {joined}, and promote_unsafe is false"
+        )
     return joined
 
 
 def _may_keep(kept: ElementType, dropped: ElementType) -> bool:
-    """Whether a scalar may lose its own type to that of a tensor; of floats the width alone decides, as in OpenVINO."""
+    """Whether a scalar may lose its own type to that of a tensor; of floats the width alone
+    decides, as in OpenVINO.
+    """
     return kept.bits >= dropped.bits and (kept in FLOATS or kept in SIGNED or dropped not in SIGNED)
 
 
@@ -51,8 +68,15 @@ def _rank(element_type: ElementType) -> int:
 
 
 def _mixed(lower: ElementType, higher: ElementType, *, unsafe: bool) -> ElementType:
-    if not unsafe and lower is not ElementType.BOOLEAN and higher in FLOATS and higher.bits < 2 * lower.bits:
-        raise ValueError(f"{higher} does not have twice the bits of {lower}, and promote_unsafe is false")
+    if (
+        not unsafe
+        and lower is not ElementType.BOOLEAN
+        and higher in FLOATS
+        and higher.bits < 2 * lower.bits
+    ):
+        raise ValueError(
+            f"{higher} does not have twice the bits of {lower}, and promote_unsafe is false"
+        )
     return higher
 
 
@@ -69,5 +93,12 @@ def _joined(left: ElementType, right: ElementType, for_u64: ElementType) -> Elem
 def _joined_floats(left: ElementType, right: ElementType) -> ElementType:
     if left not in _EXPONENT_AND_MANTISSA or right not in _EXPONENT_AND_MANTISSA:
         raise ValueError(f"no type is declared to hold both {left} and {right}")
-    least = tuple(max(pair) for pair in zip(_EXPONENT_AND_MANTISSA[left], _EXPONENT_AND_MANTISSA[right], strict=True))
-    return next(one for one, (exponent, mantissa) in _EXPONENT_AND_MANTISSA.items() if exponent >= least[0] and mantissa >= least[1])
+    least = tuple(
+        max(pair)
+        for pair in zip(_EXPONENT_AND_MANTISSA[left], _EXPONENT_AND_MANTISSA[right], strict=True)
+    )
+    return next(
+        one
+        for one, (exponent, mantissa) in _EXPONENT_AND_MANTISSA.items()
+        if exponent >= least[0] and mantissa >= least[1]
+    )

@@ -19,27 +19,45 @@ _BLOCK_ELEMENTS = 1 << 18
 
 
 def fake_quantize(
-    data: Array, input_low: Array, input_high: Array, output_low: Array, output_high: Array, /, *, levels: int, auto_broadcast: str
+    data: Array,
+    input_low: Array,
+    input_high: Array,
+    output_low: Array,
+    output_high: Array,
+    /,
+    *,
+    levels: int,
+    auto_broadcast: str,
 ) -> Array:
     """Each element moved to the nearest of ``levels`` evenly spread values, in its own type.
 
-    ``[...]`` and four limits that broadcast to it ``-> [...]``; halves go to the even level. Spec: quantization/fake-quantize-1.
+    ``[...]`` and four limits that broadcast to it ``-> [...]``; halves go to the even level. Spec:
+    quantization/fake-quantize-1.
     """
     limits = [computable(one) for one in (input_low, input_high, output_low, output_high)]
     if auto_broadcast == "none" and any(one.shape != data.shape for one in limits):
-        raise ValueError(f"auto_broadcast is 'none', and data of shape {list(data.shape)} has limits of other shapes")
+        raise ValueError(
+            f"auto_broadcast is 'none', and data of shape {list(data.shape)} has limits of other shapes"
+        )
     wide = computable(data)
     shape = np.broadcast_shapes(wide.shape, *(one.shape for one in limits))
     wide = np.broadcast_to(wide, shape).reshape(shape or (1,))
     result = np.empty(wide.shape, wide.dtype)
     limits = [one.reshape((1,) * (wide.ndim - one.ndim) + one.shape) for one in limits]
     for block in _blocks(wide.shape):
-        _quantize(wide[block], [_part(one, block) for one in limits], wide.dtype.type(levels - 1), result[block])
+        _quantize(
+            wide[block],
+            [_part(one, block) for one in limits],
+            wide.dtype.type(levels - 1),
+            result[block],
+        )
     return rounded(result.reshape(shape), data.dtype)
 
 
 def _quantize(values: Array, limits: Sequence[Array], steps: np.generic, out: Array) -> None:
-    """Compute the page's formula in the page's order: another order rounds otherwise and moves 0 off 0."""
+    """Compute the page's formula in the page's order: another order rounds otherwise and moves 0
+    off 0.
+    """
     low, high, target_low, target_high = limits
     np.subtract(values, low, out=out)
     out /= high - low
@@ -53,28 +71,41 @@ def _quantize(values: Array, limits: Sequence[Array], steps: np.generic, out: Ar
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Slices along the first axis that has more than one element, small enough to stay in a processor's cache."""
+    """Slices along the first axis that has more than one element, small enough to stay in a
+    processor's cache.
+    """
     axis = next((axis for axis, length in enumerate(shape) if length != 1), None)
     if axis is None:
         yield (slice(None),) * len(shape)
         return
     step = max(1, _BLOCK_ELEMENTS // max(1, prod(shape[axis + 1 :])))
     for start in range(0, shape[axis], step):
-        yield (*(slice(None),) * axis, slice(start, start + step), *(slice(None),) * (len(shape) - axis - 1))
+        yield (
+            *(slice(None),) * axis,
+            slice(start, start + step),
+            *(slice(None),) * (len(shape) - axis - 1),
+        )
 
 
 def _part(limit: Array, block: tuple[slice, ...]) -> Array:
-    return limit[tuple(one if length > 1 else slice(None) for one, length in zip(block, limit.shape, strict=True))]
+    return limit[
+        tuple(
+            one if length > 1 else slice(None)
+            for one, length in zip(block, limit.shape, strict=True)
+        )
+    ]
 
 
 _GREATEST = {ElementType.F8E4M3: 448.0, ElementType.F8E5M2: 57344.0}
 
 
-def fake_convert(data: Array, scale: Array, shift: Array | None = None, /, *, destination_type: ElementType) -> Array:
+def fake_convert(
+    data: Array, scale: Array, shift: Array | None = None, /, *, destination_type: ElementType
+) -> Array:
     """``data * scale - shift`` rounded to an 8-bit float type, and back.
 
-    ``[...]``, ``scale`` and ``shift`` that broadcast to it ``-> [...]``. What is too great for the 8-bit type becomes its greatest value.
-    Spec: quantization/fake-convert-13.
+    ``[...]``, ``scale`` and ``shift`` that broadcast to it ``-> [...]``. What is too great for the
+    8-bit type becomes its greatest value. Spec: quantization/fake-convert-13.
     """
     wide, factor = computable(data), computable(scale)
     moved = wide * factor
@@ -82,13 +113,20 @@ def fake_convert(data: Array, scale: Array, shift: Array | None = None, /, *, de
         moved = moved - computable(shift)
     greatest = _GREATEST[destination_type]
     # The runtime rounds to f16 on its way to 8 bits.
-    small = np.clip(moved, -greatest, greatest).astype(np.float16).astype(destination_type.dtype).astype(wide.dtype)
+    small = (
+        np.clip(moved, -greatest, greatest)
+        .astype(np.float16)
+        .astype(destination_type.dtype)
+        .astype(wide.dtype)
+    )
     if shift is not None:
         small = small + computable(shift)
     return rounded(np.asarray(small / factor), data.dtype)
 
 
-def infer_fake_convert(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_fake_convert(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Type and shape of the data, to which scale and shift broadcast."""
     shapes = [known.shape for known in inputs]
     return (Known(common_type(inputs), broadcast_shapes(*shapes)),)
@@ -115,7 +153,14 @@ OPERATIONS: tuple[Operation, ...] = (
         version=13,
         infer=infer_fake_convert,
         inputs=(2, 3),
-        attributes=(Attribute("destination_type", "type", ElementType.F8E4M3, allowed=(ElementType.F8E4M3, ElementType.F8E5M2)),),
+        attributes=(
+            Attribute(
+                "destination_type",
+                "type",
+                ElementType.F8E4M3,
+                allowed=(ElementType.F8E4M3, ElementType.F8E5M2),
+            ),
+        ),
         types=(REAL_FLOATS,),
     ),
 )

@@ -7,7 +7,8 @@ from loopscope.ops.declare import Array, Known
 
 
 def of_rank(known: Known, rank: int, what: str) -> PartialShape:
-    """The shape, of that many dimensions even where nothing is known of it; ``ValueError`` when it has another rank.
+    """The shape, of that many dimensions even where nothing is known of it; ``ValueError`` when it
+    has another rank.
 
     >>> str(of_rank(Known(), 2, "the table"))
     '[?,?]'

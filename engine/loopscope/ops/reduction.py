@@ -26,14 +26,21 @@ Fold = Callable[[np.ndarray, tuple[int, ...], bool], Array]
 
 
 def _reduction(fold: Fold, text: str) -> Callable[..., Array]:
-    """A kernel of data and axes (a scalar or a list; none: nothing is folded) that keeps the element type.
+    """A kernel of data and axes (a scalar or a list; none: nothing is folded) that keeps the
+    element type.
 
     Floats of 16 bits or fewer are accumulated in f32 and rounded once; integers wrap.
     """
 
     def kernel(data: Array, axes: Array, /, *, keep_dims: bool = False) -> Array:
         dtype = data.dtype
-        numbers = data if dtype.char in _ACCUMULATED_AS_THEY_ARE else as_numbers(data) if dtype in INTEGER_DTYPES else widened(data)
+        numbers = (
+            data
+            if dtype.char in _ACCUMULATED_AS_THEY_ARE
+            else as_numbers(data)
+            if dtype in INTEGER_DTYPES
+            else widened(data)
+        )
         result = fold(np.asarray(numbers), _axes(axes.tobytes(), axes.dtype, data.ndim), keep_dims)
         return result if result.dtype is dtype else result.astype(dtype)
 
@@ -44,14 +51,18 @@ def _reduction(fold: Fold, text: str) -> Callable[..., Array]:
 
 @lru_cache(maxsize=1024)
 def _axes(raw: bytes, dtype: np.dtype, rank: int) -> tuple[int, ...]:
-    """Kept by their bytes, because the axes of a loop's reductions are the same in every iteration."""
+    """Kept by their bytes, because the axes of a loop's reductions are the same in every
+    iteration.
+    """
     normal = tuple(axis_within(int(axis), rank) for axis in np.frombuffer(raw, dtype))
     if len(set(normal)) != len(normal):
         raise ValueError(f"axes {normal} name a dimension twice")
     return normal
 
 
-def _folded(ufunc: np.ufunc, data: np.ndarray, axes: tuple[int, ...], keep_dims: bool, dtype: Any = None) -> Array:
+def _folded(
+    ufunc: np.ufunc, data: np.ndarray, axes: tuple[int, ...], keep_dims: bool, dtype: Any = None
+) -> Array:
     result: Array = ufunc.reduce(data, axes, dtype, keepdims=keep_dims)
     return result
 
@@ -90,7 +101,9 @@ def _smallest(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array
 
 
 def _of_nothing(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool, *, least: bool) -> Array:
-    """The neutral element of max (the least number) or min (the greatest) for every place of the result."""
+    """The neutral element of max (the least number) or min (the greatest) for every place of the
+    result.
+    """
     zeros = _folded(np.add, data, axes, keep_dims, data.dtype)
     if data.dtype.kind == "f":
         return np.full(zeros.shape, -np.inf if least else np.inf, data.dtype)
@@ -124,7 +137,11 @@ def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Kn
     axes = axes_of(inputs[1], len(dimensions))
     if axes is None:
         return (Known(data.element_type, _shape_without_axes(inputs[1], len(dimensions), keep)),)
-    kept = [static(1) if axis in axes else dimension for axis, dimension in enumerate(dimensions) if keep or axis not in axes]
+    kept = [
+        static(1) if axis in axes else dimension
+        for axis, dimension in enumerate(dimensions)
+        if keep or axis not in axes
+    ]
     return (Known(data.element_type, PartialShape(tuple(kept))),)
 
 
@@ -132,7 +149,13 @@ def _shape_without_axes(axes: Known, rank: int, keep: bool) -> PartialShape:
     """What the number of axes alone says."""
     if keep:
         return PartialShape.unknown(rank)
-    count = 1 if axes.shape.rank == 0 else axes.shape.lengths[0] if axes.shape.rank == 1 and axes.shape.is_static else None
+    count = (
+        1
+        if axes.shape.rank == 0
+        else axes.shape.lengths[0]
+        if axes.shape.rank == 1 and axes.shape.is_static
+        else None
+    )
     return DYNAMIC if count is None else PartialShape.unknown(max(rank - count, 0))
 
 

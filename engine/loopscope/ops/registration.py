@@ -1,4 +1,6 @@
-"""What a declaration of an operation gets wrong, told when it is installed and not when a model meets it."""
+"""What a declaration of an operation gets wrong, told when it is installed and not when a model
+meets it.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,24 @@ _TENSORS = ("tensor", "tensors")
 
 
 def problem(operation: Operation) -> str:
-    """What the rest of a declaration gets wrong, as the end of a sentence about the operation; empty when nothing is."""
-    checks: tuple[Callable[[Operation], str], ...] = (_of_opsets, _of_counts, _of_types, _of_attributes, _of_kernel, _of_docs)
+    """What the rest of a declaration gets wrong, as the end of a sentence about the operation;
+    empty when nothing is.
+    """
+    checks: tuple[Callable[[Operation], str], ...] = (
+        _of_opsets,
+        _of_counts,
+        _of_types,
+        _of_attributes,
+        _of_kernel,
+        _of_docs,
+    )
     return next((told for check in checks if (told := check(operation))), "")
 
 
 def name_problem(operation: Operation) -> str:
-    """What is wrong with its name, as the end of a sentence that does not say it; empty when nothing is."""
+    """What is wrong with its name, as the end of a sentence that does not say it; empty when
+    nothing is.
+    """
     name: object = operation.name
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return f"is called {name!r}, expected CamelCase: a capital letter, then letters, digits and underscores"
@@ -35,17 +48,29 @@ def name_problem(operation: Operation) -> str:
 
 
 def conflict(operation: Operation, catalogue: Catalogue, beside: Iterable[Operation] = ()) -> str:
-    """Which other operation a layer or a call could mean as well, as the end of a sentence; ``beside`` are installed together with it."""
-    same_title = [one for one in beside if one is not operation and one.title.lower() == operation.title.lower()]
+    """Which other operation a layer or a call could mean as well, as the end of a sentence;
+    ``beside`` are installed together with it.
+    """
+    same_title = [
+        one
+        for one in beside
+        if one is not operation and one.title.lower() == operation.title.lower()
+    ]
     if same_title:
         return "is declared twice"
     for other in (*beside, *catalogue):
         if other.title.lower() == operation.title.lower():
             continue
         if other.name.lower() == operation.name.lower() and _share_opset(operation, other):
-            where = f"version {other.opset!r}" if other.opset else f"opset{other.opsets[0]} to opset{other.opsets[1]}"
+            where = (
+                f"version {other.opset!r}"
+                if other.opset
+                else f"opset{other.opsets[0]} to opset{other.opsets[1]}"
+            )
             return f"is in {where}, and so is {other.title}, so a layer could mean either: give each version an `opset` of its own"
-        if other.name.lower() != operation.name.lower() and _letters(other.name) == _letters(operation.name):
+        if other.name.lower() != operation.name.lower() and _letters(other.name) == _letters(
+            operation.name
+        ):
             return f"differs from {other.name} by underscores alone, so a call of builder.ops could mean either: give it another name"
     return ""
 
@@ -85,8 +110,14 @@ def _of_counts(operation: Operation) -> str:
 def _of_types(operation: Operation) -> str:
     types: tuple[object, ...] = operation.types
     for number, one in enumerate(types):
-        if not isinstance(one, frozenset) or not one or not all(isinstance(element, ElementType) for element in one):
-            return f"has the types {one!r} for input {number}, expected a frozenset of element types"
+        if (
+            not isinstance(one, frozenset)
+            or not one
+            or not all(isinstance(element, ElementType) for element in one)
+        ):
+            return (
+                f"has the types {one!r} for input {number}, expected a frozenset of element types"
+            )
     return "" if types else "has no `types`, expected a frozenset of element types for its inputs"
 
 
@@ -121,7 +152,9 @@ def _of_attribute(attribute: Attribute) -> str:
     if odd:
         return f"that allows {odd[0]!r}, which is not of the kind {item!r}"
     if attribute.least is not None and kind not in _NUMBERS:
-        return f"of the kind {kind!r} with `least`, expected a kind of numbers: {', '.join(_NUMBERS)}"
+        return (
+            f"of the kind {kind!r} with `least`, expected a kind of numbers: {', '.join(_NUMBERS)}"
+        )
     if attribute.fewest and kind not in ITEMS:
         return f"of the kind {kind!r} with `fewest`, expected a kind of lists: {', '.join(ITEMS)}"
     if attribute.fewest < 0:
@@ -178,6 +211,11 @@ def _of_docs(operation: Operation) -> str:
         return f"documents an input {unknown[0]!r}, and the inputs of its kernel are {', '.join(names)}"
     if operation.outputs is not None and len(operation.output_docs) > operation.outputs:
         return f"documents {len(operation.output_docs)} outputs, and has {operation.outputs}"
-    texts = (operation.doc, *operation.input_docs.values(), *operation.output_docs.values(), *(one.doc for one in operation.attributes))
+    texts = (
+        operation.doc,
+        *operation.input_docs.values(),
+        *operation.output_docs.values(),
+        *(one.doc for one in operation.attributes),
+    )
     odd: list[object] = [one for one in texts if not isinstance(one, str)]
     return f"has the documentation {odd[0]!r}, expected text" if odd else ""

@@ -1,4 +1,6 @@
-"""Operations of our own in the loops of ONNX Runtime's searches, for what ONNX has no operation: keeping beams, and drawing tokens."""
+"""Operations of our own in the loops of ONNX Runtime's searches, for what ONNX has no operation:
+keeping beams, and drawing tokens.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +37,20 @@ def beam_scorer(
 ) -> tuple[Array, ...]:
     """The beams that go on, and the sequences that have ended so far.
 
-    ``scores``, ``words``, ``beams``: ``[batch, 2 * beams]``, the best first, beams counted within the batch. ``sequences``:
-    ``[batch * beams, tokens]``. ``ended``: ``[batch, beams, most]``, the best first, with scores ``[batch, beams]`` and how many there
-    are ``[batch]``; ``done``: ``[batch]``. Gives the scores ``[batch, beams]``, words ``[batch * beams, 1]`` and rows ``[batch * beams]``
-    of the beams that go on, and ``ended``, ``ended_scores``, ``ended_count`` and ``done`` as they are then.
+    ``scores``, ``words``, ``beams``: ``[batch, 2 * beams]``, the best first, beams counted within
+    the batch. ``sequences``: ``[batch * beams, tokens]``. ``ended``: ``[batch, beams, most]``, the
+    best first, with scores ``[batch, beams]`` and how many there are ``[batch]``; ``done``:
+    ``[batch]``. Gives the scores ``[batch, beams]``, words ``[batch * beams, 1]`` and rows ``[batch
+    * beams]`` of the beams that go on, and ``ended``, ``ended_scores``, ``ended_count`` and
+    ``done`` as they are then.
     """
     batch, count = _fitting(sequences, ended, ended_scores, ended_count, done, length_penalty)
     for name, given in (("scores", scores), ("words", words), ("beams", beams)):
         _expect(name, given, (batch, 2 * count))
     if beams.size and not 0 <= beams.min() <= beams.max() < count:
-        raise ValueError(f"the candidates are of beams {beams.min()} to {beams.max()}, expected 0 to {count - 1}")
+        raise ValueError(
+            f"the candidates are of beams {beams.min()} to {beams.max()}, expected 0 to {count - 1}"
+        )
     next_scores = np.zeros((batch, count), np.float32)
     next_words = np.full((batch, count), pad_token_id, np.int32)
     rows = np.repeat(np.arange(batch, dtype=np.int64)[:, None] * count, count, axis=1)
@@ -54,7 +60,9 @@ def beam_scorer(
         if done[one]:
             continue
         found = 0
-        for place, (score, word, beam) in enumerate(zip(scores[one], words[one], beams[one], strict=True)):
+        for place, (score, word, beam) in enumerate(
+            zip(scores[one], words[one], beams[one], strict=True)
+        ):
             row = one * count + int(beam)
             if word == eos_token_id:
                 if place < count:
@@ -64,13 +72,24 @@ def beam_scorer(
             found += 1
             if found == count:
                 break
-        done[one] = kept.count[one] == count and (early_stopping == 1 or not kept.can_improve(one, _best(scores, one), sequences.shape[1]))
-    return next_scores, next_words.reshape(-1, 1), rows.reshape(-1), kept.tokens, kept.scores, kept.count, done
+        done[one] = kept.count[one] == count and (
+            early_stopping == 1 or not kept.can_improve(one, _best(scores, one), sequences.shape[1])
+        )
+    return (
+        next_scores,
+        next_words.reshape(-1, 1),
+        rows.reshape(-1),
+        kept.tokens,
+        kept.scores,
+        kept.count,
+        done,
+    )
 
 
 def _best(scores: Array, one: int) -> np.float32:
-    """The best score of one of the batch, where ONNX Runtime looks for it, which decides when it ends: a mistake of its own, as the rows
-    of one of the batch begin at twice this place."""
+    """The best score of one of the batch, where ONNX Runtime looks for it, which decides when it
+    ends: a mistake of its own, as the rows of one of the batch begin at twice this place.
+    """
     count = scores.shape[1] // 2
     return np.float32(scores.reshape(-1)[one * count : one * count + 2 * count].max())
 
@@ -88,7 +107,8 @@ def best_beams(
     *,
     pad_token_id: int,
 ) -> tuple[Array, Array]:
-    """The best of the sequences that have ended and of those that go on, ``[batch, returned, most]``, and their scores.
+    """The best of the sequences that have ended and of those that go on, ``[batch, returned,
+    most]``, and their scores.
 
     Inputs as of ``beam_scorer``; of one of the batch that is done, no beam goes on.
     """
@@ -97,7 +117,9 @@ def best_beams(
     _expect("returned", returned, (1,))
     most = int(returned[0])
     if not 1 <= most <= count:
-        raise ValueError(f"num_return_sequences is {most}, expected 1 to {count}, the number of beams")
+        raise ValueError(
+            f"num_return_sequences is {most}, expected 1 to {count}, the number of beams"
+        )
     kept = _Ended(ended, ended_scores, ended_count, length_penalty, pad_token_id)
     for one in range(batch):
         for beam in range(0 if done[one] else count):
@@ -105,21 +127,31 @@ def best_beams(
     return kept.tokens[:, :most], kept.scores[:, :most]
 
 
-def _fitting(sequences: Array, ended: Array, scores: Array, counts: Array, done: Array, penalty: Array) -> tuple[int, int]:
-    """Of the batch and of the beams, how many there are; ``ValueError`` where shapes or numbers do not go together."""
+def _fitting(
+    sequences: Array, ended: Array, scores: Array, counts: Array, done: Array, penalty: Array
+) -> tuple[int, int]:
+    """Of the batch and of the beams, how many there are; ``ValueError`` where shapes or numbers
+    do not go together.
+    """
     if scores.ndim != 2 or not scores.shape[1]:
-        raise ValueError(f"the scores of what has ended have shape {list(scores.shape)}, expected [batch, beams] with a beam at least")
+        raise ValueError(
+            f"the scores of what has ended have shape {list(scores.shape)}, expected [batch, beams] with a beam at least"
+        )
     batch, beams = scores.shape
     if sequences.ndim != 2 or ended.ndim != 3 or sequences.shape[1] > ended.shape[2]:
         shapes = f"{list(sequences.shape)} and {list(ended.shape)}"
-        raise ValueError(f"sequences and ended have shapes {shapes}, expected [batch * beams, tokens] and [batch, beams, as many or more]")
+        raise ValueError(
+            f"sequences and ended have shapes {shapes}, expected [batch * beams, tokens] and [batch, beams, as many or more]"
+        )
     _expect("sequences", sequences, (batch * beams, sequences.shape[1]))
     _expect("ended", ended, (batch, beams, ended.shape[2]))
     _expect("ended_count", counts, (batch,))
     _expect("done", done, (batch,))
     _expect("length_penalty", penalty, ())
     if batch and not 0 <= counts.min() <= counts.max() <= beams:
-        raise ValueError(f"{counts.min()} to {counts.max()} sequences have ended, expected 0 to {beams}, the number of beams")
+        raise ValueError(
+            f"{counts.min()} to {counts.max()} sequences have ended, expected 0 to {beams}, the number of beams"
+        )
     return batch, beams
 
 
@@ -131,7 +163,9 @@ def _expect(name: str, given: Array, shape: tuple[int, ...]) -> None:
 class _Ended:
     """The sequences that have ended, of each of a batch the best first."""
 
-    def __init__(self, tokens: Array, scores: Array, count: Array, penalty: Array, pad: int) -> None:
+    def __init__(
+        self, tokens: Array, scores: Array, count: Array, penalty: Array, pad: int
+    ) -> None:
         self.tokens, self.scores, self.count = tokens.copy(), scores.copy(), count.copy()
         self._penalty, self._pad = np.float32(penalty), pad
 
@@ -145,11 +179,17 @@ class _Ended:
         last = min(used, len(scores) - 1)
         for held in (scores, tokens):
             held[place + 1 : last + 1] = held[place:last].copy()
-        scores[place], tokens[place, len(sequence) :], tokens[place, : len(sequence)] = score, self._pad, sequence
+        scores[place], tokens[place, len(sequence) :], tokens[place, : len(sequence)] = (
+            score,
+            self._pad,
+            sequence,
+        )
         self.count[one] = last + 1
 
     def can_improve(self, one: int, best: np.float32, length: int) -> bool:
-        """Whether a sequence of this length whose logarithms have this sum is better than the worst."""
+        """Whether a sequence of this length whose logarithms have this sum is better than the
+        worst.
+        """
         return bool(self._score(best, length) > self.scores[one, -1])
 
     def _score(self, sum_of_logarithms: np.float32, length: int) -> np.float32:
@@ -157,23 +197,42 @@ class _Ended:
 
 
 def sampled_token(
-    scores: Array, state: Array, /, *, top_p: float, filter_value: float, min_tokens_to_keep: int, from_the_top: int
+    scores: Array,
+    state: Array,
+    /,
+    *,
+    top_p: float,
+    filter_value: float,
+    min_tokens_to_keep: int,
+    from_the_top: int,
 ) -> tuple[Array, Array]:
-    """A token for each row of scores ``[batch, words]`` as ``[batch, 1]``, and the next state of the generator.
+    """A token for each row of scores ``[batch, words]`` as ``[batch, 1]``, and the next state of
+    the generator.
 
-    As ONNX Runtime draws: what is improbable is given the score ``filter_value``, then one number of the generator chooses.
+    As ONNX Runtime draws: what is improbable is given the score ``filter_value``, then one number
+    of the generator chooses.
     """
     if scores.ndim != 2 or not scores.shape[1] or state.size != 1:
         shapes = f"{list(scores.shape)} and {list(state.shape)}"
-        raise ValueError(f"scores and state have shapes {shapes}, expected [batch, words] with a word at least, and one number")
+        raise ValueError(
+            f"scores and state have shapes {shapes}, expected [batch, words] with a word at least, and one number"
+        )
     scores, number = scores.copy(), int(state.reshape(())) % _MODULUS
     tokens = np.empty((len(scores), 1), np.int32)
     for row, token in zip(scores, tokens, strict=True):
         if not np.isfinite(row).any():
             raise ValueError("no word of a row has a score that is a number, so none can be drawn")
-        row[_improbable(row, np.float32(top_p), min_tokens_to_keep, from_the_top == 1)] = np.float32(filter_value)
+        row[_improbable(row, np.float32(top_p), min_tokens_to_keep, from_the_top == 1)] = (
+            np.float32(filter_value)
+        )
         known = np.isfinite(row)
-        weights = np.where(known, np.exp(row.astype(np.float64) - float(row[known].max(initial=np.finfo(np.float32).min))), 0)
+        weights = np.where(
+            known,
+            np.exp(
+                row.astype(np.float64) - float(row[known].max(initial=np.finfo(np.float32).min))
+            ),
+            0,
+        )
         edges = np.cumsum(weights)
         drawn, number = _drawn(number)
         token[0] = np.searchsorted(edges, drawn * edges[-1], side="right")
@@ -181,7 +240,9 @@ def sampled_token(
 
 
 def _improbable(row: Array, top_p: np.float32, least: int, from_the_top: bool) -> Array:
-    """The places of what is filtered: from the top, all after so much probability; from the bottom, what makes up the rest."""
+    """The places of what is filtered: from the top, all after so much probability; from the
+    bottom, what makes up the rest.
+    """
     order = np.argsort(-row if from_the_top else row, kind="stable")
     weights = np.exp(row[order] - row.max())
     sums = np.cumsum(weights / weights.sum(), dtype=np.float32)
@@ -217,7 +278,9 @@ def _infer_scorer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
 def _infer_best(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     ended = inputs[2].shape
     lengths = (ended.at(0), None, ended.at(2)) if ended.rank == 3 else (None,) * 3
-    return Known(ElementType.I32, PartialShape.of(lengths)), Known(ElementType.F32, PartialShape.of(lengths[:2]))
+    return Known(ElementType.I32, PartialShape.of(lengths)), Known(
+        ElementType.F32, PartialShape.of(lengths[:2])
+    )
 
 
 def _infer_token(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -226,7 +289,10 @@ def _infer_token(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     return Known(ElementType.I32, rows), Known(ElementType.I64, SCALAR)
 
 
-_FLOAT, _INT, _LONG, _FLAG = (frozenset({one}) for one in (ElementType.F32, ElementType.I32, ElementType.I64, ElementType.BOOLEAN))
+_FLOAT, _INT, _LONG, _FLAG = (
+    frozenset({one})
+    for one in (ElementType.F32, ElementType.I32, ElementType.I64, ElementType.BOOLEAN)
+)
 _PAD = Attribute("pad_token_id", "int", least=-(2**31), doc="What fills a sequence behind its end.")
 OPERATIONS: tuple[Operation, ...] = (
     own(
@@ -239,7 +305,12 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(
             Attribute("eos_token_id", "int", doc="The word that ends a sequence."),
             _PAD,
-            Attribute("early_stopping", "int", default=0, doc="1: as many sequences as there are beams are enough."),
+            Attribute(
+                "early_stopping",
+                "int",
+                default=0,
+                doc="1: as many sequences as there are beams are enough.",
+            ),
         ),
     ),
     own(
@@ -259,10 +330,22 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=2,
         types=(_FLOAT, _LONG),
         attributes=(
-            Attribute("top_p", "float", doc="Words that have so much probability together may be drawn."),
+            Attribute(
+                "top_p", "float", doc="Words that have so much probability together may be drawn."
+            ),
             Attribute("filter_value", "float", doc="The score that all others are given."),
-            Attribute("min_tokens_to_keep", "int", default=0, doc="So many of the best may be drawn in any case."),
-            Attribute("from_the_top", "int", default=0, doc="1: probabilities are summed from the best word down, not from the worst up."),
+            Attribute(
+                "min_tokens_to_keep",
+                "int",
+                default=0,
+                doc="So many of the best may be drawn in any case.",
+            ),
+            Attribute(
+                "from_the_top",
+                "int",
+                default=0,
+                doc="1: probabilities are summed from the best word down, not from the worst up.",
+            ),
         ),
     ),
 )

@@ -21,9 +21,11 @@ from loopscope.ops.window import windows
 
 
 def dft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Array:
-    """Discrete Fourier transform along ``axes`` of complex numbers, the last axis being real and imaginary part.
+    """Discrete Fourier transform along ``axes`` of complex numbers, the last axis being real and
+    imaginary part.
 
-    ``[..., 2] -> [..., 2]``, axes first cut or filled with zeros to ``signal_size``. Spec: signals/dft-7.
+    ``[..., 2] -> [..., 2]``, axes first cut or filled with zeros to ``signal_size``. Spec:
+    signals/dft-7.
     """
     return _transformed(data, axes, signal_size, np.fft.fft)
 
@@ -50,7 +52,8 @@ def rdft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Array
 def irdft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Array:
     """The inverse of RDFT: the other half along the last of ``axes`` is what makes the result real.
 
-    ``[..., 2] -> [...]`` with ``2 * (n - 1)`` elements along that axis, if not ``signal_size``. Spec: signals/irdft-9.
+    ``[..., 2] -> [...]`` with ``2 * (n - 1)`` elements along that axis, if not ``signal_size``.
+    Spec: signals/irdft-9.
     """
     values = _complex(data)
     chosen = _axes(axes, values.ndim)
@@ -65,7 +68,9 @@ def irdft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Arra
     return rounded(np.asarray(result, order="C"), data.dtype)
 
 
-def _transformed(data: Array, axes: Array, signal_size: Array | None, transform: Callable[..., Array]) -> Array:
+def _transformed(
+    data: Array, axes: Array, signal_size: Array | None, transform: Callable[..., Array]
+) -> Array:
     values = _complex(data)
     chosen = _axes(axes, values.ndim)
     sizes = _sizes(chosen, signal_size, values.shape)
@@ -77,7 +82,9 @@ def _transformed(data: Array, axes: Array, signal_size: Array | None, transform:
 
 def _complex(data: Array) -> Array:
     if not data.ndim or data.shape[-1] != 2:
-        raise ValueError(f"the data has shape {list(data.shape)}, expected real and imaginary part as its last axis")
+        raise ValueError(
+            f"the data has shape {list(data.shape)}, expected real and imaginary part as its last axis"
+        )
     wide = np.ascontiguousarray(computable(data))
     return wide.view(np.complex128 if wide.dtype == np.float64 else np.complex64)[..., 0]
 
@@ -98,7 +105,11 @@ def _axes(axes: Array, rank: int) -> list[int]:
 
 def _sizes(axes: Sequence[int], signal_size: Array | None, shape: Sequence[int]) -> list[int]:
     """How long each transformed axis is: -1 stands for the length that it has."""
-    wanted = [-1] * len(axes) if signal_size is None else [int(size) for size in np.asarray(signal_size).reshape(-1)]
+    wanted = (
+        [-1] * len(axes)
+        if signal_size is None
+        else [int(size) for size in np.asarray(signal_size).reshape(-1)]
+    )
     if len(wanted) != len(axes):
         raise ValueError(f"signal_size has {len(wanted)} elements for {len(axes)} axes")
     sizes = [shape[axis] if size == -1 else size for axis, size in zip(axes, wanted, strict=True)]
@@ -114,11 +125,13 @@ def _check(shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> N
     check_elements(2 * prod(result), "the transform")
 
 
-def stft(signal: Array, window: Array, frame_size: Array, frame_step: Array, /, *, transpose_frames: bool) -> Array:
+def stft(
+    signal: Array, window: Array, frame_size: Array, frame_step: Array, /, *, transpose_frames: bool
+) -> Array:
     """Fourier transforms of overlapping frames, each weighted by the window.
 
-    ``[(batch,) samples] -> [(batch,) frames, frame_size // 2 + 1, 2]``, the middle axes swapped by ``transpose_frames``.
-    Spec: signals/stft-15.
+    ``[(batch,) samples] -> [(batch,) frames, frame_size // 2 + 1, 2]``, the middle axes swapped by
+    ``transpose_frames``. Spec: signals/stft-15.
     """
     size, step = _frame(frame_size, frame_step)
     wide = np.ascontiguousarray(computable(signal))
@@ -126,7 +139,9 @@ def stft(signal: Array, window: Array, frame_size: Array, frame_step: Array, /, 
         raise ValueError(f"a signal of shape {list(signal.shape)} has no frame of {size}")
     count = (wide.shape[-1] - size) // step + 1
     check_elements(prod(wide.shape[:-1]) * count * (size + 2), "the frames")
-    frames = windows(wide, (size,), (count,), (step,), (1,)).swapaxes(-1, -2) * _padded_window(window, size)
+    frames = windows(wide, (size,), (count,), (step,), (1,)).swapaxes(-1, -2) * _padded_window(
+        window, size
+    )
     result = np.fft.rfft(frames, axis=-1)
     return _parted(result.swapaxes(-1, -2) if transpose_frames else result, signal.dtype)
 
@@ -144,18 +159,21 @@ def istft(
 ) -> Array:
     """The signal whose overlapping, weighted frames have these transforms.
 
-    ``[(batch,) frame_size // 2 + 1, frames, 2] -> [(batch,) samples]``: frames are weighted once more and summed, the sum divided by
-    that of the squared windows. Spec: signals/istft-16.
+    ``[(batch,) frame_size // 2 + 1, frames, 2] -> [(batch,) samples]``: frames are weighted once
+    more and summed, the sum divided by that of the squared windows. Spec: signals/istft-16.
     """
     size, step = _frame(frame_size, frame_step)
     values = _complex(data)
     if values.ndim not in (2, 3) or values.shape[-2] != size // 2 + 1 or not values.shape[-1]:
-        raise ValueError(f"data of shape {list(data.shape)} does not hold transforms of frames of {size}")
+        raise ValueError(
+            f"data of shape {list(data.shape)} does not hold transforms of frames of {size}"
+        )
     count = values.shape[-1]
     whole = (count - 1) * step + size
     margin = size // 2 if center else 0
     wanted = -1 if signal_length is None else int(np.asarray(signal_length).reshape(-1)[0])
-    # For an odd frame size the page's default length is one less: the runtime's shapes, which files carry, have this one.
+    # For an odd frame size the page's default length is one less: the runtime's shapes, which files
+    # carry, have this one.
     length = wanted if wanted > 0 else whole - 2 * margin
     check_elements(prod(values.shape[:-2]) * (max(length, whole) + count * size), "the signal")
     weights = _padded_window(window, size)
@@ -180,7 +198,10 @@ def _overlapped(frames: np.ndarray, step: int) -> np.ndarray:
 
 
 def _frame(frame_size: Array, frame_step: Array) -> tuple[int, int]:
-    size, step = int(np.asarray(frame_size).reshape(-1)[0]), int(np.asarray(frame_step).reshape(-1)[0])
+    size, step = (
+        int(np.asarray(frame_size).reshape(-1)[0]),
+        int(np.asarray(frame_step).reshape(-1)[0]),
+    )
     if size < 1 or step < 1:
         raise ValueError(f"frames of {size} every {step} samples: both must be at least 1")
     return size, step
@@ -211,9 +232,18 @@ def infer_rdft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
         return (Known(inputs[0].element_type),)
 
     def half(length: Dimension, last: bool) -> Dimension:
-        return Dimension(length.least // 2 + 1, None if length.most is None else length.most // 2 + 1) if last else length
+        return (
+            Dimension(length.least // 2 + 1, None if length.most is None else length.most // 2 + 1)
+            if last
+            else length
+        )
 
-    return (Known(inputs[0].element_type, PartialShape((*_lengths(inputs, list(dimensions), half), static(2)))),)
+    return (
+        Known(
+            inputs[0].element_type,
+            PartialShape((*_lengths(inputs, list(dimensions), half), static(2))),
+        ),
+    )
 
 
 def infer_irdft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -227,16 +257,30 @@ def infer_irdft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
     if axes is not None and np.asarray(axes).size:
         last = axis_within(int(np.asarray(axes).reshape(-1)[-1]), len(lengths))
         length = lengths[last]
-        lengths[last] = Dimension(max(0, 2 * (length.least - 1)), None if length.most is None else max(0, 2 * (length.most - 1)))
-    return (Known(inputs[0].element_type, PartialShape(tuple(_lengths(inputs, lengths, lambda length, last: length)))),)
+        lengths[last] = Dimension(
+            max(0, 2 * (length.least - 1)),
+            None if length.most is None else max(0, 2 * (length.most - 1)),
+        )
+    return (
+        Known(
+            inputs[0].element_type,
+            PartialShape(tuple(_lengths(inputs, lengths, lambda length, last: length))),
+        ),
+    )
 
 
 def _check_pair(shape: PartialShape) -> None:
     if shape.rank == 0 or not shape.at(-1).contains(2):
-        raise ValueError(f"the data has shape {shape}, expected real and imaginary part as its last axis")
+        raise ValueError(
+            f"the data has shape {shape}, expected real and imaginary part as its last axis"
+        )
 
 
-def _lengths(inputs: Sequence[Known], lengths: list[Dimension], change: Callable[[Dimension, bool], Dimension]) -> list[Dimension]:
+def _lengths(
+    inputs: Sequence[Known],
+    lengths: list[Dimension],
+    change: Callable[[Dimension, bool], Dimension],
+) -> list[Dimension]:
     """Lengths with those of the transformed axes replaced; all unknown when the axes are."""
     axes = inputs[1].value
     if axes is None:
@@ -263,7 +307,9 @@ def infer_stft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
             _, step = _frame(inputs[2].value, inputs[3].value)
             frames = static(max(0, (signal.at(-1).length - size) // step + 1))
     middle = (bins, frames) if attributes["transpose_frames"] else (frames, bins)
-    return (Known(inputs[0].element_type, PartialShape((*signal.dimensions[:-1], *middle, static(2)))),)
+    return (
+        Known(inputs[0].element_type, PartialShape((*signal.dimensions[:-1], *middle, static(2)))),
+    )
 
 
 def infer_istft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -277,7 +323,14 @@ def infer_istft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
             length = static(int(np.asarray(inputs[4].value).reshape(-1)[0]))
     elif inputs[2].value is not None and inputs[3].value is not None and data.at(-2).is_static:
         size, step = _frame(inputs[2].value, inputs[3].value)
-        length = static(max(0, (data.at(-2).length - 1) * step + size - (2 * (size // 2) if attributes["center"] else 0)))
+        length = static(
+            max(
+                0,
+                (data.at(-2).length - 1) * step
+                + size
+                - (2 * (size // 2) if attributes["center"] else 0),
+            )
+        )
     return (Known(inputs[0].element_type, PartialShape((*data.dimensions[:-3], length))),)
 
 
@@ -285,7 +338,11 @@ _TRANSFORM_TYPES = (REAL_FLOATS, INDEX_TYPES)
 
 
 def _transform(
-    name: str, version: int, kernel: Callable[..., Array], infer: Callable[..., tuple[Known, ...]], gradient: Gradient
+    name: str,
+    version: int,
+    kernel: Callable[..., Array],
+    infer: Callable[..., tuple[Known, ...]],
+    gradient: Gradient,
 ) -> Operation:
     return Operation(
         name=name,

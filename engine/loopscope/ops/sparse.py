@@ -1,4 +1,6 @@
-"""Category sparse of the OpenVINO operation specs: bags and segments of rows reduced, empty rows of sparse matrices filled."""
+"""Category sparse of the OpenVINO operation specs: bags and segments of rows reduced, empty rows
+of sparse matrices filled.
+"""
 
 from __future__ import annotations
 
@@ -29,27 +31,48 @@ def embedding_bag_offsets(
     *,
     reduction: str = "sum",
 ) -> Array:
-    """Rows of ``emb_table`` at ``indices`` [n], reduced within the bags that begin at ``offsets`` [batch]: [batch, ...]."""
+    """Rows of ``emb_table`` at ``indices`` [n], reduced within the bags that begin at
+    ``offsets`` [batch]: [batch, ...].
+    """
     starts = np.asarray(positions(offsets))
     if starts.ndim != 1:
         raise ValueError(f"offsets of shape {list(starts.shape)}, expected [batch]")
-    if starts.size and (starts.min() < 0 or starts.max() > indices.size or np.diff(starts).min(initial=0) < 0):
-        raise ValueError(f"offsets from {starts.min()} to {starts.max()} are not ascending positions in {indices.size} indices")
+    if starts.size and (
+        starts.min() < 0 or starts.max() > indices.size or np.diff(starts).min(initial=0) < 0
+    ):
+        raise ValueError(
+            f"offsets from {starts.min()} to {starts.max()} are not ascending positions in {indices.size} indices"
+        )
     # Indices before the first offset are in no bag.
     sizes = np.diff(starts, append=indices.size)
     first = int(starts[0]) if starts.size else indices.size
     bags = np.repeat(np.arange(starts.size), sizes)
     weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)[first:]
-    return _reduced(emb_table, indices.reshape(-1)[first:], bags, starts.size, default_index, weights, reduction)
+    return _reduced(
+        emb_table, indices.reshape(-1)[first:], bags, starts.size, default_index, weights, reduction
+    )
 
 
-def embedding_bag_packed(emb_table: Array, indices: Array, per_sample_weights: Array | None = None, /, *, reduction: str = "sum") -> Array:
-    """Rows of ``emb_table`` at ``indices`` [batch, per bag], reduced within each bag: [batch, ...]."""
+def embedding_bag_packed(
+    emb_table: Array,
+    indices: Array,
+    per_sample_weights: Array | None = None,
+    /,
+    *,
+    reduction: str = "sum",
+) -> Array:
+    """Rows of ``emb_table`` at ``indices`` [batch, per bag], reduced within each bag: [batch,
+    ...].
+    """
     if indices.ndim != 2:
-        raise ValueError(f"indices of shape {list(indices.shape)}, expected [batch, indices per bag]")
+        raise ValueError(
+            f"indices of shape {list(indices.shape)}, expected [batch, indices per bag]"
+        )
     bags = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
     weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
-    return _reduced(emb_table, indices.reshape(-1), bags, indices.shape[0], None, weights, reduction)
+    return _reduced(
+        emb_table, indices.reshape(-1), bags, indices.shape[0], None, weights, reduction
+    )
 
 
 def embedding_segments_sum(
@@ -61,7 +84,9 @@ def embedding_segments_sum(
     per_sample_weights: Array | None = None,
     /,
 ) -> Array:
-    """Rows of ``emb_table`` at ``indices`` [n], summed within the segments that ``segment_ids`` [n] names: [num_segments, ...]."""
+    """Rows of ``emb_table`` at ``indices`` [n], summed within the segments that ``segment_ids``
+    [n] names: [num_segments, ...].
+    """
     count = whole_number(num_segments)
     ids = np.asarray(positions(segment_ids))
     if (
@@ -69,20 +94,36 @@ def embedding_segments_sum(
         or (per_sample_weights is not None and per_sample_weights.shape != ids.shape)
         or (ids.size and (ids.min() < 0 or np.diff(ids).min(initial=0) < 0))
     ):
-        raise ValueError(f"segment ids of shape {list(ids.shape)} are not ascending numbers, one for each of {indices.size} indices")
+        raise ValueError(
+            f"segment ids of shape {list(ids.shape)} are not ascending numbers, one for each of {indices.size} indices"
+        )
     # Segments beyond num_segments are dropped, as tf.sparse.segment_sum does.
     inside = ids < count
     weights = None if per_sample_weights is None else per_sample_weights[inside]
-    return _reduced(emb_table, indices.reshape(-1)[inside], ids[inside], count, default_index, weights, "sum")
+    return _reduced(
+        emb_table, indices.reshape(-1)[inside], ids[inside], count, default_index, weights, "sum"
+    )
 
 
 def _reduced(
-    table: Array, indices: Array, bags: np.ndarray, count: int, default_index: Array | None, weights: Array | None, reduction: str
+    table: Array,
+    indices: Array,
+    bags: np.ndarray,
+    count: int,
+    default_index: Array | None,
+    weights: Array | None,
+    reduction: str,
 ) -> Array:
-    """Bags are ascending, so that each is a run of rows; an empty one is the default row, or zeros."""
+    """Bags are ascending, so that each is a run of rows; an empty one is the default row, or
+    zeros.
+    """
     if weights is not None and reduction == "mean":
         raise ValueError("per_sample_weights are not supported with reduction 'mean'")
-    if table.ndim == 0 or indices.ndim != 1 or (weights is not None and weights.shape != indices.shape):
+    if (
+        table.ndim == 0
+        or indices.ndim != 1
+        or (weights is not None and weights.shape != indices.shape)
+    ):
         raise ValueError(
             f"a table of shape {list(table.shape)}, {indices.size} indices, {'no' if weights is None else weights.size} weights"
         )
@@ -102,58 +143,86 @@ def _reduced(
         found[filled] = sums / divisor if wide.kind == "f" else np.fix(sums / divisor)
     default = -1 if default_index is None else whole_number(default_index)
     if default != -1:
-        found[sizes == 0] = table[positions_within(np.asarray(default), len(table), "default index")]
+        found[sizes == 0] = table[
+            positions_within(np.asarray(default), len(table), "default index")
+        ]
     return found.astype(table.dtype)
 
 
 def _sums(rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Sums of runs of rows, each of at least one; runs of one length are summed many times faster."""
+    """Sums of runs of rows, each of at least one; runs of one length are summed many times
+    faster.
+    """
     if sizes.min() == sizes.max():
-        even: np.ndarray = rows.reshape((len(sizes), sizes[0], *rows.shape[1:])).sum(1, dtype=rows.dtype)
+        even: np.ndarray = rows.reshape((len(sizes), sizes[0], *rows.shape[1:])).sum(
+            1, dtype=rows.dtype
+        )
         return even
     return np.add.reduceat(rows, np.cumsum(sizes) - sizes, axis=0, dtype=rows.dtype)
 
 
-def _infer_bag_offsets(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_bag_offsets(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     table, offsets = inputs[0], inputs[2]
     element_type = common_type([table, *inputs[4:5]])
     batch = offsets.shape.at(0) if offsets.shape.rank == 1 else UNKNOWN
     return (Known(element_type, _with_rows(table.shape, batch)),)
 
 
-def _infer_bag_packed(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_bag_packed(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     table, indices = inputs[:2]
     element_type = common_type([table, *inputs[2:3]])
     batch = indices.shape.at(0) if indices.shape.rank == 2 else UNKNOWN
     return (Known(element_type, _with_rows(table.shape, batch)),)
 
 
-def _infer_segments_sum(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_segments_sum(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     table, count = inputs[0], inputs[3]
     element_type = common_type([table, *inputs[5:6]])
-    return (Known(element_type, _with_rows(table.shape, UNKNOWN if count.value is None else static(whole_number(count.value)))),)
+    return (
+        Known(
+            element_type,
+            _with_rows(
+                table.shape, UNKNOWN if count.value is None else static(whole_number(count.value))
+            ),
+        ),
+    )
 
 
 def _with_rows(shape: PartialShape, rows: Dimension) -> PartialShape:
     return DYNAMIC if not shape.dimensions else PartialShape((rows, *shape.dimensions[1:]))
 
 
-def sparse_fill_empty_rows(values: Array, dense_shape: Array, indices: Array, default_value: Array, /) -> tuple[Array, ...]:
-    """Sparse matrix (``values`` [n] at ``indices`` [n, 2]) with ``default_value`` in column 0 of each empty row, in row order.
+def sparse_fill_empty_rows(
+    values: Array, dense_shape: Array, indices: Array, default_value: Array, /
+) -> tuple[Array, ...]:
+    """Sparse matrix (``values`` [n] at ``indices`` [n, 2]) with ``default_value`` in column 0 of
+    each empty row, in row order.
 
     Gives indices, values, and [rows] booleans that say which rows were empty.
     """
     if indices.shape != (values.size, 2) or dense_shape.size != 2:
-        raise ValueError(f"{values.size} values, indices of shape {list(indices.shape)}: expected [values, 2]")
+        raise ValueError(
+            f"{values.size} values, indices of shape {list(indices.shape)}: expected [values, 2]"
+        )
     rows, columns = positions(dense_shape).reshape(-1).tolist()
     check_elements(max(rows, 0), "the row indicator")
     place = np.asarray(positions(indices))
-    if place.size and (place.min() < 0 or place[:, 0].max() >= rows or place[:, 1].max() >= columns):
+    if place.size and (
+        place.min() < 0 or place[:, 0].max() >= rows or place[:, 1].max() >= columns
+    ):
         raise ValueError(f"indices lie outside a matrix of {rows} rows and {columns} columns")
     empty = np.bincount(place[:, 0], minlength=rows) == 0
     added = np.flatnonzero(empty)
     places = np.concatenate([place, np.stack([added, np.zeros_like(added)], 1)])
-    every = np.concatenate([values.reshape(-1), np.broadcast_to(default_value.reshape(()), added.shape)])
+    every = np.concatenate(
+        [values.reshape(-1), np.broadcast_to(default_value.reshape(()), added.shape)]
+    )
     order = np.lexsort((places[:, 1], places[:, 0]))
     return places[order].astype(indices.dtype), every[order].astype(values.dtype), empty
 
@@ -162,8 +231,15 @@ def _infer_fill(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
     values, dense_shape, indices, default_value = inputs
     element_type = common_type([values, default_value])
     count = values.shape.at(0) if values.shape.rank == 1 else UNKNOWN
-    rows = UNKNOWN if dense_shape.value is None or dense_shape.value.size != 2 else static(max(int(dense_shape.value.reshape(-1)[0]), 0))
-    known = Dimension(max(count.least, rows.least), None if count.most is None or rows.most is None else count.most + rows.most)
+    rows = (
+        UNKNOWN
+        if dense_shape.value is None or dense_shape.value.size != 2
+        else static(max(int(dense_shape.value.reshape(-1)[0]), 0))
+    )
+    known = Dimension(
+        max(count.least, rows.least),
+        None if count.most is None or rows.most is None else count.most + rows.most,
+    )
     return (
         Known(indices.element_type, PartialShape((known, static(2)))),
         Known(element_type, PartialShape((known,))),

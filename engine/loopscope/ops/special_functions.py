@@ -1,4 +1,6 @@
-"""scipy's special functions, imported when one is first computed: that takes longer than reading and checking a small model."""
+"""scipy's special functions, imported when one is first computed: that takes longer than reading
+and checking a small model.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ def convert(data: Array, /, *, destination_type: ElementType) -> Array:
 
 
 def convert_like(data: Array, like: Array, /) -> Array:
-    """The values of the first tensor in the element type of the second. Page type/convert-like-1."""
+    """The values of the first tensor in the element type of the second. Page
+    type/convert-like-1.
+    """
     return cast(data, ElementType.of(like))
 
 
@@ -35,11 +37,15 @@ def convert_promote_types(
 ) -> tuple[Array, Array]:
     """Both tensors in one type that holds the values of both. Page type/convert-promote-types-14.
 
-    ``ValueError`` when the promotion loses precision or widens a type, and ``promote_unsafe`` is false.
+    ``ValueError`` when the promotion loses precision or widens a type, and ``promote_unsafe`` is
+    false.
     """
     dimensioned = (left.ndim > 0, right.ndim > 0) if pytorch_scalar_promotion else (True, True)
     promoted = promotion(
-        (ElementType.of(left), ElementType.of(right)), dimensioned, unsafe=promote_unsafe, for_u64=u64_integer_promotion_target
+        (ElementType.of(left), ElementType.of(right)),
+        dimensioned,
+        unsafe=promote_unsafe,
+        for_u64=u64_integer_promotion_target,
     )
     return cast(left, promoted), cast(right, promoted)
 
@@ -60,7 +66,9 @@ def _promote_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     return (Known(promoted, left.shape), Known(promoted, right.shape))
 
 
-def _convert_like_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _convert_like_rule(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     return (Known(inputs[1].element_type, inputs[0].shape),)
 
 
@@ -78,7 +86,14 @@ OPERATIONS: tuple[Operation, ...] = (
         types=(_NUMBERS,),
         gradient=gradients.convert,
     ),
-    row("ConvertLike", convert_like, infer=_convert_like_rule, inputs=(2, 2), types=(ANY_TYPE,), gradient=gradients.convert),
+    row(
+        "ConvertLike",
+        convert_like,
+        infer=_convert_like_rule,
+        inputs=(2, 2),
+        types=(ANY_TYPE,),
+        gradient=gradients.convert,
+    ),
     row(
         "ConvertPromoteTypes",
         convert_promote_types,

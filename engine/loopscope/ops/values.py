@@ -1,4 +1,6 @@
-"""Values that are no tensors: what they are and how they are told apart; only ONNX models have them."""
+"""Values that are no tensors: what they are and how they are told apart; only ONNX models have
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ WEIGHTS_NOT_KEPT = "depends on weights, and the run was saved without them"
 
 
 class _NotKept:
-    """Stands for a Const that a run was saved without; whatever looks into it as if it were a tensor is told so."""
+    """Stands for a Const that a run was saved without; whatever looks into it as if it were a
+    tensor is told so.
+    """
 
     __slots__ = ()
     nbytes = 0
@@ -39,7 +43,11 @@ class _NotKept:
         return "not kept"
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise NotKept(f"not kept: it {WEIGHTS_NOT_KEPT}") if not name.startswith("__") else AttributeError(name)
+        raise (
+            NotKept(f"not kept: it {WEIGHTS_NOT_KEPT}")
+            if not name.startswith("__")
+            else AttributeError(name)
+        )
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise NotKept(f"not kept: it {WEIGHTS_NOT_KEPT}")
@@ -49,7 +57,8 @@ NOT_KEPT: Final = _NotKept()
 
 
 def as_array(value: Any) -> np.ndarray:
-    """A tensor as an array; of a sequence, for tables and comparisons, the texts that tell its elements apart.
+    """A tensor as an array; of a sequence, for tables and comparisons, the texts that tell its
+    elements apart.
 
     >>> as_array((np.zeros(2, np.float32),)).tolist()
     ['float32[2] 989042d6']
@@ -69,7 +78,9 @@ def _told(value: Any) -> str:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value of the machine is a tensor: not a sequence (a tuple), a map, an optional without a value, or what was not kept."""
+    """Whether a value of the machine is a tensor: not a sequence (a tuple), a map, an optional
+    without a value, or what was not kept.
+    """
     return not isinstance(value, (tuple, Mapping, _NoValue, _NotKept))
 
 
@@ -87,10 +98,13 @@ def described(value: Any) -> str:
 
 
 def shortest(array: np.ndarray) -> np.ndarray:
-    """Narrow floats as the f64 of the shortest text that their own type reads as the same value; anything else as it is.
+    """Narrow floats as the f64 of the shortest text that their own type reads as the same value;
+    anything else as it is.
 
     >>> shortest(np.array([0.1, 2.5], np.float32)).tolist()
     [0.1, 2.5]
     """
-    narrow = array.dtype.kind == "f" and array.dtype.isbuiltin == 1 and array.dtype.itemsize < 8  # float8_e5m2 is of this kind too
+    narrow = (
+        array.dtype.kind == "f" and array.dtype.isbuiltin == 1 and array.dtype.itemsize < 8
+    )  # float8_e5m2 is of this kind too
     return array.astype(str).astype(np.float64) if narrow else array

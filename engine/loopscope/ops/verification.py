@@ -1,4 +1,6 @@
-"""A test of one's own operation in one call: what a run and the checks before it ask of a kernel and its shape function."""
+"""A test of one's own operation in one call: what a run and the checks before it ask of a kernel
+and its shape function.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,16 @@ def verified(operation: Operation, inputs: Sequence[Any], attributes: Mapping[st
     made, values = _called(operation, arrays, keywords)
     for number, (one, bits) in enumerate(zip(arrays, before, strict=True)):
         if _bits(one) != bits:
-            raise _failure(operation, f"has a kernel that writes into input {number}, expected it to leave its inputs alone")
+            raise _failure(
+                operation,
+                f"has a kernel that writes into input {number}, expected it to leave its inputs alone",
+            )
     again = _called(operation, arrays, keywords)[1]
     if [_bits(one) for one in values] != [_bits(one) for one in again]:
-        raise _failure(operation, "has a kernel that gave two answers for the same inputs, expected one: declare it `stateful`")
+        raise _failure(
+            operation,
+            "has a kernel that gave two answers for the same inputs, expected one: declare it `stateful`",
+        )
     if operation.infer is not None:
         for words, knowns in _knowledge(arrays):
             _compare(operation, words, knowns, keywords, values)
@@ -48,18 +56,25 @@ def _failure(operation: Operation, told: str) -> EngineError:
 
 
 def _keywords(operation: Operation, given: Mapping[str, object]) -> dict[str, Any]:
-    """Attributes as a model has them: written as text, read again, held against their constraints."""
+    """Attributes as a model has them: written as text, read again, held against their
+    constraints.
+    """
     by_keyword = {one.keyword: one for one in operation.attributes}
     texts: dict[str, object] = {}
     for keyword, value in given.items():
         attribute = by_keyword.get(keyword)
         if attribute is None:
-            raise _failure(operation, f"has no attribute {keyword!r}, only {', '.join(by_keyword) or 'none at all'}")
+            raise _failure(
+                operation,
+                f"has no attribute {keyword!r}, only {', '.join(by_keyword) or 'none at all'}",
+            )
         value = tuple(value) if attribute.kind in ITEMS and isinstance(value, list) else value
         try:
             texts[attribute.name] = written(attribute.kind, value)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise _failure(operation, f"gets {shorten(repr(value), 60)} for its attribute {keyword!r}: {error}") from None
+            raise _failure(
+                operation, f"gets {shorten(repr(value), 60)} for its attribute {keyword!r}: {error}"
+            ) from None
     try:
         return typed(operation, texts)
     except AttributeProblem as error:
@@ -76,7 +91,9 @@ def _arrays(operation: Operation, inputs: Sequence[Any]) -> list[Any]:
         allowed = operation.types[min(number, len(operation.types) - 1)]
         if array is not None and not _is_among(array, allowed):
             names = ", ".join(sorted(str(one) for one in allowed))
-            raise _failure(operation, f"gets {type_name(array.dtype)} as input {number}, expected {names}")
+            raise _failure(
+                operation, f"gets {type_name(array.dtype)} as input {number}, expected {names}"
+            )
         arrays.append(array)
     return arrays
 
@@ -98,7 +115,9 @@ def _is_among(array: Array | np.generic, allowed: frozenset[ElementType]) -> boo
         return False
 
 
-def _called(operation: Operation, arrays: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, list[Array]]:
+def _called(
+    operation: Operation, arrays: Sequence[Any], keywords: Mapping[str, Any]
+) -> tuple[Any, list[Array]]:
     """What the kernel returned, and its outputs as a list of arrays."""
     assert operation.kernel is not None
     more: dict[str, Any] = {"state": 0} if operation.stateful else {}
@@ -108,17 +127,29 @@ def _called(operation: Operation, arrays: Sequence[Any], keywords: Mapping[str, 
             made = operation.kernel(*arrays, **keywords, **more)
             made = made[0] if operation.stateful else made
     except Exception as error:
-        raise _failure(operation, f"failed: {str(error).strip().rstrip('.') or type(error).__name__}") from error
+        raise _failure(
+            operation, f"failed: {str(error).strip().rstrip('.') or type(error).__name__}"
+        ) from error
     if operation.outputs != 1 and not isinstance(made, tuple):
-        raise _failure(operation, f"has a kernel that returned {described(made)}, expected a tuple of arrays")
+        raise _failure(
+            operation, f"has a kernel that returned {described(made)}, expected a tuple of arrays"
+        )
     values = list(made) if operation.outputs != 1 else [made]
     if operation.outputs is not None and len(values) != operation.outputs:
-        raise _failure(operation, f"has a kernel that returned {len(values)} outputs, expected {operation.outputs}")
+        raise _failure(
+            operation,
+            f"has a kernel that returned {len(values)} outputs, expected {operation.outputs}",
+        )
     for value in values:
         if not isinstance(value, (np.ndarray, np.generic)):
-            raise _failure(operation, f"has a kernel that returned {described(value)}, expected an array")
+            raise _failure(
+                operation, f"has a kernel that returned {described(value)}, expected an array"
+            )
         if not _is_among(value, frozenset(ElementType)):
-            raise _failure(operation, f"has a kernel that returned an array of {type_name(value.dtype)}, which is no element type")
+            raise _failure(
+                operation,
+                f"has a kernel that returned an array of {type_name(value.dtype)}, which is no element type",
+            )
     return made, values
 
 
@@ -138,25 +169,44 @@ def _rank_alone(shape: PartialShape) -> PartialShape:
     return DYNAMIC if shape.rank is None else PartialShape.unknown(shape.rank)
 
 
-def _compare(operation: Operation, words: str, knowns: Sequence[Known], keywords: Mapping[str, Any], values: Sequence[Array]) -> None:
+def _compare(
+    operation: Operation,
+    words: str,
+    knowns: Sequence[Known],
+    keywords: Mapping[str, Any],
+    values: Sequence[Array],
+) -> None:
     assert operation.infer is not None
     try:
         said = tuple(operation.infer(knowns, keywords))
     except _RULE_FAULTS as error:
         what = str(error).strip().rstrip(".") or type(error).__name__
-        raise _failure(operation, f"has a shape function that fails when it knows {words} of the inputs: {what}") from error
+        raise _failure(
+            operation,
+            f"has a shape function that fails when it knows {words} of the inputs: {what}",
+        ) from error
     if len(said) != len(values) and not (operation.outputs is None and not said):
-        raise _failure(operation, f"has a shape function that tells of {len(said)} outputs, and its kernel returned {len(values)}")
+        raise _failure(
+            operation,
+            f"has a shape function that tells of {len(said)} outputs, and its kernel returned {len(values)}",
+        )
     for number, (known, value) in enumerate(zip(said, values, strict=False)):
         told = difference(known, value)
         if not told and known.value is not None and _bits(known.value) != _bits(value):
             told = f"its shape function says the value {shorten(str(known.value))}, and its kernel returned {shorten(str(value))}"
         if told:
-            raise _failure(operation, f"disagrees with itself in output {number}: knowing {words} of the inputs, {told}")
+            raise _failure(
+                operation,
+                f"disagrees with itself in output {number}: knowing {words} of the inputs, {told}",
+            )
 
 
 def _bits(value: Any) -> object:
     if value is None:
         return None
     array = np.asarray(value)
-    return (array.dtype, array.shape, repr(array.tolist()) if array.dtype == object else array.tobytes())
+    return (
+        array.dtype,
+        array.shape,
+        repr(array.tolist()) if array.dtype == object else array.tobytes(),
+    )

@@ -1,4 +1,6 @@
-"""Where a sliding window of a convolution or pooling stops: padding, number of places, partial shapes."""
+"""Where a sliding window of a convolution or pooling stops: padding, number of places, partial
+shapes.
+"""
 
 from __future__ import annotations
 
@@ -34,32 +36,49 @@ def span(kernel: int, dilation: int) -> int:
 
 
 def pads(
-    lengths: Sequence[int], kernel: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths, auto_pad: str
+    lengths: Sequence[int],
+    kernel: Lengths,
+    strides: Lengths,
+    dilations: Lengths,
+    begin: Lengths,
+    end: Lengths,
+    auto_pad: str,
 ) -> tuple[Lengths, Lengths]:
-    """Padding at both ends of each axis: as given, none, or so that the result has ``ceil(length / stride)`` places."""
+    """Padding at both ends of each axis: as given, none, or so that the result has ``ceil(length
+    / stride)`` places.
+    """
     match auto_pad:
         case "valid":
             return (0,) * len(kernel), (0,) * len(kernel)
         case "same_upper" | "same_lower":
             low, high = [], []
-            for length, size, stride, dilation in zip(lengths, kernel, strides, dilations, strict=True):
+            for length, size, stride, dilation in zip(
+                lengths, kernel, strides, dilations, strict=True
+            ):
                 total = max((-(-length // stride) - 1) * stride + span(size, dilation) - length, 0)
                 low.append(total // 2)
                 high.append(total - total // 2)
-            return (tuple(low), tuple(high)) if auto_pad == "same_upper" else (tuple(high), tuple(low))
+            return (
+                (tuple(low), tuple(high)) if auto_pad == "same_upper" else (tuple(high), tuple(low))
+            )
         case _:
             return begin, end
 
 
-def places(length: int, reach: int, stride: int, begin: int, end: int, rounding: str = "floor") -> int:
-    """How many windows of ``reach`` fit along one padded axis; ``ValueError`` when not even one does.
+def places(
+    length: int, reach: int, stride: int, begin: int, end: int, rounding: str = "floor"
+) -> int:
+    """How many windows of ``reach`` fit along one padded axis; ``ValueError`` when not even one
+    does.
 
     >>> places(7, 3, 2, 0, 0), places(6, 3, 2, 0, 0), places(6, 3, 2, 0, 0, "ceil")
     (3, 2, 3)
     """
     room = length + begin + end - reach
     if room < 0:
-        raise ValueError(f"a window of {reach} does not fit in a length of {length} padded by {begin} and {end}")
+        raise ValueError(
+            f"a window of {reach} does not fit in a length of {length} padded by {begin} and {end}"
+        )
     if rounding == "floor":
         return room // stride + 1
     count = -(-room // stride) + 1
@@ -74,16 +93,26 @@ def padded(data: np.ndarray, begin: Lengths, end: Lengths, value: float = 0) -> 
         return np.ascontiguousarray(data)
     leading = data.shape[: data.ndim - len(begin)]
     inner = data.shape[len(leading) :]
-    shape = (*leading, *(low + length + high for low, length, high in zip(begin, inner, end, strict=True)))
+    shape = (
+        *leading,
+        *(low + length + high for low, length, high in zip(begin, inner, end, strict=True)),
+    )
     check_elements(prod(shape), "the padded data")
     result = np.full(shape, value, data.dtype) if value else np.zeros(shape, data.dtype)
-    inside: tuple[Any, ...] = (..., *(slice(low, low + length) for low, length in zip(begin, inner, strict=True)))
+    inside: tuple[Any, ...] = (
+        ...,
+        *(slice(low, low + length) for low, length in zip(begin, inner, strict=True)),
+    )
     result[inside] = data
     return result
 
 
-def windows(data: np.ndarray, kernel: Lengths, counts: Lengths, strides: Lengths, dilations: Lengths) -> np.ndarray:
-    """A read-only view ``[leading..., kernel..., counts...]`` of C-contiguous padded data ``[leading..., lengths...]``."""
+def windows(
+    data: np.ndarray, kernel: Lengths, counts: Lengths, strides: Lengths, dilations: Lengths
+) -> np.ndarray:
+    """A read-only view ``[leading..., kernel..., counts...]`` of C-contiguous padded data
+    ``[leading..., lengths...]``.
+    """
     leading = data.ndim - len(kernel)
     steps = data.strides[leading:]
     shape = (*data.shape[:leading], *kernel, *counts)
@@ -94,14 +123,16 @@ def windows(data: np.ndarray, kernel: Lengths, counts: Lengths, strides: Lengths
     )
     if data.dtype.kind not in "fiu":
         return np.lib.stride_tricks.as_strided(data, shape, strides, writeable=False)
-    # The same five times as fast, for types that have a buffer: what a small convolution takes is mostly that.
+    # The same five times as fast, for types that have a buffer: what a small convolution takes is
+    # mostly that.
     view = np.ndarray(shape, data.dtype, data, 0, strides)
     view.flags.writeable = False
     return view
 
 
 def overlap(shift: int, stride: int, count: int, length: int) -> tuple[slice, slice]:
-    """Where ``shift + stride * i`` for ``i < count`` lies within a length: those places, and those ``i``, as slices.
+    """Where ``shift + stride * i`` for ``i < count`` lies within a length: those places, and those
+    ``i``, as slices.
 
     >>> overlap(-1, 2, 4, 6)
     (slice(1, 6, 2), slice(1, 4, None))
@@ -110,21 +141,38 @@ def overlap(shift: int, stride: int, count: int, length: int) -> tuple[slice, sl
     last = min(count, (length - 1 - shift) // stride + 1) if length > shift else 0
     if last <= first:
         return slice(0, 0), slice(0, 0)
-    return slice(shift + stride * first, shift + stride * (last - 1) + 1, stride), slice(first, last)
+    return slice(shift + stride * first, shift + stride * (last - 1) + 1, stride), slice(
+        first, last
+    )
 
 
 def inferred(
-    lengths: Dimension, kernel: Dimension, stride: int, dilation: int, begin: int, end: int, auto_pad: str, rounding: str = "floor"
+    lengths: Dimension,
+    kernel: Dimension,
+    stride: int,
+    dilation: int,
+    begin: int,
+    end: int,
+    auto_pad: str,
+    rounding: str = "floor",
 ) -> Dimension:
-    """The number of places along an axis of which only bounds are known: at least one, as a length that holds no window is refused."""
+    """The number of places along an axis of which only bounds are known: at least one, as a
+    length that holds no window is refused.
+    """
 
     def count(length: int, size: int) -> int:
         low, high = pads((length,), (size,), (stride,), (dilation,), (begin,), (end,), auto_pad)
         return places(length, span(size, dilation), stride, low[0], high[0], rounding)
 
-    if auto_pad in ("same_upper", "same_lower"):  # the kernel does not matter, and of nothing there are no places
+    if auto_pad in (
+        "same_upper",
+        "same_lower",
+    ):  # the kernel does not matter, and of nothing there are no places
         size = kernel.length if kernel.is_static else stride
-        return Dimension(count(lengths.least, size) if lengths.least else 0, None if lengths.most is None else count(lengths.most, size))
+        return Dimension(
+            count(lengths.least, size) if lengths.least else 0,
+            None if lengths.most is None else count(lengths.most, size),
+        )
     most = None if lengths.most is None else count(lengths.most, max(1, kernel.least))
     if kernel.most is None:
         return Dimension(1, most)
@@ -135,7 +183,9 @@ def inferred(
 
 
 def spatial(shape: PartialShape, *, axes: int = 0) -> tuple[Dimension, ...] | None:
-    """Dimensions after batch and channels; None when the rank is unknown. ``ValueError`` for another rank than 3 to 5."""
+    """Dimensions after batch and channels; None when the rank is unknown. ``ValueError`` for
+    another rank than 3 to 5.
+    """
     if shape.dimensions is None:
         return (UNKNOWN,) * axes if axes else None
     if not 3 <= len(shape.dimensions) <= 5 or (axes and len(shape.dimensions) != axes + 2):

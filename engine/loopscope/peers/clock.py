@@ -1,4 +1,6 @@
-"""Where the time of a run goes: for each operation and iteration by ONNX Runtime's profile, OpenVINO's counters, or our executor."""
+"""Where the time of a run goes: for each operation and iteration by ONNX Runtime's profile,
+OpenVINO's counters, or our executor.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from loopscope.ir.walk import graphs
 from loopscope.native.run_once import never
 from loopscope.peers import npz_protocol, onnxruntime_profile
 from loopscope.peers.clocked import MOST_TIMES, Clock, Clocked, Iterations, by_cost
-from loopscope.peers.other_runtimes import CALLED, PACKAGES, Patience, document_file, runtime_of, said_alone
+from loopscope.peers.other_runtimes import (
+    CALLED,
+    PACKAGES,
+    Patience,
+    document_file,
+    runtime_of,
+    said_alone,
+)
 
 Runtime = Literal["onnxruntime", "openvino", "loopscope"]
 MOST_STEPS = 200_000
@@ -40,17 +49,21 @@ def clock(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> Clock:
-    """Runs a model with one runtime and says where its time goes; without a choice, with the model's own, or ours where that is missing.
+    """Runs a model with one runtime and says where its time goes; without a choice, with the
+    model's own, or ours where that is missing.
 
-    Other runtimes run in a process of their own, on one thread, twice: the second run counts. ``EngineError`` when the runtime is not
-    installed, is not the model's, cannot run it, or is no longer waited for.
+    Other runtimes run in a process of their own, on one thread, twice: the second run counts.
+    ``EngineError`` when the runtime is not installed, is not the model's, cannot run it, or is no
+    longer waited for.
     """
     own: Runtime = "onnxruntime" if model.dialect == "onnx" else "openvino"
     chosen = runtime or (own if runtime_of(model) else "loopscope")
     if chosen == "loopscope":
         return _ours(model, inputs, stopped)
     if chosen != own:
-        raise EngineError(f"{chosen} does not run this model: {CALLED[model.dialect]} does, or Loopscope itself (loopscope)")
+        raise EngineError(
+            f"{chosen} does not run this model: {CALLED[model.dialect]} does, or Loopscope itself (loopscope)"
+        )
     if not runtime_of(model):
         raise EngineError(
             f"to time the run with {CALLED[model.dialect]}, install {PACKAGES[model.dialect]}: pip install {PACKAGES[model.dialect]}"
@@ -66,14 +79,25 @@ def clock(
             names = onnxruntime_profile.named(model, file, folder / "named.onnx")
             file = folder / "named.onnx"
         process = Path(__file__).with_name(f"{own}_clock_process.py")
-        called = said_alone(CALLED[model.dialect], "run", process, folder / "inputs.npz", file, target, patience=Patience(seconds, stopped))
+        called = said_alone(
+            CALLED[model.dialect],
+            "run",
+            process,
+            folder / "inputs.npz",
+            file,
+            target,
+            patience=Patience(seconds, stopped),
+        )
         events = json.loads(target.read_text("utf-8"))
     return (
-        _openvino(model, called, events) if own == "openvino" else onnxruntime_profile.clock(model, inputs, called, events, names, seconds)
+        _openvino(model, called, events)
+        if own == "openvino"
+        else onnxruntime_profile.clock(model, inputs, called, events, names, seconds)
     )
 
 
-# -- OpenVINO ---------------------------------------------------------------------------------------------------------
+# -- OpenVINO
+# ---------------------------------------------------------------------------------------------------------
 
 
 def _openvino(model: Model, runtime: str, rows: Sequence[Mapping[str, Any]]) -> Clock:
@@ -83,17 +107,28 @@ def _openvino(model: Model, runtime: str, rows: Sequence[Mapping[str, Any]]) -> 
     found: dict[str, Clocked] = {}
     for one in rows:
         name = str(one["name"])
-        found.setdefault(name, Clocked(addresses.get(name, ""), str(one["kind"]), name)).add(float(one["lasted"]))
-    note = "OpenVINO tells nothing of what is inside loops and branches." if any(node.bodies for node in place.graph.nodes) else ""
-    return Clock(runtime, sum(row.microseconds for row in found.values()), by_cost(found.values()), note=note)
+        found.setdefault(name, Clocked(addresses.get(name, ""), str(one["kind"]), name)).add(
+            float(one["lasted"])
+        )
+    note = (
+        "OpenVINO tells nothing of what is inside loops and branches."
+        if any(node.bodies for node in place.graph.nodes)
+        else ""
+    )
+    return Clock(
+        runtime, sum(row.microseconds for row in found.values()), by_cost(found.values()), note=note
+    )
 
 
-# -- ours -------------------------------------------------------------------------------------------------------------
+# -- ours
+# -------------------------------------------------------------------------------------------------------------
 
 
 def _ours(model: Model, inputs: Inputs, stopped: Callable[[], bool]) -> Clock:
     """Each operation as stepping runs it; loops run faster without being watched."""
-    Debugger(model, inputs, limits=Limits(seconds=_WARM_SECONDS)).run()  # what is slow the first time only, such as reading weights
+    Debugger(
+        model, inputs, limits=Limits(seconds=_WARM_SECONDS)
+    ).run()  # what is slow the first time only, such as reading weights
     machine, steps = Debugger(model, inputs).machine, 0
     rows: dict[str, Clocked] = {}
     iterations = _Iterating()
@@ -103,7 +138,9 @@ def _ours(model: Model, inputs: Inputs, stopped: Callable[[], bool]) -> Clock:
                 raise EngineError("the clock was stopped")
             frame = machine.frames[-1]
             at, program = frame.position, frame.program
-            bodies = [(one.program, one.iteration) for one in machine.frames if one.region is not None]
+            bodies = [
+                (one.program, one.iteration) for one in machine.frames if one.region is not None
+            ]
             began = time.perf_counter()
             machine.step()
             lasted = (time.perf_counter() - began) * 1e6
@@ -112,11 +149,19 @@ def _ours(model: Model, inputs: Inputs, stopped: Callable[[], bool]) -> Clock:
             if at < len(program.instructions) and program.instructions[at].region is None:
                 instruction = program.instructions[at]
                 address = f"{program.address}/{instruction.label}"
-                rows.setdefault(address, Clocked(address, instruction.node.type, instruction.node.name)).add(lasted)
+                rows.setdefault(
+                    address, Clocked(address, instruction.node.type, instruction.node.name)
+                ).add(lasted)
     note = "Times of stepping: unwatched, loops run faster here."
     if machine.state == "paused":
         note = f"Only the first {MOST_STEPS:,} steps were timed. {note}"
-    return Clock("Loopscope", sum(row.microseconds for row in rows.values()), by_cost(rows.values()), iterations.told(), note)
+    return Clock(
+        "Loopscope",
+        sum(row.microseconds for row in rows.values()),
+        by_cost(rows.values()),
+        iterations.told(),
+        note,
+    )
 
 
 @dataclass(slots=True)
@@ -126,8 +171,12 @@ class _Iterating:
     times: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     """By the static address of the loop, all executions one after the other."""
     counts: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    _open: dict[str, tuple[tuple[int, ...], int]] = field(default_factory=dict[str, tuple[tuple[int, ...], int]])
-    """By loop the iterations of all loops around that were timed last, and its place in ``times``."""
+    _open: dict[str, tuple[tuple[int, ...], int]] = field(
+        default_factory=dict[str, tuple[tuple[int, ...], int]]
+    )
+    """By loop the iterations of all loops around that were timed last, and its place in
+    ``times``.
+    """
 
     def add(self, bodies: Sequence[tuple[Program, int]], lasted: float) -> None:
         around: tuple[int, ...] = ()
@@ -145,4 +194,7 @@ class _Iterating:
             times[self._open[address][1]] += lasted
 
     def told(self) -> tuple[Iterations, ...]:
-        return tuple(Iterations(one, tuple(self.counts[one]), (), tuple(times[:MOST_TIMES])) for one, times in self.times.items())
+        return tuple(
+            Iterations(one, tuple(self.counts[one]), (), tuple(times[:MOST_TIMES]))
+            for one, times in self.times.items()
+        )

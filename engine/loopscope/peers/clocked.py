@@ -38,7 +38,9 @@ class Clocked:
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """What one loop did in the runtime, by execution: how often, and the microseconds of each iteration."""
+    """What one loop did in the runtime, by execution: how often, and the microseconds of each
+    iteration.
+    """
 
     address: str
     there: tuple[int, ...]
@@ -63,22 +65,44 @@ class Clock:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The microseconds of each operation by its static address: of a loop or branch only where nothing is known of what is inside."""
-        told = {one.address: one.microseconds for one in self.operations if one.address and one.operation not in HOLDERS}
-        held = {one.address: one.microseconds for one in self.operations if one.address and one.operation in HOLDERS}
-        return told | {address: lasted for address, lasted in held.items() if not any(one.startswith(f"{address}/") for one in told)}
+        """The microseconds of each operation by its static address: of a loop or branch only
+        where nothing is known of what is inside.
+        """
+        told = {
+            one.address: one.microseconds
+            for one in self.operations
+            if one.address and one.operation not in HOLDERS
+        }
+        held = {
+            one.address: one.microseconds
+            for one in self.operations
+            if one.address and one.operation in HOLDERS
+        }
+        return told | {
+            address: lasted
+            for address, lasted in held.items()
+            if not any(one.startswith(f"{address}/") for one in told)
+        }
 
     def _own(self, row: Clocked) -> float:
-        """Return the microseconds of an operation without those of the operations directly inside it."""
+        """Return the microseconds of an operation without those of the operations directly
+        inside it.
+        """
         if row.operation not in HOLDERS or not row.address:
             return row.microseconds
         depth = row.address.count("/") + _LEVELS
-        inside = (one for one in self.operations if one.address.startswith(f"{row.address}/") and one.address.count("/") == depth)
+        inside = (
+            one
+            for one in self.operations
+            if one.address.startswith(f"{row.address}/") and one.address.count("/") == depth
+        )
         return max(row.microseconds - sum(one.microseconds for one in inside), 0.0)
 
     @property
     def sentence(self) -> str:
-        """The operation that takes most time itself, which may be a loop, and the costliest iteration."""
+        """The operation that takes most time itself, which may be a loop, and the costliest
+        iteration.
+        """
         first = max(self.operations, key=self._own, default=None)
         if first is None:
             return f"{self.runtime} told of no operation."
@@ -87,7 +111,9 @@ class Clock:
         times = f"in {first.runs:,} runs" if first.runs != 1 else "in one run"
         beside = "" if own == first.microseconds else " beside what is inside"
         said = f"In {self.runtime} the costliest operation is {first.name!r} ({first.operation}): {time_words(own)} {times}{part}{beside}."
-        iterations = [(lasted, number, one) for one in self.loops for number, lasted in enumerate(one.times)]
+        iterations = [
+            (lasted, number, one) for one in self.loops for number, lasted in enumerate(one.times)
+        ]
         if iterations:
             lasted, number, loop = max(iterations, key=lambda found: found[0])
             said += f" The costliest iteration is number {number:,} of {readable(loop.address)}: {time_words(lasted)}."
@@ -114,4 +140,8 @@ def time_words(microseconds: float) -> str:
 
 
 def _counts(counts: Sequence[int]) -> str:
-    return f"{sum(counts):,} iterations" if len(counts) == 1 else f"{sum(counts):,} iterations in {len(counts):,} executions"
+    return (
+        f"{sum(counts):,} iterations"
+        if len(counts) == 1
+        else f"{sum(counts):,} iterations in {len(counts):,} executions"
+    )

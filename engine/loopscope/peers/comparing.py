@@ -22,14 +22,29 @@ def not_compared(here: Any, there: Any) -> str:
     if isinstance(here, (tuple, Mapping)) and type(here) is type(there) and len(here) == len(there):
         ours = here if isinstance(here, tuple) else [here[key] for key in here if key in there]
         theirs = there if isinstance(here, tuple) else [there[key] for key in here if key in there]
-        return next((why for one, other in zip(ours, theirs, strict=True) if (why := not_compared(one, other))), "")
-    if isinstance(here, (np.ndarray, np.generic)) and here.dtype.kind not in "biufO" and not is_narrow(here):
+        return next(
+            (
+                why
+                for one, other in zip(ours, theirs, strict=True)
+                if (why := not_compared(one, other))
+            ),
+            "",
+        )
+    if (
+        isinstance(here, (np.ndarray, np.generic))
+        and here.dtype.kind not in "biufO"
+        and not is_narrow(here)
+    ):
         return f"its element type is {here.dtype}"
     return ""
 
 
-def apart(here: Any, there: Any, tolerance: float, magnitude: float = 0.0) -> tuple[str, str] | None:
-    """How two values of any kind differ, said of each side; None where they agree. ``magnitude`` is that of ``close``."""
+def apart(
+    here: Any, there: Any, tolerance: float, magnitude: float = 0.0
+) -> tuple[str, str] | None:
+    """How two values of any kind differ, said of each side; None where they agree. ``magnitude``
+    is that of ``close``.
+    """
     kinds = _kind(here), _kind(there)
     if kinds[0] != kinds[1]:
         return kinds
@@ -38,7 +53,11 @@ def apart(here: Any, there: Any, tolerance: float, magnitude: float = 0.0) -> tu
     if isinstance(here, Mapping):
         if here.keys() != there.keys():
             odd = next(iter(here.keys() ^ there.keys()))
-            return (f"a key {odd!r}", f"no key {odd!r}") if odd in here else (f"no key {odd!r}", f"a key {odd!r}")
+            return (
+                (f"a key {odd!r}", f"no key {odd!r}")
+                if odd in here
+                else (f"no key {odd!r}", f"a key {odd!r}")
+            )
         return _apart_within(here.items(), there, "key", tolerance)
     if here is NO_VALUE:
         return None
@@ -49,7 +68,9 @@ def apart(here: Any, there: Any, tolerance: float, magnitude: float = 0.0) -> tu
     return None if place is None else elements_told(one[None], other[None], place)
 
 
-def _apart_within(items: Iterable[tuple[Key, Any]], there: Mapping[Key, Any], word: str, tolerance: float) -> tuple[str, str] | None:
+def _apart_within(
+    items: Iterable[tuple[Key, Any]], there: Mapping[Key, Any], word: str, tolerance: float
+) -> tuple[str, str] | None:
     for key, value in items:
         if (told := apart(value, there[key], tolerance)) is not None:
             return f"{told[0]} in {word} {key!r}", f"{told[1]} in {word} {key!r}"
@@ -61,17 +82,29 @@ def _kind(value: Any) -> str:
         return f"a sequence of {counted(len(value), 'value')}"
     if isinstance(value, Mapping):
         return f"a map of {counted(len(value), 'entry', 'entries')}"
-    return "nothing" if value is NO_VALUE else "texts" if np.asarray(value).dtype == object else "a tensor"
+    return (
+        "nothing"
+        if value is NO_VALUE
+        else "texts"
+        if np.asarray(value).dtype == object
+        else "a tensor"
+    )
 
 
-def first_apart(here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: float = 0.0) -> tuple[int, ...] | None:
+def first_apart(
+    here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: float = 0.0
+) -> tuple[int, ...] | None:
     """Row and element of the first difference; None where all is close."""
     wrong = np.argwhere(~close(here, there, tolerance, magnitude))
     return tuple(int(number) for number in wrong[0]) if len(wrong) else None
 
 
-def close(here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: float = 0.0) -> np.ndarray:
-    """Which elements agree: floats within ``tolerance`` of the largest in their row, or of ``magnitude`` where that is larger."""
+def close(
+    here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: float = 0.0
+) -> np.ndarray:
+    """Which elements agree: floats within ``tolerance`` of the largest in their row, or of
+    ``magnitude`` where that is larger.
+    """
     with np.errstate(all="ignore"):
         if here.dtype.kind != "f" and not is_narrow(here):
             return np.asarray(here == there.astype(here.dtype))
@@ -79,13 +112,21 @@ def close(here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: floa
         finite = np.where(np.isfinite(one), np.abs(one), 0)
         scale = finite.max(axis=tuple(range(1, one.ndim)), keepdims=True, initial=magnitude)
         exact = 8 * float((ml_dtypes if is_narrow(here) else np).finfo(here.dtype).eps)
-        same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= max(tolerance, exact) * scale)
+        same = (
+            (one == other)
+            | (np.isnan(one) & np.isnan(other))
+            | (np.abs(one - other) <= max(tolerance, exact) * scale)
+        )
         return np.asarray(same)
 
 
 def is_numeric(value: Any) -> bool:
     """Whether it is a tensor of numbers of numpy's own types."""
-    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf" and not is_narrow(value)
+    return (
+        isinstance(value, (np.ndarray, np.generic))
+        and value.dtype.kind in "biuf"
+        and not is_narrow(value)
+    )
 
 
 def is_narrow(value: np.ndarray | np.generic) -> bool:

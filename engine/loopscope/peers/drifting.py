@@ -1,4 +1,6 @@
-"""How far a runtime drifts from our run of the same model: every value of every iteration that it gives, beside ours."""
+"""How far a runtime drifts from our run of the same model: every value of every iteration that
+it gives, beside ours.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ import numpy as np
 
 from loopscope.comparison.deviation import Deviations
 from loopscope.comparison.divergence import AlignedRows, Divergence, align
-from loopscope.comparison.drift import TOLERANCE, ComparedValues, Drift, MatchedSlots, first_over, made, values_apart
+from loopscope.comparison.drift import (
+    TOLERANCE,
+    ComparedValues,
+    Drift,
+    MatchedSlots,
+    first_over,
+    made,
+    values_apart,
+)
 from loopscope.comparison.largest_logit import other_choice
 from loopscope.comparison.matching import match
 from loopscope.debug.inputs import Inputs
@@ -32,22 +42,32 @@ class RuntimeDrift:
     """Name and version."""
     drift: Drift
     replaced: tuple[str, ...]
-    """Where outputs are apart and no value inside is: what runs in place of the loops and branches that they come from."""
+    """Where outputs are apart and no value inside is: what runs in place of the loops and
+    branches that they come from.
+    """
     refused: str
     """Why the runtime did not give the values inside; empty where it did."""
     cause: str
     """Why only the outputs are apart, where the runtime was asked and that is it."""
     values: Mapping[str, np.ndarray]
-    """What the runtime gave, by address without iterations, with a row along the first axis for each row of the pair."""
+    """What the runtime gave, by address without iterations, with a row along the first axis for
+    each row of the pair.
+    """
 
     @property
     def sentence(self) -> str:
         """What to know, in a few sentences."""
         apart = self.drift.first is None and self.drift.outputs > self.drift.tolerance
-        outputs = f"The outputs of {self.runtime} are up to {self.drift.outputs:.2g} apart." if apart else ""
+        outputs = (
+            f"The outputs of {self.runtime} are up to {self.drift.outputs:.2g} apart."
+            if apart
+            else ""
+        )
         refused = f"The values inside were not compared: {self.refused}." if self.refused else ""
         inside = self.drift.choice if self.refused else self.drift.sentence
-        return " ".join(part for part in (outputs, *self.replaced, self.cause, inside, refused) if part)
+        return " ".join(
+            part for part in (outputs, *self.replaced, self.cause, inside, refused) if part
+        )
 
 
 def drift_from_runtime(
@@ -59,11 +79,18 @@ def drift_from_runtime(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> RuntimeDrift:
-    """Compares a finished run with the runtime of its model, as ``against`` does, and tells the error of every iteration.
+    """Compares a finished run with the runtime of its model, as ``against`` does, and tells the
+    error of every iteration.
 
-    Outputs are those of the model as it is; values inside are those of a model that gives them as outputs too. Errors as of ``against``.
+    Outputs are those of the model as it is; values inside are those of a model that gives them as
+    outputs too. Errors as of ``against``.
     """
-    return drift_beside(beside(run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped), tolerance)
+    return drift_beside(
+        beside(
+            run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped
+        ),
+        tolerance,
+    )
 
 
 def drift_beside(both: RuntimeComparison, tolerance: float = TOLERANCE) -> RuntimeDrift:
@@ -75,13 +102,21 @@ def drift_beside(both: RuntimeComparison, tolerance: float = TOLERANCE) -> Runti
     if drift.first is None and drift.outputs > tolerance:
         names = [signature.name for signature in run.model.outputs]
         replaced = () if answer.refused else instead(both, names, tolerance)
-        cause = "" if replaced else dynamic_quantization.sentence(run, both.given, names, both.patience, tolerance, both.document)
+        cause = (
+            ""
+            if replaced
+            else dynamic_quantization.sentence(
+                run, both.given, names, both.patience, tolerance, both.document
+            )
+        )
     return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, cause, values)
 
 
 def _drift(both: RuntimeComparison, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
     run, answer = both.run, both.answer
-    rows = {graph.one.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()}
+    rows = {
+        graph.one.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()
+    }
     left_out = dict(both.left_out)
     pairs: list[MatchedSlots] = []
     partings: list[Divergence] = []
@@ -105,24 +140,63 @@ def _drift(both: RuntimeComparison, tolerance: float) -> tuple[Drift, Mapping[st
     ends = zip(run.model.outputs, run.result.outputs, answer.outputs, strict=True)
     choice = other_choice((signature.name, here, there) for signature, here, there in ends)
     partings.sort(key=lambda parting: parting.step)
-    return Drift(tolerance, tuple(pairs), first_over(pairs), tuple(partings[:1]), ((), ()), left_out, error, choice=choice), values
+    return Drift(
+        tolerance,
+        tuple(pairs),
+        first_over(pairs),
+        tuple(partings[:1]),
+        ((), ()),
+        left_out,
+        error,
+        choice=choice,
+    ), values
 
 
-def _pair(run: Run, probe: Probe, given: np.ndarray, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> MatchedSlots:
+def _pair(
+    run: Run,
+    probe: Probe,
+    given: np.ndarray,
+    rows: Mapping[ProgramIndex, AlignedRows],
+    tolerance: float,
+) -> MatchedSlots:
     return _pair_of(run, probe, Deviations.of(probe.expected[: len(given)], given), rows, tolerance)
 
 
-def _pair_of(run: Run, probe: Probe, found: Deviations, rows: Mapping[ProgramIndex, AlignedRows], tolerance: float) -> MatchedSlots:
+def _pair_of(
+    run: Run,
+    probe: Probe,
+    found: Deviations,
+    rows: Mapping[ProgramIndex, AlignedRows],
+    tolerance: float,
+) -> MatchedSlots:
     whole, count = rows[probe.program.index], len(found.relative)
-    some = AlignedRows(whole.one[:count], whole.other[:count], whole.execution[:count], whole.iteration[:count])
+    some = AlignedRows(
+        whole.one[:count], whole.other[:count], whole.execution[:count], whole.iteration[:count]
+    )
     place = f"{probe.program.address}/{value_names(probe.program)[probe.slot]}"
-    asked = ComparedValues(place, place, "name", (probe.program, probe.program), (probe.slot, probe.slot), probe.position + 1)
+    asked = ComparedValues(
+        place,
+        place,
+        "name",
+        (probe.program, probe.program),
+        (probe.slot, probe.slot),
+        probe.position + 1,
+    )
     return made(run, some, asked, found, tolerance)
 
 
 def _ended(run: Run, probe: Probe, times: int, common: int) -> Divergence:
-    """Of the outermost loop around a value, which runs another number of iterations in the runtime."""
+    """Of the outermost loop around a value, which runs another number of iterations in the
+    runtime.
+    """
     body = [program for program in probe.program.around() if program.loop is not None][-1]
     address = run.timeline.address(body, 0).rpartition("[")[0]
     step = run.timeline.step_at(probe.program, max(common - 1, 0), len(probe.program.instructions))
-    return Divergence("iterations", address, step, counted(probe.lengths[0], "iteration"), counted(times, "iteration"), "")
+    return Divergence(
+        "iterations",
+        address,
+        step,
+        counted(probe.lengths[0], "iteration"),
+        counted(times, "iteration"),
+        "",
+    )

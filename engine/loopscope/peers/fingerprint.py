@@ -1,4 +1,6 @@
-"""A large tensor as few numbers, which another runtime computes too: how far two tensors are apart is told by theirs."""
+"""A large tensor as few numbers, which another runtime computes too: how far two tensors are
+apart is told by theirs.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ LEADING = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprint:
-    """How tensors of one size are told: their elements in buckets of one width, each multiplied with vectors of plus and minus one.
+    """How tensors of one size are told: their elements in buckets of one width, each multiplied
+    with vectors of plus and minus one.
 
-    The two products of a bucket differ between two tensors by the distance of the tensors there, on average over the signs.
+    The two products of a bucket differ between two tensors by the distance of the tensors there, on
+    average over the signs.
     """
 
     size: int
@@ -52,22 +56,32 @@ class Fingerprint:
             made = np.empty(self.length, np.float32)
             made[0] = np.maximum(flat.max(), -flat.min())
             made[1] = np.sqrt(np.einsum("ij,ij->i", buckets, buckets).sum())
-            for number, signs in enumerate(self.signs.T):  # by one thread: a product of few columns is no work for several
-                made[LEADING + number :: _PRODUCTS] = np.einsum("ij,j->i", buckets, np.ascontiguousarray(signs))
+            for number, signs in enumerate(
+                self.signs.T
+            ):  # by one thread: a product of few columns is no work for several
+                made[LEADING + number :: _PRODUCTS] = np.einsum(
+                    "ij,j->i", buckets, np.ascontiguousarray(signs)
+                )
         return made
 
     def apart(self, here: np.ndarray, there: np.ndarray) -> Deviations:
-        """An estimate for each row of two arrays [rows, length]: the distance in the bucket in which it is largest.
+        """An estimate for each row of two arrays [rows, length]: the distance in the bucket in
+        which it is largest.
 
-        Where the difference is spread over a bucket, that is more than the largest distance of two elements: about the root of the width
-        of a bucket times as much, and as signs fall up to twice that.
+        Where the difference is spread over a bucket, that is more than the largest distance of two
+        elements: about the root of the width of a bucket times as much, and as signs fall up to
+        twice that.
         """
         one, other = (side.astype(np.float64) for side in (here, there))
         with np.errstate(all="ignore"):
             products = (one[:, LEADING:] - other[:, LEADING:]).reshape(len(one), -1, _PRODUCTS)
             squares = np.mean(products**2, axis=2)
             odd = (np.isfinite(one) != np.isfinite(other)).any(axis=1)
-            absolute = np.where(odd, np.inf, np.sqrt(np.nan_to_num(squares, nan=0.0, posinf=0.0).max(axis=1, initial=0)))
+            absolute = np.where(
+                odd,
+                np.inf,
+                np.sqrt(np.nan_to_num(squares, nan=0.0, posinf=0.0).max(axis=1, initial=0)),
+            )
             scale = np.maximum(one[:, 0], other[:, 0])
             relative = np.where(absolute == 0, 0.0, absolute / scale)
             twice = one[:, 1] ** 2 + other[:, 1] ** 2 - squares.sum(axis=1)
@@ -76,7 +90,9 @@ class Fingerprint:
 
 
 def _width(size: int) -> int:
-    """A divisor of the size: the largest that is no longer than a bucket should be, else the shortest beyond that."""
+    """A divisor of the size: the largest that is no longer than a bucket should be, else the
+    shortest beyond that.
+    """
     found = max(one for one in range(1, min(size, _BUCKET) + 1) if size % one == 0)
     if found >= min(_SHORTEST, size):
         return found

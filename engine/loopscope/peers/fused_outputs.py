@@ -1,4 +1,6 @@
-"""The iteration in which an operation that a runtime runs in place of a loop begins to differ from the loop."""
+"""The iteration in which an operation that a runtime runs in place of a loop begins to differ
+from the loop.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,25 @@ from loopscope.peers.row_feeds import rows_of
 def outputs_of(run: Run, loops: Sequence[Instruction], probes: Sequence[Probe]) -> list[Probe]:
     """Return the probes that are outputs of loops of the outermost graph, as they are."""
     main = run.plan.main
-    own = [one for one in probes if one.program is main and one.position >= 0 and one.fingerprint is None]
-    return sorted((one for one in own if main.instructions[one.position] in loops), key=lambda one: (one.position, one.output))
+    own = [
+        one
+        for one in probes
+        if one.program is main and one.position >= 0 and one.fingerprint is None
+    ]
+    return sorted(
+        (one for one in own if main.instructions[one.position] in loops),
+        key=lambda one: (one.position, one.output),
+    )
 
 
-def beginning(run: Run, given: Mapping[Probe, np.ndarray], runtime: str, tolerance: float) -> tuple[Instruction, str] | None:
-    """Return the first loop whose outputs differ, with a sentence on where they begin to differ; None where all agree.
+def beginning(
+    run: Run, given: Mapping[Probe, np.ndarray], runtime: str, tolerance: float
+) -> tuple[Instruction, str] | None:
+    """Return the first loop whose outputs differ, with a sentence on where they begin to differ;
+    None where all agree.
 
-    ``given``: what the runtime gave for the outputs of the loops when it was asked for nothing inside, so that it replaced them.
+    ``given``: what the runtime gave for the outputs of the loops when it was asked for nothing
+    inside, so that it replaced them.
     """
     for probe in sorted(given, key=lambda one: (one.position, one.output)):
         rows = rows_of(probe, given[probe])
@@ -49,18 +62,29 @@ def beginning(run: Run, given: Mapping[Probe, np.ndarray], runtime: str, toleran
 
 
 def _token_axis(run: Run, instruction: Instruction, shape: Sequence[int]) -> int | None:
-    """The axis of an output that has a part for each slice or iteration; None where no axis or several do."""
+    """The axis of an output that has a part for each slice or iteration; None where no axis or
+    several do.
+    """
     region = instruction.region
     if not isinstance(region, LoopRegion):
         return None
-    counts = {slices_of(run, region), run.control_flow.record_of(region, 0, instruction.label).iterations}
+    counts = {
+        slices_of(run, region),
+        run.control_flow.record_of(region, 0, instruction.label).iterations,
+    }
     axes = [axis for axis, length in enumerate(shape) if length in counts and length > 1]
     return axes[0] if len(axes) == 1 else None
 
 
 def _first_apart_along(here: np.ndarray, there: np.ndarray, axis: int, tolerance: float) -> int:
-    """The first part along an axis that differs by more than a part of the largest magnitude of the whole."""
+    """The first part along an axis that differs by more than a part of the largest magnitude of
+    the whole.
+    """
     scale = max(float(np.abs(side).max(initial=0)) for side in (here, there))
-    apart = np.moveaxis(np.abs(here.astype(np.float64) - there), axis, 0).reshape(here.shape[axis], -1).max(axis=1)
+    apart = (
+        np.moveaxis(np.abs(here.astype(np.float64) - there), axis, 0)
+        .reshape(here.shape[axis], -1)
+        .max(axis=1)
+    )
     over = np.flatnonzero(~(apart <= tolerance * scale))
     return int(over[0]) if len(over) else int(np.argmax(apart))

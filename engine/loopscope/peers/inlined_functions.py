@@ -1,4 +1,6 @@
-"""The nodes of an ONNX function in place of its call, so that the values in it can be outputs of the model."""
+"""The nodes of an ONNX function in place of its call, so that the values in it can be outputs of
+the model.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,26 @@ class Names:
     """Comes before all other names."""
 
     def of(self, name: str) -> str:
-        """Return the name of a value in the graph of the call; empty for a value that is left out."""
+        """Return the name of a value in the graph of the call; empty for a value that is left
+        out.
+        """
         if not name:
             return ""
         return self.given.get(name, f"{self.prefix}{name}")
 
 
-def inline(model: onnx.ModelProto, graph: onnx.GraphProto, call: onnx.NodeProto, prefix: str) -> Names | None:
+def inline(
+    model: onnx.ModelProto, graph: onnx.GraphProto, call: onnx.NodeProto, prefix: str
+) -> Names | None:
     """Put the nodes of a function in place of its call, and return their names.
 
-    None, with nothing changed, where the model does not have the function, or the function has operations of another version.
+    None, with nothing changed, where the model does not have the function, or the function has
+    operations of another version.
     """
-    function = next((one for one in model.functions if (one.domain, one.name) == (call.domain, call.op_type)), None)
+    function = next(
+        (one for one in model.functions if (one.domain, one.name) == (call.domain, call.op_type)),
+        None,
+    )
     if function is None or not _has_same_versions(model, function):
         return None
     given = dict.fromkeys(function.input, "") | dict(zip(function.input, call.input, strict=False))
@@ -48,7 +58,10 @@ def inline(model: onnx.ModelProto, graph: onnx.GraphProto, call: onnx.NodeProto,
 
 def _has_same_versions(model: onnx.ModelProto, function: onnx.FunctionProto) -> bool:
     versions = {_domain(one.domain): one.version for one in model.opset_import}
-    return all(versions.get(_domain(one.domain), one.version) == one.version for one in function.opset_import)
+    return all(
+        versions.get(_domain(one.domain), one.version) == one.version
+        for one in function.opset_import
+    )
 
 
 def _domain(name: str) -> str:
@@ -61,7 +74,9 @@ def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
     return copy
 
 
-def _passed_on(function: onnx.FunctionProto, names: Names, call: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+def _passed_on(
+    function: onnx.FunctionProto, names: Names, call: onnx.NodeProto
+) -> Iterator[onnx.NodeProto]:
     """An output of a function that is one of its inputs."""
     for formal, actual in zip(function.output, call.output, strict=False):
         if formal in function.input and actual:
@@ -69,7 +84,9 @@ def _passed_on(function: onnx.FunctionProto, names: Names, call: onnx.NodeProto)
             yield onnx.helper.make_node("Identity", [source], [actual])
 
 
-def _copies(nodes: Iterable[onnx.NodeProto], names: Names, attributes: Mapping[str, onnx.AttributeProto]) -> Iterator[onnx.NodeProto]:
+def _copies(
+    nodes: Iterable[onnx.NodeProto], names: Names, attributes: Mapping[str, onnx.AttributeProto]
+) -> Iterator[onnx.NodeProto]:
     for node in nodes:
         copy = _copy(node)
         if copy.name:
@@ -78,7 +95,9 @@ def _copies(nodes: Iterable[onnx.NodeProto], names: Names, attributes: Mapping[s
         copy.output[:] = map(names.of, node.output)
         del copy.attribute[:]
         for attribute in node.attribute:
-            referred = attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+            referred = (
+                attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+            )
             if referred is None:
                 continue  # an attribute that the call leaves out
             own = copy.attribute.add()
@@ -89,7 +108,9 @@ def _copies(nodes: Iterable[onnx.NodeProto], names: Names, attributes: Mapping[s
         yield copy
 
 
-def _rename(graph: onnx.GraphProto, names: Names, attributes: Mapping[str, onnx.AttributeProto]) -> None:
+def _rename(
+    graph: onnx.GraphProto, names: Names, attributes: Mapping[str, onnx.AttributeProto]
+) -> None:
     """Rename all values of a body in a function."""
     for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
         value.name = names.of(value.name)

@@ -1,6 +1,8 @@
-"""What goes to the process of another runtime, and what it gives back: files of ``engine/loopscope/ops/stored.py``.
+"""What goes to the process of another runtime, and what it gives back: files of
+``engine/loopscope/ops/stored.py``.
 
-The other end is ``onnxruntime_process.py``, which imports nothing of ours and says the same with lists, dictionaries and None.
+The other end is ``onnxruntime_process.py``, which imports nothing of ours and says the same with
+lists, dictionaries and None.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import numpy as np
 from loopscope.ops import stored
 
 NARROW = frozenset({"bf16", "f8e4m3", "f8e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"})
-"""Types beside numpy's own that ONNX Runtime is given and gives, as ``onnxruntime_process.py`` has them."""
+"""Types beside numpy's own that ONNX Runtime is given and gives, as ``onnxruntime_process.py``
+has them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +36,11 @@ def write(path: Path, values: Sequence[object]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a runtime wrote: outputs by name, in their order. ``ValueError`` when it is no such file.
+    """What a runtime wrote: outputs by name, in their order. ``ValueError`` when it is no such
+    file.
 
-    Beside the outputs by position, the file has their ``names`` and, as JSON by position, the kinds of those that are ``unread``.
+    Beside the outputs by position, the file has their ``names`` and, as JSON by position, the kinds
+    of those that are ``unread``.
     """
     with np.load(path, allow_pickle=False) as file:
         entries = {name: file[name] for name in file.files}

@@ -1,4 +1,6 @@
-"""An ONNX file that gives the values inside it as outputs: those of a loop's body as scan outputs, with a part for each iteration."""
+"""An ONNX file that gives the values inside it as outputs: those of a loop's body as scan
+outputs, with a part for each iteration.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ _MOST_IN_ONE_FILE = 2**30
 
 
 def probed(run: Run, path: Path, probes: Sequence[Probe], prefix: str, target: Path) -> list[Probe]:
-    """Writes the model of a run with an output more for each probe, named ``prefix`` and its number; gives the probes in that order.
+    """Writes the model of a run with an output more for each probe, named ``prefix`` and its
+    number; gives the probes in that order.
 
-    A probe under n loops gives an array with n axes more, one for the iterations of each, outermost first.
+    A probe under n loops gives an array with n axes more, one for the iterations of each, outermost
+    first.
     """
     model = onnx.load(str(path))
     writing = _Writing(run, model)
@@ -34,7 +38,9 @@ def probed(run: Run, path: Path, probes: Sequence[Probe], prefix: str, target: P
 
 
 def with_attribute(path: Path, name: str, value: int, target: Path) -> Path:
-    """Writes a model in which the attribute of that name has that value in all nodes that have it; gives the file."""
+    """Writes a model in which the attribute of that name has that value in all nodes that have
+    it; gives the file.
+    """
     model = onnx.load(str(path))
     waiting: list[Any] = [model.graph, *model.functions]
     while waiting:
@@ -47,14 +53,21 @@ def with_attribute(path: Path, name: str, value: int, target: Path) -> Path:
 
 
 def _save(model: onnx.ModelProto, target: Path) -> None:
-    onnx.save(model, str(target), save_as_external_data=model.ByteSize() > _MOST_IN_ONE_FILE, all_tensors_to_one_file=True)
+    onnx.save(
+        model,
+        str(target),
+        save_as_external_data=model.ByteSize() > _MOST_IN_ONE_FILE,
+        all_tensors_to_one_file=True,
+    )
 
 
 class _Writing:
     def __init__(self, run: Run, model: onnx.ModelProto) -> None:
         self.run = run
         self.graphs = {0: model.graph}
-        """By the number of a program; that of a function is the graph of its call, in place of which its nodes are."""
+        """By the number of a program; that of a function is the graph of its call, in place of
+        which its nodes are.
+        """
         self.names: dict[int, Names] = {0: Names()}
         for program in run.plan.programs:
             if program.parent is None or program.parent.index not in self.graphs:
@@ -73,7 +86,9 @@ class _Writing:
         program, shape = probe.program, probe.expected.shape[1:]
         value = self._name(probe)
         if probe.fingerprint is not None:
-            value = _fingerprint(self.graphs[program.index], value, f"{name}/print", probe.fingerprint)
+            value = _fingerprint(
+                self.graphs[program.index], value, f"{name}/print", probe.fingerprint
+            )
         kind = helper.np_dtype_to_tensor_dtype(probe.expected.dtype)
         while (around := program.parent) is not None:
             if isinstance(program.region, CallRegion):
@@ -83,7 +98,11 @@ class _Writing:
             self._give(program, value, out, kind)
             region = owner(program)
             if isinstance(region, IfRegion):
-                other = region.otherwise.program if program is region.then.program else region.then.program
+                other = (
+                    region.otherwise.program
+                    if program is region.then.program
+                    else region.then.program
+                )
                 graph = self.graphs[other.index]
                 zeros = numpy_helper.from_array(np.zeros(shape, probe.expected.dtype))
                 graph.node.append(helper.make_node("Constant", [], [f"{out}/zeros"], value=zeros))
@@ -93,7 +112,9 @@ class _Writing:
             value = f"{out}/all"
             _take_out(self._node(program), value)
             if isinstance(region, LoopRegion) and varies(self.run, region):
-                value = _padded(self.graphs[around.index], value, np.zeros(shape, probe.expected.dtype))
+                value = _padded(
+                    self.graphs[around.index], value, np.zeros(shape, probe.expected.dtype)
+                )
             program = around
         self._give(program, value, name, kind)
 
@@ -107,15 +128,25 @@ class _Writing:
         if probe.position >= 0:
             names = probe.program.instructions[probe.position].node.outputs[probe.output].names
             return self.names[probe.program.index].of(names[0])
-        name: str = self.graphs[probe.program.index].input[list(probe.program.parameters).index(probe.layer)].name
+        name: str = (
+            self.graphs[probe.program.index]
+            .input[list(probe.program.parameters).index(probe.layer)]
+            .name
+        )
         return name
 
     def _node(self, program: Program) -> onnx.NodeProto:
         """The node that a graph belongs to, which is known by the name of what it gives."""
         assert program.parent is not None
-        own = next(port.names[0] for port in program.parent.instructions[program.owner].node.outputs if port.names)
+        own = next(
+            port.names[0]
+            for port in program.parent.instructions[program.owner].node.outputs
+            if port.names
+        )
         name = self.names[program.parent.index].of(own)
-        found: onnx.NodeProto = next(node for node in self.graphs[program.parent.index].node if name in node.output)
+        found: onnx.NodeProto = next(
+            node for node in self.graphs[program.parent.index].node if name in node.output
+        )
         return found
 
     def _body(self, program: Program) -> onnx.GraphProto:
@@ -123,21 +154,36 @@ class _Writing:
         name = "body"
         if isinstance(region, IfRegion):
             name = "then_branch" if program is region.then.program else "else_branch"
-        found: onnx.GraphProto = next(attribute.g for attribute in self._node(program).attribute if attribute.name == name)
+        found: onnx.GraphProto = next(
+            attribute.g for attribute in self._node(program).attribute if attribute.name == name
+        )
         return found
 
 
 def _padded(graph: onnx.GraphProto, value: str, zeros: np.ndarray) -> str:
-    """Add nodes that give the parts of a value, then zeros, as many as ``zeros`` has; return the name of the result."""
+    """Add nodes that give the parts of a value, then zeros, as many as ``zeros`` has; return the
+    name of the result.
+    """
     like = np.array([-1, *zeros.shape[1:]], np.int64)
-    given = {"zeros": zeros, "shape": like, "begin": np.zeros(1, np.int64), "end": np.array(zeros.shape[:1], np.int64)}
+    given = {
+        "zeros": zeros,
+        "shape": like,
+        "begin": np.zeros(1, np.int64),
+        "end": np.array(zeros.shape[:1], np.int64),
+    }
     for name, array in given.items():
-        graph.node.append(helper.make_node("Constant", [], [f"{value}/{name}"], value=numpy_helper.from_array(array)))
+        graph.node.append(
+            helper.make_node(
+                "Constant", [], [f"{value}/{name}"], value=numpy_helper.from_array(array)
+            )
+        )
     parts = value
     if zeros.size:  # of a loop without iterations a runtime does not know the shape
         parts = f"{value}/shaped"
         graph.node.append(helper.make_node("Reshape", [value, f"{value}/shape"], [parts]))
-    graph.node.append(helper.make_node("Concat", [parts, f"{value}/zeros"], [f"{value}/longer"], axis=0))
+    graph.node.append(
+        helper.make_node("Concat", [parts, f"{value}/zeros"], [f"{value}/longer"], axis=0)
+    )
     bounds = [f"{value}/begin", f"{value}/end"]
     graph.node.append(helper.make_node("Slice", [f"{value}/longer", *bounds], [f"{value}/padded"]))
     return f"{value}/padded"
@@ -147,7 +193,9 @@ def _fingerprint(graph: onnx.GraphProto, value: str, name: str, of: Fingerprint)
     """Nodes that compute what ``Fingerprint.of`` does; gives the name of what they make."""
 
     def made(type: str, inputs: Sequence[str], **attributes: Any) -> str:
-        graph.node.append(helper.make_node(type, inputs, [f"{name}/{len(graph.node)}"], **attributes))
+        graph.node.append(
+            helper.make_node(type, inputs, [f"{name}/{len(graph.node)}"], **attributes)
+        )
         return str(graph.node[-1].output[0])
 
     def constant(array: np.ndarray) -> str:

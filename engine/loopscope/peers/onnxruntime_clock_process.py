@@ -1,7 +1,9 @@
-"""Runs a model with ONNX Runtime and its own profile, in a process of its own: a runtime that crashes takes nothing with it.
+"""Runs a model with ONNX Runtime and its own profile, in a process of its own: a runtime that
+crashes takes nothing with it.
 
-Arguments: a file of inputs (by position), the model, the file for the events as JSON. The model runs twice, and the
-second run counts. It imports nothing of ours but the file beside it that reads inputs.
+Arguments: a file of inputs (by position), the model, the file for the events as JSON. The model
+runs twice, and the second run counts. It imports nothing of ours but the file beside it that reads
+inputs.
 """
 
 from __future__ import annotations
@@ -26,8 +28,14 @@ def main(inputs: str, model: str, target: str) -> int:
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         options.profile_file_prefix = str(Path(folder) / "profile")
         try:
-            session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-            feeds = {one.name: fed[str(number)] for number, one in enumerate(session.get_inputs()) if str(number) in fed}
+            session = onnxruntime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"]
+            )
+            feeds = {
+                one.name: fed[str(number)]
+                for number, one in enumerate(session.get_inputs())
+                if str(number) in fed
+            }
             for _ in range(2):
                 session.run(None, feeds)
             events = json.loads(Path(session.end_profiling()).read_text("utf-8"))
@@ -40,14 +48,24 @@ def main(inputs: str, model: str, target: str) -> int:
 
 
 def of_the_last_run(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Name, kind, beginning and duration in microseconds of what ended after the first run had, in that order."""
+    """Name, kind, beginning and duration in microseconds of what ended after the first run had,
+    in that order.
+    """
     ends = [number for number, one in enumerate(events) if one.get("name") == "model_run"]
     found = []
     for one in events[ends[0] + 1 : ends[-1] + 1]:
         if one.get("cat") in ("Node", "Session"):
             kind = one.get("args", {}).get("op_name", "")
             name = one["name"].removesuffix("_kernel_time") if one["cat"] == "Node" else one["name"]
-            found.append({"name": name, "kind": kind, "began": one["ts"], "lasted": one["dur"], "is_node": one["cat"] == "Node"})
+            found.append(
+                {
+                    "name": name,
+                    "kind": kind,
+                    "began": one["ts"],
+                    "lasted": one["dur"],
+                    "is_node": one["cat"] == "Node",
+                }
+            )
     return found
 
 

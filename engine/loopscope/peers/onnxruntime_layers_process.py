@@ -1,8 +1,8 @@
-"""Has ONNX Runtime optimize a model and writes down which operations it runs, in a process of its own: one that crashes takes nothing with
-it.
+"""Has ONNX Runtime optimize a model and writes down which operations it runs, in a process of its
+own: one that crashes takes nothing with it.
 
-Arguments: the model, the device, the file for the operations as JSON. Started as a file, so it imports nothing of ours. The last line of
-the output says which version it was.
+Arguments: the model, the device, the file for the operations as JSON. Started as a file, so it
+imports nothing of ours. The last line of the output says which version it was.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ def main(model: str, device: str, target: str) -> int:
     onnxruntime.set_default_logger_severity(4)
     provider = f"{device}ExecutionProvider"
     if provider not in onnxruntime.get_available_providers():
-        known = ", ".join(one.removesuffix("ExecutionProvider") for one in onnxruntime.get_available_providers())
+        known = ", ".join(
+            one.removesuffix("ExecutionProvider") for one in onnxruntime.get_available_providers()
+        )
         sys.stderr.write(f"\nit has no device {device!r} here, only {known}\n")
         return 1
     optimized = f"{target}.onnx"
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = optimized
-    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", f"{len(target)}.data")
+    options.add_session_config_entry(
+        "session.optimized_model_external_initializers_file_name", f"{len(target)}.data"
+    )
     try:
         onnxruntime.InferenceSession(model, options, providers=[provider])
         runs = onnx.load(optimized, load_external_data=False)
@@ -43,10 +47,20 @@ def layers(graph: Any) -> list[dict[str, Any]]:
     """The operations of a graph, with those of the graphs inside."""
     made: list[dict[str, Any]] = []
     for node in graph.node:
-        bodies = {attribute.name: layers(attribute.g) for attribute in node.attribute if attribute.HasField("g")}
+        bodies = {
+            attribute.name: layers(attribute.g)
+            for attribute in node.attribute
+            if attribute.HasField("g")
+        }
         outputs = [name for name in node.output if name]
         made.append(
-            {"name": node.name, "kind": node.op_type, "stands_for": [node.name] if node.name else [], "outputs": outputs, "bodies": bodies}
+            {
+                "name": node.name,
+                "kind": node.op_type,
+                "stands_for": [node.name] if node.name else [],
+                "outputs": outputs,
+                "bodies": bodies,
+            }
         )
     return made
 

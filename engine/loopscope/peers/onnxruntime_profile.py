@@ -21,7 +21,9 @@ _ATTRIBUTES = {"body": "body", "then_branch": "then", "else_branch": "else"}
 
 
 def named(model: Model, file: Path, target: Path) -> Mapping[str, tuple[str, str]]:
-    """Writes the model with a name of its own for each node; gives the address and the name in the file of each."""
+    """Writes the model with a name of its own for each node; gives the address and the name in
+    the file of each.
+    """
     proto = onnx.load(str(file), load_external_data=False)
     places = {place.address: place for place in graphs(model)}
     names: dict[str, tuple[str, str]] = {}
@@ -36,10 +38,14 @@ def named(model: Model, file: Path, target: Path) -> Mapping[str, tuple[str, str
             names[key] = where, node.name or label or node.op_type
             node.name = key
             waiting += [
-                (one.g, f"{where}/{_ATTRIBUTES[one.name]}") for one in node.attribute if one.HasField("g") and one.name in _ATTRIBUTES
+                (one.g, f"{where}/{_ATTRIBUTES[one.name]}")
+                for one in node.attribute
+                if one.HasField("g") and one.name in _ATTRIBUTES
             ]
     target.write_bytes(proto.SerializeToString())
-    for entry in file.parent.iterdir() if any(one.external_data for one in proto.graph.initializer) else ():
+    for entry in (
+        file.parent.iterdir() if any(one.external_data for one in proto.graph.initializer) else ()
+    ):
         if entry.is_file() and not (target.parent / entry.name).exists():
             (target.parent / entry.name).symlink_to(entry)
     return names
@@ -74,9 +80,20 @@ def _tree(events: Sequence[Mapping[str, Any]]) -> list[_Event]:
     """Events, which come in the order in which they ended, as what they were inside of."""
     open_ones: list[_Event] = []
     for one in events:
-        event = _Event(str(one["name"]), str(one["kind"]), float(one["began"]), float(one["lasted"]), bool(one["is_node"]))
+        event = _Event(
+            str(one["name"]),
+            str(one["kind"]),
+            float(one["began"]),
+            float(one["lasted"]),
+            bool(one["is_node"]),
+        )
         holds = event.kind in HOLDERS or not event.is_node
-        while holds and open_ones and open_ones[-1].began >= event.began and open_ones[-1].is_node != event.is_node:
+        while (
+            holds
+            and open_ones
+            and open_ones[-1].began >= event.began
+            and open_ones[-1].is_node != event.is_node
+        ):
             event.inside.append(open_ones.pop())
         event.inside.reverse()
         open_ones.append(event)
@@ -84,12 +101,21 @@ def _tree(events: Sequence[Mapping[str, Any]]) -> list[_Event]:
 
 
 def clock(
-    model: Model, inputs: Inputs, runtime: str, events: Sequence[Mapping[str, Any]], names: Mapping[str, tuple[str, str]], seconds: float
+    model: Model,
+    inputs: Inputs,
+    runtime: str,
+    events: Sequence[Mapping[str, Any]],
+    names: Mapping[str, tuple[str, str]],
+    seconds: float,
 ) -> Clock:
-    """What the events of one run say; ``seconds`` bounds our run beside it, whose counts are compared."""
+    """What the events of one run say; ``seconds`` bounds our run beside it, whose counts are
+    compared.
+    """
     rows: dict[str, Clocked] = {}
     loops: dict[str, list[list[float]]] = {}
-    whole = next((float(one["lasted"]) for one in reversed(events) if one["name"] == "model_run"), 0.0)
+    whole = next(
+        (float(one["lasted"]) for one in reversed(events) if one["name"] == "model_run"), 0.0
+    )
     waiting = _tree([one for one in events if one["name"] != "model_run"])
     while waiting:
         event = waiting.pop()
@@ -103,11 +129,16 @@ def clock(
     for row in rows.values():
         row.times.reverse()  # the tree was walked from its end
     here = _counted(model, inputs, seconds)
-    told = tuple(_iterations(address, executions[::-1], here.get(address, ())) for address, executions in loops.items())
+    told = tuple(
+        _iterations(address, executions[::-1], here.get(address, ()))
+        for address, executions in loops.items()
+    )
     return Clock(runtime, whole, by_cost(rows.values()), told)
 
 
-def _iterations(address: str, executions: Sequence[Sequence[float]], here: tuple[int, ...]) -> Iterations:
+def _iterations(
+    address: str, executions: Sequence[Sequence[float]], here: tuple[int, ...]
+) -> Iterations:
     there = tuple(map(len, executions))
     times = tuple(lasted for execution in executions for lasted in execution)
     return Iterations(address, there, here if here != there else (), times[:MOST_TIMES])

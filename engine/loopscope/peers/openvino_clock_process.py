@@ -1,7 +1,8 @@
-"""Runs a model with OpenVINO and its counters of time, in a process of its own: a runtime that crashes takes nothing with it.
+"""Runs a model with OpenVINO and its counters of time, in a process of its own: a runtime that
+crashes takes nothing with it.
 
-Arguments: a file of inputs (by position), the model, the file for the rows as JSON. The model runs twice, and the
-second run counts. Started as a file, so it imports nothing of ours.
+Arguments: a file of inputs (by position), the model, the file for the rows as JSON. The model runs
+twice, and the second run counts. Started as a file, so it imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -21,12 +22,20 @@ def main(inputs: str, model: str, target: str) -> int:
         fed = {int(name): stored[name] for name in stored.files if name.isdecimal()}
     core = openvino.Core()
     try:
-        settings = {"INFERENCE_PRECISION_HINT": "f32", "PERF_COUNT": "YES", "INFERENCE_NUM_THREADS": "1"}
+        settings = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "PERF_COUNT": "YES",
+            "INFERENCE_NUM_THREADS": "1",
+        }
         request = core.compile_model(core.read_model(model), "CPU", settings).create_infer_request()
         for _ in range(2):
             request.infer(fed)
         rows = [
-            {"name": one.node_name, "kind": one.node_type, "lasted": one.real_time.total_seconds() * 1e6}
+            {
+                "name": one.node_name,
+                "kind": one.node_type,
+                "lasted": one.real_time.total_seconds() * 1e6,
+            }
             for one in request.profiling_info
             if str(one.status).endswith("EXECUTED")
         ]

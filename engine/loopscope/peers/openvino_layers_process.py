@@ -1,8 +1,8 @@
-"""Compiles a model with OpenVINO and writes down which operations it runs, in a process of its own: a compiler that crashes takes nothing
-with it.
+"""Compiles a model with OpenVINO and writes down which operations it runs, in a process of its own:
+a compiler that crashes takes nothing with it.
 
-Arguments: the model, the device, the file for the operations as JSON. Started as a file, so it imports nothing of ours. The last line of
-the output says which version compiled.
+Arguments: the model, the device, the file for the operations as JSON. Started as a file, so it
+imports nothing of ours. The last line of the output says which version compiled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def main(model: str, device: str, target: str) -> int:
     except Exception as error:
         sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
-    Path(target).write_text(json.dumps([layer(operation) for operation in runtime_model.get_ops()]), encoding="utf-8")
+    Path(target).write_text(
+        json.dumps([layer(operation) for operation in runtime_model.get_ops()]), encoding="utf-8"
+    )
     sys.stdout.write(f"OpenVINO {openvino.get_version().partition('-')[0]}\n")
     return 0
 
@@ -32,7 +34,10 @@ def main(model: str, device: str, target: str) -> int:
 def layer(operation: Any) -> dict[str, Any]:
     """What runs, and the operations of the model that it stands for."""
     told = operation.get_rt_info()
-    text = {key: str(getattr(told[key], "value", told[key])) if key in told else "" for key in ("layerType", "originalLayersNames")}
+    text = {
+        key: str(getattr(told[key], "value", told[key])) if key in told else ""
+        for key in ("layerType", "originalLayersNames")
+    }
     names = [name for name in text["originalLayersNames"].split(",") if name]
     return {"name": operation.get_friendly_name(), "kind": text["layerType"], "stands_for": names}
 

@@ -1,7 +1,9 @@
-"""Runs models with OpenVINO on the processor, in a process of its own: a runtime that crashes or hangs takes nothing with it.
+"""Runs models with OpenVINO on the processor, in a process of its own: a runtime that crashes or
+hangs takes nothing with it.
 
-Arguments: properties such as ``NUM_STREAMS=1``, a file of inputs (by position), then pairs of a model and the file that its outputs go to.
-Started as a file, so it imports nothing of ours. The last line of the output says which version ran.
+Arguments: properties such as ``NUM_STREAMS=1``, a file of inputs (by position), then pairs of a
+model and the file that its outputs go to. Started as a file, so it imports nothing of ours. The
+last line of the output says which version ran.
 """
 
 from __future__ import annotations
@@ -28,12 +30,16 @@ def main(*words: str) -> int:
     core = openvino.Core()
     try:
         for model, target in zip(files[::2], files[1::2], strict=True):
-            compiled = core.compile_model(core.read_model(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32", **properties})
+            compiled = core.compile_model(
+                core.read_model(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32", **properties}
+            )
             _let_go_of(f"{model.removesuffix('.xml')}.bin")
             request = compiled.create_infer_request()
             request.infer(fed)
             names = [output.get_node().get_friendly_name() for output in compiled.outputs]
-            given = {str(number): request.get_output_tensor(number).data for number in range(len(names))}
+            given = {
+                str(number): request.get_output_tensor(number).data for number in range(len(names))
+            }
             np.savez(target, names=np.array(names), **given)
     except Exception as error:
         sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
@@ -43,7 +49,9 @@ def main(*words: str) -> int:
 
 
 def _let_go_of(weights: str) -> None:
-    """Gives back the memory pages of a mapped weights file: OpenVINO has copied what it needs, and what it reads again comes again."""
+    """Gives back the memory pages of a mapped weights file: OpenVINO has copied what it needs,
+    and what it reads again comes again.
+    """
     if sys.platform != "linux":
         return
     advise = ctypes.CDLL(None).madvise

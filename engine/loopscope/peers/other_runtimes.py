@@ -37,7 +37,9 @@ class RuntimeAnswer:
     runtime: str
     """Its name and version."""
     outputs: tuple[Any, ...]
-    """Of the model as it is, in its order, as the machine has them: arrays, tuples, mappings, ``NO_VALUE``, or ``Unread``."""
+    """Of the model as it is, in its order, as the machine has them: arrays, tuples, mappings,
+    ``NO_VALUE``, or ``Unread``.
+    """
     values: Mapping[Probe, np.ndarray]
     """Those inside it that were asked for as they are, each with one axis for every loop around."""
     estimated: Mapping[Probe, Deviations]
@@ -58,13 +60,25 @@ class Patience:
 
 def runtime_of(model: Model) -> str:
     """The name of the runtime that a model belongs to; empty where it is not installed."""
-    return CALLED[model.dialect] if importlib.util.find_spec(PACKAGES[model.dialect]) is not None else ""
+    return (
+        CALLED[model.dialect]
+        if importlib.util.find_spec(PACKAGES[model.dialect]) is not None
+        else ""
+    )
 
 
-def ask(run: Run, inputs: Sequence[Any], parts: Iterable[Sequence[Probe]], patience: Patience, document: bytes) -> RuntimeAnswer:
-    """Runs the model of a run as it is, then with its insides as outputs, once for each part of them.
+def ask(
+    run: Run,
+    inputs: Sequence[Any],
+    parts: Iterable[Sequence[Probe]],
+    patience: Patience,
+    document: bytes,
+) -> RuntimeAnswer:
+    """Runs the model of a run as it is, then with its insides as outputs, once for each part of
+    them.
 
-    ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited for.
+    ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited
+    for.
     """
     model = run.model
     _expect_installed(model)
@@ -97,13 +111,21 @@ class _Asking:
     values: dict[Probe, np.ndarray] = field(default_factory=dict[Probe, np.ndarray])
     estimated: dict[Probe, Deviations] = field(default_factory=dict[Probe, Deviations])
     _smallest: dict[ProgramIndex, Probe] = field(default_factory=dict[ProgramIndex, Probe])
-    """One value of each loop and branch of earlier parts. It is asked for in each part: a runtime that is asked for a value inside does
-    not replace the loop by another operation, and what follows has to follow from the loop as it is."""
+    """One value of each loop and branch of earlier parts. It is asked for in each part: a runtime
+    that is asked for a value inside does not replace the loop by another operation, and what
+    follows has to follow from the loop as it is.
+    """
 
     def ask(self, part: Sequence[Probe]) -> None:
-        """Adds what the runtime gives; one value after the other, so that all fingerprints are never there at once."""
+        """Adds what the runtime gives; one value after the other, so that all fingerprints are
+        never there at once.
+        """
         insides = self.folder / f"insides{self.plain.suffix}"
-        earlier = [probe for index, probe in self._smallest.items() if index not in {one.program.index for one in part}]
+        earlier = [
+            probe
+            for index, probe in self._smallest.items()
+            if index not in {one.program.index for one in part}
+        ]
         order = _probed(self.run, [*part, *earlier], self.plain, insides)
         named = {f"{_PREFIX}{number}": probe for number, probe in enumerate(order)}
         _, given = run_file(self.run.model.dialect, self.folder, insides, self.patience)
@@ -120,36 +142,52 @@ class _Asking:
     def _remember(self, part: Sequence[Probe]) -> None:
         for probe in part:
             known = self._smallest.get(probe.program.index)
-            if probe.program.parent is not None and (known is None or probe.expected.nbytes < known.expected.nbytes):
+            if probe.program.parent is not None and (
+                known is None or probe.expected.nbytes < known.expected.nbytes
+            ):
                 self._smallest[probe.program.index] = probe
 
 
-def ask_outputs(model: Model, inputs: Inputs, patience: Patience, document: bytes) -> tuple[str, tuple[Any, ...]]:
-    """Runs a model as it is: the runtime's name and version, and the outputs in order. Errors as of ``ask``."""
+def ask_outputs(
+    model: Model, inputs: Inputs, patience: Patience, document: bytes
+) -> tuple[str, tuple[Any, ...]]:
+    """Runs a model as it is: the runtime's name and version, and the outputs in order. Errors as
+    of ``ask``.
+    """
     _expect_installed(model)
     given = bind(model, inputs)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
-        npz_protocol.write(folder / "inputs.npz", [given[signature.layer] for signature in model.inputs])
-        runtime, outputs = run_file(model.dialect, folder, document_file(model, folder, document), patience)
+        npz_protocol.write(
+            folder / "inputs.npz", [given[signature.layer] for signature in model.inputs]
+        )
+        runtime, outputs = run_file(
+            model.dialect, folder, document_file(model, folder, document), patience
+        )
         return runtime, tuple(npz_protocol.read(outputs).values())
 
 
 def _expect_installed(model: Model) -> None:
     if not runtime_of(model):
         package = PACKAGES[model.dialect]
-        raise EngineError(f"to compare with {CALLED[model.dialect]}, install {package}: pip install {package}")
+        raise EngineError(
+            f"to compare with {CALLED[model.dialect]}, install {package}: pip install {package}"
+        )
 
 
 def document_file(model: Model, folder: Path, document: bytes) -> Path:
-    """The file of a model as it is; one that was not read from a file, or is not as it was read, is written to ``folder``."""
+    """The file of a model as it is; one that was not read from a file, or is not as it was read,
+    is written to ``folder``.
+    """
     if any(node.constant is not None and not node.constant.is_kept for _, node in nodes(model)):
         raise NotKept("another runtime cannot run this model: the run was saved without weights")
     if model.dialect == "onnx":
         if model.file:
             return Path(model.file).resolve()
         if not document:
-            raise EngineError("an ONNX model is compared by its file, and this one was not read from a single file")
+            raise EngineError(
+                "an ONNX model is compared by its file, and this one was not read from a single file"
+            )
         (folder / "plain.onnx").write_bytes(document)
         return folder / "plain.onnx"
     write_model(model, folder / "plain.xml")
@@ -164,8 +202,11 @@ def _probed(run: Run, probes: Sequence[Probe], plain: Path, target: Path) -> lis
     return order
 
 
-def run_file(dialect: str, folder: Path, file: Path, patience: Patience, properties: Sequence[str] = ()) -> tuple[str, Path]:
-    """Runs a model's file with ``inputs.npz`` of the folder: name and version of the runtime, and the file of its outputs.
+def run_file(
+    dialect: str, folder: Path, file: Path, patience: Patience, properties: Sequence[str] = ()
+) -> tuple[str, Path]:
+    """Runs a model's file with ``inputs.npz`` of the folder: name and version of the runtime, and
+    the file of its outputs.
 
     ``properties``: what the runtime is told beside, such as ``NUM_STREAMS=1``.
     """
@@ -176,18 +217,26 @@ def run_file(dialect: str, folder: Path, file: Path, patience: Patience, propert
     return said_alone(called, "run", process, *properties, *files, patience=patience), outputs
 
 
-def said_alone(called: str, verb: str, process: Path, *arguments: object, patience: Patience, of: str = "") -> str:
-    """The last line that a runtime's process said, its name and version; the last of the arguments is the file that it writes.
+def said_alone(
+    called: str, verb: str, process: Path, *arguments: object, patience: Patience, of: str = ""
+) -> str:
+    """The last line that a runtime's process said, its name and version; the last of the arguments
+    is the file that it writes.
 
-    ``EngineError`` when it does not ``verb`` the model, with its own reason, or is no longer waited for; ``of`` says more of how.
+    ``EngineError`` when it does not ``verb`` the model, with its own reason, or is no longer waited
+    for; ``of`` says more of how.
     """
     did = {"run": "run", "compile": "compiled"}[verb]
     try:
-        ended = run_alone(process, *map(str, arguments), seconds=patience.seconds, stopped=patience.stopped)
+        ended = run_alone(
+            process, *map(str, arguments), seconds=patience.seconds, stopped=patience.stopped
+        )
     except CallStopped:
         raise EngineError(f"{called} was stopped before it had {did} the model") from None
     except TimeoutError:
-        raise EngineError(f"{called} did not {verb} the model within {patience.seconds:g} seconds") from None
+        raise EngineError(
+            f"{called} did not {verb} the model within {patience.seconds:g} seconds"
+        ) from None
     if ended.code != 0 or not Path(str(arguments[-1])).exists():
         raise EngineError(f"{called} does not {verb} the model{of}: {ended.reason or 'it crashed'}")
     return ended.said.splitlines()[-1]

@@ -1,4 +1,6 @@
-"""Which values a runtime is asked for at a time: it holds all that it is asked for at once, beside the model."""
+"""Which values a runtime is asked for at a time: it holds all that it is asked for at once,
+beside the model.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,14 @@ from loopscope.peers.probes import ProbeCandidate
 _MOST_AT_ONCE = 128 * 2**20
 """Bytes that a part may take of the runtime's process."""
 _FOR_EACH, _FOR_EACH_BYTE = 1 << 17, 3
-"""What a value takes there, about: its operations compiled, and its bytes in a buffer that grows by doubling."""
+"""What a value takes there, about: its operations compiled, and its bytes in a buffer that grows
+by doubling.
+"""
 
 
 def portions(candidates: Sequence[ProbeCandidate]) -> Iterator[tuple[ProbeCandidate, ...]]:
-    """In the order of the run, few parts of about the same size; one where all values together are small.
+    """In the order of the run, few parts of about the same size; one where all values together are
+    small.
 
     What is in one loop or If of the outermost graph is never divided.
     """
@@ -37,7 +42,9 @@ def portions(candidates: Sequence[ProbeCandidate]) -> Iterator[tuple[ProbeCandid
 
 
 def _outer_position(one: ProbeCandidate) -> int:
-    """Number of the instruction of the outermost graph that computes a value, or holds the loop or If that does."""
+    """Number of the instruction of the outermost graph that computes a value, or holds the loop
+    or If that does.
+    """
     program: Program = one.program
     position = one.position
     while program.parent is not None:

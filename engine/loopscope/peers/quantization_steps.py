@@ -1,4 +1,6 @@
-"""Where a number was rounded to a small integer the other way than in another runtime: one quantum, and what follows from it alone."""
+"""Where a number was rounded to a small integer the other way than in another runtime: one
+quantum, and what follows from it alone.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class OneStep:
 
 @dataclass(slots=True, eq=False)
 class Rounding:
-    """Judges values that differ: whether the operation differs, or only its inputs did, by what rounding has made of them."""
+    """Judges values that differ: whether the operation differs, or only its inputs did, by what
+    rounding has made of them.
+    """
 
     again: CrossReplay
     tolerance: float
@@ -54,13 +58,24 @@ class Rounding:
 
     def is_quantizing(self, probe: Probe) -> bool:
         """Whether a value is a small integer that an instruction makes of floats."""
-        return is_small(probe.expected) and probe.position >= 0 and reads_floats(self.again, probe.program, 0, probe.position)
+        return (
+            is_small(probe.expected)
+            and probe.position >= 0
+            and reads_floats(self.again, probe.program, 0, probe.position)
+        )
 
     def explains(self, probe: Probe, row: int) -> bool:
-        """Whether a value that differs is one quantum, or what the operation gives of inputs that differ by quanta."""
-        program, there = probe.program, np.asarray(self.again.theirs(probe.program, row, probe.slot))
+        """Whether a value that differs is one quantum, or what the operation gives of inputs
+        that differ by quanta.
+        """
+        program, there = (
+            probe.program,
+            np.asarray(self.again.theirs(probe.program, row, probe.slot)),
+        )
         rounded = bool(self.steps) or self.is_quantizing(probe)
-        if not (rounded and self._explains(probe, row, probe.expected[row], there)) and not self._is_of_another_run(probe, row, there):
+        if not (
+            rounded and self._explains(probe, row, probe.expected[row], there)
+        ) and not self._is_of_another_run(probe, row, there):
             return False
         self._touched.update(one.index for one in program.around())
         return True
@@ -69,7 +84,9 @@ class Rounding:
         program = probe.program
         try:
             if probe.position < 0:
-                return self.agree(program, row, probe.slot, self.again.received(program, row, probe.slot), there)
+                return self.agree(
+                    program, row, probe.slot, self.again.received(program, row, probe.slot), there
+                )
             here = np.asarray(self.again.outputs(program, row, probe.position)[probe.output])
         except Unknown:
             return False
@@ -78,13 +95,21 @@ class Rounding:
             self._note(probe, row, ours if is_one_step(ours, there) else here, there)
             return True
         region = program.instructions[probe.position].region
-        return same or (region is not None and any(inside.index in self._touched for inside in region.programs))
+        return same or (
+            region is not None and any(inside.index in self._touched for inside in region.programs)
+        )
 
     def _is_of_another_run(self, probe: Probe, row: int, there: np.ndarray) -> bool:
-        """Whether floats that are made of rounded integers are one step from what the runtime's own integers give: asked for floats, it
-        joins operations otherwise than in the run that is asked for the integers."""
+        """Whether floats that are made of rounded integers are one step from what the runtime's own
+        integers give: asked for floats, it joins operations otherwise than in the run that is asked
+        for the integers.
+        """
         program = probe.program
-        inputs = program.instructions[probe.position].inputs if probe.position >= 0 and there.dtype.kind == "f" else ()
+        inputs = (
+            program.instructions[probe.position].inputs
+            if probe.position >= 0 and there.dtype.kind == "f"
+            else ()
+        )
         if not any(is_small(self.again.ours(program, row, one)) for one in inputs if one):
             return False
         try:
@@ -93,32 +118,63 @@ class Rounding:
             return False
         kind = _of_one_scale(self.again, program, row, probe.slot, here, there)
         if kind:
-            self.steps.append(OneStep(probe, row, here, there, kind, ~close(here[None], there[None], self.tolerance)[0]))
+            self.steps.append(
+                OneStep(
+                    probe,
+                    row,
+                    here,
+                    there,
+                    kind,
+                    ~close(here[None], there[None], self.tolerance)[0],
+                )
+            )
         return bool(kind)
 
     def turns(self, probe: Probe, row: int) -> bool:
-        """Whether the operation gives here, of what the other runtime has for its inputs, what that has for its output."""
+        """Whether the operation gives here, of what the other runtime has for its inputs, what
+        that has for its output.
+        """
         program = probe.program
         try:
             there = self.again.theirs(program, row, probe.slot)
             if probe.position < 0:
-                return self.agree(program, row, probe.slot, self.again.received(program, row, probe.slot), there)
-            return self.agree(program, row, probe.slot, self.again.outputs(program, row, probe.position)[probe.output], there)
+                return self.agree(
+                    program, row, probe.slot, self.again.received(program, row, probe.slot), there
+                )
+            return self.agree(
+                program,
+                row,
+                probe.slot,
+                self.again.outputs(program, row, probe.position)[probe.output],
+                there,
+            )
         except Unknown:
             return False
 
     def passed_over(self, probe: Probe, row: int) -> str:
-        """The narrow type that a Cast to a wider one begins with, where what the other runtime has is no number of it: it casts to neither,
-        as optimizers do with two casts in a row. Empty where that is not so."""
+        """The narrow type that a Cast to a wider one begins with, where what the other runtime has
+        is no number of it: it casts to neither, as optimizers do with two casts in a row. Empty
+        where that is not so.
+        """
         program = probe.program
         if probe.position < 0 or program.instructions[probe.position].node.type != "Cast":
             return ""
-        narrow = np.asarray(self.again.ours(program, row, program.instructions[probe.position].inputs[0])).dtype
+        narrow = np.asarray(
+            self.again.ours(program, row, program.instructions[probe.position].inputs[0])
+        ).dtype
         there = np.asarray(self.again.theirs(program, row, probe.slot))
-        if there.dtype.kind != "f" or narrow.name not in _NARROW or narrow.itemsize >= there.dtype.itemsize:
+        if (
+            there.dtype.kind != "f"
+            or narrow.name not in _NARROW
+            or narrow.itemsize >= there.dtype.itemsize
+        ):
             return ""
         known = there[np.isfinite(there)]
-        return _NARROW[narrow.name] if np.any(known.astype(narrow).astype(there.dtype) != known) else ""
+        return (
+            _NARROW[narrow.name]
+            if np.any(known.astype(narrow).astype(there.dtype) != known)
+            else ""
+        )
 
     def _note(self, probe: Probe, row: int, here: np.ndarray, there: np.ndarray) -> None:
         if np.any(here != there):
@@ -135,7 +191,9 @@ class Rounding:
         return scale > 0 and first_apart(one[None], other[None], self.tolerance, scale) is None
 
     def explains_output(self, program: Program, slot: Slot, here: Any, there: Any) -> bool:
-        """The same of an output of the model, which the runtime computed without being asked for what is inside."""
+        """The same of an output of the model, which the runtime computed without being asked for
+        what is inside.
+        """
         try:
             expected = self.again.theirs(program, 0, slot)
         except Unknown:
@@ -148,31 +206,49 @@ class Rounding:
         else:
             kind = _of_one_scale(self.again, program, 0, slot, one, other)
         if kind:
-            self.steps.append(OneStep(None, 0, one, other, kind, ~close(one[None], other[None], self.tolerance)[0]))
+            self.steps.append(
+                OneStep(
+                    None, 0, one, other, kind, ~close(one[None], other[None], self.tolerance)[0]
+                )
+            )
         return bool(kind)
 
 
 def is_small(value: Any) -> bool:
     """Whether it is an integer tensor of at most 16 bits."""
-    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "iu" and value.dtype.itemsize <= _WIDEST
+    return (
+        isinstance(value, (np.ndarray, np.generic))
+        and value.dtype.kind in "iu"
+        and value.dtype.itemsize <= _WIDEST
+    )
 
 
 def is_one_step(here: Any, there: Any) -> bool:
     """Whether small integers differ by at most one."""
-    if not (is_small(here) and is_small(there)) or here.dtype != there.dtype or here.shape != there.shape:
+    if (
+        not (is_small(here) and is_small(there))
+        or here.dtype != there.dtype
+        or here.shape != there.shape
+    ):
         return False
     return bool(np.all(np.abs(np.asarray(here, np.int64) - np.asarray(there, np.int64)) <= 1))
 
 
 def reads_floats(again: CrossReplay, program: Program, row: int, number: int) -> bool:
-    """Whether an instruction computes, and has floats among its inputs: numbers to quantize, or their scales."""
+    """Whether an instruction computes, and has floats among its inputs: numbers to quantize, or
+    their scales.
+    """
     instruction = program.instructions[number]
     inputs = (again.ours(program, row, one) for one in instruction.inputs if one)
-    return instruction.region is None and any(isinstance(one, (np.ndarray, np.generic)) and one.dtype.kind == "f" for one in inputs)
+    return instruction.region is None and any(
+        isinstance(one, (np.ndarray, np.generic)) and one.dtype.kind == "f" for one in inputs
+    )
 
 
 def is_rounded(again: CrossReplay, program: Program, row: int, slot: Slot) -> bool:
-    """Whether a small integer was computed from floats, or moved, chosen and joined from those that were."""
+    """Whether a small integer was computed from floats, or moved, chosen and joined from those
+    that were.
+    """
     waiting, seen = [slot], set[Slot]()
     while waiting:
         number = program.producer.get(waiting.pop())
@@ -181,32 +257,62 @@ def is_rounded(again: CrossReplay, program: Program, row: int, slot: Slot) -> bo
         if reads_floats(again, program, row, number):
             return True
         inputs = (one for one in program.instructions[number].inputs if one)
-        wanted = [one for one in inputs if one not in seen and is_small(again.ours(program, row, one))]
+        wanted = [
+            one for one in inputs if one not in seen and is_small(again.ours(program, row, one))
+        ]
         seen.update(wanted)
         waiting += wanted
     return False
 
 
-def _of_one_scale(again: CrossReplay, program: Program, row: int, slot: Slot, here: np.ndarray, there: np.ndarray) -> str:
-    """The type of the rounded integers that floats are made of, one each, where they differ by at most what one step makes; else empty."""
+def _of_one_scale(
+    again: CrossReplay, program: Program, row: int, slot: Slot, here: np.ndarray, there: np.ndarray
+) -> str:
+    """The type of the rounded integers that floats are made of, one each, where they differ by
+    at most what one step makes; else empty.
+    """
     number = program.producer.get(slot)
-    if number is None or program.instructions[number].region is not None or here.dtype.kind != "f" or here.shape != there.shape:
+    if (
+        number is None
+        or program.instructions[number].region is not None
+        or here.dtype.kind != "f"
+        or here.shape != there.shape
+    ):
         return ""
     inputs = program.instructions[number].inputs
     sources = {place: again.ours(program, row, one) for place, one in enumerate(inputs) if one}
-    rounded = [place for place, one in sources.items() if is_small(one) and is_rounded(again, program, row, inputs[place])]
+    rounded = [
+        place
+        for place, one in sources.items()
+        if is_small(one) and is_rounded(again, program, row, inputs[place])
+    ]
     if len(rounded) != 1:
         return ""
     try:
-        step = _step(again, program, row, number, rounded[0], program.instructions[number].outputs.index(slot))
+        step = _step(
+            again,
+            program,
+            row,
+            number,
+            rounded[0],
+            program.instructions[number].outputs.index(slot),
+        )
     except Unknown:
         return ""
     distance = np.abs(here.astype(np.float64) - there.astype(np.float64))
-    return str(sources[rounded[0]].dtype) if step is not None and np.all(distance <= step * _ROUNDED) else ""
+    return (
+        str(sources[rounded[0]].dtype)
+        if step is not None and np.all(distance <= step * _ROUNDED)
+        else ""
+    )
 
 
-def _step(again: CrossReplay, program: Program, row: int, number: int, place: int, output: int) -> np.ndarray | None:
-    """What one step of each element of an input makes of the same element of the output; None where others change as well."""
+def _step(
+    again: CrossReplay, program: Program, row: int, number: int, place: int, output: int
+) -> np.ndarray | None:
+    """What one step of each element of an input makes of the same element of the output; None
+    where others change as well.
+    """
     inputs = again.inputs(program, row, number)
     before = np.asarray(again.computed(program, number, inputs)[output], np.float64)
     integers = np.asarray(inputs[place])
@@ -215,9 +321,15 @@ def _step(again: CrossReplay, program: Program, row: int, number: int, place: in
     odd = (np.indices(integers.shape).sum(axis=0) % 2).astype(bool)
     step = np.zeros_like(before)
     for chosen in (odd, ~odd):
-        moved = np.where(chosen, np.where(integers < np.iinfo(integers.dtype).max, integers + 1, integers - 1), integers)
+        moved = np.where(
+            chosen,
+            np.where(integers < np.iinfo(integers.dtype).max, integers + 1, integers - 1),
+            integers,
+        )
         inputs[place] = moved.astype(integers.dtype)
-        after = np.abs(np.asarray(again.computed(program, number, inputs)[output], np.float64) - before)
+        after = np.abs(
+            np.asarray(again.computed(program, number, inputs)[output], np.float64) - before
+        )
         if np.any(after[~chosen]):
             return None
         step[chosen] = after[chosen]

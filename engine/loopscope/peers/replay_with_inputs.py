@@ -1,4 +1,6 @@
-"""Computes values of a run again from what another runtime gave: what the two would differ in if their inputs were the same."""
+"""Computes values of a run again from what another runtime gave: what the two would differ in if
+their inputs were the same.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class CrossReplay:
         return self.run.values.get(self.run.timeline, program, row, slot)
 
     def theirs(self, program: Program, row: int, slot: Slot, depth: int = 0) -> Any:
-        """What the other runtime has, or would have where it was not asked. ``Unknown`` where that cannot be said."""
+        """What the other runtime has, or would have where it was not asked. ``Unknown`` where
+        that cannot be said.
+        """
         rows = self._theirs.get((program.index, slot))
         if rows is not None:
             if row >= len(rows):
@@ -47,7 +51,11 @@ class CrossReplay:
             return self._received(program, row, slot, depth)
         key = (program.index, row, slot)
         if key not in self._computed:
-            for filled, value in zip(program.instructions[number].outputs, self.outputs(program, row, number, depth + 1), strict=True):
+            for filled, value in zip(
+                program.instructions[number].outputs,
+                self.outputs(program, row, number, depth + 1),
+                strict=True,
+            ):
                 self._computed[program.index, row, filled] = value
         return self._computed[key]
 
@@ -59,13 +67,22 @@ class CrossReplay:
 
     def inputs(self, program: Program, row: int, number: int, depth: int = 0) -> list[Any]:
         """What the other runtime has for the inputs of an instruction."""
-        return [None if slot == ABSENT else self.theirs(program, row, slot, depth) for slot in program.instructions[number].inputs]
+        return [
+            None if slot == ABSENT else self.theirs(program, row, slot, depth)
+            for slot in program.instructions[number].inputs
+        ]
 
     def computed(self, program: Program, number: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """What one instruction makes of inputs. ``Unknown`` where chance or a variable decides as well, or it refuses them."""
+        """What one instruction makes of inputs. ``Unknown`` where chance or a variable decides
+        as well, or it refuses them.
+        """
         instruction = program.instructions[number]
         inside = instruction.region.programs if instruction.region else ()
-        if instruction.state is not None or instruction.variable is not None or any(one.hidden for one in inside):
+        if (
+            instruction.state is not None
+            or instruction.variable is not None
+            or any(one.hidden for one in inside)
+        ):
             raise Unknown
         values = list(self.run.machine.values)
         for slot, value in zip(instruction.inputs, inputs, strict=True):
@@ -73,7 +90,9 @@ class CrossReplay:
         try:
             with computing():
                 self.run.values.run_one(program, number, values)
-        except Exception as error:  # a kernel may be a user's; whatever it raises, nothing is known of the value
+        except (
+            Exception
+        ) as error:  # a kernel may be a user's; whatever it raises, nothing is known of the value
             raise Unknown from error
         return tuple(values[slot] for slot in instruction.outputs)
 
@@ -89,7 +108,11 @@ class CrossReplay:
         outer, iteration = self.run.timeline.executions.parent_row(program, row)
         if program.branch is not None:
             source = dict(program.branch.bindings).get(slot)
-            return self.ours(program, row, slot) if source is None else self.theirs(program.parent, outer, source, depth + 1)
+            return (
+                self.ours(program, row, slot)
+                if source is None
+                else self.theirs(program.parent, outer, source, depth + 1)
+            )
         assert isinstance(program.loop, LoopRegion)
         match program.loop.binding[slot]:
             case CarriedValue(result=result) if iteration:

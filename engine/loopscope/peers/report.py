@@ -23,7 +23,9 @@ class ValueDifference:
 
 @dataclass(frozen=True, slots=True)
 class Quanta:
-    """Small integers that were rounded the other way: they differ by one step, which is not called a difference."""
+    """Small integers that were rounded the other way: they differ by one step, which is not
+    called a difference.
+    """
 
     element_type: str
     """Of the integers, such as ``int8``."""
@@ -61,14 +63,18 @@ class ComparisonReport:
     following: tuple[ValueDifference, ...] = ()
     """Outputs that differ by a quantum, or only by what follows from one."""
     replaced: tuple[str, ...] = ()
-    """Where outputs differ and all inside agrees: what the runtime runs in place of each loop or branch that they come from, a sentence
-    each. The outputs are those of the model as it is; being asked for values inside keeps a runtime from replacing what they are in."""
+    """Where outputs differ and all inside agrees: what the runtime runs in place of each loop or
+    branch that they come from, a sentence each. The outputs are those of the model as it is; being
+    asked for values inside keeps a runtime from replacing what they are in.
+    """
 
     counts_differ: bool = False
     """Whether a loop runs another number of times there."""
 
     cause: str = ""
-    """A cause that is known, this processor's or one that the runtime was asked about, in one or two sentences; empty where none is."""
+    """A cause that is known, this processor's or one that the runtime was asked about, in one or
+    two sentences; empty where none is.
+    """
 
     @property
     def agrees(self) -> bool:
@@ -82,8 +88,12 @@ class ComparisonReport:
 
     @property
     def sentence(self) -> str:
-        """What to know, in a few sentences, never cut: what is long is a name, and is shortened in its middle."""
-        return " ".join(part for part in (self._verdict, self.cause, self.rounding, self._omissions) if part)
+        """What to know, in a few sentences, never cut: what is long is a name, and is shortened
+        in its middle.
+        """
+        return " ".join(
+            part for part in (self._verdict, self.cause, self.rounding, self._omissions) if part
+        )
 
     @property
     def rounding(self) -> str:
@@ -91,12 +101,24 @@ class ComparisonReport:
         if self.quanta is None:
             return ""
         one = self.quanta
-        where = f"of {elided(readable(one.first.address))}" if one.values == 1 else f"of {counted(one.values, 'value')}"
+        where = (
+            f"of {elided(readable(one.first.address))}"
+            if one.values == 1
+            else f"of {counted(one.values, 'value')}"
+        )
         first = "first" if one.values == 1 else f"first in {elided(readable(one.first.address))}"
         differ = "differs" if one.elements == 1 else "differ"
         told = f"{one.elements:,} of {counted(one.of, 'element')} {where} {differ} by one step, {first}: {self._sides(one.first)}."
-        follow = "; ".join(f"{elided(end.address)!r} is {self._sides(end)}" for end in self.following if end is not one.first)
-        return f"{told} What follows from that is not called a difference: {follow}." if follow else told
+        follow = "; ".join(
+            f"{elided(end.address)!r} is {self._sides(end)}"
+            for end in self.following
+            if end is not one.first
+        )
+        return (
+            f"{told} What follows from that is not called a difference: {follow}."
+            if follow
+            else told
+        )
 
     def _sides(self, one: ValueDifference) -> str:
         return f"{one.there} in {self.runtime}, {one.here} here"
@@ -110,10 +132,18 @@ class ComparisonReport:
     def _verdict(self) -> str:
         if self.first is not None:
             told = f"{elided(readable(self.first.address))} is the first value that differs: {self._sides(self.first)}."
-            agree = "The outputs of the model agree" if not self.outputs_left_out else "The outputs that were compared agree"
+            agree = (
+                "The outputs of the model agree"
+                if not self.outputs_left_out
+                else "The outputs that were compared agree"
+            )
             return told if self.outputs else f"{told} {agree}."
         if not self.outputs:
-            inside = f", and so do {counted(self.values, 'value')} at {counted(self.places, 'place')} inside" if self.values else ""
+            inside = (
+                f", and so do {counted(self.values, 'value')} at {counted(self.places, 'place')} inside"
+                if self.values
+                else ""
+            )
             which = "All outputs" if not self.outputs_left_out else "The outputs that were compared"
             within = f" within one quantum of {self.quanta.element_type}" if self.quanta else ""
             return f"{which} agree with {self.runtime}{within}{inside}."
@@ -122,12 +152,20 @@ class ComparisonReport:
         if self.refused:
             return f"{told} Where it begins cannot be said: {self.refused}."
         if self.replaced:
-            alone = f" Where it is asked for the values inside, {counted(self.values, 'value')} agree." if self.values else ""
+            alone = (
+                f" Where it is asked for the values inside, {counted(self.values, 'value')} agree."
+                if self.values
+                else ""
+            )
             return f"{told} {' '.join(self.replaced)}{alone}"
         agree = (
             f"what could be compared inside agrees ({counted(self.values, 'value')})"
             if self.values
             else "no value inside could be compared"
         )
-        within = "Where it is asked for the values inside," if self.cause else "Where it begins cannot be said:"
+        within = (
+            "Where it is asked for the values inside,"
+            if self.cause
+            else "Where it begins cannot be said:"
+        )
         return f"{told} {within} {agree}."

@@ -11,7 +11,9 @@ from loopscope.peers.probes import Probe
 
 
 def rows_of(probe: Probe, there: np.ndarray) -> np.ndarray | None:
-    """What the runtime gave for the rows of a probe that both have; None where the shapes differ."""
+    """What the runtime gave for the rows of a probe that both have; None where the shapes
+    differ.
+    """
     lengths = there.shape[: len(probe.lengths)]
     rows = there.reshape(math.prod(lengths), *there.shape[len(lengths) :])
     if rows.shape[1:] != probe.expected.shape[1:] or lengths[1:] != probe.lengths[1:]:

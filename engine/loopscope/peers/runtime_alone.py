@@ -25,9 +25,11 @@ def runtime_alone(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> str:
-    """Return a sentence: the runtime fails too and why, or it runs the model and gives outputs of some shapes.
+    """Return a sentence: the runtime fails too and why, or it runs the model and gives outputs of
+    some shapes.
 
-    Empty where the runtime is not installed. ``EngineError`` when ``stopped`` returns True before the runtime has ended.
+    Empty where the runtime is not installed. ``EngineError`` when ``stopped`` returns True before
+    the runtime has ended.
     """
     if not runtime_of(run.model):
         return ""
@@ -40,7 +42,9 @@ def runtime_alone(
         reason = str(error).removeprefix(f"{called} does not run the model: ").removesuffix(".")
         return f"{called} does not run the model with these inputs either: {reason}."
     shapes = [
-        f"{elided(signature.name)!r} {shape_text(np.asarray(value))}" if is_tensor(value) else f"{elided(signature.name)!r}"
+        f"{elided(signature.name)!r} {shape_text(np.asarray(value))}"
+        if is_tensor(value)
+        else f"{elided(signature.name)!r}"
         for signature, value in zip(run.model.outputs, outputs, strict=True)
     ]
     more = f" and {len(shapes) - _MOST_SHOWN:,} more" if len(shapes) > _MOST_SHOWN else ""

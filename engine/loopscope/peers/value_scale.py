@@ -1,4 +1,6 @@
-"""What the results of an operation are measured against where they are all small: a sigmoid's near 0 are the rest of a sum near 1."""
+"""What the results of an operation are measured against where they are all small: a sigmoid's
+near 0 are the rest of a sum near 1.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ _LONGEST_WAY = 16
 
 
 def magnitude(again: CrossReplay, program: Program, row: int, slot: Slot) -> float:
-    """The largest result of the operation that computed a value, whatever its inputs; 0 where that has no bound.
+    """The largest result of the operation that computed a value, whatever its inputs; 0 where that
+    has no bound.
 
-    A value that an operation only hands on, such as Reshape and Concat, is measured as the operation's before it.
+    A value that an operation only hands on, such as Reshape and Concat, is measured as the
+    operation's before it.
     """
     waiting = [slot]
     for _ in range(_LONGEST_WAY):
@@ -33,25 +37,41 @@ def magnitude(again: CrossReplay, program: Program, row: int, slot: Slot) -> flo
         if bound > 0:
             return bound
         value = np.asarray(again.ours(program, row, waiting[-1]))
-        moved = [one for one, given in zip(instruction.inputs, inputs, strict=True) if _holds(given, value)]
+        moved = [
+            one
+            for one, given in zip(instruction.inputs, inputs, strict=True)
+            if _holds(given, value)
+        ]
         if not moved:
             return 0.0
         waiting.append(moved[0])
     return 0.0
 
 
-def _bound(again: CrossReplay, program: Program, number: int, inputs: list[Any], output: int) -> float:
-    """What an operation reaches for large inputs of both signs, where larger ones change nothing."""
+def _bound(
+    again: CrossReplay, program: Program, number: int, inputs: list[Any], output: int
+) -> float:
+    """What an operation reaches for large inputs of both signs, where larger ones change
+    nothing.
+    """
     constants = again.run.plan.constant_numbers
     slots = program.instructions[number].inputs
-    given = [slot not in constants and np.asarray(value).dtype.kind == "f" for slot, value in zip(slots, inputs, strict=True)]
+    given = [
+        slot not in constants and np.asarray(value).dtype.kind == "f"
+        for slot, value in zip(slots, inputs, strict=True)
+    ]
     if not any(given):
         return 0.0
     reached = []
     for size in (_LARGE, _LARGER):
         try:
-            large = [_stretched(value, size) if free else value for value, free in zip(inputs, given, strict=True)]
-            made = np.abs(np.asarray(again.computed(program, number, large)[output], dtype=np.float64))
+            large = [
+                _stretched(value, size) if free else value
+                for value, free in zip(inputs, given, strict=True)
+            ]
+            made = np.abs(
+                np.asarray(again.computed(program, number, large)[output], dtype=np.float64)
+            )
         except (Unknown, ValueError, TypeError):
             return 0.0
         reached.append(float(made.max(initial=0)))
@@ -67,4 +87,8 @@ def _stretched(value: Any, size: float) -> Any:
 
 def _holds(given: Any, value: np.ndarray) -> bool:
     """Whether every element of a value is one of another's."""
-    return isinstance(given, (np.ndarray, np.generic)) and given.dtype == value.dtype and bool(np.isin(value, given).all())
+    return (
+        isinstance(given, (np.ndarray, np.generic))
+        and given.dtype == value.dtype
+        and bool(np.isin(value, given).all())
+    )

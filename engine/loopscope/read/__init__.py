@@ -48,11 +48,17 @@ _BY_OTHERS = (
 """What is converted first."""
 
 
-def read_model(source: str | os.PathLike[str] | bytes, weights: Weights = None, *, limits: ReadLimits = ReadLimits()) -> Model:
+def read_model(
+    source: str | os.PathLike[str] | bytes,
+    weights: Weights = None,
+    *,
+    limits: ReadLimits = ReadLimits(),
+) -> Model:
     """The Model of a file, recognised by its content.
 
-    ``source`` is a path or the bytes of the description; ``weights`` the path or bytes of an IR's weights, ``m.bin`` beside ``m.xml`` when
-    left out, or of an ONNX model's external data. ``ReadError`` says what was found and what is read when no Model can be made of it.
+    ``source`` is a path or the bytes of the description; ``weights`` the path or bytes of an IR's
+    weights, ``m.bin`` beside ``m.xml`` when left out, or of an ONNX model's external data.
+    ``ReadError`` says what was found and what is read when no Model can be made of it.
     """
     if isinstance(source, bytes):
         return _read_bytes(source, weights, "", limits)
@@ -81,7 +87,11 @@ def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits
         case _ if found in _BY_OTHERS:
             from loopscope.read import converted
 
-            return converted.read_file(Path(file), found, limits) if file else converted.read_bytes(document, found, weights, limits)
+            return (
+                converted.read_file(Path(file), found, limits)
+                if file
+                else converted.read_bytes(document, found, weights, limits)
+            )
         case _:
             raise ReadError(f"this is {found.value}; {_OPENED_BY.get(found, _READ)}", Where(file))
 
@@ -91,7 +101,10 @@ def _weights_file(weights: Weights, file: str) -> WeightsFile:
     if not file:
         return WeightsFile(weights, "give the bytes or the path of the .bin file as 'weights'")
     beside = Path(file).with_suffix(".bin")
-    return WeightsFile(beside if weights is None else weights, f"put {beside.name} beside the .xml file, or give it as 'weights'")
+    return WeightsFile(
+        beside if weights is None else weights,
+        f"put {beside.name} beside the .xml file, or give it as 'weights'",
+    )
 
 
 def _content(path: Path, limits: ReadLimits) -> bytes:
@@ -106,8 +119,13 @@ def _content(path: Path, limits: ReadLimits) -> bytes:
             size = os.fstat(file.fileno()).st_size
             _bounded(size, found, str(path), limits)
             file.seek(0)
-            # No more than the limit and one byte, should the file have grown; Python sets aside as much memory as is asked for.
-            return file.read(size) if size < _most(found, limits)[1] else file.read(_most(found, limits)[1] + 1)
+            # No more than the limit and one byte, should the file have grown; Python sets aside as
+            # much memory as is asked for.
+            return (
+                file.read(size)
+                if size < _most(found, limits)[1]
+                else file.read(_most(found, limits)[1] + 1)
+            )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ReadError(f"the file cannot be opened: {reason}", place) from None
@@ -116,8 +134,14 @@ def _content(path: Path, limits: ReadLimits) -> bytes:
 def _bounded(size: int, found: Format, file: str, limits: ReadLimits) -> None:
     limit, most = _most(found, limits)
     if size > most:
-        raise ReadError(f"the file has {size} bytes, more than the limit '{limit}' of {most}", Where(file))
+        raise ReadError(
+            f"the file has {size} bytes, more than the limit '{limit}' of {most}", Where(file)
+        )
 
 
 def _most(found: Format, limits: ReadLimits) -> tuple[str, int]:
-    return ("onnx_bytes", limits.onnx_bytes) if found is Format.ONNX else ("file_bytes", limits.file_bytes)
+    return (
+        ("onnx_bytes", limits.onnx_bytes)
+        if found is Format.ONNX
+        else ("file_bytes", limits.file_bytes)
+    )

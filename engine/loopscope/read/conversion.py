@@ -18,12 +18,16 @@ How = Literal["read", "convert", "partly"]
 def run_openvino(source: Path, target: Path, how: How, limits: ReadLimits) -> None:
     """Writes the IR of a model to ``target``; ``ValueError`` says why OpenVINO did not."""
     try:
-        ended = run_alone(_PROCESS, str(source), str(target), how, seconds=limits.conversion_seconds)
+        ended = run_alone(
+            _PROCESS, str(source), str(target), how, seconds=limits.conversion_seconds
+        )
     except TimeoutError:
         limit = f"the limit 'conversion_seconds' of {limits.conversion_seconds:g}"
         raise ValueError(f"OpenVINO did not convert it within {limit}") from None
     if ended.code != 0 or not target.exists():
-        raise ValueError(f"OpenVINO does not convert it: {ended.reason or 'its frontend crashed on the file'}")
+        raise ValueError(
+            f"OpenVINO does not convert it: {ended.reason or 'its frontend crashed on the file'}"
+        )
 
 
 def read_converted(target: Path, document: bytes, limits: ReadLimits) -> Model:

@@ -1,7 +1,8 @@
-"""Converts one model with OpenVINO in a process of its own: a frontend that crashes or hangs on a bad file takes nothing with it.
+"""Converts one model with OpenVINO in a process of its own: a frontend that crashes or hangs on a
+bad file takes nothing with it.
 
-Arguments: the model, the .xml file to write, and how: "read", "convert", or "partly", which keeps TensorFlow's operations that have no
-conversion. Started as a file, so it imports nothing of ours.
+Arguments: the model, the .xml file to write, and how: "read", "convert", or "partly", which keeps
+TensorFlow's operations that have no conversion. Started as a file, so it imports nothing of ours.
 """
 
 from __future__ import annotations

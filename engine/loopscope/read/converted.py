@@ -30,9 +30,20 @@ _NAMES = {
     Format.META_GRAPH_TEXT: "model.meta",
     Format.PADDLE: "model.pdmodel",
 }
-_TENSORFLOW = (Format.FROZEN, Format.GRAPH_TEXT, Format.META_GRAPH, Format.META_GRAPH_TEXT, Format.SAVED_MODEL, Format.SAVED_MODEL_TEXT)
+_TENSORFLOW = (
+    Format.FROZEN,
+    Format.GRAPH_TEXT,
+    Format.META_GRAPH,
+    Format.META_GRAPH_TEXT,
+    Format.SAVED_MODEL,
+    Format.SAVED_MODEL_TEXT,
+)
 _CHECKPOINT = (".index", ".data-*")
-_BESIDE = {Format.PADDLE: (".pdiparams",), Format.META_GRAPH: _CHECKPOINT, Format.META_GRAPH_TEXT: _CHECKPOINT}
+_BESIDE = {
+    Format.PADDLE: (".pdiparams",),
+    Format.META_GRAPH: _CHECKPOINT,
+    Format.META_GRAPH_TEXT: _CHECKPOINT,
+}
 """Endings of the files that hold the values of a model's variables."""
 _UNOPENED = {
     Format.RUN: "it opens with loopscope.load, in the app, and with loopscope FILE.loopscope",
@@ -58,7 +69,8 @@ def read_folder(folder: Path, limits: ReadLimits) -> Model:
         where = "coremltools and Xcode open it; here, open an ONNX export of the same model"
         raise ReadError(f"this is {Format.COREML.value}; {where}", Where(str(folder)))
     raise ReadError(
-        f"this is a folder without {_SAVED_MODEL} or {_SAVED_MODEL_TEXT}: of folders, TensorFlow SavedModels are read", Where(str(folder))
+        f"this is a folder without {_SAVED_MODEL} or {_SAVED_MODEL_TEXT}: of folders, TensorFlow SavedModels are read",
+        Where(str(folder)),
     )
 
 
@@ -74,7 +86,8 @@ def read_file(path: Path, found: Format, limits: ReadLimits) -> Model:
     if found is Format.SAVED_MODEL_TEXT:
         return _of_text(path, str(path), limits)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
-        # Under the name that the frontends look for, whatever it was called; what lies beside it goes with it.
+        # Under the name that the frontends look for, whatever it was called; what lies beside it
+        # goes with it.
         named = Path(folder) / _NAMES.get(found, "model.pt2")
         if found is Format.META_GRAPH_TEXT:
             _write_binary(path, found, named, str(path), limits)
@@ -82,12 +95,16 @@ def read_file(path: Path, found: Format, limits: ReadLimits) -> Model:
             named.symlink_to(path.resolve())
         for ending in _BESIDE.get(found, ()):
             for beside in path.parent.glob(glob.escape(path.stem) + ending):
-                (named.parent / (named.stem + beside.name.removeprefix(path.stem))).symlink_to(beside.resolve())
+                (named.parent / (named.stem + beside.name.removeprefix(path.stem))).symlink_to(
+                    beside.resolve()
+                )
         return _converted(named, found, str(path), limits)
 
 
 def read_bytes(document: bytes, found: Format, weights: Weights, limits: ReadLimits) -> Model:
-    """The same for bytes that came from nowhere, such as an upload; ``weights``: PaddlePaddle's parameters."""
+    """The same for bytes that came from nowhere, such as an upload; ``weights``: PaddlePaddle's
+    parameters.
+    """
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         path = Path(folder) / _NAMES.get(found, "model.zip")
         path.write_bytes(document)
@@ -97,9 +114,13 @@ def read_bytes(document: bytes, found: Format, weights: Weights, limits: ReadLim
                 if found is Format.SAVED_MODEL:
                     return _unpacked(file, "", limits)
         if found is Format.EXPORTED_PROGRAM:
-            raise ReadError("this is a PyTorch exported program, which may carry code: it is read by its path only")
+            raise ReadError(
+                "this is a PyTorch exported program, which may carry code: it is read by its path only"
+            )
         if found in (Format.SAVED_MODEL, Format.SAVED_MODEL_TEXT):
-            raise ReadError("this is one file of a TensorFlow SavedModel: give the folder, or a zip of all of it")
+            raise ReadError(
+                "this is one file of a TensorFlow SavedModel: give the folder, or a zip of all of it"
+            )
         if found is Format.META_GRAPH_TEXT:
             _write_binary(path, found, path, "", limits)
         if found is Format.PADDLE and weights is not None:
@@ -122,7 +143,10 @@ def _in_archive(file: IO[bytes], name: str) -> Format:
     if found in _UNOPENED:
         raise ReadError(f"this is {found.value}: {_UNOPENED[found]}", Where(name))
     if found is Format.ZIP:
-        raise ReadError("this is a zip archive with no model in it: of archives, zipped TensorFlow SavedModels are read", Where(name))
+        raise ReadError(
+            "this is a zip archive with no model in it: of archives, zipped TensorFlow SavedModels are read",
+            Where(name),
+        )
     return found
 
 
@@ -131,14 +155,18 @@ def _unpacked(file: IO[bytes], name: str, limits: ReadLimits) -> Model:
         try:
             inside = archive.unpack(file, Path(folder), limits.unpacked_bytes)
         except ValueError as error:
-            raise ReadError(f"this is a zip archive that is not unpacked: {error}", Where(name)) from None
+            raise ReadError(
+                f"this is a zip archive that is not unpacked: {error}", Where(name)
+            ) from None
         if not (inside / _SAVED_MODEL).is_file():
             return _of_text(inside / _SAVED_MODEL_TEXT, name, limits)
         return _converted(inside, Format.SAVED_MODEL, name, limits)
 
 
 def _of_text(text: Path, name: str, limits: ReadLimits) -> Model:
-    """The Model of a SavedModel whose graph is text; the folders beside it hold its variables and assets."""
+    """The Model of a SavedModel whose graph is text; the folders beside it hold its variables
+    and assets.
+    """
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         for beside in text.parent.iterdir():
             if beside.is_dir():
@@ -148,7 +176,9 @@ def _of_text(text: Path, name: str, limits: ReadLimits) -> Model:
 
 
 def _write_binary(text: Path, found: Format, target: Path, name: str, limits: ReadLimits) -> None:
-    from loopscope.read.tensorflow.text_form import write_binary  # only here: protobuf's classes are made when it is imported
+    from loopscope.read.tensorflow.text_form import (
+        write_binary,  # only here: protobuf's classes are made when it is imported
+    )
 
     try:
         write_binary(text, found, target, limits)
@@ -172,7 +202,12 @@ def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Mo
 
                 model = convert_graph(source, _BINARY.get(found, found), target, limits)
             else:
-                run_openvino(source, target, "convert" if found is Format.EXPORTED_PROGRAM else "read", limits)
+                run_openvino(
+                    source,
+                    target,
+                    "convert" if found is Format.EXPORTED_PROGRAM else "read",
+                    limits,
+                )
                 model = read_converted(target, target.read_bytes(), limits)
         except ValueError as error:
             raise ReadError(f"this is {found.value}; {error}", place) from None
@@ -180,18 +215,28 @@ def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Mo
 
 
 def _of_tflite(source: Path, name: str, limits: ReadLimits) -> Model:
-    """The Model of a TensorFlow Lite file, for which OpenVINO is needed only where it has what its schema reader lacks."""
+    """The Model of a TensorFlow Lite file, for which OpenVINO is needed only where it has what
+    its schema reader lacks.
+    """
     from loopscope.read.tflite import read_tflite  # only here: few models are of this kind
 
     is_installed = importlib.util.find_spec("openvino") is not None
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         try:
-            model, is_converted = read_tflite(source, Path(folder) / "model.xml", limits, with_openvino=is_installed)
+            model, is_converted = read_tflite(
+                source, Path(folder) / "model.xml", limits, with_openvino=is_installed
+            )
         except (OSError, ValueError) as error:
             raise ReadError(f"this is {Format.TFLITE.value}; {error}", Where(name)) from None
     if model.notes and not is_installed:
-        model = replace(model, notes=(*model.notes, "OpenVINO translates more operators: pip install openvino"))
-    return replace(model, file=name, converted_from=f"{Format.TFLITE.value}, {_by_openvino() if is_converted else 'read by its schema'}")
+        model = replace(
+            model, notes=(*model.notes, "OpenVINO translates more operators: pip install openvino")
+        )
+    return replace(
+        model,
+        file=name,
+        converted_from=f"{Format.TFLITE.value}, {_by_openvino() if is_converted else 'read by its schema'}",
+    )
 
 
 def _by_openvino() -> str:
@@ -200,4 +245,6 @@ def _by_openvino() -> str:
 
 def _must_be_installed(package: str, found: Format, place: Where) -> None:
     if importlib.util.find_spec(package) is None:
-        raise ReadError(f"this is {found.value}; to read it, install {package}: pip install {package}", place)
+        raise ReadError(
+            f"this is {found.value}; to read it, install {package}: pip install {package}", place
+        )

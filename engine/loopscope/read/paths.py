@@ -1,4 +1,6 @@
-"""What is at a path that somebody has typed, or that came in an address: also of names that no file can have."""
+"""What is at a path that somebody has typed, or that came in an address: also of names that no
+file can have.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,9 @@ def what_is_at(path: str | os.PathLike[str]) -> Literal["file", "folder", "devic
     """
     try:
         mode = Path(path).stat().st_mode
-    except (OSError, ValueError):  # ValueError: of a zero byte, or of a character that no file system takes
+    except (
+        OSError,
+        ValueError,
+    ):  # ValueError: of a zero byte, or of a character that no file system takes
         return None
     return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "device"

@@ -62,14 +62,22 @@ _TEXTS = tuple(
     (re.compile(rb"(?:\s|#[^\n]*\n)*(?:" + fields + rb")"), found)
     for fields, found in (
         (rb"(?:node|library|versions)\s*:?\s*\{", Format.GRAPH_TEXT),
-        (rb"(?:meta_info_def|graph_def|saver_def|collection_def|signature_def)\s*:?\s*\{", Format.META_GRAPH_TEXT),
-        (rb"(?:saved_model_schema_version\s*:\s*\d|meta_graphs\s*:?\s*\{)", Format.SAVED_MODEL_TEXT),
+        (
+            rb"(?:meta_info_def|graph_def|saver_def|collection_def|signature_def)\s*:?\s*\{",
+            Format.META_GRAPH_TEXT,
+        ),
+        (
+            rb"(?:saved_model_schema_version\s*:\s*\d|meta_graphs\s*:?\s*\{)",
+            Format.SAVED_MODEL_TEXT,
+        ),
     )
 )
 _MLIR_BYTECODE = b"ML\xefR"
 _MLIR_ALIAS = rb"#\w+\s*=\s*(?:loc|affine_map|affine_set)\b|!\w+\s*=\s*!"
 _MLIR_TEXT = re.compile(
-    rb"(?:\s|//[^\n]*\n)*(?:(?:builtin\.)?module\s*(?:[@{]|attributes\b)|\"builtin\.module\"|func\.func\s|" + _MLIR_ALIAS + rb")"
+    rb"(?:\s|//[^\n]*\n)*(?:(?:builtin\.)?module\s*(?:[@{]|attributes\b)|\"builtin\.module\"|func\.func\s|"
+    + _MLIR_ALIAS
+    + rb")"
 )
 _STABLEHLO_DIALECTS = re.compile(rb"StableHLO|\b(?:stablehlo|mhlo|vhlo|chlo)\.")
 _HLO_TEXT = re.compile(rb"\s*HloModule\s")
@@ -82,7 +90,8 @@ def recognise(head: bytes) -> Format:
     """The format of a file that begins with these bytes.
 
     >>> recognise(b"<?xml version='1.0'?><net/>"), recognise(b""), recognise(b"hello")
-    (<Format.OPENVINO: 'XML (OpenVINO IR)'>, <Format.EMPTY: 'an empty file'>, <Format.TEXT: 'text that is not XML'>)
+    (<Format.OPENVINO: 'XML (OpenVINO IR)'>, <Format.EMPTY: 'an empty file'>, <Format.TEXT: 'text
+    that is not XML'>)
     """
     head = head[:HEAD_BYTES]
     if not head:
@@ -107,16 +116,24 @@ def recognise(head: bytes) -> Format:
     for pattern, found in _TEXTS:
         if pattern.match(head):
             return found
-    return Format.TEXT if all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head) else Format.UNKNOWN
+    return (
+        Format.TEXT
+        if all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head)
+        else Format.UNKNOWN
+    )
 
 
 def _is_saved_model(head: bytes) -> bool:
-    """Schema version 1, then a meta graph, which begins with a message: in an ONNX model of IR version 1 a name would begin there."""
+    """Schema version 1, then a meta graph, which begins with a message: in an ONNX model of IR
+    version 1 a name would begin there.
+    """
     return head[:3] == b"\x08\x01\x12" and _after_varint(head, 3) == 0x0A
 
 
 def _first_message(head: bytes) -> Format:
-    """What protobuf files begin with: TensorFlow's nodes have names, meta graphs operations, PaddlePaddle's blocks numbers."""
+    """What protobuf files begin with: TensorFlow's nodes have names, meta graphs operations,
+    PaddlePaddle's blocks numbers.
+    """
     match _after_varint(head, 1):
         case 0x0A:
             return Format.FROZEN

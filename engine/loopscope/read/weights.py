@@ -12,7 +12,9 @@ Weights = bytes | bytearray | memoryview | str | os.PathLike[str] | None
 
 
 class WeightsFile:
-    """Read-only bytes, bounds-checked; a path is opened only when needed, and mapped instead of read."""
+    """Read-only bytes, bounds-checked; a path is opened only when needed, and mapped instead of
+    read.
+    """
 
     def __init__(self, source: Weights, missing: str = "") -> None:
         """``missing`` tells, in words, what to do when there is no source."""
@@ -42,7 +44,9 @@ class WeightsFile:
         try:
             return _mapped(path)
         except OSError as error:
-            raise ValueError(f"its data lies in a weights file that cannot be opened ({error.strerror}): {self._missing}") from error
+            raise ValueError(
+                f"its data lies in a weights file that cannot be opened ({error.strerror}): {self._missing}"
+            ) from error
 
 
 def _mapped(path: Path) -> memoryview:

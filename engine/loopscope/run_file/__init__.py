@@ -1,4 +1,6 @@
-"""A run as a file that opens again at the same moment; ``docs/run_file.md`` describes the format."""
+"""A run as a file that opens again at the same moment; ``docs/run_file.md`` describes the
+format.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A saved run opened again: read as a hostile file, then put back as it was recorded, or computed again to its moment."""
+"""A saved run opened again: read as a hostile file, then put back as it was recorded, or
+computed again to its moment.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from loopscope.debug.debugger import Debugger
-from loopscope.errors import MOST_OF_A_SENTENCE, EngineError, InputError, ReadError, Where, elided, shorten
+from loopscope.errors import (
+    MOST_OF_A_SENTENCE,
+    EngineError,
+    InputError,
+    ReadError,
+    Where,
+    elided,
+    shorten,
+)
 from loopscope.executor.machine.limits import Limits
 from loopscope.ops.stored import FORMS, unpacked
 from loopscope.read import ReadLimits, read_model
@@ -24,17 +34,21 @@ from loopscope.run_file.weightless import without_data
 
 _BOUNDS = ReadLimits()
 _STEPS_ONE_BY_ONE = 20_000
-"""A run that was paused after more steps is computed to its end, which generated code does faster."""
+"""A run that was paused after more steps is computed to its end, which generated code does
+faster.
+"""
 
 
 def load(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Debugger:
-    """The Debugger of a saved run, at the moment at which it was saved, with its breakpoints, watches and changes.
+    """The Debugger of a saved run, at the moment at which it was saved, with its breakpoints,
+    watches and changes.
 
-    Nothing runs: what was recorded is put back, and what was not is computed when it is asked for. A file without a recording, or whose
-    recording this version cannot place, is computed again, within its own limits and ``limits`` (default: ``loopscope.Limits()``). Where
-    outputs or control flow are then not what the file recorded, such as on a machine that rounds differently, a warning tells the first
-    difference. ``ReadError`` says why a file does not open. In a file without weights, what depends on them and was not recorded raises
-    ``NotKept``.
+    Nothing runs: what was recorded is put back, and what was not is computed when it is asked for.
+    A file without a recording, or whose recording this version cannot place, is computed again,
+    within its own limits and ``limits`` (default: ``loopscope.Limits()``). Where outputs or control
+    flow are then not what the file recorded, such as on a machine that rounds differently, a
+    warning tells the first difference. ``ReadError`` says why a file does not open. In a file
+    without weights, what depends on them and was not recorded raises ``NotKept``.
     """
     saved = read_run(path)
     try:
@@ -58,11 +72,15 @@ def read_run(source: str | os.PathLike[str] | bytes, *, limits: ReadLimits = _BO
     except OSError as error:
         raise ReadError(f"the file cannot be opened: {error.strerror or error}", place) from None
     except (ValueError, InputError) as error:
-        raise ReadError(f"it cannot be opened as a saved run: {elided(str(error), MOST_OF_A_SENTENCE)}", place) from None
+        raise ReadError(
+            f"it cannot be opened as a saved run: {elided(str(error), MOST_OF_A_SENTENCE)}", place
+        ) from None
 
 
 def resume(saved: SavedRun, *, limits: Limits | None = None) -> Debugger:
-    """A debugger of the run at the moment at which it was saved: as it was recorded, or else computed again."""
+    """A debugger of the run at the moment at which it was saved: as it was recorded, or else
+    computed again.
+    """
     description = saved.description
     debugger = as_recorded(saved, limits=limits)
     if debugger is None:
@@ -79,7 +97,8 @@ def resume(saved: SavedRun, *, limits: Limits | None = None) -> Debugger:
 
 
 def as_recorded(saved: SavedRun, *, limits: Limits | None = None) -> Debugger | None:
-    """A debugger of what was recorded, at its newest step; None where that cannot be, and the run has to be computed again.
+    """A debugger of what was recorded, at its newest step; None where that cannot be, and the run
+    has to be computed again.
 
     ``ReadError`` where there are no weights to compute it with.
     """
@@ -89,12 +108,16 @@ def as_recorded(saved: SavedRun, *, limits: Limits | None = None) -> Debugger | 
             raise ValueError("it holds no recording")
         put_back(debugger, saved.recording, saved.recorded)
         if debugger.state != saved.description.state or debugger.steps != saved.description.steps:
-            raise ValueError("its recording is of another state or number of steps than its run.json says")
+            raise ValueError(
+                "its recording is of another state or number of steps than its run.json says"
+            )
     except ValueError as error:
         if saved.description.weights_kept:
             return None
         maker = shorten(saved.description.made_by, 40)
-        raise ReadError(f"the run was saved without weights by Loopscope {maker}, and cannot be opened here: {error}") from None
+        raise ReadError(
+            f"the run was saved without weights by Loopscope {maker}, and cannot be opened here: {error}"
+        ) from None
     return debugger
 
 
@@ -114,13 +137,19 @@ def _begun(saved: SavedRun, limits: Limits | None) -> Debugger:
 def _saved(description: Description, entries: Mapping[str, bytes], limits: ReadLimits) -> SavedRun:
     if entries.keys() != description.files.keys():
         raise ValueError("its run.json lists other files than there are in it")
-    damaged = next((name for name, data in entries.items() if digest(data) != description.files[name]), None)
+    damaged = next(
+        (name for name, data in entries.items() if digest(data) != description.files[name]), None
+    )
     if damaged is not None:
-        raise ValueError(f"{damaged} in it is not what its run.json says: the file is damaged, or was changed")
+        raise ValueError(
+            f"{damaged} in it is not what its run.json says: the file is damaged, or was changed"
+        )
     model = _model(entries, limits)
     if not description.weights_kept:
         model = without_data(model)
-    inputs, changes, outputs = (_values(entries, folder) for folder in ("inputs", "changes", "outputs"))
+    inputs, changes, outputs = (
+        _values(entries, folder) for folder in ("inputs", "changes", "outputs")
+    )
     wanted = [str(position) for position in range(len(model.inputs))]
     if sorted(unpacked(inputs)) != sorted(wanted):
         raise ValueError(f"it has {len(unpacked(inputs))} inputs, and its model has {len(wanted)}")
@@ -133,7 +162,9 @@ def _saved(description: Description, entries: Mapping[str, bytes], limits: ReadL
         model=model,
         document=entries.get("model/model.onnx", b""),
         inputs=tuple(values[name] for name in wanted),
-        changes={address: set_by_hand[str(number)] for number, address in enumerate(description.changes)},
+        changes={
+            address: set_by_hand[str(number)] for number, address in enumerate(description.changes)
+        },
         outputs=outputs if description.outputs_kept else None,
         recording=entries.get(RECORDING, b""),
         recorded=unpacked(_values(entries, "recording")),
@@ -145,19 +176,27 @@ def _model(entries: Mapping[str, bytes], limits: ReadLimits) -> Any:
     if there == ["model/model.onnx"]:
         return read_model(entries["model/model.onnx"], limits=limits)
     if there == ["model/model.bin", "model/model.xml"]:
-        return read_model(entries["model/model.xml"], weights=entries["model/model.bin"], limits=limits)
+        return read_model(
+            entries["model/model.xml"], weights=entries["model/model.bin"], limits=limits
+        )
     raise ValueError("it holds no model: model.onnx is expected in it, or model.xml with model.bin")
 
 
 def _values(entries: Mapping[str, bytes], folder: str) -> dict[str, np.ndarray]:
-    arrays = {name[len(folder) + 1 : -4]: array_of(data) for name, data in entries.items() if name.startswith(f"{folder}/")}
+    arrays = {
+        name[len(folder) + 1 : -4]: array_of(data)
+        for name, data in entries.items()
+        if name.startswith(f"{folder}/")
+    }
     if FORMS in arrays and arrays[FORMS].ndim:
         raise ValueError(f"its entry {folder}/{FORMS} is no text")
     return arrays
 
 
 def _within(saved: Limits, most: Limits) -> Limits:
-    """The tighter bound of each: a file from anywhere must not run longer than its reader allows."""
+    """The tighter bound of each: a file from anywhere must not run longer than its reader
+    allows.
+    """
 
     def lower(one: Any, other: Any) -> Any:
         return other if one is None else one if other is None else min(one, other)

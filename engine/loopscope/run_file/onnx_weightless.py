@@ -1,5 +1,6 @@
-"""The file of an ONNX model without its weights. Apart from ``weightless.py``: importing the onnx package takes a while, and few runs are
-saved."""
+"""The file of an ONNX model without its weights. Apart from ``weightless.py``: importing the onnx
+package takes a while, and few runs are saved.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from loopscope.run_file.weightless import SMALL
 
 
 def onnx_with_zeros(document: bytes) -> bytes:
-    """The content of an ONNX file, with zeros in its large tensors, wherever they are, also those whose data are in other files."""
+    """The content of an ONNX file, with zeros in its large tensors, wherever they are, also
+    those whose data are in other files.
+    """
     proto = onnx.ModelProto.FromString(document)
     waiting = [proto.graph]
     for function in proto.functions:
@@ -33,9 +36,15 @@ def _of_nodes(nodes: Any) -> Iterator[GraphProto]:
     """The graphs in nodes, whose tensors are emptied."""
     for node in nodes:
         for attribute in node.attribute:
-            for tensor in (attribute.t, *attribute.tensors) if attribute.type in _OF_TENSORS else ():
+            for tensor in (
+                (attribute.t, *attribute.tensors) if attribute.type in _OF_TENSORS else ()
+            ):
                 _empty(tensor)
-            for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors) if attribute.type in _OF_SPARSE else ():
+            for sparse in (
+                (attribute.sparse_tensor, *attribute.sparse_tensors)
+                if attribute.type in _OF_SPARSE
+                else ()
+            ):
                 _empty(sparse.values)
             if attribute.type == AttributeProto.GRAPH:
                 yield attribute.g
@@ -50,7 +59,9 @@ def _empty(tensor: TensorProto) -> None:
     count = math.prod(tensor.dims)
     if count <= SMALL:
         return
-    empty = TensorProto(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name, doc_string=tensor.doc_string)
+    empty = TensorProto(
+        dims=tensor.dims, data_type=tensor.data_type, name=tensor.name, doc_string=tensor.doc_string
+    )
     if tensor.data_type == TensorProto.STRING:
         empty.string_data.extend([b""] * count)
     else:
@@ -62,7 +73,14 @@ def _empty(tensor: TensorProto) -> None:
 
 _NARROW = {
     number: bits
-    for name, bits in (("UINT4", 4), ("INT4", 4), ("FLOAT4E2M1", 4), ("UINT2", 2), ("INT2", 2), ("BOOL", 8))
+    for name, bits in (
+        ("UINT4", 4),
+        ("INT4", 4),
+        ("FLOAT4E2M1", 4),
+        ("UINT2", 2),
+        ("INT2", 2),
+        ("BOOL", 8),
+    )
     if (number := getattr(TensorProto, name, None)) is not None
 }
 

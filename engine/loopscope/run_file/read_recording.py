@@ -1,4 +1,6 @@
-"""A recording put back into a run at its beginning, as if it had just been computed: read from a file that anybody may have written."""
+"""A recording put back into a run at its beginning, as if it had just been computed: read from a
+file that anybody may have written.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ from loopscope.run_file.value_codec import read
 from loopscope.timeline.sizes import ExecutionIndex
 
 MOST_ITERATIONS = 2**31
-"""Of all loops together, and steps of a row: what a file may promise at most, since tables are as long as that."""
+"""Of all loops together, and steps of a row: what a file may promise at most, since tables are
+as long as that.
+"""
 _LONGEST_TEXT = 10_000
 
 
 def put_back(run: Run, document: bytes, entries: Mapping[str, Any]) -> None:
-    """``ValueError`` when the recording is not one of this model and this version's plan, or contradicts itself; the run stays as is."""
+    """``ValueError`` when the recording is not one of this model and this version's plan, or
+    contradicts itself; the run stays as is.
+    """
     try:
         data = json.loads(document)
     except (ValueError, RecursionError):
@@ -39,9 +45,16 @@ def put_back(run: Run, document: bytes, entries: Mapping[str, Any]) -> None:
         raise ValueError("its recording.json is no table")
     plan = run.plan
     if data.get("layout") != layout_of(plan):
-        raise ValueError("its recording numbers the model's values in another way than this version of Loopscope")
+        raise ValueError(
+            "its recording numbers the model's values in another way than this version of Loopscope"
+        )
     fresh = run.machine
-    machine = replace(fresh, values=list(fresh.values), recording=type(fresh.recording)(plan, fresh.recording.record), frames=[])
+    machine = replace(
+        fresh,
+        values=list(fresh.values),
+        recording=type(fresh.recording)(plan, fresh.recording.record),
+        frames=[],
+    )
     machine.control = replace(fresh.control, iterations=_whole(data, "iterations"))
     types = RecordedTypes(plan)
     try:
@@ -51,16 +64,30 @@ def put_back(run: Run, document: bytes, entries: Mapping[str, Any]) -> None:
         missing = _values(machine, data, entries, types)
         _rows(machine, data, entries, types)
         executions = ExecutionIndex(machine)
-    except (KeyError, IndexError, TypeError, AttributeError, OverflowError, AssertionError) as error:
+    except (
+        KeyError,
+        IndexError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        AssertionError,
+    ) as error:
         raise ValueError(f"its recording contradicts itself ({type(error).__name__})") from None
     _expect_agreement(machine, executions)
     bound = machine.control.limits.iterations
-    if bound is not None and machine.control.iterations >= bound:  # after a limit a run may go on for as much again
-        machine.control.limits = replace(machine.control.limits, iterations=machine.control.iterations + bound)
-    run.put_back(machine, limit=_text(data, "limit"), endless=_text(data, "endless"), missing=missing)
+    if (
+        bound is not None and machine.control.iterations >= bound
+    ):  # after a limit a run may go on for as much again
+        machine.control.limits = replace(
+            machine.control.limits, iterations=machine.control.iterations + bound
+        )
+    run.put_back(
+        machine, limit=_text(data, "limit"), endless=_text(data, "endless"), missing=missing
+    )
 
 
-# -- what ran ---------------------------------------------------------------------------------------------------------
+# -- what ran
+# ---------------------------------------------------------------------------------------------------------
 
 
 def _tables(machine: Machine, entries: Mapping[str, Any]) -> None:
@@ -72,8 +99,15 @@ def _tables(machine: Machine, entries: Mapping[str, Any]) -> None:
                 raise ValueError("its recording has a branch that is neither then nor else")
             machine.recording.tables[number] = BranchLog.of(taken.tobytes())
             continue
-        counts, endings = _numbers(entries, f"counts.{number}", np.int64), _numbers(entries, f"endings.{number}", np.uint8)
-        if len(counts) != len(endings) or counts.min(initial=0) < 0 or endings.max(initial=0) >= len(ENDINGS):
+        counts, endings = (
+            _numbers(entries, f"counts.{number}", np.int64),
+            _numbers(entries, f"endings.{number}", np.uint8),
+        )
+        if (
+            len(counts) != len(endings)
+            or counts.min(initial=0) < 0
+            or endings.max(initial=0) >= len(ENDINGS)
+        ):
             raise ValueError("its recording has a loop whose counts and endings do not go together")
         total += sum(counts.tolist())
         if total > MOST_ITERATIONS:
@@ -81,7 +115,9 @@ def _tables(machine: Machine, entries: Mapping[str, Any]) -> None:
         machine.recording.tables[number] = LoopTable(counts.tolist(), endings.tolist())
 
 
-def _frames(plan: Plan, told: list[Any], entries: Mapping[str, Any], types: RecordedTypes) -> list[Frame]:
+def _frames(
+    plan: Plan, told: list[Any], entries: Mapping[str, Any], types: RecordedTypes
+) -> list[Frame]:
     frames: list[Frame] = []
     for depth, one in enumerate(told):
         program = plan.main if not depth else _inside(frames[-1], one["graph"])
@@ -89,12 +125,19 @@ def _frames(plan: Plan, told: list[Any], entries: Mapping[str, Any], types: Reco
         if position > len(program.instructions):
             raise ValueError("its recording stands behind the end of a graph")
         bound = NO_BOUND if one["bound"] is None else _whole(one, "bound")
-        collected = tuple(list(read(f"collected.{depth}.{number}", form, entries)) for number, form in enumerate(one["collected"]))
+        collected = tuple(
+            list(read(f"collected.{depth}.{number}", form, entries))
+            for number, form in enumerate(one["collected"])
+        )
         region = program.loop
         wanted = len(concatenated(region)) if region is not None else 0
         if len(collected) != wanted or any(abs(len(parts) - iteration) > 1 for parts in collected):
-            raise ValueError("its recording has collected other parts than its loop's iterations give")
-        for joined, parts in zip(concatenated(region) if region is not None else (), collected, strict=True):
+            raise ValueError(
+                "its recording has collected other parts than its loop's iterations give"
+            )
+        for joined, parts in zip(
+            concatenated(region) if region is not None else (), collected, strict=True
+        ):
             types.expect_rows(joined.result, parts)
         if region is not None and iteration >= max(bound, 1):
             raise ValueError("its recording is in an iteration that its loop never comes to")
@@ -136,10 +179,13 @@ def _state(machine: Machine, data: Mapping[str, Any]) -> None:
     machine.out_of_memory = data.get("out_of_memory") is True
 
 
-# -- values -----------------------------------------------------------------------------------------------------------
+# -- values
+# -----------------------------------------------------------------------------------------------------------
 
 
-def _values(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any], types: RecordedTypes) -> frozenset[Slot]:
+def _values(
+    machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any], types: RecordedTypes
+) -> frozenset[Slot]:
     plan, values = machine.plan, machine.values
     filled = [Slot(int(text)) for text in data["slots"]]
     sources = [_slot(plan, data["slots"][str(slot)]) for slot in filled]
@@ -162,19 +208,29 @@ def _values(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any
     if not missing <= plan.main.producer.keys() or (missing and plan.main.hidden):
         raise ValueError("its recording misses values that cannot be computed again")
     done = plan.main.instructions[: machine.frames[0].position]
-    if any(values[slot] is None and slot not in missing and slot > 0 for one in done for slot in one.outputs):
+    if any(
+        values[slot] is None and slot not in missing and slot > 0
+        for one in done
+        for slot in one.outputs
+    ):
         raise ValueError("its recording lacks a value of an operation that has run")
     return missing
 
 
-def _rows(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any], types: RecordedTypes) -> None:
+def _rows(
+    machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any], types: RecordedTypes
+) -> None:
     recording = machine.recording
     for text, one in data["rows"].items():
         program = machine.plan.programs[_index(text, len(machine.plan.programs))]
         allowed = set(recorded_slots(program, recording.record))
         columns: dict[Slot, SlotColumn] = {}
         stride, packed = _whole(one, "stride"), _whole(one, "rows")
-        if stride < 1 or one["columns"].keys() != one["pending"].keys() or not {*map(int, one["columns"])} <= allowed:
+        if (
+            stride < 1
+            or one["columns"].keys() != one["pending"].keys()
+            or not {*map(int, one["columns"])} <= allowed
+        ):
             raise ValueError("its recording has columns of other values than a run records")
         for name, form in one["columns"].items():
             slot = Slot(int(name))
@@ -182,11 +238,15 @@ def _rows(machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any],
             packed_values = read(f"column.{program.index}.{name}", form, entries)
             types.expect_rows(slot, packed_values)
             column.add(packed_values)
-            column.pending = list(read(f"pending.{program.index}.{name}", one["pending"][name], entries))
+            column.pending = list(
+                read(f"pending.{program.index}.{name}", one["pending"][name], entries)
+            )
             types.expect_rows(slot, column.pending)
             if column.packed != -(-packed // stride):
                 raise ValueError("its recording has a column that is not as long as it says")
-        recording.rows[program.index] = RecordedRows(columns, stride, packed, is_judged=one["is_judged"] is True)
+        recording.rows[program.index] = RecordedRows(
+            columns, stride, packed, is_judged=one["is_judged"] is True
+        )
     for index in [index for index in recording.rows if str(index) not in data["rows"]]:
         del recording.rows[index]
     recording.iterations()
@@ -211,13 +271,18 @@ def _expect_agreement(machine: Machine, executions: ExecutionIndex) -> None:
                 case _:
                     there = calls
             if there != calls:
-                raise ValueError("its recording has another number of executions of a loop or branch than what is around it")
+                raise ValueError(
+                    "its recording has another number of executions of a loop or branch than what is around it"
+                )
     for index, rows in recording.rows.items():
-        if rows.begun > executions.rows[index] or any(len(one.pending) > 2 for one in rows.columns.values()):
+        if rows.begun > executions.rows[index] or any(
+            len(one.pending) > 2 for one in rows.columns.values()
+        ):
             raise ValueError("its recording has more rows than its loops have iterations")
 
 
-# -- fields -----------------------------------------------------------------------------------------------------------
+# -- fields
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _numbers(entries: Mapping[str, Any], name: str, dtype: type[np.generic]) -> np.ndarray:

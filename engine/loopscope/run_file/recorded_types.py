@@ -57,7 +57,9 @@ class RecordedTypes:
         for value in values:
             self.expect(slot, value)
 
-    def _expect_array(self, slot: Slot, dtype: np.dtype, shape: tuple[int, ...], known: Known) -> None:
+    def _expect_array(
+        self, slot: Slot, dtype: np.dtype, shape: tuple[int, ...], known: Known
+    ) -> None:
         expected = known.element_type
         if expected is None:
             try:
@@ -94,7 +96,9 @@ class RecordedTypes:
 
     @cached_property
     def _places(self) -> dict[Slot, tuple[str, LayerId, int]]:
-        """Graph, layer and output that fill each slot; a Result only names the slot of its input."""
+        """Graph, layer and output that fill each slot; a Result only names the slot of its
+        input.
+        """
         found: dict[Slot, tuple[str, LayerId, int]] = {}
         for program in self._plan.programs:
             for (layer, output), slot in program.slots.items():
@@ -104,7 +108,11 @@ class RecordedTypes:
 
     @cached_property
     def _nodes(self) -> dict[tuple[str, LayerId], Node]:
-        return {(place.address, node.id): node for place in graphs(self._plan.model) for node in place.graph.nodes}
+        return {
+            (place.address, node.id): node
+            for place in graphs(self._plan.model)
+            for node in place.graph.nodes
+        }
 
     @cached_property
     def _readers(self) -> dict[Slot, list[Slot]]:
@@ -123,7 +131,11 @@ class RecordedTypes:
         for _, instruction in self._plan.regions:
             if isinstance(instruction.region, LoopRegion):
                 region = instruction.region
-                slots |= {slot for slot in (region.trip_count, region.condition, region.condition_result) if slot is not None}
+                slots |= {
+                    slot
+                    for slot in (region.trip_count, region.condition, region.condition_result)
+                    if slot is not None
+                }
         return frozenset(slots)
 
 

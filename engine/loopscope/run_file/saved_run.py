@@ -1,4 +1,6 @@
-"""What a saved run says of itself: the content of ``run.json``, written, and read field by field."""
+"""What a saved run says of itself: the content of ``run.json``, written, and read field by
+field.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,17 @@ class Description:
     steps: int
     """That had been computed."""
     changes: tuple[str, ...]
-    """Addresses of the values that were set by hand; the arrays are in ``changes/``, by position."""
+    """Addresses of the values that were set by hand; the arrays are in ``changes/``, by
+    position.
+    """
     breakpoints: tuple[Pause, ...]
     watches: tuple[str, ...]
     look: Mapping[str, str]
     """What the app showed, as parameters of its address."""
     control_flow: tuple[tuple[str, int | str, str], ...] | None
-    """Address, iterations or branch, and ending of each region that ran; None where that was more than the budget."""
+    """Address, iterations or branch, and ending of each region that ran; None where that was
+    more than the budget.
+    """
     outputs_kept: bool
     weights_kept: bool
     """False: of the model's Consts only those of a few elements have their data."""
@@ -71,9 +77,13 @@ class SavedRun:
     """In the order of the model's inputs."""
     changes: Mapping[str, Any]
     outputs: Mapping[str, Any] | None
-    """As ``loopscope.ops.stored.packed`` names them; None when the run was not over, or they were more than the budget."""
+    """As ``loopscope.ops.stored.packed`` names them; None when the run was not over, or they
+    were more than the budget.
+    """
     recording: bytes
-    """``recording.json``; empty where what was recorded was more than the budget, or the file is of version 1 of the format."""
+    """``recording.json``; empty where what was recorded was more than the budget, or the file is
+    of version 1 of the format.
+    """
     recorded: Mapping[str, Any]
     """The values that it names."""
 
@@ -88,7 +98,11 @@ def to_json(one: Description) -> bytes:
         "model": one.model,
         "files": dict(one.files),
         "seed": one.seed,
-        "limits": {"iterations": limits.iterations, "seconds": limits.seconds, "memory_bytes": limits.memory_bytes},
+        "limits": {
+            "iterations": limits.iterations,
+            "seconds": limits.seconds,
+            "memory_bytes": limits.memory_bytes,
+        },
         "record": {
             "everything": record.everything,
             "state": record.state,
@@ -100,10 +114,14 @@ def to_json(one: Description) -> bytes:
         "step": one.step,
         "steps": one.steps,
         "changes": list(one.changes),
-        "breakpoints": [[pause.pattern, pause.condition, pause.kind, pause.on] for pause in one.breakpoints],
+        "breakpoints": [
+            [pause.pattern, pause.condition, pause.kind, pause.on] for pause in one.breakpoints
+        ],
         "watches": list(one.watches),
         "look": dict(one.look),
-        "control_flow": None if one.control_flow is None else [list(record) for record in one.control_flow],
+        "control_flow": None
+        if one.control_flow is None
+        else [list(record) for record in one.control_flow],
         "outputs_kept": one.outputs_kept,
         "weights_kept": one.weights_kept,
     }
@@ -117,7 +135,9 @@ def of_json(document: bytes) -> Description:
     except (ValueError, RecursionError):
         raise ValueError("its run.json is not JSON") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ValueError(f'its run.json does not begin as that of a run does: "format": "{FORMAT}" is expected')
+        raise ValueError(
+            f'its run.json does not begin as that of a run does: "format": "{FORMAT}" is expected'
+        )
     version = data.get("version")
     if type(version) is not int or version < 1:
         _refuse("version", version, "a whole number from 1 on")
@@ -145,7 +165,9 @@ def of_json(document: bytes) -> Description:
             budget_bytes=_number(record.get("budget_bytes"), "budget_bytes"),
             recompute=version == 1 or _flag(record, "recompute"),
         ),
-        optimise=Optimise(prune=_flag(optimise, "prune"), fold=_flag(optimise, "fold"), cse=_flag(optimise, "cse")),
+        optimise=Optimise(
+            prune=_flag(optimise, "prune"), fold=_flag(optimise, "fold"), cse=_flag(optimise, "cse")
+        ),
         state=_state(data.get("state")),
         step=_number(data.get("step"), "step"),
         steps=_number(data.get("steps"), "steps"),
@@ -153,14 +175,18 @@ def of_json(document: bytes) -> Description:
         breakpoints=_list(data, "breakpoints", _pause),
         watches=_list(data, "watches", lambda one: _text(one, "watches")),
         look=_texts(data, "look"),
-        control_flow=None if data.get("control_flow") is None else _list(data, "control_flow", _ran, most=10_000_000),
+        control_flow=None
+        if data.get("control_flow") is None
+        else _list(data, "control_flow", _ran, most=10_000_000),
         outputs_kept=_flag(data, "outputs_kept"),
         weights_kept=version == 1 or _flag(data, "weights_kept"),
     )
 
 
 def _refuse(field: str, found: object, expected: str) -> NoReturn:
-    raise ValueError(f"its run.json has {shorten(repr(found), 60)} as {field!r}, and {expected} is expected")
+    raise ValueError(
+        f"its run.json has {shorten(repr(found), 60)} as {field!r}, and {expected} is expected"
+    )
 
 
 def _text(one: object, field: str) -> str:
@@ -184,7 +210,9 @@ def _flag(table: Mapping[str, object], field: str) -> bool:
 
 def _bound(table: Mapping[str, object], field: str, kind: type[int] | type[float]) -> Any:
     one = table.get(field)
-    if one is not None and not (type(one) in (int, kind) and isinstance(one, (int, float)) and 0 <= one <= _LARGEST):
+    if one is not None and not (
+        type(one) in (int, kind) and isinstance(one, (int, float)) and 0 <= one <= _LARGEST
+    ):
         _refuse(field, one, "a number from 0 on, or null")
     return one
 
@@ -207,7 +235,9 @@ def _texts(data: Mapping[str, object], field: str) -> Mapping[str, str]:
     return {_text(name, field): _text(value, field) for name, value in _table(data, field).items()}
 
 
-def _list(data: Mapping[str, object], field: str, made: Callable[[object], Made], most: int = MOST_PAUSES) -> tuple[Made, ...]:
+def _list(
+    data: Mapping[str, object], field: str, made: Callable[[object], Made], most: int = MOST_PAUSES
+) -> tuple[Made, ...]:
     found = data.get(field)
     if not isinstance(found, list) or len(found) > most:
         _refuse(field, found, f"a list of at most {most:,}")
@@ -216,9 +246,16 @@ def _list(data: Mapping[str, object], field: str, made: Callable[[object], Made]
 
 def _pause(one: object) -> Pause:
     match one:
-        case [str(pattern), str(condition), "address" | "nan" | "infinity" | "shape" as kind, bool(on)]:
+        case [
+            str(pattern),
+            str(condition),
+            "address" | "nan" | "infinity" | "shape" as kind,
+            bool(on),
+        ]:
             return Pause(_text(pattern, "breakpoints"), _text(condition, "breakpoints"), kind, on)
-    _refuse("breakpoints", one, "place, condition, address, nan, infinity or shape, and true or false")
+    _refuse(
+        "breakpoints", one, "place, condition, address, nan, infinity or shape, and true or false"
+    )
 
 
 def _ran(one: object) -> tuple[str, int | str, str]:

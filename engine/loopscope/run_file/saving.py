@@ -1,4 +1,6 @@
-"""A debugger's run written to a file: model, inputs, what was set, where it stands, and what it gave."""
+"""A debugger's run written to a file: model, inputs, what was set, where it stands, and what it
+gave.
+"""
 
 from __future__ import annotations
 
@@ -53,15 +55,18 @@ def save(
     look: Mapping[str, str] | None = None,
     document: bytes = b"",
 ) -> None:
-    """Writes a run to a file that ``loopscope.load`` and the app open again at the same moment; what was there is replaced.
+    """Writes a run to a file that ``loopscope.load`` and the app open again at the same moment;
+    what was there is replaced.
 
-    It holds the model, the inputs, breakpoints, watches and changes; and, within ``budget_bytes`` each, outputs and control flow, and what
-    was recorded, so that it opens without running again. With ``weights=False`` Consts of more than 64 elements keep their type and
-    shape alone: what was recorded can be looked at, and the rest cannot be computed; a run of a few seconds is made once more for it, with
-    every value recorded. ``look`` is for the app: parameters of its address.
-    ``document`` is the content of the file of an ONNX model that was read from bytes. ``WriteError`` when the path does not end with
-    ``.loopscope``, the run is one for some tensors only (``fetches``), its model cannot be written down, or what was recorded has no room
-    and there are no weights to compute it again with.
+    It holds the model, the inputs, breakpoints, watches and changes; and, within ``budget_bytes``
+    each, outputs and control flow, and what was recorded, so that it opens without running again.
+    With ``weights=False`` Consts of more than 64 elements keep their type and shape alone: what was
+    recorded can be looked at, and the rest cannot be computed; a run of a few seconds is made once
+    more for it, with every value recorded. ``look`` is for the app: parameters of its address.
+    ``document`` is the content of the file of an ONNX model that was read from bytes.
+    ``WriteError`` when the path does not end with ``.loopscope``, the run is one for some tensors
+    only (``fetches``), its model cannot be written down, or what was recorded has no room and there
+    are no weights to compute it again with.
     """
     expect_run(debugger, "loopscope.save")
     weights = weights and not debugger.plan.lacks_weights  # a run that was itself saved without
@@ -73,7 +78,9 @@ def save(
     entries = {
         **_model(debugger.model, document, weights=weights),
         **_arrays("inputs", _inputs(debugger)),
-        **_arrays("changes", packed({str(number): value for number, value in enumerate(changes.values())})),
+        **_arrays(
+            "changes", packed({str(number): value for number, value in enumerate(changes.values())})
+        ),
         **_arrays("outputs", outputs or {}),
         **_recording(recorded_run, budget_bytes, weights=weights),
     }
@@ -104,14 +111,24 @@ def _expect_savable(debugger: Debugger, target: Path) -> None:
     """``WriteError`` for what no file of a run is written of."""
     if target.suffix != ENDING:
         raise WriteError(f"the path is {str(target)!r}, expected one that ends with {ENDING}")
-    if debugger.beginning.part or not debugger.beginning.values.keys() <= set(debugger.plan.main.parameter_slots):
-        raise WriteError("this run is one for some tensors only, or was given tensors that are no inputs: only a whole run is saved")
+    if debugger.beginning.part or not debugger.beginning.values.keys() <= set(
+        debugger.plan.main.parameter_slots
+    ):
+        raise WriteError(
+            "this run is one for some tensors only, or was given tensors that are no inputs: only a whole run is saved"
+        )
     if len(debugger.breakpoints) > MOST_PAUSES or len(debugger.watches.items()) > MOST_PAUSES:
-        raise WriteError(f"a saved run keeps at most {MOST_PAUSES:,} breakpoints and {MOST_PAUSES:,} watches")
+        raise WriteError(
+            f"a saved run keeps at most {MOST_PAUSES:,} breakpoints and {MOST_PAUSES:,} watches"
+        )
 
 
-def recorded(debugger: Debugger, budget_bytes: int) -> tuple[tuple[tuple[str, int | str, str], ...] | None, dict[str, np.ndarray] | None]:
-    """Control flow, and the outputs of a run that finished; None for what has no room in so many bytes."""
+def recorded(
+    debugger: Debugger, budget_bytes: int
+) -> tuple[tuple[tuple[str, int | str, str], ...] | None, dict[str, np.ndarray] | None]:
+    """Control flow, and the outputs of a run that finished; None for what has no room in so many
+    bytes.
+    """
     most = budget_bytes // _BYTES_OF_A_RECORD
     flow = tuple(islice(flow_records(debugger), most + 1))
     outputs = output_entries(debugger) if debugger.state == "finished" else None
@@ -121,7 +138,9 @@ def recorded(debugger: Debugger, budget_bytes: int) -> tuple[tuple[tuple[str, in
 
 
 def _recording(debugger: Debugger, budget_bytes: int, *, weights: bool) -> dict[str, bytes]:
-    """The entries of what was recorded; where it has no room none, or ``WriteError`` for a file without weights."""
+    """The entries of what was recorded; where it has no room none, or ``WriteError`` for a file
+    without weights.
+    """
     found = kept(debugger, budget_bytes, weights=weights)
     if found is not None:
         arrays, document = packed(found.values), json.dumps(found.document).encode()
@@ -139,7 +158,9 @@ def _inputs(debugger: Debugger) -> dict[str, np.ndarray]:
     main = debugger.plan.main
     slots = [main.parameters[one.layer] for one in debugger.model.inputs]
     # As the run has them: what was given may have been written to since.
-    return packed({str(position): debugger.machine.values[slot] for position, slot in enumerate(slots)})
+    return packed(
+        {str(position): debugger.machine.values[slot] for position, slot in enumerate(slots)}
+    )
 
 
 def _arrays(folder: str, entries: Mapping[str, np.ndarray]) -> dict[str, bytes]:
@@ -147,7 +168,9 @@ def _arrays(folder: str, entries: Mapping[str, np.ndarray]) -> dict[str, bytes]:
 
 
 def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
-    """The files of a model: as IR, or for ONNX the very file, held against the model, which may be another than the file is by now."""
+    """The files of a model: as IR, or for ONNX the very file, held against the model, which may
+    be another than the file is by now.
+    """
     if model.dialect == "openvino":
         document, data = ir_documents(model if weights else with_zeros(model))
         return {"model/model.xml": document, "model/model.bin": data}
@@ -163,14 +186,19 @@ def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
 
             content = onnx_with_zeros(content)
         parted = difference(
-            model if weights else without_data(model), read_model(content) if weights else without_data(read_model(content))
+            model if weights else without_data(model),
+            read_model(content) if weights else without_data(read_model(content)),
         )
     except OSError as error:
-        raise WriteError(f"the file of the model, {shorten(model.file)}, cannot be read any more: {error.strerror}") from None
+        raise WriteError(
+            f"the file of the model, {shorten(model.file)}, cannot be read any more: {error.strerror}"
+        ) from None
     except Exception as error:  # weights in other files, and whatever has become of the file
         raise WriteError(f"the model cannot be written into the file of the run: {error}") from None
     if parted:
-        raise WriteError(f"the file of the model has changed since it was opened ({parted}): open it again, then save the run")
+        raise WriteError(
+            f"the file of the model has changed since it was opened ({parted}): open it again, then save the run"
+        )
     return {"model/model.onnx": content}
 
 

@@ -17,11 +17,17 @@ from loopscope.timeline.control_flow import ControlFlowRecord
 
 
 def difference_from(saved: SavedRun, run: Run) -> str:
-    """The first thing in which a run that was computed again is not what was recorded; empty when all that was kept is the same.
+    """The first thing in which a run that was computed again is not what was recorded; empty when
+    all that was kept is the same.
 
-    Only of runs that are over: of others there is nothing to compare yet. A run that was put back as it was recorded computed nothing.
+    Only of runs that are over: of others there is nothing to compare yet. A run that was put back
+    as it was recorded computed nothing.
     """
-    if run.values.is_of_a_file or run.state == "paused" or saved.description.state not in ("finished", "failed"):
+    if (
+        run.values.is_of_a_file
+        or run.state == "paused"
+        or saved.description.state not in ("finished", "failed")
+    ):
         return ""
     if run.state != saved.description.state:
         return f"The run {run.state} here, and it {saved.description.state} where it was saved{_made_with(saved)}."
@@ -36,7 +42,12 @@ def difference_from(saved: SavedRun, run: Run) -> str:
 def output_entries(run: Run) -> dict[str, np.ndarray]:
     """The outputs of a run that finished, by position, as arrays that any file can hold."""
     result = run.result
-    return packed({str(position): run.values.outermost(Slot(result.slot(one))) for position, one in enumerate(result.signatures)})
+    return packed(
+        {
+            str(position): run.values.outermost(Slot(result.slot(one)))
+            for position, one in enumerate(result.signatures)
+        }
+    )
 
 
 def flow_records(run: Run) -> Iterator[tuple[str, int | str, str]]:
@@ -63,7 +74,11 @@ def _told(record: tuple[str, int | str, str] | None) -> str:
     if record is None:
         return "did not run"
     _, what, ending = record
-    return f"ran {what:,} times ({ending or 'not ended'})" if isinstance(what, int) else f"took {what or 'its body'}"
+    return (
+        f"ran {what:,} times ({ending or 'not ended'})"
+        if isinstance(what, int)
+        else f"took {what or 'its body'}"
+    )
 
 
 def _output_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

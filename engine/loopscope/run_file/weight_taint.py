@@ -1,4 +1,6 @@
-"""Which values of a run are weights, or made of weights alone: what is handed into bodies, sliced, turned or converted."""
+"""Which values of a run are weights, or made of weights alone: what is handed into bodies,
+sliced, turned or converted.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,22 @@ from dataclasses import dataclass, field
 
 from loopscope.executor.plan.body_ports import Invariant, Sliced
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
+from loopscope.executor.plan.plan import (
+    Branch,
+    CallRegion,
+    IfRegion,
+    Instruction,
+    LoopRegion,
+    Plan,
+    Program,
+)
 from loopscope.run_file.weightless import SMALL
 
 
 def made_of_weights(plan: Plan) -> frozenset[Slot]:
-    """The slots of what no input has a say in, and a Const of more than ``SMALL`` elements has; drawn numbers and variables are none."""
+    """The slots of what no input has a say in, and a Const of more than ``SMALL`` elements has;
+    drawn numbers and variables are none.
+    """
     walk = _Walk()
     for slot, node in plan.constant_slots:
         walk.fixed.add(slot)
@@ -37,7 +49,9 @@ class _Walk:
                 case IfRegion() as region:
                     for branch in (region.then, region.otherwise):
                         self._branch(branch)
-                    for output, *results in zip(region.outputs, region.then.results, region.otherwise.results, strict=True):
+                    for output, *results in zip(
+                        region.outputs, region.then.results, region.otherwise.results, strict=True
+                    ):
                         self._made(output, results)
                 case CallRegion() as region:
                     self._branch(region.branch)
@@ -47,7 +61,9 @@ class _Walk:
                     self._computed(instruction)
 
     def _computed(self, instruction: Instruction) -> None:
-        changes = instruction.state is not None or instruction.variable is not None or instruction.assigns
+        changes = (
+            instruction.state is not None or instruction.variable is not None or instruction.assigns
+        )
         if instruction.inputs and not changes:
             for output in instruction.outputs:
                 self._made(output, instruction.inputs)
@@ -57,7 +73,9 @@ class _Walk:
         for port in ports:
             self._made(port.parameter, (port.source,))
         for carried in region.carried:
-            if carried.initial is not None and carried.result == carried.parameter:  # handed on as it is
+            if (
+                carried.initial is not None and carried.result == carried.parameter
+            ):  # handed on as it is
                 self._made(carried.parameter, (carried.initial,))
         self.through(region.program)
         for output in region.outputs:

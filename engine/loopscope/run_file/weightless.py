@@ -1,7 +1,8 @@
-"""A model's structure without its weights: Consts of a few elements, which may decide what runs, keep their data; all others lose it.
+"""A model's structure without its weights: Consts of a few elements, which may decide what runs,
+keep their data; all others lose it.
 
-In the file the lost data are zeros, which take no room when packed, so that every reader of models reads it; ``without_data`` then
-marks them as not kept.
+In the file the lost data are zeros, which take no room when packed, so that every reader of models
+reads it; ``without_data`` then marks them as not kept.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ SMALL = 64
 
 def without_data(model: Model) -> Model:
     """The model with its large Consts marked as not kept."""
-    return replace(model, graph=_changed(model.graph, lambda one: replace(one, data=b"", is_kept=False)))
+    return replace(
+        model, graph=_changed(model.graph, lambda one: replace(one, data=b"", is_kept=False))
+    )
 
 
 def with_zeros(model: Model) -> Model:
@@ -40,11 +43,18 @@ def _node(node: Node, change: Any) -> Node:
         return replace(node, constant=change(constant)) if constant.elements > SMALL else node
     if not node.bodies:
         return node
-    return replace(node, bodies=tuple(replace(body, graph=_changed(body.graph, change)) for body in node.bodies))
+    return replace(
+        node,
+        bodies=tuple(replace(body, graph=_changed(body.graph, change)) for body in node.bodies),
+    )
 
 
 def _zeros(constant: Constant) -> Constant:
     kind = constant.element_type
     texts = kind is ElementType.STRING
-    data = encode(np.full(constant.shape, "", object)) if texts else bytes(packed_size(kind, constant.elements))
+    data = (
+        encode(np.full(constant.shape, "", object))
+        if texts
+        else bytes(packed_size(kind, constant.elements))
+    )
     return replace(constant, data=data, is_kept=True)

@@ -1,4 +1,6 @@
-"""One model over many inputs: a row for each, one after another, in lanes, in processes, or on a cluster."""
+"""One model over many inputs: a row for each, one after another, in lanes, in processes, or on a
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,15 @@ from loopscope.sweeps.changed_samples import Change, Changes, changes, changes_b
 from loopscope.sweeps.explain_split import Separation, features_of, separation
 from loopscope.sweeps.row_layout import RowLayout
 from loopscope.sweeps.row_numbers import numbers, places_where
-from loopscope.sweeps.samples import Samples, completed, of_table, one_sample, samples_of, samples_said, seed_said
+from loopscope.sweeps.samples import (
+    Samples,
+    completed,
+    of_table,
+    one_sample,
+    samples_of,
+    samples_said,
+    seed_said,
+)
 from loopscope.sweeps.summary import SweepSummary
 from loopscope.sweeps.sweep import Sweep, sweep
 

@@ -18,7 +18,9 @@ class Batch:
     samples: np.ndarray
     """The number of each, from 0 on."""
     varying: Mapping[int, np.ndarray | Sequence[Any]]
-    """By the input's position: its value in each sample, along the first axis; a list where samples differ in shape."""
+    """By the input's position: its value in each sample, along the first axis; a list where
+    samples differ in shape.
+    """
     fixed: Mapping[int, Any]
     """By the input's position: what all samples have."""
     refused: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -31,7 +33,12 @@ class Batch:
         """Some of them, by their places in this batch."""
         return Batch(
             self.samples[places],
-            {key: one[places] if isinstance(one, np.ndarray) else [one[place] for place in places] for key, one in self.varying.items()},
+            {
+                key: one[places]
+                if isinstance(one, np.ndarray)
+                else [one[place] for place in places]
+                for key, one in self.varying.items()
+            },
             self.fixed,
             self.refused,
         )
@@ -40,4 +47,7 @@ class Batch:
         """The inputs of one sample, by position; ``InputError`` for one that cannot be read."""
         if (why := self.refused.get(int(self.samples[place]))) is not None:
             raise InputError(why)
-        return {**self.fixed, **{key: one[place] for key, one in self.varying.items() if one[place] is not None}}
+        return {
+            **self.fixed,
+            **{key: one[place] for key, one in self.varying.items() if one[place] is not None},
+        }

@@ -1,4 +1,6 @@
-"""Two sweeps over the same inputs, side by side: which inputs change how often a loop runs, how it ends, or which branch is taken."""
+"""Two sweeps over the same inputs, side by side: which inputs change how often a loop runs, how
+it ends, or which branch is taken.
+"""
 
 from __future__ import annotations
 
@@ -64,10 +66,20 @@ class Changes:
         anywhere = np.zeros(len(samples), bool)
         for name, called in self.pairs:
             values = one[name].to_pylist(), other[called].to_pylist()
-            places = [place for place, (before, after) in enumerate(zip(*values, strict=True)) if before != after]
+            places = [
+                place
+                for place, (before, after) in enumerate(zip(*values, strict=True))
+                if before != after
+            ]
             anywhere[places] = True
             if places:
-                self._add(name, [Change(int(samples[place]), name, values[0][place], values[1][place]) for place in places])
+                self._add(
+                    name,
+                    [
+                        Change(int(samples[place]), name, values[0][place], values[1][place])
+                        for place in places
+                    ],
+                )
         self.samples += len(samples)
         self.changed += int(np.count_nonzero(anywhere))
 
@@ -81,7 +93,11 @@ class Changes:
     def sentences(self) -> Iterator[str]:
         """In words, a line each."""
         whole = f"{self.samples:,} input{'s' * (self.samples != 1)}"
-        yield f"{self.changed:,} of {whole} change a count, an ending or a branch" if self.changed else f"none of {whole} changes a count"
+        yield (
+            f"{self.changed:,} of {whole} change a count, an ending or a branch"
+            if self.changed
+            else f"none of {whole} changes a count"
+        )
         for name, column in self.columns.items():
             one = column.largest
             if one is not None:
@@ -96,7 +112,10 @@ class Changes:
             "samples": self.samples,
             "changed": self.changed,
             "columns": {
-                name: {"changed": one.changed, "largest": None if one.largest is None else _plain(one.largest)}
+                name: {
+                    "changed": one.changed,
+                    "largest": None if one.largest is None else _plain(one.largest),
+                }
                 for name, one in self.columns.items()
             },
             "only_in_one": list(self.alone),
@@ -105,7 +124,9 @@ class Changes:
 
 
 def changes_between(one: RowLayout, other: RowLayout) -> Changes:
-    """Nothing compared yet. Loops and branches belong together by address; where models name them otherwise, in their order."""
+    """Nothing compared yet. Loops and branches belong together by address; where models name
+    them otherwise, in their order.
+    """
     loops, lonely = _matched(one.loops, other.loops, lambda loop: loop.nested)
     branches, single = _matched(one.branches, other.branches, lambda _: None)
     pairs: list[tuple[str, str]] = []
@@ -118,9 +139,13 @@ def changes_between(one: RowLayout, other: RowLayout) -> Changes:
 
 
 def changes(one: Sweep, other: Sweep) -> Changes:
-    """Runs both sweeps, chunk by chunk in bounded memory. ``InputError`` where their samples differ in number."""
+    """Runs both sweeps, chunk by chunk in bounded memory. ``InputError`` where their samples
+    differ in number.
+    """
     if one.count != other.count:
-        raise InputError(f"the sweeps have {one.count:,} and {other.count:,} samples: give both the same inputs")
+        raise InputError(
+            f"the sweeps have {one.count:,} and {other.count:,} samples: give both the same inputs"
+        )
     found = changes_between(one.layout, other.layout)
     for rows in _together(one, other):
         found.add(*rows)
@@ -145,7 +170,10 @@ def _together(one: Sweep, other: Sweep) -> Iterator[tuple[pa.Table, pa.Table]]:
             count = min(map(len, waiting))
             yield waiting[0].slice(0, count), waiting[1].slice(0, count)
             waiting = [rows.slice(count) for rows in waiting]
-            order = [1, 0]  # what began last ends first: each cluster puts back the log that it found
+            order = [
+                1,
+                0,
+            ]  # what began last ends first: each cluster puts back the log that it found
     finally:
         for source in reversed(sources):
             source.close()
@@ -154,10 +182,14 @@ def _together(one: Sweep, other: Sweep) -> Iterator[tuple[pa.Table, pa.Table]]:
 def _matched(
     one: Sequence[Place], other: Sequence[Place], kind: Callable[[Place], object]
 ) -> tuple[list[tuple[Place, Place]], tuple[str, ...]]:
-    """Pairs by address; of the rest, pairs in order where both have as many; and the addresses of what is left over."""
+    """Pairs by address; of the rest, pairs in order where both have as many; and the addresses
+    of what is left over.
+    """
     named = {place.address: place for place in other}
     pairs: list[tuple[Place, Place]] = [
-        (place, named[place.address]) for place in one if place.address in named and kind(place) == kind(named[place.address])
+        (place, named[place.address])
+        for place in one
+        if place.address in named and kind(place) == kind(named[place.address])
     ]
     taken = {place.address for place, _ in pairs}
     left: tuple[list[Place], list[Place]] = (
@@ -180,4 +212,9 @@ def _said(value: int | str | None) -> str:
 
 
 def _plain(change: Change) -> dict[str, Any]:
-    return {"sample": change.sample, "column": change.column, "one": change.one, "other": change.other}
+    return {
+        "sample": change.sample,
+        "column": change.column,
+        "one": change.one,
+        "other": change.other,
+    }

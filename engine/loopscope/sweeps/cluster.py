@@ -21,9 +21,20 @@ from loopscope.sweeps.runner import rows_of
 from loopscope.sweeps.stopping import Stop
 
 try:
-    from distributed import Client, Future, KilledWorker, Security, Worker, WorkerPlugin, get_worker, wait
+    from distributed import (
+        Client,
+        Future,
+        KilledWorker,
+        Security,
+        Worker,
+        WorkerPlugin,
+        get_worker,
+        wait,
+    )
 except ImportError:
-    raise EngineError('a sweep on a Dask cluster needs the extra `cluster`: pip install "loopscope[cluster]"') from None
+    raise EngineError(
+        'a sweep on a Dask cluster needs the extra `cluster`: pip install "loopscope[cluster]"'
+    ) from None
 
 
 class TLS(NamedTuple):
@@ -52,7 +63,9 @@ def compute(name: str, batch: Batch) -> pa.RecordBatch:
     """Return the rows of a chunk, in a worker."""
     holder = get_worker().plugins[name]
     assert isinstance(holder, Holder)
-    return rows_of(holder.order, batch if not holder.stop.asked else batch.at(np.arange(0)), holder.stop)
+    return rows_of(
+        holder.order, batch if not holder.stop.asked else batch.at(np.arange(0)), holder.stop
+    )
 
 
 async def stop_there(name: str, dask_worker: Worker) -> None:
@@ -102,7 +115,9 @@ class Cluster:
                 return future.result()
             except KilledWorker as error:
                 said = shorten(str(error), 200)
-                raise EngineError(f"a chunk of the sweep has ended its worker again and again: {said}") from None
+                raise EngineError(
+                    f"a chunk of the sweep has ended its worker again and again: {said}"
+                ) from None
 
         return rows
 
@@ -112,7 +127,9 @@ def _client(address: str, tls: TLS | None) -> Client:
     if tls is not None:
         for file in tls:
             if not file.is_file():
-                raise InputError(f"--scheduler-tls: there is no file {shorten(str(file), 100)}; expected CA, certificate and key as PEM")
+                raise InputError(
+                    f"--scheduler-tls: there is no file {shorten(str(file), 100)}; expected CA, certificate and key as PEM"
+                )
         security = Security(
             tls_ca_file=str(tls.ca),
             tls_client_cert=str(tls.certificate),

@@ -1,4 +1,6 @@
-"""Which column a person means: its name, or with the place as screens show it, or an end of the place that no other column has."""
+"""Which column a person means: its name, or with the place as screens show it, or an end of the
+place that no other column has.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ _MANY = re.compile(r" (?:sum|min|max)$")
 
 
 def full_name(names: Sequence[str], text: str) -> str:
-    """The column that a text means; the text itself where it means none. ``InputError`` where it means several.
+    """The column that a text means; the text itself where it means none. ``InputError`` where it
+    means several.
 
     >>> full_name(["sample", "iterations main/a%2Floop"], "iterations a › loop"), full_name(["sample"], "wrong")
     ('iterations main/a%2Floop', 'wrong')
@@ -25,7 +28,11 @@ def full_name(names: Sequence[str], text: str) -> str:
         return text
     of_many = found[0] if (found := _MANY.search(place)) else ""
     path = place.removesuffix(of_many).strip()
-    columns = {name.removeprefix(f"{kind} ").removesuffix(of_many): name for name in names if _is_of(name, kind, of_many)}
+    columns = {
+        name.removeprefix(f"{kind} ").removesuffix(of_many): name
+        for name in names
+        if _is_of(name, kind, of_many)
+    }
     if path in columns:
         return columns[path]
     meant = ending(tuple(columns), as_written(path), static_words(path))

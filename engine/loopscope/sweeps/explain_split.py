@@ -1,4 +1,6 @@
-"""What separates the runs with a large count from the others: a small decision tree over their inputs, told as a sentence."""
+"""What separates the runs with a large count from the others: a small decision tree over their
+inputs, told as a sentence.
+"""
 
 from __future__ import annotations
 
@@ -61,14 +63,18 @@ class Separation:
             return f"{self.more:,} of {self.runs:,} runs have more than {what}; no input, by itself or with others, tells which."
         said = " or ".join(" and ".join(rule.conditions) for rule in self.rules)
         met, right = sum(rule.runs for rule in self.rules), sum(rule.more for rule in self.rules)
-        most = "Most of them are" if 2 * right > self.more else "No rule tells most of them; some are"
+        most = (
+            "Most of them are" if 2 * right > self.more else "No rule tells most of them; some are"
+        )
         return (
             f"{self.more:,} of {self.runs:,} runs have more than {what}. {most} where {said}: "
             f"that holds for {met:,} runs, and {'all' if right == met else f'{right:,}'} of these have more."
         )
 
 
-def separation(rows: pa.Table, column: str, bound: float, features: Mapping[str, np.ndarray]) -> Separation:
+def separation(
+    rows: pa.Table, column: str, bound: float, features: Mapping[str, np.ndarray]
+) -> Separation:
     """Of the first 20,000 rows. ``features``: numbers for each, by name (``features_of``).
 
     ``EngineError`` where scikit-learn is not installed.
@@ -76,7 +82,11 @@ def separation(rows: pa.Table, column: str, bound: float, features: Mapping[str,
     values = numbers(rows, column)[:_MOST_SAMPLES]
     there = np.flatnonzero(np.isfinite(values))
     more = values[there] > bound
-    usable = {name: one[there] for name, one in features.items() if np.isfinite(one[there]).all() and len(np.unique(one[there])) > 1}
+    usable = {
+        name: one[there]
+        for name, one in features.items()
+        if np.isfinite(one[there]).all() and len(np.unique(one[there])) > 1
+    }
     found = Separation(column, bound, len(there), int(more.sum()), ())
     if not usable or more.all() or not more.any():
         return found
@@ -84,18 +94,28 @@ def separation(rows: pa.Table, column: str, bound: float, features: Mapping[str,
     tree = _tree().fit(table, more)
     rules = sorted(_rules(tree, names, table, more), key=lambda rule: -rule.more)[:_LEAVES]
     right = sum(rule.more - (rule.runs - rule.more) for rule in rules) / len(there)
-    return Separation(column, bound, len(there), int(more.sum()), tuple(rules) if right >= _LEAST_GAIN * more.mean() else ())
+    return Separation(
+        column,
+        bound,
+        len(there),
+        int(more.sum()),
+        tuple(rules) if right >= _LEAST_GAIN * more.mean() else (),
+    )
 
 
 def _tree() -> Any:
     try:
         from sklearn.tree import DecisionTreeClassifier
     except ImportError:
-        raise EngineError("what separates runs is found with scikit-learn, which is not installed: pip install scikit-learn") from None
+        raise EngineError(
+            "what separates runs is found with scikit-learn, which is not installed: pip install scikit-learn"
+        ) from None
     return DecisionTreeClassifier(max_depth=_DEPTH, min_samples_leaf=2, random_state=0)
 
 
-def _rules(fitted: Any, names: Sequence[str], table: np.ndarray, more: np.ndarray) -> Iterator[SplitRule]:
+def _rules(
+    fitted: Any, names: Sequence[str], table: np.ndarray, more: np.ndarray
+) -> Iterator[SplitRule]:
     """Of the leaves in which most runs have more."""
     tree = fitted.tree_
     leaf_of = fitted.apply(table)
@@ -106,7 +126,10 @@ def _rules(fitted: Any, names: Sequence[str], table: np.ndarray, more: np.ndarra
         if tree.children_left[node] < 0:
             there = leaf_of == node
             if 2 * int(more[there].sum()) > int(there.sum()):
-                conditions = tuple(_condition(names[feature], *span, whole=whole[feature]) for feature, span in sorted(spans.items()))
+                conditions = tuple(
+                    _condition(names[feature], *span, whole=whole[feature])
+                    for feature, span in sorted(spans.items())
+                )
                 yield SplitRule(conditions, int(there.sum()), int(more[there].sum()))
             continue
         feature, at = int(tree.feature[node]), float(tree.threshold[node])
@@ -128,17 +151,25 @@ def _condition(name: str, low: float, high: float, *, whole: bool) -> str:
             return f"{name} == {_number(high)}"
     if np.isinf(low):
         return f"{name} <= {_number(high)}"
-    return f"{name} > {_number(low)}" if np.isinf(high) else f"{_number(low)} < {name} <= {_number(high)}"
+    return (
+        f"{name} > {_number(low)}"
+        if np.isinf(high)
+        else f"{_number(low)} < {name} <= {_number(high)}"
+    )
 
 
 def _number(value: float) -> str:
     return f"{int(value):,}" if value == np.rint(value) and abs(value) < 1e15 else f"{value:.4g}"
 
 
-def features_of(model: Model, samples: Samples, rows: pa.Table, columns: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """What may tell the runs of some rows apart, for the first 20,000 of them: each number among their inputs, and ``columns``.
+def features_of(
+    model: Model, samples: Samples, rows: pa.Table, columns: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """What may tell the runs of some rows apart, for the first 20,000 of them: each number among
+    their inputs, and ``columns``.
 
-    An input of a few numbers gives one feature for each of them; one of many, or of differing shapes, none.
+    An input of a few numbers gives one feature for each of them; one of many, or of differing
+    shapes, none.
     """
     at = rows["sample"].to_numpy()[:_MOST_SAMPLES]
     found = {name: numbers(rows, name)[: len(at)] for name in columns}
@@ -147,7 +178,11 @@ def features_of(model: Model, samples: Samples, rows: pa.Table, columns: Sequenc
         asked = at[first : first + _READ]
         batch = samples.batch(int(asked[0]), int(asked[-1]) + 1)
         for position, values in batch.varying.items():
-            if isinstance(values, np.ndarray) and values.dtype.kind in "biuf" and values[0].size <= _MOST_ELEMENTS:
+            if (
+                isinstance(values, np.ndarray)
+                and values.dtype.kind in "biuf"
+                and values[0].size <= _MOST_ELEMENTS
+            ):
                 parts.setdefault(position, []).append(values[asked - asked[0]].astype(np.float64))
     for position, arrays in parts.items():
         found.update(_elements(model.inputs[position].name, np.concatenate(arrays)))

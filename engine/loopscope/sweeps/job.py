@@ -1,4 +1,6 @@
-"""What a sweep runs in every process alike: the model's plan, the columns of its rows, limits and seed."""
+"""What a sweep runs in every process alike: the model's plan, the columns of its rows, limits
+and seed.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,13 @@ class SweepJob:
     @cached_property
     def layout(self) -> RowLayout:
         expressions = [(text, column_of(text)) for text in self.columns]
-        return layout_of(self.plan, expressions, first_nan=self.first_nan, seconds=self.seconds, margins=self.margins)
+        return layout_of(
+            self.plan,
+            expressions,
+            first_nan=self.first_nan,
+            seconds=self.seconds,
+            margins=self.margins,
+        )
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -45,9 +45,13 @@ class LoopTally:
         self.endings[lanes] |= 1 << endings
 
     def narrow(self, lanes: np.ndarray, distances: np.ndarray) -> None:
-        """How narrowly a condition ended an execution in each of some lanes; NaN where it did not."""
+        """How narrowly a condition ended an execution in each of some lanes; NaN where it did
+        not.
+        """
         total, least, most = self.margins
-        total[lanes] = np.where(np.isnan(distances), total[lanes], np.nan_to_num(total[lanes]) + distances)
+        total[lanes] = np.where(
+            np.isnan(distances), total[lanes], np.nan_to_num(total[lanes]) + distances
+        )
         least[lanes] = np.fmin(least[lanes], distances)
         most[lanes] = np.fmax(most[lanes], distances)
 

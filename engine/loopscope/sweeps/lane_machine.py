@@ -1,7 +1,9 @@
-"""Samples side by side: every operation runs once for all of them, each loop with a mask of the lanes that go on.
+"""Samples side by side: every operation runs once for all of them, each loop with a mask of the
+lanes that go on.
 
-What a loop means is asked of ``regions.py`` where it is asked once for all lanes, and said a second time, for many at once, where each
-lane has its own answer; drawn models hold both to the rows of runs one by one.
+What a loop means is asked of ``regions.py`` where it is asked once for all lanes, and said a second
+time, for many at once, where each lane has its own answer; drawn models hold both to the rows of
+runs one by one.
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ from loopscope.executor.machine.execute import computing_columns
 from loopscope.executor.plan.body_ports import LastValue, Sliced
 from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program
+from loopscope.executor.plan.plan import (
+    Branch,
+    CallRegion,
+    IfRegion,
+    Instruction,
+    LoopRegion,
+    Plan,
+    Program,
+)
 from loopscope.executor.record.endings import ENDINGS
 from loopscope.ops.casting import cast
 from loopscope.sweeps.lane_counters import BranchTally, LoopTally
@@ -28,7 +38,9 @@ from loopscope.timeline.vectorised import RowValues
 _DEEPEST = 16
 _NO_BOUND = 1 << 62
 _FEW, _PATIENT = 8, 1 << 12
-"""Where so few lanes are left in a loop after so many iterations, running them one by one is faster."""
+"""Where so few lanes are left in a loop after so many iterations, running them one by one is
+faster.
+"""
 
 
 class Lanes:
@@ -47,7 +59,9 @@ class Lanes:
     ) -> None:
         """``conditions``: of the loops whose margins are told, by their tables."""
         self.plan = plan
-        self.values: dict[Slot, RowValues] = {slot: RowValues(value, False) for slot, value in plan.constants}
+        self.values: dict[Slot, RowValues] = {
+            slot: RowValues(value, False) for slot, value in plan.constants
+        }
         self.values.update(values)
         self.loops: dict[int, LoopTally] = {}
         self.branches: dict[int, BranchTally] = {}
@@ -67,7 +81,9 @@ class Lanes:
         self._defaults = Defaults(plan)
 
     def run(self, count: int) -> None:
-        """Runs all lanes to the end. ``NotInLanes``, ``Stopped``, or what a kernel raises, leaves nothing to use."""
+        """Runs all lanes to the end. ``NotInLanes``, ``Stopped``, or what a kernel raises,
+        leaves nothing to use.
+        """
         with computing_columns():
             self._graph(self.plan.main, np.arange(count), 0)
 
@@ -100,23 +116,37 @@ class Lanes:
         made = computed(instruction, operands, len(lanes))
         self.values[instruction.outputs[0]] = made
         if self._finds_nan and not np.all(finite := are_finite(made.values)):
-            odd = ~np.asarray(finite).reshape(len(lanes), -1).all(axis=1) if made.varies else slice(None)
+            odd = (
+                ~np.asarray(finite).reshape(len(lanes), -1).all(axis=1)
+                if made.varies
+                else slice(None)
+            )
             self.left[lanes[odd]] = True
 
-    # -- If -------------------------------------------------------------------------------------------------------
+    # -- If
+    # -------------------------------------------------------------------------------------------------------
 
     def _enter(self, branch: Branch, places: np.ndarray | None) -> None:
         """A branch receives its values, in some of the lanes or (None) in all."""
         for parameter, outer in branch.bindings:
-            self.values[parameter] = self.values[outer] if places is None else self.values[outer].at(places)
+            self.values[parameter] = (
+                self.values[outer] if places is None else self.values[outer].at(places)
+            )
         for unfed in branch.unfed:
-            self.values[unfed.parameter] = RowValues(self._defaults.parameter(branch.program.address, unfed.layer), False)
+            self.values[unfed.parameter] = RowValues(
+                self._defaults.parameter(branch.program.address, unfed.layer), False
+            )
 
     def _if(self, region: IfRegion, lanes: np.ndarray, depth: int) -> None:
-        taken = condition_in_lanes(self.values[region.condition], len(lanes), first_decides=region.first_decides)
+        taken = condition_in_lanes(
+            self.values[region.condition], len(lanes), first_decides=region.first_decides
+        )
         tally = self.branches[region.table]
         made: list[tuple[np.ndarray, list[RowValues]]] = []
-        for branch, wanted, times in ((region.then, taken, tally.then), (region.otherwise, ~taken, tally.otherwise)):
+        for branch, wanted, times in (
+            (region.then, taken, tally.then),
+            (region.otherwise, ~taken, tally.otherwise),
+        ):
             places = np.flatnonzero(wanted)
             if len(places):
                 whole = len(places) == len(lanes)
@@ -126,9 +156,12 @@ class Lanes:
                 self._graph(branch.program, inside, depth + 1)
                 made.append((places, [self.values[slot] for slot in branch.results]))
         for number, slot in enumerate(region.outputs):
-            self.values[slot] = merged(len(lanes), [(places, columns[number]) for places, columns in made])
+            self.values[slot] = merged(
+                len(lanes), [(places, columns[number]) for places, columns in made]
+            )
 
-    # -- loops ----------------------------------------------------------------------------------------------------
+    # -- loops
+    # ----------------------------------------------------------------------------------------------------
 
     def _loop(self, region: LoopRegion, lanes: np.ndarray, depth: int) -> None:
         bound, endings = self._bounds(region, len(lanes))
@@ -136,8 +169,13 @@ class Lanes:
         going = np.flatnonzero(bound != 0)
         ended: list[tuple[np.ndarray, list[RowValues]]] = []
         if len(going) < len(lanes):
-            ended.append((np.flatnonzero(bound == 0), self._of_none(region, np.flatnonzero(bound == 0))))
-        carried = [self._initial(region, one.parameter, one.initial, one.layer).at(going) for one in region.carried]
+            ended.append(
+                (np.flatnonzero(bound == 0), self._of_none(region, np.flatnonzero(bound == 0)))
+            )
+        carried = [
+            self._initial(region, one.parameter, one.initial, one.layer).at(going)
+            for one in region.carried
+        ]
         fixed = self._fixed(region, going)
         inside, least, iteration = lanes[going], bound.min(initial=_NO_BOUND, where=bound != 0), 0
         while len(going):
@@ -161,44 +199,67 @@ class Lanes:
             if len(over):
                 on = np.flatnonzero(stays)
                 count[going[over]] = iteration
-                ended.append((going[over], [self.values[output.result].at(over) for output in region.outputs]))
+                ended.append(
+                    (
+                        going[over],
+                        [self.values[output.result].at(over) for output in region.outputs],
+                    )
+                )
                 carried, going = [one.at(on) for one in carried], going[on]
                 inside, fixed = lanes[going], {slot: one.at(on) for slot, one in fixed.items()}
         self.loops[region.table].add(lanes, count, endings)
         for number, output in enumerate(region.outputs):
-            self.values[output.slot] = merged(len(lanes), [(places, columns[number]) for places, columns in ended])
+            self.values[output.slot] = merged(
+                len(lanes), [(places, columns[number]) for places, columns in ended]
+            )
 
     def _narrow(self, region: LoopRegion, lanes: np.ndarray, ended: np.ndarray) -> None:
         """Notes how narrowly the condition ended some of the lanes that were going on."""
         condition = self._conditions.get(region.table)
         if condition is not None and len(ended):
-            found = distances(condition, lambda slot: np.asarray(self.values[slot].of(len(lanes))).reshape(len(lanes))[ended])
+            found = distances(
+                condition,
+                lambda slot: np.asarray(self.values[slot].of(len(lanes))).reshape(len(lanes))[
+                    ended
+                ],
+            )
             self.loops[region.table].narrow(lanes[ended], found)
 
     def _bounds(self, region: LoopRegion, lanes: int) -> tuple[np.ndarray, np.ndarray]:
-        """How many iterations each lane may run, and how it ends when it gets there; asked once for each trip count that there is."""
+        """How many iterations each lane may run, and how it ends when it gets there; asked once
+        for each trip count that there is.
+        """
         if not all(isinstance(output, LastValue) for output in region.outputs):
             raise NotInLanes("an output that grows with the iterations")
-        sources = [column.values[0] if column.varies else column.values for column in (self.values[one.source] for one in region.sliced)]
+        sources = [
+            column.values[0] if column.varies else column.values
+            for column in (self.values[one.source] for one in region.sliced)
+        ]
         if not all(isinstance(one, np.ndarray) for one in sources):
             raise NotInLanes("slices of what is no array")
         trips = None if region.trip_count is None else self.values[region.trip_count]
         if trips is None or not trips.varies:
-            known = [regions.iteration_bound(region, None if trips is None else trips.values, sources)]
+            known = [
+                regions.iteration_bound(region, None if trips is None else trips.values, sources)
+            ]
             which = np.zeros(lanes, np.int64)
         else:
             if trips.values.size != lanes:
                 raise NotInLanes("a trip count of several elements")
             different, which = np.unique(trips.values.reshape(lanes), return_inverse=True)
             known = [regions.iteration_bound(region, one, sources) for one in different]
-        bound = np.array([_NO_BOUND if one == regions.UNLIMITED else one for one, _ in known], np.int64)[which]
+        bound = np.array(
+            [_NO_BOUND if one == regions.UNLIMITED else one for one, _ in known], np.int64
+        )[which]
         endings = np.array([ENDINGS.index(ending) for _, ending in known], np.int64)[which]
         if region.condition is not None:
             refused = ~condition_in_lanes(self.values[region.condition], lanes) & (bound != 0)
             bound[refused], endings[refused] = 0, ENDINGS.index("initial_condition")
         return bound, endings
 
-    def _initial(self, region: LoopRegion, parameter: Slot, initial: Slot | None, layer: Any) -> RowValues:
+    def _initial(
+        self, region: LoopRegion, parameter: Slot, initial: Slot | None, layer: Any
+    ) -> RowValues:
         if initial is None:
             return RowValues(self._defaults.parameter(region.program.address, layer), False)
         return self._entering(region, parameter, self.values[initial])
@@ -212,10 +273,17 @@ class Lanes:
         return RowValues(cast(np.asarray(column.values), wanted), column.varies)
 
     def _fixed(self, region: LoopRegion, going: np.ndarray) -> dict[Slot, RowValues]:
-        """What is the same in all iterations: invariants, what nothing feeds, and the tensors that slices are taken of."""
-        found = {one.parameter: self._entering(region, one.parameter, self.values[one.source]).at(going) for one in region.invariants}
+        """What is the same in all iterations: invariants, what nothing feeds, and the tensors
+        that slices are taken of.
+        """
+        found = {
+            one.parameter: self._entering(region, one.parameter, self.values[one.source]).at(going)
+            for one in region.invariants
+        }
         for one in region.unfed:
-            found[one.parameter] = RowValues(self._defaults.parameter(region.program.address, one.layer), False)
+            found[one.parameter] = RowValues(
+                self._defaults.parameter(region.program.address, one.layer), False
+            )
         return found
 
     def _begin(self, region: LoopRegion, iteration: int, going: np.ndarray) -> None:
@@ -224,7 +292,9 @@ class Lanes:
         for counter in region.counters:
             self.values[counter.parameter] = RowValues(counter.number(iteration), False)
 
-    def _part(self, region: LoopRegion, sliced: Sliced, iteration: int, going: np.ndarray) -> RowValues:
+    def _part(
+        self, region: LoopRegion, sliced: Sliced, iteration: int, going: np.ndarray
+    ) -> RowValues:
         source = self.values[sliced.source]
         if not source.varies:
             return RowValues(regions.part(region, sliced, source.values, iteration), False)
@@ -232,7 +302,9 @@ class Lanes:
         axis = sliced.axis + values.ndim if sliced.axis < 0 else sliced.axis + 1
         begin = regions.part_begin(region, sliced, values.shape[axis], iteration)
         taken = begin if not sliced.whole_parts else slice(begin, begin + sliced.part_size)
-        return self._entering(region, sliced.parameter, RowValues(values[(slice(None),) * axis + (taken,)], True))
+        return self._entering(
+            region, sliced.parameter, RowValues(values[(slice(None),) * axis + (taken,)], True)
+        )
 
     def _of_none(self, region: LoopRegion, places: np.ndarray) -> list[RowValues]:
         found: list[RowValues] = []

@@ -1,4 +1,6 @@
-"""Values of many samples side by side: a value for each lane along the first axis, or one that all lanes share."""
+"""Values of many samples side by side: a value for each lane along the first axis, or one that
+all lanes share.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class NotInLanes(Exception):
 
 
 def may_run_in_lanes(plan: Plan) -> bool:
-    """Whether all that may vary is elementwise, as far as the plan tells: what depends on constants alone does not vary."""
+    """Whether all that may vary is elementwise, as far as the plan tells: what depends on
+    constants alone does not vary.
+    """
     return all(
         _may_be_a_region_of_lanes(instruction.region)
         if instruction.region is not None
@@ -31,8 +35,12 @@ def may_run_in_lanes(plan: Plan) -> bool:
 
 
 def _may_be_a_region_of_lanes(region: Region) -> bool:
-    """Not a loop that joins the values of its iterations: lanes that run differently often would give different lengths."""
-    return not isinstance(region, LoopRegion) or all(isinstance(output, LastValue) for output in region.outputs)
+    """Not a loop that joins the values of its iterations: lanes that run differently often would
+    give different lengths.
+    """
+    return not isinstance(region, LoopRegion) or all(
+        isinstance(output, LastValue) for output in region.outputs
+    )
 
 
 def _may_be_elementwise(instruction: Instruction) -> bool:
@@ -44,8 +52,12 @@ def computed(instruction: Instruction, operands: list[RowValues], lanes: int) ->
     """What an operation gives in each lane; ``NotInLanes`` where it is not elementwise."""
     if not any(one.varies for one in operands):
         return _shared(instruction, operands)
-    plain = not (instruction.several or instruction.state is not None or instruction.variable is not None)
-    elementwise = instruction.float_symbol or is_of_each_element(instruction, [one.values for one in operands])
+    plain = not (
+        instruction.several or instruction.state is not None or instruction.variable is not None
+    )
+    elementwise = instruction.float_symbol or is_of_each_element(
+        instruction, [one.values for one in operands]
+    )
     if not plain or not elementwise or instruction.kernel is None or len(instruction.outputs) != 1:
         raise NotInLanes(instruction.title)
     shapes = {np.shape(one.values)[one.varies :] for one in operands}
@@ -59,7 +71,12 @@ def computed(instruction: Instruction, operands: list[RowValues], lanes: int) ->
 
 
 def _shared(instruction: Instruction, operands: list[RowValues]) -> RowValues:
-    if instruction.several or instruction.state is not None or instruction.variable is not None or instruction.kernel is None:
+    if (
+        instruction.several
+        or instruction.state is not None
+        or instruction.variable is not None
+        or instruction.kernel is None
+    ):
         raise NotInLanes(instruction.title)
     return RowValues(settle(instruction.kernel(*(one.values for one in operands))), False)
 

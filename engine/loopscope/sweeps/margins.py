@@ -1,4 +1,6 @@
-"""How narrowly loops ended: the distance of the floats whose comparison turned a loop's condition, for one run or many at once."""
+"""How narrowly loops ended: the distance of the floats whose comparison turned a loop's
+condition, for one run or many at once.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Condition:
 
 
 def condition_of(plan: Plan, region: LoopRegion) -> Condition | None:
-    """The condition that a loop's body computes; None where no comparison of two floats is part of it, or it is no single boolean."""
+    """The condition that a loop's body computes; None where no comparison of two floats is part
+    of it, or it is no single boolean.
+    """
     if region.condition_result is None:
         return None
     found = _Reading(plan, region.program).condition(region.condition_result, 0)
@@ -80,11 +84,17 @@ class _Reading:
         if (constant := self.plan.constant.get(slot)) is not None:
             return any(np.asarray(constant).dtype == one.dtype for one in REAL_FLOATS)
         place = self.places.get(slot)
-        return place is not None and self.plan.propagated.output(self.program.address, *place).element_type in REAL_FLOATS
+        return (
+            place is not None
+            and self.plan.propagated.output(self.program.address, *place).element_type
+            in REAL_FLOATS
+        )
 
 
 def distances(condition: Condition, values: Values) -> np.ndarray:
-    """For each loop the distance of the floats that decided; of several that did, the least. NaN where none are finite floats."""
+    """For each loop the distance of the floats that decided; of several that did, the least. NaN
+    where none are finite floats.
+    """
     match condition.kind:
         case "floats":
             one, other = (values(slot).astype(np.float64) for slot in condition.operands)
@@ -97,7 +107,11 @@ def distances(condition: Condition, values: Values) -> np.ndarray:
             made = values(condition.slot).astype(bool)
             decisive = condition.kind == "or"  # the value that one part alone gives to the whole
             parts = [
-                np.where((made != decisive) | (values(part.slot).astype(bool) == decisive), distances(part, values), np.nan)
+                np.where(
+                    (made != decisive) | (values(part.slot).astype(bool) == decisive),
+                    distances(part, values),
+                    np.nan,
+                )
                 for part in condition.parts
             ]
             return _least(parts)

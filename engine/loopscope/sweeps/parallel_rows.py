@@ -38,7 +38,9 @@ class Workers(Protocol):
 def rows_in_parallel(
     opened: AbstractContextManager[Workers], batches: Iterator[Batch], stop: Stop
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of batches, in order. After a stop, the next chunk's first rows are the last."""
+    """Yield the rows of batches, in order. After a stop, the next chunk's first rows are the
+    last.
+    """
     waiting = deque[tuple[RowsOfChunk, int]]()
     with opened as workers:
         while True:

@@ -237,7 +237,9 @@ def _work(pipe: _Pipe) -> None:
             except EngineError as error:
                 answer = _Failure(str(error), True)
             except MemoryError:
-                answer = _Failure("a worker of the sweep is out of memory: use fewer --workers", True)
+                answer = _Failure(
+                    "a worker of the sweep is out of memory: use fewer --workers", True
+                )
             except Exception:
                 answer = _Failure(f"a worker of the sweep failed:\n{traceback.format_exc()}", False)
             pipe.send(answer)
@@ -260,7 +262,10 @@ def _pickled(value: object) -> bytes:
     """Pickle models too, which have read-only mappings and views of mapped weights."""
     target = io.BytesIO()
     pickler = pickle.Pickler(target, pickle.HIGHEST_PROTOCOL)
-    own: dict[type, Callable[[Any], Any]] = {MappingProxyType: _reduce_mapping, memoryview: _reduce_view}
+    own: dict[type, Callable[[Any], Any]] = {
+        MappingProxyType: _reduce_mapping,
+        memoryview: _reduce_view,
+    }
     pickler.dispatch_table = copyreg.dispatch_table | own
     pickler.dump(value)
     return target.getvalue()

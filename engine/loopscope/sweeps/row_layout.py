@@ -83,7 +83,9 @@ class RowLayout:
     outputs: tuple[NumberColumn, ...]
     expressions: tuple[tuple[str, Expression], ...]
     addresses: Mapping[str, str]
-    """By the names in expressions, which may be ends of addresses, or stand as screens show them."""
+    """By the names in expressions, which may be ends of addresses, or stand as screens show
+    them.
+    """
     finds_nan: bool
     """Whether a first NaN is looked for: not where nothing in the model is a float."""
     seconds: bool
@@ -97,19 +99,40 @@ class RowLayout:
         """Names and types of the columns."""
         import pyarrow as pa
 
-        fields: list[tuple[str, str]] = [(SAMPLE, "int64"), *((one.name, one.kind) for one in self.inputs)]
+        fields: list[tuple[str, str]] = [
+            (SAMPLE, "int64"),
+            *((one.name, one.kind) for one in self.inputs),
+        ]
         for loop in self.loops:
-            fields += [*((name, "int64") for name in loop.counts), (f"ended {loop.address}", "string")]
+            fields += [
+                *((name, "int64") for name in loop.counts),
+                (f"ended {loop.address}", "string"),
+            ]
             fields += [(name, "float64") for name in loop.margins]
         for branch in self.branches:
             fields += [(f"then {branch.address}", "int64"), (f"else {branch.address}", "int64")]
-        fields += [(one.name, one.kind) for one in self.outputs] + [(name, "float64") for name, _ in self.expressions]
-        fields += [(FIRST_NAN, "string"), *([(SECONDS, "float64")] if self.seconds else []), (ERROR, "string")]
+        fields += [(one.name, one.kind) for one in self.outputs] + [
+            (name, "float64") for name, _ in self.expressions
+        ]
+        fields += [
+            (FIRST_NAN, "string"),
+            *([(SECONDS, "float64")] if self.seconds else []),
+            (ERROR, "string"),
+        ]
         return pa.schema([pa.field(name, pa.type_for_alias(kind)) for name, kind in fields])
 
 
-def layout_of(plan: Plan, expressions: Sequence[tuple[str, Expression]], *, first_nan: bool, seconds: bool, margins: bool) -> RowLayout:
-    """The columns of a model's runs; ``AddressError`` where a name in an expression names no value, or is the end of several addresses."""
+def layout_of(
+    plan: Plan,
+    expressions: Sequence[tuple[str, Expression]],
+    *,
+    first_nan: bool,
+    seconds: bool,
+    margins: bool,
+) -> RowLayout:
+    """The columns of a model's runs; ``AddressError`` where a name in an expression names no
+    value, or is the end of several addresses.
+    """
     loops: list[LoopColumns] = []
     branches: list[BranchColumns] = []
     for program, instruction in plan.regions:
@@ -117,7 +140,14 @@ def layout_of(plan: Plan, expressions: Sequence[tuple[str, Expression]], *, firs
         match instruction.region:
             case LoopRegion() as region:
                 nested = any(one.loop is not None for one in program.around())
-                loops.append(LoopColumns(region.table, address, nested, condition_of(plan, region) if margins else None))
+                loops.append(
+                    LoopColumns(
+                        region.table,
+                        address,
+                        nested,
+                        condition_of(plan, region) if margins else None,
+                    )
+                )
             case IfRegion() as region:
                 branches.append(BranchColumns(region.table, address))
             case _:
@@ -139,9 +169,13 @@ def _address(plan: Plan, name: str) -> str:
     """What a name in an expression means."""
     found = full_address(plan.model, name)
     parsed = Address.parse(found)
-    program = plan.program_by_address.get("/".join(segment.label for segment in parsed.segments[:-1]))
+    program = plan.program_by_address.get(
+        "/".join(segment.label for segment in parsed.segments[:-1])
+    )
     if program is None:
-        raise AddressError(f"there is no {elided(name)!r} in the model: a column is made of addresses such as main/loop/body/Add")
+        raise AddressError(
+            f"there is no {elided(name)!r} in the model: a column is made of addresses such as main/loop/body/Add"
+        )
     slot_at(program, parsed)
     return found
 
@@ -155,7 +189,12 @@ def _inputs(plan: Plan, taken: set[str]) -> Iterable[NumberColumn]:
             continue
         name = f"input {one.name}" if one.name in taken else one.name
         used[name] += 1
-        yield NumberColumn(position, name if used[name] == 1 else f"{name}:{position}", kind, plan.main.parameters[one.layer])
+        yield NumberColumn(
+            position,
+            name if used[name] == 1 else f"{name}:{position}",
+            kind,
+            plan.main.parameters[one.layer],
+        )
 
 
 def _outputs(plan: Plan) -> Iterable[NumberColumn]:
@@ -183,7 +222,9 @@ def kind_of(element_type: ElementType | None, shape: PartialShape) -> Kind:
 
 def _has_floats(plan: Plan) -> bool:
     return any(
-        (known := plan.propagated.output(program.address, instruction.node.id, port).element_type) is None or known.is_float
+        (known := plan.propagated.output(program.address, instruction.node.id, port).element_type)
+        is None
+        or known.is_float
         for program in plan.programs
         for instruction in program.instructions
         if instruction.region is None

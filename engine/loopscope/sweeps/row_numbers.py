@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 _AND = re.compile(r"""\s+and\s+(?=(?:[^`"]|`[^`]*`|"[^"]*")*$)""")
 """Between two conditions, not in a name in backticks or a text in quotes."""
-_OF_TEXT = re.compile(r"""(?P<name>[^"]+?)\s*(?P<how>==|!=|\bcontains\b|\blacks\b)\s*(?P<quote>["'])(?P<text>.*)(?P=quote)""")
+_OF_TEXT = re.compile(
+    r"""(?P<name>[^"]+?)\s*(?P<how>==|!=|\bcontains\b|\blacks\b)\s*(?P<quote>["'])(?P<text>.*)(?P=quote)"""
+)
 _BY_PLACE = rf"\b(?:{'|'.join(OF_PLACES)}) [^\s<>=!()+*`][^<>=!()+*`]*(?<!\s)"
 """A column that is called by a place, up to the next sign of a comparison."""
 
@@ -32,11 +34,13 @@ def numbers(rows: pa.Table, name: str) -> np.ndarray:
 
 
 def places_where(rows: pa.Table, condition: str) -> np.ndarray:
-    """The places of the rows for which a condition holds: comparisons of columns, joined by ``and``.
+    """The places of the rows for which a condition holds: comparisons of columns, joined by
+    ``and``.
 
-    A column of texts is compared with a text: ``ended main/loop == "condition"``, ``error contains "shape"``, also with ``!=`` and
-    ``lacks``; a run that has none has an empty one. Places in names of columns may stand as screens show them, or as an end that no
-    other column has. ``EngineError`` says what in it is no condition.
+    A column of texts is compared with a text: ``ended main/loop == "condition"``, ``error contains
+    "shape"``, also with ``!=`` and ``lacks``; a run that has none has an empty one. Places in names
+    of columns may stand as screens show them, or as an end that no other column has.
+    ``EngineError`` says what in it is no condition.
     """
     holds = np.ones(len(rows), bool)
     for part in _AND.split(condition.strip()) if condition.strip() else []:
@@ -45,13 +49,21 @@ def places_where(rows: pa.Table, condition: str) -> np.ndarray:
 
 
 def _where(rows: pa.Table, part: str) -> np.ndarray:
-    numeric = sorted((field.name for field in rows.schema if str(field.type) != "string"), key=len, reverse=True)
+    numeric = sorted(
+        (field.name for field in rows.schema if str(field.type) != "string"), key=len, reverse=True
+    )
     texts = [name for name in rows.column_names if name not in numeric]
-    if (asked := _OF_TEXT.fullmatch(part.strip())) and (name := full_name(texts, asked["name"].strip("` "))) in texts:
+    if (asked := _OF_TEXT.fullmatch(part.strip())) and (
+        name := full_name(texts, asked["name"].strip("` "))
+    ) in texts:
         return _where_text(rows, name, asked["how"], asked["text"])
-    found = np.asarray(parse(_quoted(part, numeric)).value(lambda name: _column(rows, numeric, name)))
+    found = np.asarray(
+        parse(_quoted(part, numeric)).value(lambda name: _column(rows, numeric, name))
+    )
     if found.shape != (len(rows),) or found.dtype != bool:
-        raise InputError(f"{shorten(repr(part), 80)} is no condition of a run: compare a column, such as {numeric[-1]} > 3")
+        raise InputError(
+            f"{shorten(repr(part), 80)} is no condition of a run: compare a column, such as {numeric[-1]} > 3"
+        )
     return found
 
 
@@ -83,4 +95,6 @@ def _quoted(condition: str, names: Sequence[str]) -> str:
     """
     exactly = "|".join(rf"(?<![\w`]){re.escape(name)}(?![\w`])" for name in names)
     either = rf"`[^`]*`|{exactly + '|' if exactly else ''}{_BY_PLACE}"
-    return re.sub(either, lambda match: match[0] if match[0].startswith("`") else f"`{match[0]}`", condition)
+    return re.sub(
+        either, lambda match: match[0] if match[0].startswith("`") else f"`{match[0]}`", condition
+    )

@@ -1,4 +1,6 @@
-"""The rows of samples that run side by side where that gives the same, and one by one where it does not."""
+"""The rows of samples that run side by side where that gives the same, and one by one where it
+does not.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def lanes_of(order: SweepJob) -> int:
 
 
 def rows_of(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch:
-    """A row for each sample, in order; the same whatever way they ran. After a ``stop``, the first of them."""
+    """A row for each sample, in order; the same whatever way they ran. After a ``stop``, the
+    first of them.
+    """
     parts: list[pa.RecordBatch] = []
     with contextlib.suppress(SweepStopped):
         parts += _parts(order, batch, stop)
@@ -49,7 +53,9 @@ def rows_of(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch:
 
 
 def _parts(order: SweepJob, batch: Batch, stop: Stop) -> Iterator[pa.RecordBatch]:
-    """Where lanes fail, halves are tried, so that one sample whose run fails does not slow all the others."""
+    """Where lanes fail, halves are tried, so that one sample whose run fails does not slow all
+    the others.
+    """
     if len(batch) < _FEWEST or not lanes_of(order):
         yield rows_one_by_one(order, batch, stop)
         return
@@ -73,7 +79,9 @@ def _in_lanes(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch:
         most_iterations=_NO_LIMIT if limit is None else int(limit),
         finds_nan=order.layout.finds_nan,
         stop=stop,
-        conditions={loop.table: loop.condition for loop in order.layout.loops if loop.condition is not None},
+        conditions={
+            loop.table: loop.condition for loop in order.layout.loops if loop.condition is not None
+        },
     )
     lanes.run(count)
     left = np.flatnonzero(lanes.left)
@@ -91,7 +99,9 @@ def _in_lanes(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch:
 
 
 def _bound(order: SweepJob, batch: Batch) -> dict[Slot, RowValues]:
-    """The inputs of all samples at once; ``NotInLanes`` where they differ in shape or are not all there."""
+    """The inputs of all samples at once; ``NotInLanes`` where they differ in shape or are not
+    all there.
+    """
     found: dict[Slot, RowValues] = {}
     for position, signature in enumerate(order.plan.model.inputs):
         slot = order.plan.main.parameters[signature.layer]
@@ -134,8 +144,14 @@ def _of_loop(loop: LoopColumns, lanes: Lanes) -> list[pa.Array]:
     tally = lanes.loops[loop.table]
     never = tally.executions == 0
     numbers = (tally.total, tally.least, tally.most) if loop.nested else (tally.total,)
-    masks = [np.zeros_like(never) if loop.nested and place == 0 else never for place in range(len(numbers))]
-    names = [", ".join(name for bit, name in enumerate(ENDINGS) if code >> bit & 1) or None for code in range(1 << len(ENDINGS))]
+    masks = [
+        np.zeros_like(never) if loop.nested and place == 0 else never
+        for place in range(len(numbers))
+    ]
+    names = [
+        ", ".join(name for bit, name in enumerate(ENDINGS) if code >> bit & 1) or None
+        for code in range(1 << len(ENDINGS))
+    ]
     made = [pa.array(one, mask=mask) for one, mask in zip(numbers, masks, strict=True)]
     told = tally.margins if loop.nested else tally.margins[:1]
     margins = [pa.array(one, mask=np.isnan(one)) for one in told[: len(loop.margins)]]

@@ -1,4 +1,6 @@
-"""Where the inputs of a sweep come from: arrays, files of arrays, tables, a grid, random numbers."""
+"""Where the inputs of a sweep come from: arrays, files of arrays, tables, a grid, random
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,11 @@ Given = Samples | str | Path | Mapping[Any, Any] | Sequence[Mapping[Any, Any]]
 
 
 def samples_of(model: Model, given: Given, batch: Sequence[str] = ()) -> Samples:
-    """The samples that are meant: words as ``--inputs`` takes them, arrays with a leading sample axis by input, a sequence of inputs.
+    """The samples that are meant: words as ``--inputs`` takes them, arrays with a leading sample
+    axis by input, a sequence of inputs.
 
-    ``batch``: the inputs that have a sample axis, where others are the same in all samples; empty: all have one.
+    ``batch``: the inputs that have a sample axis, where others are the same in all samples; empty:
+    all have one.
     """
     for name in batch:
         position(model, name)
@@ -59,25 +63,36 @@ def samples_of(model: Model, given: Given, batch: Sequence[str] = ()) -> Samples
 
 
 def samples_said(model: Model, text: str) -> Samples:
-    """Random samples or a grid; ``InputError`` for words that say neither, such as the path of a file."""
+    """Random samples or a grid; ``InputError`` for words that say neither, such as the path of a
+    file.
+    """
     words = text.split()
     if words and words[0].startswith("random:"):
         return _random(model, text, words)
     if words and all("=" in word for word in words):
         return _grid(model, text, words)
-    raise InputError(f"{shorten(repr(text), 80)} says no inputs: write a range such as number=1..500, or random:1000")
+    raise InputError(
+        f"{shorten(repr(text), 80)} says no inputs: write a range such as number=1..500, or random:1000"
+    )
 
 
 def seed_said(words: Sequence[str]) -> int:
-    """The seed of the last ``seed=3`` among words, 0 where there is none; ``InputError`` for one that is no whole number."""
+    """The seed of the last ``seed=3`` among words, 0 where there is none; ``InputError`` for one
+    that is no whole number.
+    """
     seeds = ["0", *(word.removeprefix(_SEED) for word in words if word.startswith(_SEED))]
-    return whole(seeds[-1], f"the seed is {shorten(seeds[-1], 60)!r}, expected a whole number from 0 on, of at most 18 digits")
+    return whole(
+        seeds[-1],
+        f"the seed is {shorten(seeds[-1], 60)!r}, expected a whole number from 0 on, of at most 18 digits",
+    )
 
 
 def one_sample(model: Model, words: Sequence[str], seed: int = 0) -> dict[int, np.ndarray]:
-    """The values, by position, of the inputs that words such as ``number=27`` or ``x[2,3]=normal(0,1)`` speak of.
+    """The values, by position, of the inputs that words such as ``number=27`` or
+    ``x[2,3]=normal(0,1)`` speak of.
 
-    A list, a span or a distribution is drawn from. ``InputError`` for what says no values or names no input.
+    A list, a span or a distribution is drawn from. ``InputError`` for what says no values or names
+    no input.
     """
     said = _by_position(model, words)
     random = Random(model, " ".join(words), 1, seed, said)
@@ -90,14 +105,18 @@ def _by_position(model: Model, words: Sequence[str]) -> dict[int, InputRange]:
     for one in map(values_said, words):
         key = position(model, one.name)
         if key in found:
-            raise InputError(f"{shorten(model.inputs[key].name, 60)} is given twice: expected one word for each input")
+            raise InputError(
+                f"{shorten(model.inputs[key].name, 60)} is given twice: expected one word for each input"
+            )
         found[key] = one
     return found
 
 
 def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
     if not text.strip():
-        raise InputError("no inputs are given: expected a file, a folder, a grid n=1..500 or random:1000")
+        raise InputError(
+            "no inputs are given: expected a file, a folder, a grid n=1..500 or random:1000"
+        )
     path = Path(text)
     try:
         state = path.stat()
@@ -105,18 +124,24 @@ def _said(model: Model, text: str, batch: Sequence[str]) -> Samples:
         if text.startswith("random:") or "=" in text:
             return samples_said(model, text)
         reason = error.strerror if isinstance(error, OSError) else "no file has such a name"
-        raise InputError(f"{shorten(repr(text), 200)}: {reason}; inputs are a file, a folder, a grid n=1..500 or random:1000") from None
+        raise InputError(
+            f"{shorten(repr(text), 200)}: {reason}; inputs are a file, a folder, a grid n=1..500 or random:1000"
+        ) from None
     description = f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
     if path.is_dir():
         files = tuple(sorted(path.glob("*.npz")))
         if not files:
-            raise InputError(f"{path}: there is no .npz file in this folder, and each is expected to hold the inputs of one run")
+            raise InputError(
+                f"{path}: there is no .npz file in this folder, and each is expected to hold the inputs of one run"
+            )
         return Folder(model, files, description)
     if path.suffix == ".npz":
         return of_arrays(model, stored_arrays(path), batch, description)
     if path.suffix in (".parquet", ".csv"):
         return of_table(model, path.name, path.read_bytes(), description)
-    raise InputError(f"{path.name} is none of what inputs are read from: .npz, .parquet, .csv, a folder of .npz")
+    raise InputError(
+        f"{path.name} is none of what inputs are read from: .npz, .parquet, .csv, a folder of .npz"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +161,9 @@ class Completed:
         digest = hashlib.blake2b(digest_size=8)
         for key, value in sorted(self.others.items()):
             array = np.asarray(value)
-            digest.update(f"{key} {array.dtype} {array.shape} {array.tolist() if array.dtype == object else ''}".encode())
+            digest.update(
+                f"{key} {array.dtype} {array.shape} {array.tolist() if array.dtype == object else ''}".encode()
+            )
             digest.update(b"" if array.dtype == object else array.tobytes())
         return f"{self.samples.description} {digest.hexdigest()}"
 
@@ -146,12 +173,15 @@ class Completed:
 
 
 def completed(model: Model, samples: Samples, others: Mapping[Any, Any]) -> Samples:
-    """The same samples with values, by name or position, for the inputs that they leave out. ``InputError`` for what is no input."""
+    """The same samples with values, by name or position, for the inputs that they leave out.
+    ``InputError`` for what is no input.
+    """
     return Completed(samples, {position(model, key): value for key, value in others.items()})
 
 
 def expect_all_inputs(model: Model, samples: Samples) -> None:
-    """``MissingInput`` for an input that no sample has, and ``InputError`` where none can be read: every run would fail by it.
+    """``MissingInput`` for an input that no sample has, and ``InputError`` where none can be read:
+    every run would fail by it.
 
     What only some lack fails in their rows.
     """
@@ -167,8 +197,14 @@ def expect_all_inputs(model: Model, samples: Samples) -> None:
     if looked_at and len(refused) == looked_at:
         raise refused[0]
     if looked_at:
-        where = "all samples" if looked_at == samples.count else f"the first {looked_at:,} of {samples.count:,} samples"
-        raise MissingInput(f"{where} leave out {listed([model.inputs[key].name for key in sorted(left)])}; {inputs_said(model)}")
+        where = (
+            "all samples"
+            if looked_at == samples.count
+            else f"the first {looked_at:,} of {samples.count:,} samples"
+        )
+        raise MissingInput(
+            f"{where} leave out {listed([model.inputs[key].name for key in sorted(left)])}; {inputs_said(model)}"
+        )
 
 
 def position(model: Model, key: object) -> int:
@@ -179,11 +215,14 @@ def position(model: Model, key: object) -> int:
         found = [int(str(key))]
     if len(found) != 1:
         there = listed([one.name for one in model.inputs]) or "none"
-        raise InputError(f"{shorten(repr(key), 60)} means {len(found) or 'no'} input{'s' * (len(found) > 1)}: the model's are {there}")
+        raise InputError(
+            f"{shorten(repr(key), 60)} means {len(found) or 'no'} input{'s' * (len(found) > 1)}: the model's are {there}"
+        )
     return found[0]
 
 
-# -- arrays -------------------------------------------------------------------------------------------------------------
+# -- arrays
+# -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,33 +235,55 @@ class Arrays:
     fixed: Mapping[int, Any]
 
     def batch(self, first: int, end: int) -> Batch:
-        return Batch(np.arange(first, end), {key: one[first:end] for key, one in self.varying.items()}, self.fixed)
+        return Batch(
+            np.arange(first, end),
+            {key: one[first:end] for key, one in self.varying.items()},
+            self.fixed,
+        )
 
 
-def of_arrays(model: Model, arrays: Mapping[Any, Any], batch: Sequence[str], description: str) -> Arrays:
+def of_arrays(
+    model: Model, arrays: Mapping[Any, Any], batch: Sequence[str], description: str
+) -> Arrays:
     """``InputError`` for arrays without a sample axis, or of different lengths along it."""
     by_position = {position(model, key): np.asarray(value) for key, value in arrays.items()}
     chosen = {position(model, name) for name in batch} or set(by_position)
     lengths = {
-        model.inputs[key].name: len(by_position[key]) if by_position[key].ndim else None for key in sorted(chosen & set(by_position))
+        model.inputs[key].name: len(by_position[key]) if by_position[key].ndim else None
+        for key in sorted(chosen & set(by_position))
     }
     if len(set(lengths.values())) != 1 or None in lengths.values():
         told = (
-            ", ".join(f"{shorten(name, 60)}: {'no axis' if length is None else length}" for name, length in lengths.items()) or "no arrays"
+            ", ".join(
+                f"{shorten(name, 60)}: {'no axis' if length is None else length}"
+                for name, length in lengths.items()
+            )
+            or "no arrays"
         )
-        raise InputError(f"the arrays have no sample axis of one length ({told}); --batch NAME says which inputs have one")
+        raise InputError(
+            f"the arrays have no sample axis of one length ({told}); --batch NAME says which inputs have one"
+        )
     count = next(iter(lengths.values())) or 0
     varying = {key: value for key, value in by_position.items() if key in chosen}
-    return Arrays(count, description, varying, {key: value for key, value in by_position.items() if key not in chosen})
+    return Arrays(
+        count,
+        description,
+        varying,
+        {key: value for key, value in by_position.items() if key not in chosen},
+    )
 
 
 def _of_sequence(model: Model, given: Sequence[object]) -> Arrays:
     maps = [one for one in given if isinstance(one, Mapping)]
     if len(maps) < len(given):
-        raise InputError("a sequence of samples holds a mapping of inputs for each, by name or position")
+        raise InputError(
+            "a sequence of samples holds a mapping of inputs for each, by name or position"
+        )
     rows = [{position(model, key): value for key, value in one.items()} for one in maps]
     keys = {key for row in rows for key in row}
-    return Arrays(len(rows), "a sequence", {key: [row.get(key) for row in rows] for key in sorted(keys)}, {})
+    return Arrays(
+        len(rows), "a sequence", {key: [row.get(key) for row in rows] for key in sorted(keys)}, {}
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,34 +303,52 @@ class Folder:
         refused: dict[int, str] = {}
         for number, file in enumerate(self.files[first:end], first):
             try:
-                rows.append({position(self.model, key): value for key, value in stored_arrays(file).items()})
+                rows.append(
+                    {position(self.model, key): value for key, value in stored_arrays(file).items()}
+                )
             except (InputError, OSError, ValueError) as error:  # of one file, which its row says
                 rows.append({})
                 told = str(error)
                 refused[number] = told if str(file) in told else f"{file}: {told}"
         keys = sorted({key for row in rows for key in row})
-        return Batch(np.arange(first, end), {key: [row.get(key) for row in rows] for key in keys}, {}, refused)
+        return Batch(
+            np.arange(first, end),
+            {key: [row.get(key) for row in rows] for key in keys},
+            {},
+            refused,
+        )
 
 
-# -- tables, grids, random numbers ------------------------------------------------------------------------------------
+# -- tables, grids, random numbers
+# ------------------------------------------------------------------------------------
 
 
 def of_table(model: Model, name: str, data: bytes, description: str) -> Arrays:
-    """A column for each scalar input; a row is a sample. ``name``: the file's, which ends in .csv or .parquet.
+    """A column for each scalar input; a row is a sample. ``name``: the file's, which ends in .csv
+    or .parquet.
 
     A column that names no input is an ``InputError``, which tells a misspelt one.
     """
     try:
         parts = WORKERS.ask("table", PurePath(name).suffix.removeprefix(".").encode(), data)
     except (Refused, Crashed) as error:
-        raise InputError(f"{shorten(name, 100)} cannot be read as a table: {shorten(str(error) or 'it takes too long', 200)}") from None
+        raise InputError(
+            f"{shorten(name, 100)} cannot be read as a table: {shorten(str(error) or 'it takes too long', 200)}"
+        ) from None
     found = {
         position(model, column.decode()): np.load(io.BytesIO(numbers), allow_pickle=False)
         for column, numbers in zip(parts[::2], parts[1::2], strict=True)
     }
-    columns = {key: rounded(numbers, model.inputs[key].element_type) for key, numbers in found.items()}
+    columns = {
+        key: rounded(numbers, model.inputs[key].element_type) for key, numbers in found.items()
+    }
     count = max((len(one) for one in columns.values()), default=0)
-    return Arrays(count, description, {key: shaped(model.inputs[key], one) for key, one in columns.items()}, {})
+    return Arrays(
+        count,
+        description,
+        {key: shaped(model.inputs[key], one) for key, one in columns.items()},
+        {},
+    )
 
 
 def shaped(signature: Signature, numbers: np.ndarray) -> np.ndarray:
@@ -303,9 +382,13 @@ class Grid:
 
 
 def _grid(model: Model, text: str, words: Sequence[str]) -> Grid:
-    grid = Grid(model, text, tuple((key, points(one)) for key, one in _by_position(model, words).items()))
+    grid = Grid(
+        model, text, tuple((key, points(one)) for key, one in _by_position(model, words).items())
+    )
     if grid.count > MOST_SAMPLES:
-        raise InputError(f"the grid has {grid.count:,} points: at most {MOST_SAMPLES:,} are expected")
+        raise InputError(
+            f"the grid has {grid.count:,} points: at most {MOST_SAMPLES:,} are expected"
+        )
     return grid
 
 
@@ -320,7 +403,11 @@ class Random:
     said: Mapping[int, InputRange]
 
     def batch(self, first: int, end: int) -> Batch:
-        return Batch(np.arange(first, end), {key: self.drawn(key, first, end) for key in range(len(self.model.inputs))}, {})
+        return Batch(
+            np.arange(first, end),
+            {key: self.drawn(key, first, end) for key in range(len(self.model.inputs))},
+            {},
+        )
 
     def drawn(self, key: int, first: int, end: int) -> np.ndarray:
         """Block by block: a block has a generator of its own, whatever part of it is asked for."""
@@ -333,27 +420,50 @@ class Random:
             ]
             for number in range(first // block, max(first // block, -(-end // block)))
         ]
-        return rounded(np.concatenate(made) if made else np.zeros((0, *shape)), signature.element_type)
+        return rounded(
+            np.concatenate(made) if made else np.zeros((0, *shape)), signature.element_type
+        )
 
     def _shape(self, signature: Signature, values: InputRange | None) -> tuple[int, ...]:
         if values is not None and values.shape is not None:
             if math.prod(max(1, length) for length in values.shape) > _MOST_ELEMENTS:
                 written = ",".join(map(str, values.shape))
-                raise InputError(f"{shorten(signature.name, 60)}[{written}] is too large: at most {_MOST_ELEMENTS:,} elements are drawn")
+                raise InputError(
+                    f"{shorten(signature.name, 60)}[{written}] is too large: at most {_MOST_ELEMENTS:,} elements are drawn"
+                )
             return values.shape
         lengths = None if signature.shape.dimensions is None else signature.shape.lengths_or_zeros()
         if lengths is None or not signature.shape.is_static:
             name = shorten(signature.name, 60)
             known = signature.shape.dimensions
-            fitting = "2,3" if known is None else ",".join(str(one.length if one.is_static else 2) for one in known)
-            raise InputError(f"input {name!r} has the shape {signature.shape}: give its lengths, such as {name}[{fitting}]=uniform(0,1)")
+            fitting = (
+                "2,3"
+                if known is None
+                else ",".join(str(one.length if one.is_static else 2) for one in known)
+            )
+            raise InputError(
+                f"input {name!r} has the shape {signature.shape}: give its lengths, such as {name}[{fitting}]=uniform(0,1)"
+            )
         return tuple(lengths)
 
 
 def _random(model: Model, text: str, words: Sequence[str]) -> Random:
-    """``random:10000 seed=3 number=1..500 x=normal(0,1)``; an input that is called seed cannot be said, and gets what is usual."""
-    amount = whole(words[0].removeprefix("random:"), f"{shorten(words[0], 60)!r} says no number of samples: write random:10000")
+    """``random:10000 seed=3 number=1..500 x=normal(0,1)``; an input that is called seed cannot
+    be said, and gets what is usual.
+    """
+    amount = whole(
+        words[0].removeprefix("random:"),
+        f"{shorten(words[0], 60)!r} says no number of samples: write random:10000",
+    )
     seed = seed_said(words[1:])
-    drawn = Random(model, text, amount, seed, _by_position(model, [word for word in words[1:] if not word.startswith(_SEED)]))
-    drawn.batch(0, min(1, drawn.count))  # an input that cannot be drawn is told before anything runs
+    drawn = Random(
+        model,
+        text,
+        amount,
+        seed,
+        _by_position(model, [word for word in words[1:] if not word.startswith(_SEED)]),
+    )
+    drawn.batch(
+        0, min(1, drawn.count)
+    )  # an input that cannot be drawn is told before anything runs
     return drawn

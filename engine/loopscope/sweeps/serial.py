@@ -37,11 +37,18 @@ from loopscope.sweeps.stopping import Stop
 from loopscope.sweeps.user_columns import value_of
 
 _SHARE_OF_RECORDS = 8
-_NUMBERS: Mapping[Kind, type[bool] | type[int] | type[float]] = {"bool": bool, "int64": int, "uint64": int, "float64": float}
+_NUMBERS: Mapping[Kind, type[bool] | type[int] | type[float]] = {
+    "bool": bool,
+    "int64": int,
+    "uint64": int,
+    "float64": float,
+}
 
 
 def rows_one_by_one(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch:
-    """A row for each sample; one that fails has its error in its row. After a ``stop``, those that were done before it."""
+    """A row for each sample; one that fails has its error in its row. After a ``stop``, those
+    that were done before it.
+    """
     rows: list[dict[str, Any]] = []
     for number, sample in enumerate(batch.samples):
         row = _row(order, int(sample), partial(batch.inputs, number), stop)
@@ -51,7 +58,9 @@ def rows_one_by_one(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch
     return pa.RecordBatch.from_pylist(rows, order.schema)
 
 
-def _row(order: SweepJob, sample: int, inputs: Callable[[], Mapping[int, Any]], stop: Stop) -> dict[str, Any]:
+def _row(
+    order: SweepJob, sample: int, inputs: Callable[[], Mapping[int, Any]], stop: Stop
+) -> dict[str, Any]:
     begun = time.perf_counter()
     row: dict[str, Any] = {SAMPLE: sample}
     try:
@@ -62,7 +71,9 @@ def _row(order: SweepJob, sample: int, inputs: Callable[[], Mapping[int, Any]], 
     return row
 
 
-def _of_run(order: SweepJob, sample: int, inputs: Mapping[int, Any], row: dict[str, Any], stop: Stop) -> dict[str, Any]:
+def _of_run(
+    order: SweepJob, sample: int, inputs: Mapping[int, Any], row: dict[str, Any], stop: Stop
+) -> dict[str, Any]:
     plan, layout = order.plan, order.layout
     arrays = bind(plan.model, inputs)
     for one in layout.inputs:
@@ -70,7 +81,14 @@ def _of_run(order: SweepJob, sample: int, inputs: Mapping[int, Any], row: dict[s
     looks = layout.finds_nan or layout.tells_margins or bool(layout.expressions)
     values = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
     overrides = Overrides(plan)
-    machine = start(overrides, values, order.limits, _record(order.limits) if looks else NOTHING, order.seed + sample, keeps=looks)
+    machine = start(
+        overrides,
+        values,
+        order.limits,
+        _record(order.limits) if looks else NOTHING,
+        order.seed + sample,
+        keeps=looks,
+    )
     stop.watch(machine.control)
     cause: Ending | None = None
     try:
@@ -89,14 +107,22 @@ def _of_run(order: SweepJob, sample: int, inputs: Mapping[int, Any], row: dict[s
 
 
 def _record(limits: Limits) -> Record:
-    """Return a recording that leaves most of a run's memory to its values: rows that are not kept are computed again."""
+    """Return a recording that leaves most of a run's memory to its values: rows that are not
+    kept are computed again.
+    """
     usual = Record()
-    most = usual.budget_bytes if limits.memory_bytes is None else min(usual.budget_bytes, limits.memory_bytes // _SHARE_OF_RECORDS)
+    most = (
+        usual.budget_bytes
+        if limits.memory_bytes is None
+        else min(usual.budget_bytes, limits.memory_bytes // _SHARE_OF_RECORDS)
+    )
     return replace(usual, budget_bytes=most)
 
 
 def _look(order: SweepJob, run: Run, row: dict[str, Any]) -> None:
-    """The first NaN, and the columns that a person has asked for; the first of those without a value says why as the row's error."""
+    """The first NaN, and the columns that a person has asked for; the first of those without a
+    value says why as the row's error.
+    """
     row |= _margins(order, run)
     if order.layout.finds_nan and (found := first_not_finite(run, math.inf)).step is not None:
         row[FIRST_NAN] = found.address
@@ -104,38 +130,61 @@ def _look(order: SweepJob, run: Run, row: dict[str, Any]) -> None:
         try:
             value = expression.value(lambda name: value_of(run, order.layout.addresses[name]))
             if np.size(value) != 1 or isinstance(value, tuple):
-                raise InputError(f"the column {name!r} has {np.size(value)} elements, one is expected: take max(...) or sum(...) of it")
+                raise InputError(
+                    f"the column {name!r} has {np.size(value)} elements, one is expected: take max(...) or sum(...) of it"
+                )
             row[name] = float(np.asarray(value).item())
         except EngineError as error:
             row.setdefault(ERROR, str(error))
 
 
 def _margins(order: SweepJob, run: Run) -> dict[str, float]:
-    """How narrowly a condition ended each loop; of one that others are around, the sum, the least and the most of its executions."""
+    """How narrowly a condition ended each loop; of one that others are around, the sum, the
+    least and the most of its executions.
+    """
     found: dict[str, float] = {}
-    regions = {one.region.table: one.region for _, one in order.plan.regions if isinstance(one.region, LoopRegion)}
+    regions = {
+        one.region.table: one.region
+        for _, one in order.plan.regions
+        if isinstance(one.region, LoopRegion)
+    }
     for loop in order.layout.loops:
         if loop.condition is None:
             continue
         region, table = regions[loop.table], run.machine.recording.tables[loop.table]
         assert isinstance(table, LoopTable)
-        ended = [number for number, ending in enumerate(table.endings) if ENDINGS[ending] == "condition"]
+        ended = [
+            number for number, ending in enumerate(table.endings) if ENDINGS[ending] == "condition"
+        ]
         rows = [run.timeline.executions.rows_of(region, number)[1] - 1 for number in ended]
-        told = distances(loop.condition, partial(_in_rows, run, region, rows)) if rows else np.zeros(0)
+        told = (
+            distances(loop.condition, partial(_in_rows, run, region, rows)) if rows else np.zeros(0)
+        )
         told = told[~np.isnan(told)]
         if len(told):  # added one after the other, as lanes add them
-            found |= zip(loop.margins, map(float, (np.add.accumulate(told)[-1], told.min(), told.max())), strict=False)
+            found |= zip(
+                loop.margins,
+                map(float, (np.add.accumulate(told)[-1], told.min(), told.max())),
+                strict=False,
+            )
     return found
 
 
 def _in_rows(run: Run, region: LoopRegion, rows: Sequence[int], slot: Slot) -> np.ndarray:
-    return np.array([np.asarray(run.values.get(run.timeline, region.program, row, slot)).reshape(()) for row in rows])
+    return np.array(
+        [
+            np.asarray(run.values.get(run.timeline, region.program, row, slot)).reshape(())
+            for row in rows
+        ]
+    )
 
 
 def _control_flow(order: SweepJob, machine: Machine, cause: Ending | None) -> dict[str, Any]:
     """What loops and branches did, up to where the run came."""
     found: dict[str, Any] = {}
-    open_loops = {frame.region.table: frame.iteration for frame in machine.frames if frame.region is not None}
+    open_loops = {
+        frame.region.table: frame.iteration for frame in machine.frames if frame.region is not None
+    }
     for loop in order.layout.loops:
         table = machine.recording.tables[loop.table]
         assert isinstance(table, LoopTable)
@@ -161,11 +210,16 @@ def number(value: Any, kind: Kind) -> bool | int | float | str | None:
     """A value as it stands in a row."""
     if kind == "string":
         return fingerprint(value)
-    return _NUMBERS[kind](np.asarray(value).item()) if is_tensor(value) and np.size(value) == 1 else None
+    return (
+        _NUMBERS[kind](np.asarray(value).item())
+        if is_tensor(value) and np.size(value) == 1
+        else None
+    )
 
 
 def fingerprint(value: Any) -> str | None:
-    """Type, shape and a digest of all bytes of a tensor; of one number the number itself; None for what is no tensor.
+    """Type, shape and a digest of all bytes of a tensor; of one number the number itself; None for
+    what is no tensor.
 
     >>> fingerprint(np.int64(7)), fingerprint(np.zeros((2, 3), np.float32))
     ('7', 'float32[2,3] 2bb6ae06ad472028')
@@ -177,6 +231,10 @@ def fingerprint(value: Any) -> str | None:
     array = np.asarray(as_public(value))
     if array.size == 1:
         return str(array.item())
-    data = "\0".join(map(str, array.reshape(-1).tolist())).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes()
+    data = (
+        "\0".join(map(str, array.reshape(-1).tolist())).encode()
+        if array.dtype == object
+        else np.ascontiguousarray(array).tobytes()
+    )
     digest = hashlib.blake2b(data, digest_size=8).hexdigest()
     return f"{array.dtype}[{','.join(map(str, array.shape))}] {digest}"

@@ -1,4 +1,6 @@
-"""The rows of a sweep on disk: a stream that outlives a stop or a crash while it runs, Parquet when it ends."""
+"""The rows of a sweep on disk: a stream that outlives a stop or a crash while it runs, Parquet
+when it ends.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,21 @@ class KeptRows:
     path: Path
     schema: pa.Schema
     digest: str
-    """Of the model, the inputs and the columns: what a sweep that goes on must have in common with the one that stopped."""
+    """Of the model, the inputs and the columns: what a sweep that goes on must have in common
+    with the one that stopped.
+    """
     first: int = 0
     """The first sample that has no row yet."""
 
     def __post_init__(self) -> None:
         if self.path.suffix != ".parquet":
-            raise InputError(f"{self.path.name}: rows are written as Parquet, to a file that ends in .parquet")
+            raise InputError(
+                f"{self.path.name}: rows are written as Parquet, to a file that ends in .parquet"
+            )
         if not self.path.parent.is_dir():
-            raise InputError(f"{self.path}: there is no folder {str(self.path.parent)!r} for the rows")
+            raise InputError(
+                f"{self.path}: there is no folder {str(self.path.parent)!r} for the rows"
+            )
         self._marked = self.schema.with_metadata({_KEY: self.digest})
 
     @property
@@ -42,7 +50,9 @@ class KeptRows:
         return self.path.with_name(self.path.name + ".part")
 
     def begin(self, *, resume: bool) -> Iterator[pa.RecordBatch]:
-        """Opens the stream; gives the rows that a sweep before has left, which are kept if it is to ``resume``."""
+        """Opens the stream; gives the rows that a sweep before has left, which are kept if it is
+        to ``resume``.
+        """
         before = self._rows(self.part) if resume and self.part.exists() else iter(())
         found = next(before, None)  # rows of another sweep are refused before anything is written
         fresh = self.part.with_name(self.part.name + ".new")
@@ -67,7 +77,9 @@ class KeptRows:
         self.first += len(batch)
 
     def finish(self, *, complete: bool) -> None:
-        """Writes the Parquet file of all rows so far; the stream goes when they are ``complete``."""
+        """Writes the Parquet file of all rows so far; the stream goes when they are
+        ``complete``.
+        """
         with naming(self.part):
             self._stream.close()
             self._file.close()
@@ -84,8 +96,9 @@ class KeptRows:
             self.part.unlink()
 
     def _rows(self, path: Path) -> Iterator[pa.RecordBatch]:
-        """The whole batches of a stream up to where it breaks off, or where it is not what was written; ``InputError`` for one of
-        another sweep."""
+        """The whole batches of a stream up to where it breaks off, or where it is not what was
+        written; ``InputError`` for one of another sweep.
+        """
         with path.open("rb") as file:
             try:
                 reader = ipc.open_stream(file)
@@ -93,12 +106,21 @@ class KeptRows:
             except (pa.ArrowException, OSError, MemoryError):
                 return
             if told != self.digest.encode() or not reader.schema.equals(self.schema):
-                raise InputError(f"{path} holds rows of another sweep: other inputs, columns or model; without --resume it begins anew")
+                raise InputError(
+                    f"{path} holds rows of another sweep: other inputs, columns or model; without --resume it begins anew"
+                )
             while True:
                 try:
                     batch, written = reader.read_next_batch_with_custom_metadata()
-                    batch.validate(full=True)  # Arrow trusts a stream, and reads anywhere in memory where it lies
-                except (StopIteration, pa.ArrowException, OSError, MemoryError):  # a length in it may be any
+                    batch.validate(
+                        full=True
+                    )  # Arrow trusts a stream, and reads anywhere in memory where it lies
+                except (
+                    StopIteration,
+                    pa.ArrowException,
+                    OSError,
+                    MemoryError,
+                ):  # a length in it may be any
                     return
                 if (written or {}).get(_KEY) != _digest_of(batch):
                     return

@@ -1,4 +1,6 @@
-"""What many runs have in common and which stand out: the least, the most, the branch that none took, the first that failed."""
+"""What many runs have in common and which stand out: the least, the most, the branch that none
+took, the first that failed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _MOST_LISTED = 8
 
 @dataclass(slots=True)
 class LoopSummary:
-    """Iterations of one loop over all runs; of one that a run executes many times, of single executions."""
+    """Iterations of one loop over all runs; of one that a run executes many times, of single
+    executions.
+    """
 
     runs: int = 0
     """That executed it."""
@@ -73,11 +77,15 @@ class SweepSummary:
     @property
     def never_ran(self) -> tuple[str, ...]:
         """Ifs that no run came to, since they are in branches or loops that it did not run."""
-        return tuple(address for address, one in self.branches.items() if not one.then and not one.otherwise)
+        return tuple(
+            address for address, one in self.branches.items() if not one.then and not one.otherwise
+        )
 
     def sentences(self) -> Iterator[str]:
         """The same in words, a line each."""
-        yield f"{self.rows:,} run{'s' * (self.rows != 1)}" + (f", {self.failed:,} of which failed" if self.failed else "")
+        yield f"{self.rows:,} run{'s' * (self.rows != 1)}" + (
+            f", {self.failed:,} of which failed" if self.failed else ""
+        )
         for address, loop in self.loops.items():
             yield f"{address}: {_of_loop(loop)}"
         never_ran = set(self.never_ran)
@@ -103,7 +111,10 @@ class SweepSummary:
             "with_nan": self.with_nan,
             "first_nan": _pair(self.first_nan, "address"),
             "loops": {address: _plain_loop(one) for address, one in self.loops.items()},
-            "branches": {address: {"then": one.then, "else": one.otherwise} for address, one in self.branches.items()},
+            "branches": {
+                address: {"then": one.then, "else": one.otherwise}
+                for address, one in self.branches.items()
+            },
             "never_taken": list(self.never_taken),
         }
 
@@ -117,9 +128,18 @@ class SweepSummary:
         for loop in layout.loops:
             found = self.loops.setdefault(loop.address, LoopSummary())
             numbers = [batch[name] for name in loop.counts]
-            place = _add_loop(found, samples, numbers[0], numbers[1 if loop.nested else 0], numbers[-1], batch[f"ended {loop.address}"])
+            place = _add_loop(
+                found,
+                samples,
+                numbers[0],
+                numbers[1 if loop.nested else 0],
+                numbers[-1],
+                batch[f"ended {loop.address}"],
+            )
             if place is not None:
-                found.most_inputs = {one.name: batch[one.name][place].as_py() for one in layout.inputs}
+                found.most_inputs = {
+                    one.name: batch[one.name][place].as_py() for one in layout.inputs
+                }
         for branch in layout.branches:
             tally = self.branches.setdefault(branch.address, BranchSummary())
             tally.then += _sum(batch[f"then {branch.address}"])
@@ -151,7 +171,9 @@ def _add_loop(
     return int(there[place])
 
 
-def _first(samples: np.ndarray, column: pa.Array, before: tuple[int, str] | None) -> tuple[int, tuple[int, str] | None]:
+def _first(
+    samples: np.ndarray, column: pa.Array, before: tuple[int, str] | None
+) -> tuple[int, tuple[int, str] | None]:
     """How many rows have a text, and the first of all so far."""
     count = len(column) - column.null_count
     if not count or before is not None:
@@ -170,9 +192,17 @@ def _of_loop(loop: LoopSummary) -> str:
         return "never ran"
     mean = loop.total / loop.runs
     least, most = (f"{one or 0:,}" for one in (loop.least, loop.most))
-    counts = f"{most} iteration{'s' * (loop.most != 1)} each" if loop.least == loop.most else f"{least} to {most} iterations"
+    counts = (
+        f"{most} iteration{'s' * (loop.most != 1)} each"
+        if loop.least == loop.most
+        else f"{least} to {most} iterations"
+    )
     given = ", ".join(f"{name} = {value}" for name, value in loop.most_inputs.items())
-    longest = "" if loop.least == loop.most else f", most in sample {loop.most_sample}" + (f" ({given})" if given else "")
+    longest = (
+        ""
+        if loop.least == loop.most
+        else f", most in sample {loop.most_sample}" + (f" ({given})" if given else "")
+    )
     return f"{counts}, {mean:,.1f} a run{longest}; ended by {_said(loop.endings)}"
 
 
@@ -186,7 +216,9 @@ def _some(names: Sequence[str]) -> str:
     >>> _some(["a"] * 3), _some(["a"] * 12)
     ('a, a, a', 'a, a, a, a, a, a, a, a and 4 more')
     """
-    return ", ".join(names[:_MOST_LISTED]) + (f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else "")
+    return ", ".join(names[:_MOST_LISTED]) + (
+        f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
+    )
 
 
 def _pair(found: tuple[int, str] | None, name: str) -> dict[str, Any] | None:

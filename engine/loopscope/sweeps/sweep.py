@@ -27,13 +27,17 @@ if TYPE_CHECKING:
     from loopscope.sweeps.parallel_rows import Workers
 
 _CHUNK, _CHUNK_HERE = 64, 16
-"""Samples of a chunk that run one by one: in another process, and in this one, where whoever watches is told after each."""
+"""Samples of a chunk that run one by one: in another process, and in this one, where whoever
+watches is told after each.
+"""
 _READ, _READ_BYTES = 1 << 14, 1 << 26
 """Samples that are read together, as far as they are no more bytes than that."""
 _WORTH_PROCESSES, _LANES_WORTH_PROCESSES = 512, 1 << 22
 """Samples for which starting as many processes as were asked for pays, which takes some seconds."""
 _FIRST_SECONDS, _LONG = 2.0, 12.0
-"""Where nobody said how many: seconds for which the runs are tried here first, and what must be left then for processes to pay."""
+"""Where nobody said how many: seconds for which the runs are tried here first, and what must be
+left then for processes to pay.
+"""
 
 
 def sweep(
@@ -56,26 +60,32 @@ def sweep(
     lanes: bool = True,
     rounding: Mapping[str, str] | None = None,
 ) -> Sweep:
-    """Runs a model once for each of many inputs: a row of counts, endings, branches and outputs for each, in order.
+    """Runs a model once for each of many inputs: a row of counts, endings, branches and outputs for
+    each, in order.
 
-    ``inputs``: what ``--inputs`` takes as words (a file, a folder, ``random:10000 seed=3``, a grid ``number=1..500``), arrays with a
-    leading sample axis by input (``batch`` names those that have one, where not all have), or a sequence of inputs. ``limit``: the first
-    so many. ``columns``: expressions over addresses or ends of them, a column each. ``limits`` are those of each run, ``seed`` that of
-    random operations. ``first_nan=False`` does not look for the first NaN or infinity, which takes longer than a run without, nor
-    ``margins=False`` for how narrowly loops ended. ``seconds=False`` leaves their column out, so that two sweeps give the same bytes.
+    ``inputs``: what ``--inputs`` takes as words (a file, a folder, ``random:10000 seed=3``, a grid
+    ``number=1..500``), arrays with a leading sample axis by input (``batch`` names those that have
+    one, where not all have), or a sequence of inputs. ``limit``: the first so many. ``columns``:
+    expressions over addresses or ends of them, a column each. ``limits`` are those of each run,
+    ``seed`` that of random operations. ``first_nan=False`` does not look for the first NaN or
+    infinity, which takes longer than a run without, nor ``margins=False`` for how narrowly loops
+    ended. ``seconds=False`` leaves their column out, so that two sweeps give the same bytes.
 
-    Large sweeps run in ``workers`` processes (not said: one for each core, once two seconds have shown that it takes long), which are
-    reached through pipes; a script that starts processes needs the usual ``if __name__ == "__main__":``. With ``scheduler``, a sweep
-    runs on the Dask cluster at that address, which needs the extra ``cluster``. ``scheduler_tls`` names the files of CA, certificate and
-    key for its connections; without it, Dask's own configuration decides. Rows depend on none of these, nor on ``lanes``: whether inputs
-    run side by side where that is possible. ``out``: a Parquet file that all rows go to; with ``resume`` those of a sweep that was
+    Large sweeps run in ``workers`` processes (not said: one for each core, once two seconds have
+    shown that it takes long), which are reached through pipes; a script that starts processes needs
+    the usual ``if __name__ == "__main__":``. With ``scheduler``, a sweep runs on the Dask cluster
+    at that address, which needs the extra ``cluster``. ``scheduler_tls`` names the files of CA,
+    certificate and key for its connections; without it, Dask's own configuration decides. Rows
+    depend on none of these, nor on ``lanes``: whether inputs run side by side where that is
+    possible. ``out``: a Parquet file that all rows go to; with ``resume`` those of a sweep that was
     stopped are kept.
 
-    ``rounding``: types by patterns of addresses (``{"*": "bf16"}``), as ``loopscope.Debugger`` takes them: values that are kept in
-    a narrower type in all runs. ``loopscope.sweeps.changes`` says which inputs another model, or a rounding, treats otherwise.
+    ``rounding``: types by patterns of addresses (``{"*": "bf16"}``), as ``loopscope.Debugger``
+    takes them: values that are kept in a narrower type in all runs. ``loopscope.sweeps.changes``
+    says which inputs another model, or a rounding, treats otherwise.
 
-    Nothing runs before the first row is asked for. ``InputError`` for samples or columns that do not fit the model, ``MissingInput``
-    where no sample has one of its inputs.
+    Nothing runs before the first row is asked for. ``InputError`` for samples or columns that do
+    not fit the model, ``MissingInput`` where no sample has one of its inputs.
     """
     from loopscope.sweeps.job import SweepJob
 
@@ -83,16 +93,22 @@ def sweep(
     if workers is not None and workers < 1:
         raise InputError(f"{workers} workers: a number from 1 on is expected")
     if scheduler_tls is not None and (not scheduler or len(scheduler_tls) != 3):
-        raise InputError("scheduler_tls names three files (CA, certificate, key) and needs the address of a scheduler")
+        raise InputError(
+            "scheduler_tls names three files (CA, certificate, key) and needs the address of a scheduler"
+        )
     if rounding:
         from loopscope.transform.rounding import rounded
 
         model = rounded(model, rounding)
-    order = SweepJob(model, tuple(columns), limits or Limits(), seed, first_nan, margins, seconds, lanes)
+    order = SweepJob(
+        model, tuple(columns), limits or Limits(), seed, first_nan, margins, seconds, lanes
+    )
     samples = samples_of(model, inputs, batch)
     expect_all_inputs(model, samples)
     count = samples.count if limit is None else min(limit, samples.count)
-    place = _Place(workers, scheduler, None if scheduler_tls is None else tuple(map(Path, scheduler_tls)))
+    place = _Place(
+        workers, scheduler, None if scheduler_tls is None else tuple(map(Path, scheduler_tls))
+    )
     return Sweep(order, samples, count, place, None if out is None else Path(out), resume)
 
 
@@ -118,9 +134,19 @@ class _Place:
 
 
 class Sweep:
-    """One model over many inputs. Going over it runs it, once; ``summary`` is that of the rows so far."""
+    """One model over many inputs. Going over it runs it, once; ``summary`` is that of the rows
+    so far.
+    """
 
-    def __init__(self, order: SweepJob, samples: Samples, count: int, place: _Place, out: Path | None, resume: bool) -> None:
+    def __init__(
+        self,
+        order: SweepJob,
+        samples: Samples,
+        count: int,
+        place: _Place,
+        out: Path | None,
+        resume: bool,
+    ) -> None:
         self._order, self._samples = order, samples
         self._place = place
         self._out, self._resume = out, resume
@@ -150,7 +176,9 @@ class Sweep:
         return self.summary
 
     def stop(self) -> None:
-        """No more rows; the runs under way end, what is done is kept. May be called from another thread, and by a signal."""
+        """No more rows; the runs under way end, what is done is kept. May be called from another
+        thread, and by a signal.
+        """
         self._stop.ask()
 
     @property
@@ -186,19 +214,30 @@ class Sweep:
         asked = self._place.workers
         workers = asked or _cores()
         left, used = self.count - first, 0.0
-        if not self._place.scheduler and (asked is None or workers == 1 or left < (_LANES_WORTH_PROCESSES if lanes else _WORTH_PROCESSES)):
+        if not self._place.scheduler and (
+            asked is None
+            or workers == 1
+            or left < (_LANES_WORTH_PROCESSES if lanes else _WORTH_PROCESSES)
+        ):
             for batch in self._batches(first, lanes or _CHUNK_HERE):
                 begun = time.perf_counter()
                 yield rows_of(self._order, batch, self._stop)
                 first, used = first + len(batch), used + time.perf_counter() - begun
                 done = left - (self.count - first)
-                if asked is None and workers > 1 and used > _FIRST_SECONDS and used / done * (self.count - first) > _LONG:
+                if (
+                    asked is None
+                    and workers > 1
+                    and used > _FIRST_SECONDS
+                    and used / done * (self.count - first) > _LONG
+                ):
                     break
             else:
                 return
         from loopscope.sweeps.parallel_rows import rows_in_parallel
 
-        yield from rows_in_parallel(self._place.opened(self._order), self._batches(first, lanes or _CHUNK), self._stop)
+        yield from rows_in_parallel(
+            self._place.opened(self._order), self._batches(first, lanes or _CHUNK), self._stop
+        )
 
     def _batches(self, first: int, size: int) -> Iterator[Batch]:
         """What is left, in chunks; read in larger parts, which begin at fixed numbers."""
@@ -218,18 +257,40 @@ class Sweep:
         import numpy as np
 
         first = self._samples.batch(0, min(1, self.count))
-        return sum(np.asarray(value).nbytes for values in first.varying.values() for value in values) or 1
+        return (
+            sum(np.asarray(value).nbytes for values in first.varying.values() for value in values)
+            or 1
+        )
 
     @property
     def _digest(self) -> str:
         """Of all that decides what the rows are."""
         order = self._order
         made = hashlib.blake2b(digest_size=16)
-        made.update(repr((order.columns, order.limits, order.seed, order.first_nan, self._samples.description, self.columns)).encode())
+        made.update(
+            repr(
+                (
+                    order.columns,
+                    order.limits,
+                    order.seed,
+                    order.first_nan,
+                    self._samples.description,
+                    self.columns,
+                )
+            ).encode()
+        )
         for address, node in nodes(order.model):
-            made.update(f"{address} {node.type} {node.inputs!r} {sorted(map(str, node.attributes.items()))}".encode())
+            made.update(
+                f"{address} {node.type} {node.inputs!r} {sorted(map(str, node.attributes.items()))}".encode()
+            )
             if node.constant is not None:
-                made.update(repr(node.constant.array().tobytes() if node.constant.array().dtype != object else node.constant).encode())
+                made.update(
+                    repr(
+                        node.constant.array().tobytes()
+                        if node.constant.array().dtype != object
+                        else node.constant
+                    ).encode()
+                )
         return made.hexdigest()
 
 

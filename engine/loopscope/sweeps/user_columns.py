@@ -1,4 +1,6 @@
-"""The values that a sweep's own columns name: ``max(abs(main/loop/body/Add))`` looks at that value in all iterations."""
+"""The values that a sweep's own columns name: ``max(abs(main/loop/body/Add))`` looks at that
+value in all iterations.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +20,49 @@ _MOST_VALUES = 1 << 26
 
 
 def column_of(text: str) -> Expression:
-    """An expression in which addresses need no backticks, as long as they have no signs but ``_``, ``.`` and ``:``.
+    """An expression in which addresses need no backticks, as long as they have no signs but ``_``,
+    ``.`` and ``:``.
 
     >>> sorted(column_of("max(abs(main/loop/body/Add)) + 1").names)
     ['main/loop/body/Add']
     """
-    return parse(_ADDRESS.sub(lambda match: match[0] if match[0].startswith("`") else f"`{match[0]}`", text))
+    return parse(
+        _ADDRESS.sub(lambda match: match[0] if match[0].startswith("`") else f"`{match[0]}`", text)
+    )
 
 
 def value_of(run: Run, name: str) -> Any:
-    """The value at an address, stacked over all executions of its graph where no iteration is said; ``ExpressionError`` for none."""
+    """The value at an address, stacked over all executions of its graph where no iteration is
+    said; ``ExpressionError`` for none.
+    """
     address = Address.parse(name)
-    program = run.plan.program_by_address.get("/".join(segment.label for segment in address.segments[:-1]))
-    if program is None or program.parent is None or any("[" in str(part) for part in name.split("/")):
+    program = run.plan.program_by_address.get(
+        "/".join(segment.label for segment in address.segments[:-1])
+    )
+    if (
+        program is None
+        or program.parent is None
+        or any("[" in str(part) for part in name.split("/"))
+    ):
         return run.value(name)
     label, _, output = name.rpartition("/")[2].partition(":")
     layer = program.layer_of_label.get(label)
-    slot = None if layer is None else program.slots.get((layer, int(output) if output.isdecimal() and len(output) < 10 else 0))
+    slot = (
+        None
+        if layer is None
+        else program.slots.get(
+            (layer, int(output) if output.isdecimal() and len(output) < 10 else 0)
+        )
+    )
     if slot is None:
         raise ExpressionError(f"there is no {shorten(name, 80)!r} in the model")
-    return _stacked([run.values.get(run.timeline, program, row, slot) for row in _rows(run, program) if run.has_run(program, row, slot)])
+    return _stacked(
+        [
+            run.values.get(run.timeline, program, row, slot)
+            for row in _rows(run, program)
+            if run.has_run(program, row, slot)
+        ]
+    )
 
 
 def _rows(run: Run, program: Program) -> range:
@@ -51,4 +76,8 @@ def _stacked(values: list[Any]) -> Any:
         raise ExpressionError(f"all iterations together have more than {_MOST_VALUES} elements")
     if not arrays:
         return np.zeros(0)
-    return np.stack(arrays) if len({one.shape for one in arrays}) == 1 else np.concatenate([one.reshape(-1) for one in arrays])
+    return (
+        np.stack(arrays)
+        if len({one.shape for one in arrays}) == 1
+        else np.concatenate([one.reshape(-1) for one in arrays])
+    )

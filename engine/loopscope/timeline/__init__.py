@@ -1,4 +1,6 @@
-"""What a run remembers: when each step was, which control flow ran, and every value, kept or computed again."""
+"""What a run remembers: when each step was, which control flow ran, and every value, kept or
+computed again.
+"""
 
 from __future__ import annotations
 

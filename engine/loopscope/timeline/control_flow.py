@@ -1,4 +1,6 @@
-"""The control flow of a run as a sequence of records: how often each loop ran and why it ended, which branch each If took."""
+"""The control flow of a run as a sequence of records: how often each loop ran and why it ended,
+which branch each If took.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,24 @@ class ControlFlowRecord:
     iterations: int | None = None
     """Iterations of this one execution; None for If."""
     ended_by: Ending | None = None
-    """``trip_count``, ``condition``, ``zero_trip_count``, ``initial_condition``, ``slices_exhausted``, ``limit``, ``error`` or ``stopped``;
-    None for If, and for a loop that has not ended."""
+    """``trip_count``, ``condition``, ``zero_trip_count``, ``initial_condition``,
+    ``slices_exhausted``, ``limit``, ``error`` or ``stopped``; None for If, and for a loop that has
+    not ended.
+    """
     branch: str | None = None
     """``then`` or ``else`` for If."""
     endless: bool = False
-    """Whether it is proved that this loop, or one inside it that is under way, can never end; ``ended_by`` is ``limit`` then."""
+    """Whether it is proved that this loop, or one inside it that is under way, can never end;
+    ``ended_by`` is ``limit`` then.
+    """
 
 
 class ControlFlow(Sequence[ControlFlowRecord]):
     """Records in pre-order (an outer loop before what ran in it), each made when asked for."""
 
-    def __init__(self, timeline: Timeline, cause: StopCause | None, *, endless: bool = False) -> None:
+    def __init__(
+        self, timeline: Timeline, cause: StopCause | None, *, endless: bool = False
+    ) -> None:
         self._timeline = timeline
         self._cause = cause
         self._endless = endless
@@ -62,7 +70,9 @@ class ControlFlow(Sequence[ControlFlowRecord]):
             yield self.of(*found)
 
     def of(self, program: Program, row: int, instruction: Instruction) -> ControlFlowRecord:
-        """The record of what an instruction with bodies did in one row of the program that holds it."""
+        """The record of what an instruction with bodies did in one row of the program that holds
+        it.
+        """
         region = instruction.region
         assert region is not None
         address = f"{self._timeline.address(program, row)}/{instruction.label}"
@@ -73,12 +83,25 @@ class ControlFlow(Sequence[ControlFlowRecord]):
         machine = self._timeline.machine
         table = machine.recording.tables[region.table]
         if isinstance(table, BranchLog):
-            return ControlFlowRecord(address=address, kind="If", branch="then" if table.branches[row] else "else")
+            return ControlFlowRecord(
+                address=address, kind="If", branch="then" if table.branches[row] else "else"
+            )
         if not isinstance(region, LoopRegion):
             return ControlFlowRecord(address=address, kind=region.kind)
         assert isinstance(table, LoopTable)
         if row < len(table.counts):
-            return ControlFlowRecord(address=address, kind=region.kind, iterations=table.counts[row], ended_by=ENDINGS[table.endings[row]])
+            return ControlFlowRecord(
+                address=address,
+                kind=region.kind,
+                iterations=table.counts[row],
+                ended_by=ENDINGS[table.endings[row]],
+            )
         frame = self._timeline.executions.open.get(region.program.index)
         iterations = frame.iteration if frame else 0
-        return ControlFlowRecord(address=address, kind=region.kind, iterations=iterations, ended_by=self._cause, endless=self._endless)
+        return ControlFlowRecord(
+            address=address,
+            kind=region.kind,
+            iterations=iterations,
+            ended_by=self._cause,
+            endless=self._endless,
+        )

@@ -1,4 +1,6 @@
-"""Any value of a run: taken from the machine or the recording where it was kept, computed again, exactly, where it was not."""
+"""Any value of a run: taken from the machine or the recording where it was kept, computed again,
+exactly, where it was not.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class _Need:
     before: int | None = None
     """An instruction: what random states and variables are before it is asked for, too."""
     from_outside: bool = False
-    """What they are at the beginning of the first row is not at hand: the graph around it gives it."""
+    """What they are at the beginning of the first row is not at hand: the graph around it gives
+    it.
+    """
 
 
 class RunValues:
@@ -59,19 +63,25 @@ class RunValues:
         self.cached_bytes = 0
         """Of what is in the cache."""
         self.missing: set[Slot] = set()
-        """Slots of the outermost graph that have run, and whose values are computed when they are asked for: of a run from a file."""
+        """Slots of the outermost graph that have run, and whose values are computed when they
+        are asked for: of a run from a file.
+        """
         self.is_of_a_file = False
         """Whether anybody may have written what was recorded."""
 
     def forget_computed(self) -> None:
-        """Lets go of what was computed again: who went through a whole run does not come back to it soon."""
+        """Lets go of what was computed again: who went through a whole run does not come back to
+        it soon.
+        """
         self._cache.clear()
         self.cached_bytes = 0
 
     def get(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any:
         """The value of a slot in a row; the caller has made sure that it was computed."""
         change = self._change(timeline, program, row, slot)
-        value = self._kept_or_computed(timeline, program, row, slot) if change is None else change.value
+        value = (
+            self._kept_or_computed(timeline, program, row, slot) if change is None else change.value
+        )
         if value is NOT_KEPT:
             raise NotKept(f"not kept: {_told(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}")
         return value
@@ -91,8 +101,12 @@ class RunValues:
                 carried = self._carried_on(timeline, program, row, slot)
                 if carried is not None:
                     return carried
-                raise NotKept(f"not kept: {_told(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}") from None
-            if self.is_of_a_file and not isinstance(error, EngineError):  # what it recorded is not what its model computes
+                raise NotKept(
+                    f"not kept: {_told(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}"
+                ) from None
+            if self.is_of_a_file and not isinstance(
+                error, EngineError
+            ):  # what it recorded is not what its model computes
                 raise ValueUnavailable(
                     f"what the file recorded gives no {_told(timeline, program, row, slot)}: {cause_of(error)}"
                 ) from None
@@ -100,7 +114,9 @@ class RunValues:
         return outer[slot]
 
     def _carried_on(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any | None:
-        """What the next iteration, or the graph around after the last one, has of a value that a loop hands on; None where nothing is."""
+        """What the next iteration, or the graph around after the last one, has of a value that a
+        loop hands on; None where nothing is.
+        """
         region, executions = program.loop, timeline.executions
         if region is None or program.parent is None:
             return None
@@ -108,14 +124,30 @@ class RunValues:
         _, end = executions.rows_of(region, execution)
         rows = self.machine.recording.rows.get(program.index)
         if row + 1 < end:
-            taken = [one.parameter for one in region.carried if one.result == slot and one.parameter not in self.machine.overrides.slots]
-            return next((rows.kept(row + 1, one) for one in taken if rows is not None and not rows.forget), None)
-        given = [one.slot for one in region.outputs if isinstance(one, LastValue) and one.result == slot]
-        over = executions.calls(program.parent, program.owner) > execution and program.index not in executions.open
-        return next((self._at_hand(timeline, program.parent, execution, one) for one in given if over), None)
+            taken = [
+                one.parameter
+                for one in region.carried
+                if one.result == slot and one.parameter not in self.machine.overrides.slots
+            ]
+            return next(
+                (rows.kept(row + 1, one) for one in taken if rows is not None and not rows.forget),
+                None,
+            )
+        given = [
+            one.slot for one in region.outputs if isinstance(one, LastValue) and one.result == slot
+        ]
+        over = (
+            executions.calls(program.parent, program.owner) > execution
+            and program.index not in executions.open
+        )
+        return next(
+            (self._at_hand(timeline, program.parent, execution, one) for one in given if over), None
+        )
 
     def complete(self, slots: Iterable[Slot] | None = None) -> None:
-        """Computes those of the missing values, all by default, that the weights at hand allow; the others are marked as not kept."""
+        """Computes those of the missing values, all by default, that the weights at hand allow;
+        the others are marked as not kept.
+        """
         for slot in sorted(self.missing if slots is None else self.missing.intersection(slots)):
             try:
                 self.outermost(slot)
@@ -130,12 +162,16 @@ class RunValues:
                 self._fill(slot)
             except Failure as error:
                 if not self.machine.plan.lacks_weights:
-                    raise ValueUnavailable(f"what the file recorded does not go with its model: {error}") from None
+                    raise ValueUnavailable(
+                        f"what the file recorded does not go with its model: {error}"
+                    ) from None
                 raise NotKept(f"not kept: this value {WEIGHTS_NOT_KEPT}") from None
         return self.machine.values[slot]
 
     def _fill(self, slot: Slot) -> None:
-        """Runs again what a missing value of the outermost graph depends on, as far as that is missing too."""
+        """Runs again what a missing value of the outermost graph depends on, as far as that is
+        missing too.
+        """
         machine, main = self.machine, self.machine.plan.main
         needed: set[int] = set()
         waiting = [slot]
@@ -156,13 +192,18 @@ class RunValues:
                 machine.values[one] = values[one]
                 self.missing.discard(one)
 
-    # -- what is at hand ------------------------------------------------------------------------------------------
+    # -- what is at hand
+    # ------------------------------------------------------------------------------------------
 
     def _at_hand(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any | None:
         if program.parent is None:
             return self.outermost(slot)
         frame = timeline.executions.open.get(program.index)
-        if frame is not None and not frame.is_behind and row == timeline.executions.rows[program.index] - 1:
+        if (
+            frame is not None
+            and not frame.is_behind
+            and row == timeline.executions.rows[program.index] - 1
+        ):
             number = program.producer.get(slot)
             if number is None or number < frame.position:
                 return self.machine.values[slot]
@@ -173,19 +214,30 @@ class RunValues:
         rows = self.machine.recording.rows.get(program.index)
         if rows is not None and not rows.forget:
             return rows.kept(row, slot)
-        if slot not in program.producer and slot not in program.parameter_slots and slot not in program.hidden:
+        if (
+            slot not in program.producer
+            and slot not in program.parameter_slots
+            and slot not in program.hidden
+        ):
             plan = self.machine.plan
-            return plan.constant[slot] if slot in self.machine.overrides.slots else self.machine.values[slot]
+            return (
+                plan.constant[slot]
+                if slot in self.machine.overrides.slots
+                else self.machine.values[slot]
+            )
         return None
 
-    def _change(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Override | None:
+    def _change(
+        self, timeline: Timeline, program: Program, row: int, slot: Slot
+    ) -> Override | None:
         """What a person has set there."""
         overrides = self.machine.overrides
         if slot not in overrides.slots:
             return None
         return overrides.at(program, timeline.iterations(program, row), slot)
 
-    # -- what it takes --------------------------------------------------------------------------------------------
+    # -- what it takes
+    # --------------------------------------------------------------------------------------------
 
     def _needs(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> list[_Need]:
         """From the row asked for outwards: what each level has to compute for the one inside it."""
@@ -194,19 +246,31 @@ class RunValues:
         while program.parent is not None:
             outer_row, iteration = timeline.executions.parent_row(program, row)
             needs.append(self._need(program, row, iteration, slots, before))
-            slots, before = self._outer_slots(program), program.owner if needs[-1].from_outside else None
+            slots, before = (
+                self._outer_slots(program),
+                program.owner if needs[-1].from_outside else None,
+            )
             program, row = program.parent, outer_row
         needs.append(_Need(program, 0, None, slots, [], 0, before))
         return needs
 
-    def _need(self, program: Program, row: int, iteration: int | None, slots: set[Slot], before: int | None) -> _Need:
+    def _need(
+        self,
+        program: Program,
+        row: int,
+        iteration: int | None,
+        slots: set[Slot],
+        before: int | None,
+    ) -> _Need:
         carried = program.loop.carried if program.loop is not None else ()
         rows = self.machine.recording.rows.get(program.index)
         first_row = row
         entry = [one.parameter for one in carried] + list(program.hidden)
         if iteration and entry:
             self._carry_on(program, row, rows)
-            while first_row > row - iteration and not self._entry_kept(program, first_row, entry, rows):
+            while first_row > row - iteration and not self._entry_kept(
+                program, first_row, entry, rows
+            ):
                 first_row -= 1
         wanted = set(slots)
         if first_row < row:
@@ -222,20 +286,32 @@ class RunValues:
         return need
 
     def _carry_on(self, program: Program, row: int, rows: RecordedRows | None) -> None:
-        """What the iteration before has just been found to hand on need not be computed again: who goes from row to row runs each once."""
+        """What the iteration before has just been found to hand on need not be computed again:
+        who goes from row to row runs each once.
+        """
         carried, cache = program.loop.carried if program.loop is not None else (), self._cache
         before = cache.get((program.index, row - 1), {})
-        if program.hidden or self.machine.overrides.items or not all(one.result in before for one in carried):
+        if (
+            program.hidden
+            or self.machine.overrides.items
+            or not all(one.result in before for one in carried)
+        ):
             return
         if not self._entry_kept(program, row, [one.parameter for one in carried], rows):
             self._keep((program.index, row), {one.parameter: before[one.result] for one in carried})
 
-    def _entry_kept(self, program: Program, row: int, entry: Sequence[Slot], rows: RecordedRows | None) -> bool:
+    def _entry_kept(
+        self, program: Program, row: int, entry: Sequence[Slot], rows: RecordedRows | None
+    ) -> bool:
         cached = self._cache.get((program.index, row), {})
-        return all(slot in cached or (rows is not None and not rows.forget and rows.has_kept(row, slot)) for slot in entry)
+        return all(
+            slot in cached or (rows is not None and not rows.forget and rows.has_kept(row, slot))
+            for slot in entry
+        )
 
     def _closure(self, program: Program, slots: set[Slot], row: int | None = None) -> list[int]:
-        """The instructions that the slots depend on, in order; all up to the last one where random states or variables matter.
+        """The instructions that the slots depend on, in order; all up to the last one where random
+        states or variables matter.
 
         Of ``row`` what is recorded need not be computed.
         """
@@ -253,7 +329,11 @@ class RunValues:
         return sorted(needed)
 
     def _is_recorded(self, program: Program, row: int | None, slot: Slot) -> bool:
-        rows = None if row is None or program.hidden else self.machine.recording.rows.get(program.index)
+        rows = (
+            None
+            if row is None or program.hidden
+            else self.machine.recording.rows.get(program.index)
+        )
         return row is not None and rows is not None and not rows.forget and rows.has_kept(row, slot)
 
     def _outer_slots(self, program: Program) -> set[Slot]:
@@ -262,7 +342,8 @@ class RunValues:
             return {source for _, source in program.branch.bindings}
         return set() if program.loop is None else set(program.loop.outer_slots)
 
-    # -- computing it ---------------------------------------------------------------------------------------------
+    # -- computing it
+    # ---------------------------------------------------------------------------------------------
 
     def _compute(self, timeline: Timeline, need: _Need, outer: dict[Slot, Any]) -> dict[Slot, Any]:
         program = need.program
@@ -291,7 +372,13 @@ class RunValues:
                 regions.bind_iteration(program.loop, iteration, values)
             numbers = need.numbers if row < need.row else self._last_numbers(need)
             if overrides.items:
-                self._run_changed(overrides, program, around if iteration is None else (*around[:-1], iteration), numbers, values)
+                self._run_changed(
+                    overrides,
+                    program,
+                    around if iteration is None else (*around[:-1], iteration),
+                    numbers,
+                    values,
+                )
                 continue
             for number in numbers:
                 self.run_one(program, number, values)
@@ -300,11 +387,16 @@ class RunValues:
             known.update((slot, values[slot]) for slot in program.instructions[number].outputs)
         known.update((slot, values[slot]) for slot in need.slots)
         self._keep((program.index, need.row), known)
-        return known if need.before is None else known | {slot: values[slot] for slot in program.hidden}
+        return (
+            known
+            if need.before is None
+            else known | {slot: values[slot] for slot in program.hidden}
+        )
 
     def _of_outermost(self, need: _Need) -> dict[Slot, Any]:
-        """Values of the outermost graph; what random states and variables were before one of its instructions is found by running all
-        that uses them before it."""
+        """Values of the outermost graph; what random states and variables were before one of its
+        instructions is found by running all that uses them before it.
+        """
         machine = self.machine
         known = {slot: self.outermost(slot) for slot in need.slots}
         if need.before is None:
@@ -313,7 +405,11 @@ class RunValues:
         overriding.undo_constants(machine.overrides, machine.plan.main, values)
         for slot, value in machine.begun_with.items():
             values[slot] = value
-        numbers = [number for number in range(need.before) if _uses_hidden(need.program.instructions[number])]
+        numbers = [
+            number
+            for number in range(need.before)
+            if _uses_hidden(need.program.instructions[number])
+        ]
         if machine.overrides.items:
             self._run_changed(machine.overrides, need.program, (), numbers, values)
         else:
@@ -324,7 +420,9 @@ class RunValues:
     def _last_numbers(self, need: _Need) -> list[int]:
         if need.before is not None:
             return list(range(need.before))
-        return need.numbers if need.first_row == need.row else self._closure(need.program, need.slots)
+        return (
+            need.numbers if need.first_row == need.row else self._closure(need.program, need.slots)
+        )
 
     def _bind(self, program: Program, row: int, iteration: int, values: list[Any]) -> None:
         """The Parameters of a row."""
@@ -353,46 +451,86 @@ class RunValues:
         return rows.kept(row, slot) if rows is not None else None
 
     def _run_changed(
-        self, overrides: Overrides, program: Program, iterations: tuple[int, ...], numbers: Sequence[int], values: list[Any]
+        self,
+        overrides: Overrides,
+        program: Program,
+        iterations: tuple[int, ...],
+        numbers: Sequence[int],
+        values: list[Any],
     ) -> None:
         """Some instructions of a row, whose Parameters are bound, with what a person sets there."""
         machine = self.machine
         overriding.begin(overrides, machine.defaults, program, iterations, values)
         inside = overrides.inside(program, iterations)
         for number in numbers:
-            self.run_one(program, number, values, inside, anew=program.index in overrides.by_program)
-            overriding.put(overrides, program, iterations, program.instructions[number].outputs, values)
+            self.run_one(
+                program, number, values, inside, anew=program.index in overrides.by_program
+            )
+            overriding.put(
+                overrides, program, iterations, program.instructions[number].outputs, values
+            )
 
-    def run_one(self, program: Program, number: int, values: list[Any], inside: Overrides | None = None, *, anew: bool = False) -> None:
-        """Runs one instruction over ``values``, which are those of all slots; a region with its bodies, unrecorded."""
+    def run_one(
+        self,
+        program: Program,
+        number: int,
+        values: list[Any],
+        inside: Overrides | None = None,
+        *,
+        anew: bool = False,
+    ) -> None:
+        """Runs one instruction over ``values``, which are those of all slots; a region with its
+        bodies, unrecorded.
+        """
         instruction = program.instructions[number]
         if instruction.region is None:
             execute(instruction, values, anew=anew)
             return
         machine = self.machine
         recording, control = Recording(machine.plan, NOTHING), RunControl(Limits(None, None, None))
-        quiet = Machine(machine.plan, values, recording, control, machine.defaults, inside or Overrides(machine.plan))
+        quiet = Machine(
+            machine.plan,
+            values,
+            recording,
+            control,
+            machine.defaults,
+            inside or Overrides(machine.plan),
+        )
         quiet.frames.append(Frame(program, position=number))
         run_region(quiet)
 
     def _keep(self, row: _Key, known: dict[Slot, Any]) -> None:
         kept = self._cache.setdefault(row, {})
-        self.cached_bytes += sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for slot, value in known.items() if slot not in kept)
+        self.cached_bytes += sum(
+            getattr(value, "nbytes", _BYTES_OF_A_NUMBER)
+            for slot, value in known.items()
+            if slot not in kept
+        )
         kept.update(known)
         self._cache.move_to_end(row)
-        while len(self._cache) > 1 and (self.cached_bytes > _MOST_KEPT_BYTES or len(self._cache) > _MOST_KEPT_ROWS):
+        while len(self._cache) > 1 and (
+            self.cached_bytes > _MOST_KEPT_BYTES or len(self._cache) > _MOST_KEPT_ROWS
+        ):
             _, dropped = self._cache.popitem(last=False)
-            self.cached_bytes -= sum(getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for value in dropped.values())
+            self.cached_bytes -= sum(
+                getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for value in dropped.values()
+            )
 
 
 def _uses_hidden(instruction: Instruction) -> bool:
     """Whether an instruction, or what it runs, uses a random state or a variable."""
     inside = instruction.region.programs if instruction.region else ()
-    return instruction.state is not None or instruction.variable is not None or any(program.hidden for program in inside)
+    return (
+        instruction.state is not None
+        or instruction.variable is not None
+        or any(program.hidden for program in inside)
+    )
 
 
 def _told(timeline: Timeline, program: Program, row: int, slot: Slot) -> str:
     """A value in words."""
     layer = next((layer for (layer, _), one in program.slots.items() if one == slot), None)
-    label = next((text for text, one in program.layer_of_label.items() if one == layer), "this value")
+    label = next(
+        (text for text, one in program.layer_of_label.items() if one == layer), "this value"
+    )
     return readable(f"{timeline.address(program, row)}/{label}")

@@ -1,4 +1,6 @@
-"""How much ran in each row of each program, so that a number (of a step, of a record) finds its place without a search through all."""
+"""How much ran in each row of each program, so that a number (of a step, of a record) finds its
+place without a search through all.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,16 @@ from loopscope.executor.record.branch_log import BranchLog
 from loopscope.executor.record.recording import LoopTable
 
 _WORTH_AN_INDEX = 16
-"""Questions about executions of one If, after which its rows are counted for all of them at once."""
+"""Questions about executions of one If, after which its rows are counted for all of them at
+once.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What counts: each instruction (beginning a region is one), and the end of a body execution."""
+    """What counts: each instruction (beginning a region is one), and the end of a body
+    execution.
+    """
 
     instruction: int
     end: int
@@ -41,7 +47,11 @@ class Uniform:
     last: int
 
     def before(self, row: int) -> int:
-        return self.each * row if row < self.rows else self.each * max(self.rows - 1, 0) + (self.last if self.rows else 0)
+        return (
+            self.each * row
+            if row < self.rows
+            else self.each * max(self.rows - 1, 0) + (self.last if self.rows else 0)
+        )
 
     def find(self, amount: int) -> int:
         """The row in which that amount is reached."""
@@ -76,7 +86,11 @@ class Varied:
 
 def _size_of_each(rows: Uniform | Varied) -> int | None:
     """The size that all rows have; None where they may differ."""
-    return rows.each if isinstance(rows, Uniform) and (rows.last == rows.each or not rows.rows) else None
+    return (
+        rows.each
+        if isinstance(rows, Uniform) and (rows.last == rows.each or not rows.rows)
+        else None
+    )
 
 
 class ExecutionIndex:
@@ -85,7 +99,9 @@ class ExecutionIndex:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.plan = machine.plan
-        self.open: dict[ProgramIndex, Frame] = {frame.program.index: frame for frame in machine.frames}
+        self.open: dict[ProgramIndex, Frame] = {
+            frame.program.index: frame for frame in machine.frames
+        }
         self._starts: dict[TableIndex, np.ndarray] = {}
         self._taken: dict[TableIndex, np.ndarray] = {}
         self._branch_rows: dict[TableIndex, tuple[np.ndarray, np.ndarray]] = {}
@@ -98,23 +114,33 @@ class ExecutionIndex:
                 case LoopRegion() as region:
                     body = region.program
                     started = self.loop_starts(region)[-1]
-                    self.rows[body.index] = int(started) + (self.open[body.index].iteration + 1 if body.index in self.open else 0)
+                    self.rows[body.index] = int(started) + (
+                        self.open[body.index].iteration + 1 if body.index in self.open else 0
+                    )
                 case IfRegion() as region:
                     taken = self.taken(region)
                     self.rows[region.then.program.index] = int(np.count_nonzero(taken))
-                    self.rows[region.otherwise.program.index] = len(taken) - self.rows[region.then.program.index]
+                    self.rows[region.otherwise.program.index] = (
+                        len(taken) - self.rows[region.then.program.index]
+                    )
                 case _ as region:
                     assert region is not None
                     inner = region.programs[0].index
-                    self.rows[inner] = max(0, self.calls(program, instruction_number(program, region.table)))
+                    self.rows[inner] = max(
+                        0, self.calls(program, instruction_number(program, region.table))
+                    )
 
     def calls(self, program: Program, number: int) -> int:
-        """How often a region of a program began: once in each row, but for rows that have not come so far."""
+        """How often a region of a program began: once in each row, but for rows that have not
+        come so far.
+        """
         rows = self.rows[program.index]
         frame = self.open.get(program.index)
         if frame is None or rows == 0:
             return rows
-        begun = frame.position > number or (frame.position == number and frame is not self.machine.frames[-1])
+        begun = frame.position > number or (
+            frame.position == number and frame is not self.machine.frames[-1]
+        )
         return rows if begun else rows - 1
 
     def loop_starts(self, region: LoopRegion) -> np.ndarray:
@@ -122,7 +148,9 @@ class ExecutionIndex:
         if region.table not in self._starts:
             table = self.machine.recording.tables[region.table]
             assert isinstance(table, LoopTable)
-            self._starts[region.table] = np.concatenate([[0], np.cumsum(np.array(table.counts, np.int64))]).astype(np.int64)
+            self._starts[region.table] = np.concatenate(
+                [[0], np.cumsum(np.array(table.counts, np.int64))]
+            ).astype(np.int64)
         return self._starts[region.table]
 
     def taken(self, region: IfRegion) -> np.ndarray:
@@ -157,7 +185,11 @@ class ExecutionIndex:
         """First row of an execution of a loop, and the row after its last."""
         starts = self.loop_starts(region)
         first = int(starts[execution])
-        end = int(starts[execution + 1]) if execution + 1 < len(starts) else self.rows[region.program.index]
+        end = (
+            int(starts[execution + 1])
+            if execution + 1 < len(starts)
+            else self.rows[region.program.index]
+        )
         return first, end
 
     def parent_row(self, program: Program, row: int) -> tuple[int, int | None]:
@@ -175,7 +207,9 @@ class ExecutionIndex:
                 return row, None
 
     def row(self, program: Program, iterations: Sequence[int | None]) -> int | None:
-        """The row of a program in given iterations of all loops around it; None when it has not run there."""
+        """The row of a program in given iterations of all loops around it; None when it has not
+        run there.
+        """
         wanted = iter(iterations)
         row = 0
         for inner in reversed([one for one in program.around() if one.parent is not None]):
@@ -263,7 +297,9 @@ class Sizes:
                 )
                 return np.diff(reached)
             case IfRegion() as region:
-                bodies = [self.by_program[one.program.index] for one in (region.otherwise, region.then)]
+                bodies = [
+                    self.by_program[one.program.index] for one in (region.otherwise, region.then)
+                ]
                 each = [_size_of_each(body) for body in bodies]
                 if None not in each:
                     return np.take(np.array(each, np.int64), self.executions.taken(region)[:calls])

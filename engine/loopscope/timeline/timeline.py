@@ -23,7 +23,9 @@ class Level:
 
 
 Moment = tuple[Level, ...]
-"""Open graphs, outermost first; the current instruction of each but the last is the region that holds the next."""
+"""Open graphs, outermost first; the current instruction of each but the last is the region that
+holds the next.
+"""
 
 
 class Timeline:
@@ -44,9 +46,16 @@ class Timeline:
     @cached_property
     def length(self) -> int:
         """Steps that have run: those of whole rows, but for what the open ones have left."""
-        whole = [len(program.instructions) + (program.parent is not None) for program in self.machine.plan.programs]
-        left = sum(whole[index] - self._begun(frame) for index, frame in self.executions.open.items())
-        return sum(rows * each for rows, each in zip(self.executions.rows, whole, strict=True)) - left
+        whole = [
+            len(program.instructions) + (program.parent is not None)
+            for program in self.machine.plan.programs
+        ]
+        left = sum(
+            whole[index] - self._begun(frame) for index, frame in self.executions.open.items()
+        )
+        return (
+            sum(rows * each for rows, each in zip(self.executions.rows, whole, strict=True)) - left
+        )
 
     def _begun(self, frame: Frame) -> int:
         """Instructions of an open row that have begun."""
@@ -67,7 +76,9 @@ class Timeline:
         return f"{self.address(program.parent, outer_row)}/{program.parent.instructions[program.owner].label}"
 
     def _last_of(self, program: Program, row: int, number: int) -> str:
-        """The address of the last step of an instruction that has run: of a region, the end of its last body."""
+        """The address of the last step of an instruction that has run: of a region, the end of
+        its last body.
+        """
         match program.instructions[number].region:
             case None:
                 pass
@@ -92,8 +103,12 @@ class Timeline:
                 return tuple(levels)
             program, row, iteration, left = inner
 
-    def _descend(self, program: Program, row: int, left: int) -> tuple[int, tuple[Program, int, int | None, int] | None]:
-        """The current instruction of a row after ``left`` of its steps, and the row inside it when that instruction is a region."""
+    def _descend(
+        self, program: Program, row: int, left: int
+    ) -> tuple[int, tuple[Program, int, int | None, int] | None]:
+        """The current instruction of a row after ``left`` of its steps, and the row inside it
+        when that instruction is a region.
+        """
         inside_before = 0
         for number in program.regions:
             if left <= number + inside_before:
@@ -113,15 +128,26 @@ class Timeline:
 
     def _is_ahead(self, program: Program, row: int, position: int) -> bool:
         frame = self.executions.open.get(program.index)
-        return frame is not None and position > frame.position and row == self.executions.rows[program.index] - 1
+        return (
+            frame is not None
+            and position > frame.position
+            and row == self.executions.rows[program.index] - 1
+        )
 
-    def _inner(self, program: Program, number: int, row: int, within: int) -> tuple[Program, int, int | None, int]:
+    def _inner(
+        self, program: Program, number: int, row: int, within: int
+    ) -> tuple[Program, int, int | None, int]:
         match program.instructions[number].region:
             case LoopRegion() as region:
                 first, _ = self.executions.rows_of(region, row)
                 sizes = self.steps.by_program[region.program.index]
                 at = sizes.find(sizes.before(first) + within)
-                return region.program, at, at - first, within - (sizes.before(at) - sizes.before(first))
+                return (
+                    region.program,
+                    at,
+                    at - first,
+                    within - (sizes.before(at) - sizes.before(first)),
+                )
             case IfRegion() as region:
                 inner, at = self.executions.branch(region, row)
                 return inner, at, None, within
@@ -130,7 +156,8 @@ class Timeline:
                 return region.programs[0], row, None, within
 
     def step_at(self, program: Program, row: int, position: int) -> int:
-        """The step number at which a row reaches an instruction, when all regions before it are done.
+        """The step number at which a row reaches an instruction, when all regions before it are
+        done.
 
         The newest one where the row was under way when the run stopped, and has not come so far.
         """
@@ -138,7 +165,11 @@ class Timeline:
             return self.length
         step = 0
         while True:
-            step += position + sum(self.steps.inside(program, number, row) for number in program.regions if number < position)
+            step += position + sum(
+                self.steps.inside(program, number, row)
+                for number in program.regions
+                if number < position
+            )
             if program.parent is None:
                 return step
             sizes = self.steps.by_program[program.index]
@@ -148,7 +179,8 @@ class Timeline:
             step += 1
             position, program, row = program.owner, program.parent, outer_row
 
-    # -- addresses ------------------------------------------------------------------------------------------------
+    # -- addresses
+    # ------------------------------------------------------------------------------------------------
 
     def address(self, program: Program, row: int) -> str:
         """The address of one row of a program, such as ``main/while_3[2]/body``."""
@@ -172,7 +204,9 @@ class Timeline:
         return tuple(reversed(found))
 
     def walk(self) -> Iterator[tuple[Program, int, Instruction]]:
-        """Every execution of a region in the order in which it began: the program that holds it, its row, the instruction."""
+        """Every execution of a region in the order in which it began: the program that holds it,
+        its row, the instruction.
+        """
         stack = [iter(self._regions_of(self.machine.plan.main, 0))]
         while stack:
             found = next(stack[-1], None)
@@ -188,7 +222,9 @@ class Timeline:
             if row < self.executions.calls(program, number):
                 yield program, row, program.instructions[number]
 
-    def _inside(self, row: int, instruction: Instruction) -> Iterator[tuple[Program, int, Instruction]]:
+    def _inside(
+        self, row: int, instruction: Instruction
+    ) -> Iterator[tuple[Program, int, Instruction]]:
         match instruction.region:
             case LoopRegion() as region:
                 if region.program.regions:
@@ -218,7 +254,9 @@ class Timeline:
             else:
                 raise IndexError(index)
 
-    def _record_row(self, program: Program, number: int, row: int, left: int) -> tuple[Program, int, int]:
+    def _record_row(
+        self, program: Program, number: int, row: int, left: int
+    ) -> tuple[Program, int, int]:
         match program.instructions[number].region:
             case LoopRegion() as region:
                 first, _ = self.executions.rows_of(region, row)

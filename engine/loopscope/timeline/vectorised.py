@@ -1,6 +1,8 @@
-"""Values of one graph in many of its rows at once: what is recorded as it is, what follows elementwise computed in whole columns.
+"""Values of one graph in many of its rows at once: what is recorded as it is, what follows
+elementwise computed in whole columns.
 
-Only where every operation on the way works on each element alone, so that a column has bit for bit what each row gave.
+Only where every operation on the way works on each element alone, so that a column has bit for bit
+what each row gave.
 """
 
 from __future__ import annotations
@@ -13,9 +15,23 @@ import numpy as np
 
 from loopscope.executor.machine.execute import computing_columns
 from loopscope.executor.machine.regions import part_begin
-from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Counter, Invariant, LastValue, Sliced
+from loopscope.executor.plan.body_ports import (
+    CarriedValue,
+    Concatenated,
+    Counter,
+    Invariant,
+    LastValue,
+    Sliced,
+)
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
-from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program
+from loopscope.executor.plan.plan import (
+    Branch,
+    CallRegion,
+    IfRegion,
+    Instruction,
+    LoopRegion,
+    Program,
+)
 from loopscope.ir.model import SEQUENCE_MAP
 from loopscope.ops.casting import cast
 from loopscope.ops.values import NOT_KEPT, is_tensor
@@ -26,7 +42,9 @@ _DEEPEST = 16
 _LARGEST_ROW = 4096
 """Elements of a value in one row; larger ones gain nothing from columns."""
 _MOST_ELEMENTS = 1 << 23
-_OF_EACH_ELEMENT = frozenset(("Select", "Where", "Convert", "Div", "Sqrt", "Exp", "Tanh", "Floor", "Ceil", "Relu", "Sigmoid"))
+_OF_EACH_ELEMENT = frozenset(
+    ("Select", "Where", "Convert", "Div", "Sqrt", "Exp", "Tanh", "Floor", "Ceil", "Relu", "Sigmoid")
+)
 """Operations without a Python expression for all types that work on each element alone."""
 
 
@@ -44,7 +62,11 @@ class RowValues:
 
     def of(self, count: int) -> np.ndarray:
         """As an array with so many rows."""
-        return self.values if self.varies else np.broadcast_to(self.values, (count, *np.shape(self.values)))
+        return (
+            self.values
+            if self.varies
+            else np.broadcast_to(self.values, (count, *np.shape(self.values)))
+        )
 
 
 class Recorded:
@@ -57,7 +79,9 @@ class Recorded:
         self._found: dict[tuple[ProgramIndex, Slot], np.ndarray | None] = {}
 
     def column(self, program: Program, slot: Slot) -> np.ndarray | None:
-        """All rows of a slot; None where they were not kept, or not as arrays of one shape and type."""
+        """All rows of a slot; None where they were not kept, or not as arrays of one shape and
+        type.
+        """
         key = program.index, slot
         if key not in self._found:
             self._found[key] = self._whole(program, slot)
@@ -70,14 +94,26 @@ class Recorded:
         if not all(isinstance(chunk, np.ndarray) for chunk in rows.columns[slot].chunks):
             return None
         found = rows.whole(slot)
-        return found if found is not None and found.dtype.names is None and found.dtype != object else None
+        return (
+            found
+            if found is not None and found.dtype.names is None and found.dtype != object
+            else None
+        )
 
 
 class Columns:
     """The columns of one graph in some of its rows, which have all ended."""
 
-    def __init__(self, recorded: Recorded, program: Program, rows: np.ndarray, around: tuple[Columns, np.ndarray] | None = None) -> None:
-        """``around``: those of the graph around, where they are there already, and for each row its place among theirs."""
+    def __init__(
+        self,
+        recorded: Recorded,
+        program: Program,
+        rows: np.ndarray,
+        around: tuple[Columns, np.ndarray] | None = None,
+    ) -> None:
+        """``around``: those of the graph around, where they are there already, and for each row
+        its place among theirs.
+        """
         self.recorded = recorded
         self.machine, self.executions = recorded.timeline.machine, recorded.timeline.executions
         self.program, self.rows = program, rows
@@ -132,7 +168,11 @@ class Columns:
             return
         values: np.ndarray | None = None
         for change in overrides.by_program.get(self.program.index, ()):
-            row = self.executions.row(self.program, change.iterations) if change.slot == slot else None
+            row = (
+                self.executions.row(self.program, change.iterations)
+                if change.slot == slot
+                else None
+            )
             at = np.flatnonzero(self.rows == row) if row is not None else ()
             if len(at):
                 values = np.array(column.of(len(self.rows))) if values is None else values
@@ -148,7 +188,8 @@ class Columns:
             return None
         return RowValues(whole[self.rows], True)
 
-    # -- what a row begins with -----------------------------------------------------------------------------------
+    # -- what a row begins with
+    # -----------------------------------------------------------------------------------
 
     def _bound(self, slot: Slot) -> RowValues | None:
         """The column of a Parameter or a Const, which no operation computes."""
@@ -162,7 +203,13 @@ class Columns:
         return None if program.branch is None else self._of_branch(program.branch, slot)
 
     def _same(self, value: Any) -> RowValues | None:
-        if value is None or value is NOT_KEPT or not is_tensor(value) or np.asarray(value).dtype.names or np.asarray(value).dtype == object:
+        if (
+            value is None
+            or value is NOT_KEPT
+            or not is_tensor(value)
+            or np.asarray(value).dtype.names
+            or np.asarray(value).dtype == object
+        ):
             return None
         return RowValues(value, False)
 
@@ -172,7 +219,11 @@ class Columns:
                 return self._recorded(slot)
             case Counter() as counter:
                 numbers = self._iterations(region).astype(counter.element_type.dtype)
-                return RowValues(numbers.reshape(-1, *counter.shape), True) if np.prod(counter.shape, initial=1) == 1 else None
+                return (
+                    RowValues(numbers.reshape(-1, *counter.shape), True)
+                    if np.prod(counter.shape, initial=1) == 1
+                    else None
+                )
             case Sliced() as sliced:
                 return self._part(region, sliced)
             case Invariant() as invariant:
@@ -197,9 +248,13 @@ class Columns:
             return None
         whole = np.asarray(source.values) if source.varies else np.asarray(source.values)[None]
         axis = sliced.axis + whole.ndim - 1 if sliced.axis < 0 else sliced.axis
-        begins = np.asarray(part_begin(region, sliced, whole.shape[axis + 1], self._iterations(region)))
+        begins = np.asarray(
+            part_begin(region, sliced, whole.shape[axis + 1], self._iterations(region))
+        )
         which = np.arange(len(self.rows)) if source.varies else np.zeros(len(self.rows), np.int64)
-        parts = np.moveaxis(whole, axis + 1, 1)[which[:, None], begins[:, None] + np.arange(sliced.part_size)]
+        parts = np.moveaxis(whole, axis + 1, 1)[
+            which[:, None], begins[:, None] + np.arange(sliced.part_size)
+        ]
         parts = np.moveaxis(parts, 1, axis + 1)
         if not sliced.whole_parts:
             return RowValues(parts.squeeze(axis + 1), True)
@@ -237,7 +292,8 @@ class Columns:
             return np.flatnonzero(executions.taken(region) == wanted)[self.rows]
         return self.rows
 
-    # -- what operations give -------------------------------------------------------------------------------------
+    # -- what operations give
+    # -------------------------------------------------------------------------------------
 
     def _of_instruction(self, instruction: Instruction, slot: Slot) -> RowValues | None:
         match instruction.region:
@@ -248,12 +304,21 @@ class Columns:
             case IfRegion() as region:
                 return self._chosen(region, slot)
             case CallRegion() as region:
-                return self._inside(region.branch.program, self.rows, self._all(), region.branch.results[region.outputs.index(slot)])
+                return self._inside(
+                    region.branch.program,
+                    self.rows,
+                    self._all(),
+                    region.branch.results[region.outputs.index(slot)],
+                )
 
     def _computed(self, instruction: Instruction) -> RowValues | None:
         operands = [self._found.get(one) for one in instruction.inputs]
         known = [one for one in operands if one is not None]
-        if len(known) < len(operands) or not known or not is_of_each_element(instruction, [one.values for one in known]):
+        if (
+            len(known) < len(operands)
+            or not known
+            or not is_of_each_element(instruction, [one.values for one in known])
+        ):
             return None
         assert instruction.kernel is not None
         rank = max(np.ndim(one.values) - one.varies for one in known)
@@ -267,13 +332,23 @@ class Columns:
         return RowValues(made, True) if np.shape(made) == (len(self.rows), *shape) else None
 
     def _last_value(self, region: LoopRegion, slot: Slot) -> RowValues | None:
-        """What a loop gave: the value of its last iteration, where each of its executions had one."""
+        """What a loop gave: the value of its last iteration, where each of its executions had
+        one.
+        """
         output = next(one for one in region.outputs if one.slot == slot)
         starts = self.executions.loop_starts(region)
-        if isinstance(output, Concatenated) or not isinstance(output, LastValue) or self.rows[-1] + 1 >= len(starts):
+        if (
+            isinstance(output, Concatenated)
+            or not isinstance(output, LastValue)
+            or self.rows[-1] + 1 >= len(starts)
+        ):
             return None
         ends = starts[self.rows + 1]
-        return self._inside(region.program, ends - 1, self._all(), output.result) if (ends > starts[self.rows]).all() else None
+        return (
+            self._inside(region.program, ends - 1, self._all(), output.result)
+            if (ends > starts[self.rows]).all()
+            else None
+        )
 
     def _chosen(self, region: IfRegion, slot: Slot) -> RowValues | None:
         taken, rows = self.executions.branch_rows(region)
@@ -283,7 +358,9 @@ class Columns:
             places = np.flatnonzero(taken[self.rows] == way)
             if not len(places):
                 continue
-            column = self._inside(branch.program, rows[self.rows[places]], places, branch.results[number])
+            column = self._inside(
+                branch.program, rows[self.rows[places]], places, branch.results[number]
+            )
             if column is None:
                 return None
             values = column.of(len(places))
@@ -297,15 +374,21 @@ class Columns:
     def _all(self) -> np.ndarray:
         return np.arange(len(self.rows))
 
-    def _inside(self, program: Program, rows: np.ndarray, places: np.ndarray, slot: Slot) -> RowValues | None:
-        """A value of a graph inside this one, in that graph's rows; ``places`` are the rows of this graph that they belong to."""
+    def _inside(
+        self, program: Program, rows: np.ndarray, places: np.ndarray, slot: Slot
+    ) -> RowValues | None:
+        """A value of a graph inside this one, in that graph's rows; ``places`` are the rows of
+        this graph that they belong to.
+        """
         if sum(1 for _ in program.around()) > _DEEPEST:
             return None
         return Columns(self.recorded, program, np.asarray(rows), (self, places)).column(slot)
 
 
 def is_of_each_element(instruction: Instruction, operands: Sequence[Any]) -> bool:
-    """Whether an operation makes each element of its output from the elements of its operands that broadcast to it."""
+    """Whether an operation makes each element of its output from the elements of its operands
+    that broadcast to it.
+    """
     if instruction.several or instruction.state is not None or instruction.variable is not None:
         return False
     if instruction.symbol:
@@ -322,4 +405,8 @@ def lifted(column: RowValues, rank: int) -> Any:
     if not column.varies:
         return column.values
     missing = rank - (column.values.ndim - 1)
-    return column.values.reshape(len(column.values), *[1] * missing, *column.values.shape[1:]) if missing else column.values
+    return (
+        column.values.reshape(len(column.values), *[1] * missing, *column.values.shape[1:])
+        if missing
+        else column.values
+    )

@@ -1,1 +1,3 @@
-"""Models made from models: with gradients as further outputs, rounded to a narrower type, computed in f64, or cut at a tensor."""
+"""Models made from models: with gradients as further outputs, rounded to a narrower type,
+computed in f64, or cut at a tensor.
+"""

@@ -8,14 +8,27 @@ from loopscope.ir.model import Edge, LayerId, Model, Node, OutputRef, Port
 
 
 def cut(model: Model, source: OutputRef, name: str) -> tuple[Model, OutputRef]:
-    """The model whose nodes read a new input where they read a tensor of the outermost graph, and that input."""
+    """The model whose nodes read a new input where they read a tensor of the outermost graph,
+    and that input.
+    """
     graph = model.graph
     port = graph.tensor(source)
     layer = LayerId(max(graph.by_id) + 1)
     attributes = {"shape": str(port.shape)[1:-1], "element_type": str(port.element_type)}
-    parameter = Node(layer, name, "Parameter", "opset1", attributes, outputs=(Port(0, port.element_type, port.shape, form=port.form),))
+    parameter = Node(
+        layer,
+        name,
+        "Parameter",
+        "opset1",
+        attributes,
+        outputs=(Port(0, port.element_type, port.shape, form=port.form),),
+    )
     edges = tuple(
-        Edge(layer, 0, edge.to_layer, edge.to_port) if (edge.from_layer, edge.from_port) == (source.layer, port.id) else edge
+        Edge(layer, 0, edge.to_layer, edge.to_port)
+        if (edge.from_layer, edge.from_port) == (source.layer, port.id)
+        else edge
         for edge in graph.edges
     )
-    return replace(model, graph=replace(graph, nodes=(*graph.nodes, parameter), edges=edges)), OutputRef(layer, 0)
+    return replace(
+        model, graph=replace(graph, nodes=(*graph.nodes, parameter), edges=edges)
+    ), OutputRef(layer, 0)

@@ -15,12 +15,20 @@ from loopscope.ir.walk import graphs
 
 _TYPES = frozenset(str(one) for one in REAL_FLOATS)
 """As attributes of an IR spell them: only those that name an element type have such a value."""
-_ONNX_TYPES, _ONNX_DOUBLE, _OF_TYPES = frozenset({1, 10, 16}), 11, frozenset({"to", "dtype", "stash_type"})
-"""TensorProto's numbers of float, float16, bfloat16 and double, and the attributes that have one."""
+_ONNX_TYPES, _ONNX_DOUBLE, _OF_TYPES = (
+    frozenset({1, 10, 16}),
+    11,
+    frozenset({"to", "dtype", "stash_type"}),
+)
+"""TensorProto's numbers of float, float16, bfloat16 and double, and the attributes that have
+one.
+"""
 
 
 def in_double_precision(model: Model) -> Model:
-    """The same model with every real float as f64: constants, inputs, and the types that conversions go to."""
+    """The same model with every real float as f64: constants, inputs, and the types that
+    conversions go to.
+    """
     made: dict[int, ModelGraph] = {}
     for place in reversed(list(graphs(model))):
         nodes = tuple(_wide(node, made) for node in place.graph.nodes)
@@ -48,7 +56,11 @@ def _attribute(name: str, value: object) -> object:
         return str(ElementType.F64)
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         return value.astype(np.float64)
-    return _ONNX_DOUBLE if name in _OF_TYPES and isinstance(value, int) and value in _ONNX_TYPES else value
+    return (
+        _ONNX_DOUBLE
+        if name in _OF_TYPES and isinstance(value, int) and value in _ONNX_TYPES
+        else value
+    )
 
 
 def _port(port: Port) -> Port:

@@ -1,4 +1,6 @@
-"""Values that are only computed to find shapes, indices, trip counts and bounds of slices: rounding is not meant for them."""
+"""Values that are only computed to find shapes, indices, trip counts and bounds of slices:
+rounding is not meant for them.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +10,83 @@ from itertools import count
 
 from loopscope.checks.propagate import Propagated
 from loopscope.ir.element_type import FLOATS, ElementType
-from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, LayerId, Model, Node, OutputRef
+from loopscope.ir.model import (
+    IF,
+    LOOP,
+    SCAN,
+    SEQUENCE_MAP,
+    TENSOR_ITERATOR,
+    Body,
+    LayerId,
+    Model,
+    Node,
+    OutputRef,
+)
 from loopscope.ir.walk import PlacedGraph, graphs
 
 Value = tuple[str, LayerId, int]
 """The address of a graph, a layer in it, and the number of its output."""
 
 _TO_THE_LAST = 10
-_REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceLogSum")
+_REDUCTIONS = (
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+)
 _AT_ONE: tuple[str, ...] = (
-    *("Reshape", "Squeeze", "Unsqueeze", "Transpose", "Tile", "Gather", "GatherND", "GatherElements", "TopK", "Split"),
-    *("Expand", "Broadcast", "CumSum", "Trilu", "SequenceAt", "SplitToSequence", "CenterCropPad", "OneHot", "Upsample"),
-    *("AffineGrid", "NormalizeL2", "MVN", "Reverse", "AdaptiveAvgPool", "AdaptiveMaxPool", "GatherTree", "SequenceErase"),
+    *(
+        "Reshape",
+        "Squeeze",
+        "Unsqueeze",
+        "Transpose",
+        "Tile",
+        "Gather",
+        "GatherND",
+        "GatherElements",
+        "TopK",
+        "Split",
+    ),
+    *(
+        "Expand",
+        "Broadcast",
+        "CumSum",
+        "Trilu",
+        "SequenceAt",
+        "SplitToSequence",
+        "CenterCropPad",
+        "OneHot",
+        "Upsample",
+    ),
+    *(
+        "AffineGrid",
+        "NormalizeL2",
+        "MVN",
+        "Reverse",
+        "AdaptiveAvgPool",
+        "AdaptiveMaxPool",
+        "GatherTree",
+        "SequenceErase",
+    ),
     *("ScatterNDUpdate", "ScatterND", "ScatterElements", "ScatterUpdate", "ScatterElementsUpdate"),
     *(*_REDUCTIONS, "ReduceLogSumExp", "ReduceSumSquare", "ReduceLogicalAnd", "ReduceLogicalOr"),
 )
 _INDICES: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(_AT_ONE, (1,)),
-    **dict.fromkeys(("Slice", "StridedSlice", "Interpolate", "Resize", "DFT", "Col2Im"), tuple(range(1, _TO_THE_LAST))),
-    **dict.fromkeys(("SpaceToBatch", "BatchToSpace", "VariadicSplit", "Roll"), tuple(range(1, _TO_THE_LAST))),
-    **dict.fromkeys(("ConstantOfShape", "RandomUniform", "BlackmanWindow", "HannWindow", "HammingWindow"), (0,)),
+    **dict.fromkeys(
+        ("Slice", "StridedSlice", "Interpolate", "Resize", "DFT", "Col2Im"),
+        tuple(range(1, _TO_THE_LAST)),
+    ),
+    **dict.fromkeys(
+        ("SpaceToBatch", "BatchToSpace", "VariadicSplit", "Roll"), tuple(range(1, _TO_THE_LAST))
+    ),
+    **dict.fromkeys(
+        ("ConstantOfShape", "RandomUniform", "BlackmanWindow", "HannWindow", "HammingWindow"), (0,)
+    ),
     **dict.fromkeys(("ScatterUpdate", "ScatterElementsUpdate"), (1, 3)),
     "SliceScatter": (2, 3, 4, 5),
     "Pad": (1, 2),
@@ -61,10 +120,12 @@ _WITH_BODIES = frozenset((LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP, IF))
 
 
 def index_arithmetic(model: Model, known: Propagated) -> frozenset[Value]:
-    """Return the floats of a model that reach shapes, indices, trip counts or bounds of slices, and nothing else.
+    """Return the floats of a model that reach shapes, indices, trip counts or bounds of slices, and
+    nothing else.
 
-    Between such a value and where it is used lie only conversions, arithmetic and moves, also across the bodies of loops and
-    branches. A comparison of floats is a decision about data, which rounding is meant to turn.
+    Between such a value and where it is used lie only conversions, arithmetic and moves, also
+    across the bodies of loops and branches. A comparison of floats is a decision about data, which
+    rounding is meant to turn.
     """
     reached = _Reached(model, known)
     places = {place.address: place for place in graphs(model)}

@@ -8,7 +8,8 @@ The way from a model to a picture::
     overlay = overlay_at(run, view)                # loopscope.view.overlay: restyles the same picture at the cursor
     render(view, "svg")                                 # loopscope.view.render: a standalone file through the `dot` program
 
-A click on a box or a cluster header gives a static address; ``toggle(model, folding, address)`` gives the next folding.
+A click on a box or a cluster header gives a static address; ``toggle(model, folding, address)``
+gives the next folding.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from loopscope.view.cursor_boxes import cursor_boxes
 from loopscope.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from loopscope.view.marked_boxes import breakpoint_boxes
-from loopscope.view.node_data import NodeData, given_node_data, read_node_data, tints, write_node_data
+from loopscope.view.node_data import (
+    NodeData,
+    given_node_data,
+    read_node_data,
+    tints,
+    write_node_data,
+)
 from loopscope.view.operation_families import family_of
 from loopscope.view.overlay import NOT_KEPT_TEXT, overlay_at
 from loopscope.view.overlay_data import Marks, Overlay

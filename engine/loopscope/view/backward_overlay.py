@@ -1,4 +1,6 @@
-"""Forward loops on a picture while their backward loops run: the iteration that is walked back now, and the adjoints along back edges."""
+"""Forward loops on a picture while their backward loops run: the iteration that is walked back
+now, and the adjoints along back edges.
+"""
 
 from __future__ import annotations
 
@@ -36,21 +38,40 @@ class Mirrored:
 
     @property
     def shown(self) -> int:
-        """The iteration of the forward loop that is to be seen: the one that is walked back, else the last."""
+        """The iteration of the forward loop that is to be seen: the one that is walked back,
+        else the last.
+        """
         return self.count - 1 if self.now is None else self.now
 
     def adjoint_of(self, parameter: str) -> str:
-        """Address of the adjoint of what the iteration that is shown hands to the next one, by the label of the Parameter that takes it;
-        empty where it has none."""
+        """Address of the adjoint of what the iteration that is shown hands to the next one, by the
+        label of the Parameter that takes it; empty where it has none.
+        """
         assert self.tie.loops is not None
         backward = self.tie.loops[1].program
-        port = next((port for name, port in adjoint_parameters(self.tie) if name == decode(parameter.partition("~")[0])), None)
-        label = next((label for label, layer in backward.layer_of_label.items() if port is not None and layer == port.layer), "")
+        port = next(
+            (
+                port
+                for name, port in adjoint_parameters(self.tie)
+                if name == decode(parameter.partition("~")[0])
+            ),
+            None,
+        )
+        label = next(
+            (
+                label
+                for label, layer in backward.layer_of_label.items()
+                if port is not None and layer == port.layer
+            ),
+            "",
+        )
         return f"{self.backward}[{self.count - 1 - self.shown}]/body/{label}" if label else ""
 
 
 def mirrored(run: Run) -> Mapping[str, Mirrored]:
-    """The tied loops at the cursor, by the static address of the forward one; of several that walk it back the one that is doing so."""
+    """The tied loops at the cursor, by the static address of the forward one; of several that
+    walk it back the one that is doing so.
+    """
     found = sorted(_mirrored(run), key=lambda one: one.now is not None)
     return {one.tie.forward_address: one for one in found}
 
@@ -73,7 +94,10 @@ def _mirrored(run: Run) -> Iterator[Mirrored]:
         back = open_iterations.get(tie.loops[1].program.address)
         now = None if back is None else end - first - 1 - back
         if now is None or now >= 0:
-            names = f"{address(tie.home, home)}/{tie.forward.label}", f"{address(tie.program, around.row)}/{tie.backward.label}"
+            names = (
+                f"{address(tie.home, home)}/{tie.forward.label}",
+                f"{address(tie.program, around.row)}/{tie.backward.label}",
+            )
             yield Mirrored(tie, *names, end - first, first, now)
 
 
@@ -98,8 +122,14 @@ def headers(found: Mapping[str, Mirrored]) -> dict[str, str]:
 
 
 def named_now(found: Mapping[str, Mirrored], address: str) -> str:
-    """A place, with the iteration that is walked back now where it lies in a loop that is, and names none itself."""
-    around = [one for one in found.values() if one.now is not None and address.startswith(f"{one.forward_body}/")]
+    """A place, with the iteration that is walked back now where it lies in a loop that is, and
+    names none itself.
+    """
+    around = [
+        one
+        for one in found.values()
+        if one.now is not None and address.startswith(f"{one.forward_body}/")
+    ]
     if not around:
         return address
     innermost = max(around, key=lambda one: len(one.forward_body))
@@ -107,5 +137,7 @@ def named_now(found: Mapping[str, Mirrored], address: str) -> str:
 
 
 def walked_back_now(run: Run, address: str) -> str:
-    """What a picture shows of a place at the cursor: in a loop that is walked back, the iteration that is walked back now."""
+    """What a picture shows of a place at the cursor: in a loop that is walked back, the
+    iteration that is walked back now.
+    """
     return named_now(mirrored(run), address)

@@ -89,12 +89,20 @@ def sized(node: ViewNode) -> ViewNode:
         more = "  ".join(part for part in (node.detail, *node.constants) if part)
         width = text_width(node.title, 12) + (monospace_width(more, 10.5) + 6 if more else 0) + 30
         return replace(node, width=float(round(max(width, 64.0))), height=26.0)
-    title = text_width(node.title, 13) + (text_width(node.name, 12) + 7 if node.name else 0) + (_BUTTON if node.kind == "folded" else 0)
-    second = monospace_width(node.detail, 10.5) + sum(monospace_width(text, 10.5) + 16 for text in node.constants)
+    title = (
+        text_width(node.title, 13)
+        + (text_width(node.name, 12) + 7 if node.name else 0)
+        + (_BUTTON if node.kind == "folded" else 0)
+    )
+    second = monospace_width(node.detail, 10.5) + sum(
+        monospace_width(text, 10.5) + 16 for text in node.constants
+    )
     third = text_width(node.badge, 11)
     if node.kind == "folded" and (node.family == "region" or node.loops):
         # Room for what a folded loop is at, or why it ended.
         third = max(third, _STATE_WIDTH + (_WHOSE if node.loops else 0.0))
     height = 26.0 + (18.0 if node.detail or node.constants else 0.0) + (17.0 if node.badge else 0.0)
     height += 24.0 if node.spark else 0.0
-    return replace(node, width=float(round(max(title, second, third, _LEAST_WIDTH) + 28)), height=height + 4)
+    return replace(
+        node, width=float(round(max(title, second, third, _LEAST_WIDTH) + 28)), height=height + 4
+    )

@@ -14,7 +14,18 @@ from dataclasses import replace
 
 from loopscope.ir.address import ROOT, decode, labels
 from loopscope.ir.iteration import iteration_range, iteration_words
-from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, LayerId, Model, ModelGraph, Node
+from loopscope.ir.model import (
+    IF,
+    LOOP,
+    SCAN,
+    SEQUENCE_MAP,
+    TENSOR_ITERATOR,
+    Body,
+    LayerId,
+    Model,
+    ModelGraph,
+    Node,
+)
 from loopscope.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
 from loopscope.view.cut_edges import cut_long_edges
 from loopscope.view.folding import Folding, Unrolled, default_folding, graph_at
@@ -47,10 +58,21 @@ def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -
     while builder.waiting:
         builder.add_place(builder.waiting.popleft())
     lines = EdgeLines(builder.places, constants_shown=folding.constants)
-    boxes = (node if node.members else replace(node, constants=_pills(lines.constants.get(node.id, []))) for node in builder.nodes)
+    boxes = (
+        node if node.members else replace(node, constants=_pills(lines.constants.get(node.id, [])))
+        for node in builder.nodes
+    )
     nodes, edges = cut_long_edges(tuple(sized(box) for box in boxes), tuple(lines.edges))
     unrolled = frozenset(one.address for one in folding.unrolled)
-    return GraphView(root, nodes, tuple(builder.clusters), edges, hidden=builder.hidden, title=model.name, unrolled=unrolled)
+    return GraphView(
+        root,
+        nodes,
+        tuple(builder.clusters),
+        edges,
+        hidden=builder.hidden,
+        title=model.name,
+        unrolled=unrolled,
+    )
 
 
 class _Builder:
@@ -92,7 +114,9 @@ class _Builder:
                 place.box[node.id] = self._folded_region(node, address, cluster)
             else:
                 role = roles[node.id][0] if node.id in roles else ""
-                place.box[node.id] = self._add(operation_box(node, self._next("n"), address, cluster, role))
+                place.box[node.id] = self._add(
+                    operation_box(node, self._next("n"), address, cluster, role)
+                )
 
     def _next(self, letter: str) -> str:
         return f"{letter}{len(self.nodes if letter == 'n' else self.clusters)}"
@@ -101,8 +125,12 @@ class _Builder:
         self.nodes.append(node)
         return node.id
 
-    def _frame(self, kind: ClusterKind, address: str, title: str, name: str, parent: str, body: str = "") -> str:
-        cluster = ViewCluster(self._next("c"), kind, address, title, name, parent, body, foldable=kind != "copy")
+    def _frame(
+        self, kind: ClusterKind, address: str, title: str, name: str, parent: str, body: str = ""
+    ) -> str:
+        cluster = ViewCluster(
+            self._next("c"), kind, address, title, name, parent, body, foldable=kind != "copy"
+        )
         self.clusters.append(cluster)
         return cluster.id
 
@@ -113,22 +141,55 @@ class _Builder:
             parent = groups.parent[group]
             if group in self.folding.opened and (not parent or parent in frames):
                 held = [place.graph.by_id[layer] for layer in groups.members[group]]
-                title, name = title_of(group, self.calls, [node for node in held if node.constant is None])
-                frames[group] = self._frame("group", group, title, short_name(name), frames.get(parent, place.cluster), place.address)
+                title, name = title_of(
+                    group, self.calls, [node for node in held if node.constant is None]
+                )
+                frames[group] = self._frame(
+                    "group",
+                    group,
+                    title,
+                    short_name(name),
+                    frames.get(parent, place.cluster),
+                    place.address,
+                )
         return frames
 
-    def _group_box(self, place: DrawnGraph, groups: Grouping, group: str, frames: dict[str, str], differing: Unlike) -> str:
-        shown = [layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None]
+    def _group_box(
+        self,
+        place: DrawnGraph,
+        groups: Grouping,
+        group: str,
+        frames: dict[str, str],
+        differing: Unlike,
+    ) -> str:
+        shown = [
+            layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None
+        ]
         if group.endswith(OUTER):
-            return self._outer_box(place.graph, group, tuple(place.at(layer) for layer in shown), shown, place.cluster)
+            return self._outer_box(
+                place.graph, group, tuple(place.at(layer) for layer in shown), shown, place.cluster
+            )
         title = title_of(group, self.calls, [place.graph.by_id[layer] for layer in shown])
         cluster = frames.get(groups.parent[group], place.cluster)
-        return self._add(replace(group_box(place, group, shown, title, cluster, differing), id=self._next("n")))
+        return self._add(
+            replace(group_box(place, group, shown, title, cluster, differing), id=self._next("n"))
+        )
 
-    def _outer_box(self, graph: ModelGraph, group: str, members: tuple[str, ...], layers: Sequence[LayerId], cluster: str) -> str:
+    def _outer_box(
+        self,
+        graph: ModelGraph,
+        group: str,
+        members: tuple[str, ...],
+        layers: Sequence[LayerId],
+        cluster: str,
+    ) -> str:
         """The box of Parameters that only hand outer values in."""
         names = [short_name(graph.by_id[layer].name) for layer in layers]
-        shown = names if len(names) <= _LISTED else [*names[: _LISTED - 1], f"and {len(names) - _LISTED + 1} more"]
+        shown = (
+            names
+            if len(names) <= _LISTED
+            else [*names[: _LISTED - 1], f"and {len(names) - _LISTED + 1} more"]
+        )
         return self._add(
             ViewNode(
                 self._next("n"), "folded", group, f"{len(names)} outer values", "", "", "port", cluster,
@@ -140,9 +201,21 @@ class _Builder:
         inside = sum(len(body.graph.nodes) for body in node.bodies)
         self.hidden += inside
         box = operation_box(node, self._next("n"), address, cluster, "")
-        number = carried_number(node.bodies[0]) if [one.name for one in node.bodies] == ["body"] else None
+        number = (
+            carried_number(node.bodies[0])
+            if [one.name for one in node.bodies] == ["body"]
+            else None
+        )
         spark = "" if number is None else f"{address}/body/{labels(node.bodies[0].graph)[number]}"
-        return self._add(replace(box, kind="folded", badge=_count(inside), body=_only_body(node, address), spark=spark))
+        return self._add(
+            replace(
+                box,
+                kind="folded",
+                badge=_count(inside),
+                body=_only_body(node, address),
+                spark=spark,
+            )
+        )
 
     def _open_region(self, place: DrawnGraph, node: Node, address: str, cluster: str) -> None:
         kind = "region" if node.is_foreign else _CLUSTER_KIND.get(node.type, "region")
@@ -151,19 +224,48 @@ class _Builder:
         header = ""
         if kind == "loop":
             header = self._add(
-                ViewNode(self._next("n"), "control", address, "repeat", family="region", cluster=frame, tooltip=tooltip(node))
+                ViewNode(
+                    self._next("n"),
+                    "control",
+                    address,
+                    "repeat",
+                    family="region",
+                    cluster=frame,
+                    tooltip=tooltip(node),
+                )
             )
         elif kind == "if":
-            header = self._add(ViewNode(self._next("n"), "condition", address, "if", family="region", cluster=frame, tooltip=tooltip(node)))
+            header = self._add(
+                ViewNode(
+                    self._next("n"),
+                    "condition",
+                    address,
+                    "if",
+                    family="region",
+                    cluster=frame,
+                    tooltip=tooltip(node),
+                )
+            )
         elif node.is_foreign and unbound_inputs(node):
             header = self._add(
-                ViewNode(self._next("n"), "control", address, "inputs", family="region", cluster=frame, tooltip=tooltip(node))
+                ViewNode(
+                    self._next("n"),
+                    "control",
+                    address,
+                    "inputs",
+                    family="region",
+                    cluster=frame,
+                    tooltip=tooltip(node),
+                )
             )
         region = DrawnRegion(address, frame, header, self._output_boxes(node, address, frame))
         place.region[node.id] = region
         window = self.folding.window(without_iterations(address))
         if window is not None:
-            self.clusters = [replace(one, copies=window.count) if one.id == frame else one for one in self.clusters]
+            self.clusters = [
+                replace(one, copies=window.count) if one.id == frame else one
+                for one in self.clusters
+            ]
         if window is not None and [one.name for one in node.bodies] == ["body"]:
             self._open_copies(region, node.bodies[0], window)
             return
@@ -185,35 +287,82 @@ class _Builder:
         if node.type == IF or len(node.bodies) > 1:
             meaning = {"then": "when true", "else": "when false"} if node.type == IF else {}
             name = meaning.get(body.name, short_name(body.graph.name))
-            frame = self._frame(_CLUSTER_KIND.get(body.name, "body"), address, short_name(decode(body.name)), name, frame, address)
-        self.waiting.append(DrawnGraph(body.graph, address, frame, labels(body.graph), body, region))
+            frame = self._frame(
+                _CLUSTER_KIND.get(body.name, "body"),
+                address,
+                short_name(decode(body.name)),
+                name,
+                frame,
+                address,
+            )
+        self.waiting.append(
+            DrawnGraph(body.graph, address, frame, labels(body.graph), body, region)
+        )
 
     def _open_copies(self, region: DrawnRegion, body: Body, window: Unrolled) -> None:
-        """Draws the body once for each iteration of a window, and what is the same in all iterations once, beside them."""
+        """Draws the body once for each iteration of a window, and what is the same in all
+        iterations once, beside them.
+        """
         label = labels(body.graph)
         place = f"{region.address}/{body.name}"
         same = handed_in(body)
         outer = f"{without_iterations(place)}/{OUTER}"
         if outer in self.folding.folded:
-            region.outer = self._outer_box(body.graph, outer, tuple(f"{place}/{label[layer]}" for layer in same), same, region.cluster)
+            region.outer = self._outer_box(
+                body.graph,
+                outer,
+                tuple(f"{place}/{label[layer]}" for layer in same),
+                same,
+                region.cluster,
+            )
             region.same = dict.fromkeys(same, region.outer)
         else:
-            boxes = [operation_box(body.graph.by_id[one], "", f"{place}/{label[one]}", region.cluster, "invariant") for one in same]
-            region.same = {layer: self._add(replace(box, id=self._next("n"))) for layer, box in zip(same, boxes, strict=True)}
+            boxes = [
+                operation_box(
+                    body.graph.by_id[one], "", f"{place}/{label[one]}", region.cluster, "invariant"
+                )
+                for one in same
+            ]
+            region.same = {
+                layer: self._add(replace(box, id=self._next("n")))
+                for layer, box in zip(same, boxes, strict=True)
+            }
         region.earlier = self._more(region, "earlier", 0, window.first - 1) if window.first else ""
         for iteration in range(window.first, window.first + window.count):
             address = f"{region.address}[{iteration}]"
-            frame = self._frame("copy", address, iteration_words(iteration).capitalize(), "", region.cluster, f"{address}/{body.name}")
+            frame = self._frame(
+                "copy",
+                address,
+                iteration_words(iteration).capitalize(),
+                "",
+                region.cluster,
+                f"{address}/{body.name}",
+            )
             region.copies.append(f"{address}/{body.name}")
-            self.waiting.append(DrawnGraph(body.graph, region.copies[-1], frame, label, body, region))
+            self.waiting.append(
+                DrawnGraph(body.graph, region.copies[-1], frame, label, body, region)
+            )
         if window.total is None or window.total > window.first + window.count:
-            region.later = self._more(region, "later", window.first + window.count, None if window.total is None else window.total - 1)
+            region.later = self._more(
+                region,
+                "later",
+                window.first + window.count,
+                None if window.total is None else window.total - 1,
+            )
 
     def _more(self, region: DrawnRegion, which: str, first: int, last: int | None) -> str:
         """The box for the iterations before or after those that are drawn."""
         span = "later iterations" if last is None else iteration_range(first, last)
         return self._add(
-            ViewNode(self._next("n"), "more", region.address, f"… {span} …", family="region", cluster=region.cluster, badge=which)
+            ViewNode(
+                self._next("n"),
+                "more",
+                region.address,
+                f"… {span} …",
+                family="region",
+                cluster=region.cluster,
+                badge=which,
+            )
         )
 
     def _output_boxes(self, node: Node, address: str, frame: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""Every colour of Loopscope, by what it means: the canvas, the page, charts and DOT take them from here, and nothing else names one.
+"""Every colour of Loopscope, by what it means: the canvas, the page, charts and DOT take them from
+here, and nothing else names one.
 
-Hues follow Okabe and Ito. Colours that mean different things also differ in lightness: they stay distinct in grey and for the
-colour-blind.
+Hues follow Okabe and Ito. Colours that mean different things also differ in lightness: they stay
+distinct in grey and for the colour-blind.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class Colour:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A colour of text and the backgrounds that it is used on: names of ``COLOURS``, with a contrast of at least 4.5 to 1 on each."""
+    """A colour of text and the backgrounds that it is used on: names of ``COLOURS``, with a
+    contrast of at least 4.5 to 1 on each.
+    """
 
     colour: str
     on: tuple[str, ...]
@@ -52,7 +55,9 @@ _PAGE = {
     "code-number": Colour("#b45309", "#fbbf24"),
     "code-call": Colour("#1d4ed8", "#93c5fd"),
 }
-"""What Streamlit's theme has too (``app/loopscope_app/.streamlit/config.toml``), and what the screens say in words."""
+"""What Streamlit's theme has too (``app/loopscope_app/.streamlit/config.toml``), and what the
+screens say in words.
+"""
 
 _RUN = {
     "now": Colour("#e08a00", "#fbbf24"),
@@ -87,7 +92,9 @@ _RUN = {
     "matrix-high": Colour("#312e81", "#312e81"),
     "matrix-nan": Colour("#dc2626", "#dc2626"),
 }
-"""What becomes of a run: the moment, branches, what goes back, what went wrong, values as colours."""
+"""What becomes of a run: the moment, branches, what goes back, what went wrong, values as
+colours.
+"""
 
 _CANVAS = {
     "paper": Colour("#fbfcfe", "#101217"),
@@ -127,7 +134,9 @@ _FAMILIES = {
     "region": (Colour("#5b4bd6", "#a49bff"), Colour("#efedfd", "#242043")),
     "other": (Colour("#5f6878", "#98a3b5"), Colour("#f3f4f7", "#21262e")),
 }
-"""Families of operations: the line, in which a badge is written too, and the fill of their boxes."""
+"""Families of operations: the line, in which a badge is written too, and the fill of their
+boxes.
+"""
 
 
 def _families() -> Iterator[tuple[str, Colour]]:
@@ -143,16 +152,36 @@ TEXTS: tuple[Text, ...] = (
     Text("page-text", ("page", "page-soft", "table-header", "code-background")),
     Text("code-text", ("code-background", "page")),
     Text("page-quiet", ("page", "page-soft", "table-header")),
-    *(Text(colour, ("page", "page-soft"), tint=0.1) for colour in ("accent-text", "good", "bad", "warn", "nan-text", "back", "then-text")),
+    *(
+        Text(colour, ("page", "page-soft"), tint=0.1)
+        for colour in ("accent-text", "good", "bad", "warn", "nan-text", "back", "then-text")
+    ),
     *(Text(f"code-{part}", ("page",)) for part in ("string", "keyword", "number", "call")),
     Text("on-accent", ("accent",)),
     Text("on-then", ("then",)),
     Text("on-else", ("else",)),
     Text("on-nan", ("nan",)),
     Text("on-failed", ("failed", "stop")),
-    Text("ink", ("paper", "surface", "chip", "frame", "frame-if", "frame-then", "frame-else", "frame-group", "now-soft", "back-soft")),
+    Text(
+        "ink",
+        (
+            "paper",
+            "surface",
+            "chip",
+            "frame",
+            "frame-if",
+            "frame-then",
+            "frame-else",
+            "frame-group",
+            "now-soft",
+            "back-soft",
+        ),
+    ),
     Text("ink", tuple(f"fill-{family}" for family in _FAMILIES)),
-    Text("quiet", ("paper", "surface", "frame", "frame-if", "frame-then", "frame-else", "frame-group")),
+    Text(
+        "quiet",
+        ("paper", "surface", "frame", "frame-if", "frame-then", "frame-else", "frame-group"),
+    ),
     Text("quiet", tuple(f"fill-{family}" for family in _FAMILIES)),
     Text("map", ("paper", "frame")),
     Text("back", ("paper", "frame", "back-soft")),
@@ -170,7 +199,10 @@ def declarations(theme: Literal["light", "dark"]) -> str:
     >>> declarations("light")[:31]
     '--page: #fbfbfe; --page-soft: #'
     """
-    return " ".join(f"--{name}: {colour.light if theme == 'light' else colour.dark};" for name, colour in COLOURS.items())
+    return " ".join(
+        f"--{name}: {colour.light if theme == 'light' else colour.dark};"
+        for name, colour in COLOURS.items()
+    )
 
 
 def channels(name: str) -> tuple[int, int, int]:

@@ -1,4 +1,6 @@
-"""Where the cursor of a run is on a picture: the box or frame of what runs next, and the one that is kept in sight."""
+"""Where the cursor of a run is on a picture: the box or frame of what runs next, and the one
+that is kept in sight.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,17 @@ from loopscope.view.graph import GraphView
 
 
 def cursor_boxes(run: Run, view: GraphView) -> tuple[str, str]:
-    """Ids of what runs next, empty at the end of the run, and of what to keep in sight: that, and in the end what ran last."""
+    """Ids of what runs next, empty at the end of the run, and of what to keep in sight: that,
+    and in the end what ran last.
+    """
     coming = _next(run, view)
     return coming, coming or _last(run, view)
 
 
 def _next(run: Run, view: GraphView) -> str:
-    """The box of what runs next, or the frame: at the end of a body what decides upon another one, or hands out the branch's values."""
+    """The box of what runs next, or the frame: at the end of a body what decides upon another
+    one, or hands out the branch's values.
+    """
     cursor = run.cursor
     if cursor.kind == "finished":
         return ""

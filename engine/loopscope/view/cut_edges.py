@@ -1,4 +1,6 @@
-"""Long lines cut into numbered ends: they dominate the time of a layout, and cannot be followed by eye anyway."""
+"""Long lines cut into numbered ends: they dominate the time of a layout, and cannot be followed
+by eye anyway.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ _CUT = frozenset({"data", "input_map"})
 _ENTERS = frozenset({"input_map", "trip_count", "start"})
 
 
-def _into_rows(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> Iterator[tuple[str, str]]:
-    """Pairs of ids, upper and lower, that put what enters a frame above its first row, which is as low as the lowest of its inputs."""
+def _into_rows(
+    nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]
+) -> Iterator[tuple[str, str]]:
+    """Pairs of ids, upper and lower, that put what enters a frame above its first row, which is
+    as low as the lowest of its inputs.
+    """
     frame_of = {node.id: node.cluster for node in nodes}
     row: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
@@ -37,11 +43,14 @@ def _into_rows(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> Iter
         yield from itertools.product(sources, row[frame])
 
 
-def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
-    """The same picture with each long line replaced by a numbered end on either side, one at the beginning for all that bring the same
-    value; back edges stay whole."""
-    # Back edges are laid out backwards, so they count as lines from the Parameter down to the Result.
-    # Instances of an unrolled body are short enough, and must all look the same.
+def cut_long_edges(
+    nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]
+) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
+    """The same picture with each long line replaced by a numbered end on either side, one at the
+    beginning for all that bring the same value; back edges stay whole.
+    """
+    # Back edges are laid out backwards, so they count as lines from the Parameter down to the
+    # Result. Instances of an unrolled body are short enough, and must all look the same.
     copied = {node.id for node in nodes if "[" in node.address}
     arcs = [
         (edge.target, edge.source) if edge.kind in ("back", "again") else (edge.source, edge.target)
@@ -55,7 +64,9 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
     lowest: dict[str, str] = {}
     for edge in edges:
         if edge.latent:
-            lowest[edge.target] = max(lowest.get(edge.target, edge.source), edge.source, key=level.__getitem__)
+            lowest[edge.target] = max(
+                lowest.get(edge.target, edge.source), edge.source, key=level.__getitem__
+            )
     cut_ends: list[ViewNode] = []
     begun: dict[tuple[str, str], list[ViewEdge]] = {}
     kept: list[ViewEdge] = []
@@ -67,18 +78,39 @@ def cut_long_edges(nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]) -> 
             continue
         whole = edge.kind not in _CUT or edge.source in copied or edge.target in copied
         if whole or abs(level[edge.target] - level[edge.source]) <= LONGEST:
-            kept.append(replace(edge, upwards=edge.kind in _CUT and (edge.source, edge.target) in closing))
+            kept.append(
+                replace(edge, upwards=edge.kind in _CUT and (edge.source, edge.target) in closing)
+            )
             continue
         begun.setdefault((edge.source, edge.tensor), []).append(edge)
     for number, cut in enumerate(begun.values(), 1):
         near, tensor = by_id[cut[0].source], cut[0].tensor
         places = [by_id[edge.target] for edge in cut]
-        towards = ", ".join(f"{far.title} {far.name}" for far in places[:_TOLD]) + (f" and {len(cut) - _TOLD} more" * (len(cut) > _TOLD))
-        begin, *ends = (f"n{len(nodes) + len(cut_ends) + position}" for position in range(len(cut) + 1))
-        cut_ends.append(sized(ViewNode(begin, "cut_end", tensor, str(number), cluster=near.cluster, tooltip=f"continues at {towards}")))
+        towards = ", ".join(f"{far.title} {far.name}" for far in places[:_TOLD]) + (
+            f" and {len(cut) - _TOLD} more" * (len(cut) > _TOLD)
+        )
+        begin, *ends = (
+            f"n{len(nodes) + len(cut_ends) + position}" for position in range(len(cut) + 1)
+        )
+        cut_ends.append(
+            sized(
+                ViewNode(
+                    begin,
+                    "cut_end",
+                    tensor,
+                    str(number),
+                    cluster=near.cluster,
+                    tooltip=f"continues at {towards}",
+                )
+            )
+        )
         kept.append(ViewEdge(f"{cut[0].id}a", "cut_end", near.id, begin, tensor))
         for edge, far, end in zip(cut, places, ends, strict=True):
             back = f"comes from {near.title} {near.name}"
-            cut_ends.append(sized(ViewNode(end, "cut_end", tensor, str(number), cluster=far.cluster, tooltip=back)))
+            cut_ends.append(
+                sized(
+                    ViewNode(end, "cut_end", tensor, str(number), cluster=far.cluster, tooltip=back)
+                )
+            )
             kept.append(replace(edge, source=end))
     return (*nodes, *cut_ends), tuple(kept)

@@ -15,10 +15,14 @@ _MAY_BE_UNKNOWN = frozenset({"makes"})
 Facts = Mapping[str, Hashable]
 
 
-def differences(graph: ModelGraph, blocks: Mapping[str, Sequence[LayerId]]) -> Mapping[str, Mapping[LayerId, str]]:
-    """For each block that differs: its operations that do, each with a line that says in what. ``blocks``: their nodes, in one order.
+def differences(
+    graph: ModelGraph, blocks: Mapping[str, Sequence[LayerId]]
+) -> Mapping[str, Mapping[LayerId, str]]:
+    """For each block that differs: its operations that do, each with a line that says in what.
+    ``blocks``: their nodes, in one order.
 
-    What differs from block to block, all of them, is a name (of a variable, for example), and names do not count.
+    What differs from block to block, all of them, is a name (of a variable, for example), and names
+    do not count.
     """
     found: dict[str, dict[LayerId, str]] = {}
     for place in zip(*blocks.values(), strict=True):
@@ -26,7 +30,9 @@ def differences(graph: ModelGraph, blocks: Mapping[str, Sequence[LayerId]]) -> M
         if all(one == facts[0] for one in facts):
             continue
         for key in dict.fromkeys(key for one in facts for key in one):
-            counted = Counter(one.get(key) for one in facts if key in one or key not in _MAY_BE_UNKNOWN)
+            counted = Counter(
+                one.get(key) for one in facts if key in one or key not in _MAY_BE_UNKNOWN
+            )
             usual, times = counted.most_common(1)[0]
             if times == 1 and len(facts) > 2 and key not in _MAY_BE_UNKNOWN:
                 continue
@@ -39,7 +45,9 @@ def differences(graph: ModelGraph, blocks: Mapping[str, Sequence[LayerId]]) -> M
 
 
 def _facts(graph: ModelGraph, node: Node) -> Facts:
-    facts: dict[str, Hashable] = {neutral(key, 30): str(value) for key, value in node.attributes.items()}
+    facts: dict[str, Hashable] = {
+        neutral(key, 30): str(value) for key, value in node.attributes.items()
+    }
     facts["is a"] = node.type
     if all(port.shape.rank is not None for port in node.outputs):
         facts["makes"] = " ".join(tensor_text(port) for port in node.outputs)

@@ -1,7 +1,9 @@
-"""DOT text of a canvas: geometry for the browser's layout, and a complete picture for the ``dot`` program.
+"""DOT text of a canvas: geometry for the browser's layout, and a complete picture for the ``dot``
+program.
 
-Only synthetic ids, numbers and fixed words are written bare; text of the model goes through ``loopscope.view.escape`` into HTML-like
-labels. Back edges are written from the Parameter down to the Result with ``dir=back``, which lays them out along the frame's side.
+Only synthetic ids, numbers and fixed words are written bare; text of the model goes through
+``loopscope.view.escape`` into HTML-like labels. Back edges are written from the Parameter down to
+the Result with ``dir=back``, which lays them out along the frame's side.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from loopscope.view.rows import SIDEWAYS, LayoutPart, UnrolledRow, ViewRows
 
 _FONT = 'fontname="Helvetica"'
 _PICTURE_FONT = 'fontname="Arial,Helvetica,sans-serif"'
-"""``dot`` takes Helvetica for a name of PostScript's, and measures another font than the one that is shown."""
+"""``dot`` takes Helvetica for a name of PostScript's, and measures another font than the one
+that is shown.
+"""
 _GAP = "&#160;"
 """After bold words: a plain space at the beginning of a text is lost in SVG."""
 _REVERSED = frozenset({"back", "again"})
@@ -65,9 +69,11 @@ _FRAME: dict[ClusterKind, str] = {
 
 
 def dot_text(view: GraphView, *, standalone: bool = False) -> str:
-    """DOT of a view. ``standalone``: with words and colours, for a picture outside the app; otherwise for layout only.
+    """DOT of a view. ``standalone``: with words and colours, for a picture outside the app;
+    otherwise for layout only.
 
-    For layout, a row of copies is one box whose size is written ``@r0w@`` and ``@r0h@``: ``row_texts`` says what it is made of.
+    For layout, a row of copies is one box whose size is written ``@r0w@`` and ``@r0h@``:
+    ``row_texts`` says what it is made of.
     """
     if standalone or not view.unrolled:
         part = LayoutPart(list(view.nodes), list(view.clusters), list(view.edges))
@@ -78,7 +84,14 @@ def dot_text(view: GraphView, *, standalone: bool = False) -> str:
 
 def row_texts(view: GraphView) -> list[tuple[UnrolledRow, str]]:
     """The rows of copies, those inside others first, each with the DOT of its first copy."""
-    return [(row, _text(part, standalone=False, one_copy=True)) for row, part in ViewRows(view).parts()[1]] if view.unrolled else []
+    return (
+        [
+            (row, _text(part, standalone=False, one_copy=True))
+            for row, part in ViewRows(view).parts()[1]
+        ]
+        if view.unrolled
+        else []
+    )
 
 
 def _text(part: LayoutPart, standalone: bool, one_copy: bool = False) -> str:
@@ -109,10 +122,18 @@ def _lines(part: LayoutPart, standalone: bool, one_copy: bool) -> Iterator[str]:
             continue
         yield f"subgraph cluster_{cluster.id} {{ graph [id={cluster.id} {_frame(cluster, standalone, one_copy)}];"
         yield from _inside(nodes.get(cluster.id, []), standalone)
-        yield from (f"  {row.id} [id={row.id} width=@{row.id}w@ height=@{row.id}h@];" for row in part.rows if row.cluster == cluster.id)
+        yield from (
+            f"  {row.id} [id={row.id} width=@{row.id}w@ height=@{row.id}h@];"
+            for row in part.rows
+            if row.cluster == cluster.id
+        )
         for header in nodes.get(cluster.id, []):
             if header.kind == "control":
-                yield from (f"  {header.id} -> {row.id} [style=invis];" for row in part.rows if row.cluster == cluster.id)
+                yield from (
+                    f"  {header.id} -> {row.id} [style=invis];"
+                    for row in part.rows
+                    if row.cluster == cluster.id
+                )
         if cluster.kind == "copy":
             yield from _ends(nodes.get(cluster.id, []))
         waiting.append(None)
@@ -144,7 +165,11 @@ def _inside(nodes: list[ViewNode], standalone: bool) -> Iterator[str]:
 
 def _branches_below_their_header(part: LayoutPart) -> Iterator[str]:
     """Invisible lines that keep everything of a branch below the box that chooses it."""
-    fed = {edge.target for edge in part.edges if edge.kind not in ("back", "again", "input_map", *SIDEWAYS)}
+    fed = {
+        edge.target
+        for edge in part.edges
+        if edge.kind not in ("back", "again", "input_map", *SIDEWAYS)
+    }
     for edge in part.edges:
         if edge.kind == "branch":
             for node in part.nodes:
@@ -153,16 +178,22 @@ def _branches_below_their_header(part: LayoutPart) -> Iterator[str]:
 
 
 def _frame(cluster: ViewCluster, standalone: bool, one_copy: bool) -> str:
-    """A frame's header keeps room for its title, its buttons and the iteration that the canvas writes there."""
+    """A frame's header keeps room for its title, its buttons and the iteration that the canvas
+    writes there.
+    """
     branch = cluster.kind in ("then", "else")
-    width = text_width(cluster.title, 14) + text_width(cluster.name, 13) + (96 if branch else 120 if cluster.kind == "copy" else 210)
+    width = (
+        text_width(cluster.title, 14)
+        + text_width(cluster.name, 13)
+        + (96 if branch else 120 if cluster.kind == "copy" else 210)
+    )
     width += 84 if cluster.copies else 0
     words = f"<B>{escape(cluster.title)}</B>{_GAP}{escape(cluster.name)}" if standalone else ""
-    table = (
-        f'<TABLE BORDER="0" CELLBORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="26"><TR><TD ALIGN="LEFT">{words}</TD></TR></TABLE>'
-    )
+    table = f'<TABLE BORDER="0" CELLBORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="26"><TR><TD ALIGN="LEFT">{words}</TD></TR></TABLE>'
     # A margin of the whole picture is in inches, that of a frame in points.
-    look = f" style=rounded {_PICTURE_FONT} fontsize=12 {_FRAME[cluster.kind]}" if standalone else ""
+    look = (
+        f" style=rounded {_PICTURE_FONT} fontsize=12 {_FRAME[cluster.kind]}" if standalone else ""
+    )
     margin = " margin=16" if standalone or one_copy else ""
     return f'class="{cluster.kind}" label=<{table}>{margin}{look}'
 
@@ -173,16 +204,24 @@ def _node(node: ViewNode, standalone: bool) -> str:
     # The then branch is left of the else branch.
     order = " ordering=out" if node.kind == "condition" else ""
     look = f" {_look(node)}" if standalone else ""
-    return f'  {node.id} [id={node.id} class="{node.kind} {node.family}" {size}{shape}{order}{look}];'
+    return (
+        f'  {node.id} [id={node.id} class="{node.kind} {node.family}" {size}{shape}{order}{look}];'
+    )
 
 
 def _look(node: ViewNode) -> str:
     words = [f"<B>{escape(node.title)}</B>" + (f"{_GAP}{escape(node.name)}" if node.name else "")]
-    detail = "  ".join(part for part in (escape(node.detail), *(f"({escape(text)})" for text in node.constants)) if part)
+    detail = "  ".join(
+        part
+        for part in (escape(node.detail), *(f"({escape(text)})" for text in node.constants))
+        if part
+    )
     if node.kind in ("control", "condition", "output", "more"):
         words[0] += f"{_GAP}{detail}" if detail else ""
     else:
-        words += [f'<FONT POINT-SIZE="9">{text}</FONT>' for text in (detail, escape(node.badge)) if text]
+        words += [
+            f'<FONT POINT-SIZE="9">{text}</FONT>' for text in (detail, escape(node.badge)) if text
+        ]
     style = "rounded,filled" if node.kind != "cut_end" else "filled"
     colours = f"color={_colour(f'line-{node.family}')} fillcolor={_colour(f'fill-{node.family}')}"
     double = " peripheries=2" if node.kind == "folded" else ""
@@ -209,11 +248,15 @@ def _edge(edge: ViewEdge, standalone: bool) -> str:
         words.append("constraint=false")
     if edge.kind == "back":
         # Room for the value that flows along it.
-        words.append('label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="136" HEIGHT="38"><TR><TD></TD></TR></TABLE>>')
+        words.append(
+            'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="136" HEIGHT="38"><TR><TD></TD></TR></TABLE>>'
+        )
     elif edge.label:
         text = escape(edge.label) if standalone else ""
         width = text_width(edge.label + (_PART if edge.slices else ""), 10.5) + 10
-        words.append(f'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="16"><TR><TD>{text}</TD></TR></TABLE>>')
+        words.append(
+            f'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="16"><TR><TD>{text}</TD></TR></TABLE>>'
+        )
     if standalone:
         words.append(_LINE[edge.kind] if edge.placed else f"{_LINE[edge.kind]} constraint=false")
     elif edge.latent:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from loopscope.errors import MOST_OF_A_NAME, neutral
 
-_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\\": "&#92;&#8288;", "\n": "<BR/>"}
+_HTML = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+    "\\": "&#92;&#8288;",
+    "\n": "<BR/>",
+}
 
 
 def escape(text: str, most: int = MOST_OF_A_NAME) -> str:
     """An HTML-like DOT label of text that may come from a file, to be put between ``<`` and ``>``.
 
-    A backslash is followed by a word joiner, because Graphviz expands escapes such as ``\\\\N`` even in HTML-like labels.
+    A backslash is followed by a word joiner, because Graphviz expands escapes such as ``\\\\N``
+    even in HTML-like labels.
 
     >>> escape('<b>"a" & \\\\N')
     '&lt;b&gt;&quot;a&quot; &amp; &#92;&#8288;N'

@@ -1,4 +1,6 @@
-"""What is drawn as one box: control-flow nodes, branches and groups, chosen so that a canvas stays readable."""
+"""What is drawn as one box: control-flow nodes, branches and groups, chosen so that a canvas
+stays readable.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from loopscope.view.roles import handed_in
 VISIBLE_NODES = 40
 """Where groups are folded, at most about so many boxes are left."""
 _WHOLE = 1.5
-"""A picture is drawn whole that has so many times these boxes: folding it would hide more than it clears."""
+"""A picture is drawn whole that has so many times these boxes: folding it would hide more than
+it clears.
+"""
 _COMFORTABLE = 120
 """What a user opens is shown whole up to here: beyond, a picture is a map rather than a drawing."""
 _LEAST_ROOM = 16
@@ -27,7 +31,9 @@ _LEAST_ROOM = 16
 _DEEPEST = 8
 """Bodies nested deeper than this start folded."""
 _MOST_HANDED_IN = 6
-"""Outer values beyond so many are drawn as one box: so many Parameters and lines would be an unreadable bundle."""
+"""Outer values beyond so many are drawn as one box: so many Parameters and lines would be an
+unreadable bundle.
+"""
 
 
 FEWEST_COPIES, COPIES, MOST_COPIES = 1, 4, 6
@@ -47,10 +53,14 @@ class Unrolled:
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """Which places are drawn as one box. Pass sets of static addresses, or let ``default_folding`` choose."""
+    """Which places are drawn as one box. Pass sets of static addresses, or let
+    ``default_folding`` choose.
+    """
 
     folded: frozenset[str] = frozenset()
-    """Control-flow nodes (``main/loop_7``), branches (``main/if_2/then``) and groups (``loopscope.view.grouping``)."""
+    """Control-flow nodes (``main/loop_7``), branches (``main/if_2/then``) and groups
+    (``loopscope.view.grouping``).
+    """
     opened: frozenset[str] = frozenset()
     """Groups that are drawn as a frame round their nodes."""
     constants: bool = False
@@ -75,15 +85,31 @@ def graph_at(model: Model, root: str) -> ModelGraph:
     raise KeyError(root)
 
 
-def default_folding(model: Model, root: str = ROOT, *, chains: bool = True, constants: bool = False, most: int = VISIBLE_NODES) -> Folding:
-    """Fold bodies, then name scopes or repeated blocks, until about ``most`` boxes are left; of each function all calls but the first.
+def default_folding(
+    model: Model,
+    root: str = ROOT,
+    *,
+    chains: bool = True,
+    constants: bool = False,
+    most: int = VISIBLE_NODES,
+) -> Folding:
+    """Fold bodies, then name scopes or repeated blocks, until about ``most`` boxes are left; of
+    each function all calls but the first.
 
     ``chains``: draw each chain of shape arithmetic as one box.
     """
     folded = _fold(graph_at(model, root), root, chains=chains, most=most)
     # Where so much is there that scopes are folded, the calls in them are too.
-    scoped = {address.rpartition("/")[0] for address in folded if is_group(address) and not address.endswith((CHAIN, OUTER))}
-    calls = {address: call for address, call in function_calls(model).items() if address.rpartition("/")[0] not in scoped}
+    scoped = {
+        address.rpartition("/")[0]
+        for address in folded
+        if is_group(address) and not address.endswith((CHAIN, OUTER))
+    }
+    calls = {
+        address: call
+        for address, call in function_calls(model).items()
+        if address.rpartition("/")[0] not in scoped
+    }
     again = {address for address, call in calls.items() if call.number > 1}
     named = {address for address in named_scopes(model) if address.rpartition("/")[0] not in scoped}
     return Folding(folded | again, frozenset(calls.keys() - again | named), constants=constants)
@@ -99,12 +125,20 @@ def toggle(model: Model, folding: Folding, address: str) -> Folding:
     folded = set(folding.folded - {address})
     chains = any(one.endswith(CHAIN) for one in folded)
     for place in _bodies_at(model, address):
-        folded |= _fold(place.graph, place.address, chains=chains, most=round(_COMFORTABLE / _WHOLE), body=place.body)
+        folded |= _fold(
+            place.graph,
+            place.address,
+            chains=chains,
+            most=round(_COMFORTABLE / _WHOLE),
+            body=place.body,
+        )
     return replace(folding, folded=frozenset(folded))
 
 
 def reveal(model: Model, folding: Folding, address: str) -> Folding:
-    """The folding that shows the node at a static address: everything folded around it is opened."""
+    """The folding that shows the node at a static address: everything folded around it is
+    opened.
+    """
     address = without_iterations(address)
     for place in graphs(model):
         if not is_within(address, place.address):
@@ -131,7 +165,11 @@ def _toggle_group(model: Model, folding: Folding, address: str) -> Folding:
         graph = graph_at(model, place)
         inside = grouping(graph, place, folding.groups)
         below = {one for one in folding.groups if address in _ancestors(inside.parent, one)}
-        return replace(folding, folded=folding.folded - below | {address}, opened=folding.opened - below - {address})
+        return replace(
+            folding,
+            folded=folding.folded - below | {address},
+            opened=folding.opened - below - {address},
+        )
     folded, opened = folding.folded - {address}, folding.opened | {address}
     if address.endswith((CHAIN, OUTER)):
         return replace(folding, folded=folded, opened=opened)
@@ -153,11 +191,17 @@ def _ancestors(parent: Mapping[str, str], group: str) -> set[str]:
 
 def _bodies_at(model: Model, address: str) -> list[PlacedGraph]:
     """The body at an address, or the bodies of the control-flow node at it."""
-    return [one for one in graphs(model) if address in (one.address, one.address.rpartition("/")[0])]
+    return [
+        one for one in graphs(model) if address in (one.address, one.address.rpartition("/")[0])
+    ]
 
 
-def _fold(graph: ModelGraph, root: str, *, chains: bool, most: int, body: Body | None = None) -> frozenset[str]:
-    """What to fold in this graph: bodies are opened breadth first while they fit. ``body``: it is drawn inside its region, not alone."""
+def _fold(
+    graph: ModelGraph, root: str, *, chains: bool, most: int, body: Body | None = None
+) -> frozenset[str]:
+    """What to fold in this graph: bodies are opened breadth first while they fit. ``body``: it
+    is drawn inside its region, not alone.
+    """
     folded: set[str] = set()
     visible = 0
     waiting = deque([(graph, root, 0, body, most)])
@@ -172,16 +216,30 @@ def _fold(graph: ModelGraph, root: str, *, chains: bool, most: int, body: Body |
             visible = len(alone) + len(groups)
         label = labels(inner)
         for regions in _alike([inner.by_id[layer] for layer in alone if inner.by_id[layer].bodies]):
-            cost = sum(len(node.outputs) + sum(_boxes_of(body) for body in node.bodies) for node in regions)
+            cost = sum(
+                len(node.outputs) + sum(_boxes_of(body) for body in node.bodies) for node in regions
+            )
             left = round(most * _WHOLE) - visible
-            # One alone is opened with groups in it, if there is room for a picture that says something.
-            if depth >= _DEEPEST or (cost > left and (len(regions) > 1 or left < _LEAST_ROOM * len(regions[0].bodies))):
+            # One alone is opened with groups in it, if there is room for a picture that says
+            # something.
+            if depth >= _DEEPEST or (
+                cost > left and (len(regions) > 1 or left < _LEAST_ROOM * len(regions[0].bodies))
+            ):
                 folded |= {f"{place}/{label[node.id]}" for node in regions}
                 continue
             visible += min(cost, left)
             for node in regions:
                 address = f"{place}/{label[node.id]}"
-                waiting.extend((body.graph, f"{address}/{body.name}", depth + 1, body, left // len(node.bodies)) for body in node.bodies)
+                waiting.extend(
+                    (
+                        body.graph,
+                        f"{address}/{body.name}",
+                        depth + 1,
+                        body,
+                        left // len(node.bodies),
+                    )
+                    for body in node.bodies
+                )
     return frozenset(folded)
 
 
@@ -192,10 +250,14 @@ def _boxes_of(body: Body) -> int:
 
 
 def _alike(regions: Sequence[Node]) -> Collection[list[Node]]:
-    """Control-flow nodes of one type and size together: they are opened together, or none of them."""
+    """Control-flow nodes of one type and size together: they are opened together, or none of
+    them.
+    """
     found: dict[tuple[object, ...], list[Node]] = {}
     for node in regions:
-        found.setdefault((node.type, *(len(body.graph.nodes) for body in node.bodies)), []).append(node)
+        found.setdefault((node.type, *(len(body.graph.nodes) for body in node.bodies)), []).append(
+            node
+        )
     return found.values()
 
 
@@ -209,5 +271,6 @@ def _groups(graph: ModelGraph, place: str, *, chains: bool, most: int) -> set[st
     in_chain = grouping(graph, place, found).group_of
     if len(_alone(graph, in_chain)) + len(found) <= most * _WHOLE:
         return found
-    # Chains may cross the borders of scopes and blocks, so that too many nodes are folded by these alone.
+    # Chains may cross the borders of scopes and blocks, so that too many nodes are folded by these
+    # alone.
     return set(partition(graph, place, f"{place}/*", most))

@@ -1,7 +1,8 @@
 """What a canvas draws of a model: nodes, clusters and edges as pure data.
 
-``graph_view(model, folding, root)`` in ``loopscope.view.build`` makes it. Ids (``n12``, ``c3``, ``e7``) are synthetic and the
-same for the same model, folding and root; addresses are static addresses of the model (``loopscope.ir.address``).
+``graph_view(model, folding, root)`` in ``loopscope.view.build`` makes it. Ids (``n12``, ``c3``,
+``e7``) are synthetic and the same for the same model, folding and root; addresses are static
+addresses of the model (``loopscope.ir.address``).
 """
 
 from __future__ import annotations
@@ -14,8 +15,21 @@ from typing import Literal
 
 from loopscope.view.operation_families import Family
 
-NodeKind = Literal["operation", "parameter", "result", "constant", "control", "condition", "output", "folded", "cut_end", "more"]
-ClusterKind = Literal["loop", "tensor_iterator", "if", "then", "else", "region", "body", "group", "copy"]
+NodeKind = Literal[
+    "operation",
+    "parameter",
+    "result",
+    "constant",
+    "control",
+    "condition",
+    "output",
+    "folded",
+    "cut_end",
+    "more",
+]
+ClusterKind = Literal[
+    "loop", "tensor_iterator", "if", "then", "else", "region", "body", "group", "copy"
+]
 EdgeKind = Literal[
     "data",
     "input_map",
@@ -31,10 +45,12 @@ EdgeKind = Literal[
     "branch",
     "cut_end",
 ]
-"""``input_map``/``output_map``: port maps; ``merge``: a branch's Result into the If's output; ``back``: a back edge; ``again``: the
-condition Result decides whether another iteration runs; ``carried`` and ``goes_on``: the same two from one copy of an unrolled body to
-the next; ``trip_count`` and ``start`` enter a Loop's header; ``condition`` enters
-an If's header and ``branch`` leaves it; ``cut_end``: one half of a long edge that was cut."""
+"""``input_map``/``output_map``: port maps; ``merge``: a branch's Result into the If's output;
+``back``: a back edge; ``again``: the condition Result decides whether another iteration runs;
+``carried`` and ``goes_on``: the same two from one copy of an unrolled body to the next;
+``trip_count`` and ``start`` enter a Loop's header; ``condition`` enters an If's header and
+``branch`` leaves it; ``cut_end``: one half of a long edge that was cut.
+"""
 
 
 _ITERATION = re.compile(r"\[[^\]]*\]")
@@ -65,9 +81,11 @@ class ViewNode:
     id: str
     kind: NodeKind
     address: str
-    """Static address. A ``control``, ``condition`` or ``folded`` box has its region's; an ``output`` box the region's with ``:k``;
-    a ``cut_end`` the cut tensor's; a ``more`` box, which stands for iterations beside the window, its loop's. In copies of an unrolled body
-    with iterations: ``main/loop_7[3]/body/Add_3``."""
+    """Static address. A ``control``, ``condition`` or ``folded`` box has its region's; an
+    ``output`` box the region's with ``:k``; a ``cut_end`` the cut tensor's; a ``more`` box, which
+    stands for iterations beside the window, its loop's. In copies of an unrolled body with
+    iterations: ``main/loop_7[3]/body/Add_3``.
+    """
     title: str
     """The operation's type, or what the box is."""
     name: str = ""
@@ -88,21 +106,31 @@ class ViewNode:
     """Of a folded group: the static addresses of the loops among its nodes."""
     tooltip: str = ""
     body: str = ""
-    """Static address of the graph that opens as a canvas from this box; empty when there is none, or more than one."""
+    """Static address of the graph that opens as a canvas from this box; empty when there is
+    none, or more than one.
+    """
     spark: str = ""
-    """Of a folded loop: address of the carried Parameter whose values it shows as a line; empty when it has none."""
+    """Of a folded loop: address of the carried Parameter whose values it shows as a line; empty
+    when it has none.
+    """
     width: float = 0.0
     height: float = 0.0
 
     @property
     def at_top(self) -> bool:
-        """Stands in the first row of its frame: what hands values in, and what decides whether a loop begins."""
-        return self.kind in ("parameter", "control") or (self.kind == "folded" and self.family == "port")
+        """Stands in the first row of its frame: what hands values in, and what decides whether a
+        loop begins.
+        """
+        return self.kind in ("parameter", "control") or (
+            self.kind == "folded" and self.family == "port"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ViewCluster:
-    """A frame round nodes: a control-flow node, one of its branches, one iteration of an unrolled loop, or an opened group."""
+    """A frame round nodes: a control-flow node, one of its branches, one iteration of an
+    unrolled loop, or an opened group.
+    """
 
     id: str
     kind: ClusterKind
@@ -112,7 +140,9 @@ class ViewCluster:
     name: str = ""
     parent: str = ""
     body: str = ""
-    """Static address of the graph whose nodes it holds directly; empty for an If, whose branches do."""
+    """Static address of the graph whose nodes it holds directly; empty for an If, whose branches
+    do.
+    """
     foldable: bool = True
     copies: int = 0
     """Of an unrolled loop: how many iterations are drawn."""
@@ -137,11 +167,15 @@ class ViewEdge:
     input: int = 0
     """Number of the target's input; of an output map, of the output."""
     latent: bool = False
-    """Seen only while one of its ends is pointed at or selected: it is one of many lines into a box of outer values."""
+    """Seen only while one of its ends is pointed at or selected: it is one of many lines into a
+    box of outer values.
+    """
     placed: bool = True
     """Has a say in the layout."""
     upwards: bool = False
-    """The line closes a cycle among folded boxes, and therefore leads up to a box above its source."""
+    """The line closes a cycle among folded boxes, and therefore leads up to a box above its
+    source.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +202,9 @@ class GraphView:
 
     @cached_property
     def node_of(self) -> Mapping[str, ViewNode]:
-        """The box that shows a static address: its own, or the folded group that holds it (a region: its header or folded box)."""
+        """The box that shows a static address: its own, or the folded group that holds it (a
+        region: its header or folded box).
+        """
         found: dict[str, ViewNode] = {}
         for node in self.nodes:
             for member in node.members:
@@ -185,16 +221,26 @@ class GraphView:
     @cached_property
     def control_flow(self) -> tuple[tuple[str, str], ...]:
         """Id and static address of each frame and folded box that stands for one loop or branch."""
-        frames = ((one.id, one.address) for one in self.clusters if one.kind in ("loop", "tensor_iterator", "if"))
+        frames = (
+            (one.id, one.address)
+            for one in self.clusters
+            if one.kind in ("loop", "tensor_iterator", "if")
+        )
         return (*frames, *((one.id, one.address) for one in self.nodes if one.kind == "folded"))
 
     def instances_of(self, address: str) -> list[ViewNode]:
         """The boxes of a place in all copies of the unrolled loops round it."""
         static = without_iterations(address)
-        return [node for place, node in self.node_of.items() if "[" in place and without_iterations(place) == static]
+        return [
+            node
+            for place, node in self.node_of.items()
+            if "[" in place and without_iterations(place) == static
+        ]
 
     def place_of(self, concrete: str) -> str:
-        """The address that a box has for a place of a run: without iterations but those of unrolled loops."""
+        """The address that a box has for a place of a run: without iterations but those of
+        unrolled loops.
+        """
         if not self.unrolled:
             return without_iterations(concrete)
         shown, static = "", ""
@@ -206,7 +252,8 @@ class GraphView:
         return shown
 
     def showing(self, address: str) -> ViewNode | None:
-        """The box that shows a static address, or the folded box around it; None when it is outside the canvas.
+        """The box that shows a static address, or the folded box around it; None when it is outside
+        the canvas.
 
         Where iterations of unrolled loops are missing in the address, there may be none.
         """

@@ -1,4 +1,6 @@
-"""The box of a folded group: what it is called, how much is in it, its loops, and in what it differs from its like."""
+"""The box of a folded group: what it is called, how much is in it, its loops, and in what it
+differs from its like.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +21,32 @@ _MOST_LOOPS = 100
 Unlike = Mapping[str, Mapping[LayerId, str]]
 
 
-def title_of(group: str, calls: Mapping[str, FunctionCall], nodes: Sequence[Node]) -> tuple[str, str]:
-    """Of a call the function; where there are several, which of them it is, the first one how many there are."""
+def title_of(
+    group: str, calls: Mapping[str, FunctionCall], nodes: Sequence[Node]
+) -> tuple[str, str]:
+    """Of a call the function; where there are several, which of them it is, the first one how
+    many there are.
+    """
     call = calls.get(group)
     if call is None:
         return group_title(group, nodes)
-    which = f"called {call.total} times" if call.number == 1 else f"call {call.number} of {call.total}"
+    which = (
+        f"called {call.total} times" if call.number == 1 else f"call {call.number} of {call.total}"
+    )
     return "Function", call.function if call.total == 1 else f"{call.function}, {which}"
 
 
 def unlike(graph: ModelGraph, groups: Grouping) -> Unlike:
-    """For each block of a graph in which of its operations it differs from the others of its kind."""
+    """For each block of a graph in which of its operations it differs from the others of its
+    kind.
+    """
     alike: dict[str, dict[str, Sequence[LayerId]]] = defaultdict(dict)
     for group, members in groups.members.items():
         block = BLOCK.search(group)
         if block and block[4] and not block[3]:
-            alike[f"{group[: block.start()]}~{block[1]}"][group] = [one for one in members if graph.by_id[one].constant is None]
+            alike[f"{group[: block.start()]}~{block[1]}"][group] = [
+                one for one in members if graph.by_id[one].constant is None
+            ]
     found: dict[str, Mapping[LayerId, str]] = {}
     for blocks in alike.values():
         if len(blocks) > 1 and len({len(members) for members in blocks.values()}) == 1:
@@ -43,13 +55,21 @@ def unlike(graph: ModelGraph, groups: Grouping) -> Unlike:
 
 
 def group_box(
-    place: DrawnGraph, group: str, layers: Sequence[LayerId], title: tuple[str, str], cluster: str, differing: Unlike
+    place: DrawnGraph,
+    group: str,
+    layers: Sequence[LayerId],
+    title: tuple[str, str],
+    cluster: str,
+    differing: Unlike,
 ) -> ViewNode:
     """``layers``: what it holds, constants left out. Its id is still to be given."""
     nodes = [place.graph.by_id[layer] for layer in layers]
     loops = [place.at(node.id) for node in nodes if node.is_loop]
     differs = differing.get(group, {})
-    lines = [f"{place.graph.by_id[layer].type} {short_name(place.graph.by_id[layer].name)}: {words}" for layer, words in differs.items()]
+    lines = [
+        f"{place.graph.by_id[layer].type} {short_name(place.graph.by_id[layer].name)}: {words}"
+        for layer, words in differs.items()
+    ]
     detail = ""
     if BLOCK.search(group):
         changed = mostly(place.graph.by_id[layer] for layer in differs)

@@ -1,4 +1,6 @@
-"""What groups are called: by their scope, as a block among its like, or by what most of their operations are."""
+"""What groups are called: by their scope, as a block among its like, or by what most of their
+operations are.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from loopscope.view.operation_families import Family, family_of
 from loopscope.view.partition import has_span
 
 BLOCK = re.compile(r"~([A-Z]+)(\d+)(?:-(\d+))?(?:\.(\d+))?~\d+\.\.\d+$")
-"""The end of a block's address: letter, number, last number where it is several, how many there are."""
+"""The end of a block's address: letter, number, last number where it is several, how many there
+are.
+"""
 _TOLD = 3
 """Types of operations that a name tells."""
 _PASSING = frozenset(
@@ -51,14 +55,21 @@ def group_title(address: str, nodes: Iterable[Node] = ()) -> tuple[str, str]:
         return f"Block {letter}", f"{number} of {total}" if total else f"× {number}"
     if has_span(label):
         held = list(nodes)
-        return mostly(held) or "Operations", f"× {len(held)}" if len({node.type for node in held}) == 1 else ""
+        return mostly(held) or "Operations", f"× {len(held)}" if len(
+            {node.type for node in held}
+        ) == 1 else ""
     return "Scope", decode(label.partition("*")[0]).strip("/.")
 
 
 def mostly(nodes: Iterable[Node]) -> str:
-    """The types of operations that there are most of; control flow comes first, then matrix products, however few they are."""
+    """The types of operations that there are most of; control flow comes first, then matrix
+    products, however few they are.
+    """
     counted = Counter(node.type for node in nodes)
-    ranked = sorted(counted, key=lambda type: (_FIRST.get(family_of(type), 2), type in _PASSING, -counted[type], type))
+    ranked = sorted(
+        counted,
+        key=lambda type: (_FIRST.get(family_of(type), 2), type in _PASSING, -counted[type], type),
+    )
     return ", ".join(neutral(type, 20) for type in ranked[:_TOLD])
 
 
@@ -73,12 +84,16 @@ class FunctionCall:
 
 
 def named_scopes(model: Model) -> frozenset[str]:
-    """The groups that a model says are scopes that its author has named (``graph.scope`` of ``loopscope.builder`` has it say so)."""
+    """The groups that a model says are scopes that its author has named (``graph.scope`` of
+    ``loopscope.builder`` has it say so).
+    """
     return frozenset(text for text in _told(model, "scopes").values() if is_group(text))
 
 
 def function_calls(model: Model) -> Mapping[str, FunctionCall]:
-    """The groups that a model says are calls of functions (``loopscope.builder.function`` has it say so), by address."""
+    """The groups that a model says are calls of functions (``loopscope.builder.function`` has it
+    say so), by address.
+    """
     groups = {key: text for key, text in _told(model, "functions").items() if is_group(text)}
     names = _told(model, "function_names")
     # A file from before names were kept: each call is of a function of its own.
@@ -96,4 +111,8 @@ def _told(model: Model, section: str) -> Mapping[str, str]:
     """A section of what a model tells of how it was built; a file's may hold anything."""
     own = model.rt_info.get("loopscope")
     told = own.get(section) if isinstance(own, Mapping) else None
-    return {key: text for key, text in told.items() if isinstance(text, str)} if isinstance(told, Mapping) else {}
+    return (
+        {key: text for key, text in told.items() if isinstance(text, str)}
+        if isinstance(told, Mapping)
+        else {}
+    )

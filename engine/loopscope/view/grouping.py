@@ -1,8 +1,11 @@
-"""Groups of nodes inside one graph that can be drawn as one box: name scopes, blocks and stretches, chains of shape arithmetic.
+"""Groups of nodes inside one graph that can be drawn as one box: name scopes, blocks and stretches,
+chains of shape arithmetic.
 
-A group's address looks like a place but can be none: ``main/encoder%2F*`` holds the nodes whose names begin with ``encoder/``,
-``main/*~0..120`` the first 120 nodes in reading order (``loopscope.view.partition`` has more of that kind), ``main/Concat_7~shape`` the
-shape arithmetic that ends in ``Concat_7``, ``main/if_2/then/*~outer`` the Parameters of a body that only hand outer values in.
+A group's address looks like a place but can be none: ``main/encoder%2F*`` holds the nodes whose
+names begin with ``encoder/``, ``main/*~0..120`` the first 120 nodes in reading order
+(``loopscope.view.partition`` has more of that kind), ``main/Concat_7~shape`` the shape arithmetic
+that ends in ``Concat_7``, ``main/if_2/then/*~outer`` the Parameters of a body that only hand outer
+values in.
 """
 
 from __future__ import annotations
@@ -21,8 +24,33 @@ from loopscope.view.roles import handed_in
 CHAIN = "~shape"
 OUTER = "*~outer"
 _SHAPE_ARITHMETIC = frozenset(
-    {"ShapeOf", "Shape", "Size", "Gather", "Slice", "StridedSlice", "Concat", "Split", "Squeeze", "Unsqueeze", "Reshape", "Broadcast"}
-    | {"Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "Maximum", "Minimum", "Convert", "ReduceProd", "Range"}
+    {
+        "ShapeOf",
+        "Shape",
+        "Size",
+        "Gather",
+        "Slice",
+        "StridedSlice",
+        "Concat",
+        "Split",
+        "Squeeze",
+        "Unsqueeze",
+        "Reshape",
+        "Broadcast",
+    }
+    | {
+        "Add",
+        "Subtract",
+        "Multiply",
+        "Divide",
+        "Mod",
+        "FloorMod",
+        "Maximum",
+        "Minimum",
+        "Convert",
+        "ReduceProd",
+        "Range",
+    }
     | {"Sub", "Mul", "Div", "Max", "Min", "Cast"}
 )
 _SHORTEST_CHAIN = 3
@@ -40,7 +68,9 @@ def is_group(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """For the nodes of one graph, the innermost declared group of each; and the group around each group."""
+    """For the nodes of one graph, the innermost declared group of each; and the group around
+    each group.
+    """
 
     group_of: Mapping[LayerId, str]
     parent: Mapping[str, str]
@@ -59,18 +89,28 @@ class Grouping:
 NO_GROUPING = Grouping({}, {}, {})
 
 
-def grouping(graph: ModelGraph, place: str, declared: Collection[str], body: Body | None = None) -> Grouping:
-    """The declared group of each node of a graph. ``body``: the body that the graph belongs to, if any."""
-    own = {address for address in declared if address.rpartition("/")[0] == place and is_group(address)}
+def grouping(
+    graph: ModelGraph, place: str, declared: Collection[str], body: Body | None = None
+) -> Grouping:
+    """The declared group of each node of a graph. ``body``: the body that the graph belongs to,
+    if any.
+    """
+    own = {
+        address for address in declared if address.rpartition("/")[0] == place and is_group(address)
+    }
     if not own:
         return NO_GROUPING
     chains = {address for address in own if address.endswith(CHAIN)}
     outer = f"{place}/{OUTER}"
-    handed = frozenset(handed_in(body)) if outer in own and body is not None else frozenset[LayerId]()
+    handed = (
+        frozenset(handed_in(body)) if outer in own and body is not None else frozenset[LayerId]()
+    )
     members: dict[str, tuple[LayerId, ...]] = {}
     for address in sorted(own - chains - {outer}, key=len):
         order = reading_order(graph)
-        members[address] = order.with_constants(layer for layer in members_of(address, place, order) if layer not in handed)
+        members[address] = order.with_constants(
+            layer for layer in members_of(address, place, order) if layer not in handed
+        )
     group_of: dict[LayerId, str] = {}
     parent: dict[str, str] = {}
     for address in sorted(members, key=lambda one: -len(members[one])):
@@ -100,8 +140,12 @@ def _add_chains(
             group_of.update(dict.fromkeys(chain, address))
 
 
-def shape_chains(graph: ModelGraph, place: str, group_of: Mapping[LayerId, str]) -> Mapping[str, tuple[LayerId, ...]]:
-    """Connected shape arithmetic: small integers computed from shapes and constants alone; by address, longest chains only."""
+def shape_chains(
+    graph: ModelGraph, place: str, group_of: Mapping[LayerId, str]
+) -> Mapping[str, tuple[LayerId, ...]]:
+    """Connected shape arithmetic: small integers computed from shapes and constants alone; by
+    address, longest chains only.
+    """
     arithmetic = _shape_arithmetic(graph)
     root: dict[LayerId, LayerId] = {layer: layer for layer in arithmetic}
 
@@ -113,7 +157,11 @@ def shape_chains(graph: ModelGraph, place: str, group_of: Mapping[LayerId, str])
 
     for layer in arithmetic:
         for source in graph.sources[layer]:
-            if source is not None and source.layer in arithmetic and group_of.get(source.layer) == group_of.get(layer):
+            if (
+                source is not None
+                and source.layer in arithmetic
+                and group_of.get(source.layer) == group_of.get(layer)
+            ):
                 root[find(source.layer)] = find(layer)
     chains: dict[LayerId, list[LayerId]] = defaultdict(list)
     for layer in arithmetic:
@@ -123,8 +171,12 @@ def shape_chains(graph: ModelGraph, place: str, group_of: Mapping[LayerId, str])
     return {f"{place}/{label[chain[-1]]}{CHAIN}": chain for chain in _without_cycles(graph, long)}
 
 
-def _without_cycles(graph: ModelGraph, chains: Mapping[LayerId, tuple[LayerId, ...]]) -> Iterator[tuple[LayerId, ...]]:
-    """Those chains that stay in running order as one box: a box that feeds itself through others would turn the picture round."""
+def _without_cycles(
+    graph: ModelGraph, chains: Mapping[LayerId, tuple[LayerId, ...]]
+) -> Iterator[tuple[LayerId, ...]]:
+    """Those chains that stay in running order as one box: a box that feeds itself through others
+    would turn the picture round.
+    """
     box = {layer: key for key, chain in chains.items() for layer in chain}
     arcs = [
         (box.get(source.layer, source.layer), box.get(layer, layer))
@@ -145,7 +197,11 @@ def _shape_arithmetic(graph: ModelGraph) -> dict[LayerId, None]:
         node = graph.by_id[layer]
         if node.type not in _SHAPE_ARITHMETIC or node.bodies or not _is_small_integer(node):
             continue
-        fed = [source.layer for source in graph.sources[layer] if source is not None and not graph.by_id[source.layer].constant]
+        fed = [
+            source.layer
+            for source in graph.sources[layer]
+            if source is not None and not graph.by_id[source.layer].constant
+        ]
         if node.type in ("ShapeOf", "Shape") or (fed and all(one in found for one in fed)):
             found[layer] = None
     return found

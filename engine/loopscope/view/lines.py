@@ -13,7 +13,11 @@ from loopscope.view.places import DrawnGraph, DrawnRegion
 from loopscope.view.preview import constant_text
 from loopscope.view.roles import input_roles, output_role, slices_of, unbound_inputs
 
-_MEANING: Mapping[tuple[str, int], EdgeKind] = {(LOOP, 0): "trip_count", (LOOP, 1): "start", (IF, 0): "condition"}
+_MEANING: Mapping[tuple[str, int], EdgeKind] = {
+    (LOOP, 0): "trip_count",
+    (LOOP, 1): "start",
+    (IF, 0): "condition",
+}
 """What an input of a folded control-flow node decides."""
 _NO_LIMIT = frozenset({"-1", *map(str, LARGEST_COUNTS)})
 """The ways in which converters spell a trip count without limit."""
@@ -40,8 +44,15 @@ class EdgeLines:
         self._constants_shown = constants_shown
         self._seen: set[ViewEdge] = set()
         uses = Counter(box for place in places for box in place.box.values())
-        uses.update(box for place in places for region in place.region.values() for box in region.same.values())
-        self._outer = {place.outer for place in places} | {region.outer for place in places for region in place.region.values()}
+        uses.update(
+            box
+            for place in places
+            for region in place.region.values()
+            for box in region.same.values()
+        )
+        self._outer = {place.outer for place in places} | {
+            region.outer for place in places for region in place.region.values()
+        }
         self._groups = {box for box, nodes in uses.items() if nodes > 1}
         for place in places:
             self._add_place(place)
@@ -55,18 +66,30 @@ class EdgeLines:
                     self._enter(place, place.region[node.id], node, index, source)
                 elif node.id in place.box:  # a constant that a broken model feeds has none
                     self._connect(
-                        place, source, ViewEdge("", "data", "", place.box[node.id], input=index), _MEANING.get((node.type, index), "data")
+                        place,
+                        source,
+                        ViewEdge("", "data", "", place.box[node.id], input=index),
+                        _MEANING.get((node.type, index), "data"),
                     )
         if place.body is not None and place.owner is not None:
             self._leave(place, place.body, place.owner)
 
     def _is_inside_a_group(self, place: DrawnGraph, node: Node, source: OutputRef) -> bool:
-        """Whether a line would begin and end in the same folded box, or bring a constant into one."""
+        """Whether a line would begin and end in the same folded box, or bring a constant into
+        one.
+        """
         box, fed_by = place.box.get(node.id, ""), place.box.get(source.layer)
-        return box in self._groups and (box == fed_by or (fed_by is None and place.graph.by_id[source.layer].constant is not None))
+        return box in self._groups and (
+            box == fed_by
+            or (fed_by is None and place.graph.by_id[source.layer].constant is not None)
+        )
 
-    def _connect(self, place: DrawnGraph, source: OutputRef, edge: ViewEdge, meaning: EdgeKind | None = None) -> None:
-        """A line from what makes a tensor to the edge's target; a constant is written into the target instead, with what it means there."""
+    def _connect(
+        self, place: DrawnGraph, source: OutputRef, edge: ViewEdge, meaning: EdgeKind | None = None
+    ) -> None:
+        """A line from what makes a tensor to the edge's target; a constant is written into the
+        target instead, with what it means there.
+        """
         node = place.graph.by_id[source.layer]
         if node.constant is not None and not self._constants_shown:
             words = _words(meaning or edge.kind, constant_text(node.constant))
@@ -78,20 +101,31 @@ class EdgeLines:
         self._add(replace(edge, source=box, tensor=place.at(source.layer, source.output)))
 
     def _add(self, edge: ViewEdge) -> None:
-        """Each line once: nodes of a folded group share a box, and lines inside it are not drawn."""
+        """Each line once: nodes of a folded group share a box, and lines inside it are not
+        drawn.
+        """
         if edge.kind == "input_map" and edge.target in self._outer:
             edge = replace(edge, label="", into="", input=0, latent=True)
         key = edge
         if edge.kind == "data":
             between_groups = edge.source in self._groups and edge.target in self._groups
-            key = replace(edge, input=0, into="", tensor="" if between_groups or edge.source in self._outer else edge.tensor)
+            key = replace(
+                edge,
+                input=0,
+                into="",
+                tensor="" if between_groups or edge.source in self._outer else edge.tensor,
+            )
         if key in self._seen or (edge.source == edge.target and edge.kind != "back"):
             return
         self._seen.add(key)
         self.edges.append(replace(edge, id=f"e{len(self.edges)}"))
 
-    def _enter(self, place: DrawnGraph, region: DrawnRegion, node: Node, index: int, source: OutputRef) -> None:
-        """An input of an open control-flow node goes to its header, and to the Parameters that its port maps name."""
+    def _enter(
+        self, place: DrawnGraph, region: DrawnRegion, node: Node, index: int, source: OutputRef
+    ) -> None:
+        """An input of an open control-flow node goes to its header, and to the Parameters that
+        its port maps name.
+        """
         if region.header:
             self._enter_header(place, region.header, node, index, source)
         if region.copies:
@@ -106,31 +140,58 @@ class EdgeLines:
                 if inside is not None:
                     target, into = inside.box.get(parameter, ""), inside.at(parameter)
                 if target:
-                    edge = ViewEdge("", "input_map", "", target, label=role, into=into, slices=slices_of(entry), input=index)
+                    edge = ViewEdge(
+                        "",
+                        "input_map",
+                        "",
+                        target,
+                        label=role,
+                        into=into,
+                        slices=slices_of(entry),
+                        input=index,
+                    )
                     self._connect(place, source, edge)
 
     def _drawn(self, address: str, body: Body) -> DrawnGraph | None:
-        """Where a body is drawn; None where it is not, also because another node has the same id, and so the same address."""
+        """Where a body is drawn; None where it is not, also because another node has the same
+        id, and so the same address.
+        """
         place = self._places.get(address)
         return place if place is not None and place.graph is body.graph else None
 
-    def _enter_header(self, place: DrawnGraph, header: str, node: Node, index: int, source: OutputRef) -> None:
+    def _enter_header(
+        self, place: DrawnGraph, header: str, node: Node, index: int, source: OutputRef
+    ) -> None:
         if node.is_foreign:
             if index in unbound_inputs(node):
                 self._connect(place, source, ViewEdge("", "data", "", header, input=index))
         elif node.type == LOOP and index < 2:
             kind: EdgeKind = "trip_count" if index == 0 else "start"
-            self._connect(place, source, ViewEdge("", kind, "", header, label=("trip count", "starts if")[index], input=index))
+            self._connect(
+                place,
+                source,
+                ViewEdge(
+                    "", kind, "", header, label=("trip count", "starts if")[index], input=index
+                ),
+            )
         elif node.type == IF and index == 0:
             self._connect(place, source, ViewEdge("", "condition", "", header, label="condition"))
 
-    def _enter_copies(self, place: DrawnGraph, region: DrawnRegion, body: Body, index: int, source: OutputRef) -> None:
-        """As into a body, but slices go to every copy, initial values to the first iteration only, and invariants to their one box."""
-        copies = [one for address in region.copies if (one := self._drawn(address, body)) is not None]
+    def _enter_copies(
+        self, place: DrawnGraph, region: DrawnRegion, body: Body, index: int, source: OutputRef
+    ) -> None:
+        """As into a body, but slices go to every copy, initial values to the first iteration
+        only, and invariants to their one box.
+        """
+        copies = [
+            one for address in region.copies if (one := self._drawn(address, body)) is not None
+        ]
         for parameter, (role, entry) in input_roles(body).items():
             if entry is None or entry.external != index or parameter not in body.graph.by_id:
                 continue
-            edge = ViewEdge("", "input_map", "", "", label=role, slices=slices_of(entry), input=index)
+            edge = ViewEdge(
+                "", "input_map", "", "", label=role, slices=slices_of(entry), input=index
+            )
             if parameter in region.same:
                 self._connect(place, source, replace(edge, target=region.same[parameter]))
                 continue
@@ -138,52 +199,105 @@ class EdgeLines:
                 first = role.startswith("carried") and region.earlier
                 target = region.earlier if first else copy.box.get(parameter, "")
                 if target:
-                    self._connect(place, source, replace(edge, target=target, into="" if first else copy.at(parameter)))
+                    self._connect(
+                        place,
+                        source,
+                        replace(edge, target=target, into="" if first else copy.at(parameter)),
+                    )
 
     def _leave_copy(self, place: DrawnGraph, body: Body, region: DrawnRegion) -> None:
-        """Results of one copy to the next copy, and to the outer outputs: parts from every copy, last values from the last iteration."""
+        """Results of one copy to the next copy, and to the outer outputs: parts from every copy,
+        last values from the last iteration.
+        """
         number = region.copies.index(place.address)
         for parameter, shared in region.same.items():
             if parameter not in place.box:  # a port map may name what the body does not draw
                 continue
             tensor = f"{region.address}/{body.name}/{place.label[parameter]}"
-            self._add(ViewEdge("", "data", shared, place.box[parameter], tensor, into=place.at(parameter)))
-        following = self._drawn(region.copies[number + 1], body) if number + 1 < len(region.copies) else None
+            self._add(
+                ViewEdge("", "data", shared, place.box[parameter], tensor, into=place.at(parameter))
+            )
+        following = (
+            self._drawn(region.copies[number + 1], body)
+            if number + 1 < len(region.copies)
+            else None
+        )
         self._outputs_of_copy(place, body, region, last=following is None)
         self._carry_on(place, body, region, following, begins=number == 0)
 
-    def _outputs_of_copy(self, place: DrawnGraph, body: Body, region: DrawnRegion, *, last: bool) -> None:
+    def _outputs_of_copy(
+        self, place: DrawnGraph, body: Body, region: DrawnRegion, *, last: bool
+    ) -> None:
         for rank, entry in enumerate(body.outer_outputs[: len(region.outputs)]):
             source = place.box.get(entry.internal, "")
             edge = ViewEdge(
-                "", "output_map", source, region.outputs[rank], label=output_role(body, entry), slices=slices_of(entry), input=rank
+                "",
+                "output_map",
+                source,
+                region.outputs[rank],
+                label=output_role(body, entry),
+                slices=slices_of(entry),
+                input=rank,
             )
             if source and (entry.axis is not None or (last and not region.later)):
                 self._add(replace(edge, tensor=place.at(entry.internal)))
             if last and region.later:
                 self._add(replace(edge, source=region.later, slices=None))
 
-    def _carry_on(self, place: DrawnGraph, body: Body, region: DrawnRegion, following: DrawnGraph | None, *, begins: bool) -> None:
-        """What a copy hands to the ``following`` one, or to the iterations beyond the window; ``begins``: it is the window's first."""
+    def _carry_on(
+        self,
+        place: DrawnGraph,
+        body: Body,
+        region: DrawnRegion,
+        following: DrawnGraph | None,
+        *,
+        begins: bool,
+    ) -> None:
+        """What a copy hands to the ``following`` one, or to the iterations beyond the window;
+        ``begins``: it is the window's first.
+        """
         for back in body.back_edges:
             if back.from_layer not in place.box or back.to_layer not in place.box:
                 continue
             if begins and region.earlier:
-                self._add(ViewEdge("", "carried", region.earlier, place.box[back.to_layer], into=place.at(back.to_layer)))
+                self._add(
+                    ViewEdge(
+                        "",
+                        "carried",
+                        region.earlier,
+                        place.box[back.to_layer],
+                        into=place.at(back.to_layer),
+                    )
+                )
             target = following.box[back.to_layer] if following else region.later
             if target:
                 into = following.at(back.to_layer) if following else ""
-                self._add(ViewEdge("", "carried", place.box[back.from_layer], target, place.at(back.from_layer), into=into))
+                self._add(
+                    ViewEdge(
+                        "",
+                        "carried",
+                        place.box[back.from_layer],
+                        target,
+                        place.at(back.from_layer),
+                        into=into,
+                    )
+                )
         for entry in body.outputs:
             if entry.purpose == "execution_condition" and entry.internal in place.box:
-                edge = ViewEdge("", "goes_on", place.box[entry.internal], region.later, place.at(entry.internal))
+                edge = ViewEdge(
+                    "", "goes_on", place.box[entry.internal], region.later, place.at(entry.internal)
+                )
                 if following is not None:
-                    edge = replace(edge, target=next(iter(following.box.values()), ""), frame=following.cluster)
+                    edge = replace(
+                        edge, target=next(iter(following.box.values()), ""), frame=following.cluster
+                    )
                 if edge.target:
                     self._add(edge)
 
     def _leave(self, place: DrawnGraph, body: Body, region: DrawnRegion) -> None:
-        """Results to the outer outputs, to the next iteration, and to the header that asks whether there is one."""
+        """Results to the outer outputs, to the next iteration, and to the header that asks
+        whether there is one.
+        """
         if region.copies:
             self._leave_copy(place, body, region)
             return
@@ -192,22 +306,54 @@ class EdgeLines:
             if entry.internal in place.box:
                 kind: EdgeKind = "merge" if merges else "output_map"
                 edge = ViewEdge(
-                    "", kind, place.box[entry.internal], region.outputs[rank], place.at(entry.internal), output_role(body, entry)
+                    "",
+                    kind,
+                    place.box[entry.internal],
+                    region.outputs[rank],
+                    place.at(entry.internal),
+                    output_role(body, entry),
                 )
                 self._add(replace(edge, slices=slices_of(entry), input=rank))
         for back in body.back_edges:
             if back.from_layer in place.box and back.to_layer in place.box:
                 source, target = place.box[back.from_layer], place.box[back.to_layer]
-                self._add(ViewEdge("", "back", source, target, place.at(back.from_layer), into=place.at(back.to_layer)))
+                self._add(
+                    ViewEdge(
+                        "",
+                        "back",
+                        source,
+                        target,
+                        place.at(back.from_layer),
+                        into=place.at(back.to_layer),
+                    )
+                )
         for entry in body.outputs:
-            if entry.purpose == "execution_condition" and entry.internal in place.box and region.header:
-                self._add(ViewEdge("", "again", place.box[entry.internal], region.header, place.at(entry.internal), "again?"))
+            if (
+                entry.purpose == "execution_condition"
+                and entry.internal in place.box
+                and region.header
+            ):
+                self._add(
+                    ViewEdge(
+                        "",
+                        "again",
+                        place.box[entry.internal],
+                        region.header,
+                        place.at(entry.internal),
+                        "again?",
+                    )
+                )
         if merges and region.header:
             self._branch(place, region)
 
     def _branch(self, place: DrawnGraph, region: DrawnRegion) -> None:
-        """From an If's header to a branch: the line ends at the frame, so any box at the frame's top will do."""
+        """From an If's header to a branch: the line ends at the frame, so any box at the frame's
+        top will do.
+        """
         fed = {edge.target for edge in self.edges if edge.kind == "data"}
-        first = next((box for box in place.box.values() if box not in fed), next(iter(place.box.values()), ""))
+        first = next(
+            (box for box in place.box.values() if box not in fed),
+            next(iter(place.box.values()), ""),
+        )
         if first:
             self._add(ViewEdge("", "branch", region.header, first, frame=place.cluster))

@@ -9,7 +9,8 @@ _WIDE = frozenset("mwMW@%…_—→")
 
 
 def text_width(text: str, size: float) -> float:
-    """Points that a line of text takes in a proportional sans-serif at this size; a little more rather than less.
+    """Points that a line of text takes in a proportional sans-serif at this size; a little more
+    rather than less.
 
     >>> text_width("", 12), text_width("MatMul", 10) > text_width("little", 10)
     (0, True)

@@ -1,8 +1,10 @@
-"""What others say of nodes, a number or a text each, as colours of a picture; read from and written as Model Explorer's node data.
+"""What others say of nodes, a number or a text each, as colours of a picture; read from and written
+as Model Explorer's node data.
 
-Its JSON is ``{"results": {key: {"value": 0.5}}}``, for one graph or by graph (``{"main": {"results": ...}}``); here also ``{key: 0.5}``.
-A key is an address, in which iterations may be named (``main/loop[2]/body/add`` holds in that one only), or the name of a node or of its
-output. Colours in a file are not taken over: ours can be read in light and in dark.
+Its JSON is ``{"results": {key: {"value": 0.5}}}``, for one graph or by graph (``{"main":
+{"results": ...}}``); here also ``{key: 0.5}``. A key is an address, in which iterations may be
+named (``main/loop[2]/body/add`` holds in that one only), or the name of a node or of its output.
+Colours in a file are not taken over: ours can be read in light and in dark.
 """
 
 from __future__ import annotations
@@ -33,13 +35,17 @@ LEVELS = 8
 OTHERS = "others"
 _GRADIENT = [{"stop": 0, "bgColor": "white"}, {"stop": 1, "bgColor": "orange"}]
 _ADDRESSES = "addresses in Loopscope"
-"""What no graph is called: Model Explorer does not look there, and here nothing else of such a file is read."""
+"""What no graph is called: Model Explorer does not look there, and here nothing else of such a
+file is read.
+"""
 _ATTRIBUTES = {"then": "then_branch", "else": "else_branch"}
 """Of ONNX, by our names of bodies."""
 _NAMED = 3
 """Keys that name nothing, and that are told."""
 Datum = float | str
-_places: WeakKeyDictionary[GraphView, tuple[NodeData, Mapping[str, list[str]]]] = WeakKeyDictionary()
+_places: WeakKeyDictionary[GraphView, tuple[NodeData, Mapping[str, list[str]]]] = (
+    WeakKeyDictionary()
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -52,23 +58,33 @@ class NodeData:
     by_iteration: Mapping[str, Datum]
     """By concrete address."""
     kinds: tuple[str, ...]
-    """Of texts the frequent ones, ``OTHERS`` last where there are more than ``LEVELS``; empty for numbers."""
+    """Of texts the frequent ones, ``OTHERS`` last where there are more than ``LEVELS``; empty
+    for numbers.
+    """
     low: float
     high: float
     unmatched: tuple[str, ...]
     """Keys that name nothing in the model."""
 
     def unmatched_words(self, of: str) -> str:
-        """Which keys of a file name nothing, in a sentence; empty where all of them name something."""
+        """Which keys of a file name nothing, in a sentence; empty where all of them name
+        something.
+        """
         if not self.unmatched:
             return ""
         named = listed([shorten(one) for one in self.unmatched[:_NAMED]], _NAMED)
-        keys = "1 key of {} names" if len(self.unmatched) == 1 else f"{len(self.unmatched):,} keys of {{}} name"
+        keys = (
+            "1 key of {} names"
+            if len(self.unmatched) == 1
+            else f"{len(self.unmatched):,} keys of {{}} name"
+        )
         return f"{keys.format(shorten(of))} nothing in this model, such as {named}"
 
     @property
     def scale(self) -> list[str]:
-        """The legend: title, ``number`` with the ends of the scale, or ``text`` with the texts in the order of their colours."""
+        """The legend: title, ``number`` with the ends of the scale, or ``text`` with the texts
+        in the order of their colours.
+        """
         if self.kinds:
             return [self.title, "text", *self.kinds]
         return [self.title, "number", number_text(self.low), number_text(self.high)]
@@ -86,20 +102,29 @@ Given = str | os.PathLike[str] | Mapping[str, Any]
 
 
 def given_node_data(given: Given, model: Model) -> NodeData:
-    """From a file, or from what Python holds; ``ReadError`` as ``read_node_data``, and where a file cannot be read."""
+    """From a file, or from what Python holds; ``ReadError`` as ``read_node_data``, and where a
+    file cannot be read.
+    """
     if isinstance(given, Mapping):
         return read_node_data(as_json(given), model, "overlay")
     path = Path(given)
     try:
         content = path.read_bytes()
     except OSError as problem:
-        raise ReadError(f"the overlay {shorten(str(path))} cannot be read: {problem.strerror or problem}") from None
+        raise ReadError(
+            f"the overlay {shorten(str(path))} cannot be read: {problem.strerror or problem}"
+        ) from None
     return read_node_data(content, model, path.stem)
 
 
 def as_json(given: Mapping[str, Any]) -> bytes:
-    """Numbers and texts by key as a file has them; numbers may be numpy's. ``ReadError`` for any other value."""
-    plain = {str(key): value if isinstance(value, str) else _number(key, value) for key, value in given.items()}
+    """Numbers and texts by key as a file has them; numbers may be numpy's. ``ReadError`` for any
+    other value.
+    """
+    plain = {
+        str(key): value if isinstance(value, str) else _number(key, value)
+        for key, value in given.items()
+    }
     return json.dumps(plain).encode()
 
 
@@ -107,29 +132,49 @@ def _number(key: object, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ReadError(f"an overlay says a number or a text of each node, and of {shorten(str(key))} a {type(value).__name__}") from None
+        raise ReadError(
+            f"an overlay says a number or a text of each node, and of {shorten(str(key))} a {type(value).__name__}"
+        ) from None
 
 
 def read_node_data(content: bytes, model: Model, title: str) -> NodeData:
-    """From a file that is not trusted. ``ReadError`` when it is too large, not such JSON, or names nothing of the model."""
+    """From a file that is not trusted. ``ReadError`` when it is too large, not such JSON, or
+    names nothing of the model.
+    """
     if len(content) > MOST_BYTES:
-        raise ReadError(f"the node data has {len(content) / 2**20:.0f} MB: at most {MOST_BYTES // 2**20} are read")
+        raise ReadError(
+            f"the node data has {len(content) / 2**20:.0f} MB: at most {MOST_BYTES // 2**20} are read"
+        )
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ReadError(f"the node data is not JSON: {shorten(str(error))}") from None
     found = dict(_entries(data))
     if len(found) > MOST_ENTRIES:
-        raise ReadError(f"the node data is of {len(found):,} nodes: at most {MOST_ENTRIES:,} are read")
+        raise ReadError(
+            f"the node data is of {len(found):,} nodes: at most {MOST_ENTRIES:,} are read"
+        )
     if any(isinstance(value, str) for value in found.values()):
-        found = {key: value if isinstance(value, str) else number_text(value) for key, value in found.items()}
+        found = {
+            key: value if isinstance(value, str) else number_text(value)
+            for key, value in found.items()
+        }
     addresses, names = _index(model)
-    by_address = {address: value for key, value in found.items() if (address := _address(key, addresses))}
-    by_name = {address: value for key, value in found.items() if not _address(key, addresses) for address in names.get(key, ())}
+    by_address = {
+        address: value for key, value in found.items() if (address := _address(key, addresses))
+    }
+    by_name = {
+        address: value
+        for key, value in found.items()
+        if not _address(key, addresses)
+        for address in names.get(key, ())
+    }
     placed = {**by_name, **by_address}  # a name may be that of several nodes
     if not placed:
         first = next(iter(found), "")
-        raise ReadError(f"no key of the node data is an address or a name of a node of this model; the first is {shorten(repr(first))}")
+        raise ReadError(
+            f"no key of the node data is an address or a name of a node of this model; the first is {shorten(repr(first))}"
+        )
     numbers = [value for value in placed.values() if not isinstance(value, str)]
     return NodeData(
         neutral(title, LONGEST_TEXT),
@@ -143,24 +188,39 @@ def read_node_data(content: bytes, model: Model, title: str) -> NodeData:
 
 
 def write_node_data(values: Mapping[str, Datum], model: Model) -> str:
-    """A file that Model Explorer shows on the same model, with a scale from light to dark; ``values`` are by static address.
+    """A file that Model Explorer shows on the same model, with a scale from light to dark;
+    ``values`` are by static address.
 
-    Its keys are names of nodes and of outputs, by graph as Model Explorer calls it; beside them addresses, which are read here.
+    Its keys are names of nodes and of outputs, by graph as Model Explorer calls it; beside them
+    addresses, which are read here.
     """
     results = {_ADDRESSES: dict(values), **_named_results(values, model)}
-    scale = {} if any(isinstance(value, str) for value in values.values()) else {"gradient": _GRADIENT}
-    data = {name: {"results": {key: {"value": value} for key, value in graph.items()}, **scale} for name, graph in results.items() if graph}
+    scale = (
+        {} if any(isinstance(value, str) for value in values.values()) else {"gradient": _GRADIENT}
+    )
+    data = {
+        name: {"results": {key: {"value": value} for key, value in graph.items()}, **scale}
+        for name, graph in results.items()
+        if graph
+    }
     return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _named_results(values: Mapping[str, Datum], model: Model) -> Mapping[str, Mapping[str, Datum]]:
     """By graph and name, as Model Explorer calls them.
 
-    It draws an ONNX model with its bodies as one graph, in which their nodes have the names of those around them in front. Bodies of other
-    models are graphs of their own, and nodes are found by their outputs too.
+    It draws an ONNX model with its bodies as one graph, in which their nodes have the names of
+    those around them in front. Bodies of other models are graphs of their own, and nodes are found
+    by their outputs too.
     """
     if model.dialect == "onnx":
-        return {model.name: {name: values[address] for name, address in _names_through(model) if address in values}}
+        return {
+            model.name: {
+                name: values[address]
+                for name, address in _names_through(model)
+                if address in values
+            }
+        }
     results: dict[str, dict[str, Datum]] = {}
     for place in graphs(model):
         for node in place.graph.nodes:
@@ -172,31 +232,54 @@ def _named_results(values: Mapping[str, Datum], model: Model) -> Mapping[str, Ma
 
 
 def _names_through(model: Model) -> Iterator[tuple[str, str]]:
-    """Of each node of an ONNX model its name with those of the nodes around it in front, and its address."""
+    """Of each node of an ONNX model its name with those of the nodes around it in front, and its
+    address.
+    """
     before = {ROOT: ""}
     for place in graphs(model):
         for node in place.graph.nodes:
-            address, name = f"{place.address}/{place.labels[node.id]}", f"{before[place.address]}{node.name}"
+            address, name = (
+                f"{place.address}/{place.labels[node.id]}",
+                f"{before[place.address]}{node.name}",
+            )
             yield name, address
             for body in node.bodies:
-                before[f"{address}/{body.name}"] = f"{name}/{_ATTRIBUTES.get(body.name, body.name)}/"
+                before[f"{address}/{body.name}"] = (
+                    f"{name}/{_ATTRIBUTES.get(body.name, body.name)}/"
+                )
 
 
 def tints(view: GraphView, run: Run | None, data: NodeData) -> dict[str, list[object]]:
-    """Of boxes: ``number`` or ``text``, the colour, the value in words. A folded box has its largest number, or the text of all in it."""
+    """Of boxes: ``number`` or ``text``, the colour, the value in words. A folded box has its
+    largest number, or the text of all in it.
+    """
     found: dict[str, list[object]] = {}
     opened = {frame.static: frame.address for frame in run.frames()} if run is not None else {}
     for id, places in _boxes(view, data).items():
-        values = [value for value in (_value(place, run, opened, data) for place in places) if value is not None]
+        values = [
+            value
+            for value in (_value(place, run, opened, data) for place in places)
+            if value is not None
+        ]
         texts = {value for value in values if isinstance(value, str)}
         if values and len(texts) <= 1:
-            value: Datum = texts.pop() if texts else max(value for value in values if not isinstance(value, str))
-            found[id] = ["text" if data.kinds else "number", data.level(value), value if isinstance(value, str) else number_text(value)]
+            value: Datum = (
+                texts.pop()
+                if texts
+                else max(value for value in values if not isinstance(value, str))
+            )
+            found[id] = [
+                "text" if data.kinds else "number",
+                data.level(value),
+                value if isinstance(value, str) else number_text(value),
+            ]
     return found
 
 
 def _value(place: str, run: Run | None, opened: Mapping[str, str], data: NodeData) -> Datum | None:
-    """Of the iteration that is open, also before the operation has run in it; else of the last one."""
+    """Of the iteration that is open, also before the operation has run in it; else of the last
+    one.
+    """
     static = without_iterations(place)
     if run is not None and static in _iterated(data):
         graph, _, label = place.rpartition("/")
@@ -243,7 +326,11 @@ def _entries(data: object) -> Iterator[tuple[str, Datum]]:
     results = data.get("results")
     if isinstance(data.get(_ADDRESSES), dict):
         data = {_ADDRESSES: data[_ADDRESSES]}
-    graphs_of = [one for one in data.values() if isinstance(one, dict) and isinstance(one.get("results"), dict)]
+    graphs_of = [
+        one
+        for one in data.values()
+        if isinstance(one, dict) and isinstance(one.get("results"), dict)
+    ]
     if isinstance(results, dict):
         graphs_of = [data]
     for one in [one["results"] for one in graphs_of] or [data]:
@@ -263,7 +350,9 @@ def _datum(key: str, value: object) -> Datum:
 
 
 def _index(model: Model) -> tuple[frozenset[str], Mapping[str, list[str]]]:
-    """All static addresses, and those that a name may mean: of a node, of an output, or Model Explorer's."""
+    """All static addresses, and those that a name may mean: of a node, of an output, or Model
+    Explorer's.
+    """
     addresses: set[str] = set()
     names: dict[str, list[str]] = {}
     for place in graphs(model):
@@ -271,7 +360,9 @@ def _index(model: Model) -> tuple[frozenset[str], Mapping[str, list[str]]]:
         for node in place.graph.nodes:
             address = f"{place.address}/{label[node.id]}"
             addresses.add(address)
-            for name in dict.fromkeys((node.name, *(name for port in node.outputs for name in port.names))):
+            for name in dict.fromkeys(
+                (node.name, *(name for port in node.outputs for name in port.names))
+            ):
                 names.setdefault(name, []).append(address)
     if model.dialect == "onnx":
         for name, address in _names_through(model):
@@ -281,7 +372,10 @@ def _index(model: Model) -> tuple[frozenset[str], Mapping[str, list[str]]]:
 
 def _address(key: str, addresses: frozenset[str]) -> str:
     """The address that a key is, also without ``main/`` at its beginning; empty for a name."""
-    return next((address for address in (key, f"main/{key}") if without_iterations(address) in addresses), "")
+    return next(
+        (address for address in (key, f"main/{key}") if without_iterations(address) in addresses),
+        "",
+    )
 
 
 def _kinds(texts: Iterator[str]) -> tuple[str, ...]:

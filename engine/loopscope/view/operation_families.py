@@ -9,7 +9,19 @@ from typing import Literal
 
 from loopscope.ops.catalogue import CATALOGUE
 
-Family = Literal["port", "constant", "math", "logic", "matrix", "activation", "movement", "shape", "sequence", "region", "other"]
+Family = Literal[
+    "port",
+    "constant",
+    "math",
+    "logic",
+    "matrix",
+    "activation",
+    "movement",
+    "shape",
+    "sequence",
+    "region",
+    "other",
+]
 
 FAMILIES: Mapping[Family, str] = MappingProxyType(
     {
@@ -88,7 +100,9 @@ def family_of(type: str) -> Family:
     if type in _FIXED:
         return _FIXED[type]
     versions = CATALOGUE.versions(type)
-    return _FAMILY_OF.get(CATALOGUE.category_of(versions[-1]) if versions else _category_elsewhere(type), "other")
+    return _FAMILY_OF.get(
+        CATALOGUE.category_of(versions[-1]) if versions else _category_elsewhere(type), "other"
+    )
 
 
 def _category_elsewhere(type: str) -> str:

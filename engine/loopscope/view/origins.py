@@ -1,4 +1,6 @@
-"""Which boxes and lines of a picture a value came through: its provenance, followed back along the lines that are drawn."""
+"""Which boxes and lines of a picture a value came through: its provenance, followed back along
+the lines that are drawn.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _ARRIVES: Mapping[Role, frozenset[EdgeKind]] = {
     "trip count": frozenset({"trip_count"}),
 }
 """The lines on which a value of each role arrives."""
-_INTO_FOLDED: frozenset[EdgeKind] = frozenset({"data", "trip_count", "start", "condition", "input_map", "carried"})
+_INTO_FOLDED: frozenset[EdgeKind] = frozenset(
+    {"data", "trip_count", "start", "condition", "input_map", "carried"}
+)
 _PASSED_ON: frozenset[EdgeKind] = frozenset({"data", "cut_end", "input_map"})
 _LONGEST_WAY = 4
 
@@ -40,7 +44,9 @@ class Lit:
 
 
 def lit(view: GraphView, steps: Sequence[ProvenanceStep]) -> Lit:
-    """A provenance (``loopscope.explain.provenance.provenance``) on a picture; what is not on the picture is left out."""
+    """A provenance (``loopscope.explain.provenance.provenance``) on a picture; what is not on
+    the picture is left out.
+    """
     return _Lighting(view).light(steps)
 
 
@@ -69,7 +75,9 @@ class _Lighting:
                 source = self._box(link.address)
                 if source is not None and source is not made:
                     self._mark(self.found.boxes, source.id, step.distance + 1)
-                    self._light_way(source, self._arrival(made, link.role), link.role, step.distance)
+                    self._light_way(
+                        source, self._arrival(made, link.role), link.role, step.distance
+                    )
         return self.found
 
     def _light_way(self, source: ViewNode, target: ViewNode, role: Role, distance: int) -> None:
@@ -82,10 +90,16 @@ class _Lighting:
             for end in (edge.source, edge.target):
                 self._mark(self.found.boxes, end, distance + (end != target.id))
 
-    def _ways_to(self, target: str, allowed: frozenset[EdgeKind]) -> Mapping[str, tuple[ViewEdge, ...]]:
-        """For each box from which lines lead to another through boxes that only pass values on, the fewest such lines."""
+    def _ways_to(
+        self, target: str, allowed: frozenset[EdgeKind]
+    ) -> Mapping[str, tuple[ViewEdge, ...]]:
+        """For each box from which lines lead to another through boxes that only pass values on,
+        the fewest such lines.
+        """
         found: dict[str, tuple[ViewEdge, ...]] = {}
-        waiting: list[tuple[str, frozenset[EdgeKind], tuple[ViewEdge, ...]]] = [(target, allowed, ())]
+        waiting: list[tuple[str, frozenset[EdgeKind], tuple[ViewEdge, ...]]] = [
+            (target, allowed, ())
+        ]
         for _ in range(_LONGEST_WAY + 1):
             new: list[tuple[str, frozenset[EdgeKind], tuple[ViewEdge, ...]]] = []
             for box, kinds, way in waiting:
@@ -94,13 +108,19 @@ class _Lighting:
                         found[edge.source] = (*way, edge)
                         through = self.nodes[edge.source]
                         if self._hands_on(through):
-                            before = self.near[through.title] if through.kind == "cut_end" else through.id
+                            before = (
+                                self.near[through.title]
+                                if through.kind == "cut_end"
+                                else through.id
+                            )
                             new.append((before, _PASSED_ON, found[edge.source]))
             waiting = new
         return found
 
     def _hands_on(self, node: ViewNode) -> bool:
-        """A Result, a cut line's end, or the one box of a Parameter that is the same in all copies of an unrolled body."""
+        """A Result, a cut line's end, or the one box of a Parameter that is the same in all
+        copies of an unrolled body.
+        """
         if node.kind == "parameter":
             loop = node.address.rpartition("/")[0].rpartition("/")[0]
             return not loop.endswith("]") and without_iterations(loop) in self.view.unrolled
@@ -108,11 +128,17 @@ class _Lighting:
 
     def _arrival(self, made: ViewNode, role: Role) -> ViewNode:
         """Where a value of this role arrives: what decides at the header of its If or loop."""
-        header = self.view.node_of.get(made.address.partition(":")[0]) if role in ("condition", "trip count") else None
+        header = (
+            self.view.node_of.get(made.address.partition(":")[0])
+            if role in ("condition", "trip count")
+            else None
+        )
         return header or made
 
     def _box(self, address: str) -> ViewNode | None:
-        """The box that shows a value: its own, the folded one around it, or the one of iterations beside the window."""
+        """The box that shows a value: its own, the folded one around it, or the one of
+        iterations beside the window.
+        """
         path, _, output = self.view.place_of(address).partition(":")
         own = self.view.node_of.get(f"{path}:{output or 0}") or self.view.node_of.get(path)
         if own is not None:
@@ -127,8 +153,14 @@ class _Lighting:
             if node.kind != "more" or not path.startswith(f"{node.address}["):
                 continue
             number = _iteration(path, node.address)
-            shown = [_iteration(one.address, node.address) for one in self.view.clusters if one.address.startswith(f"{node.address}[")]
-            if node.badge == ("earlier" if number < min(shown) else "later" if number > max(shown) else ""):
+            shown = [
+                _iteration(one.address, node.address)
+                for one in self.view.clusters
+                if one.address.startswith(f"{node.address}[")
+            ]
+            if node.badge == (
+                "earlier" if number < min(shown) else "later" if number > max(shown) else ""
+            ):
                 yield node
 
     @staticmethod

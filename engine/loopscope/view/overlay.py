@@ -1,4 +1,5 @@
-"""How one moment of a run restyles a picture: what is current, done or skipped, and the values on the wires.
+"""How one moment of a run restyles a picture: what is current, done or skipped, and the values on
+the wires.
 
     marks = Marks(selected="main/loop_7/body/Add_3", breakpoints=("main/loop_7[*]/body/Add_3",))
     overlay = overlay_at(run, view, marks, previews=cache)
@@ -48,7 +49,8 @@ def overlay_at(
 ) -> Overlay:
     """Return the overlay of a view at the cursor of a run. Without a run it shows the marks only.
 
-    ``previews`` caches texts of values by concrete address; the caller keeps it as long as the run lasts.
+    ``previews`` caches texts of values by concrete address; the caller keeps it as long as the run
+    lasts.
     """
     overlay = Overlay()
     if run is not None:
@@ -70,14 +72,20 @@ def _together(found: set[Status]) -> NodeStatus:
 
 
 def _iteration(frame: OpenGraph) -> str:
-    """The open iteration; a bound beyond a million is left out, because it is a guard rather than a count."""
-    return iteration_words(frame.iteration or 0, frame.bound if frame.bound and frame.bound <= _READABLE else None)
+    """The open iteration; a bound beyond a million is left out, because it is a guard rather
+    than a count.
+    """
+    return iteration_words(
+        frame.iteration or 0, frame.bound if frame.bound and frame.bound <= _READABLE else None
+    )
 
 
 class _Painter:
     """One moment of one run, painted on one view."""
 
-    def __init__(self, run: Run, view: GraphView, previews: dict[str, str], verdicts: Mapping[str, str]) -> None:
+    def __init__(
+        self, run: Run, view: GraphView, previews: dict[str, str], verdicts: Mapping[str, str]
+    ) -> None:
         self.run = run
         self.view = view
         self.previews = previews
@@ -86,7 +94,9 @@ class _Painter:
         self.copies = instances_at(run, view, statuses) if view.unrolled else Instances()
         self.mirrored = backward_overlay.mirrored(run)
         statuses |= backward_overlay.statuses(run, self.mirrored)
-        self.statuses: Mapping[str, Status] = statuses | self.copies.statuses if view.unrolled else statuses
+        self.statuses: Mapping[str, Status] = (
+            statuses | self.copies.statuses if view.unrolled else statuses
+        )
         self._graphs = dict(self.copies.graphs)
         self._rows: dict[str, tuple[Program, int]] = {}
         self.running = {frame.static: frame for frame in run.frames()} | self.copies.running
@@ -127,10 +137,13 @@ class _Painter:
         if node.members:
             return _together({self.statuses.get(member, "waiting") for member in node.members})
         address = node.address.partition(":")[0] if node.kind == "output" else node.address
-        status = self.statuses.get(address) or (self._branch(address) if node.kind == "folded" else "waiting")
+        status = self.statuses.get(address) or (
+            self._branch(address) if node.kind == "folded" else "waiting"
+        )
         if node.kind in ("control", "condition") and status not in ("skipped", "failed"):
             return "done" if status in ("done", "running") else "waiting"
-        # The current operation may be shown by another box: its folded group, or its region's header.
+        # The current operation may be shown by another box: its folded group, or its region's
+        # header.
         return "waiting" if status == "current" or status == "running" else status
 
     def _text(self, static: str) -> str:
@@ -144,7 +157,8 @@ class _Painter:
             concrete = self.run.resolve(backward_overlay.named_now(self.mirrored, address))
             if concrete is None:
                 return ""
-            # What holds for one node of a graph holds for all: parsing a thousand addresses would take longer than a step may.
+            # What holds for one node of a graph holds for all: parsing a thousand addresses would
+            # take longer than a step may.
             graph = self._graphs[place] = concrete.rpartition("/")[0]
         concrete = f"{graph}/{label}:{output}" if output else f"{graph}/{label}"
         text = self.previews.get(concrete)
@@ -216,10 +230,14 @@ class _Painter:
         else:
             return
         number = parts - 1 - iteration if edge.slices.stride < 0 and parts else iteration
-        self.overlay.slices[edge.id] = f"part [{number:,}] of {parts:,}" if parts else f"part [{number:,}]"
+        self.overlay.slices[edge.id] = (
+            f"part [{number:,}] of {parts:,}" if parts else f"part [{number:,}]"
+        )
 
     def _copy(self, cluster: ViewCluster) -> None:
-        """The header of one iteration of an unrolled loop: its place among all, and whether it is running or never ran."""
+        """The header of one iteration of an unrolled loop: its place among all, and whether it
+        is running or never ran.
+        """
         state, total = self.copies.state[cluster.id], self.copies.total.get(cluster.body)
         self.overlay.frames[cluster.id] = state
         words = {"active": "now", "waiting": "", "skipped": "did not run", "done": ""}[state]
@@ -247,7 +265,14 @@ class _Painter:
 
     def _folded(self, node: ViewNode) -> None:
         """What a folded loop is at, or how it ended."""
-        inside = next((frame for static, frame in self.running.items() if static.startswith(f"{node.address}/")), None)
+        inside = next(
+            (
+                frame
+                for static, frame in self.running.items()
+                if static.startswith(f"{node.address}/")
+            ),
+            None,
+        )
         if inside is not None and inside.iteration is not None:
             self.overlay.headers[node.id] = _iteration(inside) + self.outlook
         elif node.address in self.verdicts:
@@ -258,10 +283,19 @@ class _Painter:
     def _with_loops(self, node: ViewNode) -> None:
         """What the loops of a folded group are at, or how they ended."""
         word = "loop" if len(node.loops) == 1 else f"{len(node.loops)} loops"
-        running = next((frame for frame in self.running.values() if frame.static.rpartition("/")[0] in node.loops), None)
+        running = next(
+            (
+                frame
+                for frame in self.running.values()
+                if frame.static.rpartition("/")[0] in node.loops
+            ),
+            None,
+        )
         if running is not None and running.iteration is not None:
             self.overlay.headers[node.id] = f"{word}: {_iteration(running)}{self.outlook}"
-        elif ended := dict.fromkeys(self.verdicts[one] for one in node.loops if one in self.verdicts):
+        elif ended := dict.fromkeys(
+            self.verdicts[one] for one in node.loops if one in self.verdicts
+        ):
             self.overlay.headers[node.id] = f"{word}: {' · '.join(ended)}"
 
     def _spark(self, node: ViewNode, inside: OpenGraph | None) -> None:
@@ -269,7 +303,11 @@ class _Painter:
         if not graph:
             return
         label = node.spark.rpartition("/")[2]
-        place = f"{graph.rpartition('/')[0]}/body/{label}" if inside is not None else f"{graph}/body/{label}"
+        place = (
+            f"{graph.rpartition('/')[0]}/body/{label}"
+            if inside is not None
+            else f"{graph}/body/{label}"
+        )
         found = sparkline(self.run, place, inside.iteration if inside is not None else None)
         if found is not None:
             self.overlay.sparks[node.id] = found.as_data()

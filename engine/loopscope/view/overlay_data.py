@@ -45,13 +45,17 @@ class Overlay:
     values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Texts on the wires that leave a box, by output number; empty text where there is no value."""
     backs: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """On back edges: the value handed to the next iteration, and the value that this iteration began with."""
+    """On back edges: the value handed to the next iteration, and the value that this iteration
+    began with.
+    """
     headers: dict[str, str] = field(default_factory=dict[str, str])
     """On frames and folded loops: ``iteration 3 of 12``, or a verdict."""
     progress: dict[str, float] = field(default_factory=dict[str, float])
     """Of loops that say how often they run: the part that is done, 0 to 1."""
     frames: dict[str, FrameStatus] = field(default_factory=dict[str, FrameStatus])
-    """Of frames: where the run is with a loop's body, a branch or a copy of an unrolled body; none for a body that is not running."""
+    """Of frames: where the run is with a loop's body, a branch or a copy of an unrolled body;
+    none for a body that is not running.
+    """
     slices: dict[str, str] = field(default_factory=dict[str, str])
     """On port maps: ``part [2] of 6``: its index from 0."""
     sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
@@ -59,13 +63,17 @@ class Overlay:
     next: str = ""
     """Id of the box or frame that runs next; empty at the end of the run."""
     current: str = ""
-    """Id of the box or frame that the canvas keeps in sight: what runs next, and in the end what ran last."""
+    """Id of the box or frame that the canvas keeps in sight: what runs next, and in the end what
+    ran last.
+    """
     selected: str = ""
     """Id of the selected box."""
     breakpoints: dict[str, BreakpointState] = field(default_factory=dict[str, BreakpointState])
     """On boxes: a breakpoint that holds, or one that is switched off."""
     origins: dict[str, int] = field(default_factory=dict[str, int])
-    """Of boxes and lines that a traced value came through: the distance from it, at most ``loopscope.view.origins.FARTHEST``."""
+    """Of boxes and lines that a traced value came through: the distance from it, at most
+    ``loopscope.view.origins.FARTHEST``.
+    """
 
     heats: dict[str, int] = field(default_factory=dict[str, int])
     """On boxes: share of the run time, from 1 to ``loopscope.view.runtime_marks.HOTTEST``."""

@@ -1,8 +1,10 @@
-"""Groups for nodes that are too many to draw one by one: name scopes where names have them, else repeated blocks, else stretches.
+"""Groups for nodes that are too many to draw one by one: name scopes where names have them, else
+repeated blocks, else stretches.
 
-A block's address says what it is called: ``main/*~A3.24~120..163`` is the third of 24 blocks A, ``main/*~A24~34..1066`` all of them
-as one box, ``main/*~A1-32.1000~0..3200`` the first 32 of a thousand. Numbers after the last ``~`` are positions among the nodes that
-the text before names. Stars say which nodes belong to a scope (``ReadingOrder.homes``).
+A block's address says what it is called: ``main/*~A3.24~120..163`` is the third of 24 blocks A,
+``main/*~A24~34..1066`` all of them as one box, ``main/*~A1-32.1000~0..3200`` the first 32 of a
+thousand. Numbers after the last ``~`` are positions among the nodes that the text before names.
+Stars say which nodes belong to a scope (``ReadingOrder.homes``).
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ MOST_SIBLINGS = 120
 """Boxes that stand side by side in an opened group at most."""
 _WAY = re.compile(r"(\*+)")
 _SPAN = re.compile(r"~(\d{1,9})\.\.(\d{1,9})")
-_COPIES = re.compile(r"~(?P<letter>[A-Z]+)(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})\.(?P<total>\d{1,9}))?~\d{1,9}\.\.\d{1,9}$")
+_COPIES = re.compile(
+    r"~(?P<letter>[A-Z]+)(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})\.(?P<total>\d{1,9}))?~\d{1,9}\.\.\d{1,9}$"
+)
 """The end of an address that names several copies of a block."""
 _TELLING = 8
 """Where scopes make so many boxes, no other reading of the names is tried."""
 _STRETCH = 60
-"""Operations of one box that is named by what most of them are, where there is room for several boxes."""
+"""Operations of one box that is named by what most of them are, where there is room for several
+boxes.
+"""
 _SMALLEST_BLOCK = 4
 """Copies of fewer nodes are drawn as one box for all of them."""
 
@@ -49,13 +55,16 @@ def has_span(address: str) -> bool:
 
 
 def holds_blocks(address: str, nodes: int) -> bool:
-    """Whether a group of so many nodes is opened as blocks, because it is several copies of one that is worth a box."""
+    """Whether a group of so many nodes is opened as blocks, because it is several copies of one
+    that is worth a box.
+    """
     found = _copies_in(address)
     return found is not None and nodes >= _SMALLEST_BLOCK * found[1]
 
 
 def _copies_in(address: str) -> tuple[str, int, int, int] | None:
-    """Of a group that is several copies of a block: its letter, how many they are, the number of the first, and of all there are.
+    """Of a group that is several copies of a block: its letter, how many they are, the number of
+    the first, and of all there are.
 
     >>> _copies_in("main/*~B24~3..27"), _copies_in("main/*~B5-8.24~3..27"), _copies_in("main/*~B5.24~3..27")
     (('B', 24, 1, 24), ('B', 4, 5, 24), None)
@@ -64,7 +73,11 @@ def _copies_in(address: str) -> tuple[str, int, int, int] | None:
     if found is None:
         return None
     first, last = int(found["first"]), int(found["last"] or 0)
-    return (found["letter"], last - first + 1, first, int(found["total"])) if last else (found["letter"], first, 1, first)
+    return (
+        (found["letter"], last - first + 1, first, int(found["total"]))
+        if last
+        else (found["letter"], first, 1, first)
+    )
 
 
 def members_of(address: str, place: str, order: ReadingOrder) -> tuple[LayerId, ...]:
@@ -77,13 +90,20 @@ def members_of(address: str, place: str, order: ReadingOrder) -> tuple[LayerId, 
 
 
 def partition(graph: ModelGraph, place: str, base: str, most: int) -> tuple[str, ...]:
-    """Groups that leave at most about ``most`` boxes. ``base``: address of the group to divide, ``main/*`` for a whole graph."""
+    """Groups that leave at most about ``most`` boxes. ``base``: address of the group to divide,
+    ``main/*`` for a whole graph.
+    """
     order = reading_order(graph)
     layers = members_of(base, place, order)
     if copies := _copies_in(base):
         letter, count, first, total = copies
         boxes = count if count <= MOST_SIBLINGS else most
-        return tuple(_address(base, piece) for piece in _copies(Repeat(0, len(layers) // count, count), letter, boxes, first, total))
+        return tuple(
+            _address(base, piece)
+            for piece in _copies(
+                Repeat(0, len(layers) // count, count), letter, boxes, first, total
+            )
+        )
     boxes, scopes = (0, ()) if has_span(base) else _scopes(order, layers, place, base, most)
     if len(scopes) > 1:
         return scopes
@@ -94,8 +114,12 @@ def partition(graph: ModelGraph, place: str, base: str, most: int) -> tuple[str,
     return tuple(_address(base, piece) for piece in pieces if not piece.loose)
 
 
-def _scopes(order: ReadingOrder, layers: Sequence[LayerId], place: str, base: str, most: int) -> tuple[int, tuple[str, ...]]:
-    """The scopes that make the most boxes, of those that make a picture, and how many boxes that are; names as they are come first."""
+def _scopes(
+    order: ReadingOrder, layers: Sequence[LayerId], place: str, base: str, most: int
+) -> tuple[int, tuple[str, ...]]:
+    """The scopes that make the most boxes, of those that make a picture, and how many boxes that
+    are; names as they are come first.
+    """
     prefix, own, _ = _WAY.split(base[len(place) + 1 :], maxsplit=1)
     best: tuple[int, tuple[str, ...]] = (0, ())
     for room in (most, MOST_SIBLINGS) if prefix else (most,):
@@ -114,7 +138,9 @@ def _address(base: str, piece: Piece) -> str:
     return f"{base}{piece.name}~{piece.begin}..{piece.end}"
 
 
-def _pieces(graph: ModelGraph, order: ReadingOrder, layers: Sequence[LayerId], most: int) -> list[Piece]:
+def _pieces(
+    graph: ModelGraph, order: ReadingOrder, layers: Sequence[LayerId], most: int
+) -> list[Piece]:
     """The boxes and loose nodes that a sequence is divided into."""
     first, after = _between_ports(graph, layers)
     inner = layers[first:after]
@@ -131,7 +157,9 @@ def _pieces(graph: ModelGraph, order: ReadingOrder, layers: Sequence[LayerId], m
 
 
 def _between_ports(graph: ModelGraph, layers: Sequence[LayerId]) -> tuple[int, int]:
-    """What lies between the Parameters that a sequence begins with and the Results that it ends with."""
+    """What lies between the Parameters that a sequence begins with and the Results that it ends
+    with.
+    """
     first, after = 0, len(layers)
     while first < after and graph.by_id[layers[first]].type == "Parameter":
         first += 1
@@ -147,7 +175,9 @@ def _with_rests(found: Sequence[Repeat], total: int, room: int) -> list[Piece]:
         largest = sorted(found, key=lambda one: one.begin - one.end)[: max(1, room // 3)]
         found = sorted(largest, key=lambda one: one.begin)
     edges = [0, *(edge for one in found for edge in (one.begin, one.end)), total]
-    rests = [(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if end > begin]
+    rests = [
+        (begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if end > begin
+    ]
     each = dict.fromkeys(found, 1)
     spare = room - len(found) - len(rests)
     for one in sorted(found, key=lambda repeat: repeat.count):
@@ -163,20 +193,28 @@ def _with_rests(found: Sequence[Repeat], total: int, room: int) -> list[Piece]:
             spare -= size - 1
             continue
         share = min(spare + 1, -(-size // _STRETCH))
-        pieces += (Piece(begin + size * k // share, begin + size * (k + 1) // share) for k in range(share))
+        pieces += (
+            Piece(begin + size * k // share, begin + size * (k + 1) // share) for k in range(share)
+        )
         spare -= share - 1
     return sorted(pieces, key=lambda one: one.begin)
 
 
-def _copies(repeat: Repeat, letter: str, boxes: int, first: int = 1, total: int = 0) -> Iterator[Piece]:
-    """The copies as so many boxes, or as one box for all, or as boxes of several copies each. ``first``: number of the first one."""
+def _copies(
+    repeat: Repeat, letter: str, boxes: int, first: int = 1, total: int = 0
+) -> Iterator[Piece]:
+    """The copies as so many boxes, or as one box for all, or as boxes of several copies each.
+    ``first``: number of the first one.
+    """
     if boxes == 1 and repeat.count > 1:
         yield Piece(repeat.begin, repeat.end, f"~{letter}{repeat.count}")
         return
     together = -(-repeat.count // boxes)
     for number in range(0, repeat.count, together):
         last = min(number + together, repeat.count)
-        which = f"{number + first}" if last == number + 1 else f"{number + first}-{last + first - 1}"
+        which = (
+            f"{number + first}" if last == number + 1 else f"{number + first}-{last + first - 1}"
+        )
         begin, end = (repeat.begin + repeat.length * copy for copy in (number, last))
         yield Piece(begin, end, f"~{letter}{which}.{total or repeat.count}")
 

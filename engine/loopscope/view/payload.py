@@ -1,4 +1,6 @@
-"""A view as the JSON that the browser draws: geometry comes from the layout of its DOT text, words from here."""
+"""A view as the JSON that the browser draws: geometry comes from the layout of its DOT text,
+words from here.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ def structure(view: GraphView) -> dict[str, object]:
         "nodes": {node.id: _node(node) for node in view.nodes},
         "clusters": {cluster.id: _cluster(cluster) for cluster in view.clusters},
         "edges": {edge.id: _edge(edge, frame_of) for edge in view.edges},
-        "families": {family: words for family, words in FAMILIES.items() if any(node.family == family for node in view.nodes)},
+        "families": {
+            family: words
+            for family, words in FAMILIES.items()
+            if any(node.family == family for node in view.nodes)
+        },
         "hidden": view.hidden,
     }
     data["hash"] = hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
@@ -30,14 +36,35 @@ def structure(view: GraphView) -> dict[str, object]:
 
 
 def _row(row: UnrolledRow, text: str) -> dict[str, object]:
-    copies = [{"clusters": list(one.clusters), "nodes": list(one.nodes), "edges": list(one.edges)} for one in row.copies]
-    return {"id": row.id, "cluster": row.cluster, "dot": text, "copies": copies, "earlier": row.earlier, "later": row.later}
+    copies = [
+        {"clusters": list(one.clusters), "nodes": list(one.nodes), "edges": list(one.edges)}
+        for one in row.copies
+    ]
+    return {
+        "id": row.id,
+        "cluster": row.cluster,
+        "dot": text,
+        "copies": copies,
+        "earlier": row.earlier,
+        "later": row.later,
+    }
 
 
 def _node(node: ViewNode) -> dict[str, object]:
-    values = {"kind": node.kind, "address": node.address, "title": node.title, "name": node.name, "detail": node.detail}
+    values = {
+        "kind": node.kind,
+        "address": node.address,
+        "title": node.title,
+        "name": node.name,
+        "detail": node.detail,
+    }
     texts: dict[str, object] = {key: value for key, value in values.items() if value}
-    texts |= {"family": node.family, "width": node.width, "height": node.height, "outputs": len(node.values)}
+    texts |= {
+        "family": node.family,
+        "width": node.width,
+        "height": node.height,
+        "outputs": len(node.values),
+    }
     if node.cluster:
         texts["cluster"] = node.cluster
     if node.body:
@@ -68,7 +95,13 @@ def _cluster(cluster: ViewCluster) -> dict[str, object]:
 
 
 def _edge(edge: ViewEdge, frame_of: Mapping[str, str]) -> dict[str, object]:
-    data: dict[str, object] = {"kind": edge.kind, "source": edge.source, "target": edge.target, "label": edge.label, "tensor": edge.tensor}
+    data: dict[str, object] = {
+        "kind": edge.kind,
+        "source": edge.source,
+        "target": edge.target,
+        "label": edge.label,
+        "tensor": edge.tensor,
+    }
     told = {
         "latent": edge.latent,
         "sliced": edge.slices is not None,

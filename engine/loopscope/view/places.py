@@ -21,12 +21,16 @@ class DrawnRegion:
     copies: list[str] = field(default_factory=list[str])
     """Addresses of the iterations that are drawn side by side, when the loop is unrolled."""
     same: dict[LayerId, str] = field(default_factory=dict[LayerId, str])
-    """Ids of the boxes of Parameters that have the same value in all iterations, beside the copies."""
+    """Ids of the boxes of Parameters that have the same value in all iterations, beside the
+    copies.
+    """
     outer: str = ""
     """Id of the one box for them, where they are drawn as one."""
     earlier: str = ""
     later: str = ""
-    """Ids of the boxes for the iterations before and after the copies; empty when there are none."""
+    """Ids of the boxes for the iterations before and after the copies; empty when there are
+    none.
+    """
     folded_bodies: dict[str, str] = field(default_factory=dict[str, str])
     """Ids of the boxes of branches that are folded, by body name."""
 

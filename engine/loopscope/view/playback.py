@@ -1,4 +1,6 @@
-"""A stretch of a run sent ahead, so that a canvas can play it by itself: the first overlay whole, then what each step changes."""
+"""A stretch of a run sent ahead, so that a canvas can play it by itself: the first overlay
+whole, then what each step changes.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,12 @@ def playback_batch(
     further: bool = False,
     breakpoints: Sequence[Breakpoint] | None = None,
 ) -> dict[str, object]:
-    """Overlays of the steps from ``first`` on, as many as can be made in so many seconds; at least one.
+    """Overlays of the steps from ``first`` on, as many as can be made in so many seconds; at least
+    one.
 
-    Only of what has run, and the debugger's cursor stays where it is; ``further`` runs and moves it, each step as it is when it is new.
-    ``stop``: the next of these steps at which a breakpoint holds (the debugger's own, unless others are given).
+    Only of what has run, and the debugger's cursor stays where it is; ``further`` runs and moves
+    it, each step as it is when it is new. ``stop``: the next of these steps at which a breakpoint
+    holds (the debugger's own, unless others are given).
     """
     twin = debugger if further else copy(debugger)
     first = max(0, first if further else min(first, debugger.steps))
@@ -47,7 +51,9 @@ def playback_batch(
     for step in range(first, first + most if further else min(first + most, debugger.steps + 1)):
         if step > twin.seek(step).step:
             break
-        now = overlay_at(twin, view, Marks(fates=fates or {}, node_data=node_data), previews=previews).as_data()
+        now = overlay_at(
+            twin, view, Marks(fates=fates or {}, node_data=node_data), previews=previews
+        ).as_data()
         frames.append(difference(before, now))
         before = now
         if further and wanted and stops(twin, wanted):
@@ -72,7 +78,9 @@ def difference(before: Frame, now: Frame) -> Frame:
             continue
         if isinstance(value, dict):
             known = old if isinstance(old, dict) else {}
-            changed: dict[str, object] = {key: one for key, one in value.items() if known.get(key) != one}
+            changed: dict[str, object] = {
+                key: one for key, one in value.items() if known.get(key) != one
+            }
             changed.update((key, None) for key in known if key not in value)
             found[name] = changed
         else:
@@ -80,6 +88,8 @@ def difference(before: Frame, now: Frame) -> Frame:
     return found
 
 
-def _next_stop(debugger: Debugger, step: int, breakpoints: Sequence[Breakpoint], end: int) -> int | None:
+def _next_stop(
+    debugger: Debugger, step: int, breakpoints: Sequence[Breakpoint], end: int
+) -> int | None:
     found = [next_match(debugger, one, step, end) for one in breakpoints]
     return min((one for one in found if one is not None), default=None)

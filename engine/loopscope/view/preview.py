@@ -10,12 +10,15 @@ from loopscope.errors import neutral
 from loopscope.ir.constant import Constant
 
 _SCANNED = 1 << 20
-"""Arrays beyond this many elements are not searched for NaN: a preview must not take longer than a step."""
+"""Arrays beyond this many elements are not searched for NaN: a preview must not take longer than
+a step.
+"""
 _TEXT = 18
 
 
 def number_text(value: object) -> str:
-    """One element, short and unmistakable: integers and booleans exactly, floats to 4 significant digits.
+    """One element, short and unmistakable: integers and booleans exactly, floats to 4 significant
+    digits.
 
     >>> number_text(np.float32(0.1)), number_text(np.int64(7)), number_text(np.bool_(True)), number_text(float("nan"))
     ('0.1', '7', 'true', 'NaN')
@@ -66,7 +69,8 @@ def scalar_text(value: object) -> str:
 
 
 def value_preview(value: object) -> str:
-    """Shape and first to last element of a tensor; a scalar exactly; NaN is named when there is one.
+    """Shape and first to last element of a tensor; a scalar exactly; NaN is named when there is
+    one.
 
     >>> value_preview(np.float32(0.1)), value_preview(np.array([1, 2])), value_preview(np.zeros((0, 3)))
     ('0.1', '[2] 1, 2', '[0,3] empty')
@@ -93,21 +97,36 @@ def value_preview(value: object) -> str:
 
 
 def _container_preview(value: object) -> str:
-    """What ONNX has beside tensors: a sequence by its first elements, an optional without a value, a map."""
+    """What ONNX has beside tensors: a sequence by its first elements, an optional without a
+    value, a map.
+    """
     if isinstance(value, tuple):
         shown = ", ".join(value_preview(one) for one in value[:2])
-        return f"{len(value):,} in sequence: {shown}{' …' if len(value) > 2 else ''}" if value else "empty sequence"
-    return "no value" if value is None else f"map of {len(value):,}" if isinstance(value, Mapping) else neutral(repr(value), _TEXT)
+        return (
+            f"{len(value):,} in sequence: {shown}{' …' if len(value) > 2 else ''}"
+            if value
+            else "empty sequence"
+        )
+    return (
+        "no value"
+        if value is None
+        else f"map of {len(value):,}"
+        if isinstance(value, Mapping)
+        else neutral(repr(value), _TEXT)
+    )
 
 
 def has_nan(value: np.ndarray | np.generic) -> bool:
-    """Whether any element is NaN; arrays of more than a million elements are looked at in their first million."""
+    """Whether any element is NaN; arrays of more than a million elements are looked at in their
+    first million.
+    """
     if value.dtype.kind not in "fcV" or value.dtype.names:
         return False
     flat = value.reshape(-1)[:_SCANNED] if value.size > _SCANNED else value
     with np.errstate(all="ignore"):
         if value.dtype.kind == "f":
-            # One pass without an array of booleans; a NaN may also come from inf - inf, so look closer then.
+            # One pass without an array of booleans; a NaN may also come from inf - inf, so look
+            # closer then.
             total = flat.sum(dtype=None if value.dtype.itemsize > 2 else np.float32)
             return bool(np.isnan(total)) and bool(np.isnan(flat).any())
         return bool(np.isnan(flat.astype(np.float32)).any())
@@ -123,6 +142,10 @@ def constant_text(constant: Constant) -> str:
         flat = constant.array().reshape(-1)
     except ValueError:
         return described
-    texts = [number_text(one) for one in flat.tolist()] if flat.dtype.kind in "biufO" else [number_text(one) for one in flat]
+    texts = (
+        [number_text(one) for one in flat.tolist()]
+        if flat.dtype.kind in "biufO"
+        else [number_text(one) for one in flat]
+    )
     text = texts[0] if not constant.shape and texts else f"[{', '.join(texts)}]"
     return text if len(text) <= 28 else described

@@ -1,8 +1,10 @@
-"""The order in which a graph is read from above to below: what belongs together stands together, so that stretches of it make boxes.
+"""The order in which a graph is read from above to below: what belongs together stands together, so
+that stretches of it make boxes.
 
-Every stretch of a topological order is convex: boxes made of stretches never feed each other in a circle. Depth first, each operation
-comes right after what it needs. Values that are taken far away (a mask that all layers take) come before everything, else the first
-layer to take them would hold what makes them, and would look unlike the others.
+Every stretch of a topological order is convex: boxes made of stretches never feed each other in a
+circle. Depth first, each operation comes right after what it needs. Values that are taken far away
+(a mask that all layers take) come before everything, else the first layer to take them would hold
+what makes them, and would look unlike the others.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from loopscope.ir.address import labels
 from loopscope.ir.model import LayerId, ModelGraph
 
 MOST_PORTS = 6
-"""A graph's Parameters stand at the beginning and its Results at the end, unless there are more than so many: then each stands where it
-is used, and belongs to the layer that uses it."""
+"""A graph's Parameters stand at the beginning and its Results at the end, unless there are more
+than so many: then each stands where it is used, and belongs to the layer that uses it.
+"""
 SEPARATOR = re.compile(r"%2F|\.")
 """Between the scopes of a label."""
 _FAR = 8
@@ -44,11 +47,14 @@ class ReadingOrder:
     homes: Mapping[str, Mapping[LayerId, str]]
     """For each node the text that says where it belongs, in three ways.
 
-    ``*``: its own label. ``**``: that of what takes it first, for nodes that are made of constants alone or have no scope in their
-    names, which converters add between those that they name. ``***``: the same with dots alone, where a scope is written in two ways
-    (``layers.0/add`` and ``layers.0.linear/add``).
+    ``*``: its own label. ``**``: that of what takes it first, for nodes that are made of constants
+    alone or have no scope in their names, which converters add between those that they name.
+    ``***``: the same with dots alone, where a scope is written in two ways (``layers.0/add`` and
+    ``layers.0.linear/add``).
     """
-    _beginning_with: dict[tuple[str, str], tuple[LayerId, ...]] = field(default_factory=dict[tuple[str, str], tuple[LayerId, ...]])
+    _beginning_with: dict[tuple[str, str], tuple[LayerId, ...]] = field(
+        default_factory=dict[tuple[str, str], tuple[LayerId, ...]]
+    )
 
     def beginning_with(self, prefix: str, way: str = "*") -> tuple[LayerId, ...]:
         """The nodes whose texts begin so."""
@@ -57,7 +63,9 @@ class ReadingOrder:
         found = self._beginning_with.get((prefix, way))
         if found is None:
             text = self.homes[way]
-            found = self._beginning_with[prefix, way] = tuple(layer for layer in self.layers if text[layer].startswith(prefix))
+            found = self._beginning_with[prefix, way] = tuple(
+                layer for layer in self.layers if text[layer].startswith(prefix)
+            )
         return found
 
     def with_constants(self, layers: Iterable[LayerId]) -> tuple[LayerId, ...]:
@@ -84,12 +92,20 @@ def _made(graph: ModelGraph) -> ReadingOrder:
     drawn = [node.id for node in graph.nodes if node.constant is None]
     fixed = {node.id for node in graph.nodes if node.constant is not None}
     inputs = {
-        layer: tuple(dict.fromkeys(one.layer for one in graph.sources[layer] if one is not None and one.layer not in fixed))
+        layer: tuple(
+            dict.fromkeys(
+                one.layer
+                for one in graph.sources[layer]
+                if one is not None and one.layer not in fixed
+            )
+        )
         for layer in drawn
     }
     # Each once: what several nodes of a damaged file call themselves is one place.
     first, last = (
-        tuple(dict.fromkeys(node.id for node in ports if node.id in inputs)) if len(ports) <= MOST_PORTS else ()
+        tuple(dict.fromkeys(node.id for node in ports if node.id in inputs))
+        if len(ports) <= MOST_PORTS
+        else ()
         for ports in (graph.parameters, graph.results)
     )
     layers = _depth_first(inputs, first, last)
@@ -99,17 +115,27 @@ def _made(graph: ModelGraph) -> ReadingOrder:
     taken: dict[LayerId, tuple[LayerId, ...]] = {}
     left = set(fixed)
     for layer in layers:
-        new = tuple(dict.fromkeys(one.layer for one in graph.sources[layer] if one is not None and one.layer in left))
+        new = tuple(
+            dict.fromkeys(
+                one.layer for one in graph.sources[layer] if one is not None and one.layer in left
+            )
+        )
         if new:
             taken[layer] = new
             left.difference_update(new)
     label = labels(graph)
     home = _homes(graph, layers, inputs, label)
-    homes = {"*": label, "**": home, "***": {layer: text.replace("%2F", ".") for layer, text in home.items()}}
+    homes = {
+        "*": label,
+        "**": home,
+        "***": {layer: text.replace("%2F", ".") for layer, text in home.items()},
+    }
     return ReadingOrder(layers, label, inputs, tuple(_last_uses(layers, inputs)), taken, homes)
 
 
-def _homes(graph: ModelGraph, layers: Sequence[LayerId], inputs: Inputs, label: Mapping[LayerId, str]) -> Mapping[LayerId, str]:
+def _homes(
+    graph: ModelGraph, layers: Sequence[LayerId], inputs: Inputs, label: Mapping[LayerId, str]
+) -> Mapping[LayerId, str]:
     fixed: set[LayerId] = set()
     taken_by: dict[LayerId, LayerId] = {}
     for layer in layers:
@@ -121,7 +147,9 @@ def _homes(graph: ModelGraph, layers: Sequence[LayerId], inputs: Inputs, label: 
     for layer in reversed(layers):
         own = home[layer] = label[layer]
         there = home.get(taken_by.get(layer, layer), "")
-        if (layer in fixed or (not has_scope(own) and graph.by_id[layer].type != "Parameter")) and has_scope(there):
+        if (
+            layer in fixed or (not has_scope(own) and graph.by_id[layer].type != "Parameter")
+        ) and has_scope(there):
             home[layer] = there
     return home
 
@@ -131,7 +159,9 @@ def has_scope(label: str) -> bool:
     return SEPARATOR.search(label, 1) is not None
 
 
-def _depth_first(inputs: Inputs, first: Sequence[LayerId], last: Sequence[LayerId]) -> tuple[LayerId, ...]:
+def _depth_first(
+    inputs: Inputs, first: Sequence[LayerId], last: Sequence[LayerId]
+) -> tuple[LayerId, ...]:
     """Producers before consumers, but for inputs that close a cycle."""
     hanging = _hanging(inputs, last)
     position = {layer: number for number, layer in enumerate(inputs)}
@@ -160,7 +190,9 @@ def _depth_first(inputs: Inputs, first: Sequence[LayerId], last: Sequence[LayerI
 
 
 def _hanging(inputs: Inputs, last: Sequence[LayerId]) -> Mapping[LayerId, list[LayerId]]:
-    """By what they take, the nodes that nothing takes and that take one thing only: a Result stands beside what it hands out."""
+    """By what they take, the nodes that nothing takes and that take one thing only: a Result
+    stands beside what it hands out.
+    """
     used = {source for sources in inputs.values() for source in sources}
     found: dict[LayerId, list[LayerId]] = {}
     for layer, sources in inputs.items():
@@ -180,4 +212,8 @@ def _last_uses(layers: Sequence[LayerId], inputs: Inputs) -> list[int]:
 
 def _taken_far_away(layers: Sequence[LayerId], inputs: Inputs) -> list[LayerId]:
     far = max(_FAR_AT_LEAST, len(layers) // _FAR)
-    return [layers[number] for number, last in enumerate(_last_uses(layers, inputs)) if last - number > far]
+    return [
+        layers[number]
+        for number, last in enumerate(_last_uses(layers, inputs))
+        if last - number > far
+    ]

@@ -13,9 +13,7 @@ from loopscope.view.graph import GraphView
 
 PictureFormat = Literal["svg", "png", "pdf"]
 PICTURE_FORMATS: tuple[PictureFormat, ...] = get_args(PictureFormat)
-HOW_TO_GET_DOT = (
-    "drawing files needs the `dot` program of Graphviz: apt install graphviz, brew install graphviz or winget install graphviz brings it"
-)
+HOW_TO_GET_DOT = "drawing files needs the `dot` program of Graphviz: apt install graphviz, brew install graphviz or winget install graphviz brings it"
 
 
 class NoPicture(EngineError):
@@ -37,4 +35,6 @@ def render_dot(text: str, format: PictureFormat) -> bytes:
     try:
         return bytes(graphviz.pipe("dot", format, text.encode(), quiet=True))
     except graphviz.CalledProcessError as error:
-        raise NoPicture(f"`dot` failed: {(error.stderr or b'').decode(errors='replace').strip()[:300]}") from error
+        raise NoPicture(
+            f"`dot` failed: {(error.stderr or b'').decode(errors='replace').strip()[:300]}"
+        ) from error

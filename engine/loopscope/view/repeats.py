@@ -1,7 +1,8 @@
-"""Stretches of a sequence that repeat, one right after the other: the layers of a network whose file has no names for them.
+"""Stretches of a sequence that repeat, one right after the other: the layers of a network whose
+file has no names for them.
 
-The sequence is a graph's reading order, each node written as a number for its kind (``kinds``). Time is linear in its length, but for a
-few dozen candidates of the distance at which it repeats.
+The sequence is a graph's reading order, each node written as a number for its kind (``kinds``).
+Time is linear in its length, but for a few dozen candidates of the distance at which it repeats.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from loopscope.ir.model import LayerId, ModelGraph, Node
 
 _CANDIDATES = 8
 _WINDOWS = (1, 4, 16, 64)
-"""Lengths of stretches by which the distance at which something repeats is found: few operations of a layer occur in it only once."""
+"""Lengths of stretches by which the distance at which something repeats is found: few operations
+of a layer occur in it only once.
+"""
 _MOST_REPEATS = 32
 _LEAST_NODES = 8
 """What repeats has so many nodes at least, all copies together."""
 _NEAR = 0.95
-"""Of two distances that explain about as much the shorter one is taken: two layers together repeat as well as one does."""
+"""Of two distances that explain about as much the shorter one is taken: two layers together
+repeat as well as one does.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,10 @@ class Repeat:
 
 
 def kinds(graph: ModelGraph, layers: Sequence[LayerId]) -> np.ndarray:
-    """A number for each node, equal for nodes that may be the same place of two copies: by type, which inputs are constants, number of
-    outputs, and what is inside bodies. Names, shapes and attributes do not count: copies may differ in them."""
+    """A number for each node, equal for nodes that may be the same place of two copies: by type,
+    which inputs are constants, number of outputs, and what is inside bodies. Names, shapes and
+    attributes do not count: copies may differ in them.
+    """
     seen: dict[object, int] = {}
     found = []
     for layer in layers:
@@ -65,15 +72,21 @@ def _types_inside(node: Node) -> Iterator[str]:
 
 
 def repeats(numbers: np.ndarray, last_use: np.ndarray) -> tuple[Repeat, ...]:
-    """What repeats, from the beginning on; the largest is found first, then what lies beside it. ``last_use``: for each position the
-    last one that takes what is made there, by which copies are cut where few values cross."""
+    """What repeats, from the beginning on; the largest is found first, then what lies beside it.
+    ``last_use``: for each position the last one that takes what is made there, by which copies are
+    cut where few values cross.
+    """
     found: list[Repeat] = []
     waiting = [(0, len(numbers))]
     least = max(_LEAST_NODES, len(numbers) // 100)
     while waiting and len(found) < _MOST_REPEATS:
-        begin, end = waiting.pop(max(range(len(waiting)), key=lambda at: waiting[at][1] - waiting[at][0]))
+        begin, end = waiting.pop(
+            max(range(len(waiting)), key=lambda at: waiting[at][1] - waiting[at][0])
+        )
         one = _largest(numbers, begin, end) if end - begin >= least else None
-        if one is None or one[1] - one[0] < least or one[2] == 1:  # the same operation over and over is no block
+        if (
+            one is None or one[1] - one[0] < least or one[2] == 1
+        ):  # the same operation over and over is no block
             continue
         repeat = _cut(*one, last_use)
         found.append(repeat)
@@ -82,7 +95,9 @@ def repeats(numbers: np.ndarray, last_use: np.ndarray) -> tuple[Repeat, ...]:
 
 
 def _largest(numbers: np.ndarray, begin: int, end: int) -> tuple[int, int, int] | None:
-    """The longest stretch that equals itself some nodes further on: where it begins, where it ends, and that distance."""
+    """The longest stretch that equals itself some nodes further on: where it begins, where it
+    ends, and that distance.
+    """
     part = numbers[begin:end]
     best: tuple[int, int, int] | None = None
     for distance in sorted(_distances(part)):
@@ -94,7 +109,9 @@ def _largest(numbers: np.ndarray, begin: int, end: int) -> tuple[int, int, int] 
 
 
 def _distances(part: np.ndarray) -> set[int]:
-    """Distances at which many nodes, and many stretches of nodes, find their like, short and long ones."""
+    """Distances at which many nodes, and many stretches of nodes, find their like, short and
+    long ones.
+    """
     chosen = {1}
     for length in _WINDOWS:
         if len(part) < 2 * length:
@@ -105,12 +122,19 @@ def _distances(part: np.ndarray) -> set[int]:
         gaps = (by_kind[1:] - by_kind[:-1])[again]
         votes = np.bincount(gaps[gaps <= len(part) // 2], minlength=2)
         far = votes * np.arange(len(votes))
-        chosen.update(int(one) for count in (votes, far) for one in np.argsort(-count, kind="stable")[:_CANDIDATES] if count[one])
+        chosen.update(
+            int(one)
+            for count in (votes, far)
+            for one in np.argsort(-count, kind="stable")[:_CANDIDATES]
+            if count[one]
+        )
     return chosen
 
 
 def _numbered(part: np.ndarray, length: int) -> np.ndarray:
-    """For each stretch of so many nodes a number, equal for equal ones: made of the numbers of its two halves, again and again."""
+    """For each stretch of so many nodes a number, equal for equal ones: made of the numbers of
+    its two halves, again and again.
+    """
     numbers, size = part, 1
     while size < length:
         pairs = numbers[:-size] * (int(numbers.max()) + 1) + numbers[size:]
@@ -129,7 +153,9 @@ def _longest_run(equal: np.ndarray) -> tuple[int, int]:
 
 
 def _cut(begin: int, end: int, length: int, last_use: np.ndarray) -> Repeat:
-    """Whole copies, cut where the fewest values cross from one to the next; where several cuts are as good, most copies, then the first."""
+    """Whole copies, cut where the fewest values cross from one to the next; where several cuts
+    are as good, most copies, then the first.
+    """
     crossing = _crossing(begin, end, length, last_use)
     best: tuple[float, int, int] | None = None
     for shift in range(min(length, end - begin - 2 * length + 1)):
@@ -142,7 +168,9 @@ def _cut(begin: int, end: int, length: int, last_use: np.ndarray) -> Repeat:
 
 
 def _crossing(begin: int, end: int, length: int, last_use: np.ndarray) -> np.ndarray:
-    """Before each position of a stretch, how many values cross that are made in it and taken within two copies."""
+    """Before each position of a stretch, how many values cross that are made in it and taken
+    within two copies.
+    """
     positions = np.arange(begin, end)
     until = last_use[begin:end]
     near = (until > positions) & (until - positions <= 2 * length)

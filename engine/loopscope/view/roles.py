@@ -9,12 +9,15 @@ from loopscope.view.graph import Slices
 
 
 def input_roles(body: Body) -> Mapping[LayerId, tuple[str, InputMap | None]]:
-    """For each Parameter that the body's maps or back edges name: its role, and the map entry that feeds it.
+    """For each Parameter that the body's maps or back edges name: its role, and the map entry that
+    feeds it.
 
     An If's inputs have no role.
     """
     carried = {edge.to_layer for edge in body.back_edges}
-    found: dict[LayerId, tuple[str, InputMap | None]] = dict.fromkeys(carried, ("carried, starts at zero", None))
+    found: dict[LayerId, tuple[str, InputMap | None]] = dict.fromkeys(
+        carried, ("carried, starts at zero", None)
+    )
     for entry in body.inputs:
         found[entry.internal] = (_input_role(body, entry, entry.internal in carried), entry)
     return found
@@ -33,9 +36,15 @@ def _input_role(body: Body, entry: InputMap, carried: bool) -> str:
 
 
 def handed_in(body: Body) -> tuple[LayerId, ...]:
-    """The Parameters that only pass an outer value in: those of an If, and the invariant ones of a loop."""
+    """The Parameters that only pass an outer value in: those of an If, and the invariant ones of
+    a loop.
+    """
     roles = input_roles(body)
-    return tuple(layer for layer, (role, _) in roles.items() if role in ("", "invariant") and layer in body.graph.by_id)
+    return tuple(
+        layer
+        for layer, (role, _) in roles.items()
+        if role in ("", "invariant") and layer in body.graph.by_id
+    )
 
 
 def unbound_inputs(node: Node) -> frozenset[int]:

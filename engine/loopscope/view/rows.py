@@ -1,7 +1,9 @@
-"""Unrolled loops as rows of copies: what is laid out once and then placed side by side, once for each iteration.
+"""Unrolled loops as rows of copies: what is laid out once and then placed side by side, once for
+each iteration.
 
-A layout of all copies at once would make each of them look different. So the first copy of a row is laid out alone, the picture
-around it with one box in the place of the whole row, and lines that cross a copy's border are drawn when everything has its place.
+A layout of all copies at once would make each of them look different. So the first copy of a row is
+laid out alone, the picture around it with one box in the place of the whole row, and lines that
+cross a copy's border are drawn when everything has its place.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ SIDEWAYS = frozenset({"carried", "goes_on"})
 
 @dataclass(frozen=True, slots=True)
 class CopyMembers:
-    """Ids of all that is inside the frame of one copy, in the same order for each copy of a row; the frame itself comes first."""
+    """Ids of all that is inside the frame of one copy, in the same order for each copy of a row;
+    the frame itself comes first.
+    """
 
     clusters: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -46,7 +50,9 @@ class LayoutPart:
     edges: list[ViewEdge] = field(default_factory=list[ViewEdge])
     rows: list[UnrolledRow] = field(default_factory=list[UnrolledRow])
     pulls: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
-    """Pairs of ids of boxes and rows between which lines are drawn later: the second one is below the first."""
+    """Pairs of ids of boxes and rows between which lines are drawn later: the second one is
+    below the first.
+    """
 
 
 class ViewRows:
@@ -57,7 +63,9 @@ class ViewRows:
         self._frame = {frame.id: frame for frame in view.clusters}
         self._copy_of: dict[str, str] = {"": ""}
         for frame in view.clusters:
-            self._copy_of[frame.id] = frame.id if frame.kind == "copy" else self._copy_of[frame.parent]
+            self._copy_of[frame.id] = (
+                frame.id if frame.kind == "copy" else self._copy_of[frame.parent]
+            )
         self._siblings: dict[str, list[str]] = {}
         for frame in view.clusters:
             if frame.kind == "copy":
@@ -67,8 +75,14 @@ class ViewRows:
         self._more = {node.id for node in view.nodes if node.kind == "more"}
 
     def parts(self) -> tuple[LayoutPart, list[tuple[UnrolledRow, LayoutPart]]]:
-        """The outermost part, and with each row the part that is its first copy; rows inside copies come before those around them."""
-        rows = [self._row(loop) for loop in self._siblings if all(self._is_first(copy) for copy in self._copies_round(loop))]
+        """The outermost part, and with each row the part that is its first copy; rows inside
+        copies come before those around them.
+        """
+        rows = [
+            self._row(loop)
+            for loop in self._siblings
+            if all(self._is_first(copy) for copy in self._copies_round(loop))
+        ]
         parts = {"": LayoutPart()} | {row.copies[0].clusters[0]: LayoutPart() for row in rows}
         for row in rows:
             parts[self._copy_of[row.cluster]].rows.append(row)
@@ -94,7 +108,9 @@ class ViewRows:
                 parts[copy].pulls[source, target] = None
 
     def _stands_for(self, node: str) -> Iterator[tuple[str, str]]:
-        """For each part that contains a box, directly or in a row, the item that represents the box there."""
+        """For each part that contains a box, directly or in a row, the item that represents the
+        box there.
+        """
         frame = self._cluster_of[node]
         shown = node
         if node in self._more:
@@ -117,8 +133,18 @@ class ViewRows:
 
     def _row(self, loop: str) -> UnrolledRow:
         inside = {copy: CopyMembers(*self._inside(copy)) for copy in self._siblings[loop]}
-        ends = {node.badge: node.id for node in self._view.nodes if node.id in self._more and node.cluster == loop}
-        return UnrolledRow(self._row_of[loop], loop, tuple(inside.values()), ends.get("earlier", ""), ends.get("later", ""))
+        ends = {
+            node.badge: node.id
+            for node in self._view.nodes
+            if node.id in self._more and node.cluster == loop
+        }
+        return UnrolledRow(
+            self._row_of[loop],
+            loop,
+            tuple(inside.values()),
+            ends.get("earlier", ""),
+            ends.get("later", ""),
+        )
 
     def _inside(self, copy: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         frames = {copy: None}
@@ -126,5 +152,7 @@ class ViewRows:
             if frame.parent in frames:
                 frames[frame.id] = None
         nodes = {node.id: None for node in self._view.nodes if node.cluster in frames}
-        edges = tuple(edge.id for edge in self._view.edges if edge.source in nodes and edge.target in nodes)
+        edges = tuple(
+            edge.id for edge in self._view.edges if edge.source in nodes and edge.target in nodes
+        )
         return tuple(frames), tuple(nodes), edges

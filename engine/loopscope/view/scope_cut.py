@@ -1,4 +1,6 @@
-"""Name scopes as groups: the cut through their tree at one level, so that what is alike is folded alike."""
+"""Name scopes as groups: the cut through their tree at one level, so that what is alike is
+folded alike.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,11 @@ def scope_prefixes(label: str) -> Iterator[str]:
 
 
 def scope_cut(prefix: str, names: Sequence[str], most: int) -> tuple[str, ...]:
-    """The finest cut of the tree of scopes below ``prefix`` that leaves at most ``most`` boxes; empty when there is none.
+    """The finest cut of the tree of scopes below ``prefix`` that leaves at most ``most`` boxes;
+    empty when there is none.
 
-    Scopes that differ in numbers only, such as ``layers.0/`` to ``layers.23/``, are opened together or not at all, as is what they hold.
+    Scopes that differ in numbers only, such as ``layers.0/`` to ``layers.23/``, are opened together
+    or not at all, as is what they hold.
 
     >>> names = [f"net/layers.{layer}/{part}/{op}" for layer in range(3) for part in "ab" for op in ("x", "y")]
     >>> scope_cut("", [name.replace("/", "%2F") for name in names], 5)
@@ -54,7 +58,9 @@ def scope_cut(prefix: str, names: Sequence[str], most: int) -> tuple[str, ...]:
     cut = dict(inside[prefix])
     waiting = _families(cut)
     while waiting:
-        together = waiting.pop(max(range(len(waiting)), key=lambda at: max(size[scope] for scope in waiting[at])))
+        together = waiting.pop(
+            max(range(len(waiting)), key=lambda at: max(size[scope] for scope in waiting[at]))
+        )
         more = sum(len(inside[scope]) + loose[scope] - 1 for scope in together)
         if visible + more <= most:
             visible += more
@@ -73,17 +79,26 @@ def _families(scopes: Mapping[str, None]) -> list[list[str]]:
     return list(found.values())
 
 
-def flows(label: Mapping[LayerId, str], inputs: Inputs, layers: Sequence[LayerId], scopes: Sequence[str]) -> bool:
-    """Whether boxes for these scopes make a picture that is read from above to below, with few lines back and forth."""
+def flows(
+    label: Mapping[LayerId, str], inputs: Inputs, layers: Sequence[LayerId], scopes: Sequence[str]
+) -> bool:
+    """Whether boxes for these scopes make a picture that is read from above to below, with few
+    lines back and forth.
+    """
     box = {layer: box_of(label[layer], scopes) for layer in layers}
-    pairs = ((box[source], box[layer]) for layer in layers for source in inputs[layer] if source in box)
+    pairs = (
+        (box[source], box[layer]) for layer in layers for source in inputs[layer] if source in box
+    )
     between = list(dict.fromkeys((source, target) for source, target in pairs if source != target))
     boxes = list(dict.fromkeys(box.values()))
-    return len(turned(boxes, between)) <= max(_MOST_TURNED, len(boxes) // 8) and len(between) <= _MOST_LINES * len(boxes)
+    return len(turned(boxes, between)) <= max(_MOST_TURNED, len(boxes) // 8) and len(
+        between
+    ) <= _MOST_LINES * len(boxes)
 
 
 def box_of(label: str, scopes: Sequence[str]) -> str:
-    """The one of these scopes, sorted and none the beginning of another, with which a label begins; itself when there is none.
+    """The one of these scopes, sorted and none the beginning of another, with which a label begins;
+    itself when there is none.
 
     >>> box_of("b/x", ["a/", "b/"]), box_of("c", ["a/", "b/"])
     ('b/', 'c')

@@ -26,13 +26,21 @@ class Hit:
     type: str
     name: str
     why: str
-    """What matched: ``address``, ``name``, ``type``, ``shape``, ``element type``, ``attribute`` or ``value``."""
+    """What matched: ``address``, ``name``, ``type``, ``shape``, ``element type``, ``attribute``
+    or ``value``.
+    """
     rank: int
     """Smaller is better: exact before beginning before anywhere."""
 
 
-def search(model: Model, text: str, value_of: Callable[[str], str | None] | None = None, most: int = MOST_HITS) -> tuple[Hit, ...]:
-    """The best hits for what a person typed, best first; words must all match, in any of a node's texts.
+def search(
+    model: Model,
+    text: str,
+    value_of: Callable[[str], str | None] | None = None,
+    most: int = MOST_HITS,
+) -> tuple[Hit, ...]:
+    """The best hits for what a person typed, best first; words must all match, in any of a node's
+    texts.
 
     An address in any form, or an end of one, finds its nodes first.
     ``value_of`` gives the preview of a node's value, by static address, where there is one.
@@ -40,7 +48,11 @@ def search(model: Model, text: str, value_of: Callable[[str], str | None] | None
     words = text.lower().split()
     if not words:
         return ()
-    meant = frozenset(addresses_ending(model, text)) if any(mark in text for mark in _OF_ADDRESSES) else frozenset()
+    meant = (
+        frozenset(addresses_ending(model, text))
+        if any(mark in text for mark in _OF_ADDRESSES)
+        else frozenset()
+    )
     hits: list[Hit] = []
     for address, node in nodes(model):
         hit = _hit(address, node, words, value_of)
@@ -53,11 +65,18 @@ def search(model: Model, text: str, value_of: Callable[[str], str | None] | None
 
 
 def _by_number(address: str) -> list[str]:
-    """An order in which ``add_2`` comes before ``add_10``: of two numbers the one with more digits is the greater one."""
-    return [f"{len(part):09}{part}" if number % 2 else part for number, part in enumerate(_NUMBERS.split(address))]
+    """An order in which ``add_2`` comes before ``add_10``: of two numbers the one with more
+    digits is the greater one.
+    """
+    return [
+        f"{len(part):09}{part}" if number % 2 else part
+        for number, part in enumerate(_NUMBERS.split(address))
+    ]
 
 
-def _hit(address: str, node: Node, words: list[str], value_of: Callable[[str], str | None] | None) -> Hit | None:
+def _hit(
+    address: str, node: Node, words: list[str], value_of: Callable[[str], str | None] | None
+) -> Hit | None:
     texts = list(_texts(node))
     if value_of is not None:
         preview = value_of(address)
@@ -65,7 +84,9 @@ def _hit(address: str, node: Node, words: list[str], value_of: Callable[[str], s
             texts.append(("value", preview.lower()))
     why, rank = "", 0
     for word in words:
-        found = min(((_rank(word, text), kind) for kind, text in texts if word in text), default=None)
+        found = min(
+            ((_rank(word, text), kind) for kind, text in texts if word in text), default=None
+        )
         if found is None:
             return None
         rank += found[0]

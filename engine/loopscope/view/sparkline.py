@@ -1,4 +1,6 @@
-"""A loop's carried number over its iterations in a few points: what a folded loop shows of its run."""
+"""A loop's carried number over its iterations in a few points: what a folded loop shows of its
+run.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Sparkline:
 
 
 def carried_number(body: Body) -> LayerId | None:
-    """The Parameter whose values make the line: a carried one that may be one number; known before unknown shapes, counters last."""
+    """The Parameter whose values make the line: a carried one that may be one number; known
+    before unknown shapes, counters last.
+    """
     best: tuple[tuple[bool, bool, bool], LayerId] | None = None
     for edge in body.back_edges:
         node = body.graph.by_id.get(edge.to_layer)
@@ -63,7 +67,9 @@ def _is_counter(body: Body, edge: BackEdge) -> bool:
 
 
 def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | None:
-    """The line of a carried Parameter, by its address; None where there is nothing to see yet. Reads about 50 values at most."""
+    """The line of a carried Parameter, by its address; None where there is nothing to see yet.
+    Reads about 50 values at most.
+    """
     try:
         program, row = run.rows_of(Address.parse(parameter))
     except EngineError:
@@ -72,11 +78,18 @@ def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | No
     layer = program.layer_of_label.get(parameter.rpartition("/")[2])
     if not isinstance(region, LoopRegion) or layer is None:
         return None
-    first, end = run.timeline.executions.rows_of(region, run.timeline.executions.parent_row(program, row)[0])
+    first, end = run.timeline.executions.rows_of(
+        region, run.timeline.executions.parent_row(program, row)[0]
+    )
     slot = program.slots[layer, 0]
 
     def numbers_at(at: int) -> list[float]:
-        return list(np.asarray(run.values.get(run.timeline, program, at, slot)).reshape(-1)[:2].astype(np.float64).tolist())
+        return list(
+            np.asarray(run.values.get(run.timeline, program, at, slot))
+            .reshape(-1)[:2]
+            .astype(np.float64)
+            .tolist()
+        )
 
     def number(at: int) -> float:
         return next(iter(numbers_at(at)), math.nan)
@@ -84,7 +97,12 @@ def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | No
     if end - first < 2 or len(numbers_at(first)) != 1:
         return None
 
-    rows = [int(at) for at in np.unique(np.linspace(first, end - 1, min(MOST_POINTS, end - first)).astype(np.int64))]
+    rows = [
+        int(at)
+        for at in np.unique(
+            np.linspace(first, end - 1, min(MOST_POINTS, end - first)).astype(np.int64)
+        )
+    ]
     found_there = [numbers_at(at) for at in rows]
     if any(len(one) != 1 for one in found_there):  # what is carried may change its shape on the way
         return None
@@ -97,7 +115,9 @@ def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | No
 
 
 def _first_odd(number: Callable[[int], float], finite: int, odd: int) -> int:
-    """Between a finite and a not finite row, as a number that is once not finite mostly stays so."""
+    """Between a finite and a not finite row, as a number that is once not finite mostly stays
+    so.
+    """
     while odd - finite > 1:
         middle = (finite + odd) // 2
         if math.isfinite(number(middle)):
@@ -114,6 +134,10 @@ def _heights(numbers: list[float]) -> tuple[int | None, ...]:
     least, most = min(finite), max(finite)
     height = most - least
     return tuple(
-        None if not math.isfinite(one) else 50 if not height or not math.isfinite(height) else round((one - least) / height * 100)
+        None
+        if not math.isfinite(one)
+        else 50
+        if not height or not math.isfinite(height)
+        else round((one - least) / height * 100)
         for one in numbers
     )

@@ -1,4 +1,6 @@
-"""The time line of a run as tracks to slide along: the whole run, and the innermost open loops inside others, each by itself."""
+"""The time line of a run as tracks to slide along: the whole run, and the innermost open loops
+inside others, each by itself.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ MOST_LOOPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A stretch of the run; on a loop's track, outer iterations stay what they are at the cursor."""
+    """A stretch of the run; on a loop's track, outer iterations stay what they are at the
+    cursor.
+    """
 
     title: str
     first: int
@@ -32,14 +36,26 @@ class Track:
 
     def as_data(self) -> dict[str, object]:
         """Plain numbers and lists, for JSON."""
-        data: dict[str, object] = {"title": self.title, "first": self.first, "last": self.last, "ticks": self.ticks, "count": self.count}
+        data: dict[str, object] = {
+            "title": self.title,
+            "first": self.first,
+            "last": self.last,
+            "ticks": self.ticks,
+            "count": self.count,
+        }
         return data if self.iteration is None else data | {"iteration": self.iteration}
 
 
 def tracks(run: Run) -> tuple[Track, ...]:
-    """The whole run with the iterations of its outermost loops, then a track for each open loop inside another, innermost last."""
+    """The whole run with the iterations of its outermost loops, then a track for each open loop
+    inside another, innermost last.
+    """
     moment = run.moment
-    loops = [(around, level) for around, level in itertools.pairwise(moment) if level.iteration is not None]
+    loops = [
+        (around, level)
+        for around, level in itertools.pairwise(moment)
+        if level.iteration is not None
+    ]
     found = [_whole(run, loops[0] if loops else None)]
     return (*found, *(_loop(run, around, level) for around, level in loops[1:][-MOST_LOOPS:]))
 
@@ -59,7 +75,14 @@ def _whole(run: Run, outermost: tuple[Level, Level] | None) -> Track:
     if outermost is None:
         return Track("", 0, run.steps, tuple(shown), None, count)
     first, end = _rows(run, outermost[1])
-    return Track(_title(*outermost), 0, run.steps, tuple(shown), outermost[1].iteration, end - first if first or end else count)
+    return Track(
+        _title(*outermost),
+        0,
+        run.steps,
+        tuple(shown),
+        outermost[1].iteration,
+        end - first if first or end else count,
+    )
 
 
 def _loop(run: Run, around: Level, level: Level) -> Track:
@@ -67,8 +90,19 @@ def _loop(run: Run, around: Level, level: Level) -> Track:
     ticks = _starts(run, level.program, first, end)
     executions = run.timeline.executions
     is_open = level.program.index in executions.open and end == executions.rows[level.program.index]
-    last = run.steps if is_open else run.timeline.step_at(around.program, around.row, around.position + 1) - 1
-    return Track(_title(around, level), ticks[0] if ticks else 0, last, tuple(ticks), level.iteration, end - first)
+    last = (
+        run.steps
+        if is_open
+        else run.timeline.step_at(around.program, around.row, around.position + 1) - 1
+    )
+    return Track(
+        _title(around, level),
+        ticks[0] if ticks else 0,
+        last,
+        tuple(ticks),
+        level.iteration,
+        end - first,
+    )
 
 
 def _rows(run: Run, level: Level) -> tuple[int, int]:

@@ -1,4 +1,6 @@
-"""What is where in the copies of unrolled loops: the status of every node in every copy, and the executions that they show."""
+"""What is where in the copies of unrolled loops: the status of every node in every copy, and the
+executions that they show.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def _show(run: Run, frame: ViewCluster, around: _Shown, found: Instances) -> _Sh
     at = scene.shown.get(program.index) if scene is not None else None
     assert program.parent is not None
     if scene is None or at is None:
-        skipped = scene is not None and (program.index in scene.skipped or program.parent.index in scene.skipped)
+        skipped = scene is not None and (
+            program.index in scene.skipped or program.parent.index in scene.skipped
+        )
         return _nothing(run, frame, program, found, skipped=skipped)
     region = program.region
     assert isinstance(region, LoopRegion)
@@ -89,7 +93,9 @@ def _past(scene: Scene, program: Program, row: int) -> _Shown:
     return _Shown(made, made.statuses_inside(program), present=False)
 
 
-def _nothing(run: Run, frame: ViewCluster, program: Program, found: Instances, *, skipped: bool) -> _Shown:
+def _nothing(
+    run: Run, frame: ViewCluster, program: Program, found: Instances, *, skipped: bool
+) -> _Shown:
     found.state[frame.id] = "skipped" if skipped else "waiting"
     if skipped:
         for inner, place in _below(run, frame, program):
@@ -98,7 +104,9 @@ def _nothing(run: Run, frame: ViewCluster, program: Program, found: Instances, *
 
 
 def _tell(run: Run, frame: ViewCluster, program: Program, shown: _Shown, found: Instances) -> None:
-    """Statuses and executions of all graphs inside a copy that has run, under the copy's addresses."""
+    """Statuses and executions of all graphs inside a copy that has run, under the copy's
+    addresses.
+    """
     assert shown.scene is not None
     for inner, place in _below(run, frame, program):
         for label in inner.layer_of_label:

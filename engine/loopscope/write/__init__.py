@@ -1,4 +1,6 @@
-"""Model to file: OpenVINO IR 11, an XML document with its weights beside it; or a graph of TensorFlow's."""
+"""Model to file: OpenVINO IR 11, an XML document with its weights beside it; or a graph of
+TensorFlow's.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,14 @@ _GRAPH_DEFS = (".pb", ".pbtxt")
 
 
 def write_model(model: Model, path: str | os.PathLike[str]) -> None:
-    """Writes ``m.xml`` and ``m.bin``, or ``m.pb`` (as text: ``m.pbtxt``); what was there is replaced only when all is written.
+    """Writes ``m.xml`` and ``m.bin``, or ``m.pb`` (as text: ``m.pbtxt``); what was there is
+    replaced only when all is written.
 
-    ``.xml``: OpenVINO IR 11. ``.pb``: TensorFlow's GraphDef, in which loops are While, branches If, with functions as bodies, and
-    inputs and outputs have the names that they have in the model. ``WriteError`` when the model cannot be such a file (ONNX models; IR:
-    names that XML cannot hold, edges to nothing; GraphDef: operations and loops that TensorFlow has not), or it cannot be written.
+    ``.xml``: OpenVINO IR 11. ``.pb``: TensorFlow's GraphDef, in which loops are While, branches If,
+    with functions as bodies, and inputs and outputs have the names that they have in the model.
+    ``WriteError`` when the model cannot be such a file (ONNX models; IR: names that XML cannot
+    hold, edges to nothing; GraphDef: operations and loops that TensorFlow has not), or it cannot be
+    written.
     """
     expect_model(model, "loopscope.write_model")
     target = Path(path)
@@ -31,10 +36,13 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
         raise WriteError(f"the path is {str(target)!r}, expected {expected}")
     if model.dialect != "openvino":
         form = "a TensorFlow graph" if target.suffix in _GRAPH_DEFS else "OpenVINO IR"
-        raise WriteError(f"an ONNX model cannot be written as {form}: its operations are other ones; convert it with OpenVINO first")
+        raise WriteError(
+            f"an ONNX model cannot be written as {form}: its operations are other ones; convert it with OpenVINO first"
+        )
     if target.suffix in _GRAPH_DEFS:
         return _write_graph_def(model, target)
-    # The model may read its constants from the very file that is replaced: that one lives on, unnamed, until its last reader closes it.
+    # The model may read its constants from the very file that is replaced: that one lives on,
+    # unnamed, until its last reader closes it.
     try:
         with replaced_files(target.with_suffix(".bin"), target) as (weights, document):
             write_document(model, WeightsWriter(weights), document)
@@ -58,12 +66,20 @@ def _write_graph_def(model: Model, target: Path) -> None:
     try:
         message = graph_def(model)
     except RecursionError:
-        raise WriteError("the model's loops and branches lie too deep in each other to be written as a TensorFlow graph") from None
+        raise WriteError(
+            "the model's loops and branches lie too deep in each other to be written as a TensorFlow graph"
+        ) from None
     try:
-        document = text_format.MessageToString(message).encode() if target.suffix == ".pbtxt" else message.SerializeToString()
+        document = (
+            text_format.MessageToString(message).encode()
+            if target.suffix == ".pbtxt"
+            else message.SerializeToString()
+        )
         with replaced_file(target) as file:
             file.write(document)
     except ValueError as error:
-        raise WriteError(f"{str(target)!r} cannot be written: the graph has more than 2 GB, which no GraphDef holds") from error
+        raise WriteError(
+            f"{str(target)!r} cannot be written: the graph has more than 2 GB, which no GraphDef holds"
+        ) from error
     except OSError as error:
         raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from error

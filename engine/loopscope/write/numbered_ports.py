@@ -1,4 +1,6 @@
-"""Ports and port maps, numbered as OpenVINO numbers them: inputs from 0, outputs after the inputs."""
+"""Ports and port maps, numbered as OpenVINO numbers them: inputs from 0, outputs after the
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ _PREFIXES = {"body": "", "then": "then_", "else": "else_"}
 
 def port_blocks(layer: etree._Element, node: Node) -> None:
     """Adds the ``<input>`` and ``<output>`` of a layer."""
-    for tag, first, ports in (("input", 0, node.inputs), ("output", len(node.inputs), node.outputs)):
+    for tag, first, ports in (
+        ("input", 0, node.inputs),
+        ("output", len(node.inputs), node.outputs),
+    ):
         if ports:
             block = child(layer, tag)
             for index, port in enumerate(ports, first):
@@ -48,12 +53,16 @@ def joined_names(names: tuple[str, ...]) -> str:
     """
     for name in names[:-1]:
         if name.endswith("\\"):
-            raise WriteError(f"the tensor name {shorten(name, 60)!r} ends with a backslash, which an IR cannot hold: rename it")
+            raise WriteError(
+                f"the tensor name {shorten(name, 60)!r} ends with a backslash, which an IR cannot hold: rename it"
+            )
     return ",".join(name.replace(",", "\\,") for name in names)
 
 
 def port_maps(layer: etree._Element, node: Node) -> None:
-    """Adds the port map of each body, in OpenVINO's order (else before then), and the back edges."""
+    """Adds the port map of each body, in OpenVINO's order (else before then), and the back
+    edges.
+    """
     for body in reversed(node.bodies):
         _entries(child(layer, f"{_PREFIXES[body.name]}port_map"), node, body)
         if body.back_edges:
@@ -76,7 +85,9 @@ def _entries(port_map: etree._Element, node: Node, body: Body) -> None:
 
 def _entry(entry: InputMap | OutputMap, external: int) -> dict[str, object]:
     if isinstance(entry, OutputMap) and entry.stacked:
-        raise WriteError("an output that stacks its parts along a new axis cannot be written as an IR, which only concatenates")
+        raise WriteError(
+            "an output that stacks its parts along a new axis cannot be written as an IR, which only concatenates"
+        )
     fields: dict[str, object] = {} if entry.axis is None else {"axis": entry.axis}
     fields |= {"external_port_id": external, "internal_layer_id": entry.internal}
     for name, usual in (("start", 0), ("end", -1), ("stride", 1), ("part_size", 1)):

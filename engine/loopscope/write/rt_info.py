@@ -13,8 +13,12 @@ from loopscope.write.xml_elements import child, element, is_name
 _DEEPEST = 64
 
 
-def information(tag: str, content: Mapping[str, object], *, of_layer: bool = False) -> etree._Element:
-    """An ``rt_info`` element. In a layer or port, mappings are ``<attribute name="..." .../>``; elsewhere they are sections."""
+def information(
+    tag: str, content: Mapping[str, object], *, of_layer: bool = False
+) -> etree._Element:
+    """An ``rt_info`` element. In a layer or port, mappings are ``<attribute name="..." .../>``;
+    elsewhere they are sections.
+    """
     root = element(tag)
     for key, value in content.items():
         _entry(root, key, value, of_layer=of_layer, depth=1)
@@ -32,7 +36,11 @@ def _entry(parent: etree._Element, key: str, value: object, *, of_layer: bool, d
     if not of_layer:
         made, inside = child(parent, tag, name), value
     else:
-        texts = {inner: text for inner, text in value.items() if not isinstance(text, Mapping) and is_name(inner) and inner != "name"}
+        texts = {
+            inner: text
+            for inner, text in value.items()
+            if not isinstance(text, Mapping) and is_name(inner) and inner != "name"
+        }
         made = child(parent, "attribute", {"name": key, **texts})
         inside = {inner: text for inner, text in value.items() if inner not in texts}
     for inner, text in inside.items():

@@ -20,7 +20,9 @@ class WeightsWriter:
         self._offsets: dict[bytes, int] = {}
 
     def offset(self, data: memoryview | bytes) -> int:
-        """Where these bytes lie in the file, which they are appended to unless they are there already."""
+        """Where these bytes lie in the file, which they are appended to unless they are there
+        already.
+        """
         digest = hashlib.blake2b(data, digest_size=32).digest()
         known = self._offsets.get(digest)
         if known is None:

@@ -1,4 +1,6 @@
-"""The XML of an IR document, element by element; bodies inside bodies are a stack of half-written graphs."""
+"""The XML of an IR document, element by element; bodies inside bodies are a stack of
+half-written graphs.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,17 @@ def write_document(model: Model, weights: WeightsWriter, file: BinaryIO) -> None
         writer.end()
 
 
-def _graph(writer: DocumentWriter, graph: ModelGraph, weights: WeightsWriter) -> Iterator[ModelGraph]:
+def _graph(
+    writer: DocumentWriter, graph: ModelGraph, weights: WeightsWriter
+) -> Iterator[ModelGraph]:
     """Writes a graph; yields each body where its elements have to be written before the rest is."""
-    repeated = [str(layer) for layer, count in Counter(node.id for node in graph.nodes).items() if count > 1]
+    repeated = [
+        str(layer) for layer, count in Counter(node.id for node in graph.nodes).items() if count > 1
+    ]
     if repeated:
-        raise WriteError(f"several layers of one graph have the ids {listed(repeated)}, and edges could mean either: give each its own")
+        raise WriteError(
+            f"several layers of one graph have the ids {listed(repeated)}, and edges could mean either: give each its own"
+        )
     writer.begin(element("layers"))
     for node in graph.nodes:
         layer = _layer(node, weights)
@@ -63,7 +71,12 @@ def _graph(writer: DocumentWriter, graph: ModelGraph, weights: WeightsWriter) ->
 
 def _layer(node: Node, weights: WeightsWriter) -> etree._Element:
     """A layer without its bodies."""
-    head: dict[str, object] = {"id": node.id, "name": node.name, "type": node.type, "version": node.opset}
+    head: dict[str, object] = {
+        "id": node.id,
+        "name": node.name,
+        "type": node.type,
+        "version": node.opset,
+    }
     if node.output_names:
         head["output_names"] = joined_names(node.output_names)
     layer = element("layer", head)
@@ -78,14 +91,19 @@ def _layer(node: Node, weights: WeightsWriter) -> etree._Element:
 
 
 def _data(node: Node, weights: WeightsWriter) -> dict[str, object]:
-    """The ``<data>`` of a layer; what a Const or Parameter holds counts more than what its attributes say."""
+    """The ``<data>`` of a layer; what a Const or Parameter holds counts more than what its
+    attributes say.
+    """
     data = dict(node.attributes)
     if node.constant is not None:
         constant = node.constant
         if not constant.is_kept:
-            raise WriteError(f"{shorten(node.name, 60)} has no data: the model is that of a run which was saved without weights")
+            raise WriteError(
+                f"{shorten(node.name, 60)} has no data: the model is that of a run which was saved without weights"
+            )
         shape = ", ".join(str(length) for length in constant.shape)
-        # OpenVINO finds no tensor where there are no bytes, not even an empty tensor, and writes one byte for it.
+        # OpenVINO finds no tensor where there are no bytes, not even an empty tensor, and writes
+        # one byte for it.
         stored = constant.data if len(constant.data) else b"\0"
         place = {"offset": weights.offset(stored), "size": len(stored)}
         return {**data, "element_type": constant.element_type, "shape": shape, **place}
@@ -103,7 +121,12 @@ def _edges(graph: ModelGraph) -> etree._Element:
         for index, source in enumerate(graph.sources[node.id]):
             if source is not None:
                 output = len(graph.by_id[source.layer].inputs) + source.output
-                ends = {"from-layer": source.layer, "from-port": output, "to-layer": node.id, "to-port": index}
+                ends = {
+                    "from-layer": source.layer,
+                    "from-port": output,
+                    "to-layer": node.id,
+                    "to-port": index,
+                }
                 child(edges, "edge", ends)
     if len(edges) != len(graph.edges):
         raise WriteError(

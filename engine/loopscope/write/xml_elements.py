@@ -1,4 +1,6 @@
-"""Elements of an XML document, made and written with lxml; what XML cannot hold is refused by name."""
+"""Elements of an XML document, made and written with lxml; what XML cannot hold is refused by
+name.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,17 @@ def is_name(text: str) -> bool:
 
 
 def element(tag: str, attributes: Mapping[str, object] | None = None) -> etree._Element:
-    """A new element; ``WriteError`` names the attribute, or the text in it, that XML cannot hold."""
+    """A new element; ``WriteError`` names the attribute, or the text in it, that XML cannot
+    hold.
+    """
     made = etree.Element(tag)
     _fill(made, attributes or {})
     return made
 
 
-def child(parent: etree._Element, tag: str, attributes: Mapping[str, object] | None = None) -> etree._Element:
+def child(
+    parent: etree._Element, tag: str, attributes: Mapping[str, object] | None = None
+) -> etree._Element:
     """A new last child of ``parent``; refuses what ``element`` refuses."""
     made = etree.SubElement(parent, tag)
     _fill(made, attributes or {})
@@ -43,18 +49,24 @@ def child(parent: etree._Element, tag: str, attributes: Mapping[str, object] | N
 def _fill(made: etree._Element, attributes: Mapping[str, object]) -> None:
     for name, value in attributes.items():
         if not is_name(name):
-            raise WriteError(f"attribute {shorten(name, 60)!r} cannot be written: its name is not a name in XML")
+            raise WriteError(
+                f"attribute {shorten(name, 60)!r} cannot be written: its name is not a name in XML"
+            )
         text = str(value)
         try:
             made.set(name, text)
         except ValueError as error:
             impossible = _IMPOSSIBLE.search(text)
             character = impossible[0] if impossible else text
-            raise WriteError(f"{shorten(text, 60)!r} contains the character {character!r}, which XML cannot hold: rename it") from error
+            raise WriteError(
+                f"{shorten(text, 60)!r} contains the character {character!r}, which XML cannot hold: rename it"
+            ) from error
 
 
 class DocumentWriter:
-    """Writes a document element by element, each on a line of its own, so that a large one is never held as a whole."""
+    """Writes a document element by element, each on a line of its own, so that a large one is
+    never held as a whole.
+    """
 
     def __init__(self, xml: _IncrementalFileWriter) -> None:
         self._xml = xml

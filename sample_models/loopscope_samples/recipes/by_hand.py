@@ -24,18 +24,26 @@ def _if_recipe() -> Recipe:
         "z": np.full((2, 4), 100, np.float32),
         "w": np.full((2, 4), -100, np.float32),
     }
-    sets = {"true": {"cond": np.bool_(True), **arrays}, "false": {"cond": np.bool_(False), **arrays}}
+    sets = {
+        "true": {"cond": np.bool_(True), **arrays},
+        "false": {"cond": np.bool_(False), **arrays},
+    }
     return Recipe("if_add", graph.model({"sum": made}), sets)
 
 
 def _slices_recipe() -> Recipe:
     """Rows of a table in, smoothed rows out: one slice in and one slice out per iteration."""
     graph = Graph("slice_and_concatenate")
-    readings, weight = graph.parameter("readings", "f32", [None, 3]), graph.parameter("weight", "f32", [])
+    readings, weight = (
+        graph.parameter("readings", "f32", [None, 3]),
+        graph.parameter("weight", "f32", []),
+    )
     smoothed, row_numbers = Collected("smoothed"), Collected("row_numbers")
 
     def follow(smooth: Tensor, reading: Tensor) -> Tensor:
-        change = ops.multiply(ops.subtract(reading, smooth, name="difference"), weight, name="change")
+        change = ops.multiply(
+            ops.subtract(reading, smooth, name="difference"), weight, name="change"
+        )
         next_smooth = ops.add(smooth, change, name="next_smooth")
         smoothed.extend(next_smooth)
         row_numbers.append(builder.current_iteration("row"))
@@ -54,9 +62,14 @@ def _slices_recipe() -> Recipe:
 
 
 def _bisection_recipe() -> Recipe:
-    """Where x*x*x - x equals the target: each iteration an If keeps the half that holds the answer."""
+    """Where x*x*x - x equals the target: each iteration an If keeps the half that holds the
+    answer.
+    """
     graph = Graph("bisection")
-    target, tolerance = graph.parameter("target", "f32", []), graph.parameter("tolerance", "f32", [])
+    target, tolerance = (
+        graph.parameter("target", "f32", []),
+        graph.parameter("tolerance", "f32", []),
+    )
     guesses = Collected("guesses")
 
     def halve(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,7 +78,9 @@ def _bisection_recipe() -> Recipe:
         cube = ops.multiply(ops.multiply(middle, middle, name="square"), middle, name="cube")
         reached = ops.subtract(cube, middle, name="reached")
         too_low = ops.less(reached, target, name="is_too_low")
-        halves = builder.cond(too_low, lambda: (middle, high), lambda: (low, middle), name="which_half")
+        halves = builder.cond(
+            too_low, lambda: (middle, high), lambda: (low, middle), name="which_half"
+        )
         guesses.append(middle)
         return halves
 
@@ -79,13 +94,21 @@ def _bisection_recipe() -> Recipe:
         "fine": {"target": np.float32(10), "tolerance": np.float32(0.01)},
         "other_side": {"target": np.float32(50), "tolerance": np.float32(0.5)},
     }
-    return Recipe("bisection", graph.model({"low": low, "high": high, "guesses": guesses.tensor}), sets)
+    return Recipe(
+        "bisection", graph.model({"low": low, "high": high, "guesses": guesses.tensor}), sets
+    )
 
 
 def _swap_recipe() -> Recipe:
-    """Two carried values change places: the back edges cross, and no operation stands between Parameter and Result."""
+    """Two carried values change places: the back edges cross, and no operation stands between
+    Parameter and Result.
+    """
     graph = Graph("swap")
-    first, second, rounds = graph.parameter("first", "f32", []), graph.parameter("second", "f32", []), graph.parameter("rounds", "i64", [])
+    first, second, rounds = (
+        graph.parameter("first", "f32", []),
+        graph.parameter("second", "f32", []),
+        graph.parameter("rounds", "i64", []),
+    )
     lefts = Collected("lefts")
 
     def swap(number: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,5 +117,12 @@ def _swap_recipe() -> Recipe:
 
     left, right = builder.for_loop(rounds, swap, (first, second), name="swap_each_round")
     values = {"first": np.float32(1), "second": np.float32(2)}
-    sets = {name: {**values, "rounds": np.int64(count)} for name, count in {"three_rounds": 3, "four_rounds": 4, "one_round": 1}.items()}
-    return Recipe("swap", graph.model({"left_at_the_end": left, "right_at_the_end": right, "lefts": lefts.tensor}), sets)
+    sets = {
+        name: {**values, "rounds": np.int64(count)}
+        for name, count in {"three_rounds": 3, "four_rounds": 4, "one_round": 1}.items()
+    }
+    return Recipe(
+        "swap",
+        graph.model({"left_at_the_end": left, "right_at_the_end": right, "lefts": lefts.tensor}),
+        sets,
+    )

@@ -10,16 +10,23 @@ COUNT = 2000
 
 
 def early_exit() -> InputSet:
-    """Features around two classes that the small classifier knows and one that it does not; one bar for all of them."""
+    """Features around two classes that the small classifier knows and one that it does not; one
+    bar for all of them.
+    """
     random = np.random.default_rng(2000)
     centres = np.array([[2.0, -1.0, 0.5, 1.5], [-1.5, 1.0, -0.5, 1.0], [0.2, 0.1, -0.1, 0.2]])
     kinds = random.integers(0, len(centres), COUNT)
     features = centres[kinds] + random.normal(0, 0.6, (COUNT, 4))
-    return {"features": features.astype(np.float32).reshape(COUNT, 1, 4), "enough": np.full(COUNT, 0.9, np.float32)}
+    return {
+        "features": features.astype(np.float32).reshape(COUNT, 1, 4),
+        "enough": np.full(COUNT, 0.9, np.float32),
+    }
 
 
 def decoder() -> InputSet:
-    """Sentences from each of the seven words, with a bar that some of the words do not reach and room for up to 24 words."""
+    """Sentences from each of the seven words, with a bar that some of the words do not reach and
+    room for up to 24 words.
+    """
     random = np.random.default_rng(2001)
     return {
         "first_word": random.integers(1, 8, COUNT),

@@ -1,4 +1,6 @@
-"""Decoders with an early stop: a table of words with a confidence gate, and an LSTM that hums a melody."""
+"""Decoders with an early stop: a table of words with a confidence gate, and an LSTM that hums a
+melody.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ def recipes() -> list[Recipe]:
 
 def _decoder_recipe() -> Recipe:
     def say(word: int, least: float, most: int) -> InputSet:
-        return {"first_word": np.int64(word), "least_confidence": np.float32(least), "most_words": np.int64(most)}
+        return {
+            "first_word": np.int64(word),
+            "least_confidence": np.float32(least),
+            "most_words": np.int64(most),
+        }
 
     sets = {
         "sure_sentence": say(THE, 0.3, 12),
@@ -34,7 +40,9 @@ def _decoder_recipe() -> Recipe:
 
 
 def _decoder() -> loopscope.Model:
-    """A sentence, word after word: the likeliest next word, or the full stop when the model is not confident enough."""
+    """A sentence, word after word: the likeliest next word, or the full stop when the model is
+    not confident enough.
+    """
     graph = Graph("decoder")
     first_word = graph.parameter("first_word", "i64", [])
     least_confidence = graph.parameter("least_confidence", "f32", [])
@@ -44,7 +52,9 @@ def _decoder() -> loopscope.Model:
     def say(word: Tensor, sentence_probability: Tensor) -> tuple[Tensor, Tensor]:
         language = graph.constant(_language(), name="language")
         scores = ops.gather(language, word, 0, name="scores_of_next_word")
-        probability, likeliest = ops.topk(scores, 1, axis=0, mode="max", sort="value", index_element_type="i64", name="best_word")
+        probability, likeliest = ops.topk(
+            scores, 1, axis=0, mode="max", sort="value", index_element_type="i64", name="best_word"
+        )
         confident = ops.greater_equal(probability, least_confidence, name="is_confident")
         chosen, probability = builder.cond(
             confident,
@@ -55,18 +65,24 @@ def _decoder() -> loopscope.Model:
         words.extend(chosen)
         next_word = ops.squeeze(chosen, [0], name="next_word")
         word_probability = ops.squeeze(probability, [0], name="word_probability")
-        return next_word, ops.multiply(sentence_probability, word_probability, name="next_sentence_probability")
+        return next_word, ops.multiply(
+            sentence_probability, word_probability, name="next_sentence_probability"
+        )
 
     def is_unfinished(word: Tensor, sentence_probability: Tensor) -> Tensor:
         return ops.not_equal(word, graph.constant(END, name="end_of_sentence"), name="keep_going")
 
     start = (first_word, graph.constant(1.0, name="certain"))
-    _, probability = builder.do_while(is_unfinished, say, start, maximum_iterations=most_words, name="for_each_word")
+    _, probability = builder.do_while(
+        is_unfinished, say, start, maximum_iterations=most_words, name="for_each_word"
+    )
     return graph.model({"words": words.tensor, "sentence_probability": probability})
 
 
 def _language() -> np.ndarray:
-    """Probability of the next word (column) after each word (row); what is left over is spread over the other words."""
+    """Probability of the next word (column) after each word (row); what is left over is spread
+    over the other words.
+    """
     likely = {
         END: {THE: 0.7},
         THE: {CAT: 0.62, DOG: 0.2},
@@ -87,14 +103,22 @@ def _language() -> np.ndarray:
 
 
 def _melody_recipe() -> Recipe:
-    sets = {f"from_note_{note}": {"first_note": np.array([note]), "breath": np.int64(10)} for note in range(1, NOTES)}
+    sets = {
+        f"from_note_{note}": {"first_note": np.array([note]), "breath": np.int64(10)}
+        for note in range(1, NOTES)
+    }
     return Recipe("lstm_melody", _melody(), sets)
 
 
 def _melody() -> loopscope.Model:
-    """Each note is the next step's input, until the closing note (0) comes or the breath is used up."""
+    """Each note is the next step's input, until the closing note (0) comes or the breath is used
+    up.
+    """
     graph = Graph("lstm_melody")
-    first_note, breath = graph.parameter("first_note", "i64", [1]), graph.parameter("breath", "i64", [])
+    first_note, breath = (
+        graph.parameter("first_note", "i64", [1]),
+        graph.parameter("breath", "i64", []),
+    )
     nothing = graph.constant(np.zeros((1, MEMORY), np.float32), name="empty_memory")
     draw = np.random.default_rng(MELODY_SEED).normal
     weights = {
@@ -110,11 +134,24 @@ def _melody() -> loopscope.Model:
     melody = Collected("melody")
 
     def sing(note: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        notes, into_cell, memory_weights, biases, score_weights = (graph.constant(array, name=name) for name, array in weights.items())
+        notes, into_cell, memory_weights, biases, score_weights = (
+            graph.constant(array, name=name) for name, array in weights.items()
+        )
         heard = ops.gather(notes, note, 0, name="heard_note")
-        hidden, cell = ops.lstm_cell(heard, hidden, cell, into_cell, memory_weights, biases, hidden_size=MEMORY, name="memory")
+        hidden, cell = ops.lstm_cell(
+            heard,
+            hidden,
+            cell,
+            into_cell,
+            memory_weights,
+            biases,
+            hidden_size=MEMORY,
+            name="memory",
+        )
         scores = ops.matmul(hidden, score_weights, transpose_b=True, name="note_scores")
-        _, best = ops.topk(scores, 1, axis=1, mode="max", sort="value", index_element_type="i64", name="best_note")
+        _, best = ops.topk(
+            scores, 1, axis=1, mode="max", sort="value", index_element_type="i64", name="best_note"
+        )
         next_note = ops.squeeze(best, [1], name="next_note")
         melody.extend(next_note)
         return next_note, hidden, cell
@@ -123,5 +160,7 @@ def _melody() -> loopscope.Model:
         return ops.not_equal(note, graph.constant([0], name="closing_note"), name="keep_going")
 
     start = (first_note, nothing, nothing)
-    _, hidden, _ = builder.do_while(sings_on, sing, start, maximum_iterations=breath, name="while_it_sings")
+    _, hidden, _ = builder.do_while(
+        sings_on, sing, start, maximum_iterations=breath, name="while_it_sings"
+    )
     return graph.model({"melody": melody.tensor, "last_hidden": hidden})

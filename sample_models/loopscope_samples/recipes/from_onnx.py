@@ -1,4 +1,6 @@
-"""Samples that begin as ONNX graphs: Loop, If with captured values, and Scan (a TensorIterator once OpenVINO has read it)."""
+"""Samples that begin as ONNX graphs: Loop, If with captured values, and Scan (a TensorIterator
+once OpenVINO has read it).
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,22 @@ def _zero_iterations() -> Recipe:
         ],
         "add_step",
         [_value("step", INT, []), _value("go", BOOL, []), _value("total", FLOAT, [1])],
-        [_value("keep_going", BOOL, []), _value("next_total", FLOAT, [1]), _value("partial_sum", FLOAT, [1])],
+        [
+            _value("keep_going", BOOL, []),
+            _value("next_total", FLOAT, [1]),
+            _value("partial_sum", FLOAT, [1]),
+        ],
     )
     graph = helper.make_graph(
-        [helper.make_node("Loop", ["trips", "go", "initial"], ["total", "partial_sums"], "add_steps", body=body)],
+        [
+            helper.make_node(
+                "Loop",
+                ["trips", "go", "initial"],
+                ["total", "partial_sums"],
+                "add_steps",
+                body=body,
+            )
+        ],
         "zero_iterations",
         [_value("trips", INT, []), _value("go", BOOL, []), _value("initial", FLOAT, [1])],
         [_value("total", FLOAT, [1]), _value("partial_sums", FLOAT, [None, 1])],
@@ -51,7 +65,9 @@ def _zero_iterations() -> Recipe:
 
 
 def _early_exit() -> Recipe:
-    """A small classifier answers when it is sure; else the larger one inside the If's other branch does."""
+    """A small classifier answers when it is sure; else the larger one inside the If's other
+    branch does.
+    """
     draw = np.random.default_rng(21).normal
     weights = {
         "small_weights": draw(0, 1.5, (4, 3)),
@@ -68,7 +84,9 @@ def _early_exit() -> Recipe:
         [
             helper.make_node("MatMul", ["features", "hidden_weights"], ["hidden"], "hidden"),
             helper.make_node("Relu", ["hidden"], ["active"], "active"),
-            helper.make_node("MatMul", ["active", "large_weights"], ["large_logits"], "large_logits"),
+            helper.make_node(
+                "MatMul", ["active", "large_weights"], ["large_logits"], "large_logits"
+            ),
             helper.make_node("Softmax", ["large_logits"], ["large_scores"], "large_scores", axis=1),
         ],
         "unsure",
@@ -77,11 +95,17 @@ def _early_exit() -> Recipe:
     )
     graph = helper.make_graph(
         [
-            helper.make_node("MatMul", ["features", "small_weights"], ["small_logits"], "small_logits"),
+            helper.make_node(
+                "MatMul", ["features", "small_weights"], ["small_logits"], "small_logits"
+            ),
             helper.make_node("Softmax", ["small_logits"], ["small_scores"], "small_scores", axis=1),
-            helper.make_node("ReduceMax", ["small_scores", "both_axes"], ["confidence"], "confidence", keepdims=0),
+            helper.make_node(
+                "ReduceMax", ["small_scores", "both_axes"], ["confidence"], "confidence", keepdims=0
+            ),
             helper.make_node("Greater", ["confidence", "enough"], ["is_sure"], "is_sure"),
-            helper.make_node("If", ["is_sure"], ["scores"], "early_exit", then_branch=easy, else_branch=hard),
+            helper.make_node(
+                "If", ["is_sure"], ["scores"], "early_exit", then_branch=easy, else_branch=hard
+            ),
         ],
         "early_exit",
         [_value("features", FLOAT, [1, 4]), _value("enough", FLOAT, [])],
@@ -95,7 +119,9 @@ def _early_exit() -> Recipe:
         "same_case_stricter": {"features": features, "enough": np.float32(0.9999)},
         "borderline_case": {"features": np.zeros((1, 4), np.float32), "enough": np.float32(0.8)},
     }
-    return Recipe("early_exit", _converted(graph, {"scores": "early_exit"}), sets, data_sets.early_exit())
+    return Recipe(
+        "early_exit", _converted(graph, {"scores": "early_exit"}), sets, data_sets.early_exit()
+    )
 
 
 def _scan() -> Recipe:
@@ -110,18 +136,34 @@ def _scan() -> Recipe:
         ],
         "look_at_row",
         [_value("highest", FLOAT, [2]), _value("records", FLOAT, [2]), _value("row", FLOAT, [2])],
-        [_value("next_highest", FLOAT, [2]), _value("next_records", FLOAT, [2]), _value("highest_so_far", FLOAT, [2])],
+        [
+            _value("next_highest", FLOAT, [2]),
+            _value("next_records", FLOAT, [2]),
+            _value("highest_so_far", FLOAT, [2]),
+        ],
     )
     graph = helper.make_graph(
         [
             helper.make_node(
-                "Scan", ["lowest", "none", "table"], ["highest", "records", "highest_so_far"], "each_row", body=body, num_scan_inputs=1
+                "Scan",
+                ["lowest", "none", "table"],
+                ["highest", "records", "highest_so_far"],
+                "each_row",
+                body=body,
+                num_scan_inputs=1,
             )
         ],
         "records",
         [_value("table", FLOAT, [None, 2])],
-        [_value("highest", FLOAT, [2]), _value("records", FLOAT, [2]), _value("highest_so_far", FLOAT, [None, 2])],
-        [numpy_helper.from_array(np.full(2, -1000, np.float32), "lowest"), numpy_helper.from_array(np.zeros(2, np.float32), "none")],
+        [
+            _value("highest", FLOAT, [2]),
+            _value("records", FLOAT, [2]),
+            _value("highest_so_far", FLOAT, [None, 2]),
+        ],
+        [
+            numpy_helper.from_array(np.full(2, -1000, np.float32), "lowest"),
+            numpy_helper.from_array(np.zeros(2, np.float32), "none"),
+        ],
     )
     sets = {
         "five_rows": {"table": np.array([[3, 1], [1, 2], [4, 2], [1, 5], [5, 3]], np.float32)},

@@ -1,4 +1,6 @@
-"""Samples exported from PyTorch: functions with real Python ``while`` and ``if``, scripted and converted by OpenVINO."""
+"""Samples exported from PyTorch: functions with real Python ``while`` and ``if``, scripted and
+converted by OpenVINO.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def growing_sequence(sequence: Tensor, limit: Tensor):
 
 
 def beam_search(scores: Tensor, first: Tensor, longest: Tensor):
-    """Two sentences at a time: ``scores[a, b]`` is the log-probability of word b after word a; word 0 ends."""
+    """Two sentences at a time: ``scores[a, b]`` is the log-probability of word b after word a;
+    word 0 ends.
+    """
     words = first.reshape(1, 1).repeat(2, 1)
     totals = torch.zeros([2, 1]) + torch.tensor([[0.0], [-1000.0]])
     steps = torch.zeros([], dtype=torch.int64)
@@ -123,8 +127,16 @@ def recipes() -> list[Recipe]:
             count_primes,
             {"limit": INTEGER},
             ("primes",),
-            {"up_to_10": {"limit": np.int64(10)}, "up_to_30": {"limit": np.int64(30)}, "up_to_1": {"limit": np.int64(1)}},
-            {"prim::Loop/Loop": "for_each_candidate", "prim::Loop/Loop_1": "try_each_divisor", "prim::If/If": "if_divides"},
+            {
+                "up_to_10": {"limit": np.int64(10)},
+                "up_to_30": {"limit": np.int64(30)},
+                "up_to_1": {"limit": np.int64(1)},
+            },
+            {
+                "prim::Loop/Loop": "for_each_candidate",
+                "prim::Loop/Loop_1": "try_each_divisor",
+                "prim::If/If": "if_divides",
+            },
         ),
         _recipe(
             growing_sequence,
@@ -152,9 +164,15 @@ def recipes() -> list[Recipe]:
 
 
 def _recipe(
-    function: Callable[..., object], signature: Signature, outputs: tuple[str, ...], sets: dict, names: Mapping[str, str]
+    function: Callable[..., object],
+    signature: Signature,
+    outputs: tuple[str, ...],
+    sets: dict,
+    names: Mapping[str, str],
 ) -> Recipe:
-    inputs = [(ov.PartialShape(shape), getattr(ov.Type, kind)) for kind, shape in signature.values()]
+    inputs = [
+        (ov.PartialShape(shape), getattr(ov.Type, kind)) for kind, shape in signature.values()
+    ]
     model = ov.convert_model(torch.jit.script(function), input=inputs)
     apply_moc_transformations(model, cf=True)
     return Recipe(function.__name__, readable(name_ports(model, outputs), names), sets)

@@ -1,4 +1,6 @@
-"""A language and a speech decoder from PyTorch, each trained in a minute, with the loop of greedy decoding inside the exported model."""
+"""A language and a speech decoder from PyTorch, each trained in a minute, with the loop of
+greedy decoding inside the exported model.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +46,14 @@ class Attention(nn.Module):
 
     def forward(self, data: Tensor, keys: Tensor, values: Tensor, hidden: Tensor) -> Tensor:
         """``hidden``: added to the scores, minus a lot where a place may not look."""
-        scores = torch.matmul(self.split(self.query(data)), keys.transpose(2, 3)) * self.size**-0.5 + hidden
+        scores = (
+            torch.matmul(self.split(self.query(data)), keys.transpose(2, 3)) * self.size**-0.5
+            + hidden
+        )
         seen = torch.matmul(torch.softmax(scores, -1), values)
-        return self.out(seen.transpose(1, 2).reshape(data.shape[0], data.shape[1], self.heads * self.size))
+        return self.out(
+            seen.transpose(1, 2).reshape(data.shape[0], data.shape[1], self.heads * self.size)
+        )
 
 
 class Norm(nn.Module):
@@ -102,10 +109,18 @@ class LanguageModel(nn.Module):
         values_1 = torch.cat([values_1, self.attention_1.values(normed)], 2)
         data = data + self.attention_1(normed, keys_1, values_1, hidden)
         data = data + self.mlp_1(self.norm_3(data))
-        return functional.linear(self.norm_4(data), self.embed.weight), keys_0, values_0, keys_1, values_1
+        return (
+            functional.linear(self.norm_4(data), self.embed.weight),
+            keys_0,
+            values_0,
+            keys_1,
+            values_1,
+        )
 
     def forward(self, prompt: Tensor, most_letters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Letter after letter until the model says that the word ends; the first iteration reads the whole prompt."""
+        """Letter after letter until the model says that the word ends; the first iteration reads
+        the whole prompt.
+        """
         keys_0 = torch.zeros([1, 2, 0, 12])
         values_0 = torch.zeros([1, 2, 0, 12])
         keys_1 = torch.zeros([1, 2, 0, 12])
@@ -115,7 +130,9 @@ class LanguageModel(nn.Module):
         certainty = torch.zeros([0])
         steps = torch.zeros([], dtype=torch.int64)
         while bool((steps < most_letters) & (word[-1] != 0)):
-            logits, keys_0, values_0, keys_1, values_1 = self.step(letters, keys_0, values_0, keys_1, values_1)
+            logits, keys_0, values_0, keys_1, values_1 = self.step(
+                letters, keys_0, values_0, keys_1, values_1
+            )
             chances = torch.softmax(logits[:, -1], -1)
             best, letters = torch.max(chances, -1, keepdim=True)
             word = torch.cat([word, letters.reshape(-1)])
@@ -136,18 +153,29 @@ class SpeechModel(nn.Module):
         self.norm_2 = Norm()
         self.embed = nn.Embedding(DIGITS + 2, WIDTH)
         self.places = nn.Embedding(LONGEST, WIDTH)
-        self.norm_3, self.attention_1, self.norm_4, self.crossing = Norm(), Attention(), Norm(), Attention()
+        self.norm_3, self.attention_1, self.norm_4, self.crossing = (
+            Norm(),
+            Attention(),
+            Norm(),
+            Attention(),
+        )
         self.norm_5, self.mlp_1, self.norm_6 = Norm(), Mlp(), Norm()
 
     def hear(self, sound: Tensor) -> Tensor:
         """The encoder: [batch, frames, bands] to [batch, frames / 2, width]."""
-        data = functional.gelu(self.conv_1(functional.gelu(self.conv_0(sound.transpose(1, 2))))).transpose(1, 2)
+        data = functional.gelu(
+            self.conv_1(functional.gelu(self.conv_0(sound.transpose(1, 2))))
+        ).transpose(1, 2)
         data = data + self.heard_places(torch.arange(data.shape[1]))
         normed = self.norm_0(data)
-        data = data + self.attention_0(normed, self.attention_0.keys(normed), self.attention_0.values(normed), torch.zeros([1]))
+        data = data + self.attention_0(
+            normed, self.attention_0.keys(normed), self.attention_0.values(normed), torch.zeros([1])
+        )
         return self.norm_2(data + self.mlp_0(self.norm_1(data)))
 
-    def step(self, digits: Tensor, keys: Tensor, values: Tensor, heard_keys: Tensor, heard_values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def step(
+        self, digits: Tensor, keys: Tensor, values: Tensor, heard_keys: Tensor, heard_values: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         past = keys.shape[2]
         data = self.embed(digits) + self.places(torch.arange(digits.shape[1]) + past)
         normed = self.norm_3(data)
@@ -159,7 +187,9 @@ class SpeechModel(nn.Module):
         return functional.linear(self.norm_6(data), self.embed.weight), keys, values
 
     def forward(self, sound: Tensor, most_digits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The encoder once, then digit after digit until the model says that nothing more was spoken."""
+        """The encoder once, then digit after digit until the model says that nothing more was
+        spoken.
+        """
         heard = self.hear(sound)
         heard_keys = self.crossing.keys(heard)
         heard_values = self.crossing.values(heard)
@@ -197,9 +227,19 @@ def _language() -> Recipe:
     _train(model, loss, STEPS // 3)
     prompts = {"one_letter": ("l", 12), "three_letters": ("ite", 12), "whole_word": ("scan", 12)}
     prompts |= {"cut_short": ("re", 3), "unknown_word": ("zq", 12)}
-    sets = {name: {"prompt": encoded(prompt), "most_letters": np.int64(most)} for name, (prompt, most) in prompts.items()}
+    sets = {
+        name: {"prompt": encoded(prompt), "most_letters": np.int64(most)}
+        for name, (prompt, most) in prompts.items()
+    }
     signature = {"prompt": ("i64", [1, -1]), "most_letters": ("i64", [])}
-    return _recipe("language_decoder", model, signature, ("word", "certainty", "steps"), sets, "for_each_letter")
+    return _recipe(
+        "language_decoder",
+        model,
+        signature,
+        ("word", "certainty", "steps"),
+        sets,
+        "for_each_letter",
+    )
 
 
 def _speech() -> Recipe:
@@ -214,17 +254,27 @@ def _speech() -> Recipe:
         nothing = torch.zeros([BATCH, HEADS, 0, WIDTH // HEADS])
         first = torch.full([BATCH, 1], START)
         read = torch.cat([first, written[:, :-1]], 1)
-        logits = model.step(read, nothing, nothing, model.crossing.keys(heard), model.crossing.values(heard))[0]
+        logits = model.step(
+            read, nothing, nothing, model.crossing.keys(heard), model.crossing.values(heard)
+        )[0]
         known = read != END
         return functional.cross_entropy(logits[known], written[known])
 
     _train(model, loss, STEPS)
-    heard = {"three_digits": ([3, 1, 4], 12), "five_digits": ([2, 7, 1, 8, 2], 12), "silence": ([], 12), "cut_short": ([1, 6, 1, 8], 2)}
+    heard = {
+        "three_digits": ([3, 1, 4], 12),
+        "five_digits": ([2, 7, 1, 8, 2], 12),
+        "silence": ([], 12),
+        "cut_short": ([1, 6, 1, 8], 2),
+    }
     sets = {
-        name: {"sound": spoken(random, np.array([[*said, END]])), "most_digits": np.int64(most)} for name, (said, most) in heard.items()
+        name: {"sound": spoken(random, np.array([[*said, END]])), "most_digits": np.int64(most)}
+        for name, (said, most) in heard.items()
     }
     signature = {"sound": ("f32", [1, -1, BANDS]), "most_digits": ("i64", [])}
-    return _recipe("speech_decoder", model, signature, ("digits", "certainty", "steps"), sets, "for_each_digit")
+    return _recipe(
+        "speech_decoder", model, signature, ("digits", "certainty", "steps"), sets, "for_each_digit"
+    )
 
 
 def _train(model: nn.Module, loss: Callable[[], Tensor], steps: int) -> None:
@@ -239,9 +289,22 @@ def _train(model: nn.Module, loss: Callable[[], Tensor], steps: int) -> None:
         schedule.step()
 
 
-def _recipe(name: str, model: nn.Module, signature: Mapping, outputs: tuple[str, ...], sets: Mapping[str, InputSet], loop: str) -> Recipe:
-    inputs = [(ov.PartialShape(shape), getattr(ov.Type, kind)) for kind, shape in signature.values()]
+def _recipe(
+    name: str,
+    model: nn.Module,
+    signature: Mapping,
+    outputs: tuple[str, ...],
+    sets: Mapping[str, InputSet],
+    loop: str,
+) -> Recipe:
+    inputs = [
+        (ov.PartialShape(shape), getattr(ov.Type, kind)) for kind, shape in signature.values()
+    ]
     converted = ov.convert_model(torch.jit.script(model.eval()), input=inputs)
     apply_moc_transformations(converted, cf=True)
     weights = {key: weight.detach().numpy() for key, weight in model.named_parameters()}
-    return Recipe(name, readable(name_weights(name_ports(converted, outputs), weights), {"prim::Loop/Loop": loop}), sets)
+    return Recipe(
+        name,
+        readable(name_weights(name_ports(converted, outputs), weights), {"prim::Loop/Loop": loop}),
+        sets,
+    )

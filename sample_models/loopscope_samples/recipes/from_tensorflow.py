@@ -16,15 +16,26 @@ LENGTHS = {"five_steps": 5, "two_steps": 2, "one_step": 1}
 
 
 class Gcd(tf.Module):
-    @tf.function(input_signature=[tf.TensorSpec([], tf.int64, name="a"), tf.TensorSpec([], tf.int64, name="b")])
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([], tf.int64, name="a"),
+            tf.TensorSpec([], tf.int64, name="b"),
+        ]
+    )
     def __call__(self, a, b):
         def not_done(larger, smaller, steps):
             return tf.not_equal(smaller, 0, name="not_done")
 
         def divide(larger, smaller, steps):
-            return smaller, tf.math.floormod(larger, smaller, name="remainder"), tf.add(steps, 1, name="count")
+            return (
+                smaller,
+                tf.math.floormod(larger, smaller, name="remainder"),
+                tf.add(steps, 1, name="count"),
+            )
 
-        divisor, _, steps = tf.while_loop(not_done, divide, (a, b, tf.constant(0, tf.int64, name="no_steps")), name="euclid")
+        divisor, _, steps = tf.while_loop(
+            not_done, divide, (a, b, tf.constant(0, tf.int64, name="no_steps")), name="euclid"
+        )
         return {"divisor": divisor, "steps": steps}
 
 
@@ -32,7 +43,12 @@ class SignedRoots(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="values")])
     def __call__(self, values):
         def root(value):
-            return tf.cond(value > 0, lambda: tf.sqrt(value, name="root"), lambda: tf.multiply(value, 0.1, name="shrink"), name="positive")
+            return tf.cond(
+                value > 0,
+                lambda: tf.sqrt(value, name="root"),
+                lambda: tf.multiply(value, 0.1, name="shrink"),
+                name="positive",
+            )
 
         return {"roots": tf.map_fn(root, values, name="each")}
 
@@ -68,7 +84,10 @@ def _keras_gru() -> Recipe:
         network.export(folder, verbose=False)
         model = ov.convert_model(folder)
     draw = np.random.default_rng(5).normal
-    sets = {name: {"sequence": draw(0, 1, (1, length, 3)).astype(np.float32)} for name, length in LENGTHS.items()}
+    sets = {
+        name: {"sequence": draw(0, 1, (1, length, 3)).astype(np.float32)}
+        for name, length in LENGTHS.items()
+    }
     return Recipe("keras_gru", _tidy(model), sets)
 
 

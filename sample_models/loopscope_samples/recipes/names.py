@@ -1,4 +1,6 @@
-"""Gives the nodes of an exported model names that a person can read and that do not change from one export to the next."""
+"""Gives the nodes of an exported model names that a person can read and that do not change from
+one export to the next.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _ANONYMOUS = re.compile(r"([A-Z][A-Za-z]+\d?)_\d+")
 
 
 def name_ports(model: ov.Model, outputs: tuple[str, ...]) -> ov.Model:
-    """Tensor and layer names of the outer graph: inputs without the exporter's running numbers, outputs in order."""
+    """Tensor and layer names of the outer graph: inputs without the exporter's running numbers,
+    outputs in order.
+    """
     for port in model.inputs:
         name = _RUNNING_NUMBER.sub("", port.get_any_name())
         port.get_tensor().set_names({name})
@@ -34,18 +38,24 @@ def name_weights(model: ov.Model, weights: Mapping[str, np.ndarray]) -> ov.Model
         for node in graph.get_ordered_ops():
             if node.get_type_name() == "Constant" and node.get_data().size > 1:
                 data = node.get_data().ravel()
-                same = (name for name, weight in weights.items() if np.array_equal(weight.ravel(), data))
+                same = (
+                    name for name, weight in weights.items() if np.array_equal(weight.ravel(), data)
+                )
                 if (name := next(same, None)) is not None:
                     _speak(node, name)
     return model
 
 
 def readable(model: ov.Model, names: Mapping[str, str]) -> ov.Model:
-    """Names from the table (exported name of a Loop or If -> name), else from the program's variables, the body ports, or the type."""
+    """Names from the table (exported name of a Loop or If -> name), else from the program's
+    variables, the body ports, or the type.
+    """
     for graph in _graphs(model):
         for node in graph.get_ordered_ops():
             if node.get_type_name() in ("Loop", "TensorIterator", "If"):
-                node.set_friendly_name(names.get(node.get_friendly_name(), node.get_friendly_name()))
+                node.set_friendly_name(
+                    names.get(node.get_friendly_name(), node.get_friendly_name())
+                )
                 (_name_branches if node.get_type_name() == "If" else _name_body)(node)
     for graph in _graphs(model):
         taken: dict[str, int] = {}
@@ -59,7 +69,9 @@ def readable(model: ov.Model, names: Mapping[str, str]) -> ov.Model:
 
 
 def renumbered(model: ov.Model) -> ov.Model:
-    """Keeps the exporter's names, but for running numbers, which would differ from one export to the next."""
+    """Keeps the exporter's names, but for running numbers, which would differ from one export to
+    the next.
+    """
     for graph in _graphs(model):
         taken: dict[str, int] = {}
         for node in graph.get_ordered_ops():
@@ -71,12 +83,18 @@ def renumbered(model: ov.Model) -> ov.Model:
 
 
 def scoped(model: ov.Model) -> ov.Model:
-    """Gives nodes without a name the scope of whatever reads them, as exporters do, and a number that does not change."""
+    """Gives nodes without a name the scope of whatever reads them, as exporters do, and a number
+    that does not change.
+    """
     for graph in _graphs(model):
         taken: dict[str, int] = {}
         for node in reversed(graph.get_ordered_ops()):
             match = _ANONYMOUS.fullmatch(node.get_friendly_name())
-            readers = [one.get_node().get_friendly_name() for port in node.outputs() for one in port.get_target_inputs()]
+            readers = [
+                one.get_node().get_friendly_name()
+                for port in node.outputs()
+                for one in port.get_target_inputs()
+            ]
             if match and node.get_type_name() != "Result":
                 scope = next((name.rpartition("/")[0] for name in readers if "/" in name), "")
                 wanted = f"{scope}/{match[1]}" if scope else match[1]
@@ -91,18 +109,28 @@ def _is_inner(node: ov.Node) -> bool:
 
 
 def _name_body(node: Any) -> None:
-    """Body ports: ``total`` and ``next_total``, ``keep_going``; an invariant as it is called outside."""
+    """Body ports: ``total`` and ``next_total``, ``keep_going``; an invariant as it is called
+    outside.
+    """
     body = node.get_function()
     parameters, results = body.get_parameters(), body.get_results()
     for index, result in enumerate(results):
-        result.set_friendly_name(f"{_variable(result.input_value(0).get_node()) or f'output_{index}'}_result")
-    counter, condition = node.get_special_body_ports() if node.get_type_name() == "Loop" else (-1, -1)
+        result.set_friendly_name(
+            f"{_variable(result.input_value(0).get_node()) or f'output_{index}'}_result"
+        )
+    counter, condition = (
+        node.get_special_body_ports() if node.get_type_name() == "Loop" else (-1, -1)
+    )
     for description in node.get_input_descriptions():
         port = parameters[description.body_parameter_index]
         name = node.input_value(description.input_index).get_node().get_friendly_name()
         kind = type(description).__name__
         source = node.input_value(description.input_index).get_node()
-        port.set_friendly_name(name if kind == "InvariantInputDescription" else _variable(port) or _variable(source) or name)
+        port.set_friendly_name(
+            name
+            if kind == "InvariantInputDescription"
+            else _variable(port) or _variable(source) or name
+        )
         if kind == "MergedInputDescription":
             _name_result(results[description.body_value_index], f"next_{port.get_friendly_name()}")
             _speak(source, f"initial_{port.get_friendly_name()}")
@@ -136,7 +164,9 @@ def _speak(node: ov.Node, name: str) -> None:
 
 
 def _variable(node: ov.Node) -> str:
-    """The program's variable that the node's first output was: PyTorch writes ``guess.15``, ONNX ``guess``."""
+    """The program's variable that the node's first output was: PyTorch writes ``guess.15``, ONNX
+    ``guess``.
+    """
     names = sorted(node.output(0).get_names()) if node.get_output_size() else []
     return next((match[1] for match in map(_VARIABLE.fullmatch, names) if match), "")
 

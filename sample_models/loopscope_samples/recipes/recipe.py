@@ -17,7 +17,9 @@ InputSet = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A sample before it is written: ``name`` becomes its folder, each set a file in ``inputs/``."""
+    """A sample before it is written: ``name`` becomes its folder, each set a file in
+    ``inputs/``.
+    """
 
     name: str
     model: loopscope.Model | ov.Model

@@ -33,7 +33,10 @@ def recipes() -> list[Recipe]:
         Recipe(
             "do_while_loop",
             _do_while_loop(),
-            {"double_at_7_percent": _inputs(1000, 1.07, goal=2000), "already_there": _inputs(2500, 1.07, goal=2000)},
+            {
+                "double_at_7_percent": _inputs(1000, 1.07, goal=2000),
+                "already_there": _inputs(2500, 1.07, goal=2000),
+            },
         ),
         Recipe(
             "for_loop_with_condition",
@@ -60,29 +63,60 @@ def recipes() -> list[Recipe]:
 def _for_loop() -> loopscope.Model:
     account = _Account("for_loop", years="i64")
     years = account.inputs["years"]
-    return account.model(builder.for_loop(years, lambda year, balance: account.grow(balance), [account.balance], name="for_each_year"))
+    return account.model(
+        builder.for_loop(
+            years,
+            lambda year, balance: account.grow(balance),
+            [account.balance],
+            name="for_each_year",
+        )
+    )
 
 
 def _while_loop() -> loopscope.Model:
     account = _Account("while_loop", goal="f32")
-    return account.model(builder.while_loop(account.is_below_goal, account.grow, [account.balance], name="while_below_goal"))
+    return account.model(
+        builder.while_loop(
+            account.is_below_goal, account.grow, [account.balance], name="while_below_goal"
+        )
+    )
 
 
 def _do_while_loop() -> loopscope.Model:
     account = _Account("do_while_loop", goal="f32")
-    return account.model(builder.do_while(account.is_below_goal, account.grow, [account.balance], name="do_while_below_goal"))
+    return account.model(
+        builder.do_while(
+            account.is_below_goal, account.grow, [account.balance], name="do_while_below_goal"
+        )
+    )
 
 
 def _for_loop_with_condition() -> loopscope.Model:
     account = _Account("for_loop_with_condition", years="i64", goal="f32")
     years, name = account.inputs["years"], "for_each_year_below_goal"
-    return account.model(builder.while_loop(account.is_below_goal, account.grow, [account.balance], maximum_iterations=years, name=name))
+    return account.model(
+        builder.while_loop(
+            account.is_below_goal,
+            account.grow,
+            [account.balance],
+            maximum_iterations=years,
+            name=name,
+        )
+    )
 
 
 def _infinite_loop() -> loopscope.Model:
     account = _Account("infinite_loop", guard="i64")
     guard = account.inputs["guard"]
-    return account.model(builder.while_loop(lambda _: True, account.grow, [account.balance], maximum_iterations=guard, name="forever"))
+    return account.model(
+        builder.while_loop(
+            lambda _: True,
+            account.grow,
+            [account.balance],
+            maximum_iterations=guard,
+            name="forever",
+        )
+    )
 
 
 class _Account:
@@ -90,8 +124,14 @@ class _Account:
 
     def __init__(self, name: str, **inputs: str) -> None:
         self.graph = Graph(name)
-        self.balance, self.growth = self.graph.parameter("balance", "f32", []), self.graph.parameter("growth", "f32", [])
-        self.inputs = {name: self.graph.parameter(name, element_type, []) for name, element_type in inputs.items()}
+        self.balance, self.growth = (
+            self.graph.parameter("balance", "f32", []),
+            self.graph.parameter("growth", "f32", []),
+        )
+        self.inputs = {
+            name: self.graph.parameter(name, element_type, [])
+            for name, element_type in inputs.items()
+        }
         self.balances = Collected("balances")
 
     def grow(self, balance: Tensor) -> Tensor:
@@ -110,4 +150,7 @@ class _Account:
 
 def _inputs(balance: float, growth: float, **others: float) -> InputSet:
     floats = {"balance": np.float32(balance), "growth": np.float32(growth)}
-    return floats | {name: np.float32(value) if name == "goal" else np.int64(value) for name, value in others.items()}
+    return floats | {
+        name: np.float32(value) if name == "goal" else np.int64(value)
+        for name, value in others.items()
+    }

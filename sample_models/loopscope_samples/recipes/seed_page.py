@@ -1,4 +1,6 @@
-"""An example of the page tf.while_loop: a counter, and a vector that needs it only for the condition."""
+"""An example of the page tf.while_loop: a counter, and a vector that needs it only for the
+condition.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,19 @@ def recipes() -> list[Recipe]:
 
 
 def _counter_ahead() -> loopscope.Model:
-    """The page's fourth example, without its Prints, which no other runtime has; ``n`` is an input."""
+    """The page's fourth example, without its Prints, which no other runtime has; ``n`` is an
+    input.
+    """
     graph = Graph("counter_ahead")
     n = graph.parameter("n", "i64", [])
     first = graph.constant(0, name="first_count")
-    numbers = ops.range(graph.constant(0, name="zero"), n, graph.constant(1, name="one"), output_type="i64", name="numbers")
+    numbers = ops.range(
+        graph.constant(0, name="zero"),
+        n,
+        graph.constant(1, name="one"),
+        output_type="i64",
+        name="numbers",
+    )
 
     def both(i: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         return ops.add(i, 1, name="count"), ops.add(x, 1, name="add_to_x")
@@ -38,7 +48,9 @@ def _counter_ahead() -> loopscope.Model:
 
 
 def _with_ticks(model: loopscope.Model, name: str, ticks: int) -> loopscope.Model:
-    """Return the model whose operation of that name, in a loop's body, takes so many ticks in a schedule."""
+    """Return the model whose operation of that name, in a loop's body, takes so many ticks in a
+    schedule.
+    """
     kept = {"ticks": {"version": "0", "value": str(ticks)}}
 
     def of_graph(graph: FinishedGraph) -> FinishedGraph:
@@ -46,6 +58,8 @@ def _with_ticks(model: loopscope.Model, name: str, ticks: int) -> loopscope.Mode
 
     def of_node(node: Node) -> Node:
         bodies = tuple(structs.replace(body, graph=of_graph(body.graph)) for body in node.bodies)
-        return structs.replace(node, bodies=bodies, rt_info=kept if node.name == name else node.rt_info)
+        return structs.replace(
+            node, bodies=bodies, rt_info=kept if node.name == name else node.rt_info
+        )
 
     return dataclasses.replace(model, graph=of_graph(model.graph))

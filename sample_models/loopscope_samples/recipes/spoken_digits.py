@@ -1,4 +1,6 @@
-"""Sounds for the speech decoder: each digit is a pattern of frames over bands, and digits follow each other at an uneven pace."""
+"""Sounds for the speech decoder: each digit is a pattern of frames over bands, and digits follow
+each other at an uneven pace.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def transcripts(random: np.random.Generator, count: int) -> np.ndarray:
 
 
 def spoken(random: np.random.Generator, said: np.ndarray) -> np.ndarray:
-    """How it sounds, f32 [count, frames, BANDS]: pauses of one or two frames, some noise, and silence to the end."""
+    """How it sounds, f32 [count, frames, BANDS]: pauses of one or two frames, some noise, and
+    silence to the end.
+    """
     frames = MOST * (FRAMES + 2) + 4
     sound = random.normal(0, 0.2, (len(said), frames, BANDS)).astype(np.float32)
     for number, digits in enumerate(said):

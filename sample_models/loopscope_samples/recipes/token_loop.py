@@ -1,4 +1,6 @@
-"""The Loop over tokens that exporters write for a recurrent layer: slices go in, a state is carried, the output is written into place."""
+"""The Loop over tokens that exporters write for a recurrent layer: slices go in, a state is
+carried, the output is written into place.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ TOKENS = 2
 Declared = tuple[Any, list[int]]
 """A tensor of the outer graph, and the shape that the body declares for it or its slices."""
 Cell = Callable[[list[Any], Any], tuple[Any, Any]]
-"""From the parts of one token and the state before it: the state after it, and what the token gives, [batch, heads, 1, size]."""
+"""From the parts of one token and the state before it: the state after it, and what the token
+gives, [batch, heads, 1, size].
+"""
 
 
 def axis(number: int) -> Any:
@@ -27,11 +31,18 @@ def token_count(value: Any, name: str = "tokens") -> Any:
     return opset15.gather(opset15.shape_of(value), axis(TOKENS), axis(0), name=name)
 
 
-def token_loop(name: str, count: Any, parts: Mapping[str, Declared], state: Declared, nothing: Declared, cell: Cell) -> tuple[Any, Any]:
+def token_loop(
+    name: str,
+    count: Any,
+    parts: Mapping[str, Declared],
+    state: Declared,
+    nothing: Declared,
+    cell: Cell,
+) -> tuple[Any, Any]:
     """The joined output and the last state.
 
-    ``parts`` are the tensors that are sliced, by the names of their slices; ``state`` is what the first iteration begins with,
-    ``nothing`` what the output is written into.
+    ``parts`` are the tensors that are sliced, by the names of their slices; ``state`` is what the
+    first iteration begins with, ``nothing`` what the output is written into.
     """
     scope, _, last = name.rpartition("/")
     inside = f"{scope}/" if scope else ""
@@ -44,7 +55,9 @@ def token_loop(name: str, count: Any, parts: Mapping[str, Declared], state: Decl
     results = [
         opset15.result(opset15.constant(True, name=f"{inside}always")),
         opset15.result(after),
-        opset15.result(opset15.scatter_update(written, place, out, axis(TOKENS), name=f"{inside}output_so_far")),
+        opset15.result(
+            opset15.scatter_update(written, place, out, axis(TOKENS), name=f"{inside}output_so_far")
+        ),
     ]
     loop: Any = opset15.loop(count, opset15.constant(True))
     loop.set_friendly_name(name)

@@ -35,12 +35,16 @@ def kept(app: AppTest) -> dict[str, str]:
 
 def test_one_is_switched_off_and_on_in_the_list(opened: Visit) -> None:
     app = opened(
-        model="sample:decoder", panel="breakpoints", breakpoints=linked([[WORD, "", "address", True], [LATER, "", "address", True]])
+        model="sample:decoder",
+        panel="breakpoints",
+        breakpoints=linked([[WORD, "", "address", True], [LATER, "", "address", True]]),
     )
     before = sent(app, "canvas_graph_overlay")["run"]
     app.checkbox[0].uncheck().run()
     assert "1 · before for_each_word · iteration 2 › next_word (off)" in page_text(app)
-    assert sent(app, "canvas_graph_overlay")["run"] != before, "what was sent ahead, with its pauses, is no longer so"
+    assert sent(app, "canvas_graph_overlay")["run"] != before, (
+        "what was sent ahead, with its pauses, is no longer so"
+    )
     app.button("transport_run").click().run()
     assert "<b>Paused:</b> breakpoint 2" in page_text(app)
     app.button("transport_restart").click().run()
@@ -51,20 +55,32 @@ def test_one_is_switched_off_and_on_in_the_list(opened: Visit) -> None:
 
 def test_a_link_keeps_breakpoints_and_watches(opened: Visit) -> None:
     words = {
-        "breakpoints": linked([[WORD, "", "address", False], [LATER, "iteration > 3", "address", True], ["", "", "nan", True]]),
+        "breakpoints": linked(
+            [
+                [WORD, "", "address", False],
+                [LATER, "iteration > 3", "address", True],
+                ["", "", "nan", True],
+            ]
+        ),
         "watches": linked(["iteration + 1"]),
     }
     app = opened(model="sample:decoder", step="20", panel="breakpoints", **words)
     assert kept(app) == words
     assert [one.value for one in app.checkbox] == [False, True, True]
     assert "= 2" in page_text(app)
-    assert "step 20" in page_text(app), "the moment of the link, wherever a breakpoint lies before it"
+    assert "step 20" in page_text(app), (
+        "the moment of the link, wherever a breakpoint lies before it"
+    )
     app.button("transport_run").click().run()
     assert f"<b>Paused:</b> breakpoint 2, before {readable(LATER)}" in page_text(app)
 
 
 def test_switched_off_stays_so_in_a_run_with_other_inputs(opened: Visit) -> None:
-    app = opened(model="sample:collatz", panel="breakpoints", breakpoints=linked([["", "", "nan", True], ["", "", "shape", False]]))
+    app = opened(
+        model="sample:collatz",
+        panel="breakpoints",
+        breakpoints=linked([["", "", "nan", True], ["", "", "shape", False]]),
+    )
     app.button("breakpoint_remove_1").click().run()
     app.selectbox[0].select_index(1).run()
     assert [one.value for one in app.checkbox] == [False]
@@ -90,7 +106,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "text", "words"), WRONG)
-def test_what_a_link_cannot_set_is_left_out_and_told(opened: Visit, name: str, text: str, words: str) -> None:
+def test_what_a_link_cannot_set_is_left_out_and_told(
+    opened: Visit, name: str, text: str, words: str
+) -> None:
     app = opened(model="sample:decoder", **{name: text})
     (told,) = (one.value.replace("\\", "") for one in app.info)
     assert "set without 1 of 1" in told
@@ -102,15 +120,23 @@ def test_a_link_keeps_as_many_as_it_holds(opened: Visit) -> None:
     many = linked([["", "", "nan", True]] * 21)
     app = opened(model="sample:decoder", breakpoints=many, watches=linked(["1"] * 22))
     assert "without 3 of 43" in app.info[0].value
-    assert {name: len(json.loads(text)) for name, text in kept(app).items()} == {"breakpoints": 20, "watches": 20}
-    app = opened(model="sample:decoder", panel="breakpoints", watches=linked(["0" * 499, "0" * 498]))
+    assert {name: len(json.loads(text)) for name, text in kept(app).items()} == {
+        "breakpoints": 20,
+        "watches": 20,
+    }
+    app = opened(
+        model="sample:decoder", panel="breakpoints", watches=linked(["0" * 499, "0" * 498])
+    )
     app.text_input("watch_expression").set_value("0" * 497)
     [one for one in app.button if one.label == "Add"][-1].click().run()
     assert json.loads(kept(app)["watches"]) == ["0" * 499, "0" * 498]
 
 
 def test_what_a_link_has_no_room_for_is_said(opened: Visit) -> None:
-    words = {"breakpoints": linked([["", "", "nan", True]] * 20), "watches": linked(["0" * 499, "0" * 498])}
+    words = {
+        "breakpoints": linked([["", "", "nan", True]] * 20),
+        "watches": linked(["0" * 499, "0" * 498]),
+    }
     app = opened(model="sample:decoder", panel="breakpoints", **words)
     assert "link has room" not in page_text(app)
     app.button("breakpoint_shape").click().run()
@@ -129,7 +155,9 @@ def test_a_lesson_has_none(opened: Visit) -> None:
 
 
 @pytest.mark.browser
-def test_one_that_is_switched_off_is_hollow_and_the_picture_plays_past_it(page: Page, server: str) -> None:
+def test_one_that_is_switched_off_is_hollow_and_the_picture_plays_past_it(
+    page: Page, server: str
+) -> None:
     words = quote(linked([["main/while_not_one", "", "address", True]]))
     canvas = open_sample(page, server, "collatz", panel="breakpoints", breakpoints=words)
     box = canvas.locator(".box.breakpoint")
@@ -152,11 +180,23 @@ def test_one_that_is_switched_off_is_hollow_and_the_picture_plays_past_it(page: 
 
 @pytest.mark.browser
 def test_a_click_on_the_dot_switches_what_it_stands_for(page: Page, server: str) -> None:
-    """One dot may stand for several breakpoints; the list beside the picture and the link follow."""
+    """One dot may stand for several breakpoints; the list beside the picture and the link
+    follow.
+    """
     place_of = "main/while_not_one[{}]/body/if_even"
-    words = quote(linked([[place_of.format("*"), "", "address", True], [place_of.format(3), "iteration > 1", "address", False]]))
+    words = quote(
+        linked(
+            [
+                [place_of.format("*"), "", "address", True],
+                [place_of.format(3), "iteration > 1", "address", False],
+            ]
+        )
+    )
     canvas = open_sample(page, server, "collatz", panel="breakpoints", breakpoints=words)
-    dot, boxes = canvas.locator(".box.breakpoint > .stop"), page.get_by_role("checkbox", name=re.compile("pauses the run"))
+    dot, boxes = (
+        canvas.locator(".box.breakpoint > .stop"),
+        page.get_by_role("checkbox", name=re.compile("pauses the run")),
+    )
     expect(dot).to_have_count(1)
     selected = canvas.locator(".box.selected").count()
     for states, off in (((False, False), 1), ((True, True), 0)):

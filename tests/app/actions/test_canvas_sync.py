@@ -22,7 +22,11 @@ def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) ->
     inputs = {"limit": np.array(2_000, np.int64)}
     debugger = loopscope.Debugger(opened.model, inputs)
     debugger.seek(step)
-    session = UserSession(ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger), CanvasView(prefetch_from=step + 1))
+    session = UserSession(
+        ModelInUse(opened=opened, inputs=inputs),
+        RunInView(stepped=debugger),
+        CanvasView(prefetch_from=step + 1),
+    )
     run = run_of(session, graph_view(opened.model))
     assert run is not None
     ahead = run.prefetch()
@@ -30,7 +34,11 @@ def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) ->
     frames = ahead["frames"]
     assert isinstance(frames, list)
     assert len(frames) > 1
-    assert (ahead["first"], debugger.cursor.step, session.canvas.prefetch_from) == (step + 1, step, None)
+    assert (ahead["first"], debugger.cursor.step, session.canvas.prefetch_from) == (
+        step + 1,
+        step,
+        None,
+    )
 
 
 GOOD = {"name": "over", "count": 7, "start": 3}
@@ -40,7 +48,10 @@ GOOD = {"name": "over", "count": 7, "start": 3}
     ("sent", "moves"),
     [
         ([GOOD], (Move("over", 7, 3),)),
-        ([GOOD | {"start": None}, GOOD | {"count": 8}], (Move("over", 7, None), Move("over", 8, 3))),
+        (
+            [GOOD | {"start": None}, GOOD | {"count": 8}],
+            (Move("over", 7, None), Move("over", 8, 3)),
+        ),
         ([GOOD | {"start": -1}], (Move("over", 7, None),)),
         ([GOOD | {"count": "7"}, GOOD | {"count": True}, GOOD | {"name": 1}, None, 3], ()),
         ([GOOD] * 10_000, (Move("over", 7, 3),) * MOST_WORDS),

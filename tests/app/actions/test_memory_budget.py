@@ -1,4 +1,6 @@
-"""What all sessions hold together: who gives up values first, and work that needs more memory than there is."""
+"""What all sessions hold together: who gives up values first, and work that needs more memory
+than there is.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
     """Makes a session whose run is over, and which nobody has touched for so many seconds."""
     sessions: list[UserSession] = []
     monkeypatch.setattr(memory_budget, "every", lambda: tuple(sessions))
-    monkeypatch.setattr(memory_budget, "KEPT", SimpleNamespace(held_bytes=0))  # what other tests opened is not in question
+    monkeypatch.setattr(
+        memory_budget, "KEPT", SimpleNamespace(held_bytes=0)
+    )  # what other tests opened is not in question
 
     def made(seconds: float) -> UserSession:
         opened = open_sample("collatz")
@@ -51,7 +55,9 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
         (0, [50, 100, 200]),
     ],
 )
-def test_the_run_that_was_left_alone_longest_gives_up_its_values_first(begin: Begin, megabytes: float, who: list[int]) -> None:
+def test_the_run_that_was_left_alone_longest_gives_up_its_values_first(
+    begin: Begin, megabytes: float, who: list[int]
+) -> None:
     sessions = {seconds: begin(seconds) for seconds in (100, 0, 200, 50)}
     assert memory_budget.keep_within(int(megabytes * 2**20)) == (megabytes > 1)
     assert sorted(seconds for seconds, session in sessions.items() if session.run.gave_up) == who
@@ -76,7 +82,9 @@ def test_a_run_that_computes_is_stopped_where_nothing_else_gives_room(begin: Beg
 
 
 @pytest.mark.parametrize("failures", [0, 1, 2])
-def test_work_is_done_again_once_there_is_room(monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
+def test_work_is_done_again_once_there_is_room(
+    monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
     happened: list[str] = []
 
     def work() -> str:

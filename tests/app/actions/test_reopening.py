@@ -1,4 +1,6 @@
-"""A saved run opens in the app at its moment, with all that was set, and tells when this machine computes something else."""
+"""A saved run opens in the app at its moment, with all that was set, and tells when this machine
+computes something else.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,17 @@ def saved(folder: Path, breakpoints: int = 25) -> Path:
     before = loopscope.Debugger(loopscope.read_model(found.model), inputs)
     before.run()
     place = "main/for_each_word[2]/body/next_word"
-    debugger = loopscope.Debugger(before.model, inputs, seed=3, changes={place: before.value("main/for_each_word[1]/body/next_word")})
+    debugger = loopscope.Debugger(
+        before.model,
+        inputs,
+        seed=3,
+        changes={place: before.value("main/for_each_word[1]/body/next_word")},
+    )
     debugger.run()
     for number in range(breakpoints):
-        debugger.breakpoints.add("main/for_each_word[4]/body/next_word", f"iteration > {number}", on=number > 0)
+        debugger.breakpoints.add(
+            "main/for_each_word[4]/body/next_word", f"iteration > {number}", on=number > 0
+        )
     debugger.watches.add("iteration + 1")
     debugger.seek(20)
     loopscope.save(debugger, folder / "decoder.loopscope", look=UNROLLED)
@@ -62,7 +71,11 @@ def test_everything_comes_back(opened: Visit, tmp_path: Path) -> None:
 def test_a_difference_is_told(opened: Visit, tmp_path: Path) -> None:
     file = saved(tmp_path, breakpoints=0)
     with zipfile.ZipFile(file) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist() if not name.startswith("recording")}
+        contents = {
+            name: archive.read(name)
+            for name in archive.namelist()
+            if not name.startswith("recording")
+        }
     data = json.loads(contents["run.json"])
     data["files"] = {name: digest for name, digest in data["files"].items() if name in contents}
     data["control_flow"][0][1] = 99
@@ -88,13 +101,17 @@ def test_a_file_without_weights_opens_at_its_moment_and_says_what_is_not_kept(
     loopscope.save(debugger, tmp_path / "dense.loopscope", weights=False)
     app = opened(model=str(tmp_path / "dense.loopscope"))
     assert sent(app, "address_bar")["moment"]["step"] == "30"
-    app = opened(model=str(tmp_path / "dense.loopscope"), node="main/layers/body/shifted", step="29")
+    app = opened(
+        model=str(tmp_path / "dense.loopscope"), node="main/layers/body/shifted", step="29"
+    )
     assert sent(app, "address_bar")["moment"]["step"] == "29"
     assert "not kept" in page_text(app)
     assert not app.error
 
 
-def test_without_weights_nothing_is_called_equal_that_could_not_be_computed(opened: Visit, tmp_path: Path) -> None:
+def test_without_weights_nothing_is_called_equal_that_could_not_be_computed(
+    opened: Visit, tmp_path: Path
+) -> None:
     loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
     app = opened(model=str(tmp_path / "dense.loopscope"))
     app.segmented_control("lens").set_value("Compare").run()
@@ -106,9 +123,15 @@ def test_without_weights_nothing_is_called_equal_that_could_not_be_computed(open
     assert "The runs are equal in all" not in text
 
 
-def test_what_is_not_kept_has_no_shape_in_a_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_kept_has_no_shape_in_a_matrix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(record_all, "SHORT_SECONDS", -1.0)
     loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
     found = iteration_matrix(loopscope.load(tmp_path / "dense.loopscope"), "main/layers")
-    assert any(cell is not None and cell.value is NOT_KEPT for row in found.rows for cell in row.cells)
-    assert not [lane.name for lane in chart_of(found)[0].lanes if lane.name == "shape"], "every value keeps its shape"
+    assert any(
+        cell is not None and cell.value is NOT_KEPT for row in found.rows for cell in row.cells
+    )
+    assert not [lane.name for lane in chart_of(found)[0].lanes if lane.name == "shape"], (
+        "every value keeps its shape"
+    )

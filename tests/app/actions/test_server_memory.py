@@ -1,4 +1,6 @@
-"""Users of one server, one after the other and side by side: what a session held comes back, and all of them together stay in bounds."""
+"""Users of one server, one after the other and side by side: what a session held comes back, and
+all of them together stay in bounds.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from tests.app.visitor import Visitor
 
 pytestmark = [
     pytest.mark.measured,
-    pytest.mark.skipif(sys.platform != "linux", reason="the memory of another process is read from /proc"),
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="the memory of another process is read from /proc"
+    ),
 ]
 MEGABYTE = 2**20
 LONG = 60.0
@@ -44,7 +48,9 @@ class Server:
         return pages * 4096 / MEGABYTE
 
     def shrinks_to(self, megabytes: float) -> bool:
-        """Whether it comes down to so much before long: sessions end some time after their page was closed."""
+        """Whether it comes down to so much before long: sessions end some time after their page
+        was closed.
+        """
         deadline = time.monotonic() + LONG
         while time.monotonic() < deadline:
             if self.megabytes() <= megabytes:
@@ -55,23 +61,42 @@ class Server:
 
 @contextlib.contextmanager
 def serving(
-    seconds: float, megabytes: int, left_alone: float = 30, of_one: int = 0, of_all: int | None = None, own: bool = False
+    seconds: float,
+    megabytes: int,
+    left_alone: float = 30,
+    of_one: int = 0,
+    of_all: int | None = None,
+    own: bool = False,
 ) -> Iterator[Server]:
-    """Of a run's values ``of_one`` megabytes may be held, ``of_all`` is what the process may take. ``own``: files of this machine open."""
-    given = [*(str(one) for one in (seconds, megabytes, left_alone, of_one)), *(["--local"] if own else [])]
+    """Of a run's values ``of_one`` megabytes may be held, ``of_all`` is what the process may
+    take. ``own``: files of this machine open.
+    """
+    given = [
+        *(str(one) for one in (seconds, megabytes, left_alone, of_one)),
+        *(["--local"] if own else []),
+    ]
     bound = [] if of_all is None else ["prlimit", f"--data={of_all * MEGABYTE}"]
     command = [*bound, sys.executable, "-m", "tests.app.small_server", *given]
-    with serving_process(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES}) as (address, process):
+    with serving_process(
+        command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES}
+    ) as (address, process):
         yield Server(address, process)
 
 
-def loop_model(nodes: list[onnx.NodeProto], trips: int, joined: bool, length: int = 1 << 18) -> bytes:
-    """A loop that works on a vector of so many elements (1 MB) so many times, and joins what it gives where that is wanted."""
+def loop_model(
+    nodes: list[onnx.NodeProto], trips: int, joined: bool, length: int = 1 << 18
+) -> bytes:
+    """A loop that works on a vector of so many elements (1 MB) so many times, and joins what it
+    gives where that is wanted.
+    """
     state, out = (
         helper.make_tensor_value_info("s", TensorProto.FLOAT, [None]),
         helper.make_tensor_value_info("out", TensorProto.FLOAT, [None]),
     )
-    number, go = helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])
+    number, go = (
+        helper.make_tensor_value_info("i", TensorProto.INT64, []),
+        helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+    )
     going = helper.make_tensor_value_info("going", TensorProto.BOOL, [])
     nodes = [helper.make_node("Identity", ["go"], ["going"]), *nodes]
     if joined:
@@ -91,7 +116,9 @@ def loop_model(nodes: list[onnx.NodeProto], trips: int, joined: bool, length: in
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
         outputs,
     )
-    document: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    document: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9
+    ).SerializeToString()
     return document
 
 
@@ -146,7 +173,10 @@ def test_after_three_visitors_at_the_limits_a_sample_opens() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_where_no_memory_is_left_one_run_fails_and_a_sample_opens() -> None:
-    with serving(seconds=60, megabytes=4000, of_all=1200) as server, contextlib.ExitStack() as pages:
+    with (
+        serving(seconds=60, megabytes=4000, of_all=1200) as server,
+        contextlib.ExitStack() as pages,
+    ):
         told = []
         for _ in range(2):
             visitor = pages.enter_context(Visitor(server.address))
@@ -155,7 +185,8 @@ def test_where_no_memory_is_left_one_run_fails_and_a_sample_opens() -> None:
             visitor.wait()
             told.append(" ".join(visitor.messages))
         assert told[0] == ""
-        # Which allocation is the one too many differs between runs: an operation's output, or what is collected of it.
+        # Which allocation is the one too many differs between runs: an operation's output, or what
+        # is collected of it.
         assert re.match(r"(Neg-13 failed: )?out of memory\b", told[1])
         assert told[1].endswith(OUT_OF_MEMORY)
         newcomer = pages.enter_context(Visitor(server.address, "model=sample:collatz"))
@@ -166,7 +197,10 @@ def test_where_no_memory_is_left_one_run_fails_and_a_sample_opens() -> None:
 
 
 def test_beyond_the_budget_the_oldest_run_gives_up_its_values_and_others_open() -> None:
-    with serving(seconds=60, megabytes=400, left_alone=0) as server, contextlib.ExitStack() as pages:
+    with (
+        serving(seconds=60, megabytes=400, left_alone=0) as server,
+        contextlib.ExitStack() as pages,
+    ):
         first, second = (pages.enter_context(Visitor(server.address)) for _ in range(2))
         for visitor in (first, second):
             visitor.upload("opener_upload", "mine.onnx", COLLECTS)
@@ -198,13 +232,19 @@ def test_what_is_uploaded_goes_with_its_session() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_ten_models_of_a_day_are_given_back(tmp_path: Path) -> None:
-    """Each has weights of 60 MB that lie at odd places of their file, so that its plan copies them when it runs."""
+    """Each has weights of 60 MB that lie at odd places of their file, so that its plan copies
+    them when it runs.
+    """
     graph = builder.Graph("day")
     value = graph.parameter("x", "f32", [4, 1252])
     for _ in range(10):
         value = ops.relu(ops.matmul(value, np.ones((1252, 1252), np.float32)))
     loopscope.write_model(graph.model(value), tmp_path / "day.xml")
-    text = re.sub(r'offset="(\d+)"', lambda found: f'offset="{int(found[1]) + 1}"', (tmp_path / "day.xml").read_text())
+    text = re.sub(
+        r'offset="(\d+)"',
+        lambda found: f'offset="{int(found[1]) + 1}"',
+        (tmp_path / "day.xml").read_text(),
+    )
     weights = b"x" + (tmp_path / "day.bin").read_bytes()
     with serving(seconds=0.5, megabytes=8000, own=True) as server:
         with Visitor(server.address, "model=sample:collatz"):
@@ -220,4 +260,6 @@ def test_ten_models_of_a_day_are_given_back(tmp_path: Path) -> None:
                 assert visitor.messages == []
                 most = max(most, server.megabytes())
         assert most > before + 100, "the models are large enough to tell"
-        assert server.shrinks_to(before + 150), f"{server.megabytes():.0f} MB are held, {before:.0f} were before"
+        assert server.shrinks_to(before + 150), (
+            f"{server.megabytes():.0f} MB are held, {before:.0f} were before"
+        )

@@ -1,4 +1,6 @@
-"""What if: a value is set in the inspector, the run goes on with it, and what came of it is said; hostile links set nothing."""
+"""What if: a value is set in the inspector, the run goes on with it, and what came of it is
+said; hostile links set nothing.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ LONG = 30_000
 
 
 def at(opened: Visit, address: str) -> AppTest:
-    """Where a value has just been computed, with its place pinned in that iteration, and the editor open."""
+    """Where a value has just been computed, with its place pinned in that iteration, and the
+    editor open.
+    """
     return editing(press(opened(model="sample:collatz", node=address, step=address), "step"))
 
 
@@ -57,7 +61,9 @@ def run_from_here(app: AppTest) -> AppTest:
     return app
 
 
-def test_a_condition_that_is_set_ends_the_loop_there_and_the_way_back_is_one_click(opened: Visit) -> None:
+def test_a_condition_that_is_set_ends_the_loop_there_and_the_way_back_is_one_click(
+    opened: Visit,
+) -> None:
     app = at(opened, KEEP)
     here = step_of(app)
     run_from_here(app)
@@ -68,7 +74,9 @@ def test_a_condition_that_is_set_ends_the_loop_there_and_the_way_back_is_one_cli
     assert app.segmented_control("lens").value == "Compare"
     assert "3 iterations  ≠  7 iterations" in json.dumps(sent(app, "compare"), ensure_ascii=False)
     press(app, "run")
-    assert "Stopped after 3 iterations" in page_text(app) or "stopped after 3 iterations" in page_text(app)
+    assert "Stopped after 3 iterations" in page_text(
+        app
+    ) or "stopped after 3 iterations" in page_text(app)
     app.button("what_if_undo_0").click().run()
     assert banner(app) == ""
     assert step_of(app) == here
@@ -117,7 +125,10 @@ def test_several_changes_are_taken_back_one_by_one(opened: Visit) -> None:
 
 
 def test_a_change_that_the_run_no_longer_comes_to_says_so(opened: Visit) -> None:
-    app = opened(model="sample:collatz", whatif=json.dumps({KEEP: False, "main/while_not_one[6]/body/next_steps": 0}))
+    app = opened(
+        model="sample:collatz",
+        whatif=json.dumps({KEEP: False, "main/while_not_one[6]/body/next_steps": 0}),
+    )
     press(app, "run")
     assert banner(app).endswith("(never comes there)")
 
@@ -146,8 +157,12 @@ def test_breakpoints_and_watches_stay_in_the_changed_run_and_on_the_way_back(ope
     assert "iteration 1" in page_text(app)
 
 
-def test_a_link_brings_the_outcome_back_and_the_way_out_of_it_leads_to_the_same_moment(opened: Visit) -> None:
-    app = opened(model="sample:collatz", whatif=json.dumps({KEEP: False}), step="24", lens="compare")
+def test_a_link_brings_the_outcome_back_and_the_way_out_of_it_leads_to_the_same_moment(
+    opened: Visit,
+) -> None:
+    app = opened(
+        model="sample:collatz", whatif=json.dumps({KEEP: False}), step="24", lens="compare"
+    )
     assert "while_not_one: 3 instead of 7 iterations" in page_text(app)
     assert "3 iterations  ≠  7 iterations" in json.dumps(sent(app, "compare"), ensure_ascii=False)
     assert step_of(app) == 24
@@ -192,12 +207,17 @@ HOSTILE = [
     (json.dumps({"<b>": 1}), "there is no"),
     (json.dumps({"main/while_not_one/body/keep_going": True}), "does not say in which iteration"),
     (json.dumps({"main/number": 5}), "is an input of the model"),
-    (json.dumps({f"main/while_not_one[{number}]/body/keep_going": True for number in range(9)}), "set by hand already"),
+    (
+        json.dumps({f"main/while_not_one[{number}]/body/keep_going": True for number in range(9)}),
+        "set by hand already",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("text", "words"), HOSTILE)
-def test_links_that_ask_for_what_cannot_be_are_told_and_the_run_is_the_original(opened: Visit, text: str, words: str) -> None:
+def test_links_that_ask_for_what_cannot_be_are_told_and_the_run_is_the_original(
+    opened: Visit, text: str, words: str
+) -> None:
     app = opened(model="sample:collatz", whatif=text)
     assert words in " ".join(one.value for one in (*app.error, *app.info)).replace("\\", "")
     assert banner(app) == ""
@@ -207,12 +227,18 @@ def test_links_that_ask_for_what_cannot_be_are_told_and_the_run_is_the_original(
 
 def test_tables_are_edited_cell_by_cell() -> None:
     was = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
-    made = what_if_changes.edited(was, {"edited_rows": {"0": {"1": "7.5"}, 3: {"0": None, "1": -1}}}, "here")
+    made = what_if_changes.edited(
+        was, {"edited_rows": {"0": {"1": "7.5"}, 3: {"0": None, "1": -1}}}, "here"
+    )
     assert made.reshape(-1).tolist() == [0, 7.5, 2, 3, 4, 5, 6, -1]
     assert was[0, 0, 1] == 1
-    assert what_if_changes.edited(np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": 127}}}, "here").tolist() == [0, 127]
+    assert what_if_changes.edited(
+        np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": 127}}}, "here"
+    ).tolist() == [0, 127]
     with pytest.raises(InputError, match="128' is not a value of type i8, which here takes"):
-        what_if_changes.edited(np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": "128"}}}, "here")
+        what_if_changes.edited(
+            np.zeros((2,), np.int8), {"edited_rows": {"0": {"1": "128"}}}, "here"
+        )
 
 
 @pytest.mark.parametrize(
@@ -234,11 +260,16 @@ def test_what_can_be_set_here(address: str, array: np.ndarray, words: str) -> No
 
 def test_what_is_sent_ahead_is_of_the_changed_run() -> None:
     opened = open_sample("collatz")
-    inputs, changes = opened.sets["three"], {"main/while_not_one[0]/body/next_steps": np.array(90, np.int64)}
+    inputs, changes = (
+        opened.sets["three"],
+        {"main/while_not_one[0]/body/next_steps": np.array(90, np.int64)},
+    )
     debugger = loopscope.Debugger(opened.model, list(inputs.values()), changes=changes)
     debugger.seek(4)
     session = UserSession(
-        ModelInUse(opened=opened, inputs=inputs), RunInView(stepped=debugger, changes=changes), CanvasView(prefetch_from=5)
+        ModelInUse(opened=opened, inputs=inputs),
+        RunInView(stepped=debugger, changes=changes),
+        CanvasView(prefetch_from=5),
     )
     run = run_of(session, graph_view(opened.model))
     assert run is not None
@@ -253,7 +284,10 @@ def test_the_outcome_in_words() -> None:
     for changes, words in (
         ({KEEP: False}, "while_not_one: 3 instead of 7 iterations"),
         ({"main/while_not_one[1]/body/equal": False}, "while_not_one: 108 instead of 7 iterations"),
-        ({"main/while_not_one[0]/body/next_steps": 7}, "the same operations run, with other values"),
+        (
+            {"main/while_not_one[0]/body/next_steps": 7},
+            "the same operations run, with other values",
+        ),
     ):
         changed = loopscope.Debugger(model, feeds, changes=changes)
         changed.run()
@@ -262,10 +296,15 @@ def test_the_outcome_in_words() -> None:
 
 def test_the_outcome_of_another_branch_alone() -> None:
     model = walks.model()
-    runs = [loopscope.Debugger(model, [np.float32(1)], changes=changes) for changes in ({"main/outer[1]/body/above": True}, None)]
+    runs = [
+        loopscope.Debugger(model, [np.float32(1)], changes=changes)
+        for changes in ({"main/outer[1]/body/above": True}, None)
+    ]
     for run in runs:
         run.run()
-    assert what_if.outcome(Compared(UNCHANGED, *runs)) == "choice at iteration 1: then instead of else"
+    assert (
+        what_if.outcome(Compared(UNCHANGED, *runs)) == "choice at iteration 1: then instead of else"
+    )
 
 
 @pytest.mark.browser
@@ -294,7 +333,9 @@ def test_the_way_there_and_back_in_a_browser(page: Page, server: str) -> None:
 
 
 @pytest.mark.browser
-def test_a_table_is_edited_in_a_browser_and_nothing_lies_on_its_sentence(page: Page, server: str) -> None:
+def test_a_table_is_edited_in_a_browser_and_nothing_lies_on_its_sentence(
+    page: Page, server: str
+) -> None:
     scores = "main/for_each_word[0]/body/scores_of_next_word"
     page.goto(f"{server}/?model=sample:decoder&step=25&node={scores}")
     page.get_by_role("button", name="What if …").first.click(timeout=LONG)
@@ -314,16 +355,24 @@ def test_a_table_is_edited_in_a_browser_and_nothing_lies_on_its_sentence(page: P
     expect(cell).to_have_count(0)
     browsing.settled(page)  # what is typed is told after a moment
     editor.get_by_role("button", name="Run from here with it").click()
-    expect(page.locator(".st-key-what_if")).to_contain_text("6 instead of 5 iterations", timeout=LONG)
+    expect(page.locator(".st-key-what_if")).to_contain_text(
+        "6 instead of 5 iterations", timeout=LONG
+    )
     expect(page.locator(".st-key-side .stats")).to_contain_text("9")
 
 
 @pytest.mark.browser
-def test_a_value_in_one_iteration_of_an_inner_loop_is_set_by_clicks_and_taken_back(page: Page, server: str) -> None:
+def test_a_value_in_one_iteration_of_an_inner_loop_is_set_by_clicks_and_taken_back(
+    page: Page, server: str
+) -> None:
     place_of = "main/for_each_candidate{}/body/try_each_divisor{}/body/{}"
     canvas = browsing.open_sample(page, server, "count_primes", set="up_to_30", step="400")
-    canvas.locator(f'.box[data-address="{place_of.format("", "", "equal")}"]').dispatch_event("click")
-    expect(page.locator(".st-key-side")).to_contain_text("› equal", timeout=LONG)  # until then the button sets another value
+    canvas.locator(f'.box[data-address="{place_of.format("", "", "equal")}"]').dispatch_event(
+        "click"
+    )
+    expect(page.locator(".st-key-side")).to_contain_text(
+        "› equal", timeout=LONG
+    )  # until then the button sets another value
     page.get_by_role("button", name="What if …").click()
     expect(page.get_by_text("equal at iterations 19 › 1")).to_be_visible(timeout=LONG)
     page.get_by_role("button", name="Run from here with it").click()
@@ -332,7 +381,9 @@ def test_a_value_in_one_iteration_of_an_inner_loop_is_set_by_clicks_and_taken_ba
     expect(strip).to_contain_text("if_divides at iterations 19 › 1: else instead of then")
     expect(side).to_contain_text("set by hand")
     expect(canvas.locator(".chip.by-hand")).to_have_text("✎ false")
-    page.locator(".st-key-compare .line", has_text="try_each_divisor · iteration 1 › if_divides").click()
+    page.locator(
+        ".st-key-compare .line", has_text="try_each_divisor · iteration 1 › if_divides"
+    ).click()
     expect(side).to_contain_text("if_divides", timeout=LONG)
     expect(page.locator(".crumbs")).to_contain_text("iteration 19")
     page.goto(page.url)

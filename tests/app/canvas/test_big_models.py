@@ -1,4 +1,6 @@
-"""Big models in a real chromium: a picture of few boxes at once, what is in them, and a run that is stepped."""
+"""Big models in a real chromium: a picture of few boxes at once, what is in them, and a run that
+is stepped.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ UNFOLD = "[data-action=unfold]"
 
 
 @pytest.mark.browser
-def test_a_large_model_opens_in_blocks_and_runs_when_it_is_checked(page: Page, server: str, tmp_path: Path) -> None:
+def test_a_large_model_opens_in_blocks_and_runs_when_it_is_checked(
+    page: Page, server: str, tmp_path: Path
+) -> None:
     canvas = open_address(page, f"{server}/?model={saved(tmp_path, 'large', layers=60)}")
     boxes = canvas.locator(".box")
     blocks = canvas.locator(".box.folded")

@@ -19,7 +19,9 @@ SCROLLED = '() => [...document.querySelectorAll("*")].some(part => part.scrollTo
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("sample", ["collatz", "count_primes", "if_add", "growing_sequence", "records_scan"])
+@pytest.mark.parametrize(
+    "sample", ["collatz", "count_primes", "if_add", "growing_sequence", "records_scan"]
+)
 def test_nothing_moves_while_one_steps(page: Page, server: str, sample: str) -> None:
     open_sample(page, server, sample)
     expect(page.locator(".st-key-transport")).to_be_visible(timeout=LONG)
@@ -36,7 +38,9 @@ def test_nothing_moves_while_one_steps(page: Page, server: str, sample: str) -> 
 
 
 @pytest.mark.browser
-def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(page: Page, server: str) -> None:
+def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(
+    page: Page, server: str
+) -> None:
     canvas = open_sample(page, server, "collatz", set="twenty_seven", step="20")
     expect(page.locator(".st-key-lens_bar")).to_be_visible(timeout=LONG)
     canvas.click(position={"x": 20, "y": 200})
@@ -54,5 +58,7 @@ def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(page: Pa
 def test_the_slider_says_the_iteration_in_words(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step="200")
     words = canvas.locator(".words").first
-    expect(words).to_have_text("step 200/646 · iteration 11 of 29 · for_each_candidate", timeout=LONG)
+    expect(words).to_have_text(
+        "step 200/646 · iteration 11 of 29 · for_each_candidate", timeout=LONG
+    )
     expect(words).to_have_attribute("title", re.compile("iteration 11 of 29"))

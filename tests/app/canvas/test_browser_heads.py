@@ -1,4 +1,6 @@
-"""In a real chromium: what lies on the picture. Heads of frames that are larger than the view stay in sight; words move nothing."""
+"""In a real chromium: what lies on the picture. Heads of frames that are larger than the view
+stay in sight; words move nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,18 @@ def boxes(stuck: Locator) -> list[list[float]]:
 
 
 def beside(canvas: Locator, frame: str, *, zoom: float, part: float, above: float) -> None:
-    """The view's left border cuts the frame at this part of its width; the frame's top lies so many pixels below the view's."""
-    canvas.evaluate(f"(_, given) => ({BESIDE})(given)", {"frame": frame, "zoom": zoom, "part": part, "above": above})
+    """The view's left border cuts the frame at this part of its width; the frame's top lies so
+    many pixels below the view's.
+    """
+    canvas.evaluate(
+        f"(_, given) => ({BESIDE})(given)",
+        {"frame": frame, "zoom": zoom, "part": part, "above": above},
+    )
 
 
-def test_a_head_out_of_sight_sticks_to_the_visible_part_of_its_frame(page: Page, server: str) -> None:
+def test_a_head_out_of_sight_sticks_to_the_visible_part_of_its_frame(
+    page: Page, server: str
+) -> None:
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
     view = canvas.locator(".stage").bounding_box()
     tools = canvas.locator(".tools").first.bounding_box()
@@ -44,7 +53,9 @@ def test_a_head_out_of_sight_sticks_to_the_visible_part_of_its_frame(page: Page,
             for above in (-60.0, -400.0):
                 beside(canvas, DIVISORS, zoom=zoom, part=part, above=above)
                 stuck = canvas.locator(".sticky-header")
-                expect(stuck.filter(has_text="try_each_divisor")).to_contain_text("iteration 1, the last of 2")
+                expect(stuck.filter(has_text="try_each_divisor")).to_contain_text(
+                    "iteration 1, the last of 2"
+                )
                 found = boxes(stuck)
                 for left, top, right, bottom in found:
                     assert view["x"] <= left < right <= view["x"] + view["width"]
@@ -58,7 +69,9 @@ def overlap(one: list[float], other: list[float]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def test_where_the_head_is_in_sight_nothing_sticks_and_a_click_leads_to_it(page: Page, server: str) -> None:
+def test_where_the_head_is_in_sight_nothing_sticks_and_a_click_leads_to_it(
+    page: Page, server: str
+) -> None:
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
     beside(canvas, DIVISORS, zoom=1.5, part=0.2, above=-200.0)
     stuck = canvas.locator(".sticky-header", has_text="try_each_divisor")
@@ -67,8 +80,15 @@ def test_where_the_head_is_in_sight_nothing_sticks_and_a_click_leads_to_it(page:
     page.keyboard.press("Home")  # its words follow the run, also where nothing moves
     expect(stuck).not_to_contain_text("iteration")
     stuck.click()
-    expect(canvas.locator(".sticky-header b", has_text="Loop").locator("..").filter(has_text="try_each_divisor")).to_have_count(0)
-    frame, view = canvas.locator(f'.frame[data-address="{DIVISORS}"]').bounding_box(), canvas.bounding_box()
+    expect(
+        canvas.locator(".sticky-header b", has_text="Loop")
+        .locator("..")
+        .filter(has_text="try_each_divisor")
+    ).to_have_count(0)
+    frame, view = (
+        canvas.locator(f'.frame[data-address="{DIVISORS}"]').bounding_box(),
+        canvas.bounding_box(),
+    )
     assert frame is not None
     assert view is not None
     assert (frame["x"] > view["x"], frame["y"] > view["y"]) == (True, True)
@@ -88,13 +108,21 @@ DOUBLED = """canvas => {
 
 
 @pytest.mark.parametrize("depth", [6, 40])
-def test_in_a_deep_nest_no_head_is_there_twice_or_below_another(page: Page, server: str, tmp_path: Path, depth: int) -> None:
+def test_in_a_deep_nest_no_head_is_there_twice_or_below_another(
+    page: Page, server: str, tmp_path: Path, depth: int
+) -> None:
     canvas = open_address(page, f"{server}/?model={nest(tmp_path, depth)}&step=60")
     expect(canvas.locator(".head").first).to_be_attached(timeout=LONG)
     for zoom in (0.7, 1.0, 1.3, 1.9):
         for part in (-0.1, 0.05, 0.3):
             for above in (-90.0, -20.0, 40.0):
-                beside(canvas, "main/loop_at_level_1/body/loop_at_level_2/body/loop_at_level_3", zoom=zoom, part=part, above=above)
+                beside(
+                    canvas,
+                    "main/loop_at_level_1/body/loop_at_level_2/body/loop_at_level_3",
+                    zoom=zoom,
+                    part=part,
+                    above=above,
+                )
                 assert canvas.evaluate(DOUBLED) == [], (zoom, part, above)
 
 
@@ -111,7 +139,9 @@ def test_the_state_alone_sticks_where_the_title_is_in_sight(page: Page, server: 
 
 
 @pytest.mark.parametrize("width", [1280, 1920])
-def test_what_is_set_by_hand_is_said_without_moving_the_picture(page: Page, server: str, width: int) -> None:
+def test_what_is_set_by_hand_is_said_without_moving_the_picture(
+    page: Page, server: str, width: int
+) -> None:
     page.set_viewport_size({"width": width, "height": 800 if width == 1280 else 1080})
     canvas = open_sample(page, server, "collatz", step="24")
     before = canvas.bounding_box()
@@ -133,7 +163,9 @@ def test_what_is_set_by_hand_is_said_without_moving_the_picture(page: Page, serv
     assert canvas.bounding_box() == before
 
 
-@pytest.mark.parametrize("sample", ["keras_gru", "for_loop_with_condition", "gcd", "diverging_training"])
+@pytest.mark.parametrize(
+    "sample", ["keras_gru", "for_loop_with_condition", "gcd", "diverging_training"]
+)
 def test_no_box_is_under_the_tools_at_first(page: Page, server: str, sample: str) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     canvas = open_sample(page, server, sample)
@@ -141,4 +173,9 @@ def test_no_box_is_under_the_tools_at_first(page: Page, server: str, sample: str
     tools = canvas.locator(".tools").first.bounding_box()
     assert tools is not None
     for left, top, right, bottom in boxes(canvas.locator(".box")):
-        assert right < tools["x"] or left > tools["x"] + tools["width"] or top > tools["y"] + tools["height"] or bottom < tools["y"]
+        assert (
+            right < tools["x"]
+            or left > tools["x"] + tools["width"]
+            or top > tools["y"] + tools["height"]
+            or bottom < tools["y"]
+        )

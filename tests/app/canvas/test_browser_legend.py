@@ -1,4 +1,6 @@
-"""In a real chromium: the legend opens by its keys, and each of its rows shows what it speaks of."""
+"""In a real chromium: the legend opens by its keys, and each of its rows shows what it speaks
+of.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""In a real chromium: what is said of what is pointed at, also when the run moves under a pointer that rests."""
+"""In a real chromium: what is said of what is pointed at, also when the run moves under a
+pointer that rests.
+"""
 
 from __future__ import annotations
 

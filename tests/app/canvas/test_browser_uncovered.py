@@ -1,4 +1,6 @@
-"""In a real chromium: nothing that lies on the picture hides the box that runs next, nor what is said of a loop; heads hide none."""
+"""In a real chromium: nothing that lies on the picture hides the box that runs next, nor what is
+said of a loop; heads hide none.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ def opened(page: Page, server: str, model: str, folder: Path) -> Locator:
 
 
 @pytest.mark.parametrize("model", BRIEF)
-def test_nothing_lies_on_the_operation_that_runs_next(still: Page, server: str, tmp_path: Path, model: str) -> None:
+def test_nothing_lies_on_the_operation_that_runs_next(
+    still: Page, server: str, tmp_path: Path, model: str
+) -> None:
     canvas = opened(still, server, model, tmp_path)
     first, count = BRIEF[model]
     for step in range(first + 1, first + 1 + count):
@@ -95,7 +99,9 @@ def test_nothing_lies_on_the_operation_that_runs_next(still: Page, server: str, 
 
 
 @pytest.mark.parametrize("sample", ["linear_attention", "count_primes"])
-def test_values_stay_in_the_frame_of_their_box_in_unrolled_copies_too(still: Page, server: str, sample: str) -> None:
+def test_values_stay_in_the_frame_of_their_box_in_unrolled_copies_too(
+    still: Page, server: str, sample: str
+) -> None:
     canvas = open_sample(still, server, sample, step="9999")
     expect(canvas.locator(".chip.on").first).to_be_visible(timeout=LONG)
     assert canvas.evaluate(OUTSIDE_THEIR_FRAME) == []
@@ -105,7 +111,9 @@ def test_values_stay_in_the_frame_of_their_box_in_unrolled_copies_too(still: Pag
     assert canvas.evaluate(OUTSIDE_THEIR_FRAME) == []
 
 
-def test_the_state_of_a_loop_is_beside_the_small_picture(still: Page, server: str, tmp_path: Path) -> None:
+def test_the_state_of_a_loop_is_beside_the_small_picture(
+    still: Page, server: str, tmp_path: Path
+) -> None:
     still.set_viewport_size({"width": 1280, "height": 800})
     canvas = open_address(still, f"{server}/?model={nest(tmp_path, 6)}&step=30")
     level = "main/loop_at_level_1/body/loop_at_level_2/body/loop_at_level_3"
@@ -116,14 +124,24 @@ def test_the_state_of_a_loop_is_beside_the_small_picture(still: Page, server: st
             canvas.evaluate(SEEN_TO_THE_RIGHT, {"frame": level, "above": above, "left": left})
             small = canvas.locator(".overview.on").bounding_box()
             assert small is not None
-            seen = [one for one in canvas.evaluate(SHOWN) if one[1] < view["y"] + view["height"] - 20 and one[2] > view["x"]]
+            seen = [
+                one
+                for one in canvas.evaluate(SHOWN)
+                if one[1] < view["y"] + view["height"] - 20 and one[2] > view["x"]
+            ]
             assert seen
             for _, top, right, bottom in seen:
-                assert right <= small["x"] or bottom <= small["y"] or top >= small["y"] + small["height"], (left, above)
+                assert (
+                    right <= small["x"]
+                    or bottom <= small["y"]
+                    or top >= small["y"] + small["height"]
+                ), (left, above)
 
 
 @pytest.mark.parametrize("width", [900, 1280, 1440])
-def test_on_the_canvas_alone_heads_and_what_runs_next_are_below_the_floating_bar(still: Page, server: str, width: int) -> None:
+def test_on_the_canvas_alone_heads_and_what_runs_next_are_below_the_floating_bar(
+    still: Page, server: str, width: int
+) -> None:
     still.set_viewport_size({"width": width, "height": 800})
     canvas = open_sample(still, server, "count_primes", set="up_to_30", step="398")
     still.keyboard.press("f")
@@ -137,4 +155,6 @@ def test_on_the_canvas_alone_heads_and_what_runs_next_are_below_the_floating_bar
         for lying in canvas.locator(".sticky-header, .box.current").all():
             area = lying.bounding_box()
             assert area is not None
-            assert area["y"] >= bar["y"] + bar["height"] or area["x"] > bar["x"] + bar["width"], step
+            assert area["y"] >= bar["y"] + bar["height"] or area["x"] > bar["x"] + bar["width"], (
+                step
+            )

@@ -1,4 +1,6 @@
-"""The canvas in a real chromium: restyled without moving, folded, zoomed, and deaf to names that want to be markup."""
+"""The canvas in a real chromium: restyled without moving, folded, zoomed, and deaf to names that
+want to be markup.
+"""
 
 from __future__ import annotations
 
@@ -69,11 +71,17 @@ def test_names_are_text_whatever_they_hold(page: Page, server: str, tmp_path: Pa
     layers = [("Parameter", "output", 0), ("Relu", "input", 0), ("Result", "input", 0)]
     ports = [PORT.format(way=way, id=id) for _, way, id in layers]
     ports[1] += PORT.format(way="output", id=1)
-    texts = [LAYER.format(id=id, name=quoteattr(EVIL + str(id)), type=kind[0], ports=ports[id]) for id, kind in enumerate(layers)]
+    texts = [
+        LAYER.format(id=id, name=quoteattr(EVIL + str(id)), type=kind[0], ports=ports[id])
+        for id, kind in enumerate(layers)
+    ]
     texts[0] = texts[0].replace("<output>", '<data shape="2" element_type="f32"/><output>')
     edges = '<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>'
     model = tmp_path / "evil.xml"
-    model.write_text(f'<net name="evil" version="11"><layers>{"".join(texts)}</layers><edges>{edges}</edges></net>', encoding="utf-8")
+    model.write_text(
+        f'<net name="evil" version="11"><layers>{"".join(texts)}</layers><edges>{edges}</edges></net>',
+        encoding="utf-8",
+    )
     canvas = open_address(page, f"{server}/?model={quote(str(model))}")
     expect(canvas.locator(".box")).to_have_count(3)
     canvas.locator(".box").first.hover()
@@ -85,9 +93,15 @@ def test_names_are_text_whatever_they_hold(page: Page, server: str, tmp_path: Pa
 def test_events_of_the_browser_are_not_trusted() -> None:
     view = graph_view(summing_loop(), Folding())
     chosen = view.node_of["main/loop/body/add"]
-    assert read_event({"kind": "select", "id": chosen.id, "root": "main"}, view) == CanvasEvent("select", "main/loop/body/add")
-    assert read_event({"kind": "open", "id": "c0", "root": "main"}, view) == CanvasEvent("open", "main/loop", "main/loop/body")
-    assert read_event({"kind": "key", "key": "Backspace", "root": "main"}, view) == CanvasEvent("key", key="Backspace")
+    assert read_event({"kind": "select", "id": chosen.id, "root": "main"}, view) == CanvasEvent(
+        "select", "main/loop/body/add"
+    )
+    assert read_event({"kind": "open", "id": "c0", "root": "main"}, view) == CanvasEvent(
+        "open", "main/loop", "main/loop/body"
+    )
+    assert read_event({"kind": "key", "key": "Backspace", "root": "main"}, view) == CanvasEvent(
+        "key", key="Backspace"
+    )
     foreign = {"kind": "select", "id": chosen.id, "root": "main/loop/body"}
     bad: list[object] = [
         foreign,
@@ -107,26 +121,43 @@ def test_events_of_the_browser_are_not_trusted() -> None:
 
 
 def test_what_was_done_on_an_older_picture_means_the_same_place() -> None:
-    before, now = graph_view(branches(), Folding()), graph_view(branches(), Folding(frozenset({"main/choose"})))
+    before, now = (
+        graph_view(branches(), Folding()),
+        graph_view(branches(), Folding(frozenset({"main/choose"}))),
+    )
     told = [
         {"kind": "select", "id": part.id, "address": part.address, "root": "main", "count": 7}
         for part in before.nodes
         if part.address in now.node_of
     ]
-    assert [act.event for act in read_acts(told, now)] == [CanvasEvent("select", str(one["address"])) for one in told]
-    gone = {"kind": "select", "id": "n1", "address": "main/choose/then/nowhere", "root": "main", "count": 8}
-    assert read_acts([gone, {**gone, "count": -1}, {**gone, "count": True}, {}, 7], now) == (Act(8, None),)
+    assert [act.event for act in read_acts(told, now)] == [
+        CanvasEvent("select", str(one["address"])) for one in told
+    ]
+    gone = {
+        "kind": "select",
+        "id": "n1",
+        "address": "main/choose/then/nowhere",
+        "root": "main",
+        "count": 8,
+    }
+    assert read_acts([gone, {**gone, "count": -1}, {**gone, "count": True}, {}, 7], now) == (
+        Act(8, None),
+    )
     assert read_acts({"count": 1}, now) == ()
 
 
 def test_opening_what_has_no_single_body_unfolds_it() -> None:
     view = graph_view(branches(), Folding(frozenset({"main/choose"})))
     folded = view.node_of["main/choose"]
-    assert read_event({"kind": "open", "id": folded.id, "root": "main"}, view) == CanvasEvent("fold", "main/choose")
+    assert read_event({"kind": "open", "id": folded.id, "root": "main"}, view) == CanvasEvent(
+        "fold", "main/choose"
+    )
 
 
 @pytest.mark.browser
-def test_lines_into_outer_values_are_seen_when_asked_for(page: Page, server: str, tmp_path: Path) -> None:
+def test_lines_into_outer_values_are_seen_when_asked_for(
+    page: Page, server: str, tmp_path: Path
+) -> None:
     path = tmp_path / "captures.xml"
     write_model(captures(9, 2), path)
     canvas = open_address(page, f"{server}/?model={quote(str(path))}")
@@ -165,12 +196,20 @@ def test_a_small_picture_comes_even_when_the_machine_is_busy(page: Page, server:
     ("script", "notice"),
     [
         ("", "The layout takes long: the machine may be busy."),
-        ("onmessage = () => {}; postMessage({ready: true});", "The layout takes long: the machine may be busy."),
-        ("postMessage({ready: true}); onmessage = () => postMessage({error: 'lost'});", "The picture could not be laid out: lost"),
+        (
+            "onmessage = () => {}; postMessage({ready: true});",
+            "The layout takes long: the machine may be busy.",
+        ),
+        (
+            "postMessage({ready: true}); onmessage = () => postMessage({error: 'lost'});",
+            "The picture could not be laid out: lost",
+        ),
     ],
     ids=["never starts", "never answers", "fails"],
 )
-def test_a_layout_that_does_not_come_is_started_again(page: Page, server: str, script: str, notice: str) -> None:
+def test_a_layout_that_does_not_come_is_started_again(
+    page: Page, server: str, script: str, notice: str
+) -> None:
     page.add_init_script(
         "const wait = setTimeout; setTimeout = (work, time, ...rest) => wait(work, time === 6000 ? 300 : time, ...rest);"
         "const Genuine = Worker; let count = 0;"

@@ -1,4 +1,6 @@
-"""In a real chromium: what is done on the canvas is heard and shown, however fast it comes and whatever is lost on its way."""
+"""In a real chromium: what is done on the canvas is heard and shown, however fast it comes and
+whatever is lost on its way.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_clicks_in_one_moment_are_all_heard_once(page: Page, server: str) -> Non
         (".st-key-header_close button", "[class*=st-key-card_]"),
     ],
 )
-def test_a_click_in_the_moment_in_which_the_canvas_asks_for_more_is_shown(page: Page, server: str, clicked: str, shown: str) -> None:
+def test_a_click_in_the_moment_in_which_the_canvas_asks_for_more_is_shown(
+    page: Page, server: str, clicked: str, shown: str
+) -> None:
     """Streamlit makes one word of both, and draws anew only what was told of first."""
     canvas = open_sample(page, server, "collatz", step="30")
     expect(canvas).to_have_attribute("data-step", "30", timeout=LONG)
@@ -69,8 +73,12 @@ def test_a_click_in_the_moment_in_which_the_canvas_asks_for_more_is_shown(page: 
     expect(page.locator(shown).first).to_be_visible(timeout=LONG)
 
 
-def test_in_a_pause_the_canvas_asks_only_when_nothing_is_being_drawn(page: Page, server: str) -> None:
-    """Streamlit forgets to take away what was on the page when another part of it is asked for in the meantime."""
+def test_in_a_pause_the_canvas_asks_only_when_nothing_is_being_drawn(
+    page: Page, server: str
+) -> None:
+    """Streamlit forgets to take away what was on the page when another part of it is asked for
+    in the meantime.
+    """
     canvas = open_sample(page, server, "collatz", step="30")
     expect(canvas).to_have_attribute("data-step", "30", timeout=LONG)
     page.wait_for_timeout(1500)

@@ -1,4 +1,6 @@
-"""Labels of lines in a real chromium: iterations side by side, and no two labels in one place, nor one on a box."""
+"""Labels of lines in a real chromium: iterations side by side, and no two labels in one place,
+nor one on a box.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,16 @@ OVERLAPS = """canvas => {
 
 @pytest.mark.parametrize(
     ("name", "parts"),
-    [("slice_and_concatenate", 3), ("records_scan", 2), ("growing_sequence", 0), ("map_with_cond", 0)],
+    [
+        ("slice_and_concatenate", 3),
+        ("records_scan", 2),
+        ("growing_sequence", 0),
+        ("map_with_cond", 0),
+    ],
 )
-def test_labels_of_iterations_side_by_side_keep_apart(page: Page, server: str, name: str, parts: int) -> None:
+def test_labels_of_iterations_side_by_side_keep_apart(
+    page: Page, server: str, name: str, parts: int
+) -> None:
     canvas = open_sample(page, server, name)
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")

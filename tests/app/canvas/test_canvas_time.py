@@ -1,4 +1,6 @@
-"""The canvas in time, in a real chromium: unrolled, played, slid through, and ahead of Python by a step."""
+"""The canvas in time, in a real chromium: unrolled, played, slid through, and ahead of Python by
+a step.
+"""
 
 from __future__ import annotations
 
@@ -46,16 +48,24 @@ def test_a_click_in_a_copy_pins_that_iteration(page: Page, server: str) -> None:
     expect(canvas.locator(".frame.copy")).to_have_count(4, timeout=LONG)
     side = page.locator(".st-key-side")
     for iteration, value in (("0", "10"), ("1", "5")):
-        canvas.locator(f'.box[data-address="main/while_not_one[{iteration}]/body/if_even:0"]').dispatch_event("click")
-        expect(side).to_contain_text(f"while_not_one · iteration {iteration} › if_even", timeout=LONG)
+        canvas.locator(
+            f'.box[data-address="main/while_not_one[{iteration}]/body/if_even:0"]'
+        ).dispatch_event("click")
+        expect(side).to_contain_text(
+            f"while_not_one · iteration {iteration} › if_even", timeout=LONG
+        )
         expect(side).to_contain_text(value)
-        expect(canvas.locator(".box.selected")).to_have_attribute("data-address", f"main/while_not_one[{iteration}]/body/if_even")
+        expect(canvas.locator(".box.selected")).to_have_attribute(
+            "data-address", f"main/while_not_one[{iteration}]/body/if_even"
+        )
     # Drawn once again, nothing tells one iteration from another: what the cursor's holds counts.
     canvas.locator(".head.loop [data-action=unroll]").dispatch_event("click")
     expect(side).to_contain_text("while_not_one · iteration 2 › if_even", timeout=LONG)
 
 
-def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(page: Page, server: str) -> None:
+def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(
+    page: Page, server: str
+) -> None:
     canvas = open_sample(page, server, "collatz")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
@@ -91,10 +101,14 @@ def test_space_plays_and_pauses_and_python_follows(page: Page, server: str) -> N
 def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, server: str) -> None:
     folder = FOLDER / "count_primes"
     with np.load(folder / "inputs" / "up_to_30.npz", allow_pickle=False) as arrays:
-        debugger = loopscope.Debugger(loopscope.read_model(folder / "model.xml"), {key: arrays[key] for key in arrays.files})
+        debugger = loopscope.Debugger(
+            loopscope.read_model(folder / "model.xml"), {key: arrays[key] for key in arrays.files}
+        )
     step = debugger.seek("main/for_each_candidate[21]/body/try_each_divisor[2]/body").step
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step=str(step))
-    expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 21\b"), timeout=LONG)
+    expect(place(page)).to_contain_text(
+        re.compile(r"for_each_candidate\W*iteration 21\b"), timeout=LONG
+    )
     rail = canvas.locator(".rail")
     expect(rail).to_have_count(2, timeout=LONG)
     inner = rail.nth(1).bounding_box()
@@ -103,7 +117,9 @@ def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, serve
     page.mouse.down()
     page.mouse.move(inner["x"] + 1, inner["y"] + 12, steps=8)
     page.mouse.up()
-    expect(place(page)).to_contain_text(re.compile(r"try_each_divisor\W*iteration 0\b"), timeout=LONG)
+    expect(place(page)).to_contain_text(
+        re.compile(r"try_each_divisor\W*iteration 0\b"), timeout=LONG
+    )
     expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 21\b"))
     expect(place(page)).to_contain_text("looking back")
 
@@ -122,7 +138,9 @@ def test_a_key_finds_its_picture_in_the_browser(page: Page, server: str) -> None
     page.evaluate("() => { WebSocket.prototype.send = window.slow; }")
     # Python did not hear of it then: its word counts, whether it is told later or not.
     page.wait_for_timeout(4000)
-    expect(place(page)).to_contain_text(re.compile(rf"step {canvas.get_attribute('data-step')}(?!\d)"), timeout=LONG)
+    expect(place(page)).to_contain_text(
+        re.compile(rf"step {canvas.get_attribute('data-step')}(?!\d)"), timeout=LONG
+    )
 
 
 @pytest.mark.parametrize("rest", [0, 1500])
@@ -143,7 +161,11 @@ def test_keys_of_all_kinds_go_on_from_each_other(page: Page, server: str) -> Non
     """Also when the next one comes before the browser has heard what the one before has led to."""
     canvas = open_sample(page, server, "collatz", step="20")
     expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
-    for keys, step in (("ArrowRight ArrowRight Home", 0), ("End Home ArrowRight ArrowRight ArrowRight", 3), ("Home ArrowRight", 1)):
+    for keys, step in (
+        ("ArrowRight ArrowRight Home", 0),
+        ("End Home ArrowRight ArrowRight ArrowRight", 3),
+        ("Home ArrowRight", 1),
+    ):
         for key in keys.split():
             page.keyboard.press(key)
             page.wait_for_timeout(300 if key in ("Home", "End") else 0)
@@ -178,14 +200,18 @@ def test_no_move_is_lost_however_fast_they_come(page: Page, server: str, keys: s
     for key in keys.split():
         MOVES[key](debugger)
         page.keyboard.press(key, delay=10)
-    expect(place(page)).to_contain_text(re.compile(rf"step {debugger.cursor.step}(?!\d)"), timeout=LONG)
+    expect(place(page)).to_contain_text(
+        re.compile(rf"step {debugger.cursor.step}(?!\d)"), timeout=LONG
+    )
     expect(canvas).to_have_attribute("data-step", str(debugger.cursor.step), timeout=LONG)
 
 
 def test_a_move_that_was_not_heard_is_told_again(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "collatz")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
-    page.evaluate("() => { window.slow = WebSocket.prototype.send; WebSocket.prototype.send = () => {}; }")
+    page.evaluate(
+        "() => { window.slow = WebSocket.prototype.send; WebSocket.prototype.send = () => {}; }"
+    )
     page.keyboard.press("End")
     page.wait_for_timeout(300)
     page.evaluate("() => { WebSocket.prototype.send = window.slow; }")
@@ -193,7 +219,9 @@ def test_a_move_that_was_not_heard_is_told_again(page: Page, server: str) -> Non
 
 
 def test_a_step_that_was_not_heard_is_told_again(page: Page, server: str) -> None:
-    """As when a word is lost between two drawings of a page: the picture is there at once, but Python knows nothing of it."""
+    """As when a word is lost between two drawings of a page: the picture is there at once, but
+    Python knows nothing of it.
+    """
     canvas = open_sample(page, server, "collatz")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
     page.wait_for_timeout(1500)
@@ -235,5 +263,7 @@ def test_a_folded_loop_shows_its_line(page: Page, server: str) -> None:
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     canvas.locator(".head.loop [data-action=fold]").dispatch_event("click")
-    expect(canvas.locator(".box.folded .spark.on .spark-line")).to_have_attribute("d", re.compile("^M.*L"), timeout=LONG)
+    expect(canvas.locator(".box.folded .spark.on .spark-line")).to_have_attribute(
+        "d", re.compile("^M.*L"), timeout=LONG
+    )
     expect(canvas.locator(".box.folded")).to_contain_text("7 iterations")

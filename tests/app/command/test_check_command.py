@@ -13,7 +13,9 @@ from loopscope_app.cli import main
 from tests.engine.checks.samples import TWO_RANKS
 
 
-def test_a_check_tells_of_a_runtime_where_it_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_tells_of_a_runtime_where_it_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "model.onnx"
     file.write_bytes(parser.parse_model(TWO_RANKS).SerializeToString())
     assert main(["check", str(file), "--strict"]) == 0
@@ -21,13 +23,23 @@ def test_a_check_tells_of_a_runtime_where_it_is_asked(tmp_path: Path, capsys: py
     assert main(["check", str(file), "--for", "openvino"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("The model can be run; 2 warnings.")
-    assert "warning LS607 branch-output-ranks at 2 places: main/If_0 output 0 and main/If_1 output 0" in out
+    assert (
+        "warning LS607 branch-output-ranks at 2 places: main/If_0 output 0 and main/If_1 output 0"
+        in out
+    )
     assert main(["check", str(file), "--for", "openvino", "--strict", "--each"]) == 1
     assert capsys.readouterr().out.count("LS607") == 2
     assert main(["check", str(file), "--for", "openvino", "--for", "onnxruntime", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["errors"], found["warnings"], found["notes"], found["for"]) == (0, 2, 0, ["onnxruntime", "openvino"])
-    assert [(one["severity"], one["runtimes"]) for one in found["diagnostics"]] == [("warning", ["openvino"])] * 2
+    assert (found["errors"], found["warnings"], found["notes"], found["for"]) == (
+        0,
+        2,
+        0,
+        ["onnxruntime", "openvino"],
+    )
+    assert [(one["severity"], one["runtimes"]) for one in found["diagnostics"]] == [
+        ("warning", ["openvino"])
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -59,4 +71,7 @@ def test_rules_are_explained_in_any_case_and_listed(capsys: pytest.CaptureFixtur
     assert [row.split()[0] for row in rows] == list(BY_CODE)
     assert "LS404  error    An input of a Loop or TensorIterator is mapped to nothing." in rows
     assert main(["check", "--explain", "LS0"]) == 2
-    assert capsys.readouterr().err == "loopscope: there is no rule 'LS0': `loopscope check --explain` lists those that there are\n"
+    assert (
+        capsys.readouterr().err
+        == "loopscope: there is no rule 'LS0': `loopscope check --explain` lists those that there are\n"
+    )

@@ -43,8 +43,20 @@ def inputs(tmp_path: Path) -> Path:
     return tmp_path / "in.npz"
 
 
-def test_run_writes_outputs_and_json(inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["run", str(COLLATZ / "model.xml"), "--inputs", str(inputs), "--outputs", str(tmp_path / "out.npz"), "--json"])
+def test_run_writes_outputs_and_json(
+    inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(
+        [
+            "run",
+            str(COLLATZ / "model.xml"),
+            "--inputs",
+            str(inputs),
+            "--outputs",
+            str(tmp_path / "out.npz"),
+            "--json",
+        ]
+    )
     assert code == 0
     told = strictly(capsys.readouterr().out)
     assert told["state"] == "finished"
@@ -79,9 +91,17 @@ DIVERGING: dict[str, Any] = {"weight": np.float32(1), "most_steps": np.int64(9)}
 
 
 @pytest.mark.parametrize(("rate", "made"), [(1e30, True), (0.1, False)])
-def test_the_first_nan_is_told_when_asked_for(rate: float, made: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_nan_is_told_when_asked_for(
+    rate: float, made: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     np.savez(tmp_path / "in.npz", learning_rate=np.float32(rate), **DIVERGING)
-    words = ["run", str(COLLATZ.parent / "diverging_training" / "model.xml"), "--inputs", str(tmp_path / "in.npz"), "--first-nan"]
+    words = [
+        "run",
+        str(COLLATZ.parent / "diverging_training" / "model.xml"),
+        "--inputs",
+        str(tmp_path / "in.npz"),
+        "--first-nan",
+    ]
     assert main(words) == 0
     told = capsys.readouterr().out
     assert ("The first NaN is made by while_training · iteration " in told) == made
@@ -89,7 +109,11 @@ def test_the_first_nan_is_told_when_asked_for(rate: float, made: bool, tmp_path:
     assert main([*words, "--json"]) == 0
     found = strictly(capsys.readouterr().out)["first_nan"]
     assert isinstance(found, dict)
-    assert (found["address"] is not None, found["step"] is not None, found["certain"]) == (made, made, True)
+    assert (found["address"] is not None, found["step"] is not None, found["certain"]) == (
+        made,
+        made,
+        True,
+    )
     assert main([*words, "--json", "--iterations", "2"]) == 1
     assert "first_nan" in strictly(capsys.readouterr().out)
 
@@ -97,7 +121,17 @@ def test_the_first_nan_is_told_when_asked_for(rate: float, made: bool, tmp_path:
 def test_limits_are_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with np.load(COLLATZ / "inputs" / "twenty_seven.npz") as arrays:
         np.savez(tmp_path / "in.npz", **{name: arrays[name] for name in arrays.files})
-    code = main(["run", str(COLLATZ / "model.xml"), "--inputs", str(tmp_path / "in.npz"), "--iterations", "5", "--json"])
+    code = main(
+        [
+            "run",
+            str(COLLATZ / "model.xml"),
+            "--inputs",
+            str(tmp_path / "in.npz"),
+            "--iterations",
+            "5",
+            "--json",
+        ]
+    )
     told = strictly(capsys.readouterr().out)
     assert (code, told["state"]) == (1, "limit")
 
@@ -109,8 +143,22 @@ def test_limits_are_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ["run", str(COLLATZ / "model.xml")],
         ["run", str(COLLATZ / "model.xml"), "--inputs", "missing.npz"],
         ["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "model.xml")],
-        ["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "inputs" / "three.npz"), "--iterations", "-1"],
-        ["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "inputs" / "three.npz"), "--seconds", "nan"],
+        [
+            "run",
+            str(COLLATZ / "model.xml"),
+            "--inputs",
+            str(COLLATZ / "inputs" / "three.npz"),
+            "--iterations",
+            "-1",
+        ],
+        [
+            "run",
+            str(COLLATZ / "model.xml"),
+            "--inputs",
+            str(COLLATZ / "inputs" / "three.npz"),
+            "--seconds",
+            "nan",
+        ],
         ["run", str(COLLATZ / "model.bin")],
         ["run", "hostile\x1b[31m\u202e.xml"],
         ["render", str(COLLATZ / "model.xml"), "-o", "never.svg", "--body", "main/nothing/body"],
@@ -122,7 +170,9 @@ def test_limits_are_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ["--sample", "no_such_sample", "--no-browser"],
     ],
 )
-def test_what_is_bad_is_one_sentence_and_exit_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_bad_is_one_sentence_and_exit_code_2(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(words) == 2
     told = capsys.readouterr()
     assert told.out == ""
@@ -142,10 +192,15 @@ def test_bad_models_and_inputs_are_json_too(capsys: pytest.CaptureFixture[str]) 
     assert "missing.xml" in str(told["message"])
 
 
-def test_one_array_without_a_name_is_no_set_of_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_array_without_a_name_is_no_set_of_inputs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     np.save(tmp_path / "three.npy", np.int64(3))
     assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(tmp_path / "three.npy")]) == 2
-    assert "holds one array without a name: an .npz file with an array for each name is expected" in capsys.readouterr().err
+    assert (
+        "holds one array without a name: an .npz file with an array for each name is expected"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("damage", ["nothing", "text", "cut", "pickle"])
@@ -156,16 +211,27 @@ def test_damaged_inputs_are_told_without_the_words_of_numpy(
     if damage == "pickle":
         np.savez(damaged, number=np.array([None], object))
     else:
-        damaged.write_bytes({"nothing": b"", "text": b"number = 3", "cut": inputs.read_bytes()[:-30]}[damage])
+        damaged.write_bytes(
+            {"nothing": b"", "text": b"number = 3", "cut": inputs.read_bytes()[:-30]}[damage]
+        )
     assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(damaged)]) == 2
     assert "is not an .npz file of plain arrays" in (told := capsys.readouterr().err)
     assert "allow_pickle" not in told
 
 
 def _piped(words: list[str], read: int, **environment: str) -> tuple[bytes, bytes, int]:
-    """What a command of its own process writes into a pipe that is closed after so many bytes (0: never)."""
-    command = [sys.executable, "-c", "import sys; from loopscope_app.cli import main; sys.exit(main())", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment}) as process:
+    """What a command of its own process writes into a pipe that is closed after so many bytes
+    (0: never).
+    """
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from loopscope_app.cli import main; sys.exit(main())",
+        *words,
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment}
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         told = process.stdout.read(read or -1)
@@ -174,9 +240,24 @@ def _piped(words: list[str], read: int, **environment: str) -> tuple[bytes, byte
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    _, complaints, code = _piped(["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "inputs" / "three.npz"), "--json"], 5)
+    _, complaints, code = _piped(
+        [
+            "run",
+            str(COLLATZ / "model.xml"),
+            "--inputs",
+            str(COLLATZ / "inputs" / "three.npz"),
+            "--json",
+        ],
+        5,
+    )
     assert (complaints, code) == (b"", 0)
-    command = [sys.executable, "-c", "import sys; from loopscope_app.cli import main; sys.exit(main())", "ops", "Loop"]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from loopscope_app.cli import main; sys.exit(main())",
+        "ops",
+        "Loop",
+    ]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
@@ -185,7 +266,11 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
 
 
 def test_a_terminal_without_unicode_shows_every_name(tmp_path: Path) -> None:
-    told, complaints, code = _piped(["convert", str(COLLATZ / "model.xml"), str(tmp_path / "k\u00f6rper.xml")], 0, PYTHONIOENCODING="ascii")
+    told, complaints, code = _piped(
+        ["convert", str(COLLATZ / "model.xml"), str(tmp_path / "k\u00f6rper.xml")],
+        0,
+        PYTHONIOENCODING="ascii",
+    )
     assert (complaints, code) == (b"", 0)
     assert b"k\\xf6rper.xml" in told
 
@@ -223,12 +308,22 @@ def test_outputs_named_like_arguments_of_numpy_are_kept(tmp_path: Path) -> None:
     graph = builder.Graph("names")
     x = graph.parameter("x", "f32", [2])
     model = graph.model({"file": x + 1, "allow_pickle": x + 2, "plain": x + 3})
-    write_outputs(str(tmp_path / "out.npz"), model.outputs, loopscope.run(model, [np.zeros(2, np.float32)]).outputs)
+    write_outputs(
+        str(tmp_path / "out.npz"),
+        model.outputs,
+        loopscope.run(model, [np.zeros(2, np.float32)]).outputs,
+    )
     with np.load(tmp_path / "out.npz", allow_pickle=False) as stored:
-        assert {name: float(stored[name][0]) for name in stored.files} == {"file:0": 1, "allow_pickle:1": 2, "plain": 3}
+        assert {name: float(stored[name][0]) for name in stored.files} == {
+            "file:0": 1,
+            "allow_pickle:1": 2,
+            "plain": 3,
+        }
 
 
-def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_names_the_first_value_that_differs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     stored = sorted((COLLATZ / "inputs").glob("*.npz"))[0]
     assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 0
     assert capsys.readouterr().out.startswith("All outputs agree with OpenVINO 20")
@@ -243,7 +338,14 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
     assert told["agrees"] is None
     assert "no value is given for 'number'" in str(told["sentence"])
     found = ValueDifference("main/loop[1]/body/Add", 7, "1", "2")
-    report = ComparisonReport("OpenVINO 1", (replace(found, address="y"),), found, 12, 3, {"in a body or branch that did not run": 2})
+    report = ComparisonReport(
+        "OpenVINO 1",
+        (replace(found, address="y"),),
+        found,
+        12,
+        3,
+        {"in a body or branch that did not run": 2},
+    )
     monkeypatch.setattr("loopscope_app.command.compare.against", lambda *_, **__: report)
     assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 1
     assert capsys.readouterr().out.splitlines() == [
@@ -251,16 +353,25 @@ def test_compare_names_the_first_value_that_differs(monkeypatch: pytest.MonkeyPa
         "  output y: 2 in OpenVINO 1, 1 here",
         "  not compared: 2 in a body or branch that did not run",
     ]
-    inside = replace(report, outputs=(), first=replace(found, address="main/" + "layer%2F" * 300 + "Add"))
+    inside = replace(
+        report, outputs=(), first=replace(found, address="main/" + "layer%2F" * 300 + "Add")
+    )
     monkeypatch.setattr("loopscope_app.command.compare.against", lambda *_, **__: inside)
     assert main(["compare", str(COLLATZ / "model.xml"), "--inputs", str(stored)]) == 0
     line = capsys.readouterr().out.splitlines()[0]
-    assert line.endswith("layer › Add is the first value that differs: 2 in OpenVINO 1, 1 here. The outputs of the model agree.")
+    assert line.endswith(
+        "layer › Add is the first value that differs: 2 in OpenVINO 1, 1 here. The outputs of the model agree."
+    )
 
 
-def test_a_word_that_is_no_file_may_be_meant_as_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_word_that_is_no_file_may_be_meant_as_a_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["rnu", "--no-browser"]) == 2
-    assert capsys.readouterr().err == "loopscope: rnu: there is no such file, and no such command: `loopscope --help` lists the commands\n"
+    assert (
+        capsys.readouterr().err
+        == "loopscope: rnu: there is no such file, and no such command: `loopscope --help` lists the commands\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -271,17 +382,32 @@ def test_a_word_that_is_no_file_may_be_meant_as_a_command(capsys: pytest.Capture
     ],
 )
 def test_outputs_that_have_no_place_are_told_before_the_run(
-    outputs: str, said: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    outputs: str,
+    said: str,
+    inputs: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(loopscope.Session, "run")
     path = tmp_path / outputs
-    assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(inputs), "--outputs", str(path)]) == 2
+    assert (
+        main(["run", str(COLLATZ / "model.xml"), "--inputs", str(inputs), "--outputs", str(path)])
+        == 2
+    )
     assert capsys.readouterr().err == f"loopscope: {said.format(folder=tmp_path, path=path)}\n"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full stands for a disk that is")
-def test_a_full_disk_does_not_hide_what_the_run_did(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(COLLATZ / "model.xml"), "--inputs", str(inputs), "--outputs", "/dev/full"]) == 2
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="a device that is always full stands for a disk that is"
+)
+def test_a_full_disk_does_not_hide_what_the_run_did(
+    inputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["run", str(COLLATZ / "model.xml"), "--inputs", str(inputs), "--outputs", "/dev/full"])
+        == 2
+    )
     told = capsys.readouterr()
     assert told.out.startswith("finished\n")
     assert told.err == "loopscope: /dev/full: No space left on device\n"
@@ -302,7 +428,13 @@ def test_ctrl_c_tells_where_the_run_was(options: list[str], tmp_path: Path) -> N
         "sys.exit(main())"
     )
     words = ["run", str(COLLATZ / "model.xml"), "--inputs", str(tmp_path / "in.npz"), *options]
-    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert (done.stderr, done.returncode) == ("", 130)
     if "--json" in options:
         told = strictly(done.stdout)
@@ -310,15 +442,29 @@ def test_ctrl_c_tells_where_the_run_was(options: list[str], tmp_path: Path) -> N
         assert isinstance(told["control_flow"], list)
         assert told["control_flow"][0]["ended_by"] == "stopped"
     else:
-        assert re.match(r"stopped: main/while_not_one\[\d+\]/body/\w+: the run was stopped\n", done.stdout)
-        assert re.search(r"main/while_not_one: [\d,]+ iterations, then the run was stopped", done.stdout)
+        assert re.match(
+            r"stopped: main/while_not_one\[\d+\]/body/\w+: the run was stopped\n", done.stdout
+        )
+        assert re.search(
+            r"main/while_not_one: [\d,]+ iterations, then the run was stopped", done.stdout
+        )
 
 
 def test_options_are_written_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     """Or ``--serve`` would be a server that takes ``--ops``."""
-    more = {"render": "-o model.svg", "convert": "out.xml", "gradients": "--of y --with-respect-to x", "sweep": "--inputs x=1..2"}
-    more |= {"precision": "--to bf16", "page": "-o page.html", "mcp": "--folder ."} | dict.fromkeys(("why", "value", "matrix"), "main/loop")
-    for words in (["--serve"], *([command, "model.xml", *more.get(command, "").split(), "--js"] for command in COMMANDS)):
+    more = {
+        "render": "-o model.svg",
+        "convert": "out.xml",
+        "gradients": "--of y --with-respect-to x",
+        "sweep": "--inputs x=1..2",
+    }
+    more |= {"precision": "--to bf16", "page": "-o page.html", "mcp": "--folder ."} | dict.fromkeys(
+        ("why", "value", "matrix"), "main/loop"
+    )
+    for words in (
+        ["--serve"],
+        *([command, "model.xml", *more.get(command, "").split(), "--js"] for command in COMMANDS),
+    ):
         with pytest.raises(SystemExit, match="2"):
             main(words)
         assert re.search(f"unrecognized arguments: .*{words[-1]}", capsys.readouterr().err)
@@ -328,15 +474,27 @@ def test_options_are_written_in_full(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_tolerance_is_a_number(tolerance: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["compare", str(COLLATZ / "model.xml"), "--tolerance", tolerance])
-    assert f"{tolerance!r} is not a tolerance: expected a number from 0 on" in capsys.readouterr().err
+    assert (
+        f"{tolerance!r} is not a tolerance: expected a number from 0 on" in capsys.readouterr().err
+    )
 
 
-def test_an_invalid_model_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (COLLATZ / "model.xml").read_text().replace('type="Greater"', 'type="Nothing"').replace('type="NotEqual"', 'type="Nothing"')
+def test_an_invalid_model_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        (COLLATZ / "model.xml")
+        .read_text()
+        .replace('type="Greater"', 'type="Nothing"')
+        .replace('type="NotEqual"', 'type="Nothing"')
+    )
     (tmp_path / "model.xml").write_text(text)
     (tmp_path / "model.bin").write_bytes((COLLATZ / "model.bin").read_bytes())
     assert main(["run", str(tmp_path / "model.xml")]) == 2
-    assert re.match(r"loopscope: The model opens, but cannot be run: \d errors?; LS301 ", capsys.readouterr().err)
+    assert re.match(
+        r"loopscope: The model opens, but cannot be run: \d errors?; LS301 ",
+        capsys.readouterr().err,
+    )
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
@@ -352,7 +510,13 @@ def test_too_little_memory_for_a_model_is_a_sentence(
 
 
 def test_run_prints_the_code_that_it_generates(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["run", str(COLLATZ / "model.xml"), "--inputs", str(COLLATZ / "inputs/seventeen.npz"), "--generated"]
+    words = [
+        "run",
+        str(COLLATZ / "model.xml"),
+        "--inputs",
+        str(COLLATZ / "inputs/seventeen.npz"),
+        "--generated",
+    ]
     assert main(words) == 0
     told = capsys.readouterr().out
     assert "generated for main/while_not_one:\n\ndef loop(run, frame):\n" in told
@@ -373,7 +537,9 @@ def test_help_lists_every_command(command: str, capsys: pytest.CaptureFixture[st
     assert f"\n  loopscope {command} " in capsys.readouterr().out
 
 
-def test_ops_with_a_name_tells_the_meaning_of_each_port_and_attribute(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ops_with_a_name_tells_the_meaning_of_each_port_and_attribute(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["ops", "GATHER"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "Gather-7, 8" in lines

@@ -9,14 +9,23 @@ NEITHER = "its condition was false before the first iteration (35), its conditio
 
 
 def loop(address: str, count: int) -> ControlFlowRecord:
-    return ControlFlowRecord(address=address, kind="Loop", iterations=count, ended_by="condition" if count else "initial_condition")
+    return ControlFlowRecord(
+        address=address,
+        kind="Loop",
+        iterations=count,
+        ended_by="condition" if count else "initial_condition",
+    )
 
 
 def test_one_line_for_each_however_often_it_ran() -> None:
     records = [loop("main/a", 70)]
     for number in range(70):
         records.append(loop(f"main/a[{number}]/body/b", number % 2))
-        records.append(ControlFlowRecord(address=f"main/a[{number}]/body/c", kind="If", branch="then" if number else "else"))
+        records.append(
+            ControlFlowRecord(
+                address=f"main/a[{number}]/body/c", kind="If", branch="then" if number else "else"
+            )
+        )
     records.append(ControlFlowRecord(address="main/d", kind="If", branch="else"))
     assert list(control_flow_lines(records)) == [
         "  main/a: 70 iterations, then its condition became false",
@@ -29,7 +38,10 @@ def test_one_line_for_each_however_often_it_ran() -> None:
 def test_functions_are_called() -> None:
     """A function has no iterations, and a call in a body does not run on."""
     records = [ControlFlowRecord(address="main/f", kind="Function"), loop("main/a", 2)]
-    records += [ControlFlowRecord(address=f"main/a[{number}]/body/g", kind="Function") for number in range(2)]
+    records += [
+        ControlFlowRecord(address=f"main/a[{number}]/body/g", kind="Function")
+        for number in range(2)
+    ]
     assert list(control_flow_lines(records)) == [
         "  main/f: called once",
         "  main/a: 2 iterations, then its condition became false",

@@ -1,4 +1,6 @@
-"""``loopscope convert`` writes what can be opened, and says why it does not write the rest; ``--inputs`` brings a model's inputs."""
+"""``loopscope convert`` writes what can be opened, and says why it does not write the rest;
+``--inputs`` brings a model's inputs.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +28,37 @@ def halving(tmp_path: Path) -> Path:
     return tmp_path / "halve.xml"
 
 
-def test_a_model_is_written_as_it_was_read(halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_is_written_as_it_was_read(
+    halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out.xml"
     assert main(["convert", str(halving), str(out)]) == 0
     assert "out.bin hold 'halve' as OpenVINO IR 11" in capsys.readouterr().out
     assert difference(loopscope.read_model(halving), loopscope.read_model(out)) == ""
 
 
-def test_what_cannot_be_written_is_said(halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_written_is_said(
+    halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["convert", str(halving), str(tmp_path / "out.onnx")]) == 2
     assert "expected one that ends with .xml" in capsys.readouterr().err
     value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2])
     result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "one", [value], [result])
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)]), tmp_path / "one.onnx")
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Relu", ["x"], ["y"])], "one", [value], [result]
+    )
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)]),
+        tmp_path / "one.onnx",
+    )
     assert main(["convert", str(tmp_path / "one.onnx"), str(tmp_path / "out.xml")]) == 2
     assert "an ONNX model cannot be written as OpenVINO IR" in capsys.readouterr().err
     assert not (tmp_path / "out.xml").exists()
 
 
-def test_inputs_that_the_command_brings_come_first(halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inputs_that_the_command_brings_come_first(
+    halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     by_position: dict[str, Any] = {"0": np.float64(100)}
     np.savez(tmp_path / "mine.npz", **by_position)
     opened = with_inputs(open_path(str(halving)), str(tmp_path / "mine.npz"))

@@ -1,4 +1,6 @@
-"""Where a runtime runs a loop another number of times, the run with the device's precision is offered."""
+"""Where a runtime runs a loop another number of times, the run with the device's precision is
+offered.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from loopscope_app.command.device_precision import offered
 from tests.benchmarks import loop_models
 from tests.engine.read.onnx_models import read
 
-COMPARING = {"compare": (compare, "against", against), "drift": (drift, "drift_from_runtime", drift_from_runtime)}
+COMPARING = {
+    "compare": (compare, "against", against),
+    "drift": (drift, "drift_from_runtime", drift_from_runtime),
+}
 
 
 def store(inputs: Sequence[Any], path: Path) -> None:
@@ -28,7 +33,10 @@ def store(inputs: Sequence[Any], path: Path) -> None:
 
 @pytest.mark.parametrize("command", COMPARING)
 def test_another_count_in_the_runtime(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The runtime is given a file with another trip count, as if it had computed one."""
     case, path = loop_models.scalars(9), tmp_path / "model.onnx"
@@ -41,7 +49,13 @@ def test_another_count_in_the_runtime(
         return compared(*given, **named)
 
     monkeypatch.setattr(module, name, longer)
-    words = [command, str(path), *(["onnxruntime"] if command == "drift" else []), "--inputs", str(tmp_path / "in.npz")]
+    words = [
+        command,
+        str(path),
+        *(["onnxruntime"] if command == "drift" else []),
+        "--inputs",
+        str(tmp_path / "in.npz"),
+    ]
     cli.main(words)
     told = capsys.readouterr().out
     assert "To run it here with the device's precision (f16, bf16): loopscope drift" in told
@@ -50,7 +64,9 @@ def test_another_count_in_the_runtime(
     assert cli.main(shlex.split(again)) == 0
 
 
-def test_no_offer_where_all_counts_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_offer_where_all_counts_agree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     case, path = loop_models.scalars(9), tmp_path / "model.onnx"
     onnx.save(case.onnx(9), str(path))
     store(case.inputs, tmp_path / "in.npz")
@@ -72,9 +88,12 @@ def test_only_what_finishes_is_offered() -> None:
     model = read(f"narrow {text}")
     (line,) = offered("m.onnx", "in.npz", model, inputs, 10)
     assert "(bf16): loopscope drift m.onnx --inputs in.npz --round '*=bf16'" in line
-    wider = text.replace("less = Constant <value_floats = [69998.0]> ()", "less = Constant <value_floats = [1.0]> ()")
+    wider = text.replace(
+        "less = Constant <value_floats = [69998.0]> ()", "less = Constant <value_floats = [1.0]> ()"
+    )
     failing = wider.replace(
-        "index = Cast <to = 7> (also)", "k = Cast <to = 7> (also) m = Constant <value_ints = [69998]> () index = Sub (k, m)"
+        "index = Cast <to = 7> (also)",
+        "k = Cast <to = 7> (also) m = Constant <value_ints = [69998]> () index = Sub (k, m)",
     )
     model = read(f"failing {failing}")
     assert offered("m.onnx", "", model, inputs, 10) == []

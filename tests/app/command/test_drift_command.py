@@ -16,12 +16,26 @@ INPUTS = ["--inputs", str(FOLDER / "linear_attention" / "inputs" / "sixty_tokens
 
 
 @pytest.mark.parametrize(("fail_over", "code"), [("0.1", 0), ("0.001", 1)])
-def test_rounding(fail_over: str, code: int, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_rounding(
+    fail_over: str, code: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     table = tmp_path / "table.parquet"
-    words = ["drift", MODEL, "--round", "main/*/S=bf16", *INPUTS, "--fail-over", fail_over, "--out", str(table)]
+    words = [
+        "drift",
+        MODEL,
+        "--round",
+        "main/*/S=bf16",
+        *INPUTS,
+        "--fail-over",
+        fail_over,
+        "--out",
+        str(table),
+    ]
     assert cli.main(words) == code
     told = capsys.readouterr().out
-    assert told.startswith("Begins in `for_each_token` at iteration 1 in `S`; grows, then saturates near ")
+    assert told.startswith(
+        "Begins in `for_each_token` at iteration 1 in `S`; grows, then saturates near "
+    )
     assert "main/for_each_token[" in told
     assert (pd.read_parquet(table).address == "main/for_each_token[59]/body/S").sum() == 1
 

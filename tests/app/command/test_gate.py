@@ -1,4 +1,6 @@
-"""Whom the server answers, with which headers, how long it waits, and that it sends nothing elsewhere."""
+"""Whom the server answers, with which headers, how long it waits, and that it sends nothing
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,31 @@ def test_this_machine_is_reached_at_any_port(answers: Visitors, name: str, port:
 @pytest.mark.parametrize(
     "host",
     [
-        *("evil.example", "evil.example:8501", "127.0.0.1.evil.example", "localhost.evil.example:8501", "10.0.0.5:8501"),
-        *("", ":8501", "a@localhost", "localhost@evil.example", "localhost/evil.example", "localhost:x", "[::1", "0.0.0.0"),
-        *("localhost:99999", "localhost?x", "localhost#x", "127.0.0.1,evil.example", "\\evil.example", "2130706433"),
+        *(
+            "evil.example",
+            "evil.example:8501",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example:8501",
+            "10.0.0.5:8501",
+        ),
+        *(
+            "",
+            ":8501",
+            "a@localhost",
+            "localhost@evil.example",
+            "localhost/evil.example",
+            "localhost:x",
+            "[::1",
+            "0.0.0.0",
+        ),
+        *(
+            "localhost:99999",
+            "localhost?x",
+            "localhost#x",
+            "127.0.0.1,evil.example",
+            "\\evil.example",
+            "2130706433",
+        ),
     ],
 )
 def test_another_host_is_refused(host: str) -> None:
@@ -54,16 +78,36 @@ def test_another_host_is_refused(host: str) -> None:
 @pytest.mark.parametrize(
     "origin",
     [
-        *("http://evil.example", "http://evil.example:8501", "https://localhost.evil.example", "null", "", "file://"),
-        *("http://localhost:3000", "http://localhost", "http://127.0.0.1:8501", "https://localhost", "http://localhost:x"),
-        *("chrome-extension://abc", "http://localhost@evil.example:8501", "http://x@localhost:8501"),
+        *(
+            "http://evil.example",
+            "http://evil.example:8501",
+            "https://localhost.evil.example",
+            "null",
+            "",
+            "file://",
+        ),
+        *(
+            "http://localhost:3000",
+            "http://localhost",
+            "http://127.0.0.1:8501",
+            "https://localhost",
+            "http://localhost:x",
+        ),
+        *(
+            "chrome-extension://abc",
+            "http://localhost@evil.example:8501",
+            "http://x@localhost:8501",
+        ),
     ],
 )
 def test_a_page_of_another_origin_is_refused(origin: str) -> None:
     assert "belongs to another origin" in LOCAL.refusal(["localhost:8501"], [origin])
 
 
-@pytest.mark.parametrize(("hosts", "origins"), [([], []), (["localhost", "localhost"], []), (["localhost"], ["http://localhost"] * 2)])
+@pytest.mark.parametrize(
+    ("hosts", "origins"),
+    [([], []), (["localhost", "localhost"], []), (["localhost"], ["http://localhost"] * 2)],
+)
 def test_headers_that_contradict_are_refused(hosts: list[str], origins: list[str]) -> None:
     assert LOCAL.refusal(hosts, origins) == "expected one Host header and at most one Origin header"
 
@@ -82,7 +126,9 @@ def test_a_server_answers_to_its_names(host: str, origin: str) -> None:
     assert SERVER.refusal([host], [origin] if origin else []) == ""
 
 
-@pytest.mark.parametrize(("host", "origin"), [("evil.example", ""), ("10.0.0.5:8501", "http://10.0.0.6:8501")])
+@pytest.mark.parametrize(
+    ("host", "origin"), [("evil.example", ""), ("10.0.0.5:8501", "http://10.0.0.6:8501")]
+)
 def test_a_server_refuses_other_names(host: str, origin: str) -> None:
     assert SERVER.refusal([host], [origin] if origin else [])
     assert "start the server with --host-name NAME" in SERVER.refusal(["evil.example"], [])
@@ -100,9 +146,13 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
     log.touch()
     home = tmp_path_factory.mktemp("home")
     (home / ".streamlit").mkdir()
-    (home / ".streamlit" / "config.toml").write_text("[browser]\ngatherUsageStats = true\n", encoding="utf-8")
+    (home / ".streamlit" / "config.toml").write_text(
+        "[browser]\ngatherUsageStats = true\n", encoding="utf-8"
+    )
     command = [sys.executable, "-m", "tests.app.offline_server", str(log)]
-    with serving(command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES, "HOME": str(home)}) as address:
+    with serving(
+        command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES, "HOME": str(home)}
+    ) as address:
         yield address, log
 
 
@@ -115,7 +165,11 @@ def _answer(address: str, path: str = "/", **headers: str) -> tuple[int, Mapping
             connection.putheader(name, value)
         connection.endheaders()
         response = connection.getresponse()
-        return response.status, dict(response.getheaders()), response.read().decode("utf-8", "replace")
+        return (
+            response.status,
+            dict(response.getheaders()),
+            response.read().decode("utf-8", "replace"),
+        )
     finally:
         connection.close()
 
@@ -134,20 +188,31 @@ def _handshake(address: str, origin: str) -> int:
         return refused.response.status_code
 
 
-@pytest.mark.parametrize("path", ["/", "/_stcore/health", "/_stcore/host-config", "/media/x", "/nothing/there.js"])
+@pytest.mark.parametrize(
+    "path", ["/", "/_stcore/health", "/_stcore/host-config", "/media/x", "/nothing/there.js"]
+)
 def test_every_answer_forbids_frames_and_other_hosts(offline: tuple[str, Path], path: str) -> None:
     address, log = offline
-    for headers, expected in (({}, (200, 404)), ({"Host": "evil.example:8501"}, (403,)), ({"Origin": "http://evil.example"}, (403,))):
+    for headers, expected in (
+        ({}, (200, 404)),
+        ({"Host": "evil.example:8501"}, (403,)),
+        ({"Origin": "http://evil.example"}, (403,)),
+    ):
         status, said, body = _answer(address, path, **headers)
         assert status in expected
         told = {name.lower(): value for name, value in said.items()}
-        assert (told["x-frame-options"], told["content-security-policy"]) == ("SAMEORIGIN", "frame-ancestors 'self'")
+        assert (told["x-frame-options"], told["content-security-policy"]) == (
+            "SAMEORIGIN",
+            "frame-ancestors 'self'",
+        )
         if status == 403:
             assert body.startswith("Loopscope: the ")
     assert log.read_text(encoding="utf-8") == ""
 
 
-def test_foreign_handshakes_are_refused_at_once_and_nothing_is_sent(offline: tuple[str, Path]) -> None:
+def test_foreign_handshakes_are_refused_at_once_and_nothing_is_sent(
+    offline: tuple[str, Path],
+) -> None:
     address, log = offline
     begun = time.monotonic()
     for _ in range(20):
@@ -189,7 +254,9 @@ def test_the_converter_of_openvino_reports_nothing() -> None:
         "print(convert_impl.tm.__name__, telemetry_utils.tm.__name__)\n"
     )
     file = str(conversion_process.__file__)
-    ended = subprocess.run([sys.executable, "-c", script, file], capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", script, file], capture_output=True, text=True, check=True
+    )
     assert ended.stdout.split() == ["openvino.tools.ovc.telemetry_stub"] * 2
 
 
@@ -206,7 +273,11 @@ HALVES = {
 def impatient() -> Iterator[str]:
     """A server that waits one second for a request."""
     script = "import sys; from loopscope_app import cli; from loopscope_app.command import gate; gate.MOST_SECONDS_OF_A_HEAD = 1.0; sys.exit(cli.main(sys.argv[1:]))"
-    with serving([sys.executable, "-c", script], folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES}) as address:
+    with serving(
+        [sys.executable, "-c", script],
+        folder=ROOT,
+        environment={**os.environ, "PYTHONPATH": SOURCES},
+    ) as address:
         yield address
 
 
@@ -241,7 +312,9 @@ def _drip(client: socket.socket) -> bool:
 
 def test_an_open_session_is_not_ended(impatient: str) -> None:
     with connect(
-        f"{impatient.replace('http', 'ws', 1)}/_stcore/stream", subprotocols=[Subprotocol("streamlit")], compression=None
+        f"{impatient.replace('http', 'ws', 1)}/_stcore/stream",
+        subprotocols=[Subprotocol("streamlit")],
+        compression=None,
     ) as opened:
         time.sleep(2.5)
         opened.ping().wait(10)

@@ -51,11 +51,15 @@ def test_values_in_words(words: str, expected: dict[int, object]) -> None:
         np.testing.assert_array_equal(np.asarray(given[key]), np.asarray(value))
 
 
-@pytest.mark.parametrize("words", ["random n=4 seed=3", "n=4 random seed=3", "seed=3 n=4 random", "n=4 seed=3 random"])
+@pytest.mark.parametrize(
+    "words", ["random n=4 seed=3", "n=4 random seed=3", "seed=3 n=4 random", "n=4 seed=3 random"]
+)
 def test_words_are_in_any_order(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     expected = read_inputs("random seed=3 n=4", model())
     given = read_inputs(words, model())
-    assert all(np.array_equal(np.asarray(given[key]), np.asarray(expected[key])) for key in expected)
+    assert all(
+        np.array_equal(np.asarray(given[key]), np.asarray(expected[key])) for key in expected
+    )
     first, second = capsys.readouterr().err.splitlines()
     assert first == second
 
@@ -66,7 +70,9 @@ def test_what_is_not_said_is_made_up_as_the_app_does(capsys: pytest.CaptureFixtu
     assert given[0] == 4
     np.testing.assert_array_equal(np.asarray(given[1]), made["x"])
     assert given[2] == made["flag"]
-    assert capsys.readouterr().err == f"made up with seed 3: n = 4; x [2,3]; flag = {made['flag']}\n"
+    assert (
+        capsys.readouterr().err == f"made up with seed 3: n = 4; x [2,3]; flag = {made['flag']}\n"
+    )
     drawn = read_inputs("random x=uniform(5,6)", model())[1]
     assert np.all((np.asarray(drawn) >= 5) & (np.asarray(drawn) <= 6))
 
@@ -75,7 +81,10 @@ def test_what_is_not_said_is_made_up_as_the_app_does(capsys: pytest.CaptureFixtu
     ("words", "sentence"),
     [
         ("nope=1", "'nope' means no input: the model's are 'n', 'x', 'flag'"),
-        ("n=1..500", "n is given as '1..500', expected one number for one run: 'random n=1..500' draws one"),
+        (
+            "n=1..500",
+            "n is given as '1..500', expected one number for one run: 'random n=1..500' draws one",
+        ),
         ("n=1,2", "`loopscope sweep` runs them all"),
         ("n=many", "'many' is no range of n"),
         ("random seed=x", "the seed is 'x', expected a whole number from 0 on"),
@@ -90,7 +99,9 @@ def test_words_that_say_nothing(words: str, sentence: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["n.npy", "n"])
-def test_entries_that_are_no_arrays_are_refused_wherever_a_file_is_given(name: str, tmp_path: Path) -> None:
+def test_entries_that_are_no_arrays_are_refused_wherever_a_file_is_given(
+    name: str, tmp_path: Path
+) -> None:
     """numpy gives them as their bytes."""
     path = tmp_path / "given.npz"
     with zipfile.ZipFile(path, "w") as archive:
@@ -122,7 +133,10 @@ def test_a_run_without_inputs_says_how_they_are_given(capsys: pytest.CaptureFixt
     found = sample("collatz")
     assert found is not None
     assert main(["run", str(found.model)]) == 2
-    assert "give them with --inputs: an .npz file, values such as number=27, or random" in capsys.readouterr().err
+    assert (
+        "give them with --inputs: an .npz file, values such as number=27, or random"
+        in capsys.readouterr().err
+    )
     assert main(["run", str(found.model), "--inputs", "number=3"]) == 0
     told = capsys.readouterr().out
     assert "main/while_not_one: 7 iterations, then its condition became false" in told

@@ -1,4 +1,6 @@
-"""No sentence that carries a result is cut, however long the names of a model are: names lose their middle, and keep their end."""
+"""No sentence that carries a result is cut, however long the names of a model are: names lose
+their middle, and keep their end.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,17 @@ def model(tmp_path: Path) -> Path:
 
 def test_the_first_nan_is_told_to_the_end(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(model), "--inputs", str(model.parent / "in.npz"), "--first-nan"]) == 0
-    (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("The first NaN")]
+    (told,) = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("The first NaN")
+    ]
     assert told.startswith("The first NaN is made by aaa")
     assert told.endswith(".")
     assert "…" not in told
 
 
-def test_compare_tells_its_sentence_to_the_end(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_tells_its_sentence_to_the_end(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["compare", str(model), "--inputs", str(model.parent / "in.npz")]) == 0
     assert capsys.readouterr().out.splitlines()[0].endswith("2 places inside.")
 
@@ -53,12 +59,20 @@ def test_a_failure_is_told_to_the_end(model: Path, capsys: pytest.CaptureFixture
     assert "f32[2]; give them with --inputs" in told
 
 
-def test_an_f16_model_agrees_with_openvino_and_compare_exits_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_f16_model_agrees_with_openvino_and_compare_exits_with_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As ``openvino.save_model`` writes it: constants in f16, computed in f32."""
     dice = np.random.default_rng(0)
     x = opset13.parameter([2, 8], np.float32, name="x")
-    hidden = opset13.tanh(opset13.matmul(x, opset13.constant(dice.normal(size=(8, 16)).astype(np.float32)), False, False))
-    scores = opset13.matmul(hidden, opset13.constant(dice.normal(size=(16, 4)).astype(np.float32)), False, False)
+    hidden = opset13.tanh(
+        opset13.matmul(
+            x, opset13.constant(dice.normal(size=(8, 16)).astype(np.float32)), False, False
+        )
+    )
+    scores = opset13.matmul(
+        hidden, opset13.constant(dice.normal(size=(16, 4)).astype(np.float32)), False, False
+    )
     written = openvino.Model([opset13.result(opset13.softmax(scores, 1))], [x], "small")
     openvino.save_model(written, str(tmp_path / "m.xml"), compress_to_fp16=True)
     assert 'precision="FP16"' in (tmp_path / "m.xml").read_text(encoding="utf-8")

@@ -37,7 +37,9 @@ def folder(tmp_path: Path) -> Path:
     (given / "link.xml").symlink_to(tmp_path / "outside.xml")
     graph = builder.Graph("hostile")
     x = graph.parameter("xHIDDEN", "f32", [2])
-    loopscope.write_model(graph.model({"y": builder.ops.tanh(x, name="ignoreHIDDEN")}), given / "hostile.xml")
+    loopscope.write_model(
+        graph.model({"y": builder.ops.tanh(x, name="ignoreHIDDEN")}), given / "hostile.xml"
+    )
     written = (given / "hostile.xml").read_text(encoding="utf-8")
     (given / "hostile.xml").write_text(written.replace("HIDDEN", "\u202e"), encoding="utf-8")
     return given
@@ -82,15 +84,24 @@ def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
         assert opened["loops_and_branches"][0] == {"address": f"main/{loop}", "operation": "Loop"}
         assert (await answer(client, "check", model=run["model"]))["runnable"]
         listed = await answer(client, "graph", model=run["model"], body=f"main/{loop}/body")
-        assert any("/keep_going = Greater(width, tolerance) -> boolean" in line for line in listed["operations"])
+        assert any(
+            "/keep_going = Greater(width, tolerance) -> boolean" in line
+            for line in listed["operations"]
+        )
         ran = await answer(client, "run", **run)
         assert ran["state"] == "finished"
-        assert ran["explained"][0]["verdicts"][0]["sentence"].startswith("Stopped after 3 iterations")
+        assert ran["explained"][0]["verdicts"][0]["sentence"].startswith(
+            "Stopped after 3 iterations"
+        )
         why = await answer(client, "why", address=loop, **run)
         assert [one["value"] for one in why["decided_by"][0]["operands"]] == [0.375, 0.5]
-        assert (await answer(client, "value", address=f"{loop}[1]/body/width", **run))["value"] == 0.75
+        assert (await answer(client, "value", address=f"{loop}[1]/body/width", **run))[
+            "value"
+        ] == 0.75
         assert (await answer(client, "matrix", address=loop, **run))["iterations"] == [0, 1, 2]
-        assert (await answer(client, "value", address="tolerance", **run))["address"] == "main/tolerance"
+        assert (await answer(client, "value", address="tolerance", **run))[
+            "address"
+        ] == "main/tolerance"
         assert (await answer(client, "first_nan", **run))["address"] is None
         assert (await answer(client, "compare", **run))["agrees"] is True
         assert (await answer(client, "fate", model=run["model"]))["regions"]
@@ -112,7 +123,10 @@ def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
 def test_a_saved_run_is_asked_as_it_was_recorded(folder: Path) -> None:
     found = sample("bisection")
     assert found is not None
-    debugger = loopscope.Debugger(loopscope.read_model(found.model), next(one for one in found.sets if one.path.stem == "coarse").arrays())
+    debugger = loopscope.Debugger(
+        loopscope.read_model(found.model),
+        next(one for one in found.sets if one.path.stem == "coarse").arrays(),
+    )
     debugger.watches.add("iteration")
     debugger.run()
     debugger.seek(7)
@@ -122,23 +136,39 @@ def test_a_saved_run_is_asked_as_it_was_recorded(folder: Path) -> None:
 
     async def conversation(client: Client) -> None:
         opened = await answer(client, "open", **run)
-        told = {"state": "finished", "step": 7, "steps": debugger.steps, "weights_kept": True, "watches": ["iteration"]}
+        told = {
+            "state": "finished",
+            "step": 7,
+            "steps": debugger.steps,
+            "weights_kept": True,
+            "watches": ["iteration"],
+        }
         assert told.items() <= opened["saved_run"].items()
-        assert (await answer(client, "run", **run))["explained"][0]["verdicts"][0]["sentence"].startswith("Stopped after 3 iterations")
+        assert (await answer(client, "run", **run))["explained"][0]["verdicts"][0][
+            "sentence"
+        ].startswith("Stopped after 3 iterations")
         assert (await answer(client, "why", address="halve_the_interval", **run))["decided_by"]
-        assert (await answer(client, "value", address="halve_the_interval[1]/body/width", **run))["value"] == 0.75
-        assert (await answer(client, "matrix", address="halve_the_interval", **run))["iterations"] == [0, 1, 2]
+        assert (await answer(client, "value", address="halve_the_interval[1]/body/width", **run))[
+            "value"
+        ] == 0.75
+        assert (await answer(client, "matrix", address="halve_the_interval", **run))[
+            "iterations"
+        ] == [0, 1, 2]
         assert (await answer(client, "first_nan", **run))["address"] is None
         assert (await answer(client, "compare", **run))["agrees"] is True
         assert (await answer(client, "fate", **run))["regions"]
         assert (await answer(client, "check", **run))["runnable"]
         assert (await answer(client, "graph", **run))["total"]
-        assert (await answer(client, "drift", rounding={"main/*/width": "bf16"}, **run))["outputs"] == 0.0
+        assert (await answer(client, "drift", rounding={"main/*/width": "bf16"}, **run))[
+            "outputs"
+        ] == 0.0
         assert (await answer(client, "drift", other="bisection/model.xml", **run))["pairs"]
         failed, text = await text_of(client, "run", values={"left": 0}, **run)
         assert failed
         assert "a saved run has its inputs in it" in text
-        assert not (await answer(client, "open", model="bare.loopscope"))["saved_run"]["weights_kept"]
+        assert not (await answer(client, "open", model="bare.loopscope"))["saved_run"][
+            "weights_kept"
+        ]
         (folder / "broken.loopscope").write_bytes(b"PK\x03\x04")
         failed, text = await text_of(client, "run", model="broken.loopscope")
         assert failed
@@ -147,7 +177,9 @@ def test_a_saved_run_is_asked_as_it_was_recorded(folder: Path) -> None:
     talk(folder, conversation)
 
 
-def test_pages_are_written_only_to_the_folder_that_is_named_for_them(folder: Path, tmp_path: Path) -> None:
+def test_pages_are_written_only_to_the_folder_that_is_named_for_them(
+    folder: Path, tmp_path: Path
+) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()
     run = {"model": "bisection/model.xml", "inputs": "bisection/inputs/coarse.npz"}
@@ -157,9 +189,14 @@ def test_pages_are_written_only_to_the_folder_that_is_named_for_them(folder: Pat
         tool = {one.name: one for one in (await client.list_tools()).tools}["page"]
         assert tool.annotations is not None
         assert not tool.annotations.read_only_hint
-        first = await answer(client, "page", note="See <here>", at="halve_the_interval[1]/body/width", **run)
+        first = await answer(
+            client, "page", note="See <here>", at="halve_the_interval[1]/body/width", **run
+        )
         second = await answer(client, "page", **run)
-        assert (Path(first["path"]), Path(second["path"])) == (pages / "model.html", pages / "model_2.html")
+        assert (Path(first["path"]), Path(second["path"])) == (
+            pages / "model.html",
+            pages / "model_2.html",
+        )
         assert (pages / "model.html").stat().st_size == first["bytes"] <= 2**20
         assert "See &lt;here&gt;" in (pages / "model.html").read_text(encoding="utf-8")
         assert first["opens_at_step"] > 0 == second["opens_at_step"]
@@ -174,7 +211,16 @@ def test_pages_are_written_only_to_the_folder_that_is_named_for_them(folder: Pat
 
 
 @pytest.mark.parametrize(
-    "path", ["link.xml", "../outside.xml", "missing.xml", "bisection/inputs/coarse.npz", "bisection", "a\0.xml", "a" * 5000]
+    "path",
+    [
+        "link.xml",
+        "../outside.xml",
+        "missing.xml",
+        "bisection/inputs/coarse.npz",
+        "bisection",
+        "a\0.xml",
+        "a" * 5000,
+    ],
 )
 def test_only_models_in_the_given_folder_open(folder: Path, path: str) -> None:
     async def conversation(client: Client) -> None:
@@ -185,7 +231,9 @@ def test_only_models_in_the_given_folder_open(folder: Path, path: str) -> None:
     talk(folder, conversation)
 
 
-@pytest.mark.parametrize("text", ["circle.xml", "nothing.xml", "self/self/circle.xml", "\ud800.xml", ".", "/", ""])
+@pytest.mark.parametrize(
+    "text", ["circle.xml", "nothing.xml", "self/self/circle.xml", "\ud800.xml", ".", "/", ""]
+)
 def test_links_in_a_circle_are_no_files(folder: Path, text: str) -> None:
     (folder / "circle.xml").symlink_to("round.xml")
     (folder / "round.xml").symlink_to("circle.xml")
@@ -219,7 +267,9 @@ def test_a_run_ends_at_the_server_s_bounds(folder: Path) -> None:
     name = next(one.path.name for one in found.sets if one.never_ends)
 
     async def conversation(client: Client) -> None:
-        told = await answer(client, "run", model="endless/model.xml", inputs=f"endless/inputs/{name}")
+        told = await answer(
+            client, "run", model="endless/model.xml", inputs=f"endless/inputs/{name}"
+        )
         assert told["state"] == "limit"
         first = told["explained"][0]["verdicts"][0]
         assert first["iterations"] <= 100
@@ -238,7 +288,9 @@ def test_inputs_of_any_size_are_not_unpacked(folder: Path) -> None:
     talk(folder, conversation)
 
 
-def test_without_the_sdk_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_sdk_one_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
     assert main(["mcp", "--folder", str(FOLDER)]) == 2
     assert "pip install 'loopscope[agents]'" in capsys.readouterr().err
@@ -259,13 +311,19 @@ def test_an_agent_without_files_of_inputs_has_them_made_up(folder: Path) -> None
         assert (mixed["inputs"], mixed["outputs"][1]["value"]) == ("made up with seed 0: x [2]", 9)
         said = await answer(client, "value", model="two.xml", address="n", inputs="n=7 x=1")
         assert said["value"] == 7
-        assert "inputs" not in await answer(client, "run", model="two.xml", values={"n": 9, "x": [1, 2]})
+        assert "inputs" not in await answer(
+            client, "run", model="two.xml", values={"n": 9, "x": [1, 2]}
+        )
 
     talk(folder, conversation)
 
 
-def test_words_for_inputs_open_no_file(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is called like words, where the server was started, is none of those that may be read."""
+def test_words_for_inputs_open_no_file(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is called like words, where the server was started, is none of those that may
+    be read.
+    """
     runs = AgentRuns(AllowedFiles([str(folder)]), loopscope.Limits())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "random").write_text("no inputs")
@@ -280,8 +338,15 @@ def test_a_path_of_no_model_is_answered_with_those_that_are_there(folder: Path) 
     async def conversation(client: Client) -> None:
         failed, words = await text_of(client, "open", model="nothing.xml")
         assert failed
-        assert "there is no file 'nothing.xml' in the given folders: a path in one of them is expected; there are" in words
-        assert re.findall(r"[\w/]*\.xml", words.partition("there are")[2]) == ["hostile.xml", "bisection/model.xml", "endless/model.xml"]
+        assert (
+            "there is no file 'nothing.xml' in the given folders: a path in one of them is expected; there are"
+            in words
+        )
+        assert re.findall(r"[\w/]*\.xml", words.partition("there are")[2]) == [
+            "hostile.xml",
+            "bisection/model.xml",
+            "endless/model.xml",
+        ]
         failed, words = await text_of(client, "run", model="bisection/model.xml", inputs="none.npz")
         assert failed
         assert "bisection/inputs/coarse.npz" in words

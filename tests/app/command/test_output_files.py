@@ -1,4 +1,6 @@
-"""What cannot be written is said before the run, in one sentence, by every command that writes a file."""
+"""What cannot be written is said before the run, in one sentence, by every command that writes a
+file.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_it_is_refused_before_the_model_runs(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loopscope, "Debugger", None)
     monkeypatch.setattr(loopscope, "gradients", None)
@@ -32,17 +37,26 @@ def test_it_is_refused_before_the_model_runs(
     begin = [command.split()[0], *words]
     (tmp_path / name).mkdir()
     assert main([*begin, str(tmp_path / name)]) == 2
-    assert capsys.readouterr().err.endswith(f"{tmp_path / name}: this is a folder, and a file is expected to write to\n")
+    assert capsys.readouterr().err.endswith(
+        f"{tmp_path / name}: this is a folder, and a file is expected to write to\n"
+    )
     assert main([*begin, str(tmp_path / "no" / name)]) == 2
-    assert capsys.readouterr().err.endswith(f"{tmp_path / 'no' / name}: there is no folder '{tmp_path / 'no'}' to write it to\n")
+    assert capsys.readouterr().err.endswith(
+        f"{tmp_path / 'no' / name}: there is no folder '{tmp_path / 'no'}' to write it to\n"
+    )
 
 
 def test_an_empty_path_is_not_this_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", ""]) == 2
-    assert capsys.readouterr().err == "loopscope: the path of the model is empty: expected that of a file\n"
+    assert (
+        capsys.readouterr().err
+        == "loopscope: the path of the model is empty: expected that of a file\n"
+    )
 
 
-def test_a_device_that_models_are_not_compared_with_is_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_device_that_models_are_not_compared_with_is_no_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["drift", COLLATZ, "openvino:GPU", "--inputs", "number=3"]) == 2
     said = "openvino:GPU is no runtime that models are compared with: expected openvino:CPU, onnxruntime or a model file"
     assert said in capsys.readouterr().err
@@ -50,4 +64,7 @@ def test_a_device_that_models_are_not_compared_with_is_no_file(capsys: pytest.Ca
 
 def test_a_matrix_of_an_if_says_which_loops_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matrix", COLLATZ, "if_even", "--inputs", "number=3"]) == 2
-    assert "if_even is of type If, and not a loop; the loops are 'main/while_not_one'" in capsys.readouterr().err
+    assert (
+        "if_even is of type If, and not a loop; the loops are 'main/while_not_one'"
+        in capsys.readouterr().err
+    )

@@ -20,7 +20,9 @@ WORDS = [
     ("tolerance", "stay", "scope"),
     [("0.1", [], []), ("0.005", ["main/for_each_token/body/S"], [])],
 )
-def test_what_has_to_stay(tolerance: str, stay: list[str], scope: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_to_stay(
+    tolerance: str, stay: list[str], scope: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main([*WORDS, "--tolerance", tolerance, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["stay"], told["ignored_scope"]) == (stay, scope)
@@ -29,7 +31,11 @@ def test_what_has_to_stay(tolerance: str, stay: list[str], scope: list[str], cap
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == told["sentence"]
     assert (f"nncf.IgnoredScope(names={json.dumps(scope)})" in lines) == bool(scope)
-    assert (lines[-1].startswith("1 of what has to stay is inside loops or branches: NNCF compresses nothing there")) == bool(stay)
+    assert (
+        lines[-1].startswith(
+            "1 of what has to stay is inside loops or branches: NNCF compresses nothing there"
+        )
+    ) == bool(stay)
 
 
 def test_the_scope_has_the_names_that_nncf_knows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,7 +47,9 @@ def test_the_scope_has_the_names_that_nncf_knows(capsys: pytest.CaptureFixture[s
     told = json.loads(capsys.readouterr().out)
     assert any(address.count("/") > 1 for address in told["stay"])
     assert told["ignored_scope"]
-    assert set(told["ignored_scope"]) <= {node.name for node in loopscope.read_model(folder / "model.xml").graph.nodes}
+    assert set(told["ignored_scope"]) <= {
+        node.name for node in loopscope.read_model(folder / "model.xml").graph.nodes
+    }
 
 
 def test_a_type_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:

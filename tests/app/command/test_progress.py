@@ -1,4 +1,6 @@
-"""Commands on a terminal: they say what they are at and for how long, and Ctrl+C ends them with a sentence."""
+"""Commands on a terminal: they say what they are at and for how long, and Ctrl+C ends them with
+a sentence.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,25 @@ ROWS = [
     (("drift", ENDLESS, "--round", "*=bf16", *INPUTS), "stopped while running the model"),
     (("clock", ENDLESS, "--runtime", "loopscope", *INPUTS), "stopped while timing a run"),
     (("run", ENDLESS, *INPUTS), "iterations, then the run was stopped"),
-    (("sweep", str(FOLDER / "collatz" / "model.xml"), "--inputs", "number=1..1000000000", "--workers", "2"), "of 1,000,000,000 runs"),
+    (
+        (
+            "sweep",
+            str(FOLDER / "collatz" / "model.xml"),
+            "--inputs",
+            "number=1..1000000000",
+            "--workers",
+            "2",
+        ),
+        "of 1,000,000,000 runs",
+    ),
 ]
 
 
 @needs_terminal
 @pytest.mark.parametrize(("words", "told"), ROWS, ids=[words[0] for words, _ in ROWS])
-def test_what_takes_long_says_so_and_ends_at_an_interrupt(words: tuple[str, ...], told: str) -> None:
+def test_what_takes_long_says_so_and_ends_at_an_interrupt(
+    words: tuple[str, ...], told: str
+) -> None:
     code, seen = _interrupted(words)
     assert code == 130
     assert told in seen
@@ -51,7 +65,16 @@ def test_what_takes_long_says_so_and_ends_at_an_interrupt(words: tuple[str, ...]
 
 
 def test_nothing_is_told_where_nobody_looks() -> None:
-    command = [sys.executable, "-m", "loopscope_app.cli", "run", ENDLESS, "--seconds", "1.5", *INPUTS]
+    command = [
+        sys.executable,
+        "-m",
+        "loopscope_app.cli",
+        "run",
+        ENDLESS,
+        "--seconds",
+        "1.5",
+        *INPUTS,
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (1, "")
 
@@ -77,7 +100,9 @@ def test_an_interrupt_ends_a_command_of_a_suite_that_ignores_interrupts() -> Non
     assert (code, ROWS[4][1] in seen) == (130, True), seen
 
 
-def test_a_machine_without_terminals_is_named_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_terminals_is_named_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse() -> tuple[int, int]:
         raise OSError("out of pty devices")
 
@@ -87,14 +112,18 @@ def test_a_machine_without_terminals_is_named_in_a_sentence(monkeypatch: pytest.
 
 
 def _interrupted(words: tuple[str, ...]) -> tuple[int, str]:
-    """The exit code, and all that stood on the terminal; Ctrl+C is pressed as soon as the screen says that it may be."""
+    """The exit code, and all that stood on the terminal; Ctrl+C is pressed as soon as the screen
+    says that it may be.
+    """
     process, end = _on_a_terminal(words)
     seen = ""
     while HINT not in seen:
         try:
             seen += os.read(end, 65536).decode("utf-8", "replace")
         except OSError:  # how a terminal says that the process has gone
-            pytest.fail(f"the command ended with {process.wait()} before it could be interrupted: {seen}")
+            pytest.fail(
+                f"the command ended with {process.wait()} before it could be interrupted: {seen}"
+            )
     os.write(end, b"\x03")
     seen += _until_the_end(end)
     return process.wait(), seen

@@ -17,10 +17,19 @@ def collatz(folder: Path) -> list[str]:
     found = sample("collatz")
     assert found is not None
     write(folder / "in.npz", {"0": np.array(7, np.int64)})
-    return ["run", str(found.model), "--inputs", str(folder / "in.npz"), "--save", str(folder / "run.loopscope")]
+    return [
+        "run",
+        str(found.model),
+        "--inputs",
+        str(folder / "in.npz"),
+        "--save",
+        str(folder / "run.loopscope"),
+    ]
 
 
-def test_a_finished_run_and_one_at_its_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finished_run_and_one_at_its_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(collatz(tmp_path)) == 0
     assert "finished" in capsys.readouterr().out
     debugger = loopscope.load(tmp_path / "run.loopscope")
@@ -37,7 +46,9 @@ def test_a_finished_run_and_one_at_its_limit(tmp_path: Path, capsys: pytest.Capt
         (["--save", "nowhere/run.loopscope"], "there is no folder 'nowhere'"),
     ],
 )
-def test_other_places_are_refused(more: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_places_are_refused(
+    more: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*collatz(tmp_path), *more]) == 2
     assert sentence in capsys.readouterr().err
 

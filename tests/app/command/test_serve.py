@@ -21,7 +21,9 @@ def test_the_server_stays_at_home() -> None:
     assert 8501 <= free_port("127.0.0.1") < 8601
 
 
-def test_who_asks_for_a_sample_as_for_a_file_is_told_how(capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_asks_for_a_sample_as_for_a_file_is_told_how(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["collatz", "--no-browser"]) == 2
     told = "there is no such file, and no such command: `loopscope --sample collatz` opens it"
     assert capsys.readouterr().err == f"loopscope: collatz: {told}\n"
@@ -33,7 +35,9 @@ def test_a_port_that_is_taken_is_a_sentence(capsys: pytest.CaptureFixture[str]) 
         other.listen()
         port = other.getsockname()[1]
         assert main(["--no-browser", "--port", str(port)]) == 2
-    assert capsys.readouterr().err == f"loopscope: port {port} is taken: choose another with --port\n"
+    assert (
+        capsys.readouterr().err == f"loopscope: port {port} is taken: choose another with --port\n"
+    )
 
 
 @pytest.mark.measured
@@ -46,4 +50,6 @@ def test_the_server_sends_every_packet_at_once(server: str) -> None:
         connection.getresponse().read()
         seconds.append(time.perf_counter() - begun)
     connection.close()
-    assert statistics.median(seconds) < 0.03  # a packet that waits for an answer to the one before takes 0.04
+    assert (
+        statistics.median(seconds) < 0.03
+    )  # a packet that waits for an answer to the one before takes 0.04

@@ -15,9 +15,18 @@ ALONE = IF.format("t = Abs (x)")
 INSIDE = IF.format("c = Equal (sr, r) g = Cast <to = 1> (c) t = Add (x, g)")
 CASES = {
     # model: the values that are taken with seeds 0, 1, 2; empty where numbers are drawn
-    "scalar": (f"main (int64 sr, float[2] x) => (y) <int64 r = {{16000}}> {{ e = Equal (sr, r) {ALONE} }}", [16000] * 3),
-    "other side": (f"main (int64 sr, float[2] x) => (y) <int64 r = {{16000}}> {{ e = Equal (r, sr) {ALONE} }}", [16000] * 3),
-    "one element": (f"main (int64[1] sr, float[2] x) => (y) <int64[1] r = {{16000}}> {{ e = Equal (sr, r) {ALONE} }}", [16000] * 3),
+    "scalar": (
+        f"main (int64 sr, float[2] x) => (y) <int64 r = {{16000}}> {{ e = Equal (sr, r) {ALONE} }}",
+        [16000] * 3,
+    ),
+    "other side": (
+        f"main (int64 sr, float[2] x) => (y) <int64 r = {{16000}}> {{ e = Equal (r, sr) {ALONE} }}",
+        [16000] * 3,
+    ),
+    "one element": (
+        f"main (int64[1] sr, float[2] x) => (y) <int64[1] r = {{16000}}> {{ e = Equal (sr, r) {ALONE} }}",
+        [16000] * 3,
+    ),
     "cast": (
         f"main (int32 sr, float[2] x) => (y) <int64 r = {{48000}}> {{ w = Cast <to = 7> (sr) e = Equal (w, r) {ALONE} }}",
         [48000] * 3,
@@ -26,11 +35,26 @@ CASES = {
         f"main (int64 sr, float[2] x) => (y) <int64 r = {{16000}}, int64 q = {{8000}}> {{ p = Equal (sr, q) e = Equal (sr, r) {ALONE} }}",
         [8000, 16000, 8000],
     ),
-    "in a branch": (f"main (int64 sr, bool e, float[2] x) => (y) <int64 r = {{16000}}> {{ {INSIDE} }}", [16000] * 3),
-    "can be drawn": (f"main (int64 sr, float[2] x) => (y) <int64 r = {{3}}> {{ e = Equal (sr, r) {ALONE} }}", []),
-    "does not fit": (f"main (int8 sr, float[2] x) => (y) <int64 r = {{300}}> {{ w = Cast <to = 7> (sr) e = Equal (w, r) {ALONE} }}", []),
-    "less": (f"main (int64 sr, float[2] x) => (y) <int64 r = {{16000}}> {{ e = Less (sr, r) {ALONE} }}", []),
-    "computed": (f"main (int64 sr, float[2] x) => (y) <int64 r = {{16000}}> {{ w = Add (sr, sr) e = Equal (w, r) {ALONE} }}", []),
+    "in a branch": (
+        f"main (int64 sr, bool e, float[2] x) => (y) <int64 r = {{16000}}> {{ {INSIDE} }}",
+        [16000] * 3,
+    ),
+    "can be drawn": (
+        f"main (int64 sr, float[2] x) => (y) <int64 r = {{3}}> {{ e = Equal (sr, r) {ALONE} }}",
+        [],
+    ),
+    "does not fit": (
+        f"main (int8 sr, float[2] x) => (y) <int64 r = {{300}}> {{ w = Cast <to = 7> (sr) e = Equal (w, r) {ALONE} }}",
+        [],
+    ),
+    "less": (
+        f"main (int64 sr, float[2] x) => (y) <int64 r = {{16000}}> {{ e = Less (sr, r) {ALONE} }}",
+        [],
+    ),
+    "computed": (
+        f"main (int64 sr, float[2] x) => (y) <int64 r = {{16000}}> {{ w = Add (sr, sr) e = Equal (w, r) {ALONE} }}",
+        [],
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""The first NaN in the app: looked for briefly, once for each state of a run, and thoroughly when a person asks."""
+"""The first NaN in the app: looked for briefly, once for each state of a run, and thoroughly
+when a person asks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ def multiplying(body: Draft, state: Ref) -> Ref:
     """A matrix product that is looked at row by row, infinite in iteration 2,500."""
     away = body.op("Subtract", state, body.const([[2500.0]]))
     body.op(
-        "Divide", body.const([[1.0]]), body.op("MatMul", away, body.const([[1.0]]), transpose_a="false", transpose_b="false"), name="over"
+        "Divide",
+        body.const([[1.0]]),
+        body.op("MatMul", away, body.const([[1.0]]), transpose_a="false", transpose_b="false"),
+        name="over",
     )
     return body.op("Add", state, body.const([[1.0]]), name="next")
 
@@ -34,7 +39,9 @@ def test_it_is_looked_for_once_and_thoroughly_when_asked(monkeypatch: pytest.Mon
 
 
 def test_a_run_that_went_on_is_looked_at_again() -> None:
-    debugger = loopscope.Debugger(looping(multiplying, 3, start=np.zeros((1, 1))).model, [np.zeros((1, 1), np.float32)])
+    debugger = loopscope.Debugger(
+        looping(multiplying, 3, start=np.zeros((1, 1))).model, [np.zeros((1, 1), np.float32)]
+    )
     found = first_odd(debugger, "infinity")
     assert found.is_certain
     debugger.run()

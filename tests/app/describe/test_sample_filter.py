@@ -25,7 +25,11 @@ def names(wanted: Wanted) -> set[str]:
         (Wanted(pattern="loop in a loop"), "count_primes", "gcd"),
         (Wanted(source="ONNX"), "records_scan", "gcd"),
         (Wanted(teaches="training"), "gated_memory", "gcd"),
-        (Wanted("prime", pattern="while", source="PyTorch", teaches="branches"), "count_primes", "collatz"),
+        (
+            Wanted("prime", pattern="while", source="PyTorch", teaches="branches"),
+            "count_primes",
+            "collatz",
+        ),
     ],
 )
 def test_what_is_shown(wanted: Wanted, among: str, not_among: str) -> None:
@@ -48,4 +52,6 @@ def test_every_choice_leads_to_a_sample_and_no_choice_to_one_alone() -> None:
         assert len(names(Wanted(source=source))) >= 2
     for lesson in lessons_of(ALL):
         assert len(names(Wanted(teaches=lesson))) >= 2
-    assert max(len(patterns(ALL)), len(sources(ALL)), len(lessons_of(ALL))) <= 10, "a list that is read at a glance"
+    assert max(len(patterns(ALL)), len(sources(ALL)), len(lessons_of(ALL))) <= 10, (
+        "a list that is read at a glance"
+    )

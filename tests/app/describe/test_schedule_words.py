@@ -1,4 +1,6 @@
-"""What is said of a schedule: its length, what the window and more workers gain, and who got ahead."""
+"""What is said of a schedule: its length, what the window and more workers gain, and who got
+ahead.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A tensor as it is taken away: a file that every numpy reads, a line of code that makes it again."""
+"""A tensor as it is taken away: a file that every numpy reads, a line of code that makes it
+again.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def equal(one: np.ndarray, other: np.ndarray) -> bool:
     return np.array_equal(one.astype(np.float64), other.astype(np.float64), equal_nan=True)
 
 
-@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype.name}{list(array.shape)}")
+@pytest.mark.parametrize(
+    "array", ARRAYS, ids=lambda array: f"{array.dtype.name}{list(array.shape)}"
+)
 def test_a_tensor_that_is_taken_away_comes_back(array: np.ndarray) -> None:
     read = np.load(io.BytesIO(tensor_summary.npy(array)), allow_pickle=False)
     assert read.dtype.isbuiltin == 1 or read.dtype.kind == "U"
@@ -53,7 +57,9 @@ def test_a_tensor_that_is_taken_away_comes_back(array: np.ndarray) -> None:
         ([np.nan], "NaN 1, infinite 0"),
     ],
 )
-def test_statistics_tell_no_number_of_elements_that_are_not_there(values: list[float], told: str) -> None:
+def test_statistics_tell_no_number_of_elements_that_are_not_there(
+    values: list[float], told: str
+) -> None:
     """Two infinities had a least and a mean of NaN, beside a count of no NaN."""
     found = tensor_summary.statistics(np.array(values, np.float32))
     assert found is not None

@@ -14,7 +14,12 @@ def climbed(limit: int) -> loopscope.Debugger:
     """A run that adds 1 until a limit, at most 123,456 times."""
     graph = builder.Graph("climb")
     goal = graph.parameter("goal", "i64", [])
-    (last,) = builder.while_loop(lambda number: number < goal, lambda number: number + 1, [graph.constant(0)], maximum_iterations=123_456)
+    (last,) = builder.while_loop(
+        lambda number: number < goal,
+        lambda number: number + 1,
+        [graph.constant(0)],
+        maximum_iterations=123_456,
+    )
     debugger = loopscope.Debugger(graph.model({"last": last}), {"goal": limit})
     debugger.run()
     return debugger

@@ -1,4 +1,6 @@
-"""The page's address: what is written is read again, and what a stranger writes is told apart from what was meant."""
+"""The page's address: what is written is read again, and what a stranger writes is told apart
+from what was meant.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,12 @@ def test_a_link_is_read_as_it_was_written() -> None:
     parameters = written(FULL)
     found = read(parameters)
     assert written(found) | parameters == parameters
-    assert (found.model, found.input_set, found.changes, found.step) == (FULL.model, FULL.input_set, FULL.changes, FULL.step)
+    assert (found.model, found.input_set, found.changes, found.step) == (
+        FULL.model,
+        FULL.input_set,
+        FULL.changes,
+        FULL.step,
+    )
     assert found.backward == FULL.backward
     assert (found.unrolled, found.breakpoints, found.watches, found.question) == (
         FULL.unrolled,
@@ -43,8 +50,16 @@ def test_a_link_is_read_as_it_was_written() -> None:
     )
 
 
-@given(st.lists(st.builds(Pause, TEXT, TEXT, st.sampled_from(["address", "nan", "shape"]), st.booleans()), max_size=3), st.lists(TEXT))
-def test_breakpoints_and_watches_come_back_as_far_as_there_is_room(pauses: list[Pause], watches: list[str]) -> None:
+@given(
+    st.lists(
+        st.builds(Pause, TEXT, TEXT, st.sampled_from(["address", "nan", "shape"]), st.booleans()),
+        max_size=3,
+    ),
+    st.lists(TEXT),
+)
+def test_breakpoints_and_watches_come_back_as_far_as_there_is_room(
+    pauses: list[Pause], watches: list[str]
+) -> None:
     found = read(written(Link(model="m", breakpoints=tuple(pauses), watches=tuple(watches))))
     assert found.breakpoints == tuple(pauses)
     assert found.watches == tuple(watches[: len(found.watches)])
@@ -63,7 +78,10 @@ def test_what_has_no_room_is_left_out() -> None:
     assert "ask" not in written(Link(model="m", question="x" * 401))
 
 
-@pytest.mark.parametrize("text", ["nonsense", "[" * 1000, "9" * 5000, "null", "[null]", '{"a": 1}', "[[1, 2, 3]]", "[[]]"])
+@pytest.mark.parametrize(
+    "text",
+    ["nonsense", "[" * 1000, "9" * 5000, "null", "[null]", '{"a": 1}', "[[1, 2, 3]]", "[[]]"],
+)
 def test_what_a_stranger_writes_is_told_apart(text: str) -> None:
     found = read({"unroll": text, "breakpoints": text, "watches": text})
     for items in (found.unrolled, found.breakpoints, found.watches):
@@ -76,6 +94,8 @@ def test_a_what_if_that_is_no_table_is_told_apart(text: str) -> None:
     assert isinstance(read({"whatif": text}).changes, Unreadable)
 
 
-@pytest.mark.parametrize("text", ["[", "7", '[["loss"]]', '[["loss"],[]]', '[["loss"],[3]]', '["loss","x"]'])
+@pytest.mark.parametrize(
+    "text", ["[", "7", '[["loss"]]', '[["loss"],[]]', '[["loss"],[3]]', '["loss","x"]']
+)
 def test_a_gradient_that_is_none(text: str) -> None:
     assert isinstance(read({"backward": text}).backward, Unreadable)

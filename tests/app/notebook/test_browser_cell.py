@@ -1,4 +1,6 @@
-"""The cell in a real chromium: a page that loads the widget's own module, as anywidget does, and has a notebook's other things on it."""
+"""The cell in a real chromium: a page that loads the widget's own module, as anywidget does, and
+has a notebook's other things on it.
+"""
 
 from __future__ import annotations
 
@@ -52,17 +54,36 @@ STATE = ("sheet", "markup", "file", "structure", "moment", "said", "place")
 class Cell:
     """A widget that is shown on a page; Python's side of the wire that a kernel would be."""
 
-    def __init__(self, page: Page, widget: GraphWidget, monkeypatch: pytest.MonkeyPatch, background: str = "white", head: str = "") -> None:
+    def __init__(
+        self,
+        page: Page,
+        widget: GraphWidget,
+        monkeypatch: pytest.MonkeyPatch,
+        background: str = "white",
+        head: str = "",
+    ) -> None:
         self.page, self.widget = page, widget
         self.words: list[dict[str, Any]] = []
-        widget.observe(lambda change: self.words.append({"name": change["name"], "value": change["new"]}), names=STATE)
+        widget.observe(
+            lambda change: self.words.append({"name": change["name"], "value": change["new"]}),
+            names=STATE,
+        )
         monkeypatch.setattr(widget, "send", self._send)
         page.expose_function("toPython", self._heard)
         page.set_content(HOST.format(background=background, head=head))
-        page.evaluate(START, {"esm": str(widget._esm), "state": {name: getattr(widget, name) for name in STATE}})
+        page.evaluate(
+            START,
+            {"esm": str(widget._esm), "state": {name: getattr(widget, name) for name in STATE}},
+        )
 
     def _send(self, content: object, buffers: Sequence[bytes] = ()) -> None:
-        self.words.append({"name": "msg:custom", "value": content, "buffers": [base64.b64encode(one).decode() for one in buffers]})
+        self.words.append(
+            {
+                "name": "msg:custom",
+                "value": content,
+                "buffers": [base64.b64encode(one).decode() for one in buffers],
+            }
+        )
 
     def _heard(self, word: object) -> list[dict[str, Any]]:
         self.widget.hear(word)
@@ -109,7 +130,9 @@ def agrees(cell: Cell, debugger: loopscope.Debugger) -> None:
 
 
 @pytest.mark.browser
-def test_a_cell_and_the_debugger_move_each_other(page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_and_the_debugger_move_each_other(
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     debugger.go(12)
     cell = Cell(page, RunWidget(debugger), monkeypatch)
     agrees(cell, debugger)
@@ -133,7 +156,9 @@ def test_a_cell_that_is_shown_later_begins_where_the_run_is(
     page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     debugger.go("main/while_not_one[2]/body/keep_going")
-    cell = Cell(page, RunWidget(debugger), monkeypatch, head="<style>#output { display: none }</style>")
+    cell = Cell(
+        page, RunWidget(debugger), monkeypatch, head="<style>#output { display: none }</style>"
+    )
     expect(cell.box(NEXT)).to_be_attached()
     page.evaluate("document.getElementById('output').style.display = 'block'")
     expect(cell.box(NEXT)).to_be_in_viewport(ratio=1)
@@ -177,7 +202,9 @@ def test_keys_move_the_run_only_while_the_cell_has_the_focus(
 
 
 @pytest.mark.browser
-def test_a_cell_plays_on_into_what_was_not_computed(page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_plays_on_into_what_was_not_computed(
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     debugger.restart()
     cell = Cell(page, RunWidget(debugger), monkeypatch)
     agrees(cell, debugger)
@@ -211,7 +238,9 @@ def test_what_others_say_of_nodes_colours_the_cell_by_iteration(
     page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = "main/while_not_one[{}]/body/floor_mod"
-    data = loopscope.widget(debugger, overlay={place.format(0): 0, place.format(1): 70, "start_at_all": 35}).node_data
+    data = loopscope.widget(
+        debugger, overlay={place.format(0): 0, place.format(1): 70, "start_at_all": 35}
+    ).node_data
     debugger.go("main/while_not_one[0]")
     cell = Cell(page, RunWidget(debugger, data), monkeypatch)
     expect(page.locator("#canvas .scale")).to_contain_text("overlay")
@@ -223,7 +252,9 @@ def test_what_others_say_of_nodes_colours_the_cell_by_iteration(
 
 
 @pytest.mark.browser
-def test_a_cell_that_is_taken_away_listens_no_more(page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_is_taken_away_listens_no_more(
+    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cell = Cell(page, GraphWidget(debugger.model), monkeypatch)
     expect(page.locator("#canvas .box").first).to_be_visible()
     assert cell.place.count() == 0
@@ -252,7 +283,11 @@ def test_a_page_that_forbids_workers_from_blobs_has_a_picture_too(
     ],
 )
 def test_the_theme_is_that_of_the_background_however_it_is_written(
-    page: Page, debugger: loopscope.Debugger, monkeypatch: pytest.MonkeyPatch, background: str, theme: str
+    page: Page,
+    debugger: loopscope.Debugger,
+    monkeypatch: pytest.MonkeyPatch,
+    background: str,
+    theme: str,
 ) -> None:
     Cell(page, GraphWidget(debugger.model), monkeypatch, background=background)
     expect(page.locator("#canvas .canvas")).to_have_attribute("data-theme", theme)

@@ -39,7 +39,9 @@ def shown() -> RunWidget:
 
 
 def acts(widget: GraphWidget, number: int, **given: object) -> None:
-    widget.hear({"kind": "acts", "value": [{"count": number, "root": widget.picture.root, **given}]})
+    widget.hear(
+        {"kind": "acts", "value": [{"count": number, "root": widget.picture.root, **given}]}
+    )
 
 
 def box(widget: GraphWidget, address: str) -> str:
@@ -59,7 +61,10 @@ def test_a_canvas_follows_what_a_cell_does(shown: RunWidget) -> None:
     for move, words in moves:
         move()
         assert shown.place == words
-        assert (shown.moment["step"], shown.moment["steps"]) == (debugger.cursor.step, debugger.steps)
+        assert (shown.moment["step"], shown.moment["steps"]) == (
+            debugger.cursor.step,
+            debugger.steps,
+        )
 
 
 def test_a_copy_of_the_debugger_moves_alone(shown: RunWidget) -> None:
@@ -83,9 +88,19 @@ def test_a_debugger_is_not_kept_by_those_it_tells() -> None:
 def test_moves_reports_and_clicks_move_the_debugger(shown: RunWidget) -> None:
     debugger, run = shown.debugger, shown.moment["run"]
     debugger.seek(0)
-    shown.hear({"kind": "moves", "value": {"run": run, "moves": [{"name": "over", "count": 5, "start": None}] * 2}})
+    shown.hear(
+        {
+            "kind": "moves",
+            "value": {"run": run, "moves": [{"name": "over", "count": 5, "start": None}] * 2},
+        }
+    )
     assert (debugger.cursor.step, shown.moment["step"], shown.moment["moved"]) == (1, 1, 5)
-    shown.hear({"kind": "moves", "value": {"run": run, "moves": [{"name": "next", "count": 6, "start": 12}]}})
+    shown.hear(
+        {
+            "kind": "moves",
+            "value": {"run": run, "moves": [{"name": "next", "count": 6, "start": 12}]},
+        }
+    )
     assert debugger.cursor.address == f"{LOOP}[2]/body/floor_mod"
     shown.hear({"kind": "step", "value": {"run": run, "step": 40, "count": 7, "playing": False}})
     assert (debugger.cursor.step, shown.moment["reported"]) == (40, 7)
@@ -101,7 +116,9 @@ def test_a_picture_folds_unrolls_opens_and_selects(shown: RunWidget) -> None:
     acts(shown, 2, kind="unroll", id=loop, address=LOOP)
     acts(shown, 3, kind="fold", id=loop, address=LOOP)
     assert len(shown.structure["nodes"]) < boxes
-    acts(shown, 3, kind="fold", id=loop, address=LOOP)  # said again, because it was not confirmed in time
+    acts(
+        shown, 3, kind="fold", id=loop, address=LOOP
+    )  # said again, because it was not confirmed in time
     assert len(shown.structure["nodes"]) < boxes
     acts(shown, 4, kind="open", id=loop, address=LOOP)
     assert (shown.structure["root"], shown.moment["acted"]) == (f"{LOOP}/body", 4)
@@ -124,11 +141,15 @@ def test_a_dot_switches_its_breakpoints(shown: RunWidget) -> None:
     assert shown.moment["run"] != before
 
 
-def test_what_was_not_computed_is_sent_ahead_without_computing_it_in_the_debugger(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_computed_is_sent_ahead_without_computing_it_in_the_debugger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     debugger = loopscope.Debugger(collatz(), [3])
     widget = RunWidget(debugger)
     sent: list[Any] = []
-    monkeypatch.setattr(widget, "send", lambda content, buffers=None: sent.append((content, buffers)))
+    monkeypatch.setattr(
+        widget, "send", lambda content, buffers=None: sent.append((content, buffers))
+    )
     widget.hear({"kind": "ask", "value": {"run": widget.moment["run"], "step": 1, "count": 1}})
     stretch = sent[0][0]["stretch"]
     assert stretch["first"] == 1
@@ -146,18 +167,36 @@ def test_what_was_not_computed_is_sent_ahead_without_computing_it_in_the_debugge
         [],
         {"kind": "moves", "value": {"run": "x", "moves": "all"}},
         {"kind": "moves", "value": {"moves": [{"name": "__del__", "count": 1}]}},
-        {"kind": "acts", "value": [{"count": 1, "kind": "select", "id": "../..", "root": "main"}] * 10_000},
+        {
+            "kind": "acts",
+            "value": [{"count": 1, "kind": "select", "id": "../..", "root": "main"}] * 10_000,
+        },
         {"kind": "acts", "value": [{"count": -1, "kind": "fold"}]},
-        {"kind": "acts", "value": [{"count": 1, "kind": "open", "id": "x", "root": "main", "address": "main/nowhere"}]},
+        {
+            "kind": "acts",
+            "value": [
+                {"count": 1, "kind": "open", "id": "x", "root": "main", "address": "main/nowhere"}
+            ],
+        },
         {"kind": "step", "value": {"run": 1, "step": 2**70}},
         {"kind": "ask", "value": {"step": float("nan")}},
         {"kind": "show"},
     ],
 )
 def test_words_that_no_canvas_says_change_nothing(shown: RunWidget, word: object) -> None:
-    before = (shown.debugger.cursor, shown.picture.root, shown.picture.folding, shown.picture.selected)
+    before = (
+        shown.debugger.cursor,
+        shown.picture.root,
+        shown.picture.folding,
+        shown.picture.selected,
+    )
     shown.hear(word)
-    assert (shown.debugger.cursor, shown.picture.root, shown.picture.folding, shown.picture.selected) == before
+    assert (
+        shown.debugger.cursor,
+        shown.picture.root,
+        shown.picture.folding,
+        shown.picture.selected,
+    ) == before
 
 
 def test_a_cell_has_the_widget_words_and_a_page_without_scripts(shown: RunWidget) -> None:
@@ -179,7 +218,9 @@ def test_names_from_a_file_are_text(tmp_path: Path) -> None:
     assert "<script" not in RunWidget(debugger).said
 
 
-def test_without_anywidget_a_model_is_a_picture_or_words_and_a_run_a_page(monkeypatch: pytest.MonkeyPatch, shown: RunWidget) -> None:
+def test_without_anywidget_a_model_is_a_picture_or_words_and_a_run_a_page(
+    monkeypatch: pytest.MonkeyPatch, shown: RunWidget
+) -> None:
     monkeypatch.setattr("loopscope_app.notebook.mime_display.shows_widgets", lambda: False)
     assert WIDGET not in shown.debugger.model._repr_mimebundle_()
     run = shown.debugger._repr_mimebundle_()
@@ -200,13 +241,19 @@ def test_others_data_are_colours_of_the_widget_by_iteration(tmp_path: Path) -> N
     shown = cell._repr_mimebundle_()
     assert set(shown) >= {WIDGET, "text/plain", "text/html"}
     assert cell._repr_mimebundle_()[WIDGET] == shown[WIDGET], "one widget, wherever it is shown"
-    assert loopscope.widget(debugger)._repr_mimebundle_()[WIDGET] != shown[WIDGET], "and not that of the bare run"
+    assert loopscope.widget(debugger)._repr_mimebundle_()[WIDGET] != shown[WIDGET], (
+        "and not that of the bare run"
+    )
     widget = RunWidget(debugger, cell.node_data)
     assert widget.moment["scale"] == ["overlay", "number", "0.0", "6.0"]
     colour = box(widget, NODE)
     for iteration in (0, 6, 3):
         debugger.go(f"{LOOP}[{iteration}]/body/equal")
-        assert widget.moment["tints"][colour] == ["number", 1 + round(7 * iteration / 6), f"{iteration}.0"]
+        assert widget.moment["tints"][colour] == [
+            "number",
+            1 + round(7 * iteration / 6),
+            f"{iteration}.0",
+        ]
     ahead = widget._ahead(0)["frames"]
     assert isinstance(ahead, list)
     assert ahead[0]["scale"] == widget.moment["scale"]
@@ -218,7 +265,9 @@ def test_others_data_are_colours_of_the_widget_by_iteration(tmp_path: Path) -> N
 
 def test_an_overlay_that_does_not_fit_is_told() -> None:
     model = collatz()
-    with pytest.warns(UserWarning, match="1 key of the overlay names nothing in this model, such as 'nobody'"):
+    with pytest.warns(
+        UserWarning, match="1 key of the overlay names nothing in this model, such as 'nobody'"
+    ):
         loopscope.widget(model, overlay={"nobody": 1, "floor_mod": 2})
     for given, words in (
         ({"nobody": 1}, "no key of the node data is an address or a name"),
@@ -227,7 +276,9 @@ def test_an_overlay_that_does_not_fit_is_told() -> None:
     ):
         with pytest.raises(loopscope.ReadError, match=words):
             loopscope.widget(model, overlay=given)
-    with pytest.raises(loopscope.InputError, match="shows a model or a Debugger, and this is a str"):
+    with pytest.raises(
+        loopscope.InputError, match="shows a model or a Debugger, and this is a str"
+    ):
         loopscope.widget("model.xml")  # type: ignore[arg-type]  # what a beginner may write
 
 
@@ -253,7 +304,9 @@ def test_a_still_without_a_picture_has_the_graph_as_code(monkeypatch: pytest.Mon
         assert "        keep_going = if_even != 1\n" in code
 
 
-def test_the_code_of_a_long_graph_ends_with_how_much_more_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_a_long_graph_ends_with_how_much_more_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr("loopscope_app.notebook.still.MOST_LINES", 10)
     page = collatz()._repr_mimebundle_()["text/html"]

@@ -1,4 +1,6 @@
-"""A run as one HTML file in a real chromium, offline: what a person does with it, on a desk and on a phone."""
+"""A run as one HTML file in a real chromium, offline: what a person does with it, on a desk and
+on a phone.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,22 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def offline(browser: Browser) -> Iterator[Page]:
-    """A page without a network; an error in its scripts, or something that its policy forbids, fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True, color_scheme="dark")
+    """A page without a network; an error in its scripts, or something that its policy forbids,
+    fails the test.
+    """
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, offline=True, color_scheme="dark"
+    )
     page = context.new_page()
     wrong: list[str] = []
     page.on("dialog", lambda dialog: wrong.append(dialog.message))
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    page.on(
+        "console",
+        lambda message: (
+            wrong.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
     yield page
     context.close()
     assert not wrong
@@ -63,7 +74,9 @@ def test_a_page_steps_plays_and_slides_as_the_debugger(offline: Page, tmp_path: 
         debugger.seek(step)
         expect(place).to_contain_text(f"Step {step} of {debugger.steps}")
         overlay = overlay_at(debugger, view)
-        expect(offline.locator("#canvas .canvas")).to_have_attribute("data-current", overlay.current)
+        expect(offline.locator("#canvas .canvas")).to_have_attribute(
+            "data-current", overlay.current
+        )
         wanted = sorted(text for texts in overlay.values.values() for text in texts if text)
         assert wires(offline, len(wanted)) == wanted
 
@@ -73,7 +86,11 @@ def test_a_page_steps_plays_and_slides_as_the_debugger(offline: Page, tmp_path: 
     offline.keyboard.press("ArrowLeft")
     offline.keyboard.press("ArrowLeft")
     agrees(11)
-    for name, move in (("Over", debugger.step_over), ("Iteration »", debugger.next_iteration), ("«", debugger.previous_iteration)):
+    for name, move in (
+        ("Over", debugger.step_over),
+        ("Iteration »", debugger.next_iteration),
+        ("«", debugger.previous_iteration),
+    ):
         debugger.seek(11)
         offline.keyboard.press("Home")
         expect(place).to_contain_text("Step 0 ")
@@ -97,7 +114,9 @@ def test_a_page_steps_plays_and_slides_as_the_debugger(offline: Page, tmp_path: 
     agrees(debugger.steps // 2)
 
 
-def test_a_row_of_the_table_leads_there_and_a_box_tells_its_value(offline: Page, tmp_path: Path) -> None:
+def test_a_row_of_the_table_leads_there_and_a_box_tells_its_value(
+    offline: Page, tmp_path: Path
+) -> None:
     debugger = run_of("collatz")
     opened(offline, tmp_path, page_of(debugger, title="collatz"))
     offline.locator("tr[data-moment]").nth(2).click()
@@ -111,7 +130,9 @@ def test_a_row_of_the_table_leads_there_and_a_box_tells_its_value(offline: Page,
     expect(offline.locator("#canvas .canvas")).to_have_attribute("data-theme", "light")
 
 
-def test_a_page_folds_and_opens_and_a_folded_loop_says_how_it_ended(offline: Page, tmp_path: Path) -> None:
+def test_a_page_folds_and_opens_and_a_folded_loop_says_how_it_ended(
+    offline: Page, tmp_path: Path
+) -> None:
     debugger = run_of("collatz")
     opened(offline, tmp_path, page_of(debugger, title="collatz"))
     canvas = offline.locator("#canvas")
@@ -132,14 +153,18 @@ def test_a_page_folds_and_opens_and_a_folded_loop_says_how_it_ended(offline: Pag
     folded.locator('[data-action="unfold"]').click()
     expect(canvas.locator(".box")).to_have_count(boxes)
     debugger.seek(30)
-    expect(canvas.locator(".box.current")).to_have_attribute("data-address", re.sub(r"\[\d+\]", "", debugger.cursor.address))
+    expect(canvas.locator(".box.current")).to_have_attribute(
+        "data-address", re.sub(r"\[\d+\]", "", debugger.cursor.address)
+    )
     for number, branch in enumerate(("then", "else"), 1):
         canvas.locator('[data-do="fit"]').click()
         canvas.locator(f'.head.{branch} [data-action="fold"]').click()
         expect(canvas.locator(".box.folded")).to_have_count(number)
 
 
-def test_code_matrix_and_tape_are_in_step_and_lead_to_moments(offline: Page, tmp_path: Path) -> None:
+def test_code_matrix_and_tape_are_in_step_and_lead_to_moments(
+    offline: Page, tmp_path: Path
+) -> None:
     debugger = run_of("collatz")
     opened(offline, tmp_path, page_of(debugger, title="collatz"))
     offline.locator("#code > summary").click()
@@ -187,13 +212,22 @@ def test_hostile_names_do_nothing(offline: Page, tmp_path: Path) -> None:
     assert offline.evaluate("() => window.hacked") is None
     assert offline.evaluate("() => document.querySelectorAll('script').length") == 3
     # The curves of tapes are pictures of ours.
-    assert offline.locator('#said img:not([src^="data:image/svg+xml;base64,"]), header img, #code img').count() == 0
+    assert (
+        offline.locator(
+            '#said img:not([src^="data:image/svg+xml;base64,"]), header img, #code img'
+        ).count()
+        == 0
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_serious_is_found_by_axe(browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"], width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 844}, offline=True, color_scheme=scheme)
+def test_nothing_serious_is_found_by_axe(
+    browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"], width: int
+) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 844}, offline=True, color_scheme=scheme
+    )
     page = context.new_page()
     opened(page, tmp_path, page_of(run_of("collatz"), title="collatz", note="look"))
     rules = rules_of_axe()
@@ -206,8 +240,12 @@ def test_nothing_serious_is_found_by_axe(browser: Browser, tmp_path: Path, schem
     context.close()
 
 
-def test_on_a_phone_everything_is_within_the_width_and_works_by_touch(browser: Browser, tmp_path: Path) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, offline=True, has_touch=True, is_mobile=True)
+def test_on_a_phone_everything_is_within_the_width_and_works_by_touch(
+    browser: Browser, tmp_path: Path
+) -> None:
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, offline=True, has_touch=True, is_mobile=True
+    )
     page = context.new_page()
     opened(page, tmp_path, page_of(run_of("collatz"), title="collatz", note="look at " + "a" * 200))
     for one in page.locator("details:not([open]) > summary").element_handles():
@@ -222,7 +260,9 @@ def test_on_a_phone_everything_is_within_the_width_and_works_by_touch(browser: B
     expect(page.locator(".tape i.here")).to_have_count(1)
     transport = page.get_by_role("navigation").bounding_box()
     assert transport is not None
-    assert 0 <= transport["y"] < 844 - transport["height"]  # also beside the matrix, far below the picture
+    assert (
+        0 <= transport["y"] < 844 - transport["height"]
+    )  # also beside the matrix, far below the picture
     page.locator('#canvas [data-do="fit"]').tap()
     page.locator('#canvas .head.loop [data-action="fold"]').tap()
     expect(page.locator("#canvas .box.folded")).to_have_count(1)
@@ -254,8 +294,14 @@ def test_arrow_keys_scroll_a_table_that_keys_have_led_to(offline: Page, tmp_path
 def test_others_data_are_colours_with_a_legend_by_iteration(offline: Page, tmp_path: Path) -> None:
     debugger = run_of("collatz")
     place = "main/while_not_one[{}]/body/floor_mod"
-    data = json.dumps({place.format(0): 0, place.format(1): 70} | {"main/start_at_all": 35}).encode()
-    opened(offline, tmp_path, page_of(debugger, title="c", node_data=read_node_data(data, debugger.model, "load of <b>")))
+    data = json.dumps(
+        {place.format(0): 0, place.format(1): 70} | {"main/start_at_all": 35}
+    ).encode()
+    opened(
+        offline,
+        tmp_path,
+        page_of(debugger, title="c", node_data=read_node_data(data, debugger.model, "load of <b>")),
+    )
     expect(offline.locator("#canvas .scale")).to_contain_text("load of <b>")
     box = offline.locator('#canvas .box[data-address="main/while_not_one/body/floor_mod"]')
     for row, level in ((0, 1), (1, 8)):
@@ -266,15 +312,21 @@ def test_others_data_are_colours_with_a_legend_by_iteration(offline: Page, tmp_p
     expect(offline.locator("#canvas .box.folded")).to_have_class(re.compile(r"\btint\b"))
 
 
-def test_an_unrolled_loop_shows_the_iterations_around_the_cursor(offline: Page, tmp_path: Path) -> None:
+def test_an_unrolled_loop_shows_the_iterations_around_the_cursor(
+    offline: Page, tmp_path: Path
+) -> None:
     debugger = run_of("collatz")
-    folding = unrolling.unroll(debugger.model, default_folding(debugger.model), "main/while_not_one", None, 2)
+    folding = unrolling.unroll(
+        debugger.model, default_folding(debugger.model), "main/while_not_one", None, 2
+    )
     opened(offline, tmp_path, page_of(debugger, title="collatz", folding=folding))
     rows, canvas = offline.locator("tr[data-moment]"), offline.locator("#canvas .canvas")
 
     def seen(*iterations: int) -> None:
         for one in iterations:
-            expect(offline.locator(f'#canvas [data-address="main/while_not_one[{one}]"]').first).to_be_attached()
+            expect(
+                offline.locator(f'#canvas [data-address="main/while_not_one[{one}]"]').first
+            ).to_be_attached()
 
     seen(0, 1)
     for row, iterations in ((3, (2, 3)), (6, (5, 6)), (4, (4, 5)), (0, (0, 1))):

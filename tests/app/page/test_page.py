@@ -1,4 +1,6 @@
-"""A run as one HTML file: what stands in it, escaped and bounded; and what a person does with it in a real chromium, offline."""
+"""A run as one HTML file: what stands in it, escaped and bounded; and what a person does with it
+in a real chromium, offline.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ from loopscope import builder
 from loopscope.explain import listing
 from loopscope.ops.stored import write
 from loopscope.run_file import record_all
-from loopscope.view import Marks, cursor_boxes, default_folding, overlay_at, read_node_data, unrolling
+from loopscope.view import (
+    Marks,
+    cursor_boxes,
+    default_folding,
+    overlay_at,
+    read_node_data,
+    unrolling,
+)
 from loopscope_app.cli import main
 from loopscope_app.describe.loop_endings import loop_endings
 from loopscope_app.page import BytesBound, page_of, paged_pictures
@@ -43,16 +52,26 @@ def test_every_sample_fits_into_a_megabyte(name: str) -> None:
     page = page_of(run_of(name), title=name)
     assert len(page.encode()) < MEGABYTE
     data = data_of(page)
-    assert len(data["frames"]) == len(data["steps"]) == len(data["paths"]) == len(data["track"]) == len(data["places"])
+    assert (
+        len(data["frames"])
+        == len(data["steps"])
+        == len(data["paths"])
+        == len(data["track"])
+        == len(data["places"])
+    )
 
 
 def test_names_and_notes_are_text() -> None:
     graph = builder.Graph("<b>")
     x = graph.parameter("x", "f32", [])
-    (last,) = builder.while_loop(lambda v: v < 3, lambda v: v + 1, [x], name="</script><script>alert(1)</script>")
+    (last,) = builder.while_loop(
+        lambda v: v < 3, lambda v: v + 1, [x], name="</script><script>alert(1)</script>"
+    )
     debugger = loopscope.Debugger(graph.model({"last": last}), [0])
     debugger.run()
-    page = page_of(debugger, title="</title><script>1</script>", note="</p><img src=x onerror=alert(1)>\u202e")
+    page = page_of(
+        debugger, title="</title><script>1</script>", note="</p><img src=x onerror=alert(1)>\u202e"
+    )
     assert page.count("<script") == 3
     assert "onerror=alert(1)>" not in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
@@ -72,7 +91,9 @@ def test_nothing_is_fetched() -> None:
 
 def test_values_are_left_out_on_demand() -> None:
     debugger = run_of("collatz")
-    with_values, without = (page_of(debugger, title="c", with_values=wanted) for wanted in (True, False))
+    with_values, without = (
+        page_of(debugger, title="c", with_values=wanted) for wanted in (True, False)
+    )
     tables = ("values", "backs", "sparks", "nans")
     assert any(frame.get("values") for frame in data_of(with_values)["frames"])
     assert not any(frame.get(table) for frame in data_of(without)["frames"] for table in tables)
@@ -115,11 +136,18 @@ def test_what_does_not_fit_is_thinned_and_the_page_says_so() -> None:
         ("hybrid_stack", {}),
         ("count_primes", {}),
         ("collatz", {"main/while_not_one": 7}),
-        ("count_primes", {"main/for_each_candidate": 9, "main/for_each_candidate/body/try_each_divisor": 2}),
+        (
+            "count_primes",
+            {"main/for_each_candidate": 9, "main/for_each_candidate/body/try_each_divisor": 2},
+        ),
     ],
 )
-def test_each_picture_shows_the_moments_as_the_app_does(name: str, unrolled: dict[str, int]) -> None:
-    """What is told of all parts together is, on each picture, what the overlay of that picture alone would be."""
+def test_each_picture_shows_the_moments_as_the_app_does(
+    name: str, unrolled: dict[str, int]
+) -> None:
+    """What is told of all parts together is, on each picture, what the overlay of that picture
+    alone would be.
+    """
     debugger = run_of(name)
     folding = default_folding(debugger.model)
     for address in unrolled:
@@ -131,9 +159,21 @@ def test_each_picture_shows_the_moments_as_the_app_does(name: str, unrolled: dic
         place = kept.steps.index(step)
         debugger.seek(step)
         for number, view in enumerate(drawn.views):
-            shown = overlay_at(debugger, view, Marks(verdicts=loop_endings(debugger, view))).as_data()
+            shown = overlay_at(
+                debugger, view, Marks(verdicts=loop_endings(debugger, view))
+            ).as_data()
             assert kept.spots[place][number] == (shown["next"], shown["current"])
-            for table in ("values", "nans", "backs", "headers", "progress", "frames", "slices", "sparks", "nodes"):
+            for table in (
+                "values",
+                "nans",
+                "backs",
+                "headers",
+                "progress",
+                "frames",
+                "slices",
+                "sparks",
+                "nodes",
+            ):
                 told, wanted = kept.overlays[place][table], shown[table]
                 assert isinstance(told, dict)
                 assert isinstance(wanted, dict)
@@ -143,15 +183,28 @@ def test_each_picture_shows_the_moments_as_the_app_does(name: str, unrolled: dic
                 assert own == wanted, (table, step, number)
 
 
-def test_the_command_colours_a_page_by_iteration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_colours_a_page_by_iteration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     debugger = run_of("collatz")
     loopscope.save(debugger, tmp_path / "run.loopscope")
     body = "main/while_not_one[{}]/body/floor_mod"
     data = {body.format(k): 10.0 * k for k in range(7)} | {"main/start_at_all": 3.0, "nobody": 1.0}
-    (tmp_path / "load.json").write_text(json.dumps({"results": {key: {"value": value} for key, value in data.items()}}))
-    words = ["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.html"), "--overlay"]
+    (tmp_path / "load.json").write_text(
+        json.dumps({"results": {key: {"value": value} for key, value in data.items()}})
+    )
+    words = [
+        "page",
+        str(tmp_path / "run.loopscope"),
+        "-o",
+        str(tmp_path / "page.html"),
+        "--overlay",
+    ]
     assert main([*words, str(tmp_path / "load.json")]) == 0
-    assert "1 key of load.json names nothing in this model, such as 'nobody'" in capsys.readouterr().err
+    assert (
+        "1 key of load.json names nothing in this model, such as 'nobody'"
+        in capsys.readouterr().err
+    )
     shown = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert shown["frames"][0]["scale"] == ["load", "number", "0.0", "60.0"]
     drawn = pictures(debugger.model, default_folding(debugger.model), "main")
@@ -171,25 +224,33 @@ def test_the_command_colours_a_page_by_iteration(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize("first", [0, 3, 4])
 def test_every_iteration_of_an_unrolled_loop_has_its_picture(first: int) -> None:
     debugger = run_of("collatz")
-    folding = unrolling.unroll(debugger.model, default_folding(debugger.model), "main/while_not_one", None, 3)
+    folding = unrolling.unroll(
+        debugger.model, default_folding(debugger.model), "main/while_not_one", None, 3
+    )
     folding = unrolling.place(folding, "main/while_not_one", first, 3)
     drawn = pictures(debugger.model, folding, "main", {"main/while_not_one": 7})
     assert drawn.complete
     assert {f"main/while_not_one[{k}]" for k in range(7)} <= drawn.together.frame_of.keys()
-    windows = [view for view in drawn.views if not any(node.kind == "folded" for node in view.nodes)]
+    windows = [
+        view for view in drawn.views if not any(node.kind == "folded" for node in view.nodes)
+    ]
     for step in range(debugger.steps):
         debugger.seek(step)
         assert any(cursor_boxes(debugger, view)[0] for view in windows), step
 
 
-def test_a_long_loop_that_is_unrolled_has_the_nearest_iterations_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_loop_that_is_unrolled_has_the_nearest_iterations_and_the_page_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(paged_pictures, "MOST_WINDOWS", 2)
     found = sample("collatz")
     assert found is not None
     debugger = loopscope.Debugger(loopscope.read_model(found.model), [7])
     debugger.run()
     debugger.seek(101)
-    folding = unrolling.unroll(debugger.model, default_folding(debugger.model), "main/while_not_one", debugger, 2)
+    folding = unrolling.unroll(
+        debugger.model, default_folding(debugger.model), "main/while_not_one", debugger, 2
+    )
     page = page_of(debugger, title="c", folding=folding)
     data = data_of(page)
     assert "ways to fold and unroll it, others are left out" in page
@@ -202,7 +263,10 @@ def test_the_command_draws_a_saved_run_as_it_was_looked_at(tmp_path: Path) -> No
     debugger = run_of("count_primes")
     debugger.seek(70)
     inner = "main/for_each_candidate/body/try_each_divisor"
-    look = {"body": "main/for_each_candidate/body", "unroll": json.dumps([[inner, 0, 1], ["x", 1], ["main/y", 0, 2]])}
+    look = {
+        "body": "main/for_each_candidate/body",
+        "unroll": json.dumps([[inner, 0, 1], ["x", 1], ["main/y", 0, 2]]),
+    }
     loopscope.save(debugger, tmp_path / "run.loopscope", look=look)
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.html")]) == 0
     data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
@@ -220,11 +284,15 @@ def test_every_fold_that_is_seen_has_its_picture() -> None:
         for address in open_:
             assert any(address in other for other in folds), address
         for address in folded:
-            assert any(one.address == address for other in drawn.views for one in other.clusters), address
+            assert any(one.address == address for other in drawn.views for one in other.clusters), (
+                address
+            )
 
 
 @pytest.mark.parametrize("stop", range(24, 36))
-def test_a_page_of_a_run_that_stopped_inside_an_iteration_ends_where_the_run_does(stop: int) -> None:
+def test_a_page_of_a_run_that_stopped_inside_an_iteration_ends_where_the_run_does(
+    stop: int,
+) -> None:
     debugger = loopscope.Debugger(run_of("bisection").model, [2, 0.3])
     while debugger.steps < stop:
         debugger.step()
@@ -241,12 +309,28 @@ def test_a_page_that_leaves_pictures_out_says_so() -> None:
     assert len(data_of(small)["pictures"]) < MOST_PICTURES
 
 
-def test_the_command_writes_pages_of_models_and_of_saved_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_pages_of_models_and_of_saved_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = sample("collatz")
     assert found is not None
     write(tmp_path / "in.npz", {"0": np.array(3, np.int64)})
     target = str(tmp_path / "page.html")
-    assert main(["page", str(found.model), "--inputs", str(tmp_path / "in.npz"), "-o", target, "--at", "main/while_not_one[2]"]) == 0
+    assert (
+        main(
+            [
+                "page",
+                str(found.model),
+                "--inputs",
+                str(tmp_path / "in.npz"),
+                "-o",
+                target,
+                "--at",
+                "main/while_not_one[2]",
+            ]
+        )
+        == 0
+    )
     assert "opens at step" in capsys.readouterr().out
     debugger = run_of("collatz")
     debugger.seek(31)
@@ -254,15 +338,34 @@ def test_the_command_writes_pages_of_models_and_of_saved_runs(tmp_path: Path, ca
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", target]) == 0
     data = data_of(Path(target).read_text(encoding="utf-8"))
     assert data["steps"][data["at"]] == 31
-    assert main(["page", str(tmp_path / "run.loopscope"), "-o", target, "--body", "main/while_not_one/body"]) == 0
-    assert data_of(Path(target).read_text(encoding="utf-8"))["pictures"][0]["root"] == "main/while_not_one/body"
-    assert main(["page", str(tmp_path / "run.loopscope"), "-o", target, "--body", "main/nowhere"]) == 2
+    assert (
+        main(
+            [
+                "page",
+                str(tmp_path / "run.loopscope"),
+                "-o",
+                target,
+                "--body",
+                "main/while_not_one/body",
+            ]
+        )
+        == 0
+    )
+    assert (
+        data_of(Path(target).read_text(encoding="utf-8"))["pictures"][0]["root"]
+        == "main/while_not_one/body"
+    )
+    assert (
+        main(["page", str(tmp_path / "run.loopscope"), "-o", target, "--body", "main/nowhere"]) == 2
+    )
     assert "no graph 'main/nowhere'" in capsys.readouterr().err
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.txt")]) == 2
     assert "does not end in .html" in capsys.readouterr().err
 
 
-def test_a_run_without_weights_becomes_a_page_that_says_what_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_weights_becomes_a_page_that_says_what_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(record_all, "SHORT_SECONDS", -1.0)
     loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
     assert main(["page", str(tmp_path / "dense.loopscope"), "-o", str(tmp_path / "page.html")]) == 0

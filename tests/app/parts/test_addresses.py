@@ -1,4 +1,6 @@
-"""Addresses in the app: read as people read them, taken in every form, and one click away from their exact form."""
+"""Addresses in the app: read as people read them, taken in every form, and one click away from
+their exact form.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,15 @@ MODEL = open_model.open_sample("hybrid_stack").model
 LOOP = "main/layers.1%2Fmamba%2Ffor_each_token"
 STATE = f"{LOOP}/body/layers.1%2Fmamba%2Fnew_state"
 THIRD = STATE.replace("/body", "[3]/body")
-FORMS = ["mamba/new_state", "layers.1/mamba/new_state", "layers.1/mamba › for_each_token › new_state", STATE]
-AMBIGUOUS = "'new_state' is the end of 3 addresses: layers.0/linear_attn › for_each_token › new_state, "
+FORMS = [
+    "mamba/new_state",
+    "layers.1/mamba/new_state",
+    "layers.1/mamba › for_each_token › new_state",
+    STATE,
+]
+AMBIGUOUS = (
+    "'new_state' is the end of 3 addresses: layers.0/linear_attn › for_each_token › new_state, "
+)
 
 
 def page_text(app: AppTest) -> str:
@@ -39,16 +48,27 @@ def test_a_breakpoint_is_set_at_what_any_form_means(opened: Visit, form: str) ->
     app = panel(opened)
     app.text_input("breakpoint_place").set_value(form)
     app.button("FormSubmitter:breakpoint_form-Add").click().run()
-    assert json.loads(sent(app, "address_bar")["moment"]["breakpoints"]) == [[STATE, "", "address", True]]
+    assert json.loads(sent(app, "address_bar")["moment"]["breakpoints"]) == [
+        [STATE, "", "address", True]
+    ]
     assert "1 · before layers.1/mamba › for_each_token › new_state" in page_text(app)
 
 
-@pytest.mark.parametrize("form", ["mamba/for_each_token[3]/new_state", "mamba › for_each_token · iteration 3 › new_state", THIRD])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "mamba/for_each_token[3]/new_state",
+        "mamba › for_each_token · iteration 3 › new_state",
+        THIRD,
+    ],
+)
 def test_iterations_are_taken_in_any_form(opened: Visit, form: str) -> None:
     app = panel(opened)
     app.text_input("breakpoint_place").set_value(form)
     app.button("FormSubmitter:breakpoint_form-Add").click().run()
-    assert json.loads(sent(app, "address_bar")["moment"]["breakpoints"]) == [[THIRD, "", "address", True]]
+    assert json.loads(sent(app, "address_bar")["moment"]["breakpoints"]) == [
+        [THIRD, "", "address", True]
+    ]
 
 
 def test_an_end_that_several_have_is_one_sentence(opened: Visit) -> None:
@@ -69,7 +89,14 @@ def test_a_condition_takes_an_end_of_a_name(opened: Visit) -> None:
     assert "iteration 2" in page_text(app)
 
 
-@pytest.mark.parametrize("form", ["mamba/for_each_token[3]/new_state", f"`{THIRD}`", "mamba › for_each_token · iteration 3 › new_state"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "mamba/for_each_token[3]/new_state",
+        f"`{THIRD}`",
+        "mamba › for_each_token · iteration 3 › new_state",
+    ],
+)
 def test_a_watch_takes_any_form(opened: Visit, form: str) -> None:
     app = opened(model="sample:hybrid_stack", panel="breakpoints", step="9999999")
     app.text_input("watch_expression").set_value(form)
@@ -78,7 +105,10 @@ def test_a_watch_takes_any_form(opened: Visit, form: str) -> None:
     assert "= [1,2,8,8]" in page_text(app)
 
 
-@pytest.mark.parametrize("form", ["new_state", "mamba/new_state", "`layers.1/mamba/new_state`", "for_each_token › new_state"])
+@pytest.mark.parametrize(
+    "form",
+    ["new_state", "mamba/new_state", "`layers.1/mamba/new_state`", "for_each_token › new_state"],
+)
 def test_ask_takes_any_form(opened: Visit, form: str) -> None:
     app = opened(model="sample:hybrid_stack", step="450", lens="ask")
     app.text_input("ask").set_value(form).run()

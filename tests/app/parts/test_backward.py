@@ -1,4 +1,6 @@
-"""Backward under AppTest: the gradient of what is open becomes a model of its own, on the same inputs, with an address."""
+"""Backward under AppTest: the gradient of what is open becomes a model of its own, on the same
+inputs, with an address.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ def walk_back(app: AppTest, *by: str) -> AppTest:
 
 def test_what_can_be_walked_back() -> None:
     model = open_sample("for_loop").model
-    assert list(usual_sources(model)) == [name for name, words in sources(model).items() if "·" in words and not name.startswith("main/")]
+    assert list(usual_sources(model)) == [
+        name
+        for name, words in sources(model).items()
+        if "·" in words and not name.startswith("main/")
+    ]
     assert targets(model)
     assert not targets(open_sample("collatz").model)
 
@@ -56,8 +62,13 @@ def test_the_gradient_opens_on_the_same_inputs_and_has_run(opened: Visit) -> Non
     assert session.model.input_set == "silence_of_5"
     assert session.run.debugger is not None
     assert session.run.debugger.state == "finished"
-    assert [one.names[-1] for one in session.model.opened.model.outputs][-1].startswith("gradient of loss with respect to gate_bias")
-    drawn = {one.address for one in graph_view(session.model.opened.model, session.canvas.folding).clusters}
+    assert [one.names[-1] for one in session.model.opened.model.outputs][-1].startswith(
+        "gradient of loss with respect to gate_bias"
+    )
+    drawn = {
+        one.address
+        for one in graph_view(session.model.opened.model, session.canvas.folding).clusters
+    }
     assert {"main/for_each_sound", "main/backward%2Ffor_each_sound%2FLoop"} <= drawn
     text = page_text(app)
     assert "how loss changes with gate_bias" in text
@@ -104,7 +115,10 @@ def test_nothing_to_differentiate_by_is_asked_for(opened: Visit) -> None:
 
 
 def test_models_of_whole_numbers_and_gradients_have_no_button(opened: Visit) -> None:
-    for app in (opened(model="sample:collatz"), opened(model="sample:gated_memory", backward=GATED)):
+    for app in (
+        opened(model="sample:collatz"),
+        opened(model="sample:gated_memory", backward=GATED),
+    ):
         assert "backward_go" not in [one.key for one in app.button]
 
 
@@ -114,12 +128,18 @@ def test_the_strip_has_a_place_for_every_iteration_and_one_for_the_end(opened: V
     assert debugger is not None
     (walk,) = walks_of(debugger)
     chart = chart_of(walk)
-    assert [lane.name for lane in chart.lanes] == ["adjoint of memory", "gives recurrent", "gives weight"]
+    assert [lane.name for lane in chart.lanes] == [
+        "adjoint of memory",
+        "gives recurrent",
+        "gives weight",
+    ]
     assert [lane.verdict for lane in chart.lanes] == ["vanishes", "", ""]
     assert (chart.extent, len(chart.lanes[0].blocks), len(chart.lanes[1].blocks)) == (32, 32, 31)
     assert chart.lanes[0].line is not None
     steps = np.diff([level for level in chart.lanes[0].line if level is not None])
-    assert steps[5:] == pytest.approx(np.full(len(steps) - 5, np.log10(2) / np.log10(1 / 1.625e-10)), rel=0.05)
+    assert steps[5:] == pytest.approx(
+        np.full(len(steps) - 5, np.log10(2) / np.log10(1 / 1.625e-10)), rel=0.05
+    )
     assert chart.lanes[0].blocks[-1][5] == "at the end: 1.0"
     assert "halves per iteration" in page_text(app)
 
@@ -133,7 +153,12 @@ def test_a_branch_that_did_not_run_is_told(opened: Visit) -> None:
 def test_an_adjoint_that_is_clipped_by_hand_stays_clipped_on_its_way(opened: Visit) -> None:
     """Clip it here: the adjoint of what iteration 15 hands on, where the loop explodes."""
     clipped = "main/backward%2Ffor_each_sound%2FLoop[14]/body/adjoint_of_memory"
-    app = opened(model="sample:exploding_gradient", set="grows_by_half", whatif=json.dumps({clipped: [1.0]}), step="9999")
+    app = opened(
+        model="sample:exploding_gradient",
+        set="grows_by_half",
+        whatif=json.dumps({clipped: [1.0]}),
+        step="9999",
+    )
     debugger = session_of(app).run.debugger
     assert debugger is not None
     debugger.run()
@@ -166,14 +191,18 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def settle(app: AppTest) -> None:
-    """Until nothing is made or run in the background; on a busy machine the run of a new gradient outlasts the page's patience."""
+    """Until nothing is made or run in the background; on a busy machine the run of a new
+    gradient outlasts the page's patience.
+    """
     while (running := session_of(app).run.running) is not None:
         assert running.done(30)
         app.run()
         assert not app.exception
 
 
-def test_a_gradient_that_takes_long_is_made_while_the_page_answers(opened: Visit, slow: threading.Event) -> None:
+def test_a_gradient_that_takes_long_is_made_while_the_page_answers(
+    opened: Visit, slow: threading.Event
+) -> None:
     app = walk_back(opened(model="sample:gated_memory", set="silence_of_5"), "weight")
     session = session_of(app)
     running = session.run.running
@@ -199,7 +228,9 @@ def test_a_gradient_that_takes_long_can_be_stopped(opened: Visit, slow: threadin
     assert backward_of(app) is None
 
 
-def test_an_address_shows_the_picture_while_its_gradient_is_made(opened: Visit, slow: threading.Event) -> None:
+def test_an_address_shows_the_picture_while_its_gradient_is_made(
+    opened: Visit, slow: threading.Event
+) -> None:
     app = opened(model="sample:gated_memory", backward=GATED, set="gate_open", step="100")
     session = session_of(app)
     running = session.run.running

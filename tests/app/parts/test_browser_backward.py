@@ -1,4 +1,6 @@
-"""Backpropagation watched in a real chromium: chosen, walked, tied, changed by hand, and opened again by its address."""
+"""Backpropagation watched in a real chromium: chosen, walked, tied, changed by hand, and opened
+again by its address.
+"""
 
 from __future__ import annotations
 
@@ -24,30 +26,46 @@ def test_a_gradient_is_chosen_watched_and_opened_again(page: Page, server: str) 
     page.get_by_role("button", name="Walk back").click()
     expect(page.locator(".titles").first).to_contain_text("Backward of", timeout=LONG)
     expect(place(page)).to_contain_text("finished", timeout=LONG)
-    expect(page.locator(".walked_back")).to_contain_text("walks back iteration 2, the last of 3", timeout=LONG)
+    expect(page.locator(".walked_back")).to_contain_text(
+        "walks back iteration 2, the last of 3", timeout=LONG
+    )
     expect(page.locator(".walked_back")).to_contain_text("from 1.0 at the end")
     expect(page).to_have_url(re.compile(r"backward=.*step="))
     page.reload()
-    expect(page.locator(".walked_back")).to_contain_text("walks back iteration 2, the last of 3", timeout=LONG)
+    expect(page.locator(".walked_back")).to_contain_text(
+        "walks back iteration 2, the last of 3", timeout=LONG
+    )
     page.go_back()
     expect(page.locator(".titles").first).not_to_contain_text("Backward of", timeout=LONG)
 
 
 def test_both_loops_stand_in_the_same_iteration(page: Page, server: str) -> None:
-    canvas = open_sample(page, server, "vanishing_gradient", set="silence_of_5", step=f"{BACK}[3]/body/next_memory".replace("%", "%25"))
-    expect(canvas.locator(".frame, .cluster, text").filter(has_text="walks back iteration 2").first).to_be_attached(timeout=LONG)
+    canvas = open_sample(
+        page,
+        server,
+        "vanishing_gradient",
+        set="silence_of_5",
+        step=f"{BACK}[3]/body/next_memory".replace("%", "%25"),
+    )
+    expect(
+        canvas.locator(".frame, .cluster, text").filter(has_text="walks back iteration 2").first
+    ).to_be_attached(timeout=LONG)
     expect(canvas.locator("text").filter(has_text="walked back now").first).to_be_attached()
     # A click in the forward loop shows the iteration that is walked back, and leads to it.
     box(canvas, "main/for_each_sound/body/kept").dispatch_event("click")
     side = page.locator(".st-key-side")
     expect(side).to_contain_text("for_each_sound · iteration 2", timeout=LONG)
-    expect(side.get_by_role("button", name="Walked back: backward/for_each_sound › Loop · iteration 3")).to_be_visible()
+    expect(
+        side.get_by_role("button", name="Walked back: backward/for_each_sound › Loop · iteration 3")
+    ).to_be_visible()
     box(canvas, f"{BACK}/body/kept").dispatch_event("click")
     side.get_by_role("button", name="Walks back: for_each_sound · iteration 2").click()
     expect(place(page)).to_contain_text("iteration 2 of 6", timeout=LONG)
 
 
-def test_a_click_on_the_strip_goes_to_where_that_iteration_is_walked_back(page: Page, server: str) -> None:
+def test_a_click_on_the_strip_goes_to_where_that_iteration_is_walked_back(
+    page: Page, server: str
+) -> None:
     open_sample(page, server, "vanishing_gradient", set="silence_of_5")
     page.keyboard.press("End")
     strip = page.locator(".st-key-adjoints canvas")
@@ -57,7 +75,9 @@ def test_a_click_on_the_strip_goes_to_where_that_iteration_is_walked_back(page: 
     left = 125  # the names
     strip.click(position={"x": left + (box_of["width"] - left) * 1.5 / 7, "y": 20})
     expect(place(page)).to_contain_text("iteration 4 of 6", timeout=LONG)
-    expect(page.locator(f"{CANVAS} text").filter(has_text="walks back iteration 1").first).to_be_attached(timeout=LONG)
+    expect(
+        page.locator(f"{CANVAS} text").filter(has_text="walks back iteration 1").first
+    ).to_be_attached(timeout=LONG)
 
 
 def test_the_strip_is_on_a_small_screen_without_scrolling(page: Page, server: str) -> None:
@@ -67,4 +87,6 @@ def test_the_strip_is_on_a_small_screen_without_scrolling(page: Page, server: st
     expect(strip).to_be_visible(timeout=LONG)
     expect(page.locator(".walked_back")).to_contain_text("vanishes", timeout=LONG)
     expect(page.locator(".st-key-verdict")).to_contain_text("Result", timeout=LONG)
-    expect(strip).to_be_in_viewport(ratio=0.999, timeout=LONG)  # the parts above take their places one after the other
+    expect(strip).to_be_in_viewport(
+        ratio=0.999, timeout=LONG
+    )  # the parts above take their places one after the other

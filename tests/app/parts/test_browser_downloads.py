@@ -1,4 +1,6 @@
-"""In a real chromium: pictures and files that are taken away are what the screen shows, called after the model."""
+"""In a real chromium: pictures and files that are taken away are what the screen shows, called
+after the model.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,18 @@ from tests.app.browsing import LONG, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
 READ: dict[str, Callable[[Path], str]] = {
-    ".csv": lambda file: str(pd.read_csv(file, dtype=str).set_index("address").loc["main/while_not_one", "value"]),
-    ".parquet": lambda file: str(pd.read_parquet(file).set_index("address").loc["main/while_not_one", "value"]),
+    ".csv": lambda file: str(
+        pd.read_csv(file, dtype=str).set_index("address").loc["main/while_not_one", "value"]
+    ),
+    ".parquet": lambda file: str(
+        pd.read_parquet(file).set_index("address").loc["main/while_not_one", "value"]
+    ),
     ".json": lambda file: str(
-        next(one["value"] for one in json.loads(file.read_text())["values"] if one["address"] == "main/while_not_one")
+        next(
+            one["value"]
+            for one in json.loads(file.read_text())["values"]
+            if one["address"] == "main/while_not_one"
+        )
     ),
 }
 """How often the loop ran, as each format tells it."""
@@ -48,7 +58,9 @@ def words(svg: bytes) -> list[str]:
     return [str(text) for text in etree.fromstring(svg).itertext()]
 
 
-def test_pictures_show_the_whole_graph_and_print_in_light_colours(page: Page, server: str, tmp_path: Path) -> None:
+def test_pictures_show_the_whole_graph_and_print_in_light_colours(
+    page: Page, server: str, tmp_path: Path
+) -> None:
     page.emulate_media(color_scheme="dark")
     canvas = open_sample(page, server, "collatz")
     page.keyboard.press("End")
@@ -62,7 +74,9 @@ def test_pictures_show_the_whole_graph_and_print_in_light_colours(page: Page, se
     picture = saved(page, lambda: pick("SVG"), tmp_path)
     svg = picture.read_bytes()
     assert picture.name == "collatz.svg"
-    assert {"start_at_all", "was 2", "7 iterations, condition became false", "multiply"} <= set(words(svg))
+    assert {"start_at_all", "was 2", "7 iterations, condition became false", "multiply"} <= set(
+        words(svg)
+    )
     assert f'fill="{DARK}"'.encode() in svg
     pixels = saved(page, lambda: pick("PNG"), tmp_path)
     assert pixels.name == "collatz.png"
@@ -71,18 +85,24 @@ def test_pictures_show_the_whole_graph_and_print_in_light_colours(page: Page, se
     pick("PDF")
     title, style, sheet = page.evaluate(PRINTED)
     assert title == "collatz"
-    width, height = (ceil(float(etree.fromstring(svg).get(side, ""))) for side in ("width", "height"))
+    width, height = (
+        ceil(float(etree.fromstring(svg).get(side, ""))) for side in ("width", "height")
+    )
     assert f"size: {width}px {height + 1}px" in style
     assert f'fill="{LIGHT}"' in sheet
     assert words(sheet.encode()) == words(svg)
     expect(canvas).to_have_attribute("data-theme", "dark")
 
 
-def test_values_code_and_traces_are_files_called_after_the_model(page: Page, server: str, tmp_path: Path) -> None:
+def test_values_code_and_traces_are_files_called_after_the_model(
+    page: Page, server: str, tmp_path: Path
+) -> None:
     open_sample(page, server, "collatz", node="main/while_not_one", panel="code", lens="export")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    code = saved(page, lambda: page.get_by_role("button", name="Download as a file").click(), tmp_path)
+    code = saved(
+        page, lambda: page.get_by_role("button", name="Download as a file").click(), tmp_path
+    )
     assert code.name == "collatz.py"
     trace = saved(page, lambda: page.get_by_role("button", name="Download .npz").click(), tmp_path)
     assert trace.name == "collatz.npz"

@@ -24,7 +24,9 @@ def test_the_way_to_a_value_lights_up_and_goes_out(page: Page, server: str) -> N
     canvas = open_sample(page, server, "for_loop", set="three_years")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    canvas.locator('.box[data-address="main/for_each_year/body/next_balance"]').dispatch_event("click")
+    canvas.locator('.box[data-address="main/for_each_year/body/next_balance"]').dispatch_event(
+        "click"
+    )
     side = page.locator(".st-key-side")
     expect(side).to_contain_text("for_each_year · iteration 2 › next_balance", timeout=LONG)
     expect(canvas.locator(".origin")).to_have_count(0)

@@ -1,4 +1,6 @@
-"""In a real chromium: a run is taken away as a file, and opens again at the same moment, uploaded or by its path."""
+"""In a real chromium: a run is taken away as a file, and opens again at the same moment,
+uploaded or by its path.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ pytestmark = pytest.mark.browser
 
 def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: Path) -> None:
     opens = "breakpoints=[[%22main/while_not_one[*]/body/highest_so_far%22,%22%22,%22address%22,true]]&watches=[%22iteration%22]"
-    page.goto(f"{server}/?model=sample:collatz&step=31&lens=export&node=main/while_not_one&panel=breakpoints&{opens}")
+    page.goto(
+        f"{server}/?model=sample:collatz&step=31&lens=export&node=main/while_not_one&panel=breakpoints&{opens}"
+    )
     expect(place(page)).to_contain_text("step 31", ignore_case=True, timeout=LONG)
     settled(page)
     with page.expect_download(timeout=LONG) as found:
@@ -31,7 +35,9 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
             page.goto(server)
             page.locator("input[type=file]").set_input_files(file)
         expect(place(page)).to_contain_text("step 31", ignore_case=True, timeout=LONG)
-        expect(page.locator(".st-key-header_set, .st-key-titles, body").first).to_contain_text("collatz.loopscope")
+        expect(page.locator(".st-key-header_set, .st-key-titles, body").first).to_contain_text(
+            "collatz.loopscope"
+        )
         page.get_by_role("radio", name="Breakpoints").click()
         expect(page.locator(".st-key-side")).to_contain_text("iteration")
         settled(page)  # until then the arrow keys are the tabs' own
@@ -57,7 +63,9 @@ def test_a_run_is_taken_away_without_weights(page: Page, server: str, tmp_path: 
     expect(place(page)).to_contain_text("step 199", ignore_case=True, timeout=LONG)
 
 
-def test_a_page_is_taken_away_and_opens_without_the_server(page: Page, server: str, tmp_path: Path) -> None:
+def test_a_page_is_taken_away_and_opens_without_the_server(
+    page: Page, server: str, tmp_path: Path
+) -> None:
     open_sample(page, server, "collatz", step="31", lens="export")
     note = page.get_by_placeholder("A note on the page")
     note.fill("Look <here>")

@@ -1,4 +1,6 @@
-"""Timeline, Clock: the costliest operation and iteration, strips over iterations, boxes tinted by their time; it can be stopped."""
+"""Timeline, Clock: the costliest operation and iteration, strips over iterations, boxes tinted
+by their time; it can be stopped.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 
 
-def test_steps_of_ours_are_measured(opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_of_ours_are_measured(
+    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("loopscope_app.actions.timing.PATIENCE", 60.0)
     app = opened(model="sample:linear_attention", step="9999", lens="timeline", timeline="clock")
     app.selectbox("clock_of").select("loopscope").run()
@@ -27,14 +31,20 @@ def test_steps_of_ours_are_measured(opened: Callable[..., AppTest], monkeypatch:
     heats = app.session_state["loopscope"].canvas.pictured[1].heats
     assert max(heats.values()) == 8
     app.segmented_control("timeline_of").set_value("Steps").run()
-    assert not app.session_state["loopscope"].canvas.pictured[1].heats, "boxes are tinted only while the clock is looked at"
+    assert not app.session_state["loopscope"].canvas.pictured[1].heats, (
+        "boxes are tinted only while the clock is looked at"
+    )
 
 
 @pytest.mark.browser
 def test_the_runtime_is_measured_and_a_strip_goes_to_its_iteration(page: Page, server: str) -> None:
-    canvas = open_sample(page, server, "linear_attention", step="9999", lens="timeline", timeline="clock")
+    canvas = open_sample(
+        page, server, "linear_attention", step="9999", lens="timeline", timeline="clock"
+    )
     page.locator(".st-key-clock_measure button").click()
-    expect(page.get_by_text("OpenVINO tells nothing of what is inside loops")).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("OpenVINO tells nothing of what is inside loops")).to_be_visible(
+        timeout=LONG
+    )
     page.locator(".st-key-clock_of").click()
     page.get_by_text("in steps of Loopscope").click()
     page.locator(".st-key-clock_measure button").click()

@@ -1,4 +1,6 @@
-"""The code panel: the current line in step with the debugger, values beside lines, branches that did not run, the file that runs."""
+"""The code panel: the current line in step with the debugger, values beside lines, branches that
+did not run, the file that runs.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ def test_a_loop_is_entered_at_its_header_and_ended_at_its_last_line() -> None:
     debugger.seek("main/for_each_year")
     assert text_at(found, current_lines(debugger, found))[0].startswith(("for ", "while "))
     debugger.seek("main/for_each_year[0]/body")
-    assert current_lines(debugger, found) == [found.lines_of("main/for_each_year")[-1] - 1] or debugger.cursor.kind != "end"
+    assert (
+        current_lines(debugger, found) == [found.lines_of("main/for_each_year")[-1] - 1]
+        or debugger.cursor.kind != "end"
+    )
     debugger.run()
     assert text_at(found, current_lines(debugger, found))[0].startswith("return")
 
@@ -86,10 +91,16 @@ def test_a_body_alone_is_code_too(opened: Visit) -> None:
 
 
 @pytest.mark.parametrize("name", ["for_loop", "decoder", "keras_gru"])
-def test_the_downloaded_file_prints_what_the_run_gave(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_downloaded_file_prints_what_the_run_gave(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     debugger, one = finished(name), sample(name)
     assert one is not None
-    (tmp_path / "main.py").write_bytes(code_panel.packed_file(debugger.plan, "main", bindings(debugger.model, one.sets[0].arrays())))
+    (tmp_path / "main.py").write_bytes(
+        code_panel.packed_file(
+            debugger.plan, "main", bindings(debugger.model, one.sets[0].arrays())
+        )
+    )
     runpy.run_path(str(tmp_path / "main.py"), run_name="__main__")
     assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in debugger.result.outputs)
 
@@ -97,7 +108,9 @@ def test_the_downloaded_file_prints_what_the_run_gave(name: str, tmp_path: Path,
 def test_a_file_with_weights_lies_beside_them_in_an_archive(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It had the name of the last weight. The model is one of ONNX, whose operations are looked for among ONNX's."""
+    """It had the name of the last weight. The model is one of ONNX, whose operations are looked
+    for among ONNX's.
+    """
     numbers = ", ".join(map(str, range(100)))
     text = f"""<ir_version: 9, opset_import: ["" : 18]> main (float[10] x) => (float[10] y, float[10] z) {{
         w = Constant <value = float[10,10] {{{numbers}}}> ()
@@ -112,4 +125,6 @@ def test_a_file_with_weights_lies_beside_them_in_an_archive(
         archive.extractall(tmp_path)
     monkeypatch.chdir(tmp_path)
     runpy.run_path("weighed.py", run_name="__main__")
-    assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in loopscope.run(model, [given]).outputs)
+    assert capsys.readouterr().out == "".join(
+        f"{output!s}\n" for output in loopscope.run(model, [given]).outputs
+    )

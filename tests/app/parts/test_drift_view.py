@@ -1,4 +1,6 @@
-"""Compare with another model, with values rounded, with a runtime: the verdict, the picture, both sides of a cell."""
+"""Compare with another model, with values rounded, with a runtime: the verdict, the picture,
+both sides of a cell.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def compared(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ap
 
 def test_values_rounded_to_a_narrower_type(compared: Callable[..., AppTest]) -> None:
     app = compared("linear_attention", ROUNDED, compare_round_what="main/*/S")
-    assert "Begins in <code>for_each_token</code> at iteration 1 in <code>S</code>" in page_text(app)
+    assert "Begins in <code>for_each_token</code> at iteration 1 in <code>S</code>" in page_text(
+        app
+    )
     chart = sent(app, "drift")
     assert chart["lanes"][0]["name"] == "S"
     assert [block[2] for block in chart["lanes"][0]["blocks"]] == ["heat"] * 12
@@ -58,10 +62,17 @@ def test_a_pattern_that_names_nothing_is_said(compared: Callable[..., AppTest]) 
 
 
 def written(folder: Path, name: str, factor: float, least: float) -> Path:
-    """A loop that multiplies until a bound is reached; models of other names have other names inside."""
+    """A loop that multiplies until a bound is reached; models of other names have other names
+    inside.
+    """
     graph = builder.Graph(name)
     start = graph.parameter("x", "f32", [])
-    last = builder.while_loop(lambda a: a < least, lambda a: [builder.ops.multiply(a, factor, name=f"{name}_grown")], [start], name=name)[0]
+    last = builder.while_loop(
+        lambda a: a < least,
+        lambda a: [builder.ops.multiply(a, factor, name=f"{name}_grown")],
+        [start],
+        name=name,
+    )[0]
     path = folder / f"{name}.xml"
     loopscope.write_model(graph.model({"y": last}), path)
     return path
@@ -81,7 +92,9 @@ def test_another_model(opened: Visit, monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert roles[0] == "begins here"
     assert "other count" in roles
     matched = next(one.value for one in app.dataframe if "the other" in one.value)
-    assert ("before › before_grown", "after › after_grown") in set(zip(matched["this"], matched["the other"], strict=True))
+    assert ("before › before_grown", "after › after_grown") in set(
+        zip(matched["this"], matched["the other"], strict=True)
+    )
 
 
 def test_a_runtime_beside_every_iteration(compared: Callable[..., AppTest]) -> None:
@@ -89,8 +102,12 @@ def test_a_runtime_beside_every_iteration(compared: Callable[..., AppTest]) -> N
     assert sent(app, "against")["rows"]
     assert sent(app, "drift")["lanes"]
     run = app.session_state["loopscope"].run
-    pair = next(number for number, one in enumerate(run.drifted.drift.pairs) if one.one.endswith("/right"))
-    assert run.drifted.there(Spot(pair, 1)) != run.drifted.one.value("main/swap_each_round[1]/body/right")
+    pair = next(
+        number for number, one in enumerate(run.drifted.drift.pairs) if one.one.endswith("/right")
+    )
+    assert run.drifted.there(Spot(pair, 1)) != run.drifted.one.value(
+        "main/swap_each_round[1]/body/right"
+    )
 
 
 def test_what_can_be_rounded_from_a_place() -> None:
@@ -101,7 +118,12 @@ def test_what_can_be_rounded_from_a_place() -> None:
         "main/for_each_token/body/*": "everything in for\\_each\\_token",
         "*": "the whole model",
     }
-    weight = {pattern for at in places(model).values() for pattern, words in patterns(model, at) if "the weight" in words}
+    weight = {
+        pattern
+        for at in places(model).values()
+        for pattern, words in patterns(model, at)
+        if "the weight" in words
+    }
     for pattern in (*found, *weight):
         rounded(model, {pattern: "int4"})
 

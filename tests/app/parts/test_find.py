@@ -69,18 +69,34 @@ def test_numbers_in_names_are_in_their_order_and_all_that_was_found_is_counted()
     model = graph.model({"y": value})
     opened = open_model.Opened("", "chain", model, loopscope.check(model), {})
     told = finder.message(UserSession(ModelInUse(opened=opened)), "relu")
-    assert [one["name"] for one in cast(list[dict[str, str]], told["hits"])][:4] == ["ReLU", "ReLU_1", "ReLU_2", "ReLU_3"]
+    assert [one["name"] for one in cast(list[dict[str, str]], told["hits"])][:4] == [
+        "ReLU",
+        "ReLU_1",
+        "ReLU_2",
+        "ReLU_3",
+    ]
     assert str(told["foot"]).startswith("230 nodes, the best 40 are shown")
 
 
-@pytest.mark.parametrize("data", [None, 3, {}, {"open": True}, {"open": True, "text": 5}, {"open": False, "text": "word"}])
+@pytest.mark.parametrize(
+    "data",
+    [None, 3, {}, {"open": True}, {"open": True, "text": 5}, {"open": False, "text": "word"}],
+)
 def test_what_the_browser_sends_is_not_trusted(data: object) -> None:
     assert finder.read_ask(data) is None
 
 
 @pytest.mark.parametrize(
     "data",
-    [None, "main/add", {}, {"address": "main/add"}, {"address": 5, "number": 1}, {"address": "main/add", "number": 0}, {"number": "1"}],
+    [
+        None,
+        "main/add",
+        {},
+        {"address": "main/add"},
+        {"address": 5, "number": 1},
+        {"address": "main/add", "number": 0},
+        {"number": "1"},
+    ],
 )
 def test_nor_is_what_it_has_chosen(data: object) -> None:
     assert finder.read_pick(data) is None

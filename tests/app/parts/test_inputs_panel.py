@@ -1,4 +1,6 @@
-"""The inputs panel: values from files and from fields, what is wrong with them, and whether the run has them."""
+"""The inputs panel: values from files and from fields, what is wrong with them, and whether the
+run has them.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_a_single_array_is_for_the_only_input(opened: Visit) -> None:
 
 
 @pytest.mark.parametrize("mended", ["made up", "from a file"])
-def test_what_was_refused_is_forgotten_once_there_is_another_value(opened: Visit, mended: str) -> None:
+def test_what_was_refused_is_forgotten_once_there_is_another_value(
+    opened: Visit, mended: str
+) -> None:
     app = panel(opened, "collatz")
     field(app, "number").set_value("three").run()
     assert "is not a value of type i64" in app.error[0].value
@@ -85,17 +89,27 @@ main (seq(float[n]) rows, float[2] x) => (int64 count, float[2] y) {
 
 
 def test_a_sequence_is_made_up_again_as_a_sequence(opened: Visit) -> None:
-    """Its made-up tensors were asked for one shape, when the model was opened and when others were asked for."""
+    """Its made-up tensors were asked for one shape, when the model was opened and when others
+    were asked for.
+    """
     app = opened()
     document = parser.parse_model(SEQUENCE).SerializeToString()
-    app.file_uploader("opener_upload").set_value([("model.onnx", document, "application/octet-stream")]).run()
+    app.file_uploader("opener_upload").set_value(
+        [("model.onnx", document, "application/octet-stream")]
+    ).run()
     assert not app.exception
     app.button("header_made_up").click().run()
     before = dict(app.session_state["loopscope"].model.draft)
-    next(one for one in app.number_input if str(one.key).startswith("inputs_seed")).set_value(7).run()
+    next(one for one in app.number_input if str(one.key).startswith("inputs_seed")).set_value(
+        7
+    ).run()
     app.button("inputs_random").click().run()
     after = app.session_state["loopscope"].model.draft
-    assert [one.shape for one in after["rows"]] == [one.shape for one in before["rows"]] == [(3,), (3,)]
+    assert (
+        [one.shape for one in after["rows"]]
+        == [one.shape for one in before["rows"]]
+        == [(3,), (3,)]
+    )
     assert not np.array_equal(after["rows"][0], before["rows"][0])
     app.button("inputs_run").click().run()
     assert not app.exception
@@ -104,7 +118,9 @@ def test_a_sequence_is_made_up_again_as_a_sequence(opened: Visit) -> None:
 
 def test_inputs_that_did_not_fit_are_no_run_to_compare_with(opened: Visit, tmp_path: Path) -> None:
     graph = builder.Graph("8 alone")
-    folded = builder.ops.reshape(graph.parameter("x", "f32", [None]), np.array([2, 4]), special_zero=False)
+    folded = builder.ops.reshape(
+        graph.parameter("x", "f32", [None]), np.array([2, 4]), special_zero=False
+    )
     loopscope.write_model(graph.model({"folded": folded}), tmp_path / "eight.xml")
     app = opened(model=str(tmp_path / "eight.xml"), step="1", lens="compare")
     assert app.session_state["loopscope"].model.inputs["x"].shape == (8,)

@@ -51,7 +51,12 @@ def test_a_model_without_a_loop_is_not_said_to_have_one(opened: Visit, lens: str
 def test_the_timeline_has_a_lane_per_level(opened: Visit) -> None:
     app = looked(opened, "Timeline", "count_primes", step="100")
     drawn = sent(app, "whole_run")
-    assert [lane["name"] for lane in drawn["lanes"]] == ["main", "for_each_candidate", "try_each_divisor", "if_divides"]
+    assert [lane["name"] for lane in drawn["lanes"]] == [
+        "main",
+        "for_each_candidate",
+        "try_each_divisor",
+        "if_divides",
+    ]
     assert sent(app, "whole_run_cursor")["at"] == 100
     kinds = {block[2] for block in drawn["lanes"][3]["blocks"]}
     assert kinds == {"then", "else"}
@@ -67,12 +72,16 @@ def test_the_timeline_can_be_coloured_by_a_value(opened: Visit) -> None:
 
 def test_breakpoints_are_marked(opened: Visit) -> None:
     app = opened(model="sample:decoder", step="45")
-    app.session_state["loopscope"].run.onward.go_on(20)  # a breakpoint that is set while the run goes on to its end would end it there
+    app.session_state["loopscope"].run.onward.go_on(
+        20
+    )  # a breakpoint that is set while the run goes on to its end would end it there
     app.segmented_control("debugger_panel").set_value("Breakpoints").run()
     app.text_input("breakpoint_place").set_value("main/for_each_word/body/next_word")
     next(one for one in app.button if one.label == "Add").click().run()
     app.segmented_control("lens").set_value("Timeline").run()
-    assert [mark["kind"] for mark in sent(app, "whole_run")["marks"]] == ["stop"] * 5  # of the whole run, also after step 45
+    assert [mark["kind"] for mark in sent(app, "whole_run")["marks"]] == [
+        "stop"
+    ] * 5  # of the whole run, also after step 45
 
 
 def test_the_matrix_marks_shapes_and_the_iteration(opened: Visit) -> None:
@@ -110,7 +119,9 @@ def test_a_question_is_answered_for_each_iteration(opened: Visit) -> None:
     assert len(cells) == 10
 
 
-@pytest.mark.parametrize("text", ["nothing", "balance +", "open('x')", "balance[i-99]", "`", "a" * 3000])
+@pytest.mark.parametrize(
+    "text", ["nothing", "balance +", "open('x')", "balance[i-99]", "`", "a" * 3000]
+)
 def test_a_question_without_an_answer_is_told_why(opened: Visit, text: str) -> None:
     app = looked(opened, "Ask", "for_loop", step="9999")
     app.text_input("ask").set_value(text).run()
@@ -149,7 +160,9 @@ def test_the_run_before_can_be_compared_with(opened: Visit) -> None:
     assert sent(app, "compare")["rows"]
 
 
-def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_compared_with_the_runtime_itself(
+    opened: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 30.0)
     app = looked(opened, "Compare", "decoder")
     app.selectbox("compare_with").select(RUNTIME).run()
@@ -162,9 +175,13 @@ def test_a_run_is_compared_with_the_runtime_itself(opened: Visit, monkeypatch: p
     assert "1 inside them cannot be seen from outside." in page_text(app)
 
 
-def test_the_first_value_that_differs_is_shown(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_value_that_differs_is_shown(
+    opened: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = ValueDifference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
-    report = ComparisonReport("OpenVINO 1", (ValueDifference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2})
+    report = ComparisonReport(
+        "OpenVINO 1", (ValueDifference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2}
+    )
     monkeypatch.setattr("loopscope_app.actions.other_runs.differences", lambda _: report)
     monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 30.0)
     app = looked(opened, "Compare", "decoder")
@@ -198,7 +215,11 @@ def test_a_run_without_loops_and_branches_says_so(opened: Visit, tmp_path: Path)
     long = "a/name/as/exporters/make/them/" * 9
     y.name = long
     graph = helper.make_graph([helper.make_node("Neg", ["x"], [long])], "g", [x], [y])
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    path.write_bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ).SerializeToString()
+    )
     app = opened(model=str(path), step="99")
     assert app.segmented_control("lens").value == "Timeline"
     assert "No loop and no branch has run" in page_text(app)
@@ -236,7 +257,9 @@ def test_a_long_hostile_name_stays_a_short_text(opened: Visit) -> None:
 
 def test_what_a_model_prints_is_shown_up_to_the_moment(opened: Visit, tmp_path: Path) -> None:
     graph = builder.Graph("prints")
-    last = builder.while_loop(lambda i: i < 3, lambda i: builder.Print(i, message="<b>at ") + 1, [graph.constant(0)])
+    last = builder.while_loop(
+        lambda i: i < 3, lambda i: builder.Print(i, message="<b>at ") + 1, [graph.constant(0)]
+    )
     model = graph.model(last)
     loopscope.write_model(model, tmp_path / "m.xml")
     step = loopscope.Debugger(model).seek("main/while[2]/body/Print").step

@@ -1,4 +1,6 @@
-"""Others' data about nodes in the app: from the command, from an upload, by iteration while it plays, and away again."""
+"""Others' data about nodes in the app: from the command, from an upload, by iteration while it
+plays, and away again.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def said(app: AppTest) -> str:
     return "".join(one.value for one in (*app.info, *app.error))
 
 
-def test_the_command_names_a_file(opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_command_names_a_file(
+    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     found = sample("collatz")
     assert found is not None
     file = tmp_path / "cost.json"
@@ -40,23 +44,34 @@ def test_the_command_names_a_file(opened: Callable[..., AppTest], monkeypatch: p
     assert "No such file" in said(opened())
 
 
-@pytest.mark.parametrize("words", [["--overlay", "x.json"], ["{model}", "--overlay", "nowhere.json"]])
-def test_a_file_must_be_there_and_belong_to_a_model(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["--overlay", "x.json"], ["{model}", "--overlay", "nowhere.json"]]
+)
+def test_a_file_must_be_there_and_belong_to_a_model(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     found = sample("collatz")
     assert found is not None
     assert main([word.format(model=found.model) for word in words]) == 2
     told = capsys.readouterr().err
-    assert "--overlay is of the nodes of a model, and no model is given" in told or "nowhere.json: No such file" in told
+    assert (
+        "--overlay is of the nodes of a model, and no model is given" in told
+        or "nowhere.json: No such file" in told
+    )
 
 
 @pytest.mark.browser
-def test_an_upload_colours_boxes_by_iteration_and_goes_away(page: Page, server: str, tmp_path: Path) -> None:
+def test_an_upload_colours_boxes_by_iteration_and_goes_away(
+    page: Page, server: str, tmp_path: Path
+) -> None:
     file = tmp_path / "<b>cost.json"
     by_iteration = {f"{LOOP}[{k}]/body/floor_mod": {"value": float(k)} for k in range(7)}
     file.write_text(json.dumps({"main": {"results": by_iteration | {"equal": {"value": 6.0}}}}))
     canvas = open_sample(page, server, "collatz", step="9999", lens="export")
     page.locator(".st-key-node_colours button").first.click()
-    page.locator(".st-key-node_colours_upload input[type=file], input[type=file]").last.set_input_files(file)
+    page.locator(
+        ".st-key-node_colours_upload input[type=file], input[type=file]"
+    ).last.set_input_files(file)
     scale = canvas.locator(".scale")
     expect(scale).to_contain_text("<b>cost")
     expect(scale).to_contain_text("6.0")

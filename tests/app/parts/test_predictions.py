@@ -1,4 +1,6 @@
-"""Predictions in a lesson: every answer can be given, what is no prediction is told, and the proof leads to a place."""
+"""Predictions in a lesson: every answer can be given, what is no prediction is told, and the
+proof leads to a place.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,31 @@ from streamlit.testing.v1 import AppTest
 import loopscope
 from loopscope_app.actions.lesson_actions import changed
 from loopscope_app.describe.lessons import Lesson, Trial, lessons
-from tests.app.screens.test_lessons import answers, button, get, inputs_of, page_text, predict, sample_of
+from tests.app.screens.test_lessons import (
+    answers,
+    button,
+    get,
+    inputs_of,
+    page_text,
+    predict,
+    sample_of,
+)
 
 Visit = Callable[..., AppTest]
 
 
 @pytest.mark.parametrize(
-    ("one", "trial"), [pytest.param(one, trial, id=f"{one.name}-{trial.label}") for one in lessons() for trial in one.trials]
+    ("one", "trial"),
+    [
+        pytest.param(one, trial, id=f"{one.name}-{trial.label}")
+        for one in lessons()
+        for trial in one.trials
+    ],
 )
 def test_what_is_right_can_be_chosen(one: Lesson, trial: Trial) -> None:
-    inputs = changed(loopscope.read_model(sample_of(one).model), inputs_of(one, trial.inputs), trial.changes)
+    inputs = changed(
+        loopscope.read_model(sample_of(one).model), inputs_of(one, trial.inputs), trial.changes
+    )
     for question, right in zip(one.questions, answers(one, inputs), strict=True):
         assert right is not None
         assert not question.options or right.value in question.options
@@ -50,7 +67,9 @@ def test_the_proof_is_given_also_where_another_question_has_told_the_end(opened:
 
 def test_what_a_loop_without_end_never_computes_is_told_in_a_sentence() -> None:
     one = get("do-while")
-    shrinking = changed(loopscope.read_model(sample_of(one).model), inputs_of(one, one.inputs), {"growth": "0.5"})
+    shrinking = changed(
+        loopscope.read_model(sample_of(one).model), inputs_of(one, one.inputs), {"growth": "0.5"}
+    )
     balance = answers(one, shrinking)[1]
     assert balance is not None
     assert balance.because == "The run ended before `final_balance` was computed."

@@ -57,7 +57,11 @@ def test_operations_of_a_lane_that_overlap_share_its_height() -> None:
     for lane, cells in zip(drawn.chart.lanes, drawn.cells, strict=True):
         for block in lane.blocks:
             begin, end = int(block[0]), int(block[1])
-            assert block[6:] in {(part, len(cells[begin])) for part, place in enumerate(cells[begin]) if place is not None}
+            assert block[6:] in {
+                (part, len(cells[begin]))
+                for part, place in enumerate(cells[begin])
+                if place is not None
+            }
             assert all(len(cells[tick]) == len(cells[begin]) for tick in range(begin, end))
 
 
@@ -75,7 +79,9 @@ def test_what_runs_at_one_tick_of_a_lane_shares_its_height() -> None:
     found = dependences(finished("records_scan"), "main/each_row")
     drawn = picture_of(found, schedule(found, 10, None), ())
     blocks = drawn.chart.lanes[0].blocks
-    assert [(block[0], block[3], *block[6:]) for block in blocks] == [(0.0, number, number, 5) for number in range(5)]
+    assert [(block[0], block[3], *block[6:]) for block in blocks] == [
+        (0.0, number, number, 5) for number in range(5)
+    ]
     assert [place and place[1] for place in drawn.cells[0][0]] == list(range(5))
 
 
@@ -86,7 +92,10 @@ def test_of_a_body_with_very_many_operations_the_first_have_lanes() -> None:
     assert drawn.hidden == max(0, 31 - MOST_LANES)
 
 
-@pytest.mark.parametrize(("down", "read"), [(0.25, 0.25), (0, 0.0), (1, 0.0), (-1, 0.0), ("x", 0.0), (None, 0.0), (float("nan"), 0.0)])
+@pytest.mark.parametrize(
+    ("down", "read"),
+    [(0.25, 0.25), (0, 0.0), (1, 0.0), (-1, 0.0), ("x", 0.0), (None, 0.0), (float("nan"), 0.0)],
+)
 def test_where_in_a_lane_a_click_was_is_not_trusted(down: object, read: float) -> None:
     chart = lanes.Chart("one lane", "tick", 10, [lanes.Lane("one", [])])
     pick = lanes.read_pick({"lane": 0, "at": 2, "down": down}, chart)
@@ -95,7 +104,9 @@ def test_where_in_a_lane_a_click_was_is_not_trusted(down: object, read: float) -
 
 
 @pytest.mark.browser
-def test_a_click_goes_to_an_operation_of_an_iteration_and_workers_change_the_picture(page: Page, server: str) -> None:
+def test_a_click_goes_to_an_operation_of_an_iteration_and_workers_change_the_picture(
+    page: Page, server: str
+) -> None:
     open_sample(page, server, "counter_ahead", step="9999")
     page.get_by_text("Timeline", exact=True).click()
     page.get_by_text("Schedule", exact=True).click()
@@ -112,6 +123,8 @@ def test_a_click_goes_to_an_operation_of_an_iteration_and_workers_change_the_pic
     page.wait_for_timeout(300)
     box = canvas.bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + box["width"] - 3, box["y"] + 2 + 21 * 2.5)  # the last block of the last lane
+    page.mouse.click(
+        box["x"] + box["width"] - 3, box["y"] + 2 + 21 * 2.5
+    )  # the last block of the last lane
     expect(page.locator(".crumbs")).to_contain_text("iteration 19, the last of 20")
     expect(page.locator(".st-key-side")).to_contain_text("keep_going")

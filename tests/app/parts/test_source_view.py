@@ -1,4 +1,6 @@
-"""Compare with the program that a model was converted from: what is asked for, three columns, and a run of ours that does not finish."""
+"""Compare with the program that a model was converted from: what is asked for, three columns,
+and a run of ours that does not finish.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,19 @@ from tests.engine.peers.sources.cases import TORCH, Case
 
 Visit = Callable[..., AppTest]
 _PRINTED = re.compile(r"enter (\w+) in the page")
-NONE, THREE = (next(one for one in TORCH if (one.program, one.name) == ("doubling", name)) for name in ("none", "three"))
+NONE, THREE = (
+    next(one for one in TORCH if (one.program, one.name) == ("doubling", name))
+    for name in ("none", "three")
+)
 
 
 @pytest.fixture
-def beside(opened: Visit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[[Case, str], AppTest]:
-    """Compare of a file with a source that did what the framework once did, for the inputs of a case."""
+def beside(
+    opened: Visit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Case, str], AppTest]:
+    """Compare of a file with a source that did what the framework once did, for the inputs of a
+    case.
+    """
     monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 60.0)
 
     def visit(case: Case, where: str) -> AppTest:
@@ -31,7 +40,10 @@ def beside(opened: Visit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
         for module in ("beside_source", "source_alone"):
             monkeypatch.setattr(f"loopscope.peers.source.{module}.run_source", stored)
-        monkeypatch.setattr("loopscope_app.actions.other_runs.bindings", lambda *_: [case.inputs["n"], case.inputs["x"]])
+        monkeypatch.setattr(
+            "loopscope_app.actions.other_runs.bindings",
+            lambda *_: [case.inputs["n"], case.inputs["x"]],
+        )
         app = opened(model=str(case.model), lens="compare")
         app.selectbox("compare_with").select(SOURCE).run()
         app.text_input("compare_source_where").set_value(where).run()
@@ -55,20 +67,29 @@ def test_three_columns_and_where_they_part(beside: Callable[[Case, str], AppTest
     table = sent(app, "source_table")
     assert table["titles"][:3] == ["source = file", "torch 2.13.0", "Loopscope"]
     assert table["cells"][0][1:] == ["0 iterations", "1 iteration", "1 iteration"]
-    assert [row[1:] for row in table["cells"][1:]] == [["0", "-1", "-1"], ["1 at [0]", "2 at [0]", "2 at [0]"]]
+    assert [row[1:] for row in table["cells"][1:]] == [
+        ["0", "-1", "-1"],
+        ["1 at [0]", "2 at [0]", "2 at [0]"],
+    ]
     assert app.text_input("compare_source_where").value == "programs:Doubling"
 
 
 def test_a_file_that_does_what_its_source_does(beside: Callable[[Case, str], AppTest]) -> None:
     app = beside(THREE, "programs:Doubling")
     assert "All outputs agree with torch 2.13.0" in page_text(app)
-    assert sent(app, "source_table")["cells"][0][1:] == ["3 iterations", "3 iterations", "3 iterations"]
+    assert sent(app, "source_table")["cells"][0][1:] == [
+        "3 iterations",
+        "3 iterations",
+        "3 iterations",
+    ]
 
 
 def test_the_source_is_shown_where_the_run_here_does_not_finish(
     beside: Callable[[Case, str], AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loopscope_app.actions.other_runs.limits", lambda: loopscope.Limits(iterations=1))
+    monkeypatch.setattr(
+        "loopscope_app.actions.other_runs.limits", lambda: loopscope.Limits(iterations=1)
+    )
     app = beside(THREE, "programs:Doubling")
     assert "The run of the file did not finish in Loopscope" in page_text(app)
     assert sent(app, "source_table")["cells"] == [
@@ -79,9 +100,15 @@ def test_the_source_is_shown_where_the_run_here_does_not_finish(
 
 
 @pytest.mark.parametrize(
-    ("where", "why"), [("", "name the source first"), ("nothing.pt2", "'nothing.pt2' is no source program (there is no such file)")]
+    ("where", "why"),
+    [
+        ("", "name the source first"),
+        ("nothing.pt2", "'nothing.pt2' is no source program (there is no such file)"),
+    ],
 )
-def test_what_is_no_source_is_said(where: str, why: str, beside: Callable[[Case, str], AppTest]) -> None:
+def test_what_is_no_source_is_said(
+    where: str, why: str, beside: Callable[[Case, str], AppTest]
+) -> None:
     assert why in beside(NONE, where).error[0].value
 
 
@@ -90,14 +117,25 @@ def test_no_program_runs_without_the_code_of_the_terminal(
 ) -> None:
     """Neither an empty code, nor a wrong one, nor the code of another program."""
     ran: list[object] = []
-    monkeypatch.setattr("loopscope_app.actions.other_runs.source_alone", lambda *given, **_: ran.append(given))
-    monkeypatch.setattr("loopscope_app.actions.other_runs.against_source", lambda *given, **_: ran.append(given))
+    monkeypatch.setattr(
+        "loopscope_app.actions.other_runs.source_alone", lambda *given, **_: ran.append(given)
+    )
+    monkeypatch.setattr(
+        "loopscope_app.actions.other_runs.against_source", lambda *given, **_: ran.append(given)
+    )
     app = opened(model="sample:collatz", lens="compare")
     app.selectbox("compare_with").select(SOURCE).run()
     codes: list[str] = []
-    for program, entered in (("one:a", ""), ("two:b", "0000000000"), ("two:b", "code of one:a"), ("two:b", "")):
+    for program, entered in (
+        ("one:a", ""),
+        ("two:b", "0000000000"),
+        ("two:b", "code of one:a"),
+        ("two:b", ""),
+    ):
         app.text_input("compare_source_where").set_value(program).run()
-        app.text_input("compare_source_code").set_value(codes[0] if entered.startswith("code") else entered).run()
+        app.text_input("compare_source_code").set_value(
+            codes[0] if entered.startswith("code") else entered
+        ).run()
         app.button("compare_run").click().run()
         assert "enter the code that Loopscope's terminal shows" in app.error[0].value
         codes += _PRINTED.findall(capsys.readouterr().out)
@@ -106,10 +144,14 @@ def test_no_program_runs_without_the_code_of_the_terminal(
     assert codes[1] != codes[2] == codes[3]
 
 
-def test_a_server_for_others_runs_no_programs_of_its_users(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_for_others_runs_no_programs_of_its_users(
+    opened: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither is it offered, nor does a click that names it all the same run anything."""
     ran: list[object] = []
-    monkeypatch.setattr("loopscope_app.actions.other_runs.against_source", lambda *given, **_: ran.append(given))
+    monkeypatch.setattr(
+        "loopscope_app.actions.other_runs.against_source", lambda *given, **_: ran.append(given)
+    )
     app = opened(model="sample:collatz", lens="compare")
     assert any("converted from" in one for one in app.selectbox("compare_with").options)
     app.selectbox("compare_with").select(SOURCE).run()

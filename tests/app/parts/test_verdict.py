@@ -18,7 +18,9 @@ def page_text(app: AppTest) -> str:
 
 
 def test_a_loop_that_goes_in_circles_is_told_once_and_from_where_it_does(opened: Visit) -> None:
-    """Growing by 7 % a year, 1000 is more than a 32-bit float can hold after 1,210 years; infinity stays what it is."""
+    """Growing by 7 % a year, 1000 is more than a 32-bit float can hold after 1,210 years;
+    infinity stays what it is.
+    """
     app = opened(model="sample:infinite_loop", set="no_guard")
     app.button("transport_run").click().run()
     deadline = time.monotonic() + 20

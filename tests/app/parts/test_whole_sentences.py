@@ -26,25 +26,38 @@ def test_a_failure_is_told_to_its_end(opened: Callable[..., AppTest], tmp_path: 
     told = re.search(r"It stopped.*?failed: [^<]*", found)
     assert told is not None
     assert told[0].count("f32[3] = [") == 60
-    assert "f32[6] = [" in told[0].rpartition(";")[2], "the last of the inputs, which is the odd one"
+    assert "f32[6] = [" in told[0].rpartition(";")[2], (
+        "the last of the inputs, which is the odd one"
+    )
     assert "…" not in told[0]
 
 
 def test_a_report_of_many_lines_is_told_to_its_end(opened: Callable[..., AppTest]) -> None:
     """The first lines stand there, the others behind a click."""
     app = opened(sample="collatz")
-    app.session_state["loopscope"].message = Message("\n".join(f"What is said {number} times." for number in range(9)))
+    app.session_state["loopscope"].message = Message(
+        "\n".join(f"What is said {number} times." for number in range(9))
+    )
     app.run()
     assert "What is said 5 times" in app.error[0].value
     (more,) = [one for one in app.expander if one.label == "3 more lines"]
-    assert [f"What is said {number} times" in more.markdown[0].value for number in range(5, 9)] == [False, True, True, True]
+    assert [f"What is said {number} times" in more.markdown[0].value for number in range(5, 9)] == [
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
 def test_a_sentence_in_a_list_of_places_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     monkeypatch.setattr(chain, "_chain", lambda **given: sent.append(given["data"]))
     words = "the values part here " * 40
-    chain.show([chain.ChainLine(words, "r" * 300, words, "v" * 300, hint=words)], key="places", on_pick=lambda number: None)
+    chain.show(
+        [chain.ChainLine(words, "r" * 300, words, "v" * 300, hint=words)],
+        key="places",
+        on_pick=lambda number: None,
+    )
     (row,) = sent[0]["rows"]
     assert row["title"] == row["detail"] == row["hint"] == words
     assert len(row["role"]) == len(row["value"]) == 200

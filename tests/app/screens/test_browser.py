@@ -1,4 +1,6 @@
-"""As a person does it, in a real chromium: open, step with the keys, inspect, go to an iteration, open a body, come back by link."""
+"""As a person does it, in a real chromium: open, step with the keys, inspect, go to an
+iteration, open a body, come back by link.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_a_click_on_a_row_goes_to_that_iteration(page: Page, server: str) -> Non
     expect(place(page)).to_contain_text("finished")
     rows = page.locator(".st-key-loop_rows tbody tr")
     expect(rows).to_have_count(7)
-    expect(rows.nth(2)).to_be_in_viewport(ratio=0.9)  # in the first picture: nobody has to scroll for it
+    expect(rows.nth(2)).to_be_in_viewport(
+        ratio=0.9
+    )  # in the first picture: nobody has to scroll for it
     rows.nth(2).click()
     expect(place(page)).to_contain_text("iteration 2", timeout=LONG)
     expect(rows.nth(2)).to_have_class("now")
@@ -127,7 +131,9 @@ def test_a_link_reopens_the_moment(page: Page, server: str) -> None:
 def test_an_upload_opens_a_model(page: Page, server: str) -> None:
     page.goto(server)
     folder: Path = FOLDER / "if_add"
-    page.locator("input[type=file]").first.set_input_files([folder / "model.xml", folder / "model.bin"])
+    page.locator("input[type=file]").first.set_input_files(
+        [folder / "model.xml", folder / "model.bin"]
+    )
     expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
 
 
@@ -137,7 +143,11 @@ def test_nothing_is_fetched_from_elsewhere(page: Page, server: str) -> None:
     open_sample(page, server, "decoder")
     page.keyboard.press("ArrowRight")
     expect(place(page)).to_contain_text("step 1")
-    assert [url for url in asked if not url.startswith((server, "data:", "blob:", server.replace("http", "ws")))] == []
+    assert [
+        url
+        for url in asked
+        if not url.startswith((server, "data:", "blob:", server.replace("http", "ws")))
+    ] == []
 
 
 def test_two_people_do_not_share_a_run(page: Page, server: str) -> None:
@@ -189,6 +199,8 @@ def test_back_in_the_browser_leaves_the_model_not_the_step(page: Page, server: s
         expect(place(page)).to_contain_text(f"step {step}")
     expect(page).to_have_url(re.compile("step=3"))
     page.go_back()
-    expect(page.get_by_role("button", name="Open A decoder that knows when to stop")).to_be_attached(timeout=LONG)
+    expect(
+        page.get_by_role("button", name="Open A decoder that knows when to stop")
+    ).to_be_attached(timeout=LONG)
     page.go_forward()
     expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)

@@ -1,4 +1,6 @@
-"""In a real chromium: axe-core finds nothing serious on any screen, and the canvas works without a pointer and says the moment."""
+"""In a real chromium: axe-core finds nothing serious on any screen, and the canvas works without
+a pointer and says the moment.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def rules() -> str:
 
 @pytest.fixture(params=["light", "dark"])
 def themed(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=request.param)
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 900}, color_scheme=request.param
+    )
     context.set_default_timeout(20_000)
     yield context.new_page()
     context.close()
@@ -66,7 +70,10 @@ COLLATZ = {
     "what a node came from": (key("Escape"), finished, chosen(SIDE, "Origin")),
     "ports": (chosen(SIDE, "Ports"),),
     "attributes": (chosen(SIDE, "Attributes"),),
-    "what if": (chosen(SIDE, "Value"), lambda page: page.locator(SIDE).get_by_text("What if").first.click()),
+    "what if": (
+        chosen(SIDE, "Value"),
+        lambda page: page.locator(SIDE).get_by_text("What if").first.click(),
+    ),
     "the finder": (sought,),
     "the whole window": (key("Escape"), key("f")),
     "schedule": (key("Escape"), chosen(LENS, "Timeline"), chosen(CONTENT, "Schedule")),
@@ -85,10 +92,16 @@ VISITS: dict[str, dict[str, tuple[Step, ...]]] = {
 """Pages, and screens of each, one after the other."""
 
 
-@pytest.mark.parametrize("address", VISITS, ids=[next(iter(screens)) for screens in VISITS.values()])
-def test_nothing_serious_on_special_screens(themed: Page, server: str, rules: str, address: str) -> None:
+@pytest.mark.parametrize(
+    "address", VISITS, ids=[next(iter(screens)) for screens in VISITS.values()]
+)
+def test_nothing_serious_on_special_screens(
+    themed: Page, server: str, rules: str, address: str
+) -> None:
     themed.goto(f"{server}/{address}")
-    expect(themed.locator(f"{CANVAS} .box, [class*=st-key-card_]").first).to_be_visible(timeout=LONG)
+    expect(themed.locator(f"{CANVAS} .box, [class*=st-key-card_]").first).to_be_visible(
+        timeout=LONG
+    )
     settled(themed)
     found = {}
     for name, steps in VISITS[address].items():
@@ -102,7 +115,9 @@ def test_nothing_serious_on_special_screens(themed: Page, server: str, rules: st
 def test_nothing_serious_on_any_screen(themed: Page, server: str, rules: str) -> None:
     page = themed
     page.goto(server)
-    expect(page.get_by_role("button", name="Open A decoder that knows when to stop")).to_be_visible(timeout=LONG)
+    expect(page.get_by_role("button", name="Open A decoder that knows when to stop")).to_be_visible(
+        timeout=LONG
+    )
     assert serious(page, rules) == []
     open_sample(page, server, "collatz")
     assert serious(page, rules) == []
@@ -213,7 +228,9 @@ def test_the_moment_is_said_once_the_run_rests(page: Page, server: str) -> None:
     page.keyboard.press("ArrowRight")
     expect(spoken(page)).to_contain_text(" gave ")
     expect(spoken(page)).to_have_attribute("aria-live", "polite")
-    expect(page.locator(f"{CANVAS} :is([role=status], [role=alert], [aria-live])")).to_have_count(1)  # nothing talks over it
+    expect(page.locator(f"{CANVAS} :is([role=status], [role=alert], [aria-live])")).to_have_count(
+        1
+    )  # nothing talks over it
     page.keyboard.press("End")
     expect(spoken(page)).to_contain_text("the run has ended")
 
@@ -239,5 +256,12 @@ def test_the_canvas_by_keyboard_alone(page: Page, server: str) -> None:
 def test_tools_of_the_canvas_are_named_in_words(page: Page, server: str) -> None:
     """A screen reader would read their signs."""
     tools = open_sample(page, server, "collatz").get_by_role("toolbar", name="View")
-    for name in ("Zoom in", "Zoom out", "Show all", "Follow the current operation", "Save this picture", "Legend"):
+    for name in (
+        "Zoom in",
+        "Zoom out",
+        "Show all",
+        "Follow the current operation",
+        "Save this picture",
+        "Legend",
+    ):
         expect(tools.get_by_role("button", name=name, exact=True)).to_be_visible()

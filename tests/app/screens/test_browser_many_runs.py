@@ -1,4 +1,6 @@
-"""The screen of many runs, as a user meets it: a grid, a click on a bar, the debugger on that input; a stop; an address."""
+"""The screen of many runs, as a user meets it: a grid, a click on a bar, the debugger on that
+input; a stop; an address.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def words(page: Page) -> Locator:
 
 def bars(page: Page) -> Locator:
     """Of the histogram, from the least count on."""
-    return page.locator("[class*='st-key-many_chart_']").first.locator("[aria-roledescription='bar']")
+    return page.locator("[class*='st-key-many_chart_']").first.locator(
+        "[aria-roledescription='bar']"
+    )
 
 
 def test_a_click_on_a_bar_opens_its_run_in_the_debugger(page: Page, server: str) -> None:
@@ -58,7 +62,9 @@ def test_an_address_says_what_to_run(page: Page, server: str) -> None:
 def test_runs_that_take_long_are_stopped_and_kept(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=sample:lstm_melody&screen=runs&runs=random:100000")
     button(page, "many_stop").click(timeout=LONG)
-    expect(page.get_by_text(re.compile(r"of 100,000 runs in .*it was stopped"))).to_be_visible(timeout=LONG)
+    expect(page.get_by_text(re.compile(r"of 100,000 runs in .*it was stopped"))).to_be_visible(
+        timeout=LONG
+    )
     expect(page.locator("[class*='st-key-many_table'] canvas").first).to_be_visible(timeout=LONG)
 
 
@@ -66,7 +72,9 @@ def test_a_file_that_is_uploaded_is_run(page: Page, server: str, tmp_path: Path)
     np.savez(tmp_path / "numbers.npz", number=np.array([27, 97]))
     page.goto(f"{server}/?model=sample:collatz&screen=runs")
     page.get_by_role("radio", name="File").click(timeout=LONG)
-    page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(tmp_path / "numbers.npz")
+    page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(
+        tmp_path / "numbers.npz"
+    )
     expect(page.get_by_text("2 runs in")).to_be_visible(timeout=LONG)
     page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(
         {"name": "numbers.csv", "mimeType": "text/csv", "buffer": b"wrong\n3\n"}
@@ -80,13 +88,17 @@ def test_files_of_one_run_each_are_run(page: Page, server: str, tmp_path: Path) 
         np.savez(tmp_path / f"{name}.npz", number=np.array(number))
     page.goto(f"{server}/?model=sample:collatz&screen=runs")
     page.get_by_role("radio", name="File").click(timeout=LONG)
-    page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(sorted(tmp_path.glob("*.npz")))
+    page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(
+        sorted(tmp_path.glob("*.npz"))
+    )
     expect(page.get_by_text("3 runs in")).to_be_visible(timeout=LONG)
     expect(page.get_by_text("These runs are on 3 files, from a.npz to c.npz.")).to_be_visible()
     expect(page.get_by_text("118 iterations, number = 97")).to_be_visible()
 
 
-def test_random_inputs_of_open_lengths_have_those_of_the_run(page: Page, server: str, tmp_path: Path) -> None:
+def test_random_inputs_of_open_lengths_have_those_of_the_run(
+    page: Page, server: str, tmp_path: Path
+) -> None:
     graph = builder.Graph()
     x = graph.parameter("x", "f32", [-1])
     total = builder.ops.ReduceSum(x, [0], keep_dims=False)
@@ -94,7 +106,9 @@ def test_random_inputs_of_open_lengths_have_those_of_the_run(page: Page, server:
     loopscope.write_model(graph.model({"last": last}), tmp_path / "open.xml")
     page.goto(f"{server}/?model={tmp_path / 'open.xml'}&screen=runs")
     page.get_by_role("radio", name="Random").click(timeout=LONG)
-    expect(words(page)).to_have_value(re.compile(r"random:1000 seed=0 x\[\d+\]=normal\(0,1\)"), timeout=LONG)
+    expect(words(page)).to_have_value(
+        re.compile(r"random:1000 seed=0 x\[\d+\]=normal\(0,1\)"), timeout=LONG
+    )
     button(page, "many_run").click()
     expect(page.get_by_text("1,000 runs in")).to_be_visible(timeout=LONG)
 
@@ -102,10 +116,16 @@ def test_random_inputs_of_open_lengths_have_those_of_the_run(page: Page, server:
 def test_a_narrower_type_changes_the_branch_of_some(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=sample:early_exit&screen=runs&runs=random:400 enough%3D0.4..1")
     expect(page.get_by_text("400 runs in")).to_be_visible(timeout=LONG)
-    expect(page.get_by_text(re.compile("of 400 runs have more than 0 in then early_exit. Most of them are where"))).to_be_visible()
+    expect(
+        page.get_by_text(
+            re.compile("of 400 runs have more than 0 in then early_exit. Most of them are where")
+        )
+    ).to_be_visible()
     page.get_by_text("Compare with").first.click()
     button(page, "many_round_bf16").click()
-    expect(page.get_by_text(re.compile("of 400 inputs change a count, an ending or a branch"))).to_be_visible(timeout=LONG)
+    expect(
+        page.get_by_text(re.compile("of 400 inputs change a count, an ending or a branch"))
+    ).to_be_visible(timeout=LONG)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="then early_exit").click()
     expect(place(page)).to_be_visible(timeout=LONG)

@@ -17,11 +17,18 @@ def test_all_buttons_of_a_lesson_are_in_the_window(page: Page, server: str, widt
     canvas = open_address(page, f"{server}/?lesson=while").bounding_box()
     settled(page)
     assert canvas is not None
-    right = page.locator(BUTTONS).evaluate_all("all => Math.max(...all.map((one) => one.getBoundingClientRect().right))")
+    right = page.locator(BUTTONS).evaluate_all(
+        "all => Math.max(...all.map((one) => one.getBoundingClientRect().right))"
+    )
     assert right <= canvas["x"] + canvas["width"] + 8
     for name in ("Play", "Over", "Iteration"):  # those without words have a name all the same
-        expect(page.locator(".st-key-transport").get_by_role("button", name=name).first).to_be_visible()
-    first, second = (page.locator(f".st-key-course_{way} button").first.bounding_box() for way in ("previous", "next"))
+        expect(
+            page.locator(".st-key-transport").get_by_role("button", name=name).first
+        ).to_be_visible()
+    first, second = (
+        page.locator(f".st-key-course_{way} button").first.bounding_box()
+        for way in ("previous", "next")
+    )
     assert first is not None
     assert second is not None
     assert first["y"] == pytest.approx(second["y"], abs=2)

@@ -1,4 +1,6 @@
-"""In a real chromium: how the window is shared between the picture and the panels, and the picture alone."""
+"""In a real chromium: how the window is shared between the picture and the panels, and the
+picture alone.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def drag(page: Page, divider: str, right: int, down: int) -> None:
 
 
 def grows(locator: Locator, side: str, least: float) -> None:
-    """Wait until a side of a box is longer than a number of pixels: the page may lay it out a moment after a key."""
+    """Wait until a side of a box is longer than a number of pixels: the page may lay it out a
+    moment after a key.
+    """
     for _ in range(300):
         if box(locator)[side] > least:
             return
@@ -128,13 +132,21 @@ def test_nothing_moves_while_stepping(page: Page, server: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(900, 800), (1280, 800), (1440, 900)])
-def test_nothing_moves_when_the_verdict_comes(page: Page, server: str, width: int, height: int) -> None:
+def test_nothing_moves_when_the_verdict_comes(
+    page: Page, server: str, width: int, height: int
+) -> None:
     """Of the samples this one has the longest verdict: three lines at 1280 pixels."""
     page.set_viewport_size({"width": width, "height": height})
     open_sample(page, server, "decoder")
-    first = [round(box(page.locator(part))["y"]) for part in (CANVAS, ".st-key-lens_bar", ".st-key-lens_content")]
+    first = [
+        round(box(page.locator(part))["y"])
+        for part in (CANVAS, ".st-key-lens_bar", ".st-key-lens_content")
+    ]
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     expect(page.locator(".verdict")).to_contain_text("sentence_probability")
-    assert [round(box(page.locator(part))["y"]) for part in (CANVAS, ".st-key-lens_bar", ".st-key-lens_content")] == first
+    assert [
+        round(box(page.locator(part))["y"])
+        for part in (CANVAS, ".st-key-lens_bar", ".st-key-lens_content")
+    ] == first
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= height

@@ -1,4 +1,6 @@
-"""In a real chromium: what fits on the screen, what the address holds, whose upload is whose, and wrong input."""
+"""In a real chromium: what fits on the screen, what the address holds, whose upload is whose,
+and wrong input.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,25 @@ HIDDEN_BELOW = "() => { const page = document.querySelector('[data-testid=stMain
 
 
 @pytest.mark.parametrize(("width", "height"), SCREENS)
-def test_the_first_picture_needs_no_scrolling(page: Page, server: str, width: int, height: int) -> None:
+def test_the_first_picture_needs_no_scrolling(
+    page: Page, server: str, width: int, height: int
+) -> None:
     page.set_viewport_size({"width": width, "height": height})
     open_sample(page, server, "decoder")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     for part in WHOLE:
         expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
-    expect(page.locator(ROWS).nth(2)).to_be_in_viewport(ratio=0.99)  # the others scroll: the picture comes first
+    expect(page.locator(ROWS).nth(2)).to_be_in_viewport(
+        ratio=0.99
+    )  # the others scroll: the picture comes first
     assert page.evaluate(HIDDEN_BELOW) <= 2
 
 
 @pytest.mark.parametrize(("width", "height"), SCREENS)
-def test_the_picture_stays_where_it_is_while_stepping(page: Page, server: str, width: int, height: int) -> None:
+def test_the_picture_stays_where_it_is_while_stepping(
+    page: Page, server: str, width: int, height: int
+) -> None:
     page.set_viewport_size({"width": width, "height": height})
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
     before = canvas.bounding_box()
@@ -43,9 +51,13 @@ def test_the_picture_stays_where_it_is_while_stepping(page: Page, server: str, w
 
 
 @pytest.mark.parametrize("width", [900, 1280, 1920])
-def test_the_innermost_loop_of_a_deep_nest_is_in_sight(page: Page, server: str, tmp_path: Path, width: int) -> None:
+def test_the_innermost_loop_of_a_deep_nest_is_in_sight(
+    page: Page, server: str, tmp_path: Path, width: int
+) -> None:
     page.set_viewport_size({"width": width, "height": 900})
-    innermost_body = "main/" + "/".join(f"loop_at_level_{level}[{level // 40}]/body" for level in range(1, 41))
+    innermost_body = "main/" + "/".join(
+        f"loop_at_level_{level}[{level // 40}]/body" for level in range(1, 41)
+    )
     model = nest(tmp_path, 40)
     step = loopscope.Debugger(loopscope.read_model(model), [1]).seek(innermost_body).step
     open_address(page, f"{server}/?model={model}&step={step}")
@@ -53,7 +65,9 @@ def test_the_innermost_loop_of_a_deep_nest_is_in_sight(page: Page, server: str, 
     expect(innermost).to_have_text("iteration 1 of 3")
     expect(page.locator(".nest > .name")).to_have_text("loop_at_level_40")
     expect(page.locator(".nest")).to_contain_text("37 more")
-    expect(page.locator(".nest")).to_have_attribute("title", re.compile("loop_at_level_17 iteration 0, the only one"))
+    expect(page.locator(".nest")).to_have_attribute(
+        "title", re.compile("loop_at_level_17 iteration 0, the only one")
+    )
     line = page.locator(".crumbs").bounding_box()
     assert line is not None
     for part in (innermost, page.locator(".nest > .name"), page.locator(".crumbs .ahead")):
@@ -61,7 +75,9 @@ def test_the_innermost_loop_of_a_deep_nest_is_in_sight(page: Page, server: str, 
         assert box is not None
         assert line["x"] <= box["x"]
         assert box["x"] + box["width"] <= line["x"] + line["width"] + 1
-    assert innermost.evaluate("e => e.getBoundingClientRect().right <= e.parentElement.getBoundingClientRect().right + 1")
+    assert innermost.evaluate(
+        "e => e.getBoundingClientRect().right <= e.parentElement.getBoundingClientRect().right + 1"
+    )
 
 
 def test_the_row_of_the_moment_is_in_sight(page: Page, server: str) -> None:
@@ -89,7 +105,9 @@ def test_the_address_holds_what_is_looked_at_and_back_still_leaves(page: Page, s
     expect(page.get_by_role("radio", name="Matrix")).to_be_checked()
     expect(place(page)).to_contain_text("step 1")
     page.go_back()
-    expect(page.get_by_role("button", name="Open A decoder that knows when to stop")).to_be_attached(timeout=LONG)
+    expect(
+        page.get_by_role("button", name="Open A decoder that knows when to stop")
+    ).to_be_attached(timeout=LONG)
 
 
 def test_two_people_do_not_share_an_upload(page: Page, browser: Browser, server: str) -> None:
@@ -97,7 +115,9 @@ def test_two_people_do_not_share_an_upload(page: Page, browser: Browser, server:
     for who, name in ((page, "collatz"), (other, "swap")):
         who.goto(server)
         files = [FOLDER / name / "model.xml", FOLDER / name / "model.bin"]
-        who.locator("input[type=file]").first.set_input_files([file for file in files if file.exists()])
+        who.locator("input[type=file]").first.set_input_files(
+            [file for file in files if file.exists()]
+        )
         expect(who.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
     page.keyboard.press("ArrowRight")
     expect(place(page)).to_contain_text("step 1")
@@ -135,7 +155,9 @@ def test_the_first_nan_is_a_click_away(page: Page, server: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), SCREENS)
-def test_a_lesson_and_all_that_it_speaks_of_are_in_sight(page: Page, server: str, width: int, height: int) -> None:
+def test_a_lesson_and_all_that_it_speaks_of_are_in_sight(
+    page: Page, server: str, width: int, height: int
+) -> None:
     page.set_viewport_size({"width": width, "height": height})
     page.goto(f"{server}/?lesson=why-seven")
     page.get_by_role("button", name="Just show me").click(timeout=LONG)
@@ -162,7 +184,9 @@ def test_the_finder_fits_into_its_place(page: Page, server: str, width: int) -> 
 
 
 @pytest.mark.parametrize("width", [800, 900, 1024, 1280])
-def test_the_tabs_of_the_panel_stand_in_one_row_beside_the_canvas(page: Page, server: str, width: int) -> None:
+def test_the_tabs_of_the_panel_stand_in_one_row_beside_the_canvas(
+    page: Page, server: str, width: int
+) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     canvas = open_sample(page, server, "swap")
     tabs = page.locator(".st-key-debugger_panel button")
@@ -181,10 +205,14 @@ def test_what_takes_long_says_so_and_leaves_the_screen_as_it_is(page: Page, serv
     expect(page.locator(".st-key-open_decoder button")).to_be_attached(timeout=LONG)
     sign = "getComputedStyle(document.querySelector('[data-test-script-state]'), '::after').opacity"
     page.wait_for_function("document.querySelector('[data-test-script-state=notRunning]')")
-    page.evaluate("document.querySelector('[data-test-script-state]').dataset.testScriptState = 'running'")
+    page.evaluate(
+        "document.querySelector('[data-test-script-state]').dataset.testScriptState = 'running'"
+    )
     assert page.evaluate(sign) == "0"  # a moment is no wait
     page.wait_for_function(f"{sign} === '1'")
-    page.evaluate("document.querySelectorAll('.stElementContainer').forEach((one) => { one.dataset.stale = 'true'; })")
+    page.evaluate(
+        "document.querySelectorAll('.stElementContainer').forEach((one) => { one.dataset.stale = 'true'; })"
+    )
     button = page.locator(".st-key-open_decoder button")
     assert button.evaluate("(e) => e.checkVisibility()")
     assert not button.evaluate("(e) => e.checkVisibility({ opacityProperty: true })")

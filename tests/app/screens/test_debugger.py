@@ -105,7 +105,9 @@ def field(app: AppTest, number: int = 0) -> TextInput:
     [("collatz", text) for text in ("many", "", "3.5", "1e3", "9" * 30)]
     + [("newton_square_root", text) for text in ("ten", "1,5", "1e400")],
 )
-def test_a_value_that_does_not_fit_is_a_sentence_and_is_not_run(opened: Visit, sample: str, text: str) -> None:
+def test_a_value_that_does_not_fit_is_a_sentence_and_is_not_run(
+    opened: Visit, sample: str, text: str
+) -> None:
     app = opened(model=f"sample:{sample}", panel="inputs")
     field(app).set_value(text).run()
     assert not app.exception
@@ -139,14 +141,18 @@ def test_a_table_has_words_for_what_is_no_number() -> None:
 def test_inputs_can_be_kept_under_a_name(opened: Visit) -> None:
     app = opened(model="sample:collatz", panel="inputs")
     field(app).set_value("6").run()
-    next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value("six").run()
+    next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value(
+        "six"
+    ).run()
     app.button("inputs_run").click().run()
     assert app.selectbox[0].value == "six"
     assert "8 iterations" in page_text(press(app, "run"))
     app.selectbox[0].select("three").run()
     app.segmented_control("lens").set_value("Compare").run()
     assert "six" in app.selectbox("compare_with").options
-    next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value("six").run()
+    next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value(
+        "six"
+    ).run()
     app.button("inputs_run").click().run()
     assert "choose another name" in app.error[0].value
 
@@ -165,7 +171,9 @@ def test_every_panel_shows_every_kind_of_model(opened: Visit, sample: str, panel
 
 
 @pytest.mark.parametrize("view", ["Value", "Ports", "Attributes"])
-@pytest.mark.parametrize("node", ["main/for_each_row", "main/for_each_row/body/reading", "main/for_each_row/body/change"])
+@pytest.mark.parametrize(
+    "node", ["main/for_each_row", "main/for_each_row/body/reading", "main/for_each_row/body/change"]
+)
 def test_the_inspector_shows_every_kind_of_node(opened: Visit, node: str, view: str) -> None:
     app = opened(model="sample:slice_and_concatenate", node=node, step="9")
     app.segmented_control("inspector_view").set_value(view).run()
@@ -180,7 +188,10 @@ def test_breakpoints_pause_a_run(opened: Visit) -> None:
     next(one for one in app.button if one.label == "Add").click().run()
     press(app, "run")
     assert "iteration 2 of 12" in page_text(app)
-    assert "<b>Paused:</b> breakpoint 1, before for_each_word · iteration 2 › next_word" in page_text(app)
+    assert (
+        "<b>Paused:</b> breakpoint 1, before for_each_word · iteration 2 › next_word"
+        in page_text(app)
+    )
     assert "Paused:" not in page_text(press(app, "step"))
 
 
@@ -188,14 +199,22 @@ def test_breakpoints_and_watches_are_changed(opened: Visit) -> None:
     app = opened(model="sample:decoder")
     app.segmented_control("debugger_panel").set_value("Breakpoints").run()
     app.button("breakpoint_nan").click().run()
-    for place, condition in (("breakpoint_place", "main/for_each_word[2]/body/next_word"), ("watch_expression", "iteration + 1")):
+    for place, condition in (
+        ("breakpoint_place", "main/for_each_word[2]/body/next_word"),
+        ("watch_expression", "iteration + 1"),
+    ):
         app.text_input(place).set_value(condition)
         next(
-            one for one in app.button if one.label == "Add" and (place == "breakpoint_place") == (one.form_id == "breakpoint_form")
+            one
+            for one in app.button
+            if one.label == "Add"
+            and (place == "breakpoint_place") == (one.form_id == "breakpoint_form")
         ).click().run()
     app.button("breakpoint_remove_2_change").click().run()
     assert app.text_input("breakpoint_place").value == "for_each_word · iteration 2 › next_word"
-    assert [one.key for one in app.button if str(one.key).startswith("breakpoint_remove")] == ["breakpoint_remove_1"]  # no place to change
+    assert [one.key for one in app.button if str(one.key).startswith("breakpoint_remove")] == [
+        "breakpoint_remove_1"
+    ]  # no place to change
     app.button("watch_remove_1_change").click().run()
     assert app.text_input("watch_expression").value == "iteration + 1"
     assert not [one for one in app.button if str(one.key).startswith("watch_remove")]
@@ -208,7 +227,9 @@ def test_a_breakpoint_that_can_never_hold_is_a_sentence(opened: Visit) -> None:
     next(one for one in app.button if one.label == "Add").click().run()
     assert not app.exception
     assert app.error
-    assert app.text_input("breakpoint_place").value == "main/no_such_node"  # to be mended, not typed again
+    assert (
+        app.text_input("breakpoint_place").value == "main/no_such_node"
+    )  # to be mended, not typed again
     app.text_input("breakpoint_place").set_value("main/for_each_word")
     next(one for one in app.button if one.label == "Add").click().run()
     assert not app.error
@@ -236,14 +257,25 @@ def test_watches_show_their_value(opened: Visit) -> None:
 
 
 def test_a_link_reopens_the_moment(opened: Visit) -> None:
-    app = opened(model="sample:decoder", set="repeats_itself", step="20", node="main/for_each_word/body/next_word")
+    app = opened(
+        model="sample:decoder",
+        set="repeats_itself",
+        step="20",
+        node="main/for_each_word/body/next_word",
+    )
     assert step_of(app) == 20
     assert app.selectbox[0].value == "repeats_itself"
     assert "next_word" in page_text(app)
 
 
 def test_a_link_reopens_what_was_looked_at(opened: Visit) -> None:
-    app = opened(model="sample:for_loop", step="9999", lens="ask", panel="code", ask="balance[i] - balance[i-1]")
+    app = opened(
+        model="sample:for_loop",
+        step="9999",
+        lens="ask",
+        panel="code",
+        ask="balance[i] - balance[i-1]",
+    )
     assert app.segmented_control("lens").value == "Ask"
     assert app.segmented_control("debugger_panel").value == "Code"
     assert sent(app, "ask_table")["cells"][1] == ["1", "50.0"]
@@ -262,19 +294,42 @@ def test_a_link_reopens_unrolled_loops(opened: Visit) -> None:
 
 
 def test_a_link_far_beyond_the_last_iteration_shows_the_last_ones(opened: Visit) -> None:
-    app = opened(model="sample:collatz", step="9999", unroll=f'[["main/while_not_one",{10**300},99]]')
+    app = opened(
+        model="sample:collatz", step="9999", unroll=f'[["main/while_not_one",{10**300},99]]'
+    )
     assert sent(app, "address_bar")["moment"]["unroll"] == '[["main/while_not_one",1,6]]'
 
 
-@pytest.mark.parametrize("text", ["[", "1", "null", '[["main/none",0,4]]', '[["main/while_not_one","0",4]]', "[" * 1000, "[" * 2000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[",
+        "1",
+        "null",
+        '[["main/none",0,4]]',
+        '[["main/while_not_one","0",4]]',
+        "[" * 1000,
+        "[" * 2000,
+    ],
+)
 def test_a_link_to_windows_that_cannot_be_shows_the_loop_once(opened: Visit, text: str) -> None:
     app = opened(model="sample:collatz", unroll=text)
     assert "cannot be read" in app.info[0].value
     assert app.session_state["loopscope"].canvas.folding.unrolled == ()
 
 
-@pytest.mark.parametrize("looks", [{"lens": "nothing"}, {"panel": "lesson"}, {"view": "\u202e"}, {"lens": "ask", "ask": "x" * 5000}])
-def test_a_link_to_no_such_look_shows_the_usual(opened: Visit, looks: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "looks",
+    [
+        {"lens": "nothing"},
+        {"panel": "lesson"},
+        {"view": "\u202e"},
+        {"lens": "ask", "ask": "x" * 5000},
+    ],
+)
+def test_a_link_to_no_such_look_shows_the_usual(
+    opened: Visit, looks: dict[str, str], tmp_path: Path
+) -> None:
     shutil.copytree(FOLDER / "if_add", tmp_path / "if_add")  # no sample: it has no lesson
     app = opened(model=str(tmp_path / "if_add" / "model.xml"), **looks)
     assert app.segmented_control("debugger_panel").value == "Inspect"
@@ -282,7 +337,13 @@ def test_a_link_to_no_such_look_shows_the_usual(opened: Visit, looks: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "address", [{"step": "no/such[place"}, {"step": "999999999"}, {"node": "][", "body": "main/none"}, {"body": "main/a/b"}]
+    "address",
+    [
+        {"step": "no/such[place"},
+        {"step": "999999999"},
+        {"node": "][", "body": "main/none"},
+        {"body": "main/a/b"},
+    ],
 )
 def test_a_broken_link_is_a_sentence_at_most(opened: Visit, address: dict[str, str]) -> None:
     assert not opened(model="sample:decoder", **address).exception
@@ -319,9 +380,13 @@ def test_what_fails_inside_a_folded_loop_is_opened(opened: Visit, tmp_path: Path
     x = builder.Graph("fails").parameter("x", "f32", [2])
 
     def body(i: builder.Tensor, v: builder.Tensor) -> builder.Tensor:
-        return v + builder.ops.reduce_sum(builder.ops.reshape(v, builder.ops.unsqueeze(i + 1, [0]), special_zero=False), [0])
+        return v + builder.ops.reduce_sum(
+            builder.ops.reshape(v, builder.ops.unsqueeze(i + 1, [0]), special_zero=False), [0]
+        )
 
-    loopscope.write_model(x.graph.model(builder.for_loop(3, body, [x], name="loop")), tmp_path / "fails.xml")
+    loopscope.write_model(
+        x.graph.model(builder.for_loop(3, body, [x], name="loop")), tmp_path / "fails.xml"
+    )
     app = opened(model=str(tmp_path / "fails.xml"))
     session = app.session_state["loopscope"]
     session.canvas.folding = toggle(session.model.opened.model, session.canvas.folding, "main/loop")

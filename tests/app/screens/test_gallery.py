@@ -23,7 +23,9 @@ Visit = Callable[..., AppTest]
 
 def test_every_sample_has_a_card(opened: Visit) -> None:
     app = opened()
-    assert {button.key for button in app.button if str(button.key).startswith("open_")} == {f"open_{one.name}" for one in samples()}
+    assert {button.key for button in app.button if str(button.key).startswith("open_")} == {
+        f"open_{one.name}" for one in samples()
+    }
 
 
 @pytest.mark.parametrize("name", [one.name for one in samples()])
@@ -57,9 +59,13 @@ def test_a_wrong_path_is_a_sentence(opened: Visit, path: str) -> None:
     assert "there is no such file" in app.error[0].value
 
 
-@pytest.mark.parametrize("path", ['"', "'", '""', "  ", ".", "/", '"."', "circle.xml", "circle.xml/model.xml"])
+@pytest.mark.parametrize(
+    "path", ['"', "'", '""', "  ", ".", "/", '"."', "circle.xml", "circle.xml/model.xml"]
+)
 @pytest.mark.parametrize("by", ["address", "field"])
-def test_a_path_of_no_file_is_a_sentence(opened: Visit, path: str, by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_of_no_file_is_a_sentence(
+    opened: Visit, path: str, by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "circle.xml").symlink_to("circle.xml")
     monkeypatch.chdir(tmp_path)
     if by == "address":
@@ -70,7 +76,9 @@ def test_a_path_of_no_file_is_a_sentence(opened: Visit, path: str, by: str, tmp_
     assert not app.exception
     said = " ".join(one.value for one in app.error)
     assert "went wrong" not in said
-    assert re.search("path of the model is empty|this is a folder|there is no such file", said) or (by == "field" and not path.strip())
+    assert re.search("path of the model is empty|this is a folder|there is no such file", said) or (
+        by == "field" and not path.strip()
+    )
 
 
 def test_a_server_shows_no_folders(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +107,10 @@ def test_a_server_offers_no_paths(opened: Visit, monkeypatch: pytest.MonkeyPatch
 def test_an_upload_opens_a_model(opened: Visit) -> None:
     app = opened()
     folder = FOLDER / "if_add"
-    files = [(name, (folder / name).read_bytes(), "application/octet-stream") for name in ("model.xml", "model.bin")]
+    files = [
+        (name, (folder / name).read_bytes(), "application/octet-stream")
+        for name in ("model.xml", "model.bin")
+    ]
     app.file_uploader("opener_upload").set_value(files).run()
     assert not app.exception
     assert not app.error
@@ -127,7 +138,9 @@ def test_a_pasted_text_that_is_no_layer_is_a_sentence(opened: Visit) -> None:
     app.text_area("opener_text").set_value("<layer>\n<input></layer>").run()
     app.button("opener_text_open").click().run()
     assert not app.exception
-    assert "pasted.xml, line 2: this is not well-formed XML" in app.error[0].value.replace("\\:", ":")
+    assert "pasted.xml, line 2: this is not well-formed XML" in app.error[0].value.replace(
+        "\\:", ":"
+    )
 
 
 def recent_titles(app: AppTest) -> list[str]:
@@ -153,7 +166,9 @@ def test_what_was_opened_is_offered_again(opened: Visit, fresh: Path) -> None:
     assert not [button for button in app.button if button.key == "recent_forget"]
 
 
-def test_a_server_remembers_nothing_and_shows_nothing(opened: Visit, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_remembers_nothing_and_shows_nothing(
+    opened: Visit, fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened(model=str(FOLDER / "if_add" / "model.xml"))
     assert (fresh / "loopscope").exists()
     monkeypatch.setattr(LAUNCH, "server", True)
@@ -172,10 +187,14 @@ def test_a_choice_leaves_the_samples_that_have_it(opened: Visit) -> None:
     app.selectbox("gallery_teaches").select("training").run()
     assert "No sample has all of this." in " ".join(str(one.proto.body) for one in app.get("html"))
     app.button("gallery_all").click().run()
-    assert len([button for button in app.button if str(button.key).startswith("open_")]) == len(samples())
+    assert len([button for button in app.button if str(button.key).startswith("open_")]) == len(
+        samples()
+    )
 
 
-@pytest.mark.parametrize("data", [None, 3, {"text": 3, "emptied": 0}, {"text": "x"}, {"text": "x", "emptied": 1}])
+@pytest.mark.parametrize(
+    "data", [None, 3, {"text": 3, "emptied": 0}, {"text": "x"}, {"text": "x", "emptied": 1}]
+)
 def test_what_the_browser_sends_is_looked_at(data: object) -> None:
     assert sample_cards.read_words(data, 0) == ""
 
@@ -213,7 +232,13 @@ def test_a_file_opens_that_is_dropped_anywhere(page: Page, server: str) -> None:
     page.goto(server)
     expect(page.get_by_role("button", name="Open Why 7, and not 12?")).to_be_visible(timeout=LONG)
     layer = (PAGES / "if_8.xml").read_text()
-    # The page listens a little after its first words are there: the drop is done again until it is seen.
-    page.wait_for_function(DROP.replace("dropped.onnx", "dropped.xml"), arg=[layer, ".ls h1"], polling=500, timeout=LONG)
+    # The page listens a little after its first words are there: the drop is done again until it is
+    # seen.
+    page.wait_for_function(
+        DROP.replace("dropped.onnx", "dropped.xml"),
+        arg=[layer, ".ls h1"],
+        polling=500,
+        timeout=LONG,
+    )
     expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
     expect(page.get_by_text("dropped.xml").first).to_be_visible()

@@ -1,4 +1,6 @@
-"""A model with hostile names in a real chromium: no script runs, nothing is fetched from elsewhere, and the page keeps its form."""
+"""A model with hostile names in a real chromium: no script runs, nothing is fetched from
+elsewhere, and the page keeps its form.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ def harmless(page: Page) -> None:
 
 def test_hostile_names_are_only_shown(page: Page, server: str, tmp_path: Path) -> None:
     foreign: list[str] = []
-    page.on("request", lambda request: foreign.append(request.url) if urlsplit(request.url).port == 9 else None)
+    page.on(
+        "request",
+        lambda request: foreign.append(request.url) if urlsplit(request.url).port == 9 else None,
+    )
     page.on("dialog", lambda dialog: foreign.append(dialog.message))
     canvas = open_address(page, f"{server}/?model={quote(str(hostile.write(tmp_path)))}")
     harmless(page)
@@ -74,7 +79,9 @@ def set_by_hand(page: Page) -> None:
     if field.count():
         field.fill("7")
     submit.click()
-    expect(page.locator(".st-key-what_if, .st-key-told [data-testid=stAlert]").first).to_be_visible(timeout=LONG)
+    expect(page.locator(".st-key-what_if, .st-key-told [data-testid=stAlert]").first).to_be_visible(
+        timeout=LONG
+    )
     harmless(page)
 
 

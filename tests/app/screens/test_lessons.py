@@ -1,4 +1,6 @@
-"""The course: its data fits the samples, its answers come from runs, and the screen takes a learner through it."""
+"""The course: its data fits the samples, its answers come from runs, and the screen takes a
+learner through it.
+"""
 
 from __future__ import annotations
 
@@ -58,16 +60,22 @@ def get(name: str) -> Lesson:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_questions_hold_for_every_trial(name: str) -> None:
-    """What is asked names no number that a trial changes, and no length: the questions stay when the inputs are others."""
+    """What is asked names no number that a trial changes, and no length: the questions stay when
+    the inputs are others.
+    """
     one = get(name)
     for trial in one.trials:
         inputs = inputs_of(one, one.inputs)
         values = [inputs[key] for key in trial.changes]
-        told = {f"{value.item():g}" for value in values if value.size == 1} | {str(value.size) for value in values if value.ndim}
+        told = {f"{value.item():g}" for value in values if value.size == 1} | {
+            str(value.size) for value in values if value.ndim
+        }
         asked = {
             number
             for question in one.questions
-            for number in re.findall(r"-?\d+(?:\.\d+)?", re.sub(r"`[^`]*`|[Ii]teration \d+", "", question.text))
+            for number in re.findall(
+                r"-?\d+(?:\.\d+)?", re.sub(r"`[^`]*`|[Ii]teration \d+", "", question.text)
+            )
         }
         assert not told & asked, f"{name}, {trial.label}: a question tells {sorted(told & asked)}"
 
@@ -78,11 +86,18 @@ def test_a_run_answers_every_question(name: str) -> None:
     found = [right.value if right else None for right in answers(one, inputs_of(one, one.inputs))]
     assert len(found) == len(TRUTH[name])
     for right, expected in zip(found, TRUTH[name], strict=True):
-        assert right == (pytest.approx(expected, rel=1e-4) if isinstance(expected, float) else expected)
+        assert right == (
+            pytest.approx(expected, rel=1e-4) if isinstance(expected, float) else expected
+        )
 
 
 @pytest.mark.parametrize(
-    ("one", "trial"), [pytest.param(one, trial, id=f"{one.name}-{trial.label}") for one in lessons() for trial in one.trials]
+    ("one", "trial"),
+    [
+        pytest.param(one, trial, id=f"{one.name}-{trial.label}")
+        for one in lessons()
+        for trial in one.trials
+    ],
 )
 def test_every_experiment_runs_and_is_answered(one: Lesson, trial: Trial) -> None:
     model = loopscope.read_model(sample_of(one).model)
@@ -99,7 +114,9 @@ def test_a_lesson_speaks_of_its_model(name: str) -> None:
     model = loopscope.read_model(sample_of(one).model)
     at = places(model)
     assert one.address in at
-    known = {decode(address.rpartition("/")[2]) for address in at} | {found for port in model.inputs for found in port.names}
+    known = {decode(address.rpartition("/")[2]) for address in at} | {
+        found for port in model.inputs for found in port.names
+    }
     debugger = finished(one, inputs_of(one, one.inputs))
     for text in (*one.text, *(question.text for question in one.questions)):
         for word in re.findall(r"`([^`]+)`", text):
@@ -184,7 +201,9 @@ def test_what_is_not_there_is_said_to_be_missing() -> None:
         ("12", None, False),
     ],
 )
-def test_predictions_are_compared_as_people_mean_them(guess: str, value: float | str | None, right: bool) -> None:
+def test_predictions_are_compared_as_people_mean_them(
+    guess: str, value: float | str | None, right: bool
+) -> None:
     assert is_right(guess, QuizAnswer(value, "", "")) is right
 
 
@@ -204,7 +223,9 @@ def test_a_near_miss_is_named() -> None:
         ("growing", {"sequence": "2; 1"}, {"sequence": np.array([2, 1])}),
     ],
 )
-def test_inputs_are_typed_as_people_type_them(name: str, texts: dict[str, str], expected: dict[str, np.ndarray]) -> None:
+def test_inputs_are_typed_as_people_type_them(
+    name: str, texts: dict[str, str], expected: dict[str, np.ndarray]
+) -> None:
     one = get(name)
     base = inputs_of(one, one.inputs)
     found = changed(loopscope.read_model(sample_of(one).model), base, texts)
@@ -215,7 +236,12 @@ def test_inputs_are_typed_as_people_type_them(name: str, texts: dict[str, str], 
 
 @pytest.mark.parametrize(
     ("name", "texts"),
-    [("while", {"growth": "fast"}), ("for", {"years": "2.5"}), ("backwards", {"rewards": "1," * 65}), ("slices", {"readings": "1, 2"})],
+    [
+        ("while", {"growth": "fast"}),
+        ("for", {"years": "2.5"}),
+        ("backwards", {"rewards": "1," * 65}),
+        ("slices", {"readings": "1, 2"}),
+    ],
 )
 def test_inputs_that_do_not_fit_are_refused(name: str, texts: dict[str, str]) -> None:
     one = get(name)
@@ -237,7 +263,8 @@ def test_inputs_are_shown_as_people_type_them(array: np.ndarray, text: str | Non
     assert typed(np.asarray(array)) == text
 
 
-# -- the screen ---------------------------------------------------------------------------------------------------------
+# -- the screen
+# ---------------------------------------------------------------------------------------------------------
 
 
 def page_text(app: AppTest) -> str:
@@ -246,7 +273,10 @@ def page_text(app: AppTest) -> str:
 
 def predict(app: AppTest, *guesses: str) -> AppTest:
     """Fills in the questions' fields in order, and checks."""
-    fields = sorted((one for one in [*app.text_input, *app.radio] if str(one.key).startswith("prediction_")), key=lambda one: str(one.key))
+    fields = sorted(
+        (one for one in [*app.text_input, *app.radio] if str(one.key).startswith("prediction_")),
+        key=lambda one: str(one.key),
+    )
     for field, guess in zip(fields, guesses, strict=True):
         field.set_value(guess)
     button(app, "Run and check").click().run()
@@ -256,7 +286,11 @@ def predict(app: AppTest, *guesses: str) -> AppTest:
 
 def linked(app: AppTest) -> dict[str, str]:
     """The address that the page has written."""
-    messages = [json.loads(one.proto.json) for one in app.get("bidi_component") if '"moment"' in one.proto.json]
+    messages = [
+        json.loads(one.proto.json)
+        for one in app.get("bidi_component")
+        if '"moment"' in one.proto.json
+    ]
     moment: dict[str, str] = messages[-1]["moment"]
     return moment
 
@@ -268,7 +302,10 @@ def button(app: AppTest, label: str) -> Button:
 def test_a_prediction_comes_true_or_not(opened: Visit) -> None:
     text = page_text(predict(opened(lesson="while"), "11"))
     assert "✓ Right" in text
-    assert "it asks <code>next_balance</code> &lt; <code>goal</code>, and they were 2104.85 and 2000" in text
+    assert (
+        "it asks <code>next_balance</code> &lt; <code>goal</code>, and they were 2104.85 and 2000"
+        in text
+    )
     text = page_text(predict(opened(lesson="while"), "10"))
     assert "Off by one" in text
     assert "You said 10." in text
@@ -375,7 +412,9 @@ def test_an_answer_beside_the_model_is_an_error() -> None:
 
 
 @pytest.mark.browser
-def test_a_learner_goes_from_prediction_to_proof_to_the_next_lesson(page: Page, server: str) -> None:
+def test_a_learner_goes_from_prediction_to_proof_to_the_next_lesson(
+    page: Page, server: str
+) -> None:
     page.goto(f"{server}/?lesson=why-seven")
     canvas = page.locator(CANVAS)
     expect(canvas.locator(".box.current")).to_be_visible(timeout=LONG)

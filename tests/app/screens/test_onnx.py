@@ -25,7 +25,9 @@ def _written(folder: Path, name: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["nested ifs True True", "loop 5 True", "scan", "functions", "sequences"])
+@pytest.mark.parametrize(
+    "name", ["nested ifs True True", "loop 5 True", "scan", "functions", "sequences"]
+)
 def test_every_panel_shows_it(opened: Visit, tmp_path: Path, name: str) -> None:
     app = opened(model=str(_written(tmp_path, name)))
     for panel in ("Inspect", "Inputs", "Breakpoints", "Problems"):
@@ -34,7 +36,15 @@ def test_every_panel_shows_it(opened: Visit, tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("view", ["Value", "Ports", "Attributes"])
-@pytest.mark.parametrize("node", ["main/SequenceInsert_3", "main/SequenceMap_4", "main/SequenceMap_4/body/v", "main/ConcatFromSequence_5"])
+@pytest.mark.parametrize(
+    "node",
+    [
+        "main/SequenceInsert_3",
+        "main/SequenceMap_4",
+        "main/SequenceMap_4/body/v",
+        "main/ConcatFromSequence_5",
+    ],
+)
 def test_sequences_are_shown(opened: Visit, tmp_path: Path, node: str, view: str) -> None:
     assert "SequenceMap" in SEQUENCE
     app = opened(model=str(_written(tmp_path, "sequences")), node=node, step="99")
@@ -47,7 +57,19 @@ def test_loopscope_runs_and_checks_it(tmp_path: Path, capsys: pytest.CaptureFixt
     path = _written(tmp_path, case.name)
     stored: dict[str, Any] = dict(case.inputs)
     np.savez(tmp_path / "in.npz", **stored)
-    assert main(["run", str(path), "--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "out.npz")]) == 0
+    assert (
+        main(
+            [
+                "run",
+                str(path),
+                "--inputs",
+                str(tmp_path / "in.npz"),
+                "--outputs",
+                str(tmp_path / "out.npz"),
+            ]
+        )
+        == 0
+    )
     assert "5" in capsys.readouterr().out
     with np.load(tmp_path / "out.npz") as stored:
         assert stored["last"].tolist() == [6, 7, 8]
@@ -57,7 +79,9 @@ def test_loopscope_runs_and_checks_it(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("type", ["GreedySearch", "BeamSearch"])
-def test_the_loop_in_a_function_is_the_one_whose_iterations_are_listed(opened: Visit, tmp_path: Path, type: str) -> None:
+def test_the_loop_in_a_function_is_the_one_whose_iterations_are_listed(
+    opened: Visit, tmp_path: Path, type: str
+) -> None:
     """The search is a function, whose body runs once."""
     path = tmp_path / "search.onnx"
     path.write_bytes(search() if type == "GreedySearch" else one_search()[0])

@@ -1,4 +1,6 @@
-"""Runs that are compared: all of them stop at once, and one that fails is compared as far as it came."""
+"""Runs that are compared: all of them stop at once, and one that fails is compared as far as it
+came.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def test_a_word_to_stop_ends_the_first_run_and_the_others_never_begin() -> None:
 def test_a_run_that_fails_does_not_keep_the_other_from_being_made() -> None:
     graph = builder.Graph("part")
     wanted = graph.parameter("wanted", "i64", [1])
-    model = graph.model({"part": builder.ops.reshape(graph.constant([1, 2, 3]), wanted, special_zero=False)})
+    model = graph.model(
+        {"part": builder.ops.reshape(graph.constant([1, 2, 3]), wanted, special_zero=False)}
+    )
     runs = [loopscope.Debugger(model, [np.asarray([length])]) for length in (2, 3)]
     compared: list[bool] = []
     comparing = Comparing(runs, lambda stopped: compared.append(stopped()))
@@ -54,7 +58,9 @@ def test_a_comparison_is_stopped_by_a_click(page: Page, server: str) -> None:
     expect(progress).to_contain_text("Comparing", timeout=LONG)
     expect(progress).to_contain_text("iterations")
     page.get_by_role("button", name="Stop").first.click()
-    expect(page.locator(".st-key-told")).to_contain_text("The comparison was stopped", timeout=5_000)
+    expect(page.locator(".st-key-told")).to_contain_text(
+        "The comparison was stopped", timeout=5_000
+    )
     expect(page.get_by_text("Both runs start at the beginning")).to_be_visible()
     expect(page.locator(".st-key-compare_lanes")).to_have_count(0)
 
@@ -65,9 +71,13 @@ def test_what_is_waited_for_after_the_runs_is_said(page: Page, server: str) -> N
     open_sample(page, server, "swap", lens="compare")
     page.locator(".st-key-compare_with input").first.click()
     page.get_by_role("option", name="the same run in OpenVINO").click()
-    expect(page.get_by_text("OpenVINO runs the model with the same inputs")).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("OpenVINO runs the model with the same inputs")).to_be_visible(
+        timeout=LONG
+    )
     page.locator(".st-key-compare_run button").click()
     progress = page.locator(".st-key-progress")
-    expect(progress).to_contain_text("the run here is done, OpenVINO runs the model too", timeout=LONG)
+    expect(progress).to_contain_text(
+        "the run here is done, OpenVINO runs the model too", timeout=LONG
+    )
     expect(progress).not_to_contain_text("per second")
     expect(page.get_by_text("What OpenVINO", exact=False).first).to_be_visible(timeout=LONG)

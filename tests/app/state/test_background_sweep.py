@@ -1,4 +1,6 @@
-"""A sweep of the app ends at its bounds, says which, and what it holds is counted and let go with its session."""
+"""A sweep of the app ends at its bounds, says which, and what it holds is counted and let go
+with its session.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,21 @@ def begun(within: Bounds, words: str = "number=1..500") -> Sweeping:
 
 
 @pytest.mark.parametrize(("server", "workers"), [(False, None), (True, 1)])
-def test_a_server_for_others_gives_a_sweep_one_process(server: bool, workers: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_for_others_gives_a_sweep_one_process(
+    server: bool, workers: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("loopscope_app.state.launch.LAUNCH.server", server)
     assert bounds().workers == workers
 
 
 def test_a_worker_process_that_imports_the_page_draws_nothing() -> None:
-    """Python lets every process that it starts import the main file; Streamlit says that the page is it."""
+    """Python lets every process that it starts import the main file; Streamlit says that the
+    page is it.
+    """
     script = "import runpy, sys; runpy.run_path('app/loopscope_app/main.py', run_name='__mp_main__'); print('streamlit' in sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert (ended.stdout, ended.stderr) == ("False\n", "")
 
 
@@ -49,8 +57,18 @@ def test_all_rows_are_there_when_it_is_done() -> None:
     ("within", "words", "rows", "cut"),
     [
         (Bounds(rows=100, seconds=60, of_one_run=10, most_bytes=1 << 30), "number=1..500", 100, ""),
-        (Bounds(rows=1 << 20, seconds=0.5, of_one_run=10, most_bytes=1 << 30), "number=1..1000000", None, "0.5 seconds are over"),
-        (Bounds(rows=1 << 20, seconds=60, of_one_run=10, most_bytes=1 << 20), "number=1..1000000", None, "its rows take 1 MB"),
+        (
+            Bounds(rows=1 << 20, seconds=0.5, of_one_run=10, most_bytes=1 << 30),
+            "number=1..1000000",
+            None,
+            "0.5 seconds are over",
+        ),
+        (
+            Bounds(rows=1 << 20, seconds=60, of_one_run=10, most_bytes=1 << 20),
+            "number=1..1000000",
+            None,
+            "its rows take 1 MB",
+        ),
     ],
 )
 def test_it_ends_at_its_bounds(within: Bounds, words: str, rows: int | None, cut: str) -> None:
@@ -73,4 +91,6 @@ def test_values_of_samples_are_the_inputs_that_the_debugger_gets() -> None:
 
     sweeping = begun(ROOMY)
     assert sweeping.done(60)
-    assert {name: np.asarray(value).item() for name, value in inputs_of(sweeping, 26).items()} == {"number": 27}
+    assert {name: np.asarray(value).item() for name, value in inputs_of(sweeping, 26).items()} == {
+        "number": 27
+    }

@@ -14,7 +14,9 @@ from loopscope_app.state import freed_memory
 from tests.engine.executor.machine.test_memory import LENGTH, adding
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep what a process frees in ways of their own")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems keep what a process frees in ways of their own"
+)
 def test_a_run_that_repeats_another_asks_for_no_fresh_memory() -> None:
     model, inputs = adding(1), [np.zeros(LENGTH, np.float32)]
 

@@ -23,5 +23,11 @@ print(np.zeros(1000).sum())
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the bound exists on Linux only")
 def test_what_would_take_all_memory_fails_alone() -> None:
-    found = subprocess.run([sys.executable, "-c", ASKS_FOR_TOO_MUCH], capture_output=True, text=True, timeout=60, check=False)
+    found = subprocess.run(
+        [sys.executable, "-c", ASKS_FOR_TOO_MUCH],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (found.stdout.split(), found.returncode) == (["refused", "0.0"], 0), found.stderr

@@ -1,4 +1,6 @@
-"""Models that are kept after they were closed: the latest, and no more bytes than allowed, with what their plans have made."""
+"""Models that are kept after they were closed: the latest, and no more bytes than allowed, with
+what their plans have made.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def test_the_models_opened_last_are_kept_by_their_bytes(files: list[Path]) -> No
     assert [one() is not None for one in there] == [False, True, True]
     assert kept.read(files[1])[0] is there[1]()
     kept.read(files[0])
-    assert [one() is not None for one in there] == [False, True, False], "the one that nobody has asked for since goes"
+    assert [one() is not None for one in there] == [False, True, False], (
+        "the one that nobody has asked for since goes"
+    )
     os.utime(files[1], ns=(0, 0))
     assert kept.read(files[1])[0] is not there[1]()
 
@@ -54,12 +58,16 @@ def test_what_plans_have_made_of_constants_counts(tmp_path: Path) -> None:
     """A model's weights that lie at odd places of the file are copied when it first runs."""
     graph = builder.Graph("odd")
     x = graph.parameter("x", "f32", [100])
-    graph_model = graph.model(ops.matmul(x, np.ones((100, 100), np.float32)) + np.ones(100, np.float32))
+    graph_model = graph.model(
+        ops.matmul(x, np.ones((100, 100), np.float32)) + np.ones(100, np.float32)
+    )
     loopscope.write_model(graph_model, tmp_path / "odd.xml")
     text = (tmp_path / "odd.xml").read_text()
     weights = (tmp_path / "odd.bin").read_bytes()
     (tmp_path / "odd.bin").write_bytes(b"x" + weights)
-    for offset in sorted({int(part.split('"')[0]) for part in text.split('offset="')[1:]}, reverse=True):
+    for offset in sorted(
+        {int(part.split('"')[0]) for part in text.split('offset="')[1:]}, reverse=True
+    ):
         text = text.replace(f'offset="{offset}"', f'offset="{offset + 1}"')
     (tmp_path / "odd.xml").write_text(text)
     kept = KeptModels(10**6)
@@ -76,7 +84,9 @@ def test_what_plans_have_made_of_constants_counts(tmp_path: Path) -> None:
 
 
 def test_a_meta_graph_is_read_again_when_its_values_have_changed(tmp_path: Path) -> None:
-    for file in (Path(__file__).parents[2] / "engine" / "read" / "files" / "tensorflow").glob("weights.*"):
+    for file in (Path(__file__).parents[2] / "engine" / "read" / "files" / "tensorflow").glob(
+        "weights.*"
+    ):
         shutil.copyfile(file, tmp_path / file.name)
     kept = KeptModels(10**6)
     first = kept.read(tmp_path / "weights.meta")[0]

@@ -1,4 +1,6 @@
-"""Runs that take long: one that a link has reopened goes on to its end by itself; one that is asked for leaves the picture where it is."""
+"""Runs that take long: one that a link has reopened goes on to its end by itself; one that is
+asked for leaves the picture where it is.
+"""
 
 from __future__ import annotations
 
@@ -93,16 +95,24 @@ def test_it_takes_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("address", "total"), [({"model": "sample:collatz", "set": "seventeen"}, "step 31 of "), ({"lesson": "while"}, "step 31<")]
+    ("address", "total"),
+    [
+        ({"model": "sample:collatz", "set": "seventeen"}, "step 31 of "),
+        ({"lesson": "while"}, "step 31<"),
+    ],
 )
-def test_a_link_runs_on_to_the_end_but_a_lesson_keeps_it_for_itself(opened: Visit, address: dict[str, str], total: str) -> None:
+def test_a_link_runs_on_to_the_end_but_a_lesson_keeps_it_for_itself(
+    opened: Visit, address: dict[str, str], total: str
+) -> None:
     app = opened(step="31", **address)
     assert step_of(app) == 31
     assert total in page_text(app)
     assert (app.session_state["loopscope"].run.debugger.state == "finished") == ("model" in address)
 
 
-def test_the_first_picture_does_not_wait_and_what_is_done_halts_the_run(opened: Visit, tmp_path: Path) -> None:
+def test_the_first_picture_does_not_wait_and_what_is_done_halts_the_run(
+    opened: Visit, tmp_path: Path
+) -> None:
     app = opened(model=saved(tmp_path, MANY), step="58")
     assert step_of(app) == 58
     assert "running on" in page_text(app)
@@ -136,7 +146,9 @@ def test_the_picture_stays_while_a_long_run_is_under_way(opened: Visit, tmp_path
 
 
 @pytest.mark.browser
-def test_a_long_run_moves_nothing_and_is_stopped_by_its_button(page: Page, server: str, tmp_path: Path) -> None:
+def test_a_long_run_moves_nothing_and_is_stopped_by_its_button(
+    page: Page, server: str, tmp_path: Path
+) -> None:
     page.goto(f"{server}/?model={saved(tmp_path, MANY)}")
     canvas = page.locator(".st-key-canvas_graph .canvas")
     expect(canvas.locator(".box.current")).to_be_visible(timeout=LONG)
@@ -146,16 +158,22 @@ def test_a_long_run_moves_nothing_and_is_stopped_by_its_button(page: Page, serve
     page.keyboard.press("End")
     stop = page.get_by_role("button", name="Stop").first
     expect(stop).to_be_visible(timeout=LONG)
-    expect(page.locator(".st-key-progress")).to_contain_text(re.compile(r"[1-9][\d,]* iterations"), timeout=LONG)
+    expect(page.locator(".st-key-progress")).to_contain_text(
+        re.compile(r"[1-9][\d,]* iterations"), timeout=LONG
+    )
     assert (canvas.bounding_box(), canvas.locator(".box.current").bounding_box()) == before
     page.keyboard.press("ArrowRight")  # swallowed
     stop.click()
-    expect(place(page)).to_contain_text(re.compile(r"paused.*step [\d,]{5,}", re.DOTALL), timeout=LONG)
+    expect(place(page)).to_contain_text(
+        re.compile(r"paused.*step [\d,]{5,}", re.DOTALL), timeout=LONG
+    )
     expect(canvas.locator(".box.current, .frame.current")).not_to_have_count(0)
 
 
 @pytest.mark.browser
-def test_a_reopened_link_shows_its_moment_then_the_total(page: Page, server: str, tmp_path: Path) -> None:
+def test_a_reopened_link_shows_its_moment_then_the_total(
+    page: Page, server: str, tmp_path: Path
+) -> None:
     page.goto(f"{server}/?model={saved(tmp_path, 6_000_000)}&step=58")
     canvas = page.locator(".st-key-canvas_graph .canvas")
     expect(canvas.locator(".box.current")).to_be_visible(timeout=LONG)

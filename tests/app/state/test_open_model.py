@@ -1,4 +1,6 @@
-"""What is done when a model opens, and what comes after its picture: nothing runs, and a large one is not even checked."""
+"""What is done when a model opens, and what comes after its picture: nothing runs, and a large
+one is not even checked.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def no_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def of_length(length: int) -> loopscope.Model:
     graph = builder.Graph("open")
-    return graph.model(ops.reshape(graph.parameter("x", "f32", [None]), np.array([length]), special_zero=False))
+    return graph.model(
+        ops.reshape(graph.parameter("x", "f32", [None]), np.array([length]), special_zero=False)
+    )
 
 
 def test_opening_runs_nothing(no_runs: list[str], tmp_path: Path) -> None:
@@ -66,7 +70,11 @@ def test_a_large_model_is_checked_after_its_picture(no_runs: list[str], tmp_path
 def test_a_model_with_heavy_weights_is_large() -> None:
     assert not is_large(of_length(3))
     graph = builder.Graph("heavy")
-    assert is_large(graph.model(graph.parameter("x", "f32", [1]) * np.zeros(open_model._HEAVY // 4 + 1, np.float32)))
+    assert is_large(
+        graph.model(
+            graph.parameter("x", "f32", [1]) * np.zeros(open_model._HEAVY // 4 + 1, np.float32)
+        )
+    )
 
 
 def test_preparing_stops_between_two_phases() -> None:

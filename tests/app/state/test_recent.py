@@ -49,7 +49,19 @@ def test_it_is_forgotten(tmp_path: Path) -> None:
     assert remembered() == []
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '[{"path": 1}]', "null", '[{"path": "/", "when": "x"}]', "[" * 60_000, "\0\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[1]",
+        '[{"path": 1}]',
+        "null",
+        '[{"path": "/", "when": "x"}]',
+        "[" * 60_000,
+        "\0\xff",
+    ],
+)
 def test_a_damaged_list_is_an_empty_one(state: Path, text: str) -> None:
     state.parent.mkdir(parents=True)
     state.write_text(text, encoding="latin-1")

@@ -1,4 +1,6 @@
-"""Uploads without a browser: every kind of file opens or says in one sentence what to do instead."""
+"""Uploads without a browser: every kind of file opens or says in one sentence what to do
+instead.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def _damaged(archive: bytes) -> bytes:
 
 
 def upload(app: AppTest, files: Mapping[str, bytes]) -> AppTest:
-    app.file_uploader("opener_upload").set_value([(name, data, "application/octet-stream") for name, data in files.items()]).run()
+    app.file_uploader("opener_upload").set_value(
+        [(name, data, "application/octet-stream") for name, data in files.items()]
+    ).run()
     assert not app.exception
     return app
 
@@ -57,7 +61,16 @@ def upload(app: AppTest, files: Mapping[str, bytes]) -> AppTest:
         IR,
         {"model.onnx": ONNX},
         {"both.zip": zipped(IR)},
-        {"deep.zip": zipped({"a/b/model.xml": XML, "a/b/model.bin": BIN, "__MACOSX/a/b/model.xml": b"x", "readme.txt": b"hello"})},
+        {
+            "deep.zip": zipped(
+                {
+                    "a/b/model.xml": XML,
+                    "a/b/model.bin": BIN,
+                    "__MACOSX/a/b/model.xml": b"x",
+                    "readme.txt": b"hello",
+                }
+            )
+        },
         {"one.zip": zipped({"model.onnx": ONNX})},
         {"model.zip": zipped({"model.xml": XML}), "model.bin": BIN},
     ],
@@ -94,7 +107,9 @@ def test_a_broken_upload_is_a_sentence(opened: Visit, files: dict[str, bytes], t
 
 
 def test_a_problem_names_the_file_that_was_uploaded(opened: Visit) -> None:
-    app = upload(opened(), {"mine.xml": XML.replace(b'type="TopK"', b'type="TopQ"'), "mine.bin": BIN})
+    app = upload(
+        opened(), {"mine.xml": XML.replace(b'type="TopK"', b'type="TopQ"'), "mine.bin": BIN}
+    )
     line = next(number for number, text in enumerate(XML.splitlines(), 1) if b'type="TopK"' in text)
     assert any(f"mine.xml:{line}" in text for text in _texts(app))
     assert "Problems 1" in app.segmented_control("debugger_panel").options
@@ -119,7 +134,9 @@ def test_problems_of_a_runtime_are_told_where_it_is_chosen(opened: Visit) -> Non
     assert "Problems" in panel.options
     app = panel.set_value("Problems").run()
     assert any("No problems found." in text for text in _texts(app))
-    choices: list[Any] = list(app.get("button_group"))  # AppTest has no type for the segmented control
+    choices: list[Any] = list(
+        app.get("button_group")
+    )  # AppTest has no type for the segmented control
     choice = next(one for one in choices if "findings about" in one.label)
     choice.set_value(["OpenVINO"]).run()
     assert "Problems 2" in app.segmented_control("debugger_panel").options
@@ -146,7 +163,9 @@ def test_weights_alone_ask_for_their_model(opened: Visit) -> None:
 
 @pytest.mark.parametrize("name", ["empty.xml", "noise.onnx", "broken.xml", "n" * 300 + ".xml"])
 @pytest.mark.parametrize("data", [b"", b"\0\1noise", XML[:900], XML])
-def test_a_refusal_names_the_file_in_a_bearable_length(opened: Visit, name: str, data: bytes) -> None:
+def test_a_refusal_names_the_file_in_a_bearable_length(
+    opened: Visit, name: str, data: bytes
+) -> None:
     told = upload(opened(), {name: data}).error[0].value.replace("\\", "")
     assert told.startswith(name if len(name) < 60 else name[:57] + "...")
     assert len(told) < 400
@@ -203,7 +222,9 @@ def test_an_archive_that_grows_is_stopped(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_name_in_an_archive_is_only_a_name(opened: Visit) -> None:
-    app = upload(opened(), {"odd.zip": zipped({"/a/../../model.xml": XML, "C:\\x\\..\\model.bin": BIN})})
+    app = upload(
+        opened(), {"odd.zip": zipped({"/a/../../model.xml": XML, "C:\\x\\..\\model.bin": BIN})}
+    )
     assert not app.error
     assert any(button.key == "transport_step" for button in app.button)
 
@@ -223,14 +244,19 @@ def test_what_one_session_opens_no_other_sees(opened: Visit) -> None:
     third = opened(model="sample:collatz")
     steps = [app.session_state["loopscope"].run.debugger.cursor.step for app in (other, third)]
     assert steps == [1, 0]
-    assert other.session_state["loopscope"].run.debugger is not third.session_state["loopscope"].run.debugger
+    assert (
+        other.session_state["loopscope"].run.debugger
+        is not third.session_state["loopscope"].run.debugger
+    )
 
 
 def _texts(app: AppTest) -> list[str]:
     return [str(element.value) for element in (*app.markdown, *app.get("html")) if element.value]
 
 
-def test_a_server_refuses_a_path_that_somebody_sends_all_the_same(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_refuses_a_path_that_somebody_sends_all_the_same(
+    opened: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = opened()
     monkeypatch.setattr(LAUNCH, "server", True)
     app.text_input("opener_path").set_value(str(FOLDER / "if_add" / "model.xml")).run()
@@ -249,7 +275,9 @@ def test_a_server_refuses_a_path_that_somebody_sends_all_the_same(opened: Visit,
         ("n" * 300, "main", "n" * 80),
     ],
 )
-def test_files_that_are_taken_away_are_called_after_the_model(title: str, graph: str, name: str) -> None:
+def test_files_that_are_taken_away_are_called_after_the_model(
+    title: str, graph: str, name: str
+) -> None:
     made = Opened("", title, open_sample("swap").model, Report(()), {})
     assert made.file_name(graph) == name
     assert open_sample("swap").file_name() == "swap"

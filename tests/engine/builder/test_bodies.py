@@ -1,4 +1,6 @@
-"""What a body can do beside its variables: number its iterations, collect, and be asked only afterwards (do_while)."""
+"""What a body can do beside its variables: number its iterations, collect, and be asked only
+afterwards (do_while).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def body_of(model: loopscope.Model, name: str) -> loopscope.ir.model.Body:
     return next(node for _, node in nodes(model) if node.name == name).body("body")
 
 
-# -- do_while ---------------------------------------------------------------------------------------------------------
+# -- do_while
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("start", "times"), [(100.0, 7), (1.5, 1), (1.0, 1), (-8.0, 1)])
@@ -49,45 +52,87 @@ def test_do_while_tells_its_own_name() -> None:
     for wrong, error, words in [
         ((3, lambda v: v, [x]), TypeError, r"do_while\(\): cond is 3, expected a function"),
         ((lambda: True, lambda: (), []), ValueError, r"do_while\(\): loop_vars is empty"),
-        ((lambda v: v, lambda v: v, [x]), BuildError, r"do_while\(\): cond gives <Tensor .*, expected a boolean"),
-        ((lambda v: True, lambda v: v > 0, [x]), BuildError, r"do_while\(\): loop_vars\[0\] begins as f32, and is boolean"),
+        (
+            (lambda v: v, lambda v: v, [x]),
+            BuildError,
+            r"do_while\(\): cond gives <Tensor .*, expected a boolean",
+        ),
+        (
+            (lambda v: True, lambda v: v > 0, [x]),
+            BuildError,
+            r"do_while\(\): loop_vars\[0\] begins as f32, and is boolean",
+        ),
     ]:
         with pytest.raises(error, match=words):
             builder.do_while(*wrong)
 
 
-# -- names ------------------------------------------------------------------------------------------------------------
+# -- names
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_numbers_that_variables_begin_with_are_named_after_them() -> None:
     graph = builder.Graph("names")
-    i, pair = builder.while_loop(lambda i, pair: i < 3, lambda i, pair: (i + 1, pair), (0, {"left": 1.0, "right": graph.constant(2.0)}))
+    i, pair = builder.while_loop(
+        lambda i, pair: i < 3,
+        lambda i, pair: (i + 1, pair),
+        (0, {"left": 1.0, "right": graph.constant(2.0)}),
+    )
     names = [node.name for node in graph.model([i, pair]).graph.nodes if node.type == "Const"]
-    assert [name for name in names if name.endswith("_initial")] == ["while/i_initial", "while/pair_left_initial"]
+    assert [name for name in names if name.endswith("_initial")] == [
+        "while/i_initial",
+        "while/pair_left_initial",
+    ]
 
 
 def test_nodes_of_a_condition_are_named_as_those_beside_them() -> None:
     graph = builder.Graph("names")
     x = graph.parameter("x", "f32", [])
-    (last,) = builder.while_loop(lambda v: ops.greater(v, 1, name="is_large"), lambda v: ops.divide(v, 2, name="half"), [x], name="halve")
+    (last,) = builder.while_loop(
+        lambda v: ops.greater(v, 1, name="is_large"),
+        lambda v: ops.divide(v, 2, name="half"),
+        [x],
+        name="halve",
+    )
     model = graph.model(last)
     assert [node.name for node in model.graph.nodes if node.type == "Greater"] == ["halve/is_large"]
-    assert [node.name for node in body_of(model, "halve").graph.nodes if node.type in ("Greater", "Divide")] == ["half", "is_large"]
+    assert [
+        node.name
+        for node in body_of(model, "halve").graph.nodes
+        if node.type in ("Greater", "Divide")
+    ] == ["half", "is_large"]
 
 
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
         (lambda rows: builder.foldl(lambda total, row: total + row, rows), ["total", "row"]),
-        (lambda rows: builder.scan(lambda s, row: {"sum": s["sum"] + row}, rows, {"sum": np.zeros(2, np.float32)}), ["s_sum", "row"]),
-        (lambda rows: builder.map_fn(lambda pair: pair[0] + pair[1], (rows, rows)), ["pair_0", "pair_1"]),
+        (
+            lambda rows: builder.scan(
+                lambda s, row: {"sum": s["sum"] + row}, rows, {"sum": np.zeros(2, np.float32)}
+            ),
+            ["s_sum", "row"],
+        ),
+        (
+            lambda rows: builder.map_fn(lambda pair: pair[0] + pair[1], (rows, rows)),
+            ["pair_0", "pair_1"],
+        ),
         (lambda rows: builder.foldl(operator.add, rows), ["a", "b"]),
         (lambda rows: builder.for_loop(3, lambda i, total: total + i, [0]), ["total", "iteration"]),
         (lambda rows: builder.for_loop(3, lambda i, total: total + 1, [0]), ["total"]),
     ],
-    ids=["foldl", "scan", "map_fn", "a function of Python", "for_loop", "for_loop without its number"],
+    ids=[
+        "foldl",
+        "scan",
+        "map_fn",
+        "a function of Python",
+        "for_loop",
+        "for_loop without its number",
+    ],
 )
-def test_inputs_of_a_body_are_called_as_the_arguments(make: Callable[..., Any], expected: list[str]) -> None:
+def test_inputs_of_a_body_are_called_as_the_arguments(
+    make: Callable[..., Any], expected: list[str]
+) -> None:
     rows = builder.Graph("names").parameter("rows", "f32", [4, 2])
     model = rows.graph.model(make(rows))
     (loop,) = [node for _, node in nodes(model) if node.type == "Loop"]
@@ -95,7 +140,8 @@ def test_inputs_of_a_body_are_called_as_the_arguments(make: Callable[..., Any], 
     run_both(model, [np.arange(8, dtype=np.float32).reshape(4, 2)])
 
 
-# -- current_iteration ------------------------------------------------------------------------------------------------
+# -- current_iteration
+# ------------------------------------------------------------------------------------------------
 
 
 def test_the_number_of_the_iteration_is_that_of_the_innermost_loop() -> None:
@@ -119,7 +165,8 @@ def test_the_number_of_the_iteration_is_that_of_the_innermost_loop() -> None:
     assert [one.name for one in body_of(model, "while").graph.parameters] == ["total", "round"]
 
 
-# -- Collected --------------------------------------------------------------------------------------------------------
+# -- Collected
+# --------------------------------------------------------------------------------------------------------
 
 
 LOOPS = {
@@ -146,7 +193,11 @@ def test_collected_in_every_kind_of_loop(loop: str) -> None:
     (last,) = LOOPS[loop](body, n)
     model = graph.model({"last": last, "squares": squares.tensor, "pairs": pairs.tensor})
     result = run_both(model, [np.int64(4)])
-    assert [result.named[name].tolist() for name in ("last", "squares", "pairs")] == [4, [0, 1, 4, 9], [[0, 1], [1, 2], [2, 3], [3, 4]]]
+    assert [result.named[name].tolist() for name in ("last", "squares", "pairs")] == [
+        4,
+        [0, 1, 4, 9],
+        [[0, 1], [1, 2], [2, 3], [3, 4]],
+    ]
     (node,) = [node for _, node in nodes(model) if node.type == "Loop"]
     assert [one.name for one in node.body("body").graph.results][-2:] == ["squares", "pairs"]
 
@@ -192,27 +243,57 @@ def collect_twice(seen: Collected) -> None:
 
 
 REFUSED = {
-    "outside": (lambda seen: seen.append(3), r"<Collected 'seen'>.append\(\) is called outside of a loop"),
+    "outside": (
+        lambda seen: seen.append(3),
+        r"<Collected 'seen'>.append\(\) is called outside of a loop",
+    ),
     "in a condition": (
         lambda seen: builder.while_loop(lambda v: [seen.append(v), v < 3][1], lambda v: v, [0]),
         r"in the cond of while_loop\(\) 'while', which is tested before the first iteration too",
     ),
     "in the condition of an inner loop": (
-        lambda seen: collect(lambda v: builder.while_loop(lambda w: builder.current_iteration() < 3, lambda w: w, [v], name="inner")),
+        lambda seen: collect(
+            lambda v: builder.while_loop(
+                lambda w: builder.current_iteration() < 3, lambda w: w, [v], name="inner"
+            )
+        ),
         r"current_iteration\(\) is called in the cond of while_loop\(\) 'inner'",
     ),
     "in a branch": (
-        lambda seen: collect(lambda v: builder.cond(v < 2, lambda: [seen.append(v), v][1], lambda: v)),
+        lambda seen: collect(
+            lambda v: builder.cond(v < 2, lambda: [seen.append(v), v][1], lambda: v)
+        ),
         r"in the true_fn of cond\(\) 'cond', which not every iteration takes",
     ),
-    "twice in one iteration": (lambda seen: collect(lambda v: [seen.append(v), seen.append(v)]), "is called a second time"),
+    "twice in one iteration": (
+        lambda seen: collect(lambda v: [seen.append(v), seen.append(v)]),
+        "is called a second time",
+    ),
     "in two loops": (collect_twice, "is called a second time"),
-    "a scalar as a part": (lambda seen: collect(seen.extend), r"extend\(\) gets <Tensor .*, expected length 1 along"),
-    "a longer part": (lambda seen: collect(lambda v: seen.extend([1, 2])), "expected length 1 along the first axis: append"),
-    "nothing": (lambda seen: collect(lambda v: seen.append(None)), r"append\(\): the value is None"),
-    "read too early": (lambda seen: collect(lambda v: [seen.append(v), seen.tensor]), "holds nothing yet"),
-    "never filled": (lambda seen: seen.tensor, r"<Collected 'seen'> holds nothing yet: call append\(\) or extend\(\)"),
-    "number outside": (lambda seen: builder.current_iteration(), r"current_iteration\(\) is called outside of a loop"),
+    "a scalar as a part": (
+        lambda seen: collect(seen.extend),
+        r"extend\(\) gets <Tensor .*, expected length 1 along",
+    ),
+    "a longer part": (
+        lambda seen: collect(lambda v: seen.extend([1, 2])),
+        "expected length 1 along the first axis: append",
+    ),
+    "nothing": (
+        lambda seen: collect(lambda v: seen.append(None)),
+        r"append\(\): the value is None",
+    ),
+    "read too early": (
+        lambda seen: collect(lambda v: [seen.append(v), seen.tensor]),
+        "holds nothing yet",
+    ),
+    "never filled": (
+        lambda seen: seen.tensor,
+        r"<Collected 'seen'> holds nothing yet: call append\(\) or extend\(\)",
+    ),
+    "number outside": (
+        lambda seen: builder.current_iteration(),
+        r"current_iteration\(\) is called outside of a loop",
+    ),
     "number in a branch outside": (
         lambda seen: builder.cond(True, builder.current_iteration, lambda: 0),
         r"current_iteration\(\) is called outside of a loop",

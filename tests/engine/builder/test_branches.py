@@ -16,14 +16,24 @@ from tests.engine.builder.both import run_both
 def test_cond_is_an_if_8_with_captured_inputs() -> None:
     graph = builder.Graph("cond")
     x, y = graph.parameter("x", "f32", [2]), graph.parameter("y", "f32", [2])
-    made = builder.cond(x[0] > y[0], lambda: {"a": x + y, "b": (x, 1)}, lambda: {"b": [y * 2, 2], "a": y - 1}, name="choose")
+    made = builder.cond(
+        x[0] > y[0],
+        lambda: {"a": x + y, "b": (x, 1)},
+        lambda: {"b": [y * 2, 2], "a": y - 1},
+        name="choose",
+    )
     model = graph.model([made["a"], *made["b"]])
     (node,) = [node for _, node in nodes(model) if node.type == "If"]
     assert (node.name, node.opset, len(node.inputs)) == ("choose", "opset8", 3)
     assert [[entry.external for entry in body.inputs] for body in node.bodies] == [[1, 2], [2]]
-    for feeds, expected in [(([3, 1], [1, 2]), ([4, 3], [3, 1], 1)), (([0, 1], [1, 2]), ([0, 1], [2, 4], 2))]:
+    for feeds, expected in [
+        (([3, 1], [1, 2]), ([4, 3], [3, 1], 1)),
+        (([0, 1], [1, 2]), ([0, 1], [2, 4], 2)),
+    ]:
         result = run_both(model, [np.array(feed, np.float32) for feed in feeds])
-        assert [output.tolist() for output in result.outputs] == [list(one) if isinstance(one, list) else one for one in expected]
+        assert [output.tolist() for output in result.outputs] == [
+            list(one) if isinstance(one, list) else one for one in expected
+        ]
 
 
 def test_the_other_branch_does_not_run() -> None:
@@ -54,7 +64,10 @@ def test_shapes_of_branches_are_joined() -> None:
 def test_case_takes_the_first_true_one(number: int, expected: int) -> None:
     graph = builder.Graph("case")
     x = graph.parameter("x", "i64", [])
-    made = builder.case([(x < 0, lambda: -x), (x < 1, lambda: x), (x < 101, lambda: x * 10)], default=lambda: x * 100)
+    made = builder.case(
+        [(x < 0, lambda: -x), (x < 1, lambda: x), (x < 101, lambda: x * 10)],
+        default=lambda: x * 100,
+    )
     assert run_both(graph.model(made), [number]).outputs[0] == expected
 
 
@@ -64,26 +77,52 @@ def test_switch_case(number: int) -> None:
     i, x = graph.parameter("i", "i32", []), graph.parameter("x", "f32", [2])
     branches = [lambda: x, lambda: x + 1, lambda: x * 2]
     last = builder.switch_case(i, branches)
-    given = builder.switch_case(i, dict(zip((0, 1, 7), branches, strict=True)), default=lambda: x - 1)
+    given = builder.switch_case(
+        i, dict(zip((0, 1, 7), branches, strict=True)), default=lambda: x - 1
+    )
     result = run_both(graph.model([last, given]), [np.int32(number), np.array([1, 2], np.float32)])
     value = np.array([1, 2])
     assert result.outputs[0].tolist() == {0: value, 1: value + 1}.get(number, value * 2).tolist()
-    assert result.outputs[1].tolist() == {0: value, 1: value + 1, 7: value * 2}.get(number, value - 1).tolist()
+    assert (
+        result.outputs[1].tolist()
+        == {0: value, 1: value + 1, 7: value * 2}.get(number, value - 1).tolist()
+    )
 
 
 WRONG = {
-    "no truth": (lambda x: builder.cond(x, lambda: x, lambda: x), r"pred is <Tensor 'x' f32\[2\]>, expected a boolean"),
-    "several booleans": (lambda x: builder.cond(x > 0, lambda: x, lambda: x), "expected one element"),
-    "types": (lambda x: builder.cond(x[0] > 0, lambda: x, lambda: ops.convert(x, destination_type="i32")), "is f32 when true and i32 when"),
-    "structures": (lambda x: builder.cond(x[0] > 0, lambda: x, lambda: (x, x)), "what the false_fn"),
+    "no truth": (
+        lambda x: builder.cond(x, lambda: x, lambda: x),
+        r"pred is <Tensor 'x' f32\[2\]>, expected a boolean",
+    ),
+    "several booleans": (
+        lambda x: builder.cond(x > 0, lambda: x, lambda: x),
+        "expected one element",
+    ),
+    "types": (
+        lambda x: builder.cond(x[0] > 0, lambda: x, lambda: ops.convert(x, destination_type="i32")),
+        "is f32 when true and i32 when",
+    ),
+    "structures": (
+        lambda x: builder.cond(x[0] > 0, lambda: x, lambda: (x, x)),
+        "what the false_fn",
+    ),
     "keys": (
         lambda x: builder.cond(x[0] > 0, lambda: {"a": x}, lambda: {"b": x}),
         r"what false_fn gives is a dict of 1 \(\['b'\]\), expected",
     ),
-    "nothing": (lambda x: builder.cond(x[0] > 0, lambda: (), lambda: ()), "the branches give nothing"),
+    "nothing": (
+        lambda x: builder.cond(x[0] > 0, lambda: (), lambda: ()),
+        "the branches give nothing",
+    ),
     "no pairs": (lambda x: builder.case([], lambda: x), "nothing to choose from"),
-    "float": (lambda x: builder.switch_case(x[0], [lambda: x, lambda: x]), "expected a whole number"),
-    "number of a branch": (lambda x: builder.switch_case(x[0], {0.5: lambda: x}), "the number of a branch is 0.5"),
+    "float": (
+        lambda x: builder.switch_case(x[0], [lambda: x, lambda: x]),
+        "expected a whole number",
+    ),
+    "number of a branch": (
+        lambda x: builder.switch_case(x[0], {0.5: lambda: x}),
+        "the number of a branch is 0.5",
+    ),
 }
 
 

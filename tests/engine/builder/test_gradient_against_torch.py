@@ -16,8 +16,14 @@ from tests.engine.builder.walked_back import CASES, Case, arguments
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_autograd_gives_the_same(case: Case) -> None:
     graph = builder.Graph(case.name)
-    parameters = [graph.parameter(f"x{number}", "f64", shape) for number, shape in enumerate(case.shapes)]
-    outputs = [leaf.value for leaf in leaves(case.function(*parameters)) if leaf.value.element_type in REAL_FLOATS]
+    parameters = [
+        graph.parameter(f"x{number}", "f64", shape) for number, shape in enumerate(case.shapes)
+    ]
+    outputs = [
+        leaf.value
+        for leaf in leaves(case.function(*parameters))
+        if leaf.value.element_type in REAL_FLOATS
+    ]
     given = arguments(case)
     found = loopscope.run(graph.model(builder.gradients(outputs, parameters)), given).outputs
     with np.load(TABLE) as table:

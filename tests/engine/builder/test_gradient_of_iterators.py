@@ -1,4 +1,6 @@
-"""Gradients through TensorIterators: slices both ways, parts of several elements, stretches of an axis; against central differences."""
+"""Gradients through TensorIterators: slices both ways, parts of several elements, stretches of
+an axis; against central differences.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,14 @@ def _model(cut: Slice) -> loopscope.Model:
     h, part = body.parameter("h", F32, shape), body.parameter("part", F32, shape)
     new = body.op("Tanh", body.op("Add", body.op("Multiply", h, part), part))
     after, parts = body.result(new), body.result(new)
-    made = tensor_iterator(outer, body, carried=[(h0, h, after)], sliced=[(xs, part, cut)], last=[after], joined=[(parts, cut)])
+    made = tensor_iterator(
+        outer,
+        body,
+        carried=[(h0, h, after)],
+        sliced=[(xs, part, cut)],
+        last=[after],
+        joined=[(parts, cut)],
+    )
     for number in range(2):
         outer.result(outer.op("Multiply", *[Ref(made.layer, number)] * 2), f"out{number}")
     return outer.model()

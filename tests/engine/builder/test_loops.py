@@ -1,4 +1,6 @@
-"""while_loop and its relations: structures, captures, invariants, and the same results in Python, here and in OpenVINO."""
+"""while_loop and its relations: structures, captures, invariants, and the same results in
+Python, here and in OpenVINO.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def loops(model: loopscope.Model) -> dict[str, loopscope.ir.model.Node]:
     return {address: node for address, node in nodes(model) if node.type == "Loop"}
 
 
-# -- while_loop -------------------------------------------------------------------------------------------------------
+# -- while_loop
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_the_condition_is_tested_before_every_iteration() -> None:
@@ -53,13 +56,23 @@ def test_the_condition_is_tested_before_every_iteration() -> None:
 def test_it_is_a_loop_5_whose_ports_are_called_as_the_arguments() -> None:
     graph = builder.Graph("ports")
     n = graph.parameter("n", "i64", [])
-    builder.while_loop(lambda i, pair: i < n, lambda i, pair: (i + 1, Pair(pair.k, pair.j + pair.k)), (0, Pair(0, 1)), name="fibonacci")
+    builder.while_loop(
+        lambda i, pair: i < n,
+        lambda i, pair: (i + 1, Pair(pair.k, pair.j + pair.k)),
+        (0, Pair(0, 1)),
+        name="fibonacci",
+    )
     model = graph.model(n)
     (node,) = loops(model).values()
     body = node.body("body")
     assert (node.name, node.opset) == ("fibonacci", "opset5")
     assert [one.name for one in body.graph.parameters] == ["i", "pair_j", "pair_k", "n"]
-    assert [one.name for one in body.graph.results] == ["condition", "i_next", "pair_j_next", "pair_k_next"]
+    assert [one.name for one in body.graph.results] == [
+        "condition",
+        "i_next",
+        "pair_j_next",
+        "pair_k_next",
+    ]
     assert [entry.external for entry in body.inputs] == [2, 3, 4, 5]
     assert len(body.back_edges) == 3
     assert not any(entry.is_iteration_number for entry in body.inputs)
@@ -68,9 +81,19 @@ def test_it_is_a_loop_5_whose_ports_are_called_as_the_arguments() -> None:
 STRUCTURES = {
     "list": ([0, 1.5], lambda i, v: [i + 1, v * 2], lambda i, v: i < 3, [3, 12.0]),
     "tuple": ((0, 1.5), lambda i, v: [i + 1, v * 2], lambda i, v: i < 3, (3, 12.0)),
-    "named tuple inside": ((0, Pair(1, 2)), lambda i, p: (i + 1, Pair(p.j + p.k, p.j - p.k)), lambda i, p: i < 3, (3, Pair(6, -2))),
+    "named tuple inside": (
+        (0, Pair(1, 2)),
+        lambda i, p: (i + 1, Pair(p.j + p.k, p.j - p.k)),
+        lambda i, p: i < 3,
+        (3, Pair(6, -2)),
+    ),
     "named tuple": (Pair(0, 1), lambda j, k: Pair(j + 1, k * 3), lambda j, k: j < 2, Pair(2, 9)),
-    "dict": ({"i": 0, "v": 2.0}, lambda s: {"v": s["v"] * s["v"], "i": s["i"] + 1}, lambda s: s["i"] < 2, {"i": 2, "v": 16.0}),
+    "dict": (
+        {"i": 0, "v": 2.0},
+        lambda s: {"v": s["v"] * s["v"], "i": s["i"] + 1},
+        lambda s: s["i"] < 2,
+        {"i": 2, "v": 16.0},
+    ),
     "dataclass": (
         State(0.0, 1.0),
         lambda s: State(s.position + s.velocity, s.velocity / 2),
@@ -79,7 +102,12 @@ STRUCTURES = {
     ),
     "one in a list": ([3], lambda i: i - 1, lambda i: i > 0, [0]),
     "one alone": (3, lambda i: i - 1, lambda i: i > 0, 0),
-    "nested": (({"a": [0, (1,)]},), lambda d: {"a": [d["a"][0] + 1, (d["a"][1][0] * 2,)]}, lambda d: d["a"][0] < 4, ({"a": [4, (16,)]},)),
+    "nested": (
+        ({"a": [0, (1,)]},),
+        lambda d: {"a": [d["a"][0] + 1, (d["a"][1][0] * 2,)]},
+        lambda d: d["a"][0] < 4,
+        ({"a": [4, (16,)]},),
+    ),
 }
 
 
@@ -91,7 +119,9 @@ def test_the_result_has_the_structure_of_the_variables(case: str) -> None:
     assert type(end) is type(expected) or isinstance(end, builder.Tensor)
     outputs = [leaf.value for leaf in structure.leaves(end)]
     result = run_both(graph.model(outputs))
-    assert [output.item() for output in result.outputs] == [leaf.value for leaf in structure.leaves(expected)]
+    assert [output.item() for output in result.outputs] == [
+        leaf.value for leaf in structure.leaves(expected)
+    ]
     assert structure.matches(expected, structure.rebuilt(end, [0] * len(outputs)))
 
 
@@ -104,7 +134,9 @@ def test_outer_tensors_are_captured_through_any_number_of_levels() -> None:
         return builder.cond(v[0] > 3, lambda: v + scale * step, lambda: v + scale + x)
 
     def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        return i + 1, builder.while_loop(lambda w: ops.reduce_sum(w, 0) < 30, inner, [v / 2], maximum_iterations=3)[0]
+        return i + 1, builder.while_loop(
+            lambda w: ops.reduce_sum(w, 0) < 30, inner, [v / 2], maximum_iterations=3
+        )[0]
 
     _, end = builder.while_loop(lambda i, v: i < 4, outer, (0, x))
     model = graph.model(end)
@@ -126,7 +158,9 @@ def test_outer_tensors_are_captured_through_any_number_of_levels() -> None:
 def test_swapped_and_untouched_variables() -> None:
     graph = builder.Graph("swap")
     x = graph.parameter("x", "f32", [])
-    made = builder.while_loop(lambda i, a, b, kept: i < 5, lambda i, a, b, kept: (i + 1, b, a + 1, kept), (0, x, x * 2, x))
+    made = builder.while_loop(
+        lambda i, a, b, kept: i < 5, lambda i, a, b, kept: (i + 1, b, a + 1, kept), (0, x, x * 2, x)
+    )
     result = run_both(graph.model(list(made)), [np.float32(3)])
     a, b = 3.0, 6.0
     for _ in range(5):
@@ -154,7 +188,8 @@ def test_maximum_iterations() -> None:
             builder.while_loop(lambda i: i < 2, lambda i: i + 1, [0], maximum_iterations=wrong)
 
 
-# -- shape invariants -------------------------------------------------------------------------------------------------
+# -- shape invariants
+# -------------------------------------------------------------------------------------------------
 
 
 def doubled(i: Tensor, m: Tensor) -> list[Tensor]:
@@ -164,20 +199,41 @@ def doubled(i: Tensor, m: Tensor) -> list[Tensor]:
 def test_a_shape_that_grows_needs_an_invariant_that_lets_it() -> None:
     graph = builder.Graph("grow")
     i, m = graph.constant(0), graph.constant(np.ones((2, 2), np.float32))
-    with pytest.raises(ValueError, match=r"loop_vars\[1\] has the shape invariant \[2,2\], and the shape \[4,2\] after one iteration"):
+    with pytest.raises(
+        ValueError,
+        match=r"loop_vars\[1\] has the shape invariant \[2,2\], and the shape \[4,2\] after one iteration",
+    ):
         builder.while_loop(lambda i, m: i < 10, doubled, [i, m])
     assert "grow" in graph.name
-    _, grown = builder.while_loop(lambda i, m: i < 3, doubled, [i, m], shape_invariants=[i.shape, [None, 2]])
+    _, grown = builder.while_loop(
+        lambda i, m: i < 3, doubled, [i, m], shape_invariants=[i.shape, [None, 2]]
+    )
     assert str(grown.shape) == "[?,2]"
     assert run_both(graph.model(grown)).outputs[0].shape == (16, 2)
 
 
 INVARIANTS = {
     "more general": (lambda v, d: v[d:], None, r"the shape \[..3\] after"),
-    "more general than an explicit one": (lambda v, d: ops.concat([v, v], axis=0), [[3]], r"invariant \[3\], and the shape \[6\]"),
-    "another rank": (lambda v, d: ops.unsqueeze(v, 0), [[None]], r"invariant \[\?\], and the shape \[1,\?\]"),
-    "first shape outside": (lambda v, d: v, [[4]], r"begins with shape \[3\], which its shape invariant \[4\] does not allow"),
-    "no shape": (lambda v, d: v, ["many"], r"the shape invariant of loop_vars\[0\] is 'many', expected lengths"),
+    "more general than an explicit one": (
+        lambda v, d: ops.concat([v, v], axis=0),
+        [[3]],
+        r"invariant \[3\], and the shape \[6\]",
+    ),
+    "another rank": (
+        lambda v, d: ops.unsqueeze(v, 0),
+        [[None]],
+        r"invariant \[\?\], and the shape \[1,\?\]",
+    ),
+    "first shape outside": (
+        lambda v, d: v,
+        [[4]],
+        r"begins with shape \[3\], which its shape invariant \[4\] does not allow",
+    ),
+    "no shape": (
+        lambda v, d: v,
+        ["many"],
+        r"the shape invariant of loop_vars\[0\] is 'many', expected lengths",
+    ),
     "too few": (lambda v, d: v, [], r"shape_invariants is a list of 0 \(\), expected a list of 1"),
 }
 
@@ -188,7 +244,9 @@ def test_broken_invariants_are_told(case: str) -> None:
     graph = builder.Graph(case)
     v, d = graph.parameter("v", "f32", [3]), graph.parameter("d", "i64", [])
     with pytest.raises(BuildError, match=words):
-        builder.while_loop(lambda v: v[0] > 0, lambda v: [body(v, d)], [v], shape_invariants=invariants)
+        builder.while_loop(
+            lambda v: v[0] > 0, lambda v: [body(v, d)], [v], shape_invariants=invariants
+        )
     assert len(graph.model(v).graph.nodes) == 3, "what was refused left nodes behind"
 
 
@@ -196,23 +254,31 @@ def test_invariants_that_hold() -> None:
     graph = builder.Graph("hold")
     v, d = graph.parameter("v", "f32", [3]), graph.parameter("d", "i64", [])
     by_name = builder.while_loop(
-        lambda s: ops.reduce_sum(s["v"], 0) > 1, lambda s: {"v": s["v"][d:], "n": s["n"] + 1}, {"n": 0, "v": v}, {"v": [None], "n": None}
+        lambda s: ops.reduce_sum(s["v"], 0) > 1,
+        lambda s: {"v": s["v"][d:], "n": s["n"] + 1},
+        {"n": 0, "v": v},
+        {"v": [None], "n": None},
     )
     bounded = builder.while_loop(lambda w: ops.reduce_sum(w, 0) > 1, lambda w: w[d:], [v], ["..3"])
-    unknown = builder.while_loop(lambda w: ops.reduce_sum(w, [0]) > 1, lambda w: w[d:], [v], [PartialShape()])
+    unknown = builder.while_loop(
+        lambda w: ops.reduce_sum(w, [0]) > 1, lambda w: w[d:], [v], [PartialShape()]
+    )
     model = graph.model([by_name["v"], by_name["n"], bounded[0], unknown[0]])
     result = loopscope.run(model, [np.array([3, 2, 1], np.float32), 1])
     assert [output.tolist() for output in result.outputs] == [[1], 2, [1], [1]]
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
+# -- what is refused
+# --------------------------------------------------------------------------------------------------
 
 
 def test_what_is_not_callable_is_a_type_error_and_no_variables_a_value_error() -> None:
     graph = builder.Graph("refused")
     x = graph.parameter("x", "f32", [])
     for wrong in [(True, lambda v: v), (lambda v: v > 0, x)]:
-        with pytest.raises(TypeError, match=r"while_loop\(\): (cond|body) is .*, expected a function"):
+        with pytest.raises(
+            TypeError, match=r"while_loop\(\): (cond|body) is .*, expected a function"
+        ):
             builder.while_loop(*wrong, [x])
     nothing: list[Any] = [[], (), {}, [[], {}]]
     for empty in nothing:
@@ -223,8 +289,14 @@ def test_what_is_not_callable_is_a_type_error_and_no_variables_a_value_error() -
 
 
 REFUSED = {
-    "type": (lambda v: [ops.convert(v, destination_type="i32")], r"loop_vars\[0\] begins as f32, and is i32 after one iteration"),
-    "number of values": (lambda v: (v, v), r"what body gives is a tuple of 2 .*expected a list of 1"),
+    "type": (
+        lambda v: [ops.convert(v, destination_type="i32")],
+        r"loop_vars\[0\] begins as f32, and is i32 after one iteration",
+    ),
+    "number of values": (
+        lambda v: (v, v),
+        r"what body gives is a tuple of 2 .*expected a list of 1",
+    ),
     "structure": (lambda v: {"v": v}, r"what body gives\[0\] is|what body gives is a dict"),
     "nothing": (lambda v: None, r"the next value of loop_vars\[0\] is None"),
 }
@@ -243,7 +315,9 @@ def test_conditions_must_be_one_truth() -> None:
     v = builder.Graph("conditions").parameter("v", "f32", [3])
     with pytest.raises(BuildError, match=r"cond gives <Tensor .* f32\[\]>, expected a boolean"):
         builder.while_loop(lambda v: v[0], lambda v: v, [v])
-    with pytest.raises(BuildError, match=r"cond gives <Tensor .* boolean\[3\]>, expected one element"):
+    with pytest.raises(
+        BuildError, match=r"cond gives <Tensor .* boolean\[3\]>, expected one element"
+    ):
         builder.while_loop(lambda v: v > 0, lambda v: v, [v])
     with pytest.raises(BuildError, match="what cond gives is None"):
         builder.while_loop(lambda v: None, lambda v: v, [v])
@@ -254,17 +328,23 @@ def test_what_lives_in_a_body_stays_there() -> None:
     x = graph.parameter("x", "f32", [])
     leaked = []
     builder.while_loop(lambda v: v > 0, lambda v: leaked.append(v - 1) or v - 1, [x], name="inner")
-    with pytest.raises(BuildError, match=r"lives in the body of while_loop\(\) 'inner' and cannot be used in graph 'leak'"):
+    with pytest.raises(
+        BuildError,
+        match=r"lives in the body of while_loop\(\) 'inner' and cannot be used in graph 'leak'",
+    ):
         leaked[0] + x
     with pytest.raises(BuildError, match="lives in the body"):
         graph.model(leaked)
-    with pytest.raises(BuildError, match="gets its inputs from outside: make parameter 'late' before"):
+    with pytest.raises(
+        BuildError, match="gets its inputs from outside: make parameter 'late' before"
+    ):
         builder.while_loop(lambda v: v > 0, lambda v: v - graph.parameter("late", "f32", []), [x])
     with pytest.raises(BuildError, match="is still being built"):
         builder.while_loop(lambda v: v > 0, lambda v: [graph.model(v)], [x])
 
 
-# -- loops that count and go through ----------------------------------------------------------------------------------
+# -- loops that count and go through
+# ----------------------------------------------------------------------------------
 
 ROWS = np.array([[1, -2], [3, 0.5], [-1, 4], [2, 2]], np.float32)
 
@@ -278,7 +358,9 @@ def rows(request: pytest.FixtureRequest) -> Tensor:
 def test_for_loop(count: int | str) -> None:
     graph = builder.Graph("for")
     n = graph.parameter("n", "i64", [])
-    total, product = builder.for_loop(n if isinstance(count, str) else count, lambda i, s, p: (s + i, p * 2), (0, 1))
+    total, product = builder.for_loop(
+        n if isinstance(count, str) else count, lambda i, s, p: (s + i, p * 2), (0, 1)
+    )
     # OpenVINO refuses a constant count of 0.
     result = (run_both if count else loopscope.run)(graph.model([total, product]), [4])
     times = 4 if isinstance(count, str) else count
@@ -286,15 +368,21 @@ def test_for_loop(count: int | str) -> None:
 
 
 def test_map_fn(rows: Tensor) -> None:
-    squares, (sums, first) = builder.map_fn(lambda row: (row * row, [ops.reduce_sum(row, 0), row[0]]), rows)
+    squares, (sums, first) = builder.map_fn(
+        lambda row: (row * row, [ops.reduce_sum(row, 0), row[0]]), rows
+    )
     result = run_both(rows.graph.model([squares, sums, first]), [ROWS])
     for mine, theirs in zip(result.outputs, [ROWS * ROWS, ROWS.sum(1), ROWS[:, 0]], strict=True):
         np.testing.assert_allclose(mine, theirs)
 
 
 def test_map_fn_over_a_structure(rows: Tensor) -> None:
-    both = builder.map_fn(lambda e: e["row"] * e["weight"], {"row": rows, "weight": ops.reduce_sum(rows, [1])})
-    np.testing.assert_allclose(run_both(rows.graph.model(both), [ROWS]).outputs[0], ROWS * ROWS.sum(1, keepdims=True))
+    both = builder.map_fn(
+        lambda e: e["row"] * e["weight"], {"row": rows, "weight": ops.reduce_sum(rows, [1])}
+    )
+    np.testing.assert_allclose(
+        run_both(rows.graph.model(both), [ROWS]).outputs[0], ROWS * ROWS.sum(1, keepdims=True)
+    )
 
 
 def fold(a: Any, e: Any) -> Any:
@@ -302,13 +390,21 @@ def fold(a: Any, e: Any) -> Any:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("begins", [True, False], ids=["from the first element", "from an initializer"])
+@pytest.mark.parametrize(
+    "begins", [True, False], ids=["from the first element", "from an initializer"]
+)
 def test_scan(rows: Tensor, reverse: bool, begins: bool) -> None:
     made = builder.scan(fold, rows, None if begins else np.ones(2, np.float32), reverse=reverse)
     going = ROWS[::-1] if reverse else ROWS
-    expected = np.array(list(itertools.accumulate(going, fold, initial=None if begins else np.ones(2, np.float32))))
+    expected = np.array(
+        list(itertools.accumulate(going, fold, initial=None if begins else np.ones(2, np.float32)))
+    )
     expected = expected if begins else expected[1:]
-    np.testing.assert_allclose(run_both(rows.graph.model(made), [ROWS]).outputs[0], expected[::-1] if reverse else expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        run_both(rows.graph.model(made), [ROWS]).outputs[0],
+        expected[::-1] if reverse else expected,
+        rtol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("initializer", [None, 10])
@@ -329,18 +425,29 @@ def test_scan_with_structures(rows: Tensor) -> None:
 
 
 GOING = {
-    "scalar": (lambda g: builder.map_fn(abs, g.parameter("s", "f32", [])), "a scalar has no elements"),
+    "scalar": (
+        lambda g: builder.map_fn(abs, g.parameter("s", "f32", [])),
+        "a scalar has no elements",
+    ),
     "lengths": (
-        lambda g: builder.map_fn(lambda e: e[0], (g.parameter("a", "f32", [3]), g.parameter("b", "f32", [4]))),
+        lambda g: builder.map_fn(
+            lambda e: e[0], (g.parameter("a", "f32", [3]), g.parameter("b", "f32", [4]))
+        ),
         r"elems\[1\] has 4 elements, those before it 3",
     ),
     "empty": (lambda g: builder.map_fn(abs, []), "elems is empty"),
-    "gives nothing": (lambda g: builder.map_fn(lambda e: [], g.parameter("a", "f32", [3])), "gives nothing"),
+    "gives nothing": (
+        lambda g: builder.map_fn(lambda e: [], g.parameter("a", "f32", [3])),
+        "gives nothing",
+    ),
     "shape of a fold": (
         lambda g: builder.foldl(lambda a, e: e[0], g.parameter("a", "f32", [3, 2]), None),
         r"initializer has the shape invariant \[2\]",
     ),
-    "structure of a fold": (lambda g: builder.foldl(lambda a, e: (a, e), g.parameter("a", "f32", [3])), "what fn gives"),
+    "structure of a fold": (
+        lambda g: builder.foldl(lambda a, e: (a, e), g.parameter("a", "f32", [3])),
+        "what fn gives",
+    ),
 }
 
 
@@ -351,7 +458,8 @@ def test_wrong_elements(case: str) -> None:
         make(builder.Graph(case))
 
 
-# -- TensorArray ------------------------------------------------------------------------------------------------------
+# -- TensorArray
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [4, "computed"])
@@ -362,7 +470,9 @@ def test_a_tensor_array_is_a_loop_variable(rows: Tensor, size: int | str) -> Non
     weight = source.size()
 
     def body(i: Tensor, written: TensorArray) -> tuple[Tensor, TensorArray]:
-        return i + 1, written.write(i, source.read(3 - i) * ops.convert(i * weight, destination_type="f32"))
+        return i + 1, written.write(
+            i, source.read(3 - i) * ops.convert(i * weight, destination_type="f32")
+        )
 
     _, written = builder.while_loop(lambda i, _: i < 3, body, (0, target))
     assert isinstance(written, builder.TensorArray)
@@ -377,7 +487,10 @@ def test_tensor_arrays_that_are_wrong() -> None:
     array = builder.TensorArray("f32", 3, [2])
     for make, words in [
         (lambda: builder.TensorArray("f32", -1), "size is -1"),
-        (lambda: builder.TensorArray("f32", 3, PartialShape.parse("...")), "element_shape is not known at all"),
+        (
+            lambda: builder.TensorArray("f32", 3, PartialShape.parse("...")),
+            "element_shape is not known at all",
+        ),
         (lambda: array.write(0, [1.0, 2.0, 3.0]), "have another shape"),
         (lambda: array.write(0, graph.parameter("i", "i32", [2])), "must be equal"),
         (lambda: builder.TensorArray.unstack(3.0), "a scalar has no parts"),

@@ -1,4 +1,6 @@
-"""One function per operation: names, defaults, documentation, what becomes a Const, and what is refused in which words."""
+"""One function per operation: names, defaults, documentation, what becomes a Const, and what is
+refused in which words.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def test_functions_are_called_as_openvinos_factories() -> None:
 
 def test_any_spelling_of_the_same_letters_is_the_same_function() -> None:
     assert ops.MatMul is ops.mat_mul is ops.matmul
-    assert len({letters(operation.name) for operation in CATALOGUE}) == len({operation.name for operation in CATALOGUE})
+    assert len({letters(operation.name) for operation in CATALOGUE}) == len(
+        {operation.name for operation in CATALOGUE}
+    )
 
 
 def test_older_versions_are_there_when_asked_for(graph: Graph) -> None:
@@ -58,14 +62,19 @@ def test_older_versions_are_there_when_asked_for(graph: Graph) -> None:
     ops.gather(x, [0], 1, name="new")
     opsets = {node.name: node.opset for node in graph.model(x).graph.nodes}
     assert (opsets["old"], opsets["new"]) == ("opset7", "opset8")
-    with pytest.raises(BuildError, match=r"there is no gather-99; there is Gather-1, Gather-7, Gather-8"):
+    with pytest.raises(
+        BuildError, match=r"there is no gather-99; there is Gather-1, Gather-7, Gather-8"
+    ):
         ops.version("gather", 99)
 
 
 def test_help_says_inputs_attributes_defaults_and_values() -> None:
     text = ops.gelu.__doc__
     assert "approximation_mode: 'erf' or 'tanh'; default 'erf'" in (text or "")
-    assert str(inspect.signature(ops.reduce_sum)) == "(data: 'Tensor', axes: 'Tensor', /, *, keep_dims=False, name: 'str' = '') -> 'Tensor'"
+    assert (
+        str(inspect.signature(ops.reduce_sum))
+        == "(data: 'Tensor', axes: 'Tensor', /, *, keep_dims=False, name: 'str' = '') -> 'Tensor'"
+    )
     assert "name" in dir(inspect.signature(ops.avg_pool).parameters["exclude_pad"])
 
 
@@ -78,7 +87,13 @@ def test_defaults_are_written_and_given_values_too(graph: Graph) -> None:
         "kernel": "2,2", "strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1",
         "auto_pad": "explicit", "exclude-pad": "true", "rounding_type": "floor",
     }  # fmt: skip
-    assert written["top"] == {"axis": "-1", "mode": "max", "sort": "value", "stable": "false", "index_element_type": "i32"}
+    assert written["top"] == {
+        "axis": "-1",
+        "mode": "max",
+        "sort": "value",
+        "stable": "false",
+        "index_element_type": "i32",
+    }
 
 
 def test_names_that_python_keeps_get_an_underscore() -> None:
@@ -87,7 +102,13 @@ def test_names_that_python_keeps_get_an_underscore() -> None:
         return data * lambda_
 
     shrink = Operation(
-        name="Shrink", version=1, opsets=(1, 16), page="none", kernel=kernel, infer=same, attributes=(Attribute("lambda", "float"),)
+        name="Shrink",
+        version=1,
+        opsets=(1, 16),
+        page="none",
+        kernel=kernel,
+        infer=same,
+        attributes=(Attribute("lambda", "float"),),
     )
     catalogue = CATALOGUE.with_operations([shrink])
     graph = builder.Graph("custom", catalogue=catalogue)
@@ -115,33 +136,77 @@ LIFTED = {
 def test_numbers_become_constants(graph: Graph, case: str) -> None:
     make, expected = LIFTED[case]
     model = graph.model(make(graph.parameter("x", "f32", [2])))
-    assert [str(node.constant.element_type) for node in model.graph.nodes if node.constant] == expected
+    assert [
+        str(node.constant.element_type) for node in model.graph.nodes if node.constant
+    ] == expected
     run_both(model, [np.array([1, -2], np.float32)])
 
 
 WRONG = {
     "too many inputs": (lambda x: ops.add(x, x, x), r"add\(\) takes 2 inputs \(.*\), and gets 3"),
-    "too few inputs": (lambda x: ops.gather(x), r"gather\(\) takes 3 inputs \(data, indices, axis\), and gets 1"),
-    "unknown attribute": (lambda x: ops.relu(x, alpha=1), r"relu\(\) has no attribute 'alpha'; it has no attributes"),
-    "misspelt attribute": (lambda x: ops.reduce_sum(x, 0, keepdims=True), r"no attribute 'keepdims'; its attributes are keep_dims"),
-    "missing attribute": (lambda x: ops.concat([x, x]), r"concat\(\) needs the attribute 'axis': a whole number"),
-    "kind of attribute": (lambda x: ops.concat([x, x], axis=0.5), r"concat\(\): attribute 'axis' is 0.5, expected a whole number"),
-    "truth is no number": (lambda x: ops.concat([x, x], axis=True), r"attribute 'axis' is True, expected a whole number"),
-    "value of attribute": (lambda x: ops.gelu(x, approximation_mode="fast"), r"'approximation_mode' is 'fast', expected one of erf, tanh"),
-    "element type": (lambda x: ops.convert(x, destination_type="f31"), r"an element type is 'f31', expected one of f64, f32"),
+    "too few inputs": (
+        lambda x: ops.gather(x),
+        r"gather\(\) takes 3 inputs \(data, indices, axis\), and gets 1",
+    ),
+    "unknown attribute": (
+        lambda x: ops.relu(x, alpha=1),
+        r"relu\(\) has no attribute 'alpha'; it has no attributes",
+    ),
+    "misspelt attribute": (
+        lambda x: ops.reduce_sum(x, 0, keepdims=True),
+        r"no attribute 'keepdims'; its attributes are keep_dims",
+    ),
+    "missing attribute": (
+        lambda x: ops.concat([x, x]),
+        r"concat\(\) needs the attribute 'axis': a whole number",
+    ),
+    "kind of attribute": (
+        lambda x: ops.concat([x, x], axis=0.5),
+        r"concat\(\): attribute 'axis' is 0.5, expected a whole number",
+    ),
+    "truth is no number": (
+        lambda x: ops.concat([x, x], axis=True),
+        r"attribute 'axis' is True, expected a whole number",
+    ),
+    "value of attribute": (
+        lambda x: ops.gelu(x, approximation_mode="fast"),
+        r"'approximation_mode' is 'fast', expected one of erf, tanh",
+    ),
+    "element type": (
+        lambda x: ops.convert(x, destination_type="f31"),
+        r"an element type is 'f31', expected one of f64, f32",
+    ),
     "types differ": (
         lambda x: x + np.array([1], np.float16) + ops.convert(x, destination_type="i32"),
         r"add\(\): input 1 is i32.*must be equal",
     ),
-    "shapes differ": (lambda x: x + np.ones(3), r"add\(\): shapes \[2\] and \[3\] cannot be broadcast"),
-    "type not allowed": (lambda x: ops.logical_not(x), r"logical_not\(\): input 0 \(\w+\) is <Tensor 'x' f32\[2\]>, expected boolean"),
-    "float as axis": (lambda x: ops.reduce_sum(x, 0.5), r"reduce_sum\(\): input 1 \(axes\) is 0.5, which is f32; expected"),
+    "shapes differ": (
+        lambda x: x + np.ones(3),
+        r"add\(\): shapes \[2\] and \[3\] cannot be broadcast",
+    ),
+    "type not allowed": (
+        lambda x: ops.logical_not(x),
+        r"logical_not\(\): input 0 \(\w+\) is <Tensor 'x' f32\[2\]>, expected boolean",
+    ),
+    "float as axis": (
+        lambda x: ops.reduce_sum(x, 0.5),
+        r"reduce_sum\(\): input 1 \(axes\) is 0.5, which is f32; expected",
+    ),
     "float among integers": (lambda x: ops.shape_of(x) + 0.5, r"cannot|must be equal"),
-    "no tensor at all": (lambda x: ops.relu(object()), r"relu\(\): input 0 \(\w+\) is <object .*expected a Tensor"),
-    "left out in between": (lambda x: ops.gather(x, None, 0), r"gather\(\): input 1 \(indices\) is left out"),
+    "no tensor at all": (
+        lambda x: ops.relu(object()),
+        r"relu\(\): input 0 \(\w+\) is <object .*expected a Tensor",
+    ),
+    "left out in between": (
+        lambda x: ops.gather(x, None, 0),
+        r"gather\(\): input 1 \(indices\) is left out",
+    ),
     "truth of a tensor": (lambda x: 1 if x > 0 else 2, r"has no value while the graph is built"),
     "whole division": (lambda x: ops.shape_of(x) / 2, r"write `//`"),
-    "axis out of range": (lambda x: ops.concat([x, x], axis=3), r"concat\(\): axis 3 is out of range"),
+    "axis out of range": (
+        lambda x: ops.concat([x, x], axis=3),
+        r"concat\(\): axis 3 is out of range",
+    ),
 }
 
 
@@ -151,7 +216,10 @@ def test_wrong_arguments_are_told_where_they_were_given(graph: Graph, case: str)
     x = graph.parameter("x", "f32", [2])
     with pytest.raises(BuildError, match=words) as caught:
         make(x)
-    assert any(Path(entry.path).name == "test_operations.py" and "lambda" in str(entry.statement) for entry in caught.traceback)
+    assert any(
+        Path(entry.path).name == "test_operations.py" and "lambda" in str(entry.statement)
+        for entry in caught.traceback
+    )
 
 
 def test_refused_calls_leave_nothing_behind(graph: Graph) -> None:
@@ -185,5 +253,8 @@ def test_several_outputs_and_variadic_inputs(graph: Graph) -> None:
     assert (left.name, right.name, values.shape.lengths) == ("Split:0", "Split:1", (2, 1))
     both = ops.concat([right, left], axis=1)
     assert ops.concat(right, left, axis=1).shape == both.shape
-    result = run_both(graph.model({"values": values, "indices": indices, "both": both}), [np.arange(12, dtype=np.float32).reshape(2, 6)])
+    result = run_both(
+        graph.model({"values": values, "indices": indices, "both": both}),
+        [np.arange(12, dtype=np.float32).reshape(2, 6)],
+    )
     assert result.named["values"].tolist() == [[2], [8]]

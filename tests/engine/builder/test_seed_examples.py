@@ -1,4 +1,6 @@
-"""The four examples of the seed page tf.while_loop, as they stand there but for ``tf.``, which is ``build.`` here; and what they print."""
+"""The four examples of the seed page tf.while_loop, as they stand there but for ``tf.``, which
+is ``build.`` here; and what they print.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ PAGE = Path(__file__).with_name("seed_while_loop.txt")
 def example(number: int, **changed: str) -> dict[str, Any]:
     """The names that an example leaves behind, run as the page has it but for the module's name."""
     code = PAGE.read_text(encoding="utf-8").split("----\n")[number - 1]
-    code = re.sub(r"\btf\.", "build.", code.replace("import tensorflow as tf", "from loopscope import builder"))
+    code = re.sub(
+        r"\btf\.",
+        "build.",
+        code.replace("import tensorflow as tf", "from loopscope import builder"),
+    )
     for old, new in changed.items():
         assert f"{old} = " in code
         code = re.sub(rf"^{old} = .*$", f"{old} = {new}", code, flags=re.MULTILINE)
@@ -54,7 +60,9 @@ def test_example_2_has_nesting_and_a_named_tuple() -> None:
 
 
 def test_example_3_has_shape_invariants() -> None:
-    """TensorFlow: the shape (2048, 2); the example gives it no name, so that it is taken from the last operation of the graph."""
+    """TensorFlow: the shape (2048, 2); the example gives it no name, so that it is taken from
+    the last operation of the graph.
+    """
     names = example(3)
     graph = names["m0"].graph
     model = graph.model(names["i0"])
@@ -66,7 +74,9 @@ def test_example_3_has_shape_invariants() -> None:
 
 
 def test_example_4_prints_what_it_computes(capsys: pytest.CaptureFixture[str]) -> None:
-    """ "prints [0] ... [9999]"; as in TensorFlow only the counter's lines are there when i is asked for, and both when out is."""
+    """ "prints [0] ... [9999]"; as in TensorFlow only the counter's lines are there when i is
+    asked for, and both when out is.
+    """
     example(4, n="20")
     out, err = capsys.readouterr()
     assert out == "20\n(20,)\n"
@@ -111,7 +121,10 @@ def test_lines_come_in_the_order_in_which_they_were_printed() -> None:
 def test_at_a_moment_of_the_past_only_what_was_printed_by_then_is_there() -> None:
     debugger = loopscope.Debugger(printing(), [np.zeros(4, np.float32)])
     debugger.run()
-    assert [line.text for line in debugger.printed(2)] == ["even [2][1.0 1.0 1.0...]", "end: [2.0 2.0 2.0 2.0]"]
+    assert [line.text for line in debugger.printed(2)] == [
+        "even [2][1.0 1.0 1.0...]",
+        "end: [2.0 2.0 2.0 2.0]",
+    ]
     debugger.seek("main/while[1]/body/Print")
     assert [line.text for line in debugger.printed(9)] == ["even [0][0.0 0.0 0.0...]", "[0]"]
     debugger.seek(0)
@@ -145,9 +158,15 @@ NAMES: dict[str, tuple[Any, Any]] = {
     "ones": (lambda: builder.ones([2, 1]), [[1], [1]]),
     "zeros": (lambda: builder.zeros([2], "i32"), [0, 0]),
     "cast": (lambda: builder.cast(builder.constant([1.9, 0.0]), "i32"), [1, 0]),
-    "concat": (lambda: builder.concat([builder.ones([1, 2]), builder.zeros([1, 2])], axis=0), [[1, 1], [0, 0]]),
+    "concat": (
+        lambda: builder.concat([builder.ones([1, 2]), builder.zeros([1, 2])], axis=0),
+        [[1, 1], [0, 0]],
+    ),
     "constant, filled": (lambda: builder.constant(7, shape=[2]), [7, 7]),
-    "constant, shaped": (lambda: builder.constant([1, 2, 3, 4], "f32", [2, 2], name="four"), [[1, 2], [3, 4]]),
+    "constant, shaped": (
+        lambda: builder.constant([1, 2, 3, 4], "f32", [2, 2], name="four"),
+        [[1, 2], [3, 4]],
+    ),
 }
 
 
@@ -174,18 +193,28 @@ def test_a_session_keeps_the_structure_and_takes_feeds(capsys: pytest.CaptureFix
         assert session.run([x * 2], {x: 4.0}) == [8]  # y is not needed
         assert session.run([]) == []
     assert capsys.readouterr().err == "[1.5]\n"
-    with pytest.raises(loopscope.BuildError, match="fetches is 3, expected a tensor or an operation of the graph, or a name of one"):
+    with pytest.raises(
+        loopscope.BuildError,
+        match="fetches is 3, expected a tensor or an operation of the graph, or a name of one",
+    ):
         session.run(3)
 
 
 def test_a_session_takes_tensors_and_operations_by_name() -> None:
-    """ "Session: its main job is to Run() a graph": of an operation only what it does is asked for; TensorFlow 2.21 gives None for it."""
+    """ "Session: its main job is to Run() a graph": of an operation only what it does is asked
+    for; TensorFlow 2.21 gives None for it.
+    """
     graph = builder.Graph("names")
     x = graph.parameter("x", "f32", [2])
     low, _ = builder.ops.split(x * 2, 0, num_splits=2, name="halves")
     total = builder.ops.add(low, 1.0, name="total")
     session = builder.compat.v1.Session(graph)
-    assert session.run(["total:0", "halves:1", "total", graph["halves"]], {"x:0": [1, 2]}) == [[3], [4], None, None]
+    assert session.run(["total:0", "halves:1", "total", graph["halves"]], {"x:0": [1, 2]}) == [
+        [3],
+        [4],
+        None,
+        None,
+    ]
     assert session.run({"a": [total, ("total",)]}, {"halves:0": [7]}) == {"a": [[8], (None,)]}
     assert session.run(total, {low: [7], "x": [0, 0]}) == [8]
     wrong: tuple[tuple[Any, dict[Any, Any], str], ...] = (
@@ -200,7 +229,9 @@ def test_a_session_takes_tensors_and_operations_by_name() -> None:
 
 
 def test_what_lives_in_a_body_may_be_neither_fetched_nor_fed() -> None:
-    """TensorFlow 2.21: "Operation while/mul has been marked as not fetchable." and "Tensor while/mul:0 may not be fed."."""
+    """TensorFlow 2.21: "Operation while/mul has been marked as not fetchable." and "Tensor
+    while/mul:0 may not be fed.".
+    """
     graph, seen = builder.Graph("inside"), []
 
     def body(i: Any) -> Any:
@@ -210,7 +241,8 @@ def test_what_lives_in_a_body_may_be_neither_fetched_nor_fed() -> None:
     (last,) = builder.while_loop(lambda i: i < 10, body, [graph.constant(0)])
     session = builder.compat.v1.Session(graph)
     with pytest.raises(
-        loopscope.BuildError, match=r"lives in the body of while_loop\(\) 'while' and may not be fed: feed what goes into it"
+        loopscope.BuildError,
+        match=r"lives in the body of while_loop\(\) 'while' and may not be fed: feed what goes into it",
     ):
         session.run(last, {seen[0]: 3})
     with pytest.raises(loopscope.BuildError, match=r"lives in the body of while_loop\(\) 'while'"):
@@ -244,6 +276,11 @@ def test_constant_has_the_type_that_tensorflow_gives(value: object, expected: st
 
 def test_where_whole_numbers_of_two_types_meet_the_difference_is_said() -> None:
     with builder.Graph("mixed"):
-        i, _ = builder.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x), (0, builder.constant(2.0)))
-        with pytest.raises(loopscope.BuildError, match=r"builder\.constant are i32 as in TensorFlow, those of loop variables i64"):
+        i, _ = builder.while_loop(
+            lambda i, x: i < 3, lambda i, x: (i + 1, x), (0, builder.constant(2.0))
+        )
+        with pytest.raises(
+            loopscope.BuildError,
+            match=r"builder\.constant are i32 as in TensorFlow, those of loop variables i64",
+        ):
             builder.add(builder.constant(1), i)

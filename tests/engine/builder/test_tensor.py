@@ -63,7 +63,9 @@ def test_whole_numbers_are_divided_as_python_does() -> None:
 @pytest.mark.parametrize("other", [3, -3])
 def test_operators_of_whole_numbers(case: str, other: int) -> None:
     graph = builder.Graph(case)
-    result = run_both(graph.model(OPERATORS[case](graph.parameter("x", "i64", [4]), other)), [WHOLE])
+    result = run_both(
+        graph.model(OPERATORS[case](graph.parameter("x", "i64", [4]), other)), [WHOLE]
+    )
     np.testing.assert_array_equal(result.outputs[0], OPERATORS[case](WHOLE, other))
 
 
@@ -72,7 +74,18 @@ def test_bits_and_truth() -> None:
     x, t = graph.parameter("x", "i64", [4]), graph.parameter("t", "boolean", [4])
     made = [x & 6, x | 1, x ^ 3, ~x, t & True, t | t, t ^ True, ~t, True & t, 6 & x]
     result = run_both(graph.model(made), [WHOLE, TRUTH])
-    numpys = [WHOLE & 6, WHOLE | 1, WHOLE ^ 3, ~WHOLE, TRUTH, TRUTH, TRUTH ^ True, ~TRUTH, TRUTH, 6 & WHOLE]
+    numpys = [
+        WHOLE & 6,
+        WHOLE | 1,
+        WHOLE ^ 3,
+        ~WHOLE,
+        TRUTH,
+        TRUTH,
+        TRUTH ^ True,
+        ~TRUTH,
+        TRUTH,
+        6 & WHOLE,
+    ]
     for mine, theirs in zip(result.outputs, numpys, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -114,7 +127,15 @@ def test_indices_that_are_tensors() -> None:
     x, i = graph.parameter("x", "f32", [3, 4, 5]), graph.parameter("i", "i32", [])
     made = [x[i], x[:, i], x[i:], x[:i, i:, -2:], x[0, i, ::2], x[i::-1], x[ops.unsqueeze(i, 0)]]
     result = run_both(graph.model(made), [CUBE, np.int32(1)])
-    numpys = [CUBE[1], CUBE[:, 1], CUBE[1:], CUBE[:1, 1:, -2:], CUBE[0, 1, ::2], CUBE[1::-1], CUBE[[1]]]
+    numpys = [
+        CUBE[1],
+        CUBE[:, 1],
+        CUBE[1:],
+        CUBE[:1, 1:, -2:],
+        CUBE[0, 1, ::2],
+        CUBE[1::-1],
+        CUBE[[1]],
+    ]
     for mine, theirs in zip(result.outputs, numpys, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 

@@ -1,6 +1,8 @@
-"""TensorArray beyond write, read and stack: several places at once, sizes that grow, elements of differing shape; TensorFlow's answers.
+"""TensorArray beyond write, read and stack: several places at once, sizes that grow, elements of
+differing shape; TensorFlow's answers.
 
-Seed page tf.while_loop: "besides regular Tensors or IndexedSlices, the body may accept and return TensorArray objects".
+Seed page tf.while_loop: "besides regular Tensors or IndexedSlices, the body may accept and return
+TensorArray objects".
 """
 
 from __future__ import annotations
@@ -36,12 +38,24 @@ def two(made: Any) -> Any:
 MEASURED: dict[str, tuple[Make, Any]] = {
     "gather": (lambda: array().unstack(np.arange(1, 5, dtype="i4")).gather([2, 0]), [3, 1]),
     "scatter": (lambda: array(4).scatter([2, 0, 1, 3], [5, 6, 7, 8]).stack(), [6, 7, 5, 8]),
-    "concat": (lambda: array().unstack(np.arange(1, 5, dtype="i4").reshape(2, 2)).concat(), [1, 2, 3, 4]),
+    "concat": (
+        lambda: array().unstack(np.arange(1, 5, dtype="i4").reshape(2, 2)).concat(),
+        [1, 2, 3, 4],
+    ),
     "split evenly": (lambda: array(2, [2]).split([1, 2, 3, 4], [2, 2]).stack(), [[1, 2], [3, 4]]),
-    "dynamic": (lambda: array(0, dynamic_size=True).write(3, 7).write(0, 1).write(1, 1).write(2, 1).stack(), [1, 1, 1, 7]),
-    "dynamic, not all written": (lambda: array(0, dynamic_size=True).write(3, 7).stack(), [0, 0, 0, 7]),
+    "dynamic": (
+        lambda: array(0, dynamic_size=True).write(3, 7).write(0, 1).write(1, 1).write(2, 1).stack(),
+        [1, 1, 1, 7],
+    ),
+    "dynamic, not all written": (
+        lambda: array(0, dynamic_size=True).write(3, 7).stack(),
+        [0, 0, 0, 7],
+    ),
     "dynamic, its size": (lambda: array(0, dynamic_size=True).write(3, 7).size(), 4),
-    "dynamic, scattered": (lambda: array(0, dynamic_size=True).scatter([1, 0], [5, 6]).stack(), [6, 5]),
+    "dynamic, scattered": (
+        lambda: array(0, dynamic_size=True).scatter([1, 0], [5, 6]).stack(),
+        [6, 5],
+    ),
     "not written": (lambda: array(2, [2]).write(1, [2, 3]).stack(), [[0, 0], [2, 3]]),
 }
 # The same, but for the last one: TensorFlow stacks no array without elements.
@@ -52,8 +66,14 @@ DIFFERING: dict[str, tuple[Make, Any]] = {
     "the first of differing shapes": (lambda: two(ragged()).read(0), [1]),
     "written over": (lambda: two(ragged()).write(0, [7, 8, 9]).concat(), [7, 8, 9, 2, 3]),
     "differing shapes, dynamic": (lambda: two(ragged(0, dynamic_size=True)).concat(), [1, 2, 3]),
-    "differing rows": (lambda: ragged(2, [None, 2]).write(1, [[1, 2], [3, 4]]).write(0, [[5, 6]]).concat(), [[5, 6], [1, 2], [3, 4]]),
-    "one shape after all": (lambda: ragged().write(0, [1, 2]).write(1, [3, 4]).stack(), [[1, 2], [3, 4]]),
+    "differing rows": (
+        lambda: ragged(2, [None, 2]).write(1, [[1, 2], [3, 4]]).write(0, [[5, 6]]).concat(),
+        [[5, 6], [1, 2], [3, 4]],
+    ),
+    "one shape after all": (
+        lambda: ragged().write(0, [1, 2]).write(1, [3, 4]).stack(),
+        [[1, 2], [3, 4]],
+    ),
     "gathered": (lambda: ragged().scatter([1, 0], [[1, 2], [3, 4]]).gather([1]), [[1, 2]]),
     "scalars": (lambda: ragged(2, []).write(1, 5).write(0, 4).stack(), [4, 5]),
     "none": (lambda: ragged(0).stack(), np.zeros((0, 0))),
@@ -66,18 +86,31 @@ def test_arrays_give_what_tensorflow_gives(case: str) -> None:
     graph = builder.Graph(case)
     with graph:
         model = graph.model({"out": made()})
-    # OpenVINO's CPU takes no part of a constant that has no elements, which is what an array of differing elements begins with.
+    # OpenVINO's CPU takes no part of a constant that has no elements, which is what an array of
+    # differing elements begins with.
     output = (loopscope.run if case in DIFFERING else run_both)(model).outputs[0]
     np.testing.assert_array_equal(output, expected)
     assert output.shape == np.shape(expected)
 
 
 REFUSED: dict[str, tuple[Make, str]] = {
-    "inferred from the first": (lambda: two(array(2, [None])), r"value is .*, and the elements have shape \[1\]"),
-    "beyond the size": (lambda: array().write(2, 1), "index is 2, expected a whole number from 0 on, below the size, 2"),
+    "inferred from the first": (
+        lambda: two(array(2, [None])),
+        r"value is .*, and the elements have shape \[1\]",
+    ),
+    "beyond the size": (
+        lambda: array().write(2, 1),
+        "index is 2, expected a whole number from 0 on, below the size, 2",
+    ),
     "no rank": (lambda: array(2, DYNAMIC), "element_shape is not known at all"),
-    "parts of other lengths": (lambda: array(2, [1]).split([1, 2, 3], [1, 2]), "infer_shape=False takes parts of other lengths"),
-    "too many parts": (lambda: ragged(2).split([1, 2, 3], [1, 1, 1]), "3 lengths are given for 2 elements"),
+    "parts of other lengths": (
+        lambda: array(2, [1]).split([1, 2, 3], [1, 2]),
+        "infer_shape=False takes parts of other lengths",
+    ),
+    "too many parts": (
+        lambda: ragged(2).split([1, 2, 3], [1, 1, 1]),
+        "3 lengths are given for 2 elements",
+    ),
     "scalars joined": (lambda: array().concat(), "are scalars, which have no axis: use stack"),
     "indices": (lambda: array().gather([0.5]), "indices is .*, expected whole numbers in one axis"),
 }
@@ -105,12 +138,18 @@ def test_a_loop_appends_to_an_array_of_any_size() -> None:
     n = graph.parameter("n", "i64", [])
 
     def step(i: Any, value: Any, path: Any) -> Any:
-        return i + 1, builder.ops.select(value % 2 == 0, value // 2, 3 * value + 1), path.write(i, value)
+        return (
+            i + 1,
+            builder.ops.select(value % 2 == 0, value // 2, 3 * value + 1),
+            path.write(i, value),
+        )
 
     path = builder.TensorArray("i64", 0, dynamic_size=True)
     _, _, path = builder.while_loop(lambda i, value, path: value > 1, step, (0, n, path))
     model = graph.model(path.stack())
-    np.testing.assert_array_equal(run_both(model, [np.int64(6)]).outputs[0], [6, 3, 10, 5, 16, 8, 4, 2])
+    np.testing.assert_array_equal(
+        run_both(model, [np.int64(6)]).outputs[0], [6, 3, 10, 5, 16, 8, 4, 2]
+    )
     assert run_both(model, [np.int64(1)]).outputs[0].shape == (0,)
 
 
@@ -130,23 +169,48 @@ def test_a_loop_writes_elements_of_differing_shape() -> None:
 
 
 def _counted(body: Callable[[Any, Any], Any], array: Any, trips: int = 3) -> Any:
-    return builder.while_loop(lambda i, a: i < trips, lambda i, a: (i + 1, body(i, a)), (0, array))[1]
+    return builder.while_loop(lambda i, a: i < trips, lambda i, a: (i + 1, body(i, a)), (0, array))[
+        1
+    ]
 
 
 def _written_inside(i: Any, a: Any) -> Any:
-    return builder.while_loop(lambda j, b: j < 3, lambda j, b: (j + 1, b.write(j, [7, 8])), (0, a))[1]
+    return builder.while_loop(lambda j, b: j < 3, lambda j, b: (j + 1, b.write(j, [7, 8])), (0, a))[
+        1
+    ]
 
 
 # TensorFlow 2.21 gives the same.
 UNSHAPED: dict[str, tuple[Make, Any]] = {
-    "vectors": (lambda: builder.TensorArray("i32", 2).write(0, [1, 2]).write(1, [3, 4]).stack(), [[1, 2], [3, 4]]),
+    "vectors": (
+        lambda: builder.TensorArray("i32", 2).write(0, [1, 2]).write(1, [3, 4]).stack(),
+        [[1, 2], [3, 4]],
+    ),
     "scalars": (lambda: builder.TensorArray("i32", 2).write(0, 1).write(1, 2).stack(), [1, 2]),
-    "scattered": (lambda: builder.TensorArray("i32", 2).scatter([1, 0], [[1], [2]]).stack(), [[2], [1]]),
-    "dynamic": (lambda: builder.TensorArray("i32", 0, dynamic_size=True).write(1, [5]).stack(), [[0], [5]]),
-    "written by a loop": (lambda: _counted(lambda i, a: a.write(i, [7, 8]), builder.TensorArray("i32", 3)).stack(), [[7, 8]] * 3),
-    "by a loop, no iteration": (lambda: _counted(lambda i, a: a.write(i, [7, 8]), builder.TensorArray("i32", 2), 0).stack(), [[0, 0]] * 2),
-    "by a loop in a loop": (lambda: _counted(_written_inside, builder.TensorArray("i32", 3), 2).stack(), [[7, 8]] * 3),
-    "its size before": (lambda: _counted(lambda i, a: a.write(i, [7]), builder.TensorArray("i32", 3)).size(), 3),
+    "scattered": (
+        lambda: builder.TensorArray("i32", 2).scatter([1, 0], [[1], [2]]).stack(),
+        [[2], [1]],
+    ),
+    "dynamic": (
+        lambda: builder.TensorArray("i32", 0, dynamic_size=True).write(1, [5]).stack(),
+        [[0], [5]],
+    ),
+    "written by a loop": (
+        lambda: _counted(lambda i, a: a.write(i, [7, 8]), builder.TensorArray("i32", 3)).stack(),
+        [[7, 8]] * 3,
+    ),
+    "by a loop, no iteration": (
+        lambda: _counted(lambda i, a: a.write(i, [7, 8]), builder.TensorArray("i32", 2), 0).stack(),
+        [[0, 0]] * 2,
+    ),
+    "by a loop in a loop": (
+        lambda: _counted(_written_inside, builder.TensorArray("i32", 3), 2).stack(),
+        [[7, 8]] * 3,
+    ),
+    "its size before": (
+        lambda: _counted(lambda i, a: a.write(i, [7]), builder.TensorArray("i32", 3)).size(),
+        3,
+    ),
 }
 
 

@@ -1,8 +1,9 @@
 """Variables, the order of side effects, operations by name, and models inside graphs.
 
-Seed page "TensorFlow in other languages": "ops that keep state ... a class whose constructor makes the op, and whose methods add
-operations that work on the state", "TF_AddControlInput: other operations finish before this one runs", "iterate over the operations of a
-graph, look an operation up by its name", "TF_GraphImportGraphDef".
+Seed page "TensorFlow in other languages": "ops that keep state ... a class whose constructor makes
+the op, and whose methods add operations that work on the state", "TF_AddControlInput: other
+operations finish before this one runs", "iterate over the operations of a graph, look an operation
+up by its name", "TF_GraphImportGraphDef".
 """
 
 from __future__ import annotations
@@ -26,24 +27,35 @@ def counter() -> tuple[builder.Graph, builder.Variable]:
         return graph, builder.Variable(np.float32(10), "count")
 
 
-# -- variables --------------------------------------------------------------------------------------------------------
+# -- variables
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_variable_keeps_its_value_from_run_to_run() -> None:
     graph, count = counter()
     session = loopscope.Session(graph.model({"before": count.read(), "after": count.assign_add(2)}))
-    assert [[one.item() for one in session.run().outputs] for _ in range(3)] == [[10, 12], [12, 14], [14, 16]]
+    assert [[one.item() for one in session.run().outputs] for _ in range(3)] == [
+        [10, 12],
+        [12, 14],
+        [14, 16],
+    ]
     assert session.variables["count"] == 16
     session.reset()
     assert session.run().named["before"] == 10
 
 
 def test_the_graph_of_the_architecture_page() -> None:
-    """Figure 3: "weights (w) are applied to a feature vector (x), a bias term (b) is added, and the result is saved in a variable (s)"."""
+    """Figure 3: "weights (w) are applied to a feature vector (x), a bias term (b) is added, and
+    the result is saved in a variable (s)".
+    """
     graph = builder.Graph("figure 3")
     x = graph.parameter("x", "f32", [3])
     with graph:
-        w, b, s = builder.Variable([1.0, 2.0, 3.0], "w"), builder.Variable(0.5, "b"), builder.Variable(0.0, "s")
+        w, b, s = (
+            builder.Variable([1.0, 2.0, 3.0], "w"),
+            builder.Variable(0.5, "b"),
+            builder.Variable(0.0, "s"),
+        )
     saved = s.assign(ops.matmul(w.read(), x) + b.read())
     session = builder.compat.v1.Session(graph)
     assert [session.run(saved, {x: values}) for values in ([1, 1, 1], [0, 0, 2])] == [6.5, 6.5]
@@ -53,7 +65,15 @@ def test_the_graph_of_the_architecture_page() -> None:
 
 def test_reads_and_assignments_go_in_the_order_of_the_calls() -> None:
     graph, count = counter()
-    seen = [count.read(), count.assign(3), count.read(), count.assign_add(4), count.assign_sub(1), count.read(), count.assign(50.0)]
+    seen = [
+        count.read(),
+        count.assign(3),
+        count.read(),
+        count.assign_add(4),
+        count.assign_sub(1),
+        count.read(),
+        count.assign(50.0),
+    ]
     session = loopscope.Session(graph.model(seen))
     assert [one.item() for one in session.run().outputs] == [10, 3, 3, 7, 6, 6, 50]
     assert [one.item() for one in session.run().outputs] == [50, 3, 3, 7, 6, 6, 50]
@@ -69,7 +89,11 @@ def test_an_assignment_alone_is_a_model() -> None:
 def test_a_loop_assigns_and_what_is_read_after_it_sees_that() -> None:
     graph, count = counter()
     before = count.read()
-    (last,) = builder.while_loop(lambda i: i < 3, lambda i: ops.convert(count.assign_add(1), destination_type="i64") * 0 + i + 1, [0])
+    (last,) = builder.while_loop(
+        lambda i: i < 3,
+        lambda i: ops.convert(count.assign_add(1), destination_type="i64") * 0 + i + 1,
+        [0],
+    )
     session = loopscope.Session(graph.model([before, last, count.read()]))
     assert [one.item() for one in session.run().outputs] == [10, 3, 13]
     assert [one.item() for one in session.run().outputs] == [13, 3, 16]
@@ -87,7 +111,10 @@ def test_two_variables_of_one_name_are_two() -> None:
 def test_what_a_variable_cannot_hold_is_refused() -> None:
     graph, count = counter()
     wide = graph.parameter("wide", "f32", [2])
-    with pytest.raises(BuildError, match=r"<Variable 'count' f32\[\]>.assign_add\(\): the value would be .*f32\[2\]"):
+    with pytest.raises(
+        BuildError,
+        match=r"<Variable 'count' f32\[\]>.assign_add\(\): the value would be .*f32\[2\]",
+    ):
         count.assign_add(wide)
     with pytest.raises(BuildError, match="assign"):
         count.assign(graph.constant(1, "i32"))
@@ -106,7 +133,10 @@ def test_variables_are_saved_and_loaded(tmp_path: Path) -> None:
     session.save(tmp_path / "state.npz")
     again = loopscope.Session(model)
     again.load(tmp_path / "state.npz")
-    assert {name: value.tolist() for name, value in again.variables.items()} == {"count": 12, "half": [6, 10]}
+    assert {name: value.tolist() for name, value in again.variables.items()} == {
+        "count": 12,
+        "half": [6, 10],
+    }
     assert str(again.variables["half"].dtype) == "bfloat16"
     assert [one.tolist() for one in again.run().outputs] == [13, [12, 20]]
     with np.load(tmp_path / "state.npz") as stored:
@@ -140,7 +170,8 @@ def test_files_that_hold_no_variables_are_refused(tmp_path: Path) -> None:
         session.load(tmp_path / "nothing.npz")
 
 
-# -- order ------------------------------------------------------------------------------------------------------------
+# -- order
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_control_dependencies_make_what_is_waited_for_run_first() -> None:
@@ -156,7 +187,9 @@ def test_control_dependencies_make_what_is_waited_for_run_first() -> None:
 
 
 def test_a_constant_waits_as_every_operation_does() -> None:
-    """TF_AddControlInput: a Const may have control inputs too; numbers in an expression are no operations of the caller's."""
+    """TF_AddControlInput: a Const may have control inputs too; numbers in an expression are no
+    operations of the caller's.
+    """
     graph, count = counter()
     with graph, builder.control_dependencies([count.assign_add(1)]):
         three = builder.constant(3.0)
@@ -168,7 +201,9 @@ def test_a_constant_waits_as_every_operation_does() -> None:
 
 
 def test_what_bodies_wait_for() -> None:
-    """Control dependencies inside a body, from outside into a body, and around a loop: TensorFlow 2.21 counts 3, and 1 and 3."""
+    """Control dependencies inside a body, from outside into a body, and around a loop:
+    TensorFlow 2.21 counts 3, and 1 and 3.
+    """
     graph, count = counter()
 
     def body(i: Any) -> Any:
@@ -234,11 +269,15 @@ def test_a_loop_waits_too() -> None:
 @pytest.mark.parametrize("wrong", [[3], ["Add"]])
 def test_only_tensors_and_operations_are_waited_for(wrong: list[Any]) -> None:
     builder.Graph("wrong")
-    with pytest.raises(BuildError, match="expected tensors or operations"), builder.control_dependencies(wrong):
+    with (
+        pytest.raises(BuildError, match="expected tensors or operations"),
+        builder.control_dependencies(wrong),
+    ):
         pass
 
 
-# -- operations of a graph --------------------------------------------------------------------------------------------
+# -- operations of a graph
+# --------------------------------------------------------------------------------------------
 
 
 def test_operations_are_found_by_name_and_gone_through() -> None:
@@ -253,25 +292,35 @@ def test_operations_are_found_by_name_and_gone_through() -> None:
         ("total", "Add"),
     ]
     assert len(graph) == 4
-    assert all(one is other for one, other in zip(graph["halves"].outputs, (first, second), strict=True))
+    assert all(
+        one is other for one, other in zip(graph["halves"].outputs, (first, second), strict=True)
+    )
     assert graph["total"].inputs[1] is second
     assert graph["total"].outputs[0] is total
     assert graph["halves"].attributes["num_splits"] == "2"
     assert "total" in graph
     assert "sum" not in graph
     assert repr(graph["total"]) == "<Add 'total'>"
-    with pytest.raises(BuildError, match="there is no operation 'totl' in graph 'operations': did you mean 'total'"):
+    with pytest.raises(
+        BuildError, match="there is no operation 'totl' in graph 'operations': did you mean 'total'"
+    ):
         graph["totl"]
 
 
-# -- models in graphs -------------------------------------------------------------------------------------------------
+# -- models in graphs
+# -------------------------------------------------------------------------------------------------
 
 
 def power() -> loopscope.Model:
     """base to the power of n, by a loop."""
     graph = builder.Graph("power")
     base, n = graph.parameter("base", "f32", [None]), graph.parameter("n", "i64", [])
-    _, result = builder.while_loop(lambda i, value: i < n, lambda i, value: (i + 1, value * base), (0, base * 0 + 1), (None, [None]))
+    _, result = builder.while_loop(
+        lambda i, value: i < n,
+        lambda i, value: (i + 1, value * base),
+        (0, base * 0 + 1),
+        (None, [None]),
+    )
     return graph.model({"power": result, "n": n})
 
 
@@ -293,7 +342,10 @@ IMPORTS: dict[str, tuple[Any, str]] = {
     "missing": ({"base": [1.0]}, "nothing is given for 'n' of 'power'"),
     "unknown": ({"base": [1.0], "m": 2}, "'power' has no input 'm': there are 'base', 'n'"),
     "too many": ([[1.0], 2, 3], "3 inputs are given, and 'power' has 2"),
-    "type": ({"base": np.array([True]), "n": 2}, r"input 'base' is f32\[\?\], and is given .*boolean"),
+    "type": (
+        {"base": np.array([True]), "n": 2},
+        r"input 'base' is f32\[\?\], and is given .*boolean",
+    ),
     "shape": ({"base": [[1.0]], "n": 2}, r"input 'base' is f32\[\?\], and is given .*\[1,1\]"),
 }
 

@@ -1,4 +1,6 @@
-"""Loops and branches to be walked back, each a function of tensors, with the shapes of its arguments."""
+"""Loops and branches to be walked back, each a function of tensors, with the shapes of its
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ def for_loop_of_a_matrix(x: Tensor, w: Tensor) -> Any:
 
 
 def while_by_data(x: Tensor) -> Any:
-    return builder.while_loop(lambda h: ops.reduce_sum(h * h, [0]) < 10.0, lambda h: h * 1.5 + 0.1, [x])
+    return builder.while_loop(
+        lambda h: ops.reduce_sum(h * h, [0]) < 10.0, lambda h: h * 1.5 + 0.1, [x]
+    )
 
 
 def do_while_by_data(x: Tensor, w: Tensor) -> Any:
-    return builder.do_while(lambda h: ops.reduce_sum(h * h, [0]) < 3.0, lambda h: h * 1.5 + w * w, [x])
+    return builder.do_while(
+        lambda h: ops.reduce_sum(h * h, [0]) < 3.0, lambda h: h * 1.5 + w * w, [x]
+    )
 
 
 def no_iteration(x: Tensor, w: Tensor) -> Any:
@@ -64,7 +70,9 @@ def map_of_two(xs: Tensor, ys: Tensor) -> Any:
 
 
 def number_of_the_iteration(x: Tensor) -> Any:
-    return builder.for_loop(4, lambda i, h: h * ops.convert(i + 1, destination_type="f64") + ops.tanh(h), [x])
+    return builder.for_loop(
+        4, lambda i, h: h * ops.convert(i + 1, destination_type="f64") + ops.tanh(h), [x]
+    )
 
 
 def a_branch(x: Tensor, w: Tensor) -> Any:
@@ -77,7 +85,11 @@ def a_branch_of_two_outputs(x: Tensor, w: Tensor) -> Any:
 
 def a_branch_in_a_branch(x: Tensor, w: Tensor) -> Any:
     total = ops.reduce_sum(x, [0])
-    return builder.cond(total > -9.0, lambda: builder.cond(total > 9.0, lambda: x * w, lambda: x / w), lambda: ops.tanh(x))
+    return builder.cond(
+        total > -9.0,
+        lambda: builder.cond(total > 9.0, lambda: x * w, lambda: x / w),
+        lambda: ops.tanh(x),
+    )
 
 
 def a_chain_of_branches(x: Tensor, w: Tensor) -> Any:
@@ -85,7 +97,9 @@ def a_chain_of_branches(x: Tensor, w: Tensor) -> Any:
 
 
 def a_branch_in_a_loop(x: Tensor, w: Tensor) -> Any:
-    return builder.for_loop(5, lambda i, h: builder.cond(i % 2 == 0, lambda: h * w, lambda: ops.tanh(h) + x), [x])
+    return builder.for_loop(
+        5, lambda i, h: builder.cond(i % 2 == 0, lambda: h * w, lambda: ops.tanh(h) + x), [x]
+    )
 
 
 def a_loop_in_a_branch(x: Tensor, w: Tensor) -> Any:
@@ -118,7 +132,9 @@ def a_loop_in_a_loop_that_may_not_run(x: Tensor, w: Tensor) -> Any:
 
 def a_while_in_a_scan(xs: Tensor, w: Tensor) -> Any:
     def step(a: Tensor, x: Tensor) -> Any:
-        (doubled,) = builder.while_loop(lambda v: ops.reduce_sum(v * v, [0]) < 5.0, lambda v: v * 1.7 + x, [a])
+        (doubled,) = builder.while_loop(
+            lambda v: ops.reduce_sum(v * v, [0]) < 5.0, lambda v: v * 1.7 + x, [a]
+        )
         return ops.tanh(doubled * w)
 
     return builder.scan(step, xs, w)
@@ -275,7 +291,9 @@ def a_branch_in_a_loop_in_a_loop(x: Tensor, w: Tensor) -> Any:
 
 def a_while_in_a_while(x: Tensor, w: Tensor) -> Any:
     def outer(h: Tensor) -> Any:
-        (g,) = builder.while_loop(lambda v: ops.reduce_sum(v * v, [0]) < 4.0, lambda v: v * 1.6 + w * w, [h * 0.3])
+        (g,) = builder.while_loop(
+            lambda v: ops.reduce_sum(v * v, [0]) < 4.0, lambda v: v * 1.6 + w * w, [h * 0.3]
+        )
         return g + x
 
     return builder.while_loop(lambda h: ops.reduce_sum(h, [0]) < 4.0, outer, [x])
@@ -289,14 +307,18 @@ def a_scan_in_a_loop(xs: Tensor, w: Tensor) -> Any:
 
 
 def a_map_in_a_scan(xs: Tensor, w: Tensor) -> Any:
-    return builder.scan(lambda a, x: builder.map_fn(lambda e: ops.tanh(e * w), a) + x, xs, xs[0] * 1.0)
+    return builder.scan(
+        lambda a, x: builder.map_fn(lambda e: ops.tanh(e * w), a) + x, xs, xs[0] * 1.0
+    )
 
 
 def newtons_root(x: Tensor) -> Any:
     def body(guess: Tensor) -> Any:
         return 0.5 * (guess + x / guess)
 
-    return builder.while_loop(lambda g: ops.reduce_max(ops.abs(g * g - x), [0]) > 1e-2, body, [x + 1.0])
+    return builder.while_loop(
+        lambda g: ops.reduce_max(ops.abs(g * g - x), [0]) > 1e-2, body, [x + 1.0]
+    )
 
 
 def a_cell_of_an_lstm(xs: Tensor, w: Tensor, u: Tensor) -> Any:
@@ -320,7 +342,9 @@ def a_sequence_of_an_lstm(xs: Tensor, h: Tensor, c: Tensor, w: Tensor, r: Tensor
     return ops.lstm_sequence(xs, h, c, lengths, w, r, b, hidden_size=2, direction="forward")
 
 
-def a_sequence_of_an_rnn_from_its_end(xs: Tensor, h: Tensor, w: Tensor, r: Tensor, b: Tensor) -> Any:
+def a_sequence_of_an_rnn_from_its_end(
+    xs: Tensor, h: Tensor, w: Tensor, r: Tensor, b: Tensor
+) -> Any:
     lengths = np.array([3, 3])
     return ops.rnn_sequence(xs, h, lengths, w, r, b, hidden_size=2, direction="reverse")
 
@@ -378,7 +402,9 @@ CASES: tuple[Case, ...] = (
     Case(a_sequence_of_an_rnn_from_its_end, ((2, 3, 3), (2, 1, 2), (1, 2, 3), (1, 2, 2), (1, 2))),
 )
 
-GROWING = frozenset({"a_state_that_grows", "a_state_that_grows_and_is_summed", "a_growing_state_that_is_joined"})
+GROWING = frozenset(
+    {"a_state_that_grows", "a_state_that_grows_and_is_summed", "a_growing_state_that_is_joined"}
+)
 """Their values of all iterations are recorded in a row, in parts of different lengths."""
 
 

@@ -16,17 +16,31 @@ def f32(*lengths: int) -> Type:
 
 
 def _port(number: int, kind: Type) -> str:
-    return f'<port id="{number}" precision="{kind[0]}">' + "".join(f"<dim>{length}</dim>" for length in kind[1]) + "</port>"
+    return (
+        f'<port id="{number}" precision="{kind[0]}">'
+        + "".join(f"<dim>{length}</dim>" for length in kind[1])
+        + "</port>"
+    )
 
 
 def layer(
-    number: int, name: str, kind: str, data: str = "", takes: tuple[Type, ...] = (), gives: tuple[Type, ...] = (), inside: str = ""
+    number: int,
+    name: str,
+    kind: str,
+    data: str = "",
+    takes: tuple[Type, ...] = (),
+    gives: tuple[Type, ...] = (),
+    inside: str = "",
 ) -> str:
     """A layer in one line: ports are numbered 0, 1, 2, ..., outputs after inputs."""
-    opset = {"Loop": "opset5", "If": "opset8", "ReadValue": "opset6", "Assign": "opset6"}.get(kind, "opset1")
+    opset = {"Loop": "opset5", "If": "opset8", "ReadValue": "opset6", "Assign": "opset6"}.get(
+        kind, "opset1"
+    )
     inputs = "".join(_port(index, one) for index, one in enumerate(takes))
     outputs = "".join(_port(index, one) for index, one in enumerate(gives, start=len(takes)))
-    ports = (f"<input>{inputs}</input>" if takes else "") + (f"<output>{outputs}</output>" if gives else "")
+    ports = (f"<input>{inputs}</input>" if takes else "") + (
+        f"<output>{outputs}</output>" if gives else ""
+    )
     return (
         f'<layer id="{number}" name="{name}" type="{kind}" version="{opset}">'
         + (f"<data {data}/>" if data else "")
@@ -37,12 +51,28 @@ def layer(
 
 
 def parameter(number: int, name: str, shape: str, kind: Type, element_type: str = "f32") -> str:
-    return layer(number, name, "Parameter", f'shape="{shape}" element_type="{element_type}"', gives=(kind,))
+    return layer(
+        number, name, "Parameter", f'shape="{shape}" element_type="{element_type}"', gives=(kind,)
+    )
 
 
-def constant(number: int, name: str, element_type: str, offset: int, kind: Type, shape: str = "", size: int = 0) -> str:
+def constant(
+    number: int,
+    name: str,
+    element_type: str,
+    offset: int,
+    kind: Type,
+    shape: str = "",
+    size: int = 0,
+) -> str:
     size = size or {"i64": 8, "boolean": 1, "f32": 4}[element_type]
-    return layer(number, name, "Const", f'element_type="{element_type}" shape="{shape}" offset="{offset}" size="{size}"', gives=(kind,))
+    return layer(
+        number,
+        name,
+        "Const",
+        f'element_type="{element_type}" shape="{shape}" offset="{offset}" size="{size}"',
+        gives=(kind,),
+    )
 
 
 def result(number: int, name: str, kind: Type) -> str:
@@ -52,7 +82,10 @@ def result(number: int, name: str, kind: Type) -> str:
 def edges(*ends: tuple[int, int, int, int]) -> str:
     return (
         "<edges>\n"
-        + "\n".join(f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in ends)
+        + "\n".join(
+            f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>'
+            for a, b, c, d in ends
+        )
         + "\n</edges>"
     )
 
@@ -279,7 +312,15 @@ BRANCH = net(
         [
             parameter(0, "c", "", BOOL, "boolean"),
             parameter(1, "x", "3", f32(3)),
-            layer(2, "choice", "If", "", (BOOL, f32(3)), (f32(3),), _BRANCH_MAPS + _branch("then", "Add") + _branch("else", "Multiply")),
+            layer(
+                2,
+                "choice",
+                "If",
+                "",
+                (BOOL, f32(3)),
+                (f32(3),),
+                _BRANCH_MAPS + _branch("then", "Add") + _branch("else", "Multiply"),
+            ),
             result(3, "y", f32(3)),
         ],
         (0, 0, 2, 0),
@@ -293,7 +334,14 @@ STATE = net(
     graph(
         [
             parameter(0, "x", "2", f32(2)),
-            layer(1, "read", "ReadValue", 'variable_id="v" variable_type="f32" variable_shape="2"', (f32(2),), (f32(2),)),
+            layer(
+                1,
+                "read",
+                "ReadValue",
+                'variable_id="v" variable_type="f32" variable_shape="2"',
+                (f32(2),),
+                (f32(2),),
+            ),
             layer(2, "sum", "Add", "", (f32(2), f32(2)), (f32(2),)),
             layer(3, "write", "Assign", 'variable_id="v"', (f32(2),), (f32(2),)),
             result(4, "y", f32(2)),
@@ -306,4 +354,11 @@ STATE = net(
     ),
 )
 
-BASES = {"flat": FLAT, "loop": LOOP, "iterator": ITERATOR, "nested": NESTED, "branch": BRANCH, "state": STATE}
+BASES = {
+    "flat": FLAT,
+    "loop": LOOP,
+    "iterator": ITERATOR,
+    "nested": NESTED,
+    "branch": BRANCH,
+    "state": STATE,
+}

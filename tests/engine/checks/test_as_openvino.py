@@ -1,4 +1,6 @@
-"""Files that were edited by hand are refused where OpenVINO refuses them, and mean the same where it reads them."""
+"""Files that were edited by hand are refused where OpenVINO refuses them, and mean the same
+where it reads them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _INPUTS = [np.arange(12, dtype=np.float32).reshape(4, 3), np.ones((1, 3), np.flo
 
 
 def _numbered(entry: str, number: int) -> str:
-    return entry.replace('port_id="4"', f'port_id="{number}"').replace('port_id="5"', f'port_id="{number}"')
+    return entry.replace('port_id="4"', f'port_id="{number}"').replace(
+        'port_id="5"', f'port_id="{number}"'
+    )
 
 
 def _files(folder: Path, old: str, new: str) -> Path:
@@ -46,15 +50,37 @@ READ = {
     "a part that is also carried": (_BACK, _BACK + _BACK.replace('to-layer="2"', 'to-layer="1"')),
     "a Parameter of unknown length": (_PART, _PART.replace('"1,3"', '"?,3"')),
     "a Parameter that says nothing of its type": (_PART, _PART.replace(' element_type="f32"', "")),
-    "a constant's type spelled as ports spell it": ('<data element_type="i64" shape=""', '<data element_type="I64" shape=""'),
-    "a Parameter of another length that the body is defined for": (_PART, _PART.replace('"1,3"', '"1,1"')),
+    "a constant's type spelled as ports spell it": (
+        '<data element_type="i64" shape=""',
+        '<data element_type="I64" shape=""',
+    ),
+    "a Parameter of another length that the body is defined for": (
+        _PART,
+        _PART.replace('"1,3"', '"1,1"'),
+    ),
 }
 REFUSED = {
     "two outputs of one number, and none of the other": (_JOIN, _numbered(_JOIN, 4), "LS405"),
-    "a back edge to the iteration number": (_BACK, _BACK + _BACK.replace('to-layer="2"', 'to-layer="0"'), "LS509"),
-    "a Parameter of a type that the body is not defined for": (_PART, _PART.replace("f32", "i64"), "LS708"),
-    "a Parameter of a shape that the body is not defined for": (_PART, _PART.replace('"1,3"', '"2,2"'), "LS708"),
-    "the iteration number and an input for one Parameter": (_CARRIED, _CARRIED.replace('layer_id="2"', 'layer_id="0"'), "LS407"),
+    "a back edge to the iteration number": (
+        _BACK,
+        _BACK + _BACK.replace('to-layer="2"', 'to-layer="0"'),
+        "LS509",
+    ),
+    "a Parameter of a type that the body is not defined for": (
+        _PART,
+        _PART.replace("f32", "i64"),
+        "LS708",
+    ),
+    "a Parameter of a shape that the body is not defined for": (
+        _PART,
+        _PART.replace('"1,3"', '"2,2"'),
+        "LS708",
+    ),
+    "the iteration number and an input for one Parameter": (
+        _CARRIED,
+        _CARRIED.replace('layer_id="2"', 'layer_id="0"'),
+        "LS407",
+    ),
 }
 
 
@@ -90,17 +116,27 @@ def test_a_result_of_a_branch_makes_one_output(tmp_path: Path) -> None:
     node.set_then_body(bodies[0][0])
     node.set_else_body(bodies[1][0])
     node.set_input(data.output(0), bodies[0][1], bodies[1][1])
-    outputs = [node.set_output(one, other) for one, other in zip(bodies[0][2], bodies[1][2], strict=True)]
+    outputs = [
+        node.set_output(one, other) for one, other in zip(bodies[0][2], bodies[1][2], strict=True)
+    ]
     file = tmp_path / "model.xml"
     ov.serialize(ov.Model(outputs, [condition, data], "choice"), str(file))
     inputs = [np.array(True), np.array([-1, 0, 1], np.float32)]
-    np.testing.assert_array_equal(loopscope.run(loopscope.read_model(file), inputs).outputs[1], inputs[1])
+    np.testing.assert_array_equal(
+        loopscope.run(loopscope.read_model(file), inputs).outputs[1], inputs[1]
+    )
     then_map, rest = file.read_text().split("</then_port_map>", 1)
     layers = re.findall(r'<output external_port_id="\d+" internal_layer_id="(\d+)"', then_map)
-    file.write_text(then_map.replace(f'internal_layer_id="{layers[1]}"', f'internal_layer_id="{layers[0]}"') + "</then_port_map>" + rest)
+    file.write_text(
+        then_map.replace(f'internal_layer_id="{layers[1]}"', f'internal_layer_id="{layers[0]}"')
+        + "</then_port_map>"
+        + rest
+    )
     with pytest.raises(RuntimeError, match="already associated"):
         ov.Core().read_model(file)
-    with pytest.raises(InvalidModel, match=f"2 outputs of the then branch are made of Result {layers[0]}"):
+    with pytest.raises(
+        InvalidModel, match=f"2 outputs of the then branch are made of Result {layers[0]}"
+    ):
         loopscope.run(loopscope.read_model(file), inputs)
 
 
@@ -111,6 +147,10 @@ def test_axes_are_a_list(tmp_path: Path) -> None:
     file = tmp_path / "model.xml"
     ov.serialize(ov.Model([ov.opset15.squeeze(parameter, axes)], [parameter, axes]), str(file))
     model = loopscope.read_model(file)
-    assert loopscope.run(model, [np.ones((1, 3), np.float32), np.array([0])]).outputs[0].shape == (3,)
-    with pytest.raises(RunStopped, match=r"expected a list of integers, the tensor has shape \[1, 1\]"):
+    assert loopscope.run(model, [np.ones((1, 3), np.float32), np.array([0])]).outputs[0].shape == (
+        3,
+    )
+    with pytest.raises(
+        RunStopped, match=r"expected a list of integers, the tensor has shape \[1, 1\]"
+    ):
         loopscope.run(model, [np.ones((1, 3), np.float32), np.array([[0]])])

@@ -1,4 +1,6 @@
-"""Weights of 8 bits: the rule names them where ONNX Runtime multiplies bytes, and where it is silent the runtime is exact everywhere."""
+"""Weights of 8 bits: the rule names them where ONNX Runtime multiplies bytes, and where it is
+silent the runtime is exact everywhere.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,10 @@ CASES = {
     "the least": (product(-128, 5), 1),
     "7 bits": (product(*SEVEN_BITS), 0),
     "unsigned": (product(1, 255, kind="uint8"), 0),
-    "given in each run": (f"{_HEAD}\nmain (uint8[1,2] x, int8[2,1] w) => (int32[1,1] y) {{ y = MatMulInteger (x, w) }}", 0),
+    "given in each run": (
+        f"{_HEAD}\nmain (uint8[1,2] x, int8[2,1] w) => (int32[1,1] y) {{ y = MatMulInteger (x, w) }}",
+        0,
+    ),
     "dequantized on both sides": (_DEQUANTIZED, 1),
     "dequantized on one side": (_HALF_DEQUANTIZED, 0),
     "in a loop": (_IN_A_LOOP, 1),
@@ -61,13 +66,19 @@ def model(text: str) -> loopscope.Model:
 
 @pytest.mark.parametrize(("text", "found"), CASES.values(), ids=CASES.keys())
 def test_signed_weights_beyond_seven_bits_are_named(text: str, found: int) -> None:
-    assert [one.code for one in check(model(text), CATALOGUE).diagnostics if one.code == "LS921"] == ["LS921"] * found
+    assert [
+        one.code for one in check(model(text), CATALOGUE).diagnostics if one.code == "LS921"
+    ] == ["LS921"] * found
 
 
 @pytest.mark.parametrize(("lacks", "severity"), [(True, Severity.WARNING), (False, Severity.NOTE)])
-def test_it_is_a_warning_on_a_processor_without_the_instructions(monkeypatch: pytest.MonkeyPatch, lacks: bool, severity: Severity) -> None:
+def test_it_is_a_warning_on_a_processor_without_the_instructions(
+    monkeypatch: pytest.MonkeyPatch, lacks: bool, severity: Severity
+) -> None:
     monkeypatch.setattr(byte_weights, "lacks_vnni", lambda: lacks)
-    (finding,) = (one for one in check(model(product(1, 127)), CATALOGUE).diagnostics if one.code == "LS921")
+    (finding,) = (
+        one for one in check(model(product(1, 127)), CATALOGUE).diagnostics if one.code == "LS921"
+    )
     assert finding.severity is severity
     assert ("This processor has no VNNI" in finding.message) is lacks
 
@@ -77,6 +88,8 @@ def test_the_runtime_is_exact_where_the_rule_is_silent(weight: int) -> None:
     """On any processor; with 127 in place of 63 it gives 65534 for 129540 on x64 without VNNI."""
     data = onnx.parser.parse_model(product(*[weight] * 4)).SerializeToString()
     highest = {"x": np.full((1, 4), 255, np.uint8)}
-    (theirs,) = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, highest)
+    (theirs,) = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(
+        None, highest
+    )
     (ours,) = loopscope.run(loopscope.read_model(data), highest).outputs
     assert theirs.item() == ours.item() == 4 * 255 * weight

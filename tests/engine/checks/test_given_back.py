@@ -1,4 +1,6 @@
-"""What a body of ONNX gives back as it came is warned of where ONNX Runtime computes something else, and only there."""
+"""What a body of ONNX gives back as it came is warned of where ONNX Runtime computes something
+else, and only there.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,13 @@ def test_warned_of_where_the_runtime_differs(text: str, codes: list[str]) -> Non
     names = [one.name for one in onnx.load_from_string(data).graph.input]
     feeds = {name: _FEEDS[name] for name in names}
     model = loopscope.read_model(data)
-    found = [one.code for one in check(model, CATALOGUE).diagnostics if one.code in ("LS922", "LS923")]
-    mine, theirs = loopscope.run(model, feeds).outputs, onnxruntime.InferenceSession(data).run(None, feeds)
+    found = [
+        one.code for one in check(model, CATALOGUE).diagnostics if one.code in ("LS922", "LS923")
+    ]
+    mine, theirs = (
+        loopscope.run(model, feeds).outputs,
+        onnxruntime.InferenceSession(data).run(None, feeds),
+    )
     same = all(np.array_equal(one, other) for one, other in zip(mine, theirs, strict=True))
     assert found == codes
     assert same is not bool(codes)

@@ -8,16 +8,28 @@ from loopscope.checks.order import LayerOrder, backwards, circles, order
 from loopscope.ir.model import Edge, LayerId, ModelGraph, Node, OutputRef, Port
 
 
-def _graph(layers: list[int], edges: list[tuple[int, int]], kinds: dict[int, tuple[str, str]] | None = None) -> ModelGraph:
+def _graph(
+    layers: list[int], edges: list[tuple[int, int]], kinds: dict[int, tuple[str, str]] | None = None
+) -> ModelGraph:
     """One output (port 9) for each layer, as many inputs as edges arrive."""
     arriving = {layer: [a for a, b in edges if b == layer] for layer in layers}
     nodes = []
     for layer in layers:
         kind, variable = (kinds or {}).get(layer, ("Any", ""))
         ports = tuple(Port(index) for index in range(len(arriving[layer])))
-        nodes.append(Node(LayerId(layer), str(layer), kind, attributes={"variable_id": variable}, inputs=ports, outputs=(Port(9),)))
+        nodes.append(
+            Node(
+                LayerId(layer),
+                str(layer),
+                kind,
+                attributes={"variable_id": variable},
+                inputs=ports,
+                outputs=(Port(9),),
+            )
+        )
     ends = tuple(
-        Edge(LayerId(a), 9, LayerId(b), arriving[b].index(a) + list(edges[:number]).count((a, b))) for number, (a, b) in enumerate(edges)
+        Edge(LayerId(a), 9, LayerId(b), arriving[b].index(a) + list(edges[:number]).count((a, b)))
+        for number, (a, b) in enumerate(edges)
     )
     return ModelGraph(tuple(nodes), ends)
 
@@ -53,14 +65,27 @@ def test_cycles_are_named_and_what_follows_them_is_left_out() -> None:
 def test_a_long_chain_in_reverse_is_fast() -> None:
     count = 20_000
     layers = list(reversed(range(count)))
-    nodes = tuple(Node(LayerId(layer), str(layer), "Any", inputs=(Port(0),) if layer else (), outputs=(Port(1),)) for layer in layers)
-    graph = ModelGraph(nodes, tuple(Edge(LayerId(layer), 1, LayerId(layer + 1), 0) for layer in range(count - 1)))
+    nodes = tuple(
+        Node(
+            LayerId(layer),
+            str(layer),
+            "Any",
+            inputs=(Port(0),) if layer else (),
+            outputs=(Port(1),),
+        )
+        for layer in layers
+    )
+    graph = ModelGraph(
+        nodes, tuple(Edge(LayerId(layer), 1, LayerId(layer + 1), 0) for layer in range(count - 1))
+    )
     assert order(graph).layers == tuple(range(count))
 
 
 def test_what_a_tensor_comes_from_by_way_of_first_operands() -> None:
     graph = _graph([0, 1, 2, 3], [(0, 1), (3, 2), (1, 2)])
-    assert [(tensor.layer, node.id) for tensor, node in backwards(graph, OutputRef(LayerId(2), 9))] == [(2, 2), (3, 3)]
+    assert [
+        (tensor.layer, node.id) for tensor, node in backwards(graph, OutputRef(LayerId(2), 9))
+    ] == [(2, 2), (3, 3)]
 
 
 def test_the_way_back_ends_where_a_cycle_closes() -> None:
@@ -71,7 +96,9 @@ def test_the_way_back_ends_where_a_cycle_closes() -> None:
 def test_layers_are_in_one_circle_where_each_comes_from_the_other() -> None:
     graph = _graph([0, 1, 2, 3, 4, 5], [(0, 1), (1, 2), (2, 3), (5, 5)])
     assert len(set(circles(graph, []).values())) == 6
-    found = circles(graph, [(LayerId(2), LayerId(1)), (LayerId(3), LayerId(4)), (LayerId(3), LayerId(77))])
+    found = circles(
+        graph, [(LayerId(2), LayerId(1)), (LayerId(3), LayerId(4)), (LayerId(3), LayerId(77))]
+    )
     assert found[LayerId(1)] == found[LayerId(2)]
     assert len(set(found.values())) == 5
 
@@ -79,7 +106,12 @@ def test_layers_are_in_one_circle_where_each_comes_from_the_other() -> None:
 @pytest.mark.timeout(20)
 def test_a_long_circle_is_fast() -> None:
     count = 20_000
-    nodes = tuple(Node(LayerId(layer), str(layer), "Any", inputs=(Port(0),), outputs=(Port(1),)) for layer in range(count))
-    graph = ModelGraph(nodes, tuple(Edge(LayerId(layer), 1, LayerId(layer + 1), 0) for layer in range(count - 1)))
+    nodes = tuple(
+        Node(LayerId(layer), str(layer), "Any", inputs=(Port(0),), outputs=(Port(1),))
+        for layer in range(count)
+    )
+    graph = ModelGraph(
+        nodes, tuple(Edge(LayerId(layer), 1, LayerId(layer + 1), 0) for layer in range(count - 1))
+    )
     assert set(circles(graph, [(LayerId(count - 1), LayerId(0))]).values()) == {0}
     assert len(set(circles(graph, []).values())) == count

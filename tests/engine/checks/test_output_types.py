@@ -1,4 +1,6 @@
-"""The check knows the element types that ONNX's operations give, whatever the file says; ONNX Runtime opens what it does not warn of."""
+"""The check knows the element types that ONNX's operations give, whatever the file says; ONNX
+Runtime opens what it does not warn of.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,27 @@ from loopscope.ops.onnx_catalogue import ONNX
 HEADER = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]> g '
 REGRESSOR = "ai.onnx.ml.LinearRegressor <coefficients: floats = [1.0, 2.0]> (x)"
 MODELS: dict[str, tuple[str, list[str]]] = {
-    "of an input": ("(double[N, 2] x) => (float[N, 2] y) { y = Neg (x) }", ["Output 0 is declared f32, but it is f64."]),
+    "of an input": (
+        "(double[N, 2] x) => (float[N, 2] y) { y = Neg (x) }",
+        ["Output 0 is declared f32, but it is f64."],
+    ),
     "of the second input": (
         "(float[N, 2] x, double[1] t) => (float[N, 2] y) { y = CastLike (x, t) }",
         ["Output 0 is declared f32, but it is f64."],
     ),
-    "of an attribute": ("(float[N, 2] x) => (float[N, 2] y) { y = Cast <to: int = 10> (x) }", ["Output 0 is declared f32, but it is f16."]),
+    "of an attribute": (
+        "(float[N, 2] x) => (float[N, 2] y) { y = Cast <to: int = 10> (x) }",
+        ["Output 0 is declared f32, but it is f16."],
+    ),
     "of no type": ("(float[N, 2] x) => (float[N, 2] y) { y = Cast <to: int = 99> (x) }", []),
-    "always one": (f"(double[N, 2] x) => (double[N, 1] y) {{ y = {REGRESSOR} }}", ["Output 0 is declared f64, but it is f32."]),
-    "of a later one": ("(float[N, 2] x) => (float[N, 1] y, float[N, 1] z) { y, z = Split <axis: int = 1, num_outputs: int = 2> (x) }", []),
+    "always one": (
+        f"(double[N, 2] x) => (double[N, 1] y) {{ y = {REGRESSOR} }}",
+        ["Output 0 is declared f64, but it is f32."],
+    ),
+    "of a later one": (
+        "(float[N, 2] x) => (float[N, 1] y, float[N, 1] z) { y, z = Split <axis: int = 1, num_outputs: int = 2> (x) }",
+        [],
+    ),
     "of the later one": (
         "(float[N, 2] x) => (float[N, 1] y, double[N, 1] z) { y, z = Split <axis: int = 1, num_outputs: int = 2> (x) }",
         ["Output 1 is declared f64, but it is f32."],
@@ -36,7 +50,10 @@ MODELS: dict[str, tuple[str, list[str]]] = {
         f"(double[N, 2] x) => (float[N, 1] z) {{ y = {REGRESSOR} z = Mul (y, x) }}",
         ["Inputs 0 and 1 of Mul-14 are f32 and f64, where it takes one type."],
     ),
-    "settled by nothing": ("(float[N, 2] x) => (int32[N, 2] y) { y = QuantizeLinear <output_dtype: int = 6> (x, x) }", []),
+    "settled by nothing": (
+        "(float[N, 2] x) => (int32[N, 2] y) { y = QuantizeLinear <output_dtype: int = 6> (x, x) }",
+        [],
+    ),
 }
 
 
@@ -64,10 +81,16 @@ MIXED = {
 }
 
 
-@pytest.mark.parametrize("types", [("int64", "float"), ("float", "double"), ("float16", "float"), ("int8", "float16")], ids="-".join)
+@pytest.mark.parametrize(
+    "types",
+    [("int64", "float"), ("float", "double"), ("float16", "float"), ("int8", "float16")],
+    ids="-".join,
+)
 @pytest.mark.parametrize("order", ["x k", "k x"])
 @pytest.mark.parametrize("node", MIXED.values(), ids=MIXED.keys())
-def test_mixed_operands_have_one_type_in_check_and_run(node: str, order: str, types: tuple[str, str]) -> None:
+def test_mixed_operands_have_one_type_in_check_and_run(
+    node: str, order: str, types: tuple[str, str]
+) -> None:
     text = f"({types[0]}[2] x, {types[1]}[2] k, int64[2] j) => (float[N] y) {{ {node.format(*order.split())} }}"
     model = loopscope.read_model(parser.parse_model(HEADER + text).SerializeToString())
     propagated = propagate(model, ONNX)
@@ -79,14 +102,18 @@ def test_mixed_operands_have_one_type_in_check_and_run(node: str, order: str, ty
 
 
 @pytest.mark.parametrize("order", ["x, k", "k, x"])
-@pytest.mark.parametrize(("carried", "other"), [("int64", "float"), ("float", "double"), ("float16", "float")])
+@pytest.mark.parametrize(
+    ("carried", "other"), [("int64", "float"), ("float", "double"), ("float16", "float")]
+)
 @pytest.mark.parametrize("operation", ["Mul", "Max", "Sum"])
-def test_carried_value_that_changes_its_type(operation: str, carried: str, other: str, order: str) -> None:
-    body = (
-        f"body (int64 i, bool go, {carried}[2] x) => (bool next, {carried}[2] out) {{ next = Identity (go) out = {operation} ({order}) }}"
-    )
+def test_carried_value_that_changes_its_type(
+    operation: str, carried: str, other: str, order: str
+) -> None:
+    body = f"body (int64 i, bool go, {carried}[2] x) => (bool next, {carried}[2] out) {{ next = Identity (go) out = {operation} ({order}) }}"
     text = f"({carried}[2] x0, {other}[2] k, int64 n) => ({carried}[2] y) {{ y = Loop (n, , x0) <body: graph = {body}> }}"
-    report = loopscope.check(loopscope.read_model(parser.parse_model(HEADER + text).SerializeToString()))
+    report = loopscope.check(
+        loopscope.read_model(parser.parse_model(HEADER + text).SerializeToString())
+    )
     named = {name: str(ELEMENT_TYPES[name]) for name in (carried, other)}
     wide = "f64" if "f64" in named.values() or carried == "int64" else "f32"
     messages = [one.message for one in report.errors if one.code == "LS502"]
@@ -98,15 +125,22 @@ def test_carried_value_that_changes_its_type(operation: str, carried: str, other
 def test_state_of_a_scan_that_changes_its_type(order: str) -> None:
     body = f"step (float[2] s, float[2] e) => (float[2] n) {{ n = Add ({order}) }}"
     text = f"(float[2] s0, double[2] k, float[3, 2] x) => (float[2] y) {{ y = Scan <num_scan_inputs = 1, body = {body}> (s0, x) }}"
-    report = loopscope.check(loopscope.read_model(parser.parse_model(HEADER + text).SerializeToString()))
-    assert [one.message for one in report.errors] == ["The carried value begins as f32 and comes back as f64."]
+    report = loopscope.check(
+        loopscope.read_model(parser.parse_model(HEADER + text).SerializeToString())
+    )
+    assert [one.message for one in report.errors] == [
+        "The carried value begins as f32 and comes back as f64."
+    ]
 
 
 def _healthy() -> Iterator[tuple[str, bytes]]:
     """ONNX's own tests of its operations, of each the first."""
     seen = set()
     for case in collect_testcases(None):
-        if case.model is not None and (kinds := tuple(node.op_type for node in case.model.graph.node)) not in seen:
+        if (
+            case.model is not None
+            and (kinds := tuple(node.op_type for node in case.model.graph.node)) not in seen
+        ):
             seen.add(kinds)
             yield case.name, case.model.SerializeToString()
 
@@ -115,6 +149,10 @@ def _healthy() -> Iterator[tuple[str, bytes]]:
 @pytest.mark.filterwarnings("ignore")
 def test_nothing_is_said_of_models_that_agree_with_themselves() -> None:
     warned = {
-        name for name, data in _healthy() if any(one.code == "LS705" for one in loopscope.check(loopscope.read_model(data)).diagnostics)
+        name
+        for name, data in _healthy()
+        if any(
+            one.code == "LS705" for one in loopscope.check(loopscope.read_model(data)).diagnostics
+        )
     }
     assert not warned

@@ -1,4 +1,6 @@
-"""Square weights that are multiplied by both ways: the rule names them, and OpenVINO computes such products wrongly."""
+"""Square weights that are multiplied by both ways: the rule names them, and OpenVINO computes
+such products wrongly.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,17 @@ def both_ways(weights: np.ndarray, others: np.ndarray, second: bool) -> loopscop
     graph = builder.Graph("both")
     x = graph.parameter("x", "f32", [2, weights.shape[0]])
     there = ops.matmul(x, graph.constant(weights), transpose_a=False, transpose_b=False)
-    return graph.model(ops.matmul(there, graph.constant(others), transpose_a=False, transpose_b=second))
+    return graph.model(
+        ops.matmul(there, graph.constant(others), transpose_a=False, transpose_b=second)
+    )
 
 
 def in_a_loop() -> loopscope.Model:
     graph = builder.Graph("loop")
     x, w = graph.parameter("x", "f32", [2, 3]), graph.constant(SQUARE)
-    (last,) = builder.for_loop(2, lambda _, h: ops.matmul(h @ w, w, transpose_a=False, transpose_b=True), [x])
+    (last,) = builder.for_loop(
+        2, lambda _, h: ops.matmul(h @ w, w, transpose_a=False, transpose_b=True), [x]
+    )
     return graph.model(last)
 
 
@@ -58,7 +64,11 @@ def test_openvino_is_wrong_where_the_rule_warns(tmp_path: Path) -> None:
     model = SAMPLES["LS919"].model()
     loopscope.write_model(model, tmp_path / "model.xml")
     x = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
-    (theirs,) = openvino.Core().compile_model(tmp_path / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([x]).values()
+    (theirs,) = (
+        openvino.Core()
+        .compile_model(tmp_path / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([x])
+        .values()
+    )
     (ours,) = loopscope.run(model, [x]).outputs
     np.testing.assert_array_equal(ours, x @ SQUARE @ SQUARE.T)
     assert not np.allclose(theirs, ours)

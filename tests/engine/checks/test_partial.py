@@ -1,4 +1,6 @@
-"""What intervals of elements become: whatever the elements are, the result lies in what was followed."""
+"""What intervals of elements become: whatever the elements are, the result lies in what was
+followed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ CASES: dict[str, list[tuple[list[tuple[int, ...] | np.ndarray], dict[str, str]]]
     "Concat": [([(2,), (1,), (3,)], {"axis": "0"}), ([(2, 1), (2, 2)], {"axis": "-1"})],
     "Convert": [([(3,)], {"destination_type": to}) for to in ("i32", "i64", "f32", "u8", "f16")],
     "ConvertLike": [([(3,), np.zeros(1, np.float32)], {})],
-    "Divide": [([(3,), (3,)], {}), ([(3,), np.array(2)], {"m_pythondiv": "false"}), ([(3,), np.array(-3)], {})],
+    "Divide": [
+        ([(3,), (3,)], {}),
+        ([(3,), np.array(2)], {"m_pythondiv": "false"}),
+        ([(3,), np.array(-3)], {}),
+    ],
     "Equal": [([(3,), (3,)], {})],
     "Floor": [([(3,)], {})],
     "Gather": [([(4,), np.array([3, -1, 0]), ZERO], {}), ([(2, 3), np.array(1), AXIS], {})],
@@ -51,7 +57,10 @@ CASES: dict[str, list[tuple[list[tuple[int, ...] | np.ndarray], dict[str, str]]]
     "Multiply": [([(3,), (3,)], {})],
     "Negative": [([(3,)], {})],
     "NotEqual": [([(3,), (3,)], {})],
-    "Pad": [([(2,), np.array([1]), np.array([2]), ()], {"pad_mode": "constant"}), ([(3,), ZERO[None], AXIS[None]], {"pad_mode": "edge"})],
+    "Pad": [
+        ([(2,), np.array([1]), np.array([2]), ()], {"pad_mode": "constant"}),
+        ([(3,), ZERO[None], AXIS[None]], {"pad_mode": "edge"}),
+    ],
     "ReduceMax": [([(2, 3), AXIS], {"keep_dims": "true"})],
     "ReduceMin": [([(4,), ZERO], {})],
     "ReduceProd": [([(3,), ZERO], {}), ([(2, 2), AXIS], {})],
@@ -88,21 +97,32 @@ def test_every_rule_has_cases() -> None:
 def test_what_is_computed_lies_in_what_is_followed(name: str, data: st.DataObject) -> None:
     inputs, texts = data.draw(st.sampled_from(CASES[name]))
     operation = CATALOGUE.versions(name)[-1]
-    of_type = st.sampled_from([np.int64, np.int32, np.int8] + ([] if name in ("ReduceSum", "ReduceProd") else [np.float32, np.float16]))
+    of_type = st.sampled_from(
+        [np.int64, np.int32, np.int8]
+        + ([] if name in ("ReduceSum", "ReduceProd") else [np.float32, np.float16])
+    )
     dtype = data.draw(of_type)
     arrays, known = [], []
     for position, given_input in enumerate(inputs):
         if isinstance(given_input, np.ndarray):
-            arrays.append(given_input.astype(dtype) if name in ("Divide", "Minimum") else given_input)
+            arrays.append(
+                given_input.astype(dtype) if name in ("Divide", "Minimum") else given_input
+            )
             known.append(Known.of(arrays[-1]))
         else:
             condition = name in _OF_CONDITIONS and (position == 0 or name != "Select")
-            array, knowledge = data.draw(_elements(given_input, np.dtype(np.bool_) if condition else np.dtype(dtype)))
+            array, knowledge = data.draw(
+                _elements(given_input, np.dtype(np.bool_) if condition else np.dtype(dtype))
+            )
             arrays.append(array)
             known.append(knowledge)
     if name == "Divide":
         arrays[1] = np.where(arrays[1] == 0, 1, arrays[1]).astype(dtype)
-        known[1] = known[1] if known[1].elements is None or known[1].elements.contains(arrays[1]) else Known.of(arrays[1])
+        known[1] = (
+            known[1]
+            if known[1].elements is None or known[1].elements.contains(arrays[1])
+            else Known.of(arrays[1])
+        )
     results = ours(name, operation.version, arrays, texts)
     attributes = typed(operation, texts)
     assert operation.infer is not None
@@ -111,7 +131,10 @@ def test_what_is_computed_lies_in_what_is_followed(name: str, data: st.DataObjec
     for promised, result in zip(found, results, strict=True):
         assert promised.value is None or promised.value.tolist() == result.tolist()
         assert promised.value is None or promised.value.dtype == result.dtype
-        assert promised.partial is None or promised.partial.contains(result), (promised.partial, result)
+        assert promised.partial is None or promised.partial.contains(result), (
+            promised.partial,
+            result,
+        )
 
 
 @st.composite
@@ -120,25 +143,46 @@ def _elements(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype) -> tuple
     size = int(np.prod(shape))
     numbers = st.booleans() if dtype.kind == "b" else st.integers(-9, 40) | st.integers(90, 127)
     array = np.array(draw(st.lists(numbers, min_size=size, max_size=size)), dtype).reshape(shape)
-    below, above = (np.array(draw(st.lists(_SLACK, min_size=size, max_size=size))).reshape(shape) for _ in range(2))
+    below, above = (
+        np.array(draw(st.lists(_SLACK, min_size=size, max_size=size))).reshape(shape)
+        for _ in range(2)
+    )
     exact = array.astype(np.float64)
     least, most = exact - below, exact + above
     if dtype.kind == "b":
         least, most = np.maximum(least, 0), np.minimum(most, 1)
-    return array, Known(ElementType.of(array), PartialShape.of(shape), partial=PartialValue(least, most))
+    return array, Known(
+        ElementType.of(array), PartialShape.of(shape), partial=PartialValue(least, most)
+    )
 
 
 def test_elements_out_of_their_type_are_not_followed() -> None:
     operation = CATALOGUE.versions("Add")[-1]
-    near = Known(ElementType.I8, PartialShape.of([2]), partial=PartialValue(np.array([120.0, 1.0]), np.array([127.0, 1.0])))
-    (found,) = followed(operation, [near, near], {"auto_broadcast": "numpy"}, [Known(ElementType.I8, PartialShape.of([2]))])
+    near = Known(
+        ElementType.I8,
+        PartialShape.of([2]),
+        partial=PartialValue(np.array([120.0, 1.0]), np.array([127.0, 1.0])),
+    )
+    (found,) = followed(
+        operation,
+        [near, near],
+        {"auto_broadcast": "numpy"},
+        [Known(ElementType.I8, PartialShape.of([2]))],
+    )
     assert found.partial is not None
     assert found.partial.intervals == [(-np.inf, np.inf), (2.0, 2.0)]
 
 
 def test_nothing_large_is_computed() -> None:
-    operation = replace(CATALOGUE.versions("Broadcast")[-1], kernel=lambda *_, **__: pytest.fail("a hundred million elements were made"))
-    one = Known(ElementType.I64, PartialShape.of([1]), partial=PartialValue(np.array([1.0]), np.array([2.0])))
+    operation = replace(
+        CATALOGUE.versions("Broadcast")[-1],
+        kernel=lambda *_, **__: pytest.fail("a hundred million elements were made"),
+    )
+    one = Known(
+        ElementType.I64,
+        PartialShape.of([1]),
+        partial=PartialValue(np.array([1.0]), np.array([2.0])),
+    )
     inputs, attributes = [one, Known.of(np.array([10**4, 10**4]))], {"mode": "numpy"}
     assert operation.infer is not None
     (found,) = followed(operation, inputs, attributes, operation.infer(inputs, attributes))
@@ -150,14 +194,19 @@ def _batch_kept() -> ov.Model:
     data = ops.parameter([-1, 4, 6])
     lengths = ops.split(ops.shape_of(data, "i32"), ops.constant(0), 3).outputs()
     joined = ops.concat([ops.multiply(lengths[0], lengths[1]), lengths[2]], 0)
-    return ov.Model([ops.reshape(data, joined, False), ops.broadcast(ops.constant(np.float32(0)), joined)], [data])
+    return ov.Model(
+        [ops.reshape(data, joined, False), ops.broadcast(ops.constant(np.float32(0)), joined)],
+        [data],
+    )
 
 
 def _padded_and_cut() -> ov.Model:
     data = ops.parameter(ov.PartialShape([ov.Dimension(2, 5), -1, 7]))
     first = ops.gather(ops.shape_of(data), ops.constant(np.array([0], np.int64)), ops.constant(0))
     less = ops.subtract(first, ops.constant(np.array([1], np.int64)))
-    cut = ops.slice(data, ops.constant(np.array([0], np.int64)), less, ops.constant(np.array([1], np.int64)))
+    cut = ops.slice(
+        data, ops.constant(np.array([0], np.int64)), less, ops.constant(np.array([1], np.int64))
+    )
     strided = ops.strided_slice(
         data,
         ops.constant(np.array([0, 0], np.int64)),
@@ -167,22 +216,37 @@ def _padded_and_cut() -> ov.Model:
         [0, 1],
     )
     padded = ops.pad(
-        data, ops.concat([less, ops.constant(np.array([0, 1], np.int64))], 0), ops.constant(np.array([0, 0, 0], np.int64)), "constant"
+        data,
+        ops.concat([less, ops.constant(np.array([0, 1], np.int64))], 0),
+        ops.constant(np.array([0, 0, 0], np.int64)),
+        "constant",
     )
     return ov.Model([cut, strided, padded, ops.tile(data, ops.concat([first, first], 0))], [data])
 
 
 def _chosen() -> ov.Model:
     """A length that is one or the other, and one that was never less than 1."""
-    data, flag, asked = ops.parameter([3, -1]), ops.parameter([], np.bool_), ops.parameter([1], np.int64)
+    data, flag, asked = (
+        ops.parameter([3, -1]),
+        ops.parameter([], np.bool_),
+        ops.parameter([1], np.int64),
+    )
     rows = ops.gather(ops.shape_of(data), ops.constant(np.array([0], np.int64)), ops.constant(0))
     either = ops.select(flag, rows, ops.constant(np.array([8], np.int64)))
-    at_least = ops.maximum(ops.minimum(asked, ops.constant(np.array([6], np.int64))), ops.constant(np.array([1], np.int64)))
+    at_least = ops.maximum(
+        ops.minimum(asked, ops.constant(np.array([6], np.int64))),
+        ops.constant(np.array([1], np.int64)),
+    )
     target = ops.concat([either, at_least, rows], 0)
     zeros = ops.broadcast(ops.constant(np.float32(0)), target)
-    scaled = ops.floor(ops.multiply(ops.convert(either, "f32"), ops.constant(np.array([1.5], np.float32))))
+    scaled = ops.floor(
+        ops.multiply(ops.convert(either, "f32"), ops.constant(np.array([1.5], np.float32)))
+    )
     counted = ops.range(
-        ops.constant(np.int64(0)), ops.squeeze(ops.convert(scaled, "i64"), ops.constant(0)), ops.constant(np.int64(2)), "i64"
+        ops.constant(np.int64(0)),
+        ops.squeeze(ops.convert(scaled, "i64"), ops.constant(0)),
+        ops.constant(np.int64(2)),
+        "i64",
     )
     return ov.Model([zeros, counted], [data, flag, asked])
 
@@ -195,7 +259,9 @@ def _chosen() -> ov.Model:
         (_chosen, ["[3..8,1..6,3]", "[2..6]"]),
     ],
 )
-def test_lengths_are_followed_to_where_they_are_used(make: Callable[[], ov.Model], expected: list[str], tmp_path: Path) -> None:
+def test_lengths_are_followed_to_where_they_are_used(
+    make: Callable[[], ov.Model], expected: list[str], tmp_path: Path
+) -> None:
     ov.save_model(make(), tmp_path / "m.xml", compress_to_fp16=False)
     read = read_model(tmp_path / "m.xml")
     found = propagate(read, CATALOGUE)
@@ -214,11 +280,16 @@ def test_lengths_are_followed_to_where_they_are_used(make: Callable[[], ov.Model
     ],
 )
 def test_reshape_to_lengths_in_intervals(
-    given_shape: list[int | None] | None, target: list[tuple[float, float]], special_zero: bool, expected: str
+    given_shape: list[int | None] | None,
+    target: list[tuple[float, float]],
+    special_zero: bool,
+    expected: str,
 ) -> None:
     least, most = np.array(target, np.float64).T
     data = Known(ElementType.F32, DYNAMIC if given_shape is None else PartialShape.of(given_shape))
-    shape = Known(ElementType.I64, PartialShape.of([len(target)]), partial=PartialValue(least, most))
+    shape = Known(
+        ElementType.I64, PartialShape.of([len(target)]), partial=PartialValue(least, most)
+    )
     operation = CATALOGUE.versions("Reshape")[-1]
     assert operation.infer is not None
     assert str(operation.infer([data, shape], {"special_zero": special_zero})[0].shape) == expected
@@ -240,13 +311,17 @@ def test_a_trip_count_in_an_interval_bounds_the_loop(tmp_path: Path) -> None:
 
 
 def test_what_is_either_of_two_lies_in_both_intervals(tmp_path: Path) -> None:
-    """A shape out of an If has the lengths of either branch; one that a loop changes keeps what it never changes."""
+    """A shape out of an If has the lengths of either branch; one that a loop changes keeps what
+    it never changes.
+    """
     condition, data = ops.parameter([], np.bool_), ops.parameter([-1, 4])
 
     def branch(rows: int) -> tuple[ov.Model, ov.Node]:
         taken = ops.parameter([2], np.int64)
         columns = ops.gather(taken, ops.constant(np.array([1], np.int64)), ops.constant(0))
-        return ov.Model([ops.concat([ops.constant(np.array([rows], np.int64)), columns], 0)], [taken]), taken
+        return ov.Model(
+            [ops.concat([ops.constant(np.array([rows], np.int64)), columns], 0)], [taken]
+        ), taken
 
     (then, then_shape), (other, other_shape) = branch(2), branch(5)
     choice = ops.if_op(condition)
@@ -268,4 +343,7 @@ def test_what_is_either_of_two_lies_in_both_intervals(tmp_path: Path) -> None:
     ov.save_model(ov.Model(zeros, [condition, data]), tmp_path / "m.xml", compress_to_fp16=False)
     read = read_model(tmp_path / "m.xml")
     found = propagate(read, CATALOGUE)
-    assert [str(found.output("main", result.id).shape) for result in read.graph.results] == ["[2..5,4]", "[?,4]"]
+    assert [str(found.output("main", result.id).shape) for result in read.graph.results] == [
+        "[2..5,4]",
+        "[?,4]",
+    ]

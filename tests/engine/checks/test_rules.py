@@ -46,7 +46,9 @@ def test_errors_keep_a_model_from_running(code: str) -> None:
 
 @pytest.mark.parametrize("base", [name for name in BASES if name != "nested"])
 def test_sound_models_have_no_problems(base: str) -> None:
-    assert render(check(read_model(BASES[base].encode(), WEIGHTS), CATALOGUE)) == "No problems found."
+    assert (
+        render(check(read_model(BASES[base].encode(), WEIGHTS), CATALOGUE)) == "No problems found."
+    )
 
 
 def test_codes_and_names_are_unique_and_in_order() -> None:
@@ -66,23 +68,55 @@ def test_rules_are_explained(rule: Rule) -> None:
 
 
 def test_only_errors_are_asked_before_running() -> None:
-    assert not [rule.code for rule in RULES if rule.before_running and rule.severity.value != "error"]
+    assert not [
+        rule.code for rule in RULES if rule.before_running and rule.severity.value != "error"
+    ]
 
 
 def test_no_golden_report_is_left_over() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == {f"{rule.code}_{rule.name}" for rule in RULES}
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == {
+        f"{rule.code}_{rule.name}" for rule in RULES
+    }
 
 
 @pytest.mark.parametrize(
     ("declared", "call", "told"),
     [
-        ("int32[2] x", "HardSwish(x)", "Input 0 of HardSwish-22 is i32, which its specification does not name."),
-        ("float[2] x, float[2] c", "Where(c, x, x)", "Input 0 of Where-16 is f32, which its specification does not name."),
-        ("int64[2] x, bool[2] c", "And(c, x)", "Input 1 of And-7 is i64, which its specification does not name."),
-        ("seq(uint16[2]) x, float i", "SequenceAt(x, i)", "Input 1 of SequenceAt-11 is f32, which its specification does not name."),
-        ("float[2] x, double[2] c", "Add(x, c)", "Inputs 0 and 1 of Add-14 are f32 and f64, where it takes one type."),
-        ("float[2] x, int64[2] p, double c", "Pad(x, p, c)", "Inputs 0 and 2 of Pad-21 are f32 and f64, where it takes one type."),
-        ("float[2] x, float[2] c, double[2] d", "Concat <axis = 0> (x, c, d)", "Inputs 0 and 2 of Concat-13 are f32 and f64"),
+        (
+            "int32[2] x",
+            "HardSwish(x)",
+            "Input 0 of HardSwish-22 is i32, which its specification does not name.",
+        ),
+        (
+            "float[2] x, float[2] c",
+            "Where(c, x, x)",
+            "Input 0 of Where-16 is f32, which its specification does not name.",
+        ),
+        (
+            "int64[2] x, bool[2] c",
+            "And(c, x)",
+            "Input 1 of And-7 is i64, which its specification does not name.",
+        ),
+        (
+            "seq(uint16[2]) x, float i",
+            "SequenceAt(x, i)",
+            "Input 1 of SequenceAt-11 is f32, which its specification does not name.",
+        ),
+        (
+            "float[2] x, double[2] c",
+            "Add(x, c)",
+            "Inputs 0 and 1 of Add-14 are f32 and f64, where it takes one type.",
+        ),
+        (
+            "float[2] x, int64[2] p, double c",
+            "Pad(x, p, c)",
+            "Inputs 0 and 2 of Pad-21 are f32 and f64, where it takes one type.",
+        ),
+        (
+            "float[2] x, float[2] c, double[2] d",
+            "Concat <axis = 0> (x, c, d)",
+            "Inputs 0 and 2 of Concat-13 are f32 and f64",
+        ),
         ("seq(float[2]) x, double[2] c", "SequenceInsert(x, c)", ""),
         ("float[2] x, int32[2] i", "Gather(x, i)", ""),
         ("float[2] x", "HardSwish(x)", ""),
@@ -110,10 +144,18 @@ def test_onnx_types(declared: str, call: str, told: str) -> None:
     ],
 )
 def test_attributes_that_onnx_runtime_refuses(call: str, told: str) -> None:
-    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 22]> one (float[2] x) => (float[m] z) {{ z = {call} }}')
-    found = [one for one in check(read_model(model.SerializeToString()), CATALOGUE).diagnostics if one.code == "LS307"]
+    model = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 22]> one (float[2] x) => (float[m] z) {{ z = {call} }}'
+    )
+    found = [
+        one
+        for one in check(read_model(model.SerializeToString()), CATALOGUE).diagnostics
+        if one.code == "LS307"
+    ]
     assert [one.message for one in found] == ([told] if told else [])
-    assert [("ReduceMean-13 has it" in one.advice) for one in found] == ([told.startswith("ReduceMean")] if told else [])
+    assert [("ReduceMean-13 has it" in one.advice) for one in found] == (
+        [told.startswith("ReduceMean")] if told else []
+    )
     if told:
         with pytest.raises(Exception, match="Unrecognized attribute"):
             onnxruntime.InferenceSession(model.SerializeToString())
@@ -133,8 +175,13 @@ def test_attributes_that_onnx_runtime_refuses(call: str, told: str) -> None:
     ],
 )
 def test_node_names_that_onnx_runtime_refuses(nodes: str, opens: bool) -> None:
-    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> one (float[2] x) => (float[2] y) {{ {nodes} }}')
-    assert ("LS112" in {one.code for one in check(read_model(model.SerializeToString()), CATALOGUE).diagnostics}) is not opens
+    model = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]> one (float[2] x) => (float[2] y) {{ {nodes} }}'
+    )
+    assert (
+        "LS112"
+        in {one.code for one in check(read_model(model.SerializeToString()), CATALOGUE).diagnostics}
+    ) is not opens
     if opens:
         onnxruntime.InferenceSession(model.SerializeToString())
     else:

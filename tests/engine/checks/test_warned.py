@@ -55,7 +55,9 @@ def _codes(model: Model, runtimes: frozenset[Runtime] | None = None) -> set[str]
     return {one.code for one in report.diagnostics}
 
 
-@pytest.mark.parametrize("code", [rule.code for rule in RULES if rule.severity is not Severity.ERROR])
+@pytest.mark.parametrize(
+    "code", [rule.code for rule in RULES if rule.severity is not Severity.ERROR]
+)
 def test_what_is_no_error_runs(code: str) -> None:
     """Also step by step, with the same outputs."""
     model = SAMPLES[code].model()
@@ -116,7 +118,10 @@ def test_several_elements_decide_nothing_in_onnx(text: str, code: str, shape: st
     session = ort.InferenceSession(proto.SerializeToString())
     first = np.ones([int(length) for length in shape.split(",")], bool if text is _IF else np.int64)
     with pytest.raises(Exception, match=r"one element|scalar"):
-        session.run(None, dict(zip([one.name for one in session.get_inputs()], (first, _THREE), strict=True)))
+        session.run(
+            None,
+            dict(zip([one.name for one in session.get_inputs()], (first, _THREE), strict=True)),
+        )
 
 
 def test_a_trip_count_that_onnx_does_not_have_is_warned_of() -> None:
@@ -127,8 +132,13 @@ def test_a_trip_count_that_onnx_does_not_have_is_warned_of() -> None:
         ort.InferenceSession(proto.SerializeToString())
 
 
-@pytest.mark.parametrize(("length", "condition"), [(2, [1, 0]), (2, [0, 1]), (-1, [1, 0]), (-1, [0, 1]), (-1, [1]), (-1, [0])])
-def test_the_first_of_several_decides_in_ir(length: int, condition: list[int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("length", "condition"),
+    [(2, [1, 0]), (2, [0, 1]), (-1, [1, 0]), (-1, [0, 1]), (-1, [1]), (-1, [0])],
+)
+def test_the_first_of_several_decides_in_ir(
+    length: int, condition: list[int], tmp_path: Path
+) -> None:
     given, x = op.parameter([length], bool), op.parameter([3], np.float32)
     node = op.if_op(given)
     bodies = []
@@ -145,7 +155,9 @@ def test_the_first_of_several_decides_in_ir(length: int, condition: list[int], t
     request = ov.Core().compile_model(whole, "CPU").create_infer_request()
     request.infer(inputs)
     theirs = request.get_output_tensor(0).data
-    np.testing.assert_array_equal(loopscope.run(loopscope.read_model(tmp_path / "model.xml"), inputs).outputs[0], theirs)
+    np.testing.assert_array_equal(
+        loopscope.run(loopscope.read_model(tmp_path / "model.xml"), inputs).outputs[0], theirs
+    )
 
 
 def test_the_first_of_several_decides_in_every_iteration(tmp_path: Path) -> None:
@@ -155,13 +167,19 @@ def test_the_first_of_several_decides_in_every_iteration(tmp_path: Path) -> None
     loop = op.loop(op.constant(300), op.constant(True))
     loop.set_function(body)
     loop.set_special_body_ports([-1, 2])
-    for outer, parameter, result in zip((flags, total), body.get_parameters(), body.get_results(), strict=False):
+    for outer, parameter, result in zip(
+        (flags, total), body.get_parameters(), body.get_results(), strict=False
+    ):
         loop.set_merged_input(parameter, outer.output(0), result.output(0))
-    whole = ov.Model([loop.get_iter_value(body.get_results()[1].output(0))], [flags, total], "alternating")
+    whole = ov.Model(
+        [loop.get_iter_value(body.get_results()[1].output(0))], [flags, total], "alternating"
+    )
     ov.serialize(whole, str(tmp_path / "model.xml"))
     for begun in (False, True):
         inputs = [np.array([begun, not begun]), np.zeros(1, np.float32)]
-        assert loopscope.run(loopscope.read_model(tmp_path / "model.xml"), inputs).outputs[0].tolist() == [150 * 11]
+        assert loopscope.run(loopscope.read_model(tmp_path / "model.xml"), inputs).outputs[
+            0
+        ].tolist() == [150 * 11]
 
 
 def _alternating() -> ov.Model:
@@ -176,20 +194,35 @@ def _alternating() -> ov.Model:
         made.append((inner, result))
     node.set_input(total.output(0), made[0][0], made[1][0])
     more = node.set_output(made[0][1], made[1][1])
-    return ov.Model([op.result(op.logical_not(flags)), op.result(more), op.result(op.constant(True))], [flags, total], "body")
+    return ov.Model(
+        [op.result(op.logical_not(flags)), op.result(more), op.result(op.constant(True))],
+        [flags, total],
+        "body",
+    )
 
 
 def test_findings_of_one_rule_make_one_line() -> None:
     found = [
-        Diagnostic("LS802", "state-never-changes", Severity.NOTE, Where("", 0, f"main/loop/body/v{number}"), f"v{number} stays.")
+        Diagnostic(
+            "LS802",
+            "state-never-changes",
+            Severity.NOTE,
+            Where("", 0, f"main/loop/body/v{number}"),
+            f"v{number} stays.",
+        )
         for number in range(12)
     ]
     text = render(Report(tuple(found)))
-    assert "note LS802 state-never-changes at 12 places: main/loop/body/v0, main/loop/body/v1, main/loop/body/v2 and 9 more" in text
+    assert (
+        "note LS802 state-never-changes at 12 places: main/loop/body/v0, main/loop/body/v1, main/loop/body/v2 and 9 more"
+        in text
+    )
     assert text.count("LS802") == 1
     assert "the first: v0 stays." in text
     assert render_each(Report(tuple(found))).count("note LS802") == 12
-    assert " at 2 places: main/loop/body/v0 and main/loop/body/v1\n" in render(Report(tuple(found[:2])))
+    assert " at 2 places: main/loop/body/v0 and main/loop/body/v1\n" in render(
+        Report(tuple(found[:2]))
+    )
 
 
 def test_numbers_have_no_truth_in_ir() -> None:

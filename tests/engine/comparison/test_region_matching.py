@@ -1,4 +1,6 @@
-"""Which loops, Ifs and functions of two models belong together: by structure and shapes before names, across nesting."""
+"""Which loops, Ifs and functions of two models belong together: by structure and shapes before
+names, across nesting.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def drifted(one: str, other: str) -> Drift:
 @pytest.mark.parametrize(("nested", "flat", "lacking"), NESTED.values(), ids=NESTED.keys())
 @pytest.mark.parametrize("reverse", [False, True])
 def test_an_if_that_one_model_lacks(nested: str, flat: str, lacking: str, reverse: bool) -> None:
-    """What was in the branch that runs is compared with what is outside of any branch in the other model."""
+    """What was in the branch that runs is compared with what is outside of any branch in the
+    other model.
+    """
     found = drifted(flat, nested) if reverse else drifted(nested, flat)
     assert found.first is None
     assert found.partings == ()
@@ -73,7 +77,9 @@ def test_a_function_that_one_model_lacks() -> None:
     scale (v) => (w) {{ [square] square = Mul (v, v) [root] w = Sqrt (square) }}
     """
     one = loopscope.Debugger(read(function), X)
-    other = loopscope.Debugger(read(f"main {HEAD} {{ [square] square = Mul (x, x) [root] y = Sqrt (square) }}"), X)
+    other = loopscope.Debugger(
+        read(f"main {HEAD} {{ [square] square = Mul (x, x) [root] y = Sqrt (square) }}"), X
+    )
     one.run()
     other.run()
     found = loopscope.drift(one, other)
@@ -93,11 +99,19 @@ def test_a_name_does_not_outweigh_shape() -> None:
 
     long, short = "Mul (x, x)", "Mul (one, one)"
     first = "one = Constant <value_floats = [2.0]> ()"
-    one = f"{first} {branch('If_1', 'a', 'p', short)} {branch('If_2', 'a', 'q', long)} y = Add (p, q)"
-    other = f"{first} {branch('If_2', 'a', 'p', short)} {branch('If_1', 'a', 'q', long)} y = Add (p, q)"
+    one = (
+        f"{first} {branch('If_1', 'a', 'p', short)} {branch('If_2', 'a', 'q', long)} y = Add (p, q)"
+    )
+    other = (
+        f"{first} {branch('If_2', 'a', 'p', short)} {branch('If_1', 'a', 'q', long)} y = Add (p, q)"
+    )
     found = drifted(one, other)
     assert found.first is None
-    assert {pair.one: pair.other for pair in found.pairs if "If" in pair.one and pair.one.count("/") == 1} == {
+    assert {
+        pair.one: pair.other
+        for pair in found.pairs
+        if "If" in pair.one and pair.one.count("/") == 1
+    } == {
         "main/If_1": "main/If_2",
         "main/If_2": "main/If_1",
     }

@@ -28,10 +28,18 @@ def layers() -> Model:
         array = random.standard_normal((16, 16)).astype(np.float32) / 4
         array[:, 0] *= 200 if number == 2 else 1
         if number == 1:
-            weight = builder.ops.convert(graph.constant(array.astype(np.float16), name="weight_1"), destination_type="f32", name="unpacked")
+            weight = builder.ops.convert(
+                graph.constant(array.astype(np.float16), name="weight_1"),
+                destination_type="f32",
+                name="unpacked",
+            )
         else:
             weight = graph.constant(array, name=f"weight_{number}")
-        value = builder.ops.tanh(builder.ops.matmul(value, weight, transpose_a=False, transpose_b=False, name=f"layer_{number}"))
+        value = builder.ops.tanh(
+            builder.ops.matmul(
+                value, weight, transpose_a=False, transpose_b=False, name=f"layer_{number}"
+            )
+        )
     return graph.model(value)
 
 
@@ -40,13 +48,19 @@ INPUTS = {"x": np.random.default_rng(1).standard_normal((4, 16)).astype(np.float
 
 def apart(model: Model, some: Sequence[RoundingCandidate], to: str) -> float:
     one = loopscope.run(model, INPUTS).outputs[0].astype(np.float64)
-    other = loopscope.run(rounded(model, {each.address: to for each in some}), INPUTS).outputs[0] if some else one
+    other = (
+        loopscope.run(rounded(model, {each.address: to for each in some}), INPUTS).outputs[0]
+        if some
+        else one
+    )
     return float(np.abs(one - other).max() / max(np.abs(one).max(), np.abs(other).max()))
 
 
 def test_candidates_and_who_reads_them() -> None:
     found = [(one.address, one.kind, one.readers) for one in candidates(layers())]
-    assert found == [(f"main/weight_{number}", "weight", (f"layer_{number}",)) for number in range(5)]
+    assert found == [
+        (f"main/weight_{number}", "weight", (f"layer_{number}",)) for number in range(5)
+    ]
     states = [(one.address, one.kind, one.readers) for one in candidates(ATTENTION)]
     assert states == [
         ("main/for_each_token/body/S", "state", ("faded_state",)),
@@ -54,14 +68,25 @@ def test_candidates_and_who_reads_them() -> None:
     ]
 
 
-@pytest.mark.parametrize(("to", "tolerance"), [("int8", 0.5), ("int8", 0.01), ("int8", 0.003), ("int4", 0.05), ("bf16", 0.0)])
+@pytest.mark.parametrize(
+    ("to", "tolerance"),
+    [("int8", 0.5), ("int8", 0.01), ("int8", 0.003), ("int4", 0.05), ("bf16", 0.0)],
+)
 def test_costs_and_what_has_to_stay(to: str, tolerance: float) -> None:
     model, runs = layers(), list[tuple[int, int]]()
-    found = precision(model, INPUTS, to=to, tolerance=tolerance, told=lambda done, total: runs.append((done, total)))
+    found = precision(
+        model,
+        INPUTS,
+        to=to,
+        tolerance=tolerance,
+        told=lambda done, total: runs.append((done, total)),
+    )
     every = candidates(model)
     for cost in found.costs:
         assert cost.error == pytest.approx(apart(model, [cost.candidate], to), rel=1e-9)
-    assert [cost.error for cost in found.costs] == sorted((cost.error for cost in found.costs), reverse=True)
+    assert [cost.error for cost in found.costs] == sorted(
+        (cost.error for cost in found.costs), reverse=True
+    )
     assert found.everything == pytest.approx(apart(model, every, to), rel=1e-9)
     others = [one for one in every if one not in found.stay]
     assert found.error == pytest.approx(apart(model, others, to), rel=1e-9)
@@ -82,7 +107,12 @@ def test_a_state() -> None:
 def test_a_model_without_candidates() -> None:
     graph = builder.Graph("none")
     with pytest.raises(EngineError, match="nothing to round"):
-        precision(graph.model(graph.parameter("x", "f32", [2]) * 2.0), [np.ones(2, np.float32)], to="int8", tolerance=0.1)
+        precision(
+            graph.model(graph.parameter("x", "f32", [2]) * 2.0),
+            [np.ones(2, np.float32)],
+            to="int8",
+            tolerance=0.1,
+        )
 
 
 def test_the_time_is_up() -> None:
@@ -98,5 +128,7 @@ def test_the_time_is_up() -> None:
     ],
 )
 def test_what_is_said_where_nothing_has_to_stay(count: int, error: float, sentence: str) -> None:
-    costs = tuple(Cost(RoundingCandidate(f"main/{number}", "weight", ()), error) for number in range(count))
+    costs = tuple(
+        Cost(RoundingCandidate(f"main/{number}", "weight", ()), error) for number in range(count)
+    )
     assert Precision("int8", 0.01, costs, error, (), error).sentence == sentence

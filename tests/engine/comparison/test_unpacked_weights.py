@@ -1,4 +1,6 @@
-"""What only unpacks compressed weights is told as that: it belongs to no value of a model that keeps them as they are."""
+"""What only unpacks compressed weights is told as that: it belongs to no value of a model that
+keeps them as they are.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def _dense(*, packed: bool) -> loopscope.Model:
 
     first, second = weights("first"), weights("second")
     begun = ops.multiply(ops.tanh(ops.matmul(x, first, transpose_b=True)), np.float32(2))
-    last = builder.for_loop(3, lambda _, h: ops.tanh(ops.matmul(h, second, transpose_b=True)), [begun])[0]
+    last = builder.for_loop(
+        3, lambda _, h: ops.tanh(ops.matmul(h, second, transpose_b=True)), [begun]
+    )[0]
     return graph.model({"y": last})
 
 

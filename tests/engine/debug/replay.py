@@ -1,4 +1,6 @@
-"""What a run with changes gives, computed apart from the engine: a small recursive interpreter over models of a few operations."""
+"""What a run with changes gives, computed apart from the engine: a small recursive interpreter
+over models of a few operations.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ import loopscope
 from loopscope.ir.address import labels
 from loopscope.ir.model import Body, LayerId, ModelGraph, Node
 
-RECORDS = [loopscope.Record(), loopscope.Record(everything=True), loopscope.Record(budget_bytes=600)]
+RECORDS = [
+    loopscope.Record(),
+    loopscope.Record(everything=True),
+    loopscope.Record(budget_bytes=600),
+]
 """Ways to remember a run: much of it has to be computed again with the last."""
 Feeds = Mapping[LayerId, Any]
 
@@ -23,14 +29,18 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "Maximum": lambda node, one, other: np.maximum(one, other),
     "Less": lambda node, one, other: one < other,
     "Greater": lambda node, one, other: one > other,
-    "Clamp": lambda node, one: np.clip(one, np.float32(node.attributes["min"]), np.float32(node.attributes["max"])),
+    "Clamp": lambda node, one: np.clip(
+        one, np.float32(node.attributes["min"]), np.float32(node.attributes["max"])
+    ),
     "ReduceSum": lambda node, one, axes: one.sum(axis=tuple(axes.tolist()), dtype=one.dtype),
 }
 
 
 @dataclass
 class Replay:
-    """Values by address (``:1`` for other outputs than the first), and how many iterations each loop execution ran."""
+    """Values by address (``:1`` for other outputs than the first), and how many iterations each
+    loop execution ran.
+    """
 
     changes: Mapping[str, Any]
     values: dict[str, np.ndarray] = field(default_factory=dict)
@@ -47,14 +57,20 @@ class Replay:
         known: dict[tuple[LayerId, int], np.ndarray] = {}
         results: dict[LayerId, np.ndarray] = {}
         for node in graph.nodes:
-            given = [known[source.layer, source.output] for source in graph.sources[node.id] if source is not None]
+            given = [
+                known[source.layer, source.output]
+                for source in graph.sources[node.id]
+                if source is not None
+            ]
             where = f"{place}/{label[node.id]}"
             if node.type == "Result":
                 results[node.id] = given[0]
                 continue
             for output, value in enumerate(self._node(node, given, feeds, where)):
                 address = f"{where}:{output}" if output else where
-                known[node.id, output] = self.values[address] = np.asarray(self.changes.get(address, value))
+                known[node.id, output] = self.values[address] = np.asarray(
+                    self.changes.get(address, value)
+                )
         return results
 
     def _node(self, node: Node, given: list[np.ndarray], feeds: Feeds, where: str) -> list[Any]:
@@ -80,11 +96,17 @@ class Replay:
     def _loop(self, node: Node, given: list[np.ndarray], where: str) -> list[Any]:
         body = node.body("body")
         first = self._fed(body, given)
-        again = next(entry.internal for entry in body.outputs if entry.purpose == "execution_condition")
+        again = next(
+            entry.internal for entry in body.outputs if entry.purpose == "execution_condition"
+        )
         rounds: list[dict[LayerId, np.ndarray]] = []
         go = bool(given[1].item())
         while go and len(rounds) < given[0].item():
-            carried = {edge.to_layer: rounds[-1][edge.from_layer] for edge in body.back_edges} if rounds else {}
+            carried = (
+                {edge.to_layer: rounds[-1][edge.from_layer] for edge in body.back_edges}
+                if rounds
+                else {}
+            )
             rounds.append(self._graph(body.graph, first | carried, f"{where}[{len(rounds)}]/body"))
             go = bool(rounds[-1][again].item())
         self.counts[where] = len(rounds)
@@ -94,6 +116,13 @@ class Replay:
             if entry.axis is not None:
                 made.append(np.array(each, np.float32))
             else:
-                initial = next((first[edge.to_layer] for edge in body.back_edges if edge.from_layer == entry.internal), np.float32(0))
+                initial = next(
+                    (
+                        first[edge.to_layer]
+                        for edge in body.back_edges
+                        if edge.from_layer == entry.internal
+                    ),
+                    np.float32(0),
+                )
                 made.append(each[-1] if each else initial)
         return made

@@ -1,4 +1,6 @@
-"""Breakpoints: where they stop a run that computes, and one that moves through what has been computed."""
+"""Breakpoints: where they stop a run that computes, and one that moves through what has been
+computed.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +24,48 @@ BREAKPOINTS = [
     ({"pattern": "main/outer[*]/body/above"}, [f"main/outer[{n}]/body/above" for n in range(3)]),
     ({"pattern": "main/outer[1]/body/above"}, ["main/outer[1]/body/above"]),
     ({"pattern": "main/outer[1]"}, ["main/outer[1]/body/inner"]),
-    ({"pattern": "main/outer[*]/body/inner[1]/body/grow"}, [f"main/outer[{n}]/body/inner[1]/body/grow" for n in range(3)]),
-    ({"pattern": "main/outer[2]/body/inner/body/grow"}, [f"main/outer[2]/body/inner[{n}]/body/grow" for n in range(2)]),
+    (
+        {"pattern": "main/outer[*]/body/inner[1]/body/grow"},
+        [f"main/outer[{n}]/body/inner[1]/body/grow" for n in range(3)],
+    ),
+    (
+        {"pattern": "main/outer[2]/body/inner/body/grow"},
+        [f"main/outer[2]/body/inner[{n}]/body/grow" for n in range(2)],
+    ),
     ({"pattern": "main/outer/body/choice/then/halve"}, ["main/outer[2]/body/choice/then/halve"]),
     ({"pattern": "main/outer/body"}, [f"main/outer[{n}]/body" for n in range(3)]),
-    ({"pattern": "main/outer/body/above", "condition": "iteration == 1"}, ["main/outer[1]/body/above"]),
+    (
+        {"pattern": "main/outer/body/above", "condition": "iteration == 1"},
+        ["main/outer[1]/body/above"],
+    ),
     ({"pattern": "main/outer/body/above", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
-    ({"pattern": "main/outer/body/above", "condition": "choice > 0"}, []),  # has not run when it is asked
+    (
+        {"pattern": "main/outer/body/above", "condition": "choice > 0"},
+        [],
+    ),  # has not run when it is asked
     # What names the operation itself is asked once that has run.
-    ({"pattern": "main/outer[*]/body/inner[1]/body/grow", "condition": "grow > 7"}, ["main/outer[2]/body/inner[1]/body"]),
+    (
+        {"pattern": "main/outer[*]/body/inner[1]/body/grow", "condition": "grow > 7"},
+        ["main/outer[2]/body/inner[1]/body"],
+    ),
     ({"pattern": "main/outer/body/inner", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
-    ({"pattern": "main/outer[2]/body/inner", "condition": "inner > 7"}, ["main/outer[2]/body/above"]),
-    ({"condition": "value > 6"}, ["main/outer[2]/body/inner[1]/body/grow", "main/outer[2]/body/inner[1]/body"]),
+    (
+        {"pattern": "main/outer[2]/body/inner", "condition": "inner > 7"},
+        ["main/outer[2]/body/above"],
+    ),
+    (
+        {"condition": "value > 6"},
+        ["main/outer[2]/body/inner[1]/body/grow", "main/outer[2]/body/inner[1]/body"],
+    ),
 ]
 
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize(("breakpoint", "stops"), BREAKPOINTS)
 def test_breakpoints(breakpoint: dict[str, Any], stops: list[str], recorded: bool) -> None:
-    """They stop a run that computes, and one that moves through what has been computed, at the same moments."""
+    """They stop a run that computes, and one that moves through what has been computed, at the
+    same moments.
+    """
     d = debugger()
     if recorded:
         d.run()
@@ -54,7 +79,9 @@ def test_breakpoints(breakpoint: dict[str, Any], stops: list[str], recorded: boo
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize(("breakpoint", "stops"), BREAKPOINTS)
-def test_one_that_is_switched_off_stops_nothing_until_it_is_on_again(breakpoint: dict[str, Any], stops: list[str], recorded: bool) -> None:
+def test_one_that_is_switched_off_stops_nothing_until_it_is_on_again(
+    breakpoint: dict[str, Any], stops: list[str], recorded: bool
+) -> None:
     d = debugger()
     if recorded:
         d.run()
@@ -104,7 +131,11 @@ def test_breakpoints_that_can_never_hold_are_refused() -> None:
 
 
 CONDITIONS_THAT_NAME_NOTHING = [
-    ("main/outer[*]/body/above", "abov > 3", "no value 'abov' in outer and the graphs around it; there are 'above'"),
+    (
+        "main/outer[*]/body/above",
+        "abov > 3",
+        "no value 'abov' in outer and the graphs around it; there are 'above'",
+    ),
     ("main/outer[*]/body/above", "`above:1` > 3", "no value 'above:1'"),
     ("main/last", "state > 3", "no value 'state' in main and"),
     ("main/last", "iteration == 3", "no iteration in main"),
@@ -113,7 +144,9 @@ CONDITIONS_THAT_NAME_NOTHING = [
 
 
 @pytest.mark.parametrize(("pattern", "condition", "message"), CONDITIONS_THAT_NAME_NOTHING)
-def test_conditions_that_name_nothing_are_refused(pattern: str, condition: str, message: str) -> None:
+def test_conditions_that_name_nothing_are_refused(
+    pattern: str, condition: str, message: str
+) -> None:
     d = debugger()
     with pytest.raises(ExpressionError, match=message):
         d.breakpoints.add(pattern, condition)
@@ -129,7 +162,9 @@ def test_conditions_that_name_nothing_are_refused(pattern: str, condition: str, 
         ("main/outer[1]/body/above", "9223372036854775807 * (iteration + 9) > 3", "64 bits"),
     ],
 )
-def test_a_condition_that_cannot_be_computed_stops_and_says_why(pattern: str, condition: str, why: str, recorded: bool) -> None:
+def test_a_condition_that_cannot_be_computed_stops_and_says_why(
+    pattern: str, condition: str, why: str, recorded: bool
+) -> None:
     d = debugger()
     if recorded:
         d.run()
@@ -140,7 +175,9 @@ def test_a_condition_that_cannot_be_computed_stops_and_says_why(pattern: str, co
     d.run()
     assert (d.cursor.previous if made.after else d.cursor.address) == pattern
     said = str(d.notice)
-    assert said.startswith(f"breakpoint {made.id} stops here because its condition cannot be computed: ")
+    assert said.startswith(
+        f"breakpoint {made.id} stops here because its condition cannot be computed: "
+    )
     assert why in said
     assert d.run().kind == "finished"
     assert d.notice is None
@@ -182,13 +219,19 @@ def test_seeking_pauses_at_a_change_of_shape_on_the_way() -> None:
 
 
 def growing() -> loopscope.Model:
-    """x becomes 10 times larger in each iteration, and infinite in the 39th; ``grown`` has one more element in each."""
+    """x becomes 10 times larger in each iteration, and infinite in the 39th; ``grown`` has one
+    more element in each.
+    """
     main, body = Draft(), Draft()
     x, list_in = main.parameter("x", F32, ()), main.parameter("list", F32, (-1,))
     state, grown = body.parameter("state", F32, ()), body.parameter("grown", F32, (-1,))
     larger = body.op("Multiply", state, body.const(10.0), name="larger")
     longer = body.op("Concat", grown, body.const([0.0]), name="longer", axis="0")
-    out, out_list, again = body.result(larger), body.result(longer), body.result(body.const(True, BOOL))
+    out, out_list, again = (
+        body.result(larger),
+        body.result(longer),
+        body.result(body.const(True, BOOL)),
+    )
     made = loop(
         main,
         body,
@@ -230,7 +273,9 @@ def test_an_output_of_a_loop_is_not_odd_before_the_loop_is_done(recorded: bool) 
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_a_nan_made_of_infinities_stops(recorded: bool) -> None:
-    """The NaN is minus infinity minus minus infinity; the infinities before it are the other breakpoint's."""
+    """The NaN is minus infinity minus minus infinity; the infinities before it are the other
+    breakpoint's.
+    """
     d = begun("diverging_training", "too_fast")
     if recorded:
         d.run()
@@ -281,21 +326,45 @@ def test_breakpoints_say_what_they_are() -> None:
     d.breakpoints.add(kind="nan", on=False)
     assert repr(one) == "<breakpoint 1: before outer · iteration 1 › above when iteration == 1>"
     assert repr(d.breakpoints.items()[1]) == "<breakpoint 2: NaN made at any operation (off)>"
-    assert repr(d.breakpoints) == f"<breakpoints: 1 {one.describe()}; 2 NaN made at any operation (off)>"
+    assert (
+        repr(d.breakpoints)
+        == f"<breakpoints: 1 {one.describe()}; 2 NaN made at any operation (off)>"
+    )
 
 
 def test_running_on_from_the_past_to_what_the_newest_iteration_has_not_come_to() -> None:
-    """An operation after an If that the open iteration has not come to: only the iterations before it have a moment for it."""
+    """An operation after an If that the open iteration has not come to: only the iterations
+    before it have a moment for it.
+    """
     body, then, otherwise = Draft(), Draft(), Draft()
     x = body.parameter("x", F32, ())
-    arms = [arm.result(arm.op("Add", arm.parameter("p", F32, ()), arm.const(1.0))) for arm in (then, otherwise)]
-    bodies = [branch("then", then, [(1, Ref(0))], arms[:1]), branch("else", otherwise, [(1, Ref(0))], arms[1:])]
+    arms = [
+        arm.result(arm.op("Add", arm.parameter("p", F32, ()), arm.const(1.0)))
+        for arm in (then, otherwise)
+    ]
+    bodies = [
+        branch("then", then, [(1, Ref(0))], arms[:1]),
+        branch("else", otherwise, [(1, Ref(0))], arms[1:]),
+    ]
     test = body.op("Greater", x, body.const(1.5), name="test")
     chosen = body.region("If", [test, x], bodies, 1, opset=8, name="choice")
-    out, again = body.result(body.op("Add", chosen, chosen, name="after")), body.result(body.const(True, BOOL))
+    out, again = (
+        body.result(body.op("Add", chosen, chosen, name="after")),
+        body.result(body.const(True, BOOL)),
+    )
     main = Draft()
     ends = main.const(4, I64), main.const(True, BOOL)
-    main.result(loop(main, body, *ends, again=again, carried=[(main.parameter("x", F32, ()), x, out)], last=[out], name="loop"))
+    main.result(
+        loop(
+            main,
+            body,
+            *ends,
+            again=again,
+            carried=[(main.parameter("x", F32, ()), x, out)],
+            last=[out],
+            name="loop",
+        )
+    )
     for reached in ("main/loop[0]/body/test", "main/loop[2]/body/choice/then/Add_2"):
         d = loopscope.Debugger(main.model(), [np.float32(0)])
         d.seek(reached)

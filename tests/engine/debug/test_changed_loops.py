@@ -1,4 +1,6 @@
-"""What if, in loops: every role that a value has in a Loop, TensorIterator and Scan, and loops that run long before a change."""
+"""What if, in loops: every role that a value has in a Loop, TensorIterator and Scan, and loops
+that run long before a change.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,32 @@ from tests.engine.read.onnx_models import read
 
 
 def counted(trips: int = 4, *, length: int = 6, early: bool = False) -> loopscope.Model:
-    """A Loop over slices of x: ``total`` += slice * ``factor`` + iteration, as long as ``keep``; outputs total and all totals.
+    """A Loop over slices of x: ``total`` += slice * ``factor`` + iteration, as long as ``keep``;
+    outputs total and all totals.
 
     ``early``: ``keep`` is computed (total below 100); else it is a Const.
     """
     body = Draft()
-    total, part, factor = body.parameter("total", F32, (1,)), body.parameter("part", F32, (1,)), body.parameter("factor", F32, ())
+    total, part, factor = (
+        body.parameter("total", F32, (1,)),
+        body.parameter("part", F32, (1,)),
+        body.parameter("factor", F32, ()),
+    )
     number = body.parameter("number", I64, ())
-    counted_up = body.op("Add", body.op("Multiply", part, factor, name="scaled"), body.op("Convert", number, destination_type="f32"))
+    counted_up = body.op(
+        "Add",
+        body.op("Multiply", part, factor, name="scaled"),
+        body.op("Convert", number, destination_type="f32"),
+    )
     grown = body.op("Add", total, counted_up, name="grown")
     limit = body.const(100.0)
-    keep = body.op("ReduceLogicalAnd", body.op("Less", grown, limit), body.const([0], I64), keep_dims="false", name="keep")
+    keep = body.op(
+        "ReduceLogicalAnd",
+        body.op("Less", grown, limit),
+        body.const([0], I64),
+        keep_dims="false",
+        name="keep",
+    )
     again = body.result(keep if early else body.const(True, BOOL, name="keep_on"))
     out = body.result(grown, "out")
     main = Draft()
@@ -59,11 +76,23 @@ LOOPS = [
     ("no trip", {"main/trips": 0}, []),
     ("no limit: the slices end it", {"main/trips": -1}, [2, 7, 15, 26, 40, 57]),
     ("an initial condition that is false", {"main/begin": False}, []),
-    ("the condition of an iteration, a Const of the body", {"main/loop[1]/body/keep_on": False}, [2, 7]),
+    (
+        "the condition of an iteration, a Const of the body",
+        {"main/loop[1]/body/keep_on": False},
+        [2, 7],
+    ),
     ("the counter of one iteration", {"main/loop[1]/body/number": 100}, [2, 106, 114, 125]),
     ("the slice of one iteration", {"main/loop[2]/body/part": [0.0]}, [2, 7, 9, 20]),
-    ("what is the same in all iterations, in one", {"main/loop[1]/body/factor": 0.0}, [2, 3, 11, 22]),
-    ("the same in the last, after which the loop is gone", {"main/loop[3]/body/factor": 0.0}, [2, 7, 15, 18]),
+    (
+        "what is the same in all iterations, in one",
+        {"main/loop[1]/body/factor": 0.0},
+        [2, 3, 11, 22],
+    ),
+    (
+        "the same in the last, after which the loop is gone",
+        {"main/loop[3]/body/factor": 0.0},
+        [2, 7, 15, 18],
+    ),
     ("an operation", {"main/loop[0]/body/scaled": [7.0]}, [7, 12, 20, 31]),
     ("the carried value", {"main/loop[3]/body/total": [0.0]}, [2, 7, 15, 11]),
     ("what comes back", {"main/loop[0]/body/grown": [0.0]}, [0, 5, 13, 24]),
@@ -72,8 +101,12 @@ LOOPS = [
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=["state", "everything", "little"])
-@pytest.mark.parametrize(("changes", "totals"), [case[1:] for case in LOOPS], ids=[case[0] for case in LOOPS])
-def test_every_role_in_a_loop(changes: Mapping[str, Any], totals: list[int], record: loopscope.Record) -> None:
+@pytest.mark.parametrize(
+    ("changes", "totals"), [case[1:] for case in LOOPS], ids=[case[0] for case in LOOPS]
+)
+def test_every_role_in_a_loop(
+    changes: Mapping[str, Any], totals: list[int], record: loopscope.Record
+) -> None:
     debugger = loopscope.Debugger(counted(), COUNTED, record=record, changes=changes)
     debugger.run()
     assert debugger.state == "finished", debugger.failure
@@ -84,8 +117,14 @@ def test_every_role_in_a_loop(changes: Mapping[str, Any], totals: list[int], rec
         assert debugger.value(f"main/loop[{iteration}]/body/grown").tolist() == [total]
 
 
-@pytest.mark.parametrize(("keep", "count"), [(None, 3), ((1, False), 2), ((2, True), 4)], ids=["as it is", "ends earlier", "ends later"])
-def test_the_condition_of_an_iteration_decides_whether_there_is_another(keep: tuple[int, bool] | None, count: int) -> None:
+@pytest.mark.parametrize(
+    ("keep", "count"),
+    [(None, 3), ((1, False), 2), ((2, True), 4)],
+    ids=["as it is", "ends earlier", "ends later"],
+)
+def test_the_condition_of_an_iteration_decides_whether_there_is_another(
+    keep: tuple[int, bool] | None, count: int
+) -> None:
     feeds = [np.array([10, 20, 30, 40, 50, 60], np.float32), np.zeros(1, np.float32)]
     changes = {} if keep is None else {f"main/loop[{keep[0]}]/body/keep": keep[1]}
     debugger = loopscope.Debugger(counted(early=True), feeds, changes=changes)
@@ -93,9 +132,13 @@ def test_the_condition_of_an_iteration_decides_whether_there_is_another(keep: tu
     assert debugger.control_flow[0].iterations == count
 
 
-def test_the_length_of_what_a_loop_joined_may_be_what_it_was_and_not_only_what_the_trip_count_said() -> None:
+def test_the_length_of_what_a_loop_joined_may_be_what_it_was_and_not_only_what_the_trip_count_said() -> (
+    None
+):
     feeds = [np.array([10, 20, 30, 40, 50, 60], np.float32), np.zeros(1, np.float32)]
-    debugger = loopscope.Debugger(counted(early=True), feeds, changes={"main/loop:1": np.zeros(3, np.float32)})
+    debugger = loopscope.Debugger(
+        counted(early=True), feeds, changes={"main/loop:1": np.zeros(3, np.float32)}
+    )
     debugger.run()
     assert debugger.result.outputs[1].tolist() == [0, 0, 0]
 
@@ -108,8 +151,12 @@ def test_what_nothing_feeds_is_zeros_again_after_the_iteration_in_which_it_was_s
     x = main.parameter("x", F32, ())
     trips, go = main.const(5, I64), main.const(True, BOOL)
     again = body.result(body.const(True, BOOL))
-    main.result(loop(main, body, trips, go, again=again, carried=[(x, total, out)], last=[out], name="loop"))
-    debugger = loopscope.Debugger(main.model(), [np.float32(1)], changes={"main/loop[1]/body/free": 10.0})
+    main.result(
+        loop(main, body, trips, go, again=again, carried=[(x, total, out)], last=[out], name="loop")
+    )
+    debugger = loopscope.Debugger(
+        main.model(), [np.float32(1)], changes={"main/loop[1]/body/free": 10.0}
+    )
     debugger.run()
     assert debugger.result.outputs[0] == 11
 
@@ -120,11 +167,23 @@ def test_a_tensor_iterator_takes_changes_of_its_parameters_and_operations() -> N
     out = body.result(body.op("Add", state, part, name="sum"))
     main = Draft()
     x, start = main.parameter("x", F32, (4,)), main.parameter("start", F32, (1,))
-    made = tensor_iterator(main, body, carried=[(start, state, out)], sliced=[(x, part, {"axis": 0})], joined=[(out, {})])
+    made = tensor_iterator(
+        main,
+        body,
+        carried=[(start, state, out)],
+        sliced=[(x, part, {"axis": 0})],
+        joined=[(out, {})],
+    )
     main.result(made)
     place = "main/" + main.nodes[made.layer].name
-    changes = {f"{place}[1]/body/part": [10.0], f"{place}[2]/body/sum": [-1.0], f"{place}[3]/body/state": [100.0]}
-    debugger = loopscope.Debugger(main.model(), [np.ones(4, np.float32), np.zeros(1, np.float32)], changes=changes)
+    changes = {
+        f"{place}[1]/body/part": [10.0],
+        f"{place}[2]/body/sum": [-1.0],
+        f"{place}[3]/body/state": [100.0],
+    }
+    debugger = loopscope.Debugger(
+        main.model(), [np.ones(4, np.float32), np.zeros(1, np.float32)], changes=changes
+    )
     debugger.run()
     assert debugger.result.outputs[0].tolist() == [1, 11, -1, 101]
 
@@ -154,22 +213,55 @@ main (float s, float[4] xs) => (float last, float[4] all) {
 }
 """
 ONNX = [
-    ("Loop, condition", ONNX_LOOP, [np.float32(0), np.int64(9)], "Loop", {"[3]/body/again": True}, [1, 4, 9, 16, 25]),
-    ("Loop, carried", ONNX_LOOP, [np.float32(0), np.int64(9)], "Loop", {"[2]/body/v": 0.0}, [1, 4, 1, 4, 9, 16]),
-    ("Scan, slice", ONNX_SCAN, [np.float32(0), np.arange(1, 5, dtype=np.float32)], "Scan", {"[2]/body/x": 10.0}, [1, 4, 100, 16]),
+    (
+        "Loop, condition",
+        ONNX_LOOP,
+        [np.float32(0), np.int64(9)],
+        "Loop",
+        {"[3]/body/again": True},
+        [1, 4, 9, 16, 25],
+    ),
+    (
+        "Loop, carried",
+        ONNX_LOOP,
+        [np.float32(0), np.int64(9)],
+        "Loop",
+        {"[2]/body/v": 0.0},
+        [1, 4, 1, 4, 9, 16],
+    ),
+    (
+        "Scan, slice",
+        ONNX_SCAN,
+        [np.float32(0), np.arange(1, 5, dtype=np.float32)],
+        "Scan",
+        {"[2]/body/x": 10.0},
+        [1, 4, 100, 16],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("text", "feeds", "kind", "changes", "expected"), [one[1:] for one in ONNX], ids=[one[0] for one in ONNX])
-def test_loops_of_onnx(text: str, feeds: list[Any], kind: str, changes: Mapping[str, Any], expected: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("text", "feeds", "kind", "changes", "expected"),
+    [one[1:] for one in ONNX],
+    ids=[one[0] for one in ONNX],
+)
+def test_loops_of_onnx(
+    text: str, feeds: list[Any], kind: str, changes: Mapping[str, Any], expected: list[int]
+) -> None:
     model = read(text)
     plain = loopscope.Debugger(model, feeds)
     plain.run()
     place = next(one.address for one in plain.control_flow if one.kind == kind)
     body = place + next(iter(changes)).rpartition("/")[0]
     wanted = next(iter(changes)).rpartition("/")[2]
-    label = next(one for one in plain.plan.program_by_address[f"{place}/body"].layer_of_label if _is_named(plain, f"{body}/{one}", wanted))
-    debugger = loopscope.Debugger(model, feeds, changes={f"{body}/{label}": next(iter(changes.values()))})
+    label = next(
+        one
+        for one in plain.plan.program_by_address[f"{place}/body"].layer_of_label
+        if _is_named(plain, f"{body}/{one}", wanted)
+    )
+    debugger = loopscope.Debugger(
+        model, feeds, changes={f"{body}/{label}": next(iter(changes.values()))}
+    )
     debugger.run()
     assert debugger.result.outputs[1].tolist() == expected
 
@@ -179,10 +271,13 @@ def _is_named(debugger: loopscope.Debugger, address: str, name: str) -> bool:
     program = debugger.plan.program_by_address[address.rpartition("[")[0] + "/body"]
     graph = next(node for node in debugger.model.graph.nodes if node.bodies).body("body").graph
     node = graph.by_id[program.layer_of_label[address.rpartition("/")[2]]]
-    return node.type != "Result" and (node.name == name or any(name in port.names for port in node.outputs))
+    return node.type != "Result" and (
+        node.name == name or any(name in port.names for port in node.outputs)
+    )
 
 
-# -- long loops -------------------------------------------------------------------------------------------------------
+# -- long loops
+# -------------------------------------------------------------------------------------------------------
 
 
 def endless(trips: int = -1) -> loopscope.Model:
@@ -190,19 +285,37 @@ def endless(trips: int = -1) -> loopscope.Model:
     body = Draft()
     one, other = body.parameter("one", F32, ()), body.parameter("other", F32, ())
     keep = body.op("GreaterEqual", one, body.const(0.0), name="keep")
-    first, second = body.result(body.op("Add", other, body.const(0.0))), body.result(body.op("Add", one, body.const(0.0)))
+    first, second = (
+        body.result(body.op("Add", other, body.const(0.0))),
+        body.result(body.op("Add", one, body.const(0.0))),
+    )
     main = Draft()
     x, y = main.parameter("x", F32, ()), main.parameter("y", F32, ())
     trips_, go = main.const(trips, I64), main.const(True, BOOL)
     again = body.result(keep)
-    main.result(loop(main, body, trips_, go, again=again, carried=[(x, one, first), (y, other, second)], last=[first], name="loop"))
+    main.result(
+        loop(
+            main,
+            body,
+            trips_,
+            go,
+            again=again,
+            carried=[(x, one, first), (y, other, second)],
+            last=[first],
+            name="loop",
+        )
+    )
     return main.model()
 
 
-@pytest.mark.parametrize("record", [loopscope.Record(), loopscope.Record(state=False)], ids=["recorded", "not recorded"])
+@pytest.mark.parametrize(
+    "record", [loopscope.Record(), loopscope.Record(state=False)], ids=["recorded", "not recorded"]
+)
 def test_a_loop_that_only_a_change_ends_is_not_taken_for_endless(record: loopscope.Record) -> None:
     changes = {"main/loop[200001]/body/keep": False}
-    debugger = loopscope.Debugger(endless(), [np.float32(0), np.float32(1)], record=record, changes=changes)
+    debugger = loopscope.Debugger(
+        endless(), [np.float32(0), np.float32(1)], record=record, changes=changes
+    )
     debugger.run()
     assert debugger.state == "finished"
     assert debugger.control_flow[0].iterations == 200_002
@@ -246,21 +359,47 @@ def test_the_callers_array_is_not_the_runs() -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS)
-def test_an_iteration_number_stays_set_while_a_loop_inside_runs_up_to_another_change(record: loopscope.Record) -> None:
+def test_an_iteration_number_stays_set_while_a_loop_inside_runs_up_to_another_change(
+    record: loopscope.Record,
+) -> None:
     inner, body, main = Draft(), Draft(), Draft()
     value = inner.parameter("value", I64, ())
     grown = inner.result(inner.op("Add", value, inner.const(1, I64), name="grown"))
-    number, total, x = body.parameter("number", I64, ()), body.parameter("total", I64, ()), main.parameter("x", I64, ())
+    number, total, x = (
+        body.parameter("number", I64, ()),
+        body.parameter("total", I64, ()),
+        main.parameter("x", I64, ()),
+    )
     always = [one.result(one.const(True, BOOL)) for one in (inner, body)]
     trips = [one.const(9, I64) for one in (body, main)]
     go = [one.const(True, BOOL) for one in (body, main)]
-    counted = loop(body, inner, trips[0], go[0], again=always[0], carried=[(total, value, grown)], last=[grown], name="inner")
+    counted = loop(
+        body,
+        inner,
+        trips[0],
+        go[0],
+        again=always[0],
+        carried=[(total, value, grown)],
+        last=[grown],
+        name="inner",
+    )
     out = body.result(body.op("Add", counted, number, name="sum"))
-    end = loop(main, body, trips[1], go[1], again=always[1], carried=[(x, total, out)], iteration=number, last=[out], name="outer")
+    end = loop(
+        main,
+        body,
+        trips[1],
+        go[1],
+        again=always[1],
+        carried=[(x, total, out)],
+        iteration=number,
+        last=[out],
+        name="outer",
+    )
     main.result(end)
     changes = {"main/outer[3]/body/number": 1000, "main/outer[3]/body/inner[6]/body/grown": 0}
     debugger = loopscope.Debugger(main.model(), [np.int64(0)], record=record, changes=changes)
     debugger.run()
-    # Zero after iteration 6 of 9, two more in that execution, the number that is set; then five times nine, and 4 to 8.
+    # Zero after iteration 6 of 9, two more in that execution, the number that is set; then five
+    # times nine, and 4 to 8.
     assert debugger.result.outputs[0] == 0 + 2 + 1000 + 5 * 9 + (4 + 5 + 6 + 7 + 8)
     assert debugger.value("main/outer[3]/body/sum") == 1002

@@ -1,4 +1,6 @@
-"""What if: values set by hand are used by all that follows, at any speed and however it is looked at."""
+"""What if: values set by hand are used by all that follows, at any speed and however it is
+looked at.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ from tests.engine.drafts import F32, I64, Draft
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 
 FEEDS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+SLOW = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 def same_run(one: loopscope.Debugger, values: dict[str, np.ndarray]) -> None:
@@ -63,17 +69,23 @@ def test_a_changed_run_is_what_an_interpreter_of_its_own_computes_however_it_is_
         loops = {one.address: one.iterations for one in debugger.control_flow if one.kind == "Loop"}
         assert loops == expected.counts
         same_run(debugger, expected.values)
-        assert {one.address: one.reached for one in debugger.changes} == {one: one in expected.values for one in changes}
+        assert {one.address: one.reached for one in debugger.changes} == {
+            one: one in expected.values for one in changes
+        }
         stepped = loopscope.Debugger(model, feeds, record=record, changes=changes)
         trail = []
         while stepped.state == "paused":
             trail.append(stepped.cursor)
             stepped.step()
             if trail[-1].kind == "operation":
-                np.testing.assert_array_equal(stepped.value(trail[-1].address), expected.values[trail[-1].address])
+                np.testing.assert_array_equal(
+                    stepped.value(trail[-1].address), expected.values[trail[-1].address]
+                )
         assert debugger.steps == len(trail)
         assert list(stepped.control_flow) == list(debugger.control_flow)
-        for step in data.draw(st.lists(st.integers(0, max(len(trail) - 1, 0)), max_size=4)) if trail else ():
+        for step in (
+            data.draw(st.lists(st.integers(0, max(len(trail) - 1, 0)), max_size=4)) if trail else ()
+        ):
             assert debugger.seek(step) == trail[step]
             assert stepped.seek(step) == trail[step]
             np.testing.assert_equal(debugger.value("main/p"), feeds[0])
@@ -83,25 +95,38 @@ def test_a_changed_run_is_what_an_interpreter_of_its_own_computes_however_it_is_
 
 @SLOW
 @given(draft=bodies(), inputs=FEEDS, data=st.data())
-def test_a_change_to_the_value_that_is_there_changes_nothing(draft: Drawn, inputs: tuple[float, float], data: st.DataObject) -> None:
+def test_a_change_to_the_value_that_is_there_changes_nothing(
+    draft: Drawn, inputs: tuple[float, float], data: st.DataObject
+) -> None:
     model, feeds = whole(draft), [np.float32(value) for value in inputs]
     plain = Replay({})
     plain.run(model, feeds)
-    chosen = data.draw(st.lists(st.sampled_from(sorted(one for one in plain.values if not is_input(one))), min_size=1, max_size=4))
+    chosen = data.draw(
+        st.lists(
+            st.sampled_from(sorted(one for one in plain.values if not is_input(one))),
+            min_size=1,
+            max_size=4,
+        )
+    )
     original = loopscope.Debugger(model, feeds)
     original.run()
-    debugger = loopscope.Debugger(model, feeds, changes={address: plain.values[address] for address in chosen})
+    debugger = loopscope.Debugger(
+        model, feeds, changes={address: plain.values[address] for address in chosen}
+    )
     debugger.run()
     assert debugger.steps == original.steps
     assert list(debugger.control_flow) == list(original.control_flow)
     for step in range(original.steps + 1):
         assert debugger.seek(step) == original.seek(step)
     for address in plain.values:
-        np.testing.assert_array_equal(debugger.value(address), original.value(address), err_msg=address)
+        np.testing.assert_array_equal(
+            debugger.value(address), original.value(address), err_msg=address
+        )
     assert all(one.reached for one in debugger.changes)
 
 
-# -- where ------------------------------------------------------------------------------------------------------------
+# -- where
+# ------------------------------------------------------------------------------------------------------------
 
 
 def outputs(changes: Mapping[str, object], x: float = 1.0) -> list[object]:
@@ -131,12 +156,15 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "last"), [case[1:] for case in PLACES], ids=[case[0] for case in PLACES])
+@pytest.mark.parametrize(
+    ("changes", "last"), [case[1:] for case in PLACES], ids=[case[0] for case in PLACES]
+)
 def test_what_follows_uses_the_value(changes: Mapping[str, Any], last: float) -> None:
     assert outputs(changes) == [last]
 
 
-# -- refusals ---------------------------------------------------------------------------------------------------------
+# -- refusals
+# ---------------------------------------------------------------------------------------------------------
 
 REFUSED = [
     (
@@ -145,8 +173,16 @@ REFUSED = [
         "does not say in which iteration of 'outer' the value is to be set: write outer.0. for the first",
     ),
     ({"main/outer[*]/body/state": 1.0}, AddressError, "does not say in which iteration of 'outer'"),
-    ({"main/outer[1]/body/inner/body/grow": 1.0}, AddressError, "does not say in which iteration of 'inner'"),
-    ({"main/outer[1]/body/choice[0]/then/halve": 1.0}, AddressError, "'choice' is not a loop, and so has no iteration"),
+    (
+        {"main/outer[1]/body/inner/body/grow": 1.0},
+        AddressError,
+        "does not say in which iteration of 'inner'",
+    ),
+    (
+        {"main/outer[1]/body/choice[0]/then/halve": 1.0},
+        AddressError,
+        "'choice' is not a loop, and so has no iteration",
+    ),
     ({"main/outer[1]/body": 1.0}, AddressError, "names a graph, not a value"),
     ({"main/outer[1]": 1.0}, AddressError, "names an iteration, not a value"),
     ({"main/nothing": 1.0}, AddressError, "there is no 'nothing' in main"),
@@ -155,23 +191,41 @@ REFUSED = [
     ({"main/double:3": 1.0}, AddressError, "has no output 3"),
     ({"main/x": 1.0}, AddressError, "is an input of the model: give the run another input"),
     ({"main/double": 1.0, "double:0": 2.0}, AddressError, "is set already"),
-    ({"main/outer[0]/body/choice": 1.0, "main/outer[0]/body/out": 2.0}, AddressError, "is set already"),
-    ({"main/double": np.float64(0.1)}, InputError, "main/double takes f32: the cast from float64 would lose values"),
+    (
+        {"main/outer[0]/body/choice": 1.0, "main/outer[0]/body/out": 2.0},
+        AddressError,
+        "is set already",
+    ),
+    (
+        {"main/double": np.float64(0.1)},
+        InputError,
+        "main/double takes f32: the cast from float64 would lose values",
+    ),
     ({"main/double": "text"}, InputError, "main/double takes f32: "),
     ({"main/double": [1.0, 2.0]}, InputError, r"main/double takes shape \[\], and has got \[2\]"),
-    ({"main/outer[0]/body/above": 2}, InputError, "above takes boolean: the cast from int64 would lose values"),
+    (
+        {"main/outer[0]/body/above": 2},
+        InputError,
+        "above takes boolean: the cast from int64 would lose values",
+    ),
     ({"main/outer[0]/body/above": 0.5}, InputError, "above takes boolean: "),
 ]
 
 
 @pytest.mark.parametrize(("changes", "error", "words"), REFUSED)
-def test_what_cannot_be_set_is_refused_before_anything_runs(changes: Mapping[str, Any], error: type, words: str) -> None:
+def test_what_cannot_be_set_is_refused_before_anything_runs(
+    changes: Mapping[str, Any], error: type, words: str
+) -> None:
     with pytest.raises(error, match=words):
         walks.debugger(changes=changes)
 
 
 def test_a_change_that_the_run_never_comes_to_is_told() -> None:
-    changes = {"main/outer[7]/body/state": 1.0, "main/outer[0]/body/choice/then/halve": 1.0, "main/double": 3.0}
+    changes = {
+        "main/outer[7]/body/state": 1.0,
+        "main/outer[0]/body/choice/then/halve": 1.0,
+        "main/double": 3.0,
+    }
     debugger = walks.debugger(changes=changes)
     assert [one.reached for one in debugger.changes] == [False, False, False]
     debugger.step()
@@ -189,7 +243,9 @@ def test_a_value_that_makes_an_operation_fail_fails_there() -> None:
     x = main.parameter("x", F32, (-1,))
     shape = main.op("Add", main.const([2, 3], I64), main.const([0, 0], I64), name="shape")
     main.result(main.op("Reshape", x, shape, special_zero="false", name="reshape"))
-    debugger = loopscope.Debugger(main.model(), [np.zeros(6, np.float32)], changes={"main/shape": [2, 4]})
+    debugger = loopscope.Debugger(
+        main.model(), [np.zeros(6, np.float32)], changes={"main/shape": [2, 4]}
+    )
     debugger.run()
     assert (debugger.state, debugger.failed_address) == ("failed", "main/reshape")
 

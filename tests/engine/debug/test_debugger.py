@@ -67,7 +67,10 @@ def test_over_out_and_iterations_from_every_place(step: int, computed: bool) -> 
 
     d = fresh()
     assert d.step_into().step == step + 1
-    over = next((n for n in range(step + 1, len(TRAIL)) if not TRAIL[n].startswith((f"{at}[", f"{at}/"))), len(TRAIL))
+    over = next(
+        (n for n in range(step + 1, len(TRAIL)) if not TRAIL[n].startswith((f"{at}[", f"{at}/"))),
+        len(TRAIL),
+    )
     expected = over if at.endswith(("/outer", "/inner", "/choice")) else step + 1
     assert fresh().step_over().step == expected
     out = fresh().step_out()
@@ -75,32 +78,61 @@ def test_over_out_and_iterations_from_every_place(step: int, computed: bool) -> 
         assert out.step == len(TRAIL)
     else:
         owner = _owner(at)
-        assert out.step == next((n for n in range(step + 1, len(TRAIL)) if not TRAIL[n].startswith((f"{owner}[", f"{owner}/"))), len(TRAIL))
+        assert out.step == next(
+            (
+                n
+                for n in range(step + 1, len(TRAIL))
+                if not TRAIL[n].startswith((f"{owner}[", f"{owner}/"))
+            ),
+            len(TRAIL),
+        )
 
 
 def _owner(address: str) -> str:
     """The node whose body an address lies in (a body's own end belongs to it)."""
     parts = address.split("/")
     inside = max(n for n, part in enumerate(parts) if part in ("body", "then", "else"))
-    return "/".join(parts[:inside]).rpartition("[")[0] if parts[inside] == "body" else "/".join(parts[:inside])
+    return (
+        "/".join(parts[:inside]).rpartition("[")[0]
+        if parts[inside] == "body"
+        else "/".join(parts[:inside])
+    )
 
 
 @pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize(
     ("place", "following", "before"),
     [
-        ("main/outer[0]/body/inner[0]/body/grow", "main/outer[0]/body/inner[1]/body/grow", "main/outer[0]/body/inner"),
-        ("main/outer[0]/body/inner[1]/body/grow", "main/outer[0]/body/above", "main/outer[0]/body/inner[0]/body/grow"),
-        ("main/outer[0]/body/inner[1]/body", "main/outer[0]/body/above", "main/outer[0]/body/inner[0]/body/grow"),
+        (
+            "main/outer[0]/body/inner[0]/body/grow",
+            "main/outer[0]/body/inner[1]/body/grow",
+            "main/outer[0]/body/inner",
+        ),
+        (
+            "main/outer[0]/body/inner[1]/body/grow",
+            "main/outer[0]/body/above",
+            "main/outer[0]/body/inner[0]/body/grow",
+        ),
+        (
+            "main/outer[0]/body/inner[1]/body",
+            "main/outer[0]/body/above",
+            "main/outer[0]/body/inner[0]/body/grow",
+        ),
         ("main/outer[1]/body/above", "main/outer[2]/body/inner", "main/outer[0]/body/inner"),
         ("main/outer[0]/body/above", "main/outer[1]/body/inner", "main/outer"),
-        ("main/outer[1]/body/choice/else/keep", "main/outer[2]/body/inner", "main/outer[0]/body/inner"),
+        (
+            "main/outer[1]/body/choice/else/keep",
+            "main/outer[2]/body/inner",
+            "main/outer[0]/body/inner",
+        ),
         ("main/outer[2]/body/choice", "main/last", "main/outer[1]/body/inner"),
         ("main/outer", "main/last", "main/double"),
         ("main/double", "main/outer", "main/double"),
     ],
 )
-def test_next_and_previous_iteration(place: str, following: str, before: str, computed: bool) -> None:
+def test_next_and_previous_iteration(
+    place: str, following: str, before: str, computed: bool
+) -> None:
     d = debugger()
     if computed:
         d.run()
@@ -114,7 +146,10 @@ def test_seek_by_number_and_address() -> None:
     d = debugger()
     assert d.seek(12).address == TRAIL[12]
     assert d.seek(3).address == TRAIL[3]
-    assert d.seek("main/outer[2]/body/choice/then/halve").address == "main/outer[2]/body/choice/then/halve"
+    assert (
+        d.seek("main/outer[2]/body/choice/then/halve").address
+        == "main/outer[2]/body/choice/then/halve"
+    )
     assert d.seek("main/outer[1]/body/above").step == TRAIL.index("main/outer[1]/body/above")
     assert d.seek(10**6).kind == "finished"
     with pytest.raises(AddressError, match="before the beginning"):
@@ -123,7 +158,9 @@ def test_seek_by_number_and_address() -> None:
         d.seek("main/outer[7]/body/above")
     with pytest.raises(AddressError, match=r"no 'abuve'.*'above'"):
         d.seek("main/outer[0]/body/abuve")
-    with pytest.raises(AddressError, match="'choice' in outer is not a loop, and so has no iteration 1"):
+    with pytest.raises(
+        AddressError, match="'choice' in outer is not a loop, and so has no iteration 1"
+    ):
         d.value("main/outer[1]/body/choice[1]/then/halve")
 
 
@@ -139,13 +176,23 @@ def test_run_to_goes_to_the_next_match_only() -> None:
         found.append(d.cursor.address)
     assert found == [f"main/outer[{n}]/body/above" for n in range(3)]
     d.seek(0)
-    assert d.run_to("main/outer[*]/body/inner[1]/body/grow").address == "main/outer[0]/body/inner[1]/body/grow"
+    assert (
+        d.run_to("main/outer[*]/body/inner[1]/body/grow").address
+        == "main/outer[0]/body/inner[1]/body/grow"
+    )
     assert d.run_to("main/outer[1]").address == "main/outer[1]/body/inner"
 
 
 def test_watches_say_their_value_or_why_there_is_none() -> None:
     d = debugger()
-    names = ("value", "iteration", "max(abs(state)) > 3", "main/outer[0]/body/inner[1]/body/grow", "nonsense", "double + 1")
+    names = (
+        "value",
+        "iteration",
+        "max(abs(state)) > 3",
+        "main/outer[0]/body/inner[1]/body/grow",
+        "nonsense",
+        "double + 1",
+    )
     ids = [d.watches.add(f"`{name}`" if "/" in name else name) for name in names]
     d.seek("main/outer[1]/body/inner[1]/body/grow")
     got = d.watches.values()
@@ -194,8 +241,14 @@ def test_every_reason_why_there_is_no_value() -> None:
         ("main/outer", "has not run yet"),
         ("main/outer[1]/body/above", "has not run yet"),
         ("main/outer[2]/body/state", "iteration 2 of 'outer' has not run: there are 2 so far"),
-        ("main/outer[1]/body/inner[5]/body/grow", "iteration 5 of 'inner' has not run: there are 2 so far"),
-        ("main/outer[0]/body/choice/then/halve", "the then branch of 'choice' did not run there: its condition chose else"),
+        (
+            "main/outer[1]/body/inner[5]/body/grow",
+            "iteration 5 of 'inner' has not run: there are 2 so far",
+        ),
+        (
+            "main/outer[0]/body/choice/then/halve",
+            "the then branch of 'choice' did not run there: its condition chose else",
+        ),
         ("main/outer[1]/body/choice/then/halve", "'choice'.*has not run yet"),
     ):
         with pytest.raises(ValueUnavailable, match=message):
@@ -212,7 +265,9 @@ def test_every_reason_why_there_is_no_value() -> None:
             d.value(address)
     empty = loopscope.Debugger(model(outer_trips=0), [np.float32(1)])
     empty.run()
-    with pytest.raises(ValueUnavailable, match="the body of 'outer' never ran: it has zero iterations"):
+    with pytest.raises(
+        ValueUnavailable, match="the body of 'outer' never ran: it has zero iterations"
+    ):
         empty.value("main/outer/body/state")
 
 
@@ -235,12 +290,26 @@ def test_statuses_and_what_places_resolve_to() -> None:
     assert d.resolve("main/outer/body/state") == "main/outer[1]/body/state"
     assert d.resolve("main/outer/body/choice/then/halve") is None
     assert d.resolve("main/last") is None
-    assert d.resolve("main/outer[0]/body/inner/body/grow") == "main/outer[0]/body/inner[1]/body/grow"
-    assert d.resolve("main/outer/body/inner[0]/body/grow") == "main/outer[1]/body/inner[0]/body/grow"
-    assert d.resolve("main/outer[1]/body/choice/else/keep") is None, "that iteration has not come so far"
+    assert (
+        d.resolve("main/outer[0]/body/inner/body/grow") == "main/outer[0]/body/inner[1]/body/grow"
+    )
+    assert (
+        d.resolve("main/outer/body/inner[0]/body/grow") == "main/outer[1]/body/inner[0]/body/grow"
+    )
+    assert d.resolve("main/outer[1]/body/choice/else/keep") is None, (
+        "that iteration has not come so far"
+    )
     assert d.resolve("main/outer[2]/body/state") is None, "that iteration has not begun"
-    assert [one.address for one in d.frames()] == ["main", "main/outer[1]/body", "main/outer[1]/body/choice/else"]
-    assert [(one.iteration, one.bound) for one in d.frames()] == [(None, None), (1, 3), (None, None)]
+    assert [one.address for one in d.frames()] == [
+        "main",
+        "main/outer[1]/body",
+        "main/outer[1]/body/choice/else",
+    ]
+    assert [(one.iteration, one.bound) for one in d.frames()] == [
+        (None, None),
+        (1, 3),
+        (None, None),
+    ]
 
 
 def test_restart_forgets_everything() -> None:
@@ -293,7 +362,10 @@ def test_what_is_not_there_comes_with_what_is() -> None:
     d.run()
     with pytest.raises(AddressError, match=r"no 'abov' in outer; it has 'above'"):
         d.value("main/outer[0]/body/abov")
-    with pytest.raises(KeyError, match=r"no output 'outer': there are 'y'; loopscope.run\(..., fetches=\[...\]\) gives other tensors"):
+    with pytest.raises(
+        KeyError,
+        match=r"no output 'outer': there are 'y'; loopscope.run\(..., fetches=\[...\]\) gives other tensors",
+    ):
         d.result.named["outer"]
     assert d.result.named.get("outer") is None
 
@@ -306,7 +378,25 @@ def test_what_a_run_gives_says_what_it_is() -> None:
     assert repr(d.control_flow) == f"<control flow: {len(d.control_flow)} records>"
 
 
-@pytest.mark.parametrize("name", ["a ", " a", " ", "a\u00a0", "a/b", "[0]", "*", "%41", "a~2", ":1", "a:1", "main", "..", "\u00e9'\"<&"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a ",
+        " a",
+        " ",
+        "a\u00a0",
+        "a/b",
+        "[0]",
+        "*",
+        "%41",
+        "a~2",
+        ":1",
+        "a:1",
+        "main",
+        "..",
+        "\u00e9'\"<&",
+    ],
+)
 def test_every_name_has_an_address_that_leads_back_to_it(name: str) -> None:
     draft = Draft()
     draft.result(draft.op("Negative", draft.parameter("x", F32, ()), name=name))
@@ -318,12 +408,23 @@ def test_every_name_has_an_address_that_leads_back_to_it(name: str) -> None:
     assert loopscope.run(d.model, [np.float32(1)], fetches=[address]).outputs[0] == -1
 
 
-@pytest.mark.parametrize("text", ["9" * 5000, "main/" + "9" * 5000, "main/outer/" + "9" * 5000, "main/above:" + "9" * 5000])
+@pytest.mark.parametrize(
+    "text",
+    ["9" * 5000, "main/" + "9" * 5000, "main/outer/" + "9" * 5000, "main/above:" + "9" * 5000],
+)
 def test_a_name_of_any_length_is_shortened_in_what_is_said_of_it(text: str) -> None:
     d = debugger()
     d.run()
     asked: tuple[Callable[[str], object], ...] = (
-        *(d.value, d.seek, d.breakpoints.add, d.watches.evaluate, partial(verdict, d), partial(history, d), partial(provenance, d)),
+        *(
+            d.value,
+            d.seek,
+            d.breakpoints.add,
+            d.watches.evaluate,
+            partial(verdict, d),
+            partial(history, d),
+            partial(provenance, d),
+        ),
         lambda name: loopscope.run(d.model, {}, fetches=[name]),
         lambda name: loopscope.sweep(d.model, [{}], columns=[name]),
     )

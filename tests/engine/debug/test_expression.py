@@ -247,7 +247,10 @@ def test_whole_numbers_are_exact(text: str, value: float | list[int]) -> None:
         ("low ** 2", "needs more than 64 bits"),
         ("-high", "the whole number -9223372036854775813 needs more than 64 bits"),
         ("sum(many)", "may need more than 64 bits: take fewer elements, or multiply by 1.0 first"),
-        ("many * many", "may need more than 64 bits: take fewer elements, or multiply by 1.0 first"),
+        (
+            "many * many",
+            "may need more than 64 bits: take fewer elements, or multiply by 1.0 first",
+        ),
         ("2 ** -1", "a whole number has no negative powers"),
         ("u // (u - 200)", "a whole number is divided by 0"),
         ("u % 0", "a whole number is divided by 0"),
@@ -326,7 +329,10 @@ def test_odd_values(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("v > 0 & v < 9", "& joins booleans and binds more tightly than comparisons: write (x > 0) & (x < 9)"),
+        (
+            "v > 0 & v < 9",
+            "& joins booleans and binds more tightly than comparisons: write (x > 0) & (x < 9)",
+        ),
         ("v | 1", "| joins booleans"),
         ("max(empty)", "an empty tensor has no least and no greatest element"),
         ("argmin(empty)", "an empty tensor has no least"),
@@ -356,10 +362,16 @@ def test_whether_a_sequence_is_true() -> None:
 
 @pytest.mark.measured
 def test_no_expression_takes_long() -> None:
-    names = {"w": np.ones((1200, 1200), np.int64), "wide": np.full(1 << 24, 1.5), "f": np.ones((6000, 6000), np.float32)}
+    names = {
+        "w": np.ones((1200, 1200), np.int64),
+        "wide": np.full(1 << 24, 1.5),
+        "f": np.ones((6000, 6000), np.float32),
+    }
     for text in ("w @ w", "wide ** 1e9", "f @ f", " + ".join(["wide"] * 40)):
         started = time.process_time()
-        with pytest.raises(ExpressionError, match="it would take too long: take a part of the tensors"):
+        with pytest.raises(
+            ExpressionError, match="it would take too long: take a part of the tensors"
+        ):
             parse(text).value(names.__getitem__)
         assert time.process_time() - started < 5
 
@@ -377,7 +389,11 @@ def test_whole_numbers_are_pythons_or_an_error(sign: str, one: int, other: int) 
 
 
 def test_no_expression_makes_an_array_that_is_much_larger_than_what_it_reads() -> None:
-    wide = {"a": np.ones((40_000, 1), np.float32), "b": np.ones((1, 40_000), np.float32), "w": np.zeros((9_000, 9_000), np.uint8)}
+    wide = {
+        "a": np.ones((40_000, 1), np.float32),
+        "b": np.ones((1, 40_000), np.float32),
+        "w": np.zeros((9_000, 9_000), np.uint8),
+    }
     for text in ("a + b", "a > b", "maximum(a, b)", "a @ b", "(a == b) & (b == a)", "a[w]"):
         with pytest.raises(ExpressionError):
             parse(text).value(lambda name: wide[name])

@@ -21,7 +21,16 @@ def failing(at: float) -> loopscope.Model:
     less = body.op("Subtract", state, body.const(1, I64), name="less")
     body.op("Divide", body.const(7, I64), state, name="share")
     out, again = body.result(less), body.result(body.const(True, BOOL))
-    made = loop(main, body, main.const(100, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    made = loop(
+        main,
+        body,
+        main.const(100, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out)],
+        last=[out],
+        name="loop",
+    )
     main.result(made)
     return main.model()
 
@@ -29,7 +38,9 @@ def failing(at: float) -> loopscope.Model:
 @pytest.mark.parametrize("steps", [False, True])
 @pytest.mark.parametrize("start", [1, 30])
 def test_a_failure_keeps_everything_before_it(start: int, steps: bool) -> None:
-    """Interpreted or in generated code: the same place, the same words, and the past is still there."""
+    """Interpreted or in generated code: the same place, the same words, and the past is still
+    there.
+    """
     d = loopscope.Debugger(failing(0), [np.int64(start)])
     if steps:
         while d.state == "paused":
@@ -38,7 +49,10 @@ def test_a_failure_keeps_everything_before_it(start: int, steps: bool) -> None:
         d.run()
     assert d.state == "failed"
     assert d.failed_address == f"main/loop[{start}]/body/share"
-    assert d.failure == "Divide-1 failed: integer division by zero: 1 of 1 divisors are 0 (inputs: i64[] = 7; i64[] = 0)"
+    assert (
+        d.failure
+        == "Divide-1 failed: integer division by zero: 1 of 1 divisors are 0 (inputs: i64[] = 7; i64[] = 0)"
+    )
     assert d.cursor.address == d.failed_address
     assert d.statuses()["main/loop/body/share"] == "failed"
     assert d.value(f"main/loop[{start - 1}]/body/share") == 7
@@ -62,7 +76,16 @@ def endless() -> loopscope.Model:
     x, state = main.parameter("x", F32, ()), body.parameter("state", F32, ())
     more = body.op("Add", state, body.const(1.0), name="more")
     out, again = body.result(more), body.result(body.const(True, BOOL))
-    made = loop(main, body, main.const(-1, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    made = loop(
+        main,
+        body,
+        main.const(-1, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out)],
+        last=[out],
+        name="loop",
+    )
     main.result(made)
     return main.model()
 
@@ -72,7 +95,10 @@ def test_a_limit_pauses_and_a_run_goes_on_for_as_much_again() -> None:
     d = loopscope.Debugger(endless(), [np.float32(0)], limits=loopscope.Limits(iterations=1000))
     for times in (1, 2, 3):
         d.run()
-        assert (d.state, d.failure) == ("limit", f"the limit of {1000 * times:,} iterations is reached")
+        assert (d.state, d.failure) == (
+            "limit",
+            f"the limit of {1000 * times:,} iterations is reached",
+        )
         assert d.control_flow[0].iterations == 1000 * times
         assert d.control_flow[0].ended_by == "limit"
         assert d.cursor.address == f"main/loop[{1000 * times}]/body/more"
@@ -116,9 +142,23 @@ def long_past(seconds: float) -> loopscope.Debugger:
     """At the beginning of a run that is over, with a breakpoint that nothing in it fulfils."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", I64, ()), body.parameter("state", I64, ())
-    out, again = body.result(body.op("Add", state, body.const(1, I64), name="add")), body.result(body.const(True, BOOL))
+    out, again = (
+        body.result(body.op("Add", state, body.const(1, I64), name="add")),
+        body.result(body.const(True, BOOL)),
+    )
     trips = main.const(100_000, I64)
-    main.result(loop(main, body, trips, main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop"))
+    main.result(
+        loop(
+            main,
+            body,
+            trips,
+            main.const(True, BOOL),
+            again=again,
+            carried=[(x, state, out)],
+            last=[out],
+            name="loop",
+        )
+    )
     d = loopscope.Debugger(main.model(), [np.int64(0)], limits=loopscope.Limits(seconds=seconds))
     d.run()
     assert d.state == "finished"
@@ -135,7 +175,10 @@ def test_a_search_through_what_has_run_has_the_limit_of_a_run() -> None:
         began = time.process_time()
         d.run()
         assert time.process_time() - began < 5
-        assert d.failure == "the limit of 1 seconds is reached while looking for a breakpoint in what has run"
+        assert (
+            d.failure
+            == "the limit of 1 seconds is reached while looking for a breakpoint in what has run"
+        )
         places.append(d.cursor.step)
     assert places[0] <= places[1] < places[2] < d.steps
     d.breakpoints.clear()
@@ -159,7 +202,9 @@ def test_no_breakpoint_is_passed_over_by_another() -> None:
     d.breakpoints.add("main/loop[*]/body/add", "state == 900")
     d.breakpoints.add("", "state == 3000")
     d.breakpoints.add("main/loop[2000]/body/add")
-    assert [d.run().address for _ in range(3)] == [f"main/loop[{iteration}]/body/add" for iteration in (900, 2000, 3000)]
+    assert [d.run().address for _ in range(3)] == [
+        f"main/loop[{iteration}]/body/add" for iteration in (900, 2000, 3000)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,18 @@ def model() -> loopscope.Model:
     graph = builder.Graph("fetches")
     x, z = graph.parameter("x", "f32", [2]), graph.parameter("z", "f32", [2])
     start = ops.add(x, 1.0, name="start")
-    fails = ops.reshape(z, ops.concat([ops.convert(z[:1], destination_type="i64"), [7]], axis=0), special_zero=False)
+    fails = ops.reshape(
+        z, ops.concat([ops.convert(z[:1], destination_type="i64"), [7]], axis=0), special_zero=False
+    )
     low, high = ops.split(start, 0, num_splits=2, name="halves")
     last, count = builder.while_loop(
         lambda v, n: ops.reduce_sum(v, 0) < 100.0,
-        lambda v, n: (builder.cond(n < 2, lambda: ops.multiply(v, 2.0, name="twice"), lambda: v * 3.0, name="by"), n + 1),
+        lambda v, n: (
+            builder.cond(
+                n < 2, lambda: ops.multiply(v, 2.0, name="twice"), lambda: v * 3.0, name="by"
+            ),
+            n + 1,
+        ),
         (start, 0),
     )
     return graph.model({"last": last, "fails": fails, "both": low + high, "count": count})
@@ -52,7 +59,9 @@ def test_fetches(model: loopscope.Model, case: str) -> None:
     result = loopscope.run(model, {"x": X}, fetches)
     assert [output.tolist() for output in result.outputs] == expected
     names = [fetches] if isinstance(fetches, str) else fetches
-    assert {name: value.tolist() for name, value in result.named.items()} == dict(zip(names, expected, strict=True))
+    assert {name: value.tolist() for name, value in result.named.items()} == dict(
+        zip(names, expected, strict=True)
+    )
 
 
 def test_only_what_is_needed_runs(model: loopscope.Model) -> None:
@@ -68,9 +77,17 @@ def test_only_what_is_needed_runs(model: loopscope.Model) -> None:
 WRONG = {
     "nothing": (["nope"], loopscope.AddressError, "there is no tensor 'main/nope'"),
     "no such output": (["start:1"], loopscope.AddressError, "has no output 1"),
-    "no such node in a body": (["main/while/body/nope"], loopscope.AddressError, "there is no 'nope' in while"),
+    "no such node in a body": (
+        ["main/while/body/nope"],
+        loopscope.AddressError,
+        "there is no 'nope' in while",
+    ),
     "a body": (["main/while/body"], loopscope.AddressError, "names a graph"),
-    "too late an iteration": (["main/while[4]/body/Add"], loopscope.ValueUnavailable, "iteration 4 of 'while' has not run"),
+    "too late an iteration": (
+        ["main/while[4]/body/Add"],
+        loopscope.ValueUnavailable,
+        "iteration 4 of 'while' has not run",
+    ),
     "the other branch": (["main/while[3]/body/by/then/twice"], loopscope.ValueUnavailable, "then"),
     "input that is needed": (["z"], loopscope.InputError, "no value is given for 'z'"),
     "no address": (["main/[x"], loopscope.AddressError, "is not an address"),
@@ -99,7 +116,10 @@ def test_nodes_of_one_name_keep_their_addresses() -> None:
     for ref in (first, second):
         draft.result(ref)
     model = draft.model()
-    assert [loopscope.run(model, [X], [name]).outputs[0].tolist() for name in ("main/same~1", "main/same~2")] == [[1, 2], [-1, -2]]
+    assert [
+        loopscope.run(model, [X], [name]).outputs[0].tolist()
+        for name in ("main/same~1", "main/same~2")
+    ] == [[1, 2], [-1, -2]]
     with pytest.raises(loopscope.AddressError, match="'same' means 2 tensors"):
         loopscope.run(model, [X], ["same"])
 
@@ -132,4 +152,8 @@ def test_what_a_fetch_needs_of_ten_thousand_operations_is_told_in_linear_time() 
     debugger = loopscope.Debugger(graph.model({"y": x}), {"x": X}, fetches="first")
     debugger.run()
     statuses = debugger.statuses()
-    assert (statuses["main/first"], statuses["main/ReLU_1"], len(statuses)) == ("done", "skipped", 10_003)
+    assert (statuses["main/first"], statuses["main/ReLU_1"], len(statuses)) == (
+        "done",
+        "skipped",
+        10_003,
+    )

@@ -1,4 +1,6 @@
-"""What a caller gives becomes exactly what the model's Parameters take, or a sentence that lists the inputs."""
+"""What a caller gives becomes exactly what the model's Parameters take, or a sentence that lists
+the inputs.
+"""
 
 from __future__ import annotations
 
@@ -75,13 +77,25 @@ LISTED = r"the model's inputs are 0: 'a' f32\[2\], 1: 'b' i64\[\]"
         ("ab", "not text"),
         (3, f"a mapping or a sequence of arrays, not int; {LISTED}"),
         (np.array(3), f"a mapping or a sequence of arrays, not ndarray; {LISTED}"),
-        ({"a": A, "a_1": np.array([1, 3], np.float32), "b": B}, "input 'a' is given twice with different values, as 'a' and as 'a_1'"),
-        ({"a": np.array([1, 2, 3], np.float32), "b": B}, r"input 'a' takes shape \[2\], and has got \[3\]"),
+        (
+            {"a": A, "a_1": np.array([1, 3], np.float32), "b": B},
+            "input 'a' is given twice with different values, as 'a' and as 'a_1'",
+        ),
+        (
+            {"a": np.array([1, 2, 3], np.float32), "b": B},
+            r"input 'a' takes shape \[2\], and has got \[3\]",
+        ),
         ({"a": A, "b": [3]}, r"input 'b' takes shape \[\], and has got \[1\]"),
         ({"a": A, "b": 3.5}, "input 'b' takes i64: .*would lose values"),
         ({"a": A, "b": np.float64(2**53 * 2.0**20)}, "input 'b' takes i64: .*would lose values"),
-        ({"a": np.array([0.1, 2], np.float64), "b": B}, "input 'a' takes f32: the cast from float64 would lose values"),
-        ({"a": A, "b": np.uint32(0x7F800001).view(np.float32)}, "input 'b' takes i64: .*would lose values"),  # a signalling NaN
+        (
+            {"a": np.array([0.1, 2], np.float64), "b": B},
+            "input 'a' takes f32: the cast from float64 would lose values",
+        ),
+        (
+            {"a": A, "b": np.uint32(0x7F800001).view(np.float32)},
+            "input 'b' takes i64: .*would lose values",
+        ),  # a signalling NaN
         ({"a": np.array([2**24 + 1, 0]), "b": B}, "input 'a' takes f32: .*would lose values"),
         ({"a": ["1", "2"], "b": B}, "input 'a' takes f32: text is not a number"),
         ({"a": A, "b": None}, "input 'b' takes i64: NoneType is not a number"),
@@ -128,15 +142,39 @@ def test_python_floats_are_rounded_as_numpy_rounds_them() -> None:
     [
         (ElementType.F16, np.array([1, 0.5], np.float32), np.array([1, 0.5], np.float16)),
         (ElementType.BF16, np.array([1, 0.5], np.float32), np.array([1, 0.5], ml_dtypes.bfloat16)),
-        (ElementType.BF16, np.array([1, 0.5], ml_dtypes.bfloat16), np.array([1, 0.5], ml_dtypes.bfloat16)),
-        (ElementType.F8E4M3, np.array([1, 448], np.float32), np.array([1, 448], ElementType.F8E4M3.dtype)),
-        (ElementType.F8E5M2, np.array([1, -2], np.float32), np.array([1, -2], ElementType.F8E5M2.dtype)),
-        (ElementType.F4E2M1, np.array([6, -0.5], np.float32), np.array([6, -0.5], ElementType.F4E2M1.dtype)),
+        (
+            ElementType.BF16,
+            np.array([1, 0.5], ml_dtypes.bfloat16),
+            np.array([1, 0.5], ml_dtypes.bfloat16),
+        ),
+        (
+            ElementType.F8E4M3,
+            np.array([1, 448], np.float32),
+            np.array([1, 448], ElementType.F8E4M3.dtype),
+        ),
+        (
+            ElementType.F8E5M2,
+            np.array([1, -2], np.float32),
+            np.array([1, -2], ElementType.F8E5M2.dtype),
+        ),
+        (
+            ElementType.F4E2M1,
+            np.array([6, -0.5], np.float32),
+            np.array([6, -0.5], ElementType.F4E2M1.dtype),
+        ),
         (ElementType.I4, np.array([-8, 7], np.int8), np.array([-8, 7], ElementType.I4.dtype)),
         (ElementType.U4, np.array([0, 15], np.uint8), np.array([0, 15], ElementType.U4.dtype)),
         (ElementType.U2, np.array([0, 3], np.uint8), np.array([0, 3], ElementType.U2.dtype)),
-        (ElementType.U1, np.array([0, 1], np.uint8), np.array([0, 1], np.uint8).view(ElementType.U1.dtype)),
-        (ElementType.U3, np.array([0, 7], np.uint8), np.array([0, 7], np.uint8).view(ElementType.U3.dtype)),
+        (
+            ElementType.U1,
+            np.array([0, 1], np.uint8),
+            np.array([0, 1], np.uint8).view(ElementType.U1.dtype),
+        ),
+        (
+            ElementType.U3,
+            np.array([0, 7], np.uint8),
+            np.array([0, 7], np.uint8).view(ElementType.U3.dtype),
+        ),
         (ElementType.BOOLEAN, [True, False], np.array([True, False])),
         (ElementType.BOOLEAN, np.array([1, 0], np.int64), np.array([True, False])),
         (ElementType.STRING, np.array(["a", "bc"]), np.array(["a", "bc"], object)),
@@ -145,7 +183,9 @@ def test_python_floats_are_rounded_as_numpy_rounds_them() -> None:
         (ElementType.U64, [0, 2**64 - 1], np.array([0, 2**64 - 1], np.uint64)),
     ],
 )
-def test_carriers_of_types_that_numpy_lacks(element_type: ElementType, given: object, stored: np.ndarray) -> None:
+def test_carriers_of_types_that_numpy_lacks(
+    element_type: ElementType, given: object, stored: np.ndarray
+) -> None:
     (value,) = bind(typed(element_type), [given]).values()
     assert value.dtype == element_type.dtype == stored.dtype
     assert value.tolist() == stored.tolist()
@@ -173,7 +213,9 @@ def test_carriers_of_types_that_numpy_lacks(element_type: ElementType, given: ob
         (ElementType.NF4, np.array([1, 2], np.uint8)),
     ],
 )
-def test_casts_that_lose_values_name_the_input(element_type: ElementType, given: list[int] | np.ndarray) -> None:
+def test_casts_that_lose_values_name_the_input(
+    element_type: ElementType, given: list[int] | np.ndarray
+) -> None:
     with pytest.raises(InputError, match="input 'x' takes"):
         bind(typed(element_type), [given])
 
@@ -207,7 +249,9 @@ def test_dynamic_shapes_take_what_fits() -> None:
 
 
 @pytest.mark.parametrize("element_type", ElementType)
-def test_a_single_element_of_every_type_leaves_the_engine_as_an_array(element_type: ElementType) -> None:
+def test_a_single_element_of_every_type_leaves_the_engine_as_an_array(
+    element_type: ElementType,
+) -> None:
     """Of nf4 numpy made a scalar, to which no flags can be set."""
     left = as_public(np.zeros((), element_type.dtype))
     assert left.shape == ()

@@ -1,4 +1,6 @@
-"""Loops inside loops: whatever is recorded, every value of every iteration is that of a run that records everything."""
+"""Loops inside loops: whatever is recorded, every value of every iteration is that of a run that
+records everything.
+"""
 
 from __future__ import annotations
 
@@ -18,32 +20,67 @@ from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 from tests.engine.drawn.models import same_bits
 
 Step = Callable[[Draft, Ref, Ref, Ref], Ref]
-"""Makes the next value in the inner loop's body, of the value, the iteration number and a number that the outer loop carries."""
+"""Makes the next value in the inner loop's body, of the value, the iteration number and a number
+that the outer loop carries.
+"""
 
 
 def grown(body: Draft, value: Ref, number: Ref, pace: Ref) -> Ref:
-    return body.op("Add", body.op("Multiply", value, body.const(np.float32(0.75))), pace, name="new")
+    return body.op(
+        "Add", body.op("Multiply", value, body.const(np.float32(0.75))), pace, name="new"
+    )
 
 
 def chosen(body: Draft, value: Ref, number: Ref, pace: Ref) -> Ref:
     early = body.op("Less", number, body.const(4, I64))
     then, otherwise = Draft(), Draft()
     p, q = then.parameter("p", F32, ()), otherwise.parameter("q", F32, ())
-    less, turned = then.op("Subtract", p, then.const(np.float32(1.5))), otherwise.op("Multiply", q, otherwise.const(np.float32(-1)))
-    bodies = [branch("then", then, [(1, p)], [then.result(less)]), branch("else", otherwise, [(1, q)], [otherwise.result(turned)])]
-    return grown(body, body.region("If", [early, value], bodies, 1, name="if", opset=8), number, pace)
+    less, turned = (
+        then.op("Subtract", p, then.const(np.float32(1.5))),
+        otherwise.op("Multiply", q, otherwise.const(np.float32(-1))),
+    )
+    bodies = [
+        branch("then", then, [(1, p)], [then.result(less)]),
+        branch("else", otherwise, [(1, q)], [otherwise.result(turned)]),
+    ]
+    return grown(
+        body, body.region("If", [early, value], bodies, 1, name="if", opset=8), number, pace
+    )
 
 
-def nest(step: Step, trips: int = 9, outer_trips: int = 40, *, until: float | None = None, given: bool = True) -> loopscope.Model:
-    """``outer`` times: a value and a pace; ``inner`` times: a step, until the value is above a bound. Last values."""
+def nest(
+    step: Step,
+    trips: int = 9,
+    outer_trips: int = 40,
+    *,
+    until: float | None = None,
+    given: bool = True,
+) -> loopscope.Model:
+    """``outer`` times: a value and a pace; ``inner`` times: a step, until the value is above a
+    bound. Last values.
+    """
     inner = Draft()
-    value, pace, number = inner.parameter("value", F32, ()), inner.parameter("pace", F32, ()), inner.parameter("number", I64, ())
+    value, pace, number = (
+        inner.parameter("value", F32, ()),
+        inner.parameter("pace", F32, ()),
+        inner.parameter("number", I64, ()),
+    )
     new = step(inner, value, number, pace)
-    again = inner.const(True, BOOL) if until is None else inner.op("Less", new, inner.const(np.float32(until)))
+    again = (
+        inner.const(True, BOOL)
+        if until is None
+        else inner.op("Less", new, inner.const(np.float32(until)))
+    )
     made = inner.result(new)
     body = Draft()
     first, speed = body.parameter("first", F32, ()), body.parameter("speed", F32, ())
-    many = body.const(trips, I64) if given else body.op("Add", body.op("ShapeOf", body.const(np.zeros(trips)), opset=3), body.const(0, I64))
+    many = (
+        body.const(trips, I64)
+        if given
+        else body.op(
+            "Add", body.op("ShapeOf", body.const(np.zeros(trips)), opset=3), body.const(0, I64)
+        )
+    )
     start = body.op("Multiply", first, body.const(np.float32(0.5)))
     end = loop(
         body,
@@ -82,26 +119,38 @@ def run(model: loopscope.Model, **options: Any) -> loopscope.Debugger:
 
 @pytest.mark.parametrize("until", [None, 6.0])
 @pytest.mark.parametrize("step", [grown, chosen])
-def test_every_value_is_that_of_a_run_that_records_everything(step: Callable[..., Any], until: float | None) -> None:
+def test_every_value_is_that_of_a_run_that_records_everything(
+    step: Callable[..., Any], until: float | None
+) -> None:
     model = nest(step, until=until)
     mine, whole = run(model), run(model, record=loopscope.Record(everything=True))
-    counts = [record.iterations or 0 for record in whole.control_flow if record.address.endswith("inner")]
+    counts = [
+        record.iterations or 0 for record in whole.control_flow if record.address.endswith("inner")
+    ]
     assert (min(counts) < max(counts)) == (until is not None)
     for outer, name in product(range(40), ("value", "new")):
         for number in range(counts[outer]):
             place = f"main/outer[{outer}]/body/inner[{number}]/body/{name}"
             assert same_bits(mine.value(place), whole.value(place)), place
-        one, other = (history(debugger, f"main/outer[{outer}]/body/inner[*]/body/{name}") for debugger in (mine, whole))
+        one, other = (
+            history(debugger, f"main/outer[{outer}]/body/inner[*]/body/{name}")
+            for debugger in (mine, whole)
+        )
         assert same_bits(one.column, other.column)
 
 
 def test_a_pause_in_the_midst_of_an_execution_shows_its_values_and_goes_on() -> None:
     model = nest(chosen, 100, 40)
-    debugger, whole = loopscope.Debugger(model, {"x": np.float32(1)}, limits=loopscope.Limits(iterations=1777)), run(model)
+    debugger, whole = (
+        loopscope.Debugger(model, {"x": np.float32(1)}, limits=loopscope.Limits(iterations=1777)),
+        run(model),
+    )
     for _ in range(2):
         debugger.run()
         assert debugger.state == "limit"
-        (outer, inner) = (graph.iteration for graph in debugger.frames() if graph.iteration is not None)
+        (outer, inner) = (
+            graph.iteration for graph in debugger.frames() if graph.iteration is not None
+        )
         assert inner > 10
         for number in (0, 1, inner // 2, inner - 1):
             place = f"main/outer[{outer}]/body/inner[{number}]/body/new"
@@ -128,7 +177,11 @@ def test_a_small_budget_keeps_some_iterations() -> None:
 def test_what_is_dropped_after_somebody_has_looked_is_computed_again() -> None:
     model = nest(grown, 50, 400)
     debugger, whole = run(model), run(model)
-    places = [f"main/outer[{outer}]/body/inner[{inner}]/body/value" for outer in (0, 1, 5, 17, 20, 33, 129, 399) for inner in (0, 9, 49)]
+    places = [
+        f"main/outer[{outer}]/body/inner[{inner}]/body/value"
+        for outer in (0, 1, 5, 17, 20, 33, 129, 399)
+        for inner in (0, 9, 49)
+    ]
     recording = debugger.machine.recording
     for most in (recording.bytes, recording.bytes // 2, recording.bytes // 8):
         recording.record = loopscope.Record(budget_bytes=most)
@@ -138,7 +191,12 @@ def test_what_is_dropped_after_somebody_has_looked_is_computed_again() -> None:
             assert same_bits(debugger.value(place), whole.value(place)), place
 
 
-@settings(max_examples=40, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=40,
+    deadline=None,
+    phases=WITHOUT_SHRINKING,
+    suppress_health_check=list(HealthCheck),
+)
 @given(seed=st.integers(0, 2**40))
 def test_all_ways_through_nests_of_numbers_agree(seed: int) -> None:
     agreement = Agreement.of(seed, numbers=True)

@@ -1,4 +1,6 @@
-"""Only what is asked for runs, inside loops and branches too (tf.while_loop: "the final value of the counter i does not depend on x")."""
+"""Only what is asked for runs, inside loops and branches too (tf.while_loop: "the final value of
+the counter i does not depend on x").
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ OFF = loopscope.Optimise(prune=False, fold=False, cse=False)
 
 
 class Counted:
-    """An operation of our own that counts how often it has run, also for shape inference: ``during`` tells what a run adds."""
+    """An operation of our own that counts how often it has run, also for shape inference:
+    ``during`` tells what a run adds.
+    """
 
     def __init__(self, *, pure: bool = True) -> None:
         self.calls = 0
@@ -35,11 +39,15 @@ class Counted:
         self.calls += 1
         return value + value.dtype.type(1)
 
-    def during(self, model: loopscope.Model, fetches: Any, **options: Any) -> tuple[loopscope.Result, int]:
+    def during(
+        self, model: loopscope.Model, fetches: Any, **options: Any
+    ) -> tuple[loopscope.Result, int]:
         """A run, and how often it ran here; the plan is there before."""
         loopscope.run(model, fetches=[], catalogue=self.catalogue, **options)
         before = self.calls
-        return loopscope.run(model, fetches=fetches, catalogue=self.catalogue, **options), self.calls - before
+        return loopscope.run(
+            model, fetches=fetches, catalogue=self.catalogue, **options
+        ), self.calls - before
 
     def graph(self) -> builder.Graph:
         return builder.Graph("counted", catalogue=self.catalogue)
@@ -49,11 +57,15 @@ class Counted:
 
 
 def counter_and_x(counted: Counted, n: int) -> loopscope.Model:
-    """Example 4 of the page of tf.while_loop, with an operation that counts in the place of its Print."""
+    """Example 4 of the page of tf.while_loop, with an operation that counts in the place of its
+    Print.
+    """
     graph = counted.graph()
     x = graph.constant(np.arange(4, dtype=np.float32))
     i, out = builder.while_loop(
-        lambda i, x: i < n, lambda i, x: (i + 1, ops.add(counted.apply(x), 0.5, name="x_next")), (graph.constant(0), x)
+        lambda i, x: i < n,
+        lambda i, x: (i + 1, ops.add(counted.apply(x), 0.5, name="x_next")),
+        (graph.constant(0), x),
     )
     return graph.model({"i": i, "out": out})
 
@@ -74,10 +86,14 @@ def test_fetching_the_counter_does_not_compute_x() -> None:
 @pytest.mark.parametrize("iteration", [0, 2, 7, 999])
 def test_a_value_of_an_early_iteration_takes_no_later_one(iteration: int) -> None:
     counted = Counted()
-    result, calls = counted.during(counter_and_x(counted, 1000), f"main/while[{iteration}]/body/x_next")
+    result, calls = counted.during(
+        counter_and_x(counted, 1000), f"main/while[{iteration}]/body/x_next"
+    )
     assert result.finished
     assert result.outputs[0][0] == 1.5 * (iteration + 1)
-    assert iteration + 1 <= calls < iteration + 4, "shape inference and the first generated iteration may ask once more"
+    assert iteration + 1 <= calls < iteration + 4, (
+        "shape inference and the first generated iteration may ask once more"
+    )
     assert result.machine.frames[-1].iteration == iteration
 
 
@@ -86,11 +102,20 @@ def test_the_iterations_of_loops_in_loops() -> None:
     graph = counted.graph()
 
     def inner(i: Any, x: Any) -> Any:
-        return (i + 1, builder.for_loop(20, lambda j, v: ops.add(counted.apply(v), 0.0, name="v_next"), x))
+        return (
+            i + 1,
+            builder.for_loop(20, lambda j, v: ops.add(counted.apply(v), 0.0, name="v_next"), x),
+        )
 
-    _, out = builder.while_loop(lambda i, x: i < 30, inner, (graph.constant(0), graph.constant(np.float32(0))))
+    _, out = builder.while_loop(
+        lambda i, x: i < 30, inner, (graph.constant(0), graph.constant(np.float32(0)))
+    )
     model = graph.model({"out": out})
-    address = next(one.address for one in loopscope.run(model, catalogue=counted.catalogue).control_flow if "[3]" in one.address)
+    address = next(
+        one.address
+        for one in loopscope.run(model, catalogue=counted.catalogue).control_flow
+        if "[3]" in one.address
+    )
     result, calls = counted.during(model, [f"{address}[5]/body/v_next"])
     assert result.outputs[0] == 3 * 20 + 6
     assert 3 * 20 + 6 <= calls < 3 * 20 + 12
@@ -104,7 +129,10 @@ def test_outputs_of_a_branch_that_nobody_needs() -> None:
     model = graph.model({"low": low, "high": high})
     assert loopscope.run(model, [5], "high", catalogue=counted.catalogue).outputs[0] == 10
     assert counted.calls == 0
-    assert loopscope.run(model, [5], ["high", "low"], catalogue=counted.catalogue).named == {"high": 10, "low": 6}
+    assert loopscope.run(model, [5], ["high", "low"], catalogue=counted.catalogue).named == {
+        "high": 10,
+        "low": 6,
+    }
 
 
 def test_what_a_loop_collects_for_nobody() -> None:
@@ -145,7 +173,9 @@ def test_what_no_output_needs_neither_runs_nor_fails() -> None:
 
 def test_a_debugger_for_a_few_tensors_skips_the_others() -> None:
     counted = Counted()
-    debugger = loopscope.Debugger(counter_and_x(counted, 6), fetches="i", catalogue=counted.catalogue)
+    debugger = loopscope.Debugger(
+        counter_and_x(counted, 6), fetches="i", catalogue=counted.catalogue
+    )
     before = counted.calls
     debugger.run()
     assert (debugger.state, counted.calls) == ("finished", before)
@@ -153,7 +183,10 @@ def test_a_debugger_for_a_few_tensors_skips_the_others() -> None:
     assert statuses["main/while/body/x_next"] == "skipped"
     assert statuses["main/while/body/Add"] == "done"
     assert debugger.value("main/while[3]/body/Add") == 4
-    with pytest.raises(loopscope.ValueUnavailable, match=r"x_next is not needed for what is fetched, and so it did not run$"):
+    with pytest.raises(
+        loopscope.ValueUnavailable,
+        match=r"x_next is not needed for what is fetched, and so it did not run$",
+    ):
         debugger.value("main/while[3]/body/x_next")
 
 
@@ -161,7 +194,14 @@ def variable_model() -> loopscope.Model:
     """y = variable + x, and the variable becomes y."""
     draft = Draft()
     x = draft.parameter("x", F32, ())
-    read = draft.op("ReadValue", draft.const(0.0), opset=6, variable_id="v", variable_type="f32", variable_shape="")
+    read = draft.op(
+        "ReadValue",
+        draft.const(0.0),
+        opset=6,
+        variable_id="v",
+        variable_type="f32",
+        variable_shape="",
+    )
     total = draft.op("Add", read, x, name="total")
     draft.op("Assign", total, opset=6, variable_id="v", name="assign")
     draft.result(draft.op("Negative", x), name="other")
@@ -202,12 +242,17 @@ def test_feeding_a_tensor_cuts_what_computes_it(case: str, optimise: loopscope.O
     inputs, fetches, expected = FEEDS[case]
     if optimise is OFF and "x" not in inputs and _x not in inputs:
         inputs = {**inputs, "x": [0, 0]}
-    assert [one.tolist() for one in loopscope.run(FED_MODEL, inputs, fetches, optimise=optimise).outputs] == expected
+    assert [
+        one.tolist() for one in loopscope.run(FED_MODEL, inputs, fetches, optimise=optimise).outputs
+    ] == expected
 
 
 WRONG_FEEDS: dict[str, tuple[dict[str, Any], str]] = {
     "no tensor": ({"nope": 1}, "there is no input 'nope'"),
-    "another shape": ({"start": [1, 2, 3]}, r"the tensor 'start' takes shape \[2\], and has got \[3\]"),
+    "another shape": (
+        {"start": [1, 2, 3]},
+        r"the tensor 'start' takes shape \[2\], and has got \[3\]",
+    ),
     "too few": ({"halves:1": [7]}, "no value is given for 'x'"),
 }
 
@@ -221,8 +266,15 @@ def test_what_cannot_be_fed(case: str) -> None:
 
 def test_a_value_in_a_body_is_no_feed() -> None:
     counted = Counted()
-    with pytest.raises(loopscope.InputError, match=r"lies in a body: loopscope\.Debugger\(model, inputs, changes="):
-        loopscope.run(counter_and_x(counted, 3), {"main/while[1]/body/Add": 1}, ["i"], catalogue=counted.catalogue)
+    with pytest.raises(
+        loopscope.InputError, match=r"lies in a body: loopscope\.Debugger\(model, inputs, changes="
+    ):
+        loopscope.run(
+            counter_and_x(counted, 3),
+            {"main/while[1]/body/Add": 1},
+            ["i"],
+            catalogue=counted.catalogue,
+        )
 
 
 def test_a_tensor_of_a_body_is_fetched_in_the_last_iteration() -> None:
@@ -234,10 +286,18 @@ def test_a_tensor_of_a_body_is_fetched_in_the_last_iteration() -> None:
         return i + 1
 
     (last,) = builder.while_loop(lambda i: i < 4, body, (graph.constant(0),))
-    assert loopscope.run(graph.model(last), fetches=[last, seen[-1]]).named == {"main/while": 4, "main/while/body/Multiply": 30}
+    assert loopscope.run(graph.model(last), fetches=[last, seen[-1]]).named == {
+        "main/while": 4,
+        "main/while/body/Multiply": 30,
+    }
 
 
-@settings(max_examples=30, deadline=None, phases=WITHOUT_SHRINKING, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=30,
+    deadline=None,
+    phases=WITHOUT_SHRINKING,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(seed=st.integers(0, 2**40))
 def test_a_run_for_a_few_values_gives_what_a_whole_run_gives(seed: int) -> None:
     agreement = Agreement.of(seed)

@@ -1,4 +1,6 @@
-"""Where many places stand at one moment: what one by one would say, with what that needs made once."""
+"""Where many places stand at one moment: what one by one would say, with what that needs made
+once.
+"""
 
 from __future__ import annotations
 

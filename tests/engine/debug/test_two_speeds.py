@@ -1,4 +1,6 @@
-"""Two speeds, one semantics: stepping, running, running with everything recorded, and seeking agree on random nested models."""
+"""Two speeds, one semantics: stepping, running, running with everything recorded, and seeking
+agree on random nested models.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 NUMBERS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(draft=bodies(), inputs=NUMBERS, seed=st.integers(0, 2**16))
 def test_all_ways_through_a_run_agree(draft: Drawn, inputs: tuple[float, float], seed: int) -> None:
     agreement = Agreement(whole(draft), [[np.asarray(value, np.float32) for value in inputs]], seed)
@@ -21,7 +27,11 @@ def test_all_ways_through_a_run_agree(draft: Drawn, inputs: tuple[float, float],
         agreement.check(6)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(
     draft=bodies(),
     inputs=NUMBERS,
@@ -35,13 +45,19 @@ def test_a_run_that_limits_interrupt_ends_like_one_that_they_do_not(
     feeds = [np.float32(value) for value in inputs]
     plain = loopscope.Debugger(model, feeds, record=record)
     plain.run()
-    debugger = loopscope.Debugger(model, feeds, record=record, limits=loopscope.Limits(iterations=allowance))
+    debugger = loopscope.Debugger(
+        model, feeds, record=record, limits=loopscope.Limits(iterations=allowance)
+    )
     for pauses in range(1, 2000):
         debugger.run()
         if debugger.state == "finished":
             break
         rows = debugger.timeline.executions.rows
-        bodies_begun = sum(rows[program.index] for program in debugger.plan.programs if program.address.endswith("/body"))
+        bodies_begun = sum(
+            rows[program.index]
+            for program in debugger.plan.programs
+            if program.address.endswith("/body")
+        )
         assert bodies_begun == pauses * allowance + 1
         debugger.machine.recording.pack()
     assert debugger.state == "finished"

@@ -1,4 +1,6 @@
-"""One model with every kind of place to stop at: a loop in a loop, an If, and operations around them."""
+"""One model with every kind of place to stop at: a loop in a loop, an If, and operations around
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,14 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
 
 
 def model(outer_trips: int = 3, inner_trips: int = 2) -> loopscope.Model:
-    """``double`` x; ``outer`` times: (``inner`` times: ``grow`` by 1), then ``choice``: above 6.5 ``halve``, else ``keep``; ``last``."""
+    """``double`` x; ``outer`` times: (``inner`` times: ``grow`` by 1), then ``choice``: above
+    6.5 ``halve``, else ``keep``; ``last``.
+    """
     innermost = Draft()
     value = innermost.parameter("value", F32, ())
-    grown = innermost.result(innermost.op("Add", value, innermost.const(1.0, name="one"), name="grow"), "grown")
+    grown = innermost.result(
+        innermost.op("Add", value, innermost.const(1.0, name="one"), name="grow"), "grown"
+    )
     go_on = innermost.result(innermost.const(True, BOOL), "go_on")
     then, otherwise = Draft(), Draft()
     p, q = then.parameter("p", F32, ()), otherwise.parameter("q", F32, ())

@@ -1,4 +1,6 @@
-"""Draws models for a while: ``python -m tests.engine.drawn --seconds 600 --seed 1``. Each that does not agree is told by its seed."""
+"""Draws models for a while: ``python -m tests.engine.drawn --seconds 600 --seed 1``. Each that
+does not agree is told by its seed.
+"""
 
 from __future__ import annotations
 

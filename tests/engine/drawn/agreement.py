@@ -1,4 +1,6 @@
-"""All ways through a run of one model agree, bit for bit, in any order: what one of them leaves behind must not change another."""
+"""All ways through a run of one model agree, bit for bit, in any order: what one of them leaves
+behind must not change another.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,13 @@ _MOST_LOOKED_AT = 100
 
 
 class Stepped:
-    """What stepping through a model that has never run otherwise saw: the measure of all other ways."""
+    """What stepping through a model that has never run otherwise saw: the measure of all other
+    ways.
+    """
 
-    def __init__(self, model: loopscope.Model, feeds: list[np.ndarray], changes: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, model: loopscope.Model, feeds: list[np.ndarray], changes: dict[str, Any] | None = None
+    ) -> None:
         self.debugger = debugger = loopscope.Debugger(model, feeds, seed=1, changes=changes)
         self.trail: list[Cursor] = []
         self.values: dict[str, np.ndarray] = {}
@@ -89,7 +95,8 @@ class Agreement:
             feeds, expected = self.c.pick(self.stepped)
             self.c.pick(WAYS)(self, feeds, expected)
 
-    # -- ways -----------------------------------------------------------------------------------------------------
+    # -- ways
+    # -----------------------------------------------------------------------------------------------------
 
     def run(self, feeds: list[np.ndarray], expected: Stepped) -> None:
         optimise = loopscope.Optimise(prune=False, fold=self.c.chance(50), cse=self.c.chance(50))
@@ -97,7 +104,10 @@ class Agreement:
             if expected.debugger.state == "failed":
                 with pytest.raises(RunStopped) as stop:
                     loopscope.run(self.model, feeds, seed=1, optimise=optimise)
-                assert (stop.value.address, stop.value.cause) == (expected.debugger.failed_address, "error")
+                assert (stop.value.address, stop.value.cause) == (
+                    expected.debugger.failed_address,
+                    "error",
+                )
                 continue
             result = loopscope.run(self.model, feeds, seed=1, optimise=optimise)
             assert list(result.control_flow) == expected.flow
@@ -107,14 +117,22 @@ class Agreement:
         """What no output needs does not run, and makes no difference to the outputs."""
         if expected.debugger.state == "finished":
             result = loopscope.run(self.model, feeds, seed=1)
-            assert {one.address: one for one in expected.flow}.items() >= {one.address: one for one in result.control_flow}.items()
+            assert {one.address: one for one in expected.flow}.items() >= {
+                one.address: one for one in result.control_flow
+            }.items()
             _same_outputs(result, expected)
 
     def fetch(self, feeds: list[np.ndarray], expected: Stepped) -> None:
         """Some values in some iterations, and nothing that they do not need."""
         places = sorted(expected.values)
-        fetches = list(dict.fromkeys(self.c.pick(places) for _ in range(1 + self.c.integer(3)))) if places else []
-        result = loopscope.run(self.model, feeds, fetches, seed=1, optimise=loopscope.Optimise(cse=self.c.chance(50)))
+        fetches = (
+            list(dict.fromkeys(self.c.pick(places) for _ in range(1 + self.c.integer(3))))
+            if places
+            else []
+        )
+        result = loopscope.run(
+            self.model, feeds, fetches, seed=1, optimise=loopscope.Optimise(cse=self.c.chance(50))
+        )
         for address, value in result.named.items():
             assert same_bits(value, expected.values[address]), address
 
@@ -137,9 +155,13 @@ class Agreement:
         self._same_explanations(debugger, expected)
 
     def pause(self, feeds: list[np.ndarray], expected: Stepped) -> None:
-        """Limits, some steps between them, and packing what was recorded where nobody expects it."""
+        """Limits, some steps between them, and packing what was recorded where nobody expects
+        it.
+        """
         limits = loopscope.Limits(iterations=1 + self.c.integer(7))
-        debugger = loopscope.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS), limits=limits)
+        debugger = loopscope.Debugger(
+            self.model, feeds, seed=1, record=self.c.pick(RECORDS), limits=limits
+        )
         debugger.run()
         while debugger.state not in ("finished", "failed"):
             if self.c.chance(20):
@@ -155,7 +177,10 @@ class Agreement:
         debugger = loopscope.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS))
         for _ in range(8 if expected.trail else 0):
             at = self.c.integer(len(expected.trail))
-            seek, run_to = partial(debugger.seek, at), partial(debugger.run_to, expected.trail[at].address)
+            seek, run_to = (
+                partial(debugger.seek, at),
+                partial(debugger.run_to, expected.trail[at].address),
+            )
             moves: list[Callable[[], object]] = [
                 seek,
                 run_to,
@@ -171,14 +196,27 @@ class Agreement:
 
     def change(self, feeds: list[np.ndarray], expected: Stepped) -> None:
         """What if one or two values were others?"""
-        places = [place for place in expected.values if place.count("/") > 1 or place.rpartition("/")[2][0] != "p"]
-        changes = {place: self._another(expected.values[place]) for place in (self.c.pick(places) for _ in range(2))} if places else {}
+        places = [
+            place
+            for place in expected.values
+            if place.count("/") > 1 or place.rpartition("/")[2][0] != "p"
+        ]
+        changes = (
+            {
+                place: self._another(expected.values[place])
+                for place in (self.c.pick(places) for _ in range(2))
+            }
+            if places
+            else {}
+        )
         try:
             changed = Stepped(self.twin, feeds, changes)
         except EngineError:  # Of a value of which inference says that it cannot be there.
             return
         if changed.is_whole:
-            debugger = loopscope.Debugger(self.model, feeds, seed=1, record=self.c.pick(RECORDS), changes=changes)
+            debugger = loopscope.Debugger(
+                self.model, feeds, seed=1, record=self.c.pick(RECORDS), changes=changes
+            )
             debugger.run()
             self._same_run(debugger, changed)
             self._same_explanations(debugger, changed)
@@ -186,27 +224,44 @@ class Agreement:
     def _another(self, was: np.ndarray) -> np.ndarray:
         if was.dtype == bool:
             return np.asarray(~was)
-        number = self.c.integer(5) if was.dtype.kind in "iu" else self.c.pick([-1.5, 0.25, 0.0, 2.0])
+        number = (
+            self.c.integer(5) if was.dtype.kind in "iu" else self.c.pick([-1.5, 0.25, 0.0, 2.0])
+        )
         return np.full(was.shape, number, was.dtype)
 
-    # -- what must be the same ------------------------------------------------------------------------------------
+    # -- what must be the same
+    # ------------------------------------------------------------------------------------
 
     def _some(self, places: list[str]) -> list[str]:
-        return places if len(places) <= _MOST_LOOKED_AT else [self.c.pick(places) for _ in range(_MOST_LOOKED_AT)]
+        return (
+            places
+            if len(places) <= _MOST_LOOKED_AT
+            else [self.c.pick(places) for _ in range(_MOST_LOOKED_AT)]
+        )
 
     def _same_moment(self, debugger: loopscope.Debugger, expected: Stepped) -> None:
         cursor = debugger.cursor
         if cursor.step < len(expected.trail):
             assert cursor == expected.trail[cursor.step]
-        seen = [one.address for one in expected.trail[: cursor.step] if one.address in expected.values]
+        seen = [
+            one.address for one in expected.trail[: cursor.step] if one.address in expected.values
+        ]
         for place in [self.c.pick(seen) for _ in range(3)] if seen else ():
             _same(debugger.value(place), expected.values[place], place)
 
     def _same_run(self, debugger: loopscope.Debugger, expected: Stepped) -> None:
         stepped = expected.debugger
-        assert (debugger.state, debugger.failure, debugger.failed_address) == (stepped.state, stepped.failure, stepped.failed_address)
+        assert (debugger.state, debugger.failure, debugger.failed_address) == (
+            stepped.state,
+            stepped.failure,
+            stepped.failed_address,
+        )
         assert debugger.steps == len(expected.trail)
-        assert list(debugger.control_flow) == [debugger.control_flow[number] for number in range(len(expected.flow))] == expected.flow
+        assert (
+            list(debugger.control_flow)
+            == [debugger.control_flow[number] for number in range(len(expected.flow))]
+            == expected.flow
+        )
         if stepped.state == "finished":
             _same_outputs(debugger.result, expected)
         for place in self._some(list(expected.values)):
@@ -214,22 +269,34 @@ class Agreement:
         for _ in range(3 if expected.trail else 0):
             step = self.c.integer(len(expected.trail))
             assert debugger.seek(step) == expected.trail[step]
-            assert debugger.seek(expected.trail[step].address).address == expected.trail[step].address
+            assert (
+                debugger.seek(expected.trail[step].address).address == expected.trail[step].address
+            )
 
     def _same_explanations(self, debugger: loopscope.Debugger, expected: Stepped) -> None:
         """Histories, columns and branch histories."""
-        for place in self._some([one for one in expected.values if re.search(r"\]/body/[^/]*$", one)]):
+        for place in self._some(
+            [one for one in expected.values if re.search(r"\]/body/[^/]*$", one)]
+        ):
             owner, _, rest = place.rpartition("[")
             iteration, _, name = rest.partition("]")
             found = history(debugger, f"{owner}[*]{name}")
-            _same((found.values if found.column is None else found.column)[int(iteration)], expected.values[place], f"history of {place}")
+            _same(
+                (found.values if found.column is None else found.column)[int(iteration)],
+                expected.values[place],
+                f"history of {place}",
+            )
         branches_of: dict[str, dict[str, bool]] = {}
         for record in expected.flow:
             if record.kind == "If":
-                branches_of.setdefault(re.sub(r"\[\d+\]", "", record.address), {})[record.address] = record.branch == "then"
+                branches_of.setdefault(re.sub(r"\[\d+\]", "", record.address), {})[
+                    record.address
+                ] = record.branch == "then"
         for static, branches in branches_of.items():
             log = branch_history(debugger, static)
-            assert {log.address(number): bool(taken) for number, taken in enumerate(log.taken)} == branches
+            assert {
+                log.address(number): bool(taken) for number, taken in enumerate(log.taken)
+            } == branches
         if debugger.state == "finished":
             self._same_columns(debugger, expected)
 

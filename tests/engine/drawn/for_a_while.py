@@ -1,4 +1,6 @@
-"""Checks one drawn model after another until the time is over, and writes those that are wrong with their seeds."""
+"""Checks one drawn model after another until the time is over, and writes those that are wrong
+with their seeds.
+"""
 
 from __future__ import annotations
 

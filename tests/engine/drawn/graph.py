@@ -1,4 +1,6 @@
-"""Graphs that grow value by value: every value is known by its element type and shape, so that the next operation fits."""
+"""Graphs that grow value by value: every value is known by its element type and shape, so that
+the next operation fits.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ class Options:
     """Operations without a Python expression for all types, and functions such as Exp."""
     depth: int = 3
     numbers: bool = False
-    """Numbers and little arithmetic, in loops whose trip counts are constant: what an execution begins with says all of it."""
+    """Numbers and little arithmetic, in loops whose trip counts are constant: what an execution
+    begins with says all of it.
+    """
 
 
 @dataclass
@@ -83,7 +87,9 @@ class Growing(Draft):
 
     def inner(self) -> Growing:
         """A graph for a body of this one."""
-        return Growing(c=self.c, options=self.options, depth=self.depth + 1, variables=self.variables)
+        return Growing(
+            c=self.c, options=self.options, depth=self.depth + 1, variables=self.variables
+        )
 
     def put(self, ref: Ref, type: ElementType, shape: Sequence[int | None]) -> Value:
         """A value that later operations may use."""
@@ -133,7 +139,14 @@ class Growing(Draft):
         c = self.c
         if self.options.numbers:
             return c.pick([F32, F32, I64, BOOLEAN])
-        return c.pick([c.pick(self.options.floats), c.pick(self.options.floats), c.pick((I64, I32, U8)), BOOLEAN])
+        return c.pick(
+            [
+                c.pick(self.options.floats),
+                c.pick(self.options.floats),
+                c.pick((I64, I32, U8)),
+                BOOLEAN,
+            ]
+        )
 
     def any_shape(self) -> tuple[int, ...]:
         if self.options.numbers:
@@ -152,7 +165,13 @@ class Growing(Draft):
         """Of any value a rank-0 number of its type (bool by ReduceLogicalOr)."""
         if v.shape == ():
             return v
-        kind = "ReduceLogicalOr" if v.type is BOOLEAN else self.c.pick(["ReduceSum", "ReduceMax", "ReduceMin"]) if v.static else "ReduceSum"
+        kind = (
+            "ReduceLogicalOr"
+            if v.type is BOOLEAN
+            else self.c.pick(["ReduceSum", "ReduceMax", "ReduceMin"])
+            if v.static
+            else "ReduceSum"
+        )
         ref = self.op(kind, v.ref, self.ints(list(range(len(v.shape)))), keep_dims="false")
         return self.put(ref, v.type, ())
 
@@ -186,7 +205,9 @@ class Growing(Draft):
         c = self.c
         if not v.static:
             return self.want(v.type, ())
-        w = self.some(lambda w: w.static and together(v.shape, w.shape) and (w.type is v.type or c.chance(30)))
+        w = self.some(
+            lambda w: w.static and together(v.shape, w.shape) and (w.type is v.type or c.chance(30))
+        )
         if w is not None and c.chance(75):
             return self.convert(w, v.type)
         return self.constant(v.type, c.pick([(), v.shape, (1,)] if len(v.shape) else [(), ()]))

@@ -14,8 +14,12 @@ from tests.engine.drawn.graph import BOOLEAN, F32, INTEGERS, Choices, Growing, O
 from tests.engine.drawn.regions import fill, region
 
 
-def drawn_model(seed: int, *, numbers: bool = False) -> tuple[loopscope.Model, list[list[np.ndarray]]]:
-    """The model of a seed, the same each time but another object, and two sets of inputs for it; on wish one of numbers."""
+def drawn_model(
+    seed: int, *, numbers: bool = False
+) -> tuple[loopscope.Model, list[list[np.ndarray]]]:
+    """The model of a seed, the same each time but another object, and two sets of inputs for it;
+    on wish one of numbers.
+    """
     c = Choices(seed)
     options = Options(large=c.chance(75), exotic=c.chance(60), depth=c.pick([1, 2, 3, 4]))
     if c.chance(40):
@@ -30,15 +34,21 @@ def drawn_model(seed: int, *, numbers: bool = False) -> tuple[loopscope.Model, l
     for value in (*graph.pool[-3:], c.pick(graph.pool)):
         graph.result(value.ref)
     model = graph.model()
-    others = [_other(c, node, feed) for node, feed in zip(model.graph.parameters, feeds, strict=True)]
+    others = [
+        _other(c, node, feed) for node, feed in zip(model.graph.parameters, feeds, strict=True)
+    ]
     share = c.pick([100, 100, 50, 0])
-    return replace(model, graph=_declared(model.graph, "main", propagate(model, CATALOGUE), c, share)), [feeds, others]
+    return replace(
+        model, graph=_declared(model.graph, "main", propagate(model, CATALOGUE), c, share)
+    ), [feeds, others]
 
 
 def _input(graph: Growing, name: str) -> np.ndarray:
     c = graph.c
     type, shape = (graph.any_type(), graph.any_shape()) if c.chance(70) else (F32, ())
-    graph.put(graph.parameter(name, type, [-1] * len(shape) if c.chance(25) else shape), type, shape)
+    graph.put(
+        graph.parameter(name, type, [-1] * len(shape) if c.chance(25) else shape), type, shape
+    )
     count = np.arange(int(np.prod(shape)))
     if type is BOOLEAN:
         data = count % 3 == c.integer(3)
@@ -58,12 +68,22 @@ def _other(c: Choices, node: Node, feed: np.ndarray) -> np.ndarray:
     return np.asarray((feed[::-1] if feed.ndim else feed + feed.dtype.type(1)).copy())
 
 
-def _declared(graph: ModelGraph, address: str, known: Propagated, c: Choices, share: int) -> ModelGraph:
-    """The graph with what inference knows written down at a share of its output ports, as a file has it."""
+def _declared(
+    graph: ModelGraph, address: str, known: Propagated, c: Choices, share: int
+) -> ModelGraph:
+    """The graph with what inference knows written down at a share of its output ports, as a file
+    has it.
+    """
     label, nodes = labels(graph), []
     for node in graph.nodes:
         bodies = [
-            replace(body, graph=_declared(body.graph, f"{address}/{label[node.id]}/{body.name}", known, c, share)) for body in node.bodies
+            replace(
+                body,
+                graph=_declared(
+                    body.graph, f"{address}/{label[node.id]}/{body.name}", known, c, share
+                ),
+            )
+            for body in node.bodies
         ]
         outputs = list(node.outputs)
         for number, port in enumerate(outputs):
@@ -76,7 +96,9 @@ def _declared(graph: ModelGraph, address: str, known: Propagated, c: Choices, sh
 
 
 def same_bits(one: object, other: object) -> bool:
-    """Whether two values have one type, one shape and the same bits; every NaN equals every other."""
+    """Whether two values have one type, one shape and the same bits; every NaN equals every
+    other.
+    """
     one, other = np.asarray(one), np.asarray(other)
     return one.dtype == other.dtype and one.shape == other.shape and _bits(one) == _bits(other)
 

@@ -1,7 +1,8 @@
-"""Programs of nested control flow, drawn with the builder as a person writes them, whose numbers are exact in every runtime.
+"""Programs of nested control flow, drawn with the builder as a person writes them, whose numbers
+are exact in every runtime.
 
-Left out is what OpenVINO gets wrong: loops that are known never to run, states that a body never reads, bare swaps of states,
-branches of different rank.
+Left out is what OpenVINO gets wrong: loops that are known never to run, states that a body never
+reads, bare swaps of states, branches of different rank.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def bounded(value: Tensor) -> Tensor:
 
 
 def product(one: Tensor, other: Tensor) -> Tensor:
-    """In eighths, as all values are: every result is exact, so that no runtime's rounding turns a condition."""
+    """In eighths, as all values are: every result is exact, so that no runtime's rounding turns
+    a condition.
+    """
     return ops.floor(one * other * 8.0) * 0.125
 
 
@@ -39,7 +42,9 @@ def shaped(value: Tensor, like: Tensor) -> Tensor:
 
 
 def kept(value: Tensor, carried: Tensor) -> Tensor:
-    """The next value of a variable, which reads the last one: of others OpenVINO forgets the first value, which is that of no iteration."""
+    """The next value of a variable, which reads the last one: of others OpenVINO forgets the
+    first value, which is that of no iteration.
+    """
     return ops.minimum(shaped(value, carried), carried + 1)
 
 
@@ -61,7 +66,17 @@ class Drawing:
         pool, ran = list(pool), 0
         kinds = ["arithmetic", "choice", "slice"]
         if depth < DEEPEST:
-            kinds += ["while_", "do_while", "for_", "cond", "scan", "map_", "fold", "switch", "array"]
+            kinds += [
+                "while_",
+                "do_while",
+                "for_",
+                "cond",
+                "scan",
+                "map_",
+                "fold",
+                "switch",
+                "array",
+            ]
         for _ in range(self.draw(st.integers(1, 2))):
             value, more = getattr(self, self.draw(st.sampled_from(kinds)))(pool, depth)
             pool.append(bounded(value))
@@ -69,7 +84,9 @@ class Drawing:
         return pool[-1], ran
 
     def arithmetic(self, pool: list[Tensor], depth: int) -> Block:
-        function: Any = self.draw(st.sampled_from([ops.add, ops.subtract, product, ops.maximum, ops.minimum]))
+        function: Any = self.draw(
+            st.sampled_from([ops.add, ops.subtract, product, ops.maximum, ops.minimum])
+        )
         other = self.pick(pool) if self.draw(st.booleans()) else self.draw(EIGHTHS)
         return function(self.pick(pool), other), 0
 
@@ -96,11 +113,15 @@ class Drawing:
             return n + 1, kept(value + 0.125, v), ran + inner + 1
 
         start = self.pick(pool)
-        _, value, ran = builder.while_loop(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
+        _, value, ran = builder.while_loop(
+            cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most
+        )
         return value, ran
 
     def do_while(self, pool: list[Tensor], depth: int) -> Block:
-        """Gives what is collected; with at least one iteration, because of none OpenVINO's second run shows the first one's parts."""
+        """Gives what is collected; with at least one iteration, because of none OpenVINO's
+        second run shows the first one's parts.
+        """
         bound, limit = self.draw(EIGHTHS), self.draw(st.integers(1, 5))
         most = self.draw(st.none() | st.integers(1, 4))
         parts = builder.Collected()
@@ -115,7 +136,9 @@ class Drawing:
             return n + 1, kept(value + 0.125, v), ran + inner + 1
 
         start = self.pick(pool)
-        _, _, ran = builder.do_while(cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most)
+        _, _, ran = builder.do_while(
+            cond, body, (0, start, 0), (None, varying(start), None), maximum_iterations=most
+        )
         return ops.reduce_sum(parts.tensor, 0), ran
 
     def for_(self, pool: list[Tensor], depth: int) -> Block:
@@ -155,7 +178,9 @@ class Drawing:
 
         start = {"v": shaped(self.pick(pool), pool[0]), "ran": np.int64(0)}
         reverse = self.draw(st.booleans())
-        made = builder.scan(step, shaped(self.pick(pool), self.vector(pool)), start, reverse=reverse)
+        made = builder.scan(
+            step, shaped(self.pick(pool), self.vector(pool)), start, reverse=reverse
+        )
         return made["v"], made["ran"][0 if reverse else -1]
 
     def map_(self, pool: list[Tensor], depth: int) -> Block:
@@ -171,7 +196,11 @@ class Drawing:
             value, inner = self.block([*pool, accumulated[0], element], depth + 1)
             return shaped(value, pool[0]), accumulated[1] + inner + 1
 
-        return builder.foldl(step, shaped(self.pick(pool), self.vector(pool)), (shaped(self.pick(pool), pool[0]), np.int64(0)))
+        return builder.foldl(
+            step,
+            shaped(self.pick(pool), self.vector(pool)),
+            (shaped(self.pick(pool), pool[0]), np.int64(0)),
+        )
 
     def array(self, pool: list[Tensor], depth: int) -> Block:
         def body(i: Tensor, array: TensorArray, ran: Tensor) -> tuple[TensorArray, Tensor]:
@@ -196,7 +225,10 @@ class Drawn:
 @st.composite
 def models(draw: st.DrawFn) -> Drawn:
     graph = builder.Graph("random")
-    scalar, vector = graph.parameter("scalar", "f32", []), graph.parameter("vector", "f32", [draw(st.sampled_from([3, None]))])
+    scalar, vector = (
+        graph.parameter("scalar", "f32", []),
+        graph.parameter("vector", "f32", [draw(st.sampled_from([3, None]))]),
+    )
     pool = [scalar, vector]
     value, ran = Drawing(draw, graph).block(pool)
     return Drawn(graph.model({"value": value, "ran": ran + graph.constant(0)}))

@@ -10,7 +10,16 @@ import numpy as np
 from loopscope.ir.model import BackEdge, Body, InputMap, LayerId, OutputMap
 from tests.engine.drafts import Ref, branch
 from tests.engine.drawn.graph import BOOLEAN, F32, I32, I64, Growing, Value
-from tests.engine.drawn.operations import SIMPLE, arithmetic, binary, compare, random_numbers, select, unary, variable
+from tests.engine.drawn.operations import (
+    SIMPLE,
+    arithmetic,
+    binary,
+    compare,
+    random_numbers,
+    select,
+    unary,
+    variable,
+)
 
 Attributes = dict[str, Any]
 
@@ -20,7 +29,11 @@ def region(g: Growing) -> None:
     if g.depth >= g.options.depth:
         binary(g)
     else:
-        g.c.pick([add_loop, add_loop, add_if] if g.options.numbers else [add_loop, add_if, add_loop, add_if, add_iterator])(g)
+        g.c.pick(
+            [add_loop, add_loop, add_if]
+            if g.options.numbers
+            else [add_loop, add_if, add_loop, add_if, add_iterator]
+        )(g)
 
 
 def fill(g: Growing, most: int) -> None:
@@ -58,7 +71,9 @@ class Drawing:
     joined: list[tuple[Ref, Value, Attributes]] = field(default_factory=list)
 
     def feed(self, source: Ref, parameter: Ref, **attributes: Any) -> None:
-        """An outer value goes into a Parameter; sometimes through an input that feeds another, too."""
+        """An outer value goes into a Parameter; sometimes through an input that feeds another,
+        too.
+        """
         if source in self.sources[2:] and self.outer.c.chance(20):
             number = self.sources.index(source, 2)
         else:
@@ -71,7 +86,9 @@ class Drawing:
         c, given = self.inner.c, value.shape if shape is None else shape
         unknown = None in given or (shape is None and c.chance(10))
         said = [-1 if unknown or length is None else length for length in given]
-        return self.inner.put(self.inner.parameter(f"p{len(self.inner.nodes)}", value.type, said), value.type, given)
+        return self.inner.put(
+            self.inner.parameter(f"p{len(self.inner.nodes)}", value.type, said), value.type, given
+        )
 
     def result(self, value: Value) -> Ref:
         """A Result; mostly one for all that ask for a value."""
@@ -96,7 +113,13 @@ class Drawing:
         axis = c.integer(len(value.shape))
         size = 2 if value.shape[axis] % 2 == 0 and c.chance(30) else 1
         parameter = self.entry(value, (*value.shape[:axis], size, *value.shape[axis + 1 :]))
-        self.feed(value.ref, parameter.ref, axis=axis, part_size=size, **direction(size, backwards=c.chance(35)))
+        self.feed(
+            value.ref,
+            parameter.ref,
+            axis=axis,
+            part_size=size,
+            **direction(size, backwards=c.chance(35)),
+        )
 
     def send_back(self) -> None:
         """A Result for each carried value: a new one, another's Parameter, or its own."""
@@ -104,9 +127,17 @@ class Drawing:
         for _, parameter in self.carried:
             if not parameter.static:
                 more = inner.want(parameter.type, (1,))
-                new = inner.put(inner.op("Concat", parameter.ref, more.ref, axis="0"), parameter.type, (None,))
+                new = inner.put(
+                    inner.op("Concat", parameter.ref, more.ref, axis="0"), parameter.type, (None,)
+                )
             elif c.chance(20):
-                new = c.pick([one for _, one in self.carried if (one.type, one.shape) == (parameter.type, parameter.shape)])
+                new = c.pick(
+                    [
+                        one
+                        for _, one in self.carried
+                        if (one.type, one.shape) == (parameter.type, parameter.shape)
+                    ]
+                )
             else:
                 new = inner.want(parameter.type, parameter.shape)
                 new = inner.clamped(new) if c.chance(60) else new
@@ -126,7 +157,11 @@ class Drawing:
             axis = c.integer(len(value.shape))
             size = value.shape[axis] if value.shape else 1
             if size:
-                attributes = {"axis": axis, "part_size": size, **direction(size, backwards=c.chance(25))}
+                attributes = {
+                    "axis": axis,
+                    "part_size": size,
+                    **direction(size, backwards=c.chance(25)),
+                }
                 self.joined.append((self.result(value), value, attributes))
         if not self.last and not self.joined:
             value = c.pick(inner.pool)
@@ -135,14 +170,22 @@ class Drawing:
     def close(self, type: str, opset: int, again: Ref | None = None) -> None:
         """The node outside, and its outputs among the values there."""
         count = len(self.sources)
-        outputs = [OutputMap(count + number, LayerId(result.layer)) for number, (result, _) in enumerate(self.last)]
+        outputs = [
+            OutputMap(count + number, LayerId(result.layer))
+            for number, (result, _) in enumerate(self.last)
+        ]
         for number, (result, _, attributes) in enumerate(self.joined, count + len(self.last)):
             outputs.append(OutputMap(number, LayerId(result.layer), **attributes))
         if again is not None:
             outputs.append(OutputMap(-1, LayerId(again.layer), purpose="execution_condition"))
-        edges = tuple(BackEdge(LayerId(result.layer), LayerId(parameter.layer)) for result, parameter in self.edges)
+        edges = tuple(
+            BackEdge(LayerId(result.layer), LayerId(parameter.layer))
+            for result, parameter in self.edges
+        )
         body = Body("body", self.inner.graph(), tuple(self.maps), tuple(outputs), edges)
-        made = self.outer.region(type, self.sources, (body,), len(self.last) + len(self.joined), opset=opset)
+        made = self.outer.region(
+            type, self.sources, (body,), len(self.last) + len(self.joined), opset=opset
+        )
         self._offer(made.layer)
 
     def _offer(self, layer: int) -> None:
@@ -152,7 +195,9 @@ class Drawing:
             outer.pool.append(outer.clamped(one) if c.chance(40) else one)
         for number, (_, value, attributes) in enumerate(self.joined, len(self.last)):
             axis, shape = attributes["axis"], list(value.shape) or [1]
-            whole = outer.put(Ref(layer, number), value.type, [*shape[:axis], None, *shape[axis + 1 :]])
+            whole = outer.put(
+                Ref(layer, number), value.type, [*shape[:axis], None, *shape[axis + 1 :]]
+            )
             if value.type is not BOOLEAN:
                 total = outer.op("ReduceSum", whole.ref, outer.ints([axis]), keep_dims="false")
                 outer.clamped(outer.put(total, value.type, [*shape[:axis], *shape[axis + 1 :]]))
@@ -166,7 +211,11 @@ def direction(size: int, *, backwards: bool) -> Attributes:
 def add_loop(g: Growing) -> None:
     """A Loop whose trip count is constant, computed or none, with a condition of any kind."""
     c, inner = g.c, g.inner()
-    way = "constant" if g.options.numbers and c.chance(85) else c.pick(["constant", "constant", "computed", "none"])
+    way = (
+        "constant"
+        if g.options.numbers and c.chance(85)
+        else c.pick(["constant", "constant", "computed", "none"])
+    )
     loop = Drawing(g, inner, [_trips(g, way), _start(g)])
     counter = None
     if way == "none" or c.chance(60):
@@ -192,7 +241,9 @@ def add_loop(g: Growing) -> None:
         region(inner)
     loop.send_back()
     again = _again(inner, counter if way == "none" else None)
-    again_result = loop.results[again] if again in loop.results and c.chance(50) else inner.result(again)
+    again_result = (
+        loop.results[again] if again in loop.results and c.chance(50) else inner.result(again)
+    )
     loop.give()
     if c.chance(10):
         loop.last.append((again_result, Value(again, BOOLEAN, ())))
@@ -201,10 +252,14 @@ def add_loop(g: Growing) -> None:
 
 def _trips(g: Growing, way: str) -> Ref:
     if way == "constant":
-        return g.const(np.full(g.c.pick([(), (1,)]), g.c.pick([3, 1, 2, 4, 5, 7, 12, 0])), g.c.pick([I64, I32]))
+        return g.const(
+            np.full(g.c.pick([(), (1,)]), g.c.pick([3, 1, 2, 4, 5, 7, 12, 0])), g.c.pick([I64, I32])
+        )
     if way == "none":
         return g.const(-1, I64)
-    return g.op("Clamp", g.convert(g.scalar(g.some() or g.want(F32, ())), I64).ref, min="0", max="6")
+    return g.op(
+        "Clamp", g.convert(g.scalar(g.some() or g.want(F32, ())), I64).ref, min="0", max="6"
+    )
 
 
 def _start(g: Growing) -> Ref:
@@ -228,7 +283,9 @@ def _again(g: Growing, counter: Value | None) -> Ref:
 
 def add_iterator(g: Growing) -> None:
     """A TensorIterator over the parts of one value."""
-    value = g.some(lambda v: v.static and v.shape != () and v.size > 0 and max(v.shape) <= 40) or g.want(F32, (4,))
+    value = g.some(
+        lambda v: v.static and v.shape != () and v.size > 0 and max(v.shape) <= 40
+    ) or g.want(F32, (4,))
     iterator = Drawing(g, g.inner())
     iterator.slice(value)
     iterator.carry(3)
@@ -242,9 +299,14 @@ def add_iterator(g: Growing) -> None:
 def add_if(g: Growing) -> None:
     """An If whose branches give values of the same types and shapes."""
     c = g.c
-    condition = g.scalar(compare(g)) if c.chance(40) else g.want(BOOLEAN, c.pick([(), (), (), (1,)]))
+    condition = (
+        g.scalar(compare(g)) if c.chance(40) else g.want(BOOLEAN, c.pick([(), (), (), (1,)]))
+    )
     sources = [condition.ref]
-    kinds = [(v.type, v.shape) for v in (g.some(lambda v: v.static) or g.want(F32, ()) for _ in range(1 + c.integer(2)))]
+    kinds = [
+        (v.type, v.shape)
+        for v in (g.some(lambda v: v.static) or g.want(F32, ()) for _ in range(1 + c.integer(2)))
+    ]
     bodies = []
     for name in ("then", "else"):
         inner, fed = g.inner(), list[tuple[int, Ref]]()
@@ -253,13 +315,22 @@ def add_if(g: Growing) -> None:
             if value.ref not in sources:
                 sources.append(value.ref)
             said = [-1 if length is None else length for length in value.shape]
-            parameter = inner.put(inner.parameter(f"p{len(fed)}", value.type, said), value.type, value.shape)
+            parameter = inner.put(
+                inner.parameter(f"p{len(fed)}", value.type, said), value.type, value.shape
+            )
             fed.append((sources.index(value.ref), parameter.ref))
         if not inner.pool:
             inner.constant(F32, ())
         if c.chance(75):
             fill(inner, 4)
-        bodies.append(branch(name, inner, fed, [inner.result(inner.want(type, shape).ref) for type, shape in kinds]))
+        bodies.append(
+            branch(
+                name,
+                inner,
+                fed,
+                [inner.result(inner.want(type, shape).ref) for type, shape in kinds],
+            )
+        )
     made = g.region("If", sources, bodies, len(kinds), opset=8)
     for number, (type, shape) in enumerate(kinds):
         one = g.put(Ref(made.layer, number), type, shape)

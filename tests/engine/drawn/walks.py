@@ -1,6 +1,8 @@
-"""Draws loops and branches whose gradients are computed: nested, empty, growing, joined backwards, sharing their weights.
+"""Draws loops and branches whose gradients are computed: nested, empty, growing, joined backwards,
+sharing their weights.
 
-``python -m tests.engine.drawn.walks --seconds 600 --seed 1`` draws for a while; each that does not agree is told by its seed.
+``python -m tests.engine.drawn.walks --seconds 600 --seed 1`` draws for a while; each that does not
+agree is told by its seed.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ class Walk:
 
 
 class _Draw:
-    """One drawn function of a state [2, 3], a sequence [n, 2, 3], a weight [3, 3] and a scalar; all of them in all of its bodies."""
+    """One drawn function of a state [2, 3], a sequence [n, 2, 3], a weight [3, 3] and a scalar;
+    all of them in all of its bodies.
+    """
 
     def __init__(self, seed: int, xs: Tensor, weight: Tensor, scale: Tensor, length: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -43,9 +47,21 @@ class _Draw:
     def value(self, state: Tensor, depth: int) -> Tensor:
         """One to three steps after each other."""
         for _ in range(self.random.integers(1, 4)):
-            steps: list[Callable[[Tensor, int], Tensor]] = [self._formula, self._formula, self._product]
+            steps: list[Callable[[Tensor, int], Tensor]] = [
+                self._formula,
+                self._formula,
+                self._product,
+            ]
             if depth < _DEEPEST:
-                steps += [self._counted, self._while, self._folded, self._scanned, self._branch, self._mapped, self._growing]
+                steps += [
+                    self._counted,
+                    self._while,
+                    self._folded,
+                    self._scanned,
+                    self._branch,
+                    self._mapped,
+                    self._growing,
+                ]
             state = steps[self.random.integers(len(steps))](state, depth)
         return state
 
@@ -87,11 +103,15 @@ class _Draw:
         return ops.tanh(made)
 
     def _folded(self, state: Tensor, depth: int) -> Tensor:
-        return ops.tanh(builder.foldl(lambda h, x: self.value(h + x * self.scale, depth + 1), self.xs, state))
+        return ops.tanh(
+            builder.foldl(lambda h, x: self.value(h + x * self.scale, depth + 1), self.xs, state)
+        )
 
     def _scanned(self, state: Tensor, depth: int) -> Tensor:
         reverse = bool(self.random.integers(2))
-        kept = builder.scan(lambda h, x: self.value(h * 0.6 + x, depth + 1), self.xs, state, reverse=reverse)
+        kept = builder.scan(
+            lambda h, x: self.value(h * 0.6 + x, depth + 1), self.xs, state, reverse=reverse
+        )
         return ops.reduce_sum(kept * kept, [0]) * 0.1 + state * 0.5
 
     def _mapped(self, state: Tensor, depth: int) -> Tensor:
@@ -113,7 +133,11 @@ class _Draw:
     def _branch(self, state: Tensor, depth: int) -> Tensor:
         bound = float(self.random.uniform(-0.5, 1.5))
         decides = ops.greater(ops.reduce_mean(state, [0, 1]), bound)
-        return builder.cond(decides, lambda: self.value(state, depth + 1), lambda: self.value(state * self.scale, depth + 1))
+        return builder.cond(
+            decides,
+            lambda: self.value(state, depth + 1),
+            lambda: self.value(state * self.scale, depth + 1),
+        )
 
 
 def drawn_walk(seed: int) -> Walk:
@@ -136,7 +160,9 @@ SOURCES = ["x", "xs", "weight", "scale"]
 
 
 def must_agree(walk: Walk, *, with_openvino: bool) -> None:
-    """Central differences, stepping, generated code and, where asked for, OpenVINO give the same gradient."""
+    """Central differences, stepping, generated code and, where asked for, OpenVINO give the same
+    gradient.
+    """
     found = loopscope.check_gradient(walk.model, list(walk.feeds), "loss", SOURCES)
     assert found.ok, found
     made = loopscope.gradients(walk.model, "loss", SOURCES)
@@ -159,7 +185,11 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--openvino", action="store_true", help="OpenVINO too, where it can")
     asked = options.parse_args()
-    check_drawn(lambda seed: must_agree(drawn_walk(seed), with_openvino=asked.openvino), asked.seconds, asked.seed)
+    check_drawn(
+        lambda seed: must_agree(drawn_walk(seed), with_openvino=asked.openvino),
+        asked.seconds,
+        asked.seed,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Loops over rows of some hundred numbers, drawn choice by choice: too wide to be packed into columns, with views, cuts and products."""
+"""Loops over rows of some hundred numbers, drawn choice by choice: too wide to be packed into
+columns, with views, cuts and products.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,18 @@ class Drawn:
 
 @st.composite
 def loops(draw: st.DrawFn) -> Drawn:
-    """A loop whose body carries rows, some of them late or exchanged, and collects, slices and reshapes them."""
+    """A loop whose body carries rows, some of them late or exchanged, and collects, slices and
+    reshapes them.
+    """
     main, body = Draft(), Draft()
     count = draw(st.integers(1, 4))
     # A row of one element grows with the first addition: its shape is another one from then on.
     starts = [main.parameter(f"x{number}", F32, (1, WIDTH)) for number in range(count)]
-    starts[-1] = main.op("ReduceMean", starts[-1], main.const([1], I64), keep_dims="true") if draw(st.booleans()) else starts[-1]
+    starts[-1] = (
+        main.op("ReduceMean", starts[-1], main.const([1], I64), keep_dims="true")
+        if draw(st.booleans())
+        else starts[-1]
+    )
     parameters = [body.parameter(f"p{number}", F32, (1, -1)) for number in range(count)]
     sequence = main.const(SEQUENCE)
     token = body.parameter("token", F32, (1, WIDTH))
@@ -51,15 +59,28 @@ def loops(draw: st.DrawFn) -> Drawn:
         else:
             wide = body.op("Add", one, body.const(BIAS))
             values.append(shuffled(body, kind, wide, draw(st.booleans())))
-    # Values stay bounded, so that runs on different paths do not only compare infinities; and not all of them are computed anew.
-    results = [body.result(body.op("Clamp", draw(st.sampled_from(values)), min="-2", max="2")) for _ in range(draw(st.integers(1, count)))]
+    # Values stay bounded, so that runs on different paths do not only compare infinities; and not
+    # all of them are computed anew.
+    results = [
+        body.result(body.op("Clamp", draw(st.sampled_from(values)), min="-2", max="2"))
+        for _ in range(draw(st.integers(1, count)))
+    ]
     while len(results) < count:
         results.append(body.result(draw(st.sampled_from(values))))
     results = draw(st.permutations(results))
-    mean = body.op("ReduceMean", body.op("Add", values[-1], body.const(BIAS)), body.const([0, 1], I64), keep_dims="false")
+    mean = body.op(
+        "ReduceMean",
+        body.op("Add", values[-1], body.const(BIAS)),
+        body.const([0, 1], I64),
+        keep_dims="false",
+    )
     again = body.result(body.op("Less", mean, body.const(draw(st.sampled_from([0.1, 9.0, 9.0])))))
     joined = body.op("Add", draw(st.sampled_from(values)), body.const(BIAS))
-    collected = body.result(shuffled(body, draw(st.sampled_from(SQUARE)), joined, False) if draw(st.booleans()) else joined)
+    collected = body.result(
+        shuffled(body, draw(st.sampled_from(SQUARE)), joined, False)
+        if draw(st.booleans())
+        else joined
+    )
     made = loop(
         main,
         body,
@@ -69,7 +90,9 @@ def loops(draw: st.DrawFn) -> Drawn:
         carried=list(zip(starts, parameters, results, strict=True)),
         sliced=[(sequence, token, {"axis": 0, "start": 0, "end": -1, "stride": 1, "part_size": 1})],
         last=[results[0], collected],
-        joined=[(collected, Slice()), (draw(st.sampled_from([results[-1], collected])), Slice())][: draw(st.integers(0, 2))],
+        joined=[(collected, Slice()), (draw(st.sampled_from([results[-1], collected])), Slice())][
+            : draw(st.integers(0, 2))
+        ],
         name="loop",
     )
     for output in range(len(main.nodes[made.layer].outputs)):
@@ -80,13 +103,21 @@ def loops(draw: st.DrawFn) -> Drawn:
 def shuffled(body: Draft, kind: str, wide: Ref, choice: bool) -> Ref:
     """A row that was multiplied, cut and put together, or brought into another form and back."""
     if kind == "MatMul":
-        return body.op("MatMul", wide, body.const(WEIGHTS), transpose_a="false", transpose_b=str(choice).lower())
+        return body.op(
+            "MatMul",
+            wide,
+            body.const(WEIGHTS),
+            transpose_a="false",
+            transpose_b=str(choice).lower(),
+        )
     if kind == "halves":
         half = body.op("Split", wide, body.const(1, I64), outputs=2, num_splits="2")
         rest = body.op("Sigmoid" if choice else "Tanh", Ref(half.layer, 1))
         return body.op("Concat", rest, half, axis="1")
     if kind == "thirds":
-        cut = body.op("VariadicSplit", wide, body.const(-1, I64), body.const([200, -1], I64), outputs=2)
+        cut = body.op(
+            "VariadicSplit", wide, body.const(-1, I64), body.const([200, -1], I64), outputs=2
+        )
         return body.op("Concat", Ref(cut.layer, 1), body.op("Tanh", cut), axis="1")
     if kind == "slice":
         ends = [body.const(value, I64) for value in ([0, 0], [1, WIDTH], [1, 1])]
@@ -96,9 +127,16 @@ def shuffled(body: Draft, kind: str, wide: Ref, choice: bool) -> Ref:
         return body.op("Transpose", turned, body.const([1, 0], I64))
     if kind == "flat":
         flat = body.op("Reshape", wide, body.const([2, -1], I64), special_zero="false")
-        return body.op("Reshape", body.op("Sigmoid", flat) if choice else flat, body.const([1, WIDTH], I64), special_zero="false")
+        return body.op(
+            "Reshape",
+            body.op("Sigmoid", flat) if choice else flat,
+            body.const([1, WIDTH], I64),
+            special_zero="false",
+        )
     if kind == "spread":
         return body.op("Broadcast", wide, body.const([1, WIDTH], I64), opset=3, mode="numpy")
     if kind == "same":
         return body.op("Convert", wide, destination_type="f32")
-    return body.op("Squeeze", body.op("Unsqueeze", wide, body.const([0], I64)), body.const([0], I64))
+    return body.op(
+        "Squeeze", body.op("Unsqueeze", wide, body.const([0], I64)), body.const([0], I64)
+    )

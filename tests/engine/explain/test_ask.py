@@ -1,4 +1,6 @@
-"""Expressions over iterations: shifts, elements, what is missing, and one sentence for what is wrong."""
+"""Expressions over iterations: shifts, elements, what is missing, and one sentence for what is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def balances() -> list[float]:
         ("maximum(balance, 1200)", lambda b, i: max(b[i], 1200)),
     ],
 )
-def test_one_answer_for_each_iteration(text: str, expected: Callable[[list[float], int], float | None]) -> None:
+def test_one_answer_for_each_iteration(
+    text: str, expected: Callable[[list[float], int], float | None]
+) -> None:
     known = balances()
     answer = ask(finished("for_loop"), LOOP, text)
     assert answer.iterations == tuple(range(10))
@@ -60,7 +64,17 @@ def test_tensors_are_answers_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "balance +", "nothing_like_it", "open(balance)", "__import__", "balance[i-99]", "balance.mean()", "main/none/x"]
+    "text",
+    [
+        "",
+        "balance +",
+        "nothing_like_it",
+        "open(balance)",
+        "__import__",
+        "balance[i-99]",
+        "balance.mean()",
+        "main/none/x",
+    ],
 )
 def test_what_is_wrong_is_one_sentence(text: str) -> None:
     with pytest.raises(loopscope.EngineError) as caught:
@@ -91,7 +105,10 @@ def test_what_has_not_run_yet_is_missing() -> None:
 
 
 def test_a_long_run_is_answered_in_evenly_chosen_iterations() -> None:
-    debugger = loopscope.Debugger(begun("for_loop").model, {"balance": np.float32(1), "growth": np.float32(1), "years": np.int64(30_000)})
+    debugger = loopscope.Debugger(
+        begun("for_loop").model,
+        {"balance": np.float32(1), "growth": np.float32(1), "years": np.int64(30_000)},
+    )
     debugger.run()
     answer = ask(debugger, LOOP, "balance[i] - balance[i-1]", most=100)
     assert (len(answer.iterations), answer.total) == (100, 30_000)

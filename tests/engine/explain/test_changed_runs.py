@@ -1,4 +1,6 @@
-"""What is explained of runs in which values were set by hand: it says so, and everything else is as the run went."""
+"""What is explained of runs in which values were set by hand: it says so, and everything else is
+as the run went.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,28 @@ def ran(changes: Mapping[str, object], *, early: bool = False) -> loopscope.Debu
 
 
 SENTENCES = [
-    ({}, True, "Stopped after 3 iterations of at most 4 because `keep` became false: `Less_9` asks `grown` < 100, and `grown` was 123."),
-    ({"main/trips": 3}, False, "Ran all 3 iterations: the trip count `trips`, which was set to 3 by hand, was reached."),
+    (
+        {},
+        True,
+        "Stopped after 3 iterations of at most 4 because `keep` became false: `Less_9` asks `grown` < 100, and `grown` was 123.",
+    ),
+    (
+        {"main/trips": 3},
+        False,
+        "Ran all 3 iterations: the trip count `trips`, which was set to 3 by hand, was reached.",
+    ),
     ({"main/trips": 0}, False, "Never started: the trip count `trips` was set to 0 by hand."),
     ({"main/begin": False}, False, "Never started because `begin` was set to false by hand."),
-    ({"main/loop[1]/body/keep": False}, True, "Stopped after 2 iterations of at most 4 because `keep` was set to false by hand."),
-    ({"main/loop[1]/body/keep_on": False}, False, "Stopped after 2 iterations of at most 4 because `keep_on` was set to false by hand."),
+    (
+        {"main/loop[1]/body/keep": False},
+        True,
+        "Stopped after 2 iterations of at most 4 because `keep` was set to false by hand.",
+    ),
+    (
+        {"main/loop[1]/body/keep_on": False},
+        False,
+        "Stopped after 2 iterations of at most 4 because `keep_on` was set to false by hand.",
+    ),
     (
         {"main/loop[0]/body/grown": [500.0]},
         True,
@@ -52,21 +70,31 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("changes", "early", "sentence"), SENTENCES)
-def test_the_verdict_says_what_was_set_by_hand(changes: Mapping[str, Any], early: bool, sentence: str) -> None:
+def test_the_verdict_says_what_was_set_by_hand(
+    changes: Mapping[str, Any], early: bool, sentence: str
+) -> None:
     found = verdict(ran(changes, early=early), "main/loop")
     assert found.sentence == sentence
-    assert any(fact.by_hand for fact in found.proof) == ("by hand" in sentence and "`grown`" not in sentence)
+    assert any(fact.by_hand for fact in found.proof) == (
+        "by hand" in sentence and "`grown`" not in sentence
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"main/outer[0]/body/above": True}, "Took the then branch because `above` was set to true by hand."),
+        (
+            {"main/outer[0]/body/above": True},
+            "Took the then branch because `above` was set to true by hand.",
+        ),
         (
             {"main/outer[0]/body/inner": 9.0},
             "Took the then branch because `above` was true: it asks `inner` > 6.5, and `inner` was set to 9 by hand.",
         ),
-        ({}, "Took the else branch because `above` was false: it asks `inner` > 6.5, and `inner` was 4."),
+        (
+            {},
+            "Took the else branch because `above` was false: it asks `inner` > 6.5, and `inner` was 4.",
+        ),
     ],
 )
 def test_the_verdict_on_a_branch_does_too(changes: Mapping[str, Any], sentence: str) -> None:
@@ -80,7 +108,9 @@ def test_a_provenance_ends_where_a_value_was_set() -> None:
     steps = {step.address: step for step in provenance(debugger, "main/loop[3]/body/grown")}
     assert steps["main/loop[2]/body/total"].operation == BY_HAND
     assert steps["main/loop[2]/body/total"].links == ()
-    assert not any("loop[1]" in address and address.endswith(("grown", "total")) for address in steps)
+    assert not any(
+        "loop[1]" in address and address.endswith(("grown", "total")) for address in steps
+    )
 
 
 def test_the_pattern_does_not_take_for_constant_what_was_set() -> None:
@@ -98,13 +128,21 @@ def long_loop(trips: int = 40_000) -> loopscope.Model:
     out, again = body.result(grown), body.result(body.const(True, BOOL))
     main = Draft()
     x, count, go = main.parameter("x", F32, ()), main.const(trips, I64), main.const(True, BOOL)
-    main.result(loop(main, body, count, go, again=again, carried=[(x, state, out)], last=[out], name="outer"))
+    main.result(
+        loop(
+            main, body, count, go, again=again, carried=[(x, state, out)], last=[out], name="outer"
+        )
+    )
     return main.model()
 
 
 def test_columns_of_long_loops_hold_what_was_set() -> None:
     places = {"[30000]/body/state": 5.0, "[30010]/body/grown": -1.0, "[30020]/body/one": 100.0}
-    debugger = loopscope.Debugger(long_loop(), [np.float32(0)], changes={f"main/outer{place}": value for place, value in places.items()})
+    debugger = loopscope.Debugger(
+        long_loop(),
+        [np.float32(0)],
+        changes={f"main/outer{place}": value for place, value in places.items()},
+    )
     debugger.run()
     grown = history(debugger, "main/outer[*]/body/grown").scalars
     twice = history(debugger, "main/outer[*]/body/twice").scalars
@@ -126,7 +164,9 @@ def test_columns_of_long_loops_hold_what_was_set() -> None:
 
 
 def test_the_branch_history_has_the_branches_that_ran() -> None:
-    debugger = walks.debugger(changes={"main/outer[0]/body/above": True, "main/outer[2]/body/above": False})
+    debugger = walks.debugger(
+        changes={"main/outer[0]/body/above": True, "main/outer[2]/body/above": False}
+    )
     debugger.run()
     assert branch_history(debugger, "main/outer/body/choice").taken.tolist() == [1, 0, 0]
 
@@ -139,24 +179,39 @@ COMPARED = [
 
 
 @pytest.mark.parametrize(("changes", "place", "iterations"), COMPARED)
-def test_a_run_and_the_same_with_changes_are_compared(changes: Mapping[str, Any], place: str, iterations: str) -> None:
+def test_a_run_and_the_same_with_changes_are_compared(
+    changes: Mapping[str, Any], place: str, iterations: str
+) -> None:
     found = compare(ran({}, early=True), ran(changes, early=True))
     assert found.first_value is not None
     assert (found.first_value.kind, found.first_value.address) == ("value", place)
     told = found.first_control_flow
     assert told is not None
-    assert (told.kind, told.address, told.one, told.other) == ("iterations", "main/loop", "3 iterations", iterations)
+    assert (told.kind, told.address, told.one, told.other) == (
+        "iterations",
+        "main/loop",
+        "3 iterations",
+        iterations,
+    )
 
 
 def test_a_branch_that_is_another_is_found_where_later_iterations_are_alike_again() -> None:
     model = walks.model()
-    runs = [loopscope.Debugger(model, [np.float32(1)], changes=changes) for changes in ({}, {"main/outer[1]/body/above": True})]
+    runs = [
+        loopscope.Debugger(model, [np.float32(1)], changes=changes)
+        for changes in ({}, {"main/outer[1]/body/above": True})
+    ]
     for run in runs:
         run.run()
     assert runs[0].steps == runs[1].steps
     told = compare(*runs).first_control_flow
     assert told is not None
-    assert (told.kind, told.address, told.one, told.other) == ("branch", "main/outer[1]/body/choice", "else", "then")
+    assert (told.kind, told.address, told.one, told.other) == (
+        "branch",
+        "main/outer[1]/body/choice",
+        "else",
+        "then",
+    )
 
 
 def test_equal_runs_do_not_differ() -> None:

@@ -1,4 +1,6 @@
-"""Models written out as Python: the text runs and gives the machine's very numbers, and every line knows its node."""
+"""Models written out as Python: the text runs and gives the machine's very numbers, and every
+line knows its node.
+"""
 
 from __future__ import annotations
 
@@ -55,27 +57,40 @@ def agree(mine: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("sample", "inputs"), SETS, ids=[f"{sample.name}-{one.name}" for sample, one in SETS])
+@pytest.mark.parametrize(
+    ("sample", "inputs"), SETS, ids=[f"{sample.name}-{one.name}" for sample, one in SETS]
+)
 def test_samples(sample: Sample, inputs: InputSet) -> None:
     model = loopscope.read_model(sample.model)
     arrays = inputs.arrays()
-    ordered = [arrays[next(name for name in (one.name, *one.names) if name in arrays)] for one in model.inputs]
+    ordered = [
+        arrays[next(name for name in (one.name, *one.names) if name in arrays)]
+        for one in model.inputs
+    ]
     agree(executed(model, ordered), loopscope.run(model, arrays).outputs)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_corners_of_control_flow(row: Row) -> None:
     model = row.model()
-    given = [np.asarray(value, one.element_type and one.element_type.dtype) for value, one in zip(row.inputs, model.inputs, strict=True)]
+    given = [
+        np.asarray(value, one.element_type and one.element_type.dtype)
+        for value, one in zip(row.inputs, model.inputs, strict=True)
+    ]
     if row.name == "converted initial value":
         given[1] = np.asarray(row.inputs[1])
     agree(executed(model, given), loopscope.run(model, row.inputs).outputs)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.name != "sequences"], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.name != "sequences"], ids=lambda case: case.name
+)
 def test_control_flow_of_onnx(case: Case) -> None:
     model = loopscope.read_model(case.model().SerializeToString())
-    agree(executed(model, [case.inputs[one.name] for one in model.inputs]), loopscope.run(model, case.inputs).outputs)
+    agree(
+        executed(model, [case.inputs[one.name] for one in model.inputs]),
+        loopscope.run(model, case.inputs).outputs,
+    )
 
 
 OF_ONNX = {
@@ -92,13 +107,24 @@ OF_ONNX = {
 
 @pytest.mark.parametrize("text", OF_ONNX.values(), ids=OF_ONNX.keys())
 def test_operations_of_onnx(text: str) -> None:
-    """They were looked for among OpenVINO's: most are none of those, and some have the name and version of another one."""
-    model = loopscope.read_model(parse_model('<ir_version: 9, opset_import: ["" : 18]>' + text).SerializeToString())
-    given = [np.random.default_rng(0).normal(size=one.shape.lengths_or_zeros()).astype(np.float32) for one in model.inputs]
+    """They were looked for among OpenVINO's: most are none of those, and some have the name and
+    version of another one.
+    """
+    model = loopscope.read_model(
+        parse_model('<ir_version: 9, opset_import: ["" : 18]>' + text).SerializeToString()
+    )
+    given = [
+        np.random.default_rng(0).normal(size=one.shape.lengths_or_zeros()).astype(np.float32)
+        for one in model.inputs
+    ]
     agree(executed(model, given), loopscope.run(model, given).outputs)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(draft=bodies(), inputs=st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32)))
 def test_random_nests(draft: Drawn, inputs: tuple[float, float]) -> None:
     model = whole(draft)
@@ -120,13 +146,29 @@ def test_random_operations_begin_as_an_unseeded_debugger_does() -> None:
 
 
 def test_operations_on_constants_keep_their_attributes() -> None:
-    """The machine multiplies by a large constant in another order than the plain kernel, which the text calls."""
-    draft, weights = Draft(), np.random.default_rng(0).standard_normal((200, 100)).astype(np.float32)
-    shift = draft.op("ReduceSum", draft.const(np.ones((1, 200))), draft.const([1], I64), keep_dims="true")
+    """The machine multiplies by a large constant in another order than the plain kernel, which
+    the text calls.
+    """
+    draft, weights = (
+        Draft(),
+        np.random.default_rng(0).standard_normal((200, 100)).astype(np.float32),
+    )
+    shift = draft.op(
+        "ReduceSum", draft.const(np.ones((1, 200))), draft.const([1], I64), keep_dims="true"
+    )
     draft.nodes[-1] = replace(draft.nodes[-1], outputs=(Port(2, F32, PartialShape.of((1, 1))),))
-    product = draft.op("MatMul", draft.parameter("x", F32, (100, 70)), draft.const(weights), transpose_a="true", transpose_b="true")
+    product = draft.op(
+        "MatMul",
+        draft.parameter("x", F32, (100, 70)),
+        draft.const(weights),
+        transpose_a="true",
+        transpose_b="true",
+    )
     draft.result(draft.op("Add", product, shift))
-    model, feed = draft.model(), np.random.default_rng(1).standard_normal((100, 70)).astype(np.float32)
+    model, feed = (
+        draft.model(),
+        np.random.default_rng(1).standard_normal((100, 70)).astype(np.float32),
+    )
     for found in (*executed(model, [feed]), *loopscope.run(model, [feed]).outputs):
         np.testing.assert_allclose(found, feed.T.astype(np.float64) @ weights.T + 200, rtol=1e-5)
 
@@ -200,7 +242,13 @@ def test_a_body_is_a_function_of_one_iteration() -> None:
     code = listing(plan_of(walk()), "main/outer/body/inner/body")
     (first, *rest) = code.text.splitlines()
     assert first.endswith(" = np.bool_(True)")
-    assert rest == ["", "", "def inner_body(value):", "    grow = value + 1.0", f"    return (grow, {first.split()[0]})"]
+    assert rest == [
+        "",
+        "",
+        "def inner_body(value):",
+        "    grow = value + 1.0",
+        f"    return (grow, {first.split()[0]})",
+    ]
     assert "halve" in listing(plan_of(walk()), "main/outer/body/choice/then").text
     with pytest.raises(AddressError, match="no graph at main/nothing"):
         listing(plan_of(walk()), "main/nothing")
@@ -234,14 +282,39 @@ def test_names_of_a_model_never_become_code() -> None:
     draft.result(value, "result")
     model = draft.model()
     code = runnable_code(plan_of(model))
-    allowed = {"np", "kernel", "iterations", "join", "part", "parts", "converted", "ElementType", "inf", "nan", "VARIABLES", "numpy"}
+    allowed = {
+        "np",
+        "kernel",
+        "iterations",
+        "join",
+        "part",
+        "parts",
+        "converted",
+        "ElementType",
+        "inf",
+        "nan",
+        "VARIABLES",
+        "numpy",
+    }
     tree = ast.parse(code.text)
-    assigned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    assigned = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    read = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     assert read <= assigned | arguments | allowed
     assert code.text.isascii()
-    assert not {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)} - {"kernel"}
+    assert not {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    } - {"kernel"}
     assert np.isnan(executed(model, [np.float32(1)])[0])
 
 
@@ -249,7 +322,9 @@ def test_text_of_attributes_and_variables_is_quoted() -> None:
     draft = Draft()
     value = draft.parameter("x", F32, (1,))
     hostile = "v'] = __import__('os') #"
-    kept = draft.op("ReadValue", value, opset=6, variable_id=hostile, variable_type="f32", variable_shape="1")
+    kept = draft.op(
+        "ReadValue", value, opset=6, variable_id=hostile, variable_type="f32", variable_shape="1"
+    )
     draft.op("Assign", draft.op("Add", kept, value), opset=6, variable_id=hostile)
     draft.result(kept)
     code = runnable_code(plan_of(draft.model()))
@@ -266,7 +341,10 @@ def deep(levels: int) -> loopscope.Model:
         outer, other = Draft(), Draft()
         c, x = outer.parameter("c", BOOL, ()), outer.parameter("x", F32, ())
         _, passed = other.parameter("c", BOOL, ()), other.parameter("x", F32, ())
-        arms = [branch("then", inside, [(0, c), (1, x)], [result]), branch("else", other, [(0, c), (1, x)], [other.result(passed)])]
+        arms = [
+            branch("then", inside, [(0, c), (1, x)], [result]),
+            branch("else", other, [(0, c), (1, x)], [other.result(passed)]),
+        ]
         made = outer.region("If", [c, x], arms, 1, name="if", opset=8)
         result = outer.result(made)
         inside = outer
@@ -285,18 +363,31 @@ def test_what_lies_too_deep_is_left_out_of_sight() -> None:
 
 
 def fed_by_nothing(element_type: ElementType, shape: Sequence[int]) -> loopscope.Model:
-    """An If of which one branch gives a Parameter that nothing feeds, and the other a Parameter that the If's input feeds."""
+    """An If of which one branch gives a Parameter that nothing feeds, and the other a Parameter
+    that the If's input feeds.
+    """
     draft, inside, other = Draft(), Draft(), Draft()
     condition, x = draft.parameter("c", BOOL, ()), draft.parameter("x", element_type, shape)
-    unfed, fed = inside.parameter("p", element_type, shape), other.parameter("p", element_type, shape)
-    arms = (branch("then", inside, [], [inside.result(unfed)]), branch("else", other, [(1, fed)], [other.result(fed)]))
+    unfed, fed = (
+        inside.parameter("p", element_type, shape),
+        other.parameter("p", element_type, shape),
+    )
+    arms = (
+        branch("then", inside, [], [inside.result(unfed)]),
+        branch("else", other, [(1, fed)], [other.result(fed)]),
+    )
     draft.result(draft.region("If", [condition, x], arms, 1, name="if", opset=8))
     return draft.model()
 
 
 @pytest.mark.parametrize("shape", [(), (2, 3), (0, 2), (-1, 2)])
-@pytest.mark.parametrize("element_type", [ElementType.F32, ElementType.F16, ElementType.BF16, ElementType.I64, BOOL, ElementType.U4])
-def test_what_nothing_feeds_is_written_as_zeros(element_type: ElementType, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "element_type",
+    [ElementType.F32, ElementType.F16, ElementType.BF16, ElementType.I64, BOOL, ElementType.U4],
+)
+def test_what_nothing_feeds_is_written_as_zeros(
+    element_type: ElementType, shape: tuple[int, ...]
+) -> None:
     model = fed_by_nothing(element_type, shape)
     given = [np.bool_(True), np.zeros([max(length, 0) for length in shape], element_type.dtype)]
     agree(executed(model, given), loopscope.run(model, given).outputs)
@@ -321,4 +412,7 @@ def test_kernels_by_title() -> None:
 
 def test_a_signalling_nan_is_written_without_a_warning() -> None:
     """numpy warns of one where it asks whether any number is not 0."""
-    assert array_text("w", np.array([0x7F800001, 0], np.uint32).view(np.float32)) == "np.array([nan, 0.0], np.float32)"
+    assert (
+        array_text("w", np.array([0x7F800001, 0], np.uint32).view(np.float32))
+        == "np.array([nan, 0.0], np.float32)"
+    )

@@ -1,4 +1,6 @@
-"""Where the way back computes again what loops and branches gave: the same values there, and a value that is set in all these places."""
+"""Where the way back computes again what loops and branches gave: the same values there, and a
+value that is set in all these places.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,12 @@ def nested() -> loopscope.Model:
         return number + 1, ops.tanh(inside) * inside
 
     def outer(number: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        chosen = builder.cond(value < 8.0, lambda: scaled_and_squared(value), lambda: value * 0.5, name="choose")
-        _, last = builder.while_loop(lambda at, _: at < 2, inner, [np.int64(0), chosen], name="inner")
+        chosen = builder.cond(
+            value < 8.0, lambda: scaled_and_squared(value), lambda: value * 0.5, name="choose"
+        )
+        _, last = builder.while_loop(
+            lambda at, _: at < 2, inner, [np.int64(0), chosen], name="inner"
+        )
         return number + 1, last
 
     _, last = builder.while_loop(lambda at, _: at < 3, outer, [np.int64(0), x], name="outer")
@@ -40,17 +46,24 @@ def nested() -> loopscope.Model:
         doubled = ops.multiply(last, np.float64(2), name="doubled")
         return doubled * doubled
 
-    return graph.model({"y": builder.cond(last > 0.0, doubled_and_squared, lambda: last, name="final")})
+    return graph.model(
+        {"y": builder.cond(last > 0.0, doubled_and_squared, lambda: last, name="final")}
+    )
 
 
 def run(changes: Mapping[str, object] | None = None) -> loopscope.Debugger:
-    made = loopscope.Debugger(loopscope.gradients(nested(), "y", "x"), [np.float64(1)], changes=changes or {})
+    made = loopscope.Debugger(
+        loopscope.gradients(nested(), "y", "x"), [np.float64(1)], changes=changes or {}
+    )
     made.run()
     return made
 
 
 PLACES = {
-    "main/outer[1]/body/choose/then/scaled": (f"{BACK}[1]/body/choose/then/scaled", f"{BACK}[1]/body/backward%2Fchoose%2FIf/then/scaled"),
+    "main/outer[1]/body/choose/then/scaled": (
+        f"{BACK}[1]/body/choose/then/scaled",
+        f"{BACK}[1]/body/backward%2Fchoose%2FIf/then/scaled",
+    ),
     "main/outer[0]/body/inner[1]/body/inside": (
         f"{BACK}[2]/body/inner[1]/body/inside",
         f"{BACK}[2]/body/backward%2Finner%2FLoop[0]/body/inside",
@@ -74,7 +87,9 @@ def test_where_a_value_is_computed_again(address: str) -> None:
 
 def test_without_iterations() -> None:
     plan = run().plan
-    assert copies_of(plan, "main/outer[1]/body/choose/then/scaled") == copies_of(plan, "main/outer/body/choose/then/scaled")
+    assert copies_of(plan, "main/outer[1]/body/choose/then/scaled") == copies_of(
+        plan, "main/outer/body/choose/then/scaled"
+    )
     assert copies_of(plan, "main/outer/body/choose/then/scaled") == (
         f"{BACK}/body/choose/then/scaled",
         f"{BACK}/body/backward%2Fchoose%2FIf/then/scaled",
@@ -83,7 +98,9 @@ def test_without_iterations() -> None:
 
 @pytest.mark.parametrize("address", [address for address, places in PLACES.items() if places])
 def test_a_value_set_in_all_places_gives_the_derivative_at_that_value(address: str) -> None:
-    """A change adds a constant, so that derivatives are those of central differences of a run that adds it."""
+    """A change adds a constant, so that derivatives are those of central differences of a run
+    that adds it.
+    """
     was = float(run().value(address))
     shift = 0.25
 
@@ -91,7 +108,11 @@ def test_a_value_set_in_all_places_gives_the_derivative_at_that_value(address: s
         graph = loopscope.gradients(nested(), "y", "x")
         straight = loopscope.Debugger(graph, [np.float64(1 + step)])
         straight.run()
-        moved = loopscope.Debugger(graph, [np.float64(1 + step)], changes={address: np.float64(straight.value(address) + shift)})
+        moved = loopscope.Debugger(
+            graph,
+            [np.float64(1 + step)],
+            changes={address: np.float64(straight.value(address) + shift)},
+        )
         moved.run()
         return float(moved.value("main/final"))
 

@@ -55,9 +55,12 @@ def test_tables(debugger: loopscope.Debugger, tmp_path: Path, ending: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "text"), [("f32", 0.1, "0.1"), ("f16", 0.1, "0.1"), ("f64", 0.1, "0.1"), ("f32", 1 / 3, "0.33333334")]
+    ("kind", "given", "text"),
+    [("f32", 0.1, "0.1"), ("f16", 0.1, "0.1"), ("f64", 0.1, "0.1"), ("f32", 1 / 3, "0.33333334")],
 )
-def test_a_float_is_the_shortest_text_that_its_type_reads_as_the_same(tmp_path: Path, kind: str, given: float, text: str) -> None:
+def test_a_float_is_the_shortest_text_that_its_type_reads_as_the_same(
+    tmp_path: Path, kind: str, given: float, text: str
+) -> None:
     graph = builder.Graph("third")
     x = graph.parameter("x", kind, [])
     model = graph.model({"one": builder.ops.abs(x), "two": builder.ops.broadcast(x, [2])})
@@ -72,15 +75,23 @@ def test_a_float_is_the_shortest_text_that_its_type_reads_as_the_same(tmp_path: 
     assert f'"value": {text}, "min": {text}, "max": {text}' in (tmp_path / "trace.json").read_text()
     columns = pd.read_parquet(tmp_path / "trace.parquet").set_index("address")
     assert columns.loc["main/Abs", "value"] == text
-    assert columns.loc["main/Abs", "min"] == float(debugger.value("main/Abs"))  # a number keeps all its digits
+    assert columns.loc["main/Abs", "min"] == float(
+        debugger.value("main/Abs")
+    )  # a number keeps all its digits
 
 
-def test_json_is_strict_and_tells_the_control_flow(debugger: loopscope.Debugger, tmp_path: Path) -> None:
+def test_json_is_strict_and_tells_the_control_flow(
+    debugger: loopscope.Debugger, tmp_path: Path
+) -> None:
     export(debugger, tmp_path / "trace.json")
-    told = json.loads((tmp_path / "trace.json").read_text(), parse_constant=lambda text: pytest.fail(text))
+    told = json.loads(
+        (tmp_path / "trace.json").read_text(), parse_constant=lambda text: pytest.fail(text)
+    )
     values = {row["address"]: row for row in told["values"]}
     assert values["main/last"]["value"] == 104
-    assert [(one["address"], one["branch"]) for one in told["control_flow"] if one["kind"] == "If"] == [
+    assert [
+        (one["address"], one["branch"]) for one in told["control_flow"] if one["kind"] == "If"
+    ] == [
         ("main/outer[0]/body/choice", "else"),
         ("main/outer[1]/body/choice", "else"),
         ("main/outer[2]/body/choice", "then"),
@@ -91,7 +102,9 @@ def test_odd_numbers_and_a_run_that_has_not_ended(tmp_path: Path) -> None:
     debugger = loopscope.Debugger(walk(), [np.float32(np.nan)])
     debugger.seek("main/outer[1]/body/above")
     export(debugger, tmp_path / "trace.json")
-    told = json.loads((tmp_path / "trace.json").read_text(), parse_constant=lambda text: pytest.fail(text))
+    told = json.loads(
+        (tmp_path / "trace.json").read_text(), parse_constant=lambda text: pytest.fail(text)
+    )
     values = {row["address"]: row for row in told["values"]}
     assert values["main/double"]["value"] == "nan"
     assert values["main/double"]["not_finite"] == 1
@@ -129,28 +142,44 @@ def read_back(debugger: loopscope.Debugger, path: Path) -> dict[str, dict[str, A
     if path.suffix == ".json":
         told = json.loads(path.read_text(), parse_constant=lambda text: pytest.fail(text))["values"]
     else:
-        kept: dict[str, Any] = {"dtype": {"value": str, "shape": str}, "keep_default_na": False} if path.suffix == ".csv" else {}
-        told = (pd.read_csv(path, **kept) if path.suffix == ".csv" else pd.read_parquet(path)).to_dict("records")
+        kept: dict[str, Any] = (
+            {"dtype": {"value": str, "shape": str}, "keep_default_na": False}
+            if path.suffix == ".csv"
+            else {}
+        )
+        told = (
+            pd.read_csv(path, **kept) if path.suffix == ".csv" else pd.read_parquet(path)
+        ).to_dict("records")
     return {row["address"]: row for row in told}
 
 
-@pytest.mark.parametrize("element_type", [one for one in ElementType if one != ElementType.STRING], ids=str)
+@pytest.mark.parametrize(
+    "element_type", [one for one in ElementType if one != ElementType.STRING], ids=str
+)
 def test_every_element_type_is_read_back(element_type: ElementType, tmp_path: Path) -> None:
     main = Draft()
-    converted = main.op("Convert", main.parameter("x", F32, (2,)), destination_type=element_type.value, name="made")
+    converted = main.op(
+        "Convert", main.parameter("x", F32, (2,)), destination_type=element_type.value, name="made"
+    )
     main.op("ReduceMax", main.parameter("y", F32, (1,)), main.const([0], I64), name="other")
     main.result(converted)
-    debugger = loopscope.Debugger(main.model(), [np.array([1, 0.5], np.float32), np.array([2], np.float32)])
+    debugger = loopscope.Debugger(
+        main.model(), [np.array([1, 0.5], np.float32), np.array([2], np.float32)]
+    )
     debugger.run()
     value = debugger.value("main/made")
     export(debugger, tmp_path / "trace.npz")
     with np.load(tmp_path / "trace.npz", allow_pickle=False) as stored:
         assert stored["main/made"].dtype == STORED[element_type.value]
-        np.testing.assert_array_equal(stored["main/made"].astype(np.float64), value.astype(np.float64))
+        np.testing.assert_array_equal(
+            stored["main/made"].astype(np.float64), value.astype(np.float64)
+        )
     for ending in (".csv", ".parquet", ".json"):
         row = read_back(debugger, tmp_path / f"trace{ending}")["main/made"]
         assert (row["type"], str(row["shape"])) == (element_type.value, "[2]")
-        extremes = np.asarray([float(row["min"]), float(row["max"])], value.dtype).astype(np.float64)
+        extremes = np.asarray([float(row["min"]), float(row["max"])], value.dtype).astype(
+            np.float64
+        )
         assert extremes.tolist() == [value.astype(np.float64).min(), value.astype(np.float64).max()]
 
 
@@ -163,17 +192,36 @@ LONG = [
 
 
 @pytest.mark.parametrize(("element_type", "numbers"), LONG)
-def test_whole_numbers_are_exact_however_long(element_type: str, numbers: list[Any], tmp_path: Path) -> None:
+def test_whole_numbers_are_exact_however_long(
+    element_type: str, numbers: list[Any], tmp_path: Path
+) -> None:
     kind = ElementType(element_type)
     main = Draft()
-    main.result(main.op("Reshape", main.parameter("x", kind, (len(numbers),)), main.const([-1], I64), special_zero="false", name="made"))
+    main.result(
+        main.op(
+            "Reshape",
+            main.parameter("x", kind, (len(numbers),)),
+            main.const([-1], I64),
+            special_zero="false",
+            name="made",
+        )
+    )
     debugger = loopscope.Debugger(main.model(), [np.array(numbers, kind.dtype)])
     debugger.run()
-    found = {ending: read_back(debugger, tmp_path / f"trace{ending}")["main/made"] for ending in (".csv", ".parquet", ".json")}
+    found = {
+        ending: read_back(debugger, tmp_path / f"trace{ending}")["main/made"]
+        for ending in (".csv", ".parquet", ".json")
+    }
     assert [found[".json"][name] for name in ("min", "max")] == [min(numbers), max(numbers)]
     assert [int(found[".csv"][name]) for name in ("min", "max")] == [min(numbers), max(numbers)]
-    assert [int(found[".parquet"][f"{name}_exact"]) for name in ("min", "max")] == [min(numbers), max(numbers)]
-    assert [found[".parquet"][name] for name in ("min", "max")] == [float(min(numbers)), float(max(numbers))]
+    assert [int(found[".parquet"][f"{name}_exact"]) for name in ("min", "max")] == [
+        min(numbers),
+        max(numbers),
+    ]
+    assert [found[".parquet"][name] for name in ("min", "max")] == [
+        float(min(numbers)),
+        float(max(numbers)),
+    ]
 
 
 ODD_NAME = "a/b[0]:~%.csv \u00e9\ud800"
@@ -183,7 +231,9 @@ def test_names_shapes_and_numbers_that_files_do_not_like(tmp_path: Path) -> None
     main = Draft()
     main.op("Negative", main.parameter("x", F32, (0, 3)), name=ODD_NAME)
     main.result(main.op("Log", main.parameter("y", F32, (1, 1)), name="log"))
-    debugger = loopscope.Debugger(main.model(), [np.zeros((0, 3), np.float32), np.array([[0]], np.float32)])
+    debugger = loopscope.Debugger(
+        main.model(), [np.zeros((0, 3), np.float32), np.array([[0]], np.float32)]
+    )
     debugger.run()
     address = "main/a%2Fb%5B0%5D%3A%7E%25.csv \u00e9"
     export(debugger, tmp_path / "trace.npz")
@@ -200,11 +250,17 @@ def test_texts_and_sequences(tmp_path: Path) -> None:
     text = """
     main (string[N] s, float[N] v) => (string[N] t, seq(float[N]) q) { t = Identity (s)  q = SequenceConstruct (v, v) }
     """
-    debugger = loopscope.Debugger(read(text), {"s": np.array(["=1+1\0"], object), "v": np.array([np.nan, 1], np.float32)})
+    debugger = loopscope.Debugger(
+        read(text), {"s": np.array(["=1+1\0"], object), "v": np.array([np.nan, 1], np.float32)}
+    )
     debugger.run()
     export(debugger, tmp_path / "trace.npz")
     with np.load(tmp_path / "trace.npz", allow_pickle=False) as stored:
-        assert sorted(stored.files) == ["main/Identity_0", "main/SequenceConstruct_1[0]", "main/SequenceConstruct_1[1]"]
+        assert sorted(stored.files) == [
+            "main/Identity_0",
+            "main/SequenceConstruct_1[0]",
+            "main/SequenceConstruct_1[1]",
+        ]
         assert stored["main/Identity_0"].tolist() == ["=1+1"]
         np.testing.assert_array_equal(stored["main/SequenceConstruct_1[1]"], [np.nan, 1])
     for ending in (".csv", ".parquet", ".json"):
@@ -216,7 +272,8 @@ def test_texts_and_sequences(tmp_path: Path) -> None:
 
 def test_one_long_text_does_not_make_all_the_others_as_long(tmp_path: Path) -> None:
     debugger = loopscope.Debugger(
-        read("main (string[N] s) => (string[N] t) { t = Identity (s) }"), [np.array(["a"] * 5000 + ["b" * 100_000], object)]
+        read("main (string[N] s) => (string[N] t) { t = Identity (s) }"),
+        [np.array(["a"] * 5000 + ["b" * 100_000], object)],
     )
     debugger.run()
     with pytest.raises(EngineError, match="more than 1,000,000,000 bytes"):

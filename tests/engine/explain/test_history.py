@@ -1,4 +1,6 @@
-"""One value over all iterations: columns computed at once equal what each iteration gave; and what stands out in them."""
+"""One value over all iterations: columns computed at once equal what each iteration gave; and
+what stands out in them.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,35 @@ from tests.engine.read.onnx_models import read
 
 
 def looping(
-    build: Callable[..., Any], *, start: object, trips: int, shape: tuple[int, ...] = (), everything: bool = False
+    build: Callable[..., Any],
+    *,
+    start: object,
+    trips: int,
+    shape: tuple[int, ...] = (),
+    everything: bool = False,
 ) -> loopscope.Debugger:
-    """A loop whose body computes its one state from itself; ``build`` gets the body and the state."""
+    """A loop whose body computes its one state from itself; ``build`` gets the body and the
+    state.
+    """
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, shape), body.parameter("state", F32, shape)
     out, again = body.result(build(body, state)), body.result(body.const(True, BOOL))
-    made = loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    made = loop(
+        main,
+        body,
+        main.const(trips, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out)],
+        last=[out],
+        name="loop",
+    )
     main.result(made)
-    debugger = loopscope.Debugger(main.model(), [np.asarray(start, np.float32)], record=loopscope.Record(everything=everything))
+    debugger = loopscope.Debugger(
+        main.model(),
+        [np.asarray(start, np.float32)],
+        record=loopscope.Record(everything=everything),
+    )
     debugger.run()
     return debugger
 
@@ -67,7 +89,9 @@ def test_slices_that_are_numbers_are_others_in_each_iteration() -> None:
     debugger = loopscope.Debugger(read(text), [np.float32(1), np.arange(1, 5, dtype=np.float32)])
     debugger.run()
     loop_place = debugger.control_flow[0].address
-    labels = [one.label for one in debugger.plan.program_by_address[f"{loop_place}/body"].instructions]
+    labels = [
+        one.label for one in debugger.plan.program_by_address[f"{loop_place}/body"].instructions
+    ]
     found = [history(debugger, f"{loop_place}/body/{label}").scalars for label in labels]
     assert [one.tolist() for one in found if one is not None] == [[2, 4, 7, 11], [1, 4, 9, 16]]
 
@@ -75,7 +99,10 @@ def test_slices_that_are_numbers_are_others_in_each_iteration() -> None:
 @pytest.mark.parametrize("everything", [False, True])
 def test_the_first_infinity_and_nan(everything: bool) -> None:
     debugger = looping(
-        lambda body, state: body.op("Multiply", state, body.const(10.0), name="more"), start=1, trips=60, everything=everything
+        lambda body, state: body.op("Multiply", state, body.const(10.0), name="more"),
+        start=1,
+        trips=60,
+        everything=everything,
     )
     found = history(debugger, "main/loop/body/more")
     assert found.first_not_finite == 38
@@ -86,13 +113,21 @@ def test_the_first_infinity_and_nan(everything: bool) -> None:
 
 def test_tensors_are_summarised() -> None:
     debugger = looping(
-        lambda body, state: body.op("Multiply", state, body.const([2.0, -1.0, np.inf]), name="more"), start=[1, 1, 0], trips=5, shape=(3,)
+        lambda body, state: body.op(
+            "Multiply", state, body.const([2.0, -1.0, np.inf]), name="more"
+        ),
+        start=[1, 1, 0],
+        trips=5,
+        shape=(3,),
     )
     found = history(debugger, "main/loop/body/more")
     assert found.scalars is None
     summaries = [one for one in found.summaries if one is not None]
     assert [one.shape for one in summaries] == [(3,)] * 5
-    assert [(one.least, one.most, one.not_finite) for one in summaries[:2]] == [(-1, 2, 1), (1, 4, 1)]
+    assert [(one.least, one.most, one.not_finite) for one in summaries[:2]] == [
+        (-1, 2, 1),
+        (1, 4, 1),
+    ]
     assert found.first_not_finite == 0
     assert found.first_change == 1
     assert found.fixed_from is None
@@ -103,11 +138,24 @@ def test_shapes_over_time() -> None:
     x, state = main.parameter("x", F32, (-1,)), body.parameter("state", F32, (-1,))
     out = body.result(body.op("Concat", state, body.const([0.0]), axis="0", name="longer"))
     again = body.result(body.const(True, BOOL))
-    made = loop(main, body, main.const(3, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    made = loop(
+        main,
+        body,
+        main.const(3, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out)],
+        last=[out],
+        name="loop",
+    )
     main.result(made)
     debugger = loopscope.Debugger(main.model(), [np.zeros(2, np.float32)])
     debugger.run()
-    assert history(debugger, "main/loop/body/longer").shapes == ((0, 0, (3,)), (1, 1, (4,)), (2, 2, (5,)))
+    assert history(debugger, "main/loop/body/longer").shapes == (
+        (0, 0, (3,)),
+        (1, 1, (4,)),
+        (2, 2, (5,)),
+    )
 
 
 CHANGES = [
@@ -119,7 +167,16 @@ CHANGES = [
     ([np.float32(1)], None, None),
     ([np.zeros((0, 2))], None, None),
     ([np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2))], 1, 1),
-    ([np.array(["a"], object), np.array(["a"], object), np.array(["b"], object), np.array(["b"], object)], 2, 2),
+    (
+        [
+            np.array(["a"], object),
+            np.array(["a"], object),
+            np.array(["b"], object),
+            np.array(["b"], object),
+        ],
+        2,
+        2,
+    ),
     ([(np.zeros(2),), (np.zeros(2),), (np.zeros(2), np.ones(2))], 2, None),
 ]
 """Values, the first that differs from the one before, and that from which they stay the same."""
@@ -135,7 +192,12 @@ def test_when_values_change(values: list[Any], first: int | None, fixed: int | N
 
 
 def test_shapes_of_single_elements_are_theirs() -> None:
-    debugger = looping(lambda body, state: body.op("Add", state, body.const([1.0]), name="next"), start=[0], trips=5, shape=(1,))
+    debugger = looping(
+        lambda body, state: body.op("Add", state, body.const([1.0]), name="next"),
+        start=[0],
+        trips=5,
+        shape=(1,),
+    )
     assert history(debugger, "main/loop/body/next").shapes == ((0, 4, (1,)),)
     np.testing.assert_array_equal(history(debugger, "main/loop/body/next").scalars, [1, 2, 3, 4, 5])
     widened = of_values("", (np.float32(1), np.array([1], np.float32), np.array([[1]], np.float32)))
@@ -145,7 +207,10 @@ def test_shapes_of_single_elements_are_theirs() -> None:
 
 def test_tensors_of_many_iterations_are_had_at_once() -> None:
     debugger = looping(
-        lambda body, state: body.op("Divide", state, body.const([2.0, 4.0]), name="less"), start=[1, 1], trips=50_000, shape=(2,)
+        lambda body, state: body.op("Divide", state, body.const([2.0, 4.0]), name="less"),
+        start=[1, 1],
+        trips=50_000,
+        shape=(2,),
     )
     found = history(debugger, "main/loop/body/less")
     assert found.column is not None
@@ -157,8 +222,13 @@ def test_tensors_of_many_iterations_are_had_at_once() -> None:
 def test_histories_lie_in_the_innermost_loop() -> None:
     debugger = loopscope.Debugger(walk(), [np.float32(1)])
     debugger.run()
-    np.testing.assert_array_equal(history(debugger, "main/outer[1]/body/inner/body/grow").scalars, [5, 6])
-    assert history(debugger, "main/outer[1]/body/inner/body/grow").address == "main/outer[1]/body/inner[*]/body/grow"
+    np.testing.assert_array_equal(
+        history(debugger, "main/outer[1]/body/inner/body/grow").scalars, [5, 6]
+    )
+    assert (
+        history(debugger, "main/outer[1]/body/inner/body/grow").address
+        == "main/outer[1]/body/inner[*]/body/grow"
+    )
     np.testing.assert_array_equal(history(debugger, "main/outer/body/inner").scalars, [4, 6, 8])
     with pytest.raises(AddressError, match="in no loop"):
         history(debugger, "main/double")
@@ -168,7 +238,9 @@ def test_histories_end_where_the_run_stands() -> None:
     debugger = loopscope.Debugger(walk(), [np.float32(1)])
     debugger.seek("main/outer[2]/body/above")
     np.testing.assert_array_equal(history(debugger, "main/outer/body/inner").scalars, [4, 6, 8])
-    np.testing.assert_array_equal(history(debugger, "main/outer/body/above").scalars, [False, False])
+    np.testing.assert_array_equal(
+        history(debugger, "main/outer/body/above").scalars, [False, False]
+    )
 
 
 @pytest.mark.parametrize(

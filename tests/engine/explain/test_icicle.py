@@ -13,7 +13,12 @@ from tests.engine.explain.runs import begun, finished
 def test_lanes_nest_as_bodies_do() -> None:
     debugger = finished("count_primes")
     run = icicle(debugger)
-    assert [lane.title for lane in run.lanes] == ["main", "for_each_candidate", "try_each_divisor", "if_divides"]
+    assert [lane.title for lane in run.lanes] == [
+        "main",
+        "for_each_candidate",
+        "try_each_divisor",
+        "if_divides",
+    ]
     assert [span.iteration for span in run.lanes[1].spans] == list(range(9))
     assert {span.branch for span in run.lanes[3].spans} == {"then", "else"}
     for inner, outer in zip(run.lanes[2:], run.lanes[1:], strict=False):

@@ -1,4 +1,6 @@
-"""How narrowly a comparison was decided: distances as they are, and types in which it really comes out otherwise."""
+"""How narrowly a comparison was decided: distances as they are, and types in which it really
+comes out otherwise.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,23 @@ from loopscope.explain.margin import margin
         (1.0, 1.0001, "!=", 1e-4, ("f16", "bf16")),
     ],
 )
-def test_margins(one: float, other: float, sign: str, distance: float, otherwise: tuple[str, ...]) -> None:
+def test_margins(
+    one: float, other: float, sign: str, distance: float, otherwise: tuple[str, ...]
+) -> None:
     found = margin(np.float32(one), np.float32(other), sign)
     assert found is not None
     assert found.distance == pytest.approx(distance, rel=0.01)
     assert found.otherwise == otherwise
 
 
-@pytest.mark.parametrize("pair", [(np.int32(3), np.int32(4)), (np.float32(np.nan), np.float32(0)), (np.float32(np.inf), np.float32(0))])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (np.int32(3), np.int32(4)),
+        (np.float32(np.nan), np.float32(0)),
+        (np.float32(np.inf), np.float32(0)),
+    ],
+)
 def test_of_other_values_there_is_none(pair: tuple[Any, Any]) -> None:
     assert margin(*pair, "<") is None
 
@@ -51,7 +62,9 @@ def test_a_type_is_named_when_it_decides_otherwise(one: float, other: float) -> 
 def fragile(bound: float) -> loopscope.Debugger:
     graph = builder.Graph("fragile")
     x = graph.parameter("x", "f32", [])
-    model = graph.model(builder.while_loop(lambda v: v > bound, lambda v: v - 0.25, [x], name="falls"))
+    model = graph.model(
+        builder.while_loop(lambda v: v > bound, lambda v: v - 0.25, [x], name="falls")
+    )
     debugger = loopscope.Debugger(model, [np.float32(1.0004)])
     debugger.run()
     return debugger

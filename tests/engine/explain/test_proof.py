@@ -1,4 +1,6 @@
-"""What made a condition true or false: the operands that decided and no others, through all operations and graphs that pass it on."""
+"""What made a condition true or false: the operands that decided and no others, through all
+operations and graphs that pass it on.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
 @dataclass(frozen=True)
 class Row:
-    """A condition of inputs, their values, what is said of it, and the labels that decided, of each fact."""
+    """A condition of inputs, their values, what is said of it, and the labels that decided, of
+    each fact.
+    """
 
     condition: Callable[..., Any]
     inputs: tuple[object, ...]
@@ -56,7 +60,12 @@ ROWS = [
         "`LogicalAnd` was false: `Less_1` asks `x` < 0.5, and `x` was 1",
         [["Less_1"], ["x", "Const_1"]],
     ),
-    Row(lambda x: (x < 0.5) | (x < 9.0), (1.0,), "`LogicalOr` was true: `Less_1` asks `x` < 9, and `x` was 1", [["Less_1"]]),
+    Row(
+        lambda x: (x < 0.5) | (x < 9.0),
+        (1.0,),
+        "`LogicalOr` was true: `Less_1` asks `x` < 9, and `x` was 1",
+        [["Less_1"]],
+    ),
     Row(
         lambda x: ((x < 9.0) & (x < 8.0)) & ((x < 0.5) & (x < 7.0)),
         (1.0,),
@@ -86,14 +95,28 @@ ROWS = [
         "`Select` was false: `Less` asks `x` < 9, and `x` was 1; `Greater` asks `x` > 3, and `x` was 1",
         [["Less", "Greater"]],
     ),
-    Row(lambda x: ops.select(x > 9.0, x > 3.0, True), (1.0,), "`Select` was true: `Greater` asks `x` > 9, and `x` was 1"),
+    Row(
+        lambda x: ops.select(x > 9.0, x > 3.0, True),
+        (1.0,),
+        "`Select` was true: `Greater` asks `x` > 9, and `x` was 1",
+    ),
     Row(
         lambda x: ops.convert(number(x > 3.0), destination_type="boolean"),
         (1.0,),
         "`Convert_1` was false: `Greater` asks `x` > 3, and `x` was 1",
     ),
-    Row(lambda x: ops.convert(x, destination_type="boolean"), (5.0,), "`Convert` was true: `x` was 5, which is not 0", [["x"]]),
-    Row(lambda x: ops.convert(x - x, destination_type="boolean"), (5.0,), "`Convert` was false: `Subtract` was 0", [["Subtract"]]),
+    Row(
+        lambda x: ops.convert(x, destination_type="boolean"),
+        (5.0,),
+        "`Convert` was true: `x` was 5, which is not 0",
+        [["x"]],
+    ),
+    Row(
+        lambda x: ops.convert(x - x, destination_type="boolean"),
+        (5.0,),
+        "`Convert` was false: `Subtract` was 0",
+        [["Subtract"]],
+    ),
     Row(
         lambda x: ops.squeeze(ops.reshape(x < 0.5, [1], special_zero=False), [0]),
         (1.0,),
@@ -101,20 +124,54 @@ ROWS = [
         [["Reshape"], ["Less"], ["x", "Const"]],
     ),
     Row(lambda x: x < 0.5, (np.nan,), "`Less` was false: it asks `x` < 0.5, and `x` was nan"),
-    Row(lambda x: x > 1.0, (np.float32(1.0000001),), "`Greater` was true: it asks `x` > 1, and `x` was 1.0000001"),
-    Row(lambda x: x > 1.0, (np.float32(2.0000002),), "`Greater` was true: it asks `x` > 1, and `x` was 2"),
-    Row(lambda x: x == 1.0, (np.float32(1.0000001),), "`Equal` was false: it asks `x` == 1, and `x` was 1.0000001"),
-    Row(lambda x: ops.is_nan(x - x), (1.0,), "`IsNaN` was false: IsNaN(`Subtract` = 0) gave false", [["Subtract"]]),
+    Row(
+        lambda x: x > 1.0,
+        (np.float32(1.0000001),),
+        "`Greater` was true: it asks `x` > 1, and `x` was 1.0000001",
+    ),
+    Row(
+        lambda x: x > 1.0,
+        (np.float32(2.0000002),),
+        "`Greater` was true: it asks `x` > 1, and `x` was 2",
+    ),
+    Row(
+        lambda x: x == 1.0,
+        (np.float32(1.0000001),),
+        "`Equal` was false: it asks `x` == 1, and `x` was 1.0000001",
+    ),
+    Row(
+        lambda x: ops.is_nan(x - x),
+        (1.0,),
+        "`IsNaN` was false: IsNaN(`Subtract` = 0) gave false",
+        [["Subtract"]],
+    ),
     Row(
         lambda x: all_of(x < 9.0),
         (VECTOR,),
         "`ReduceLogicalAnd` was false: `Less` asks `x`[1] < 9, and `x`[1] was 10.5",
         [["Less"], ["x", "Const"]],
     ),
-    Row(lambda x: all_of(x < 19.0), (VECTOR,), "`ReduceLogicalAnd` was true: every element of `Less` was true", [["Less"]]),
-    Row(lambda x: any_of(x > 9.0), (VECTOR,), "`ReduceLogicalOr` was true: `Greater` asks `x`[1] > 9, and `x`[1] was 10.5"),
-    Row(lambda x: any_of(x > 19.0), (VECTOR,), "`ReduceLogicalOr` was false: every element of `Greater` was false"),
-    Row(lambda x: any_of(x > 0.0), ([[[2.0]]],), "`Squeeze` was true: `Greater` asks `x` > 0, and `x` was 2"),
+    Row(
+        lambda x: all_of(x < 19.0),
+        (VECTOR,),
+        "`ReduceLogicalAnd` was true: every element of `Less` was true",
+        [["Less"]],
+    ),
+    Row(
+        lambda x: any_of(x > 9.0),
+        (VECTOR,),
+        "`ReduceLogicalOr` was true: `Greater` asks `x`[1] > 9, and `x`[1] was 10.5",
+    ),
+    Row(
+        lambda x: any_of(x > 19.0),
+        (VECTOR,),
+        "`ReduceLogicalOr` was false: every element of `Greater` was false",
+    ),
+    Row(
+        lambda x: any_of(x > 0.0),
+        ([[[2.0]]],),
+        "`Squeeze` was true: `Greater` asks `x` > 0, and `x` was 2",
+    ),
     Row(
         lambda x, y: all_of(ops.unsqueeze(x, [0]) < y),
         (4.0, [5.0, 9.0, 3.0]),
@@ -131,14 +188,22 @@ ROWS = [
         ([[3.0, 1.0], [4.0, 9.0]],),
         "`ReduceLogicalOr` was true: every element of `Greater`[:, 0] was true",
     ),
-    Row(lambda x: all_of(x > 2.0), (np.zeros(0),), "`ReduceLogicalAnd` was true: `Greater` had no elements"),
     Row(
-        lambda x: ops.convert(ops.reduce_prod(number(x < 9.0), [0], keep_dims=False), destination_type="boolean"),
+        lambda x: all_of(x > 2.0),
+        (np.zeros(0),),
+        "`ReduceLogicalAnd` was true: `Greater` had no elements",
+    ),
+    Row(
+        lambda x: ops.convert(
+            ops.reduce_prod(number(x < 9.0), [0], keep_dims=False), destination_type="boolean"
+        ),
         (VECTOR,),
         "`Convert_1` was false: `Less` asks `x`[1] < 9, and `x`[1] was 10.5",
     ),
     Row(
-        lambda x: ops.convert(ops.reduce_sum(number(x > 9.0), [0], keep_dims=False), destination_type="boolean"),
+        lambda x: ops.convert(
+            ops.reduce_sum(number(x > 9.0), [0], keep_dims=False), destination_type="boolean"
+        ),
         (VECTOR,),
         "`Convert_1` was true: `Greater` asks `x`[1] > 9, and `x`[1] was 10.5",
     ),
@@ -157,12 +222,16 @@ ROWS = [
 
 def of_condition(row: Row) -> Verdict:
     graph = builder.Graph("choice")
-    feeds = {name: np.asarray(value, np.float32) for name, value in zip("xyz", row.inputs, strict=False)}
+    feeds = {
+        name: np.asarray(value, np.float32) for name, value in zip("xyz", row.inputs, strict=False)
+    }
     given = [graph.parameter(name, "f32", list(value.shape)) for name, value in feeds.items()]
     condition = row.condition(*given)
     if condition.shape.rank:
         condition = ops.squeeze(condition)
-    debugger = loopscope.Debugger(graph.model(builder.cond(condition, lambda: 1.0, lambda: 2.0, name="choice")), feeds)
+    debugger = loopscope.Debugger(
+        graph.model(builder.cond(condition, lambda: 1.0, lambda: 2.0, name="choice")), feeds
+    )
     debugger.run()
     return verdict(debugger, "main/choice")
 
@@ -170,9 +239,13 @@ def of_condition(row: Row) -> Verdict:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.told)
 def test_what_decided(row: Row) -> None:
     found = of_condition(row)
-    narrowly = f" {found.margin.sentence}" if found.margin is not None and found.margin.otherwise else ""
+    narrowly = (
+        f" {found.margin.sentence}" if found.margin is not None and found.margin.otherwise else ""
+    )
     assert found.sentence == f"Took the {found.record.branch} branch because {row.told}.{narrowly}"
-    assert [[label(one) for one in fact.operands] for fact in found.proof][: len(row.decided)] == row.decided
+    assert [[label(one) for one in fact.operands] for fact in found.proof][
+        : len(row.decided)
+    ] == row.decided
 
 
 def label(address: str) -> str:
@@ -180,20 +253,30 @@ def label(address: str) -> str:
 
 
 def chain(debugger: loopscope.Debugger, address: str) -> list[str]:
-    return [f"{'  ' * fact.depth}{fact.address.partition('/')[2]}: {fact.text}" for fact in verdict(debugger, address).proof]
+    return [
+        f"{'  ' * fact.depth}{fact.address.partition('/')[2]}: {fact.text}"
+        for fact in verdict(debugger, address).proof
+    ]
 
 
 def run(made: Callable[[builder.Graph, Any], Any], x: object) -> loopscope.Debugger:
     graph = builder.Graph("model")
     value = np.asarray(x, np.float32)
-    debugger = loopscope.Debugger(graph.model(made(graph, graph.parameter("x", "f32", list(value.shape)))), {"x": value})
+    debugger = loopscope.Debugger(
+        graph.model(made(graph, graph.parameter("x", "f32", list(value.shape)))), {"x": value}
+    )
     debugger.run()
     return debugger
 
 
 def test_a_boolean_that_an_if_gave() -> None:
     def made(_: builder.Graph, x: Any) -> Any:
-        return builder.cond(builder.cond(x < 3.0, lambda: x > 0.5, lambda: x > 7.0, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
+        return builder.cond(
+            builder.cond(x < 3.0, lambda: x > 0.5, lambda: x > 7.0, name="first"),
+            lambda: 1.0,
+            lambda: 2.0,
+            name="choice",
+        )
 
     assert chain(run(made, 1), "main/choice") == [
         "first: the then branch of `first` gave true",
@@ -207,7 +290,12 @@ def test_a_boolean_that_an_if_gave() -> None:
 
 def test_a_constant_that_an_if_gave_was_decided_by_its_condition() -> None:
     def made(_: builder.Graph, x: Any) -> Any:
-        return builder.cond(builder.cond(x < 3.0, lambda: True, lambda: False, name="first"), lambda: 1.0, lambda: 2.0, name="choice")
+        return builder.cond(
+            builder.cond(x < 3.0, lambda: True, lambda: False, name="first"),
+            lambda: 1.0,
+            lambda: 2.0,
+            name="choice",
+        )
 
     assert (
         verdict(run(made, 4), "main/choice").sentence
@@ -217,7 +305,9 @@ def test_a_constant_that_an_if_gave_was_decided_by_its_condition() -> None:
 
 def test_a_boolean_that_a_loop_gave() -> None:
     def made(_: builder.Graph, x: Any) -> Any:
-        go, _ = builder.while_loop(lambda go, v: v < 5.0, lambda go, v: (v < 4.0, v + 1.0), [x < 9.0, x], name="inner")
+        go, _ = builder.while_loop(
+            lambda go, v: v < 5.0, lambda go, v: (v < 4.0, v + 1.0), [x < 9.0, x], name="inner"
+        )
         return builder.cond(go, lambda: 1.0, lambda: 2.0, name="choice")
 
     assert chain(run(made, 1), "main/choice") == [
@@ -233,15 +323,25 @@ def test_a_boolean_that_a_loop_gave() -> None:
 def test_a_condition_that_enters_a_branch() -> None:
     def made(_: builder.Graph, x: Any) -> Any:
         flag = x < 3.0
-        return builder.cond(x < 9.0, lambda: builder.cond(flag, lambda: x, lambda: x * 2.0, name="deep"), lambda: x, name="choice")
+        return builder.cond(
+            x < 9.0,
+            lambda: builder.cond(flag, lambda: x, lambda: x * 2.0, name="deep"),
+            lambda: x,
+            name="choice",
+        )
 
     found = verdict(run(made, 1), "main/choice/then/deep")
-    assert found.sentence == "Took the then branch because `Less` was true: `Less` asks `x` < 3, and `x` was 1."
+    assert (
+        found.sentence
+        == "Took the then branch because `Less` was true: `Less` asks `x` < 3, and `x` was 1."
+    )
     assert [fact.operation for fact in found.proof] == ["Parameter", "Less"]
 
 
 def handing_on(trips: int, identity: bool = True, start: str = "start") -> loopscope.Model:
-    """A Loop that hands a flag on, through an Identity or bare, next to a number; an If in it asks the flag."""
+    """A Loop that hands a flag on, through an Identity or bare, next to a number; an If in it
+    asks the flag.
+    """
     main, body = Draft(), Draft()
     flag, x = main.parameter("flag", BOOL, ()), main.parameter("x", F32, ())
     kept, v = body.parameter("kept", BOOL, ()), body.parameter("v", F32, ())
@@ -255,7 +355,18 @@ def handing_on(trips: int, identity: bool = True, start: str = "start") -> loops
     out = body.result(body.op("Add", v, body.op("Multiply", asked, body.const(0.0)), name="next"))
     again = body.result(body.const(True, BOOL))
     carried = [(flag, kept, passed), (x, v, out)]
-    main.result(loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, carried=carried, last=[out], name="loop"))
+    main.result(
+        loop(
+            main,
+            body,
+            main.const(trips, I64),
+            main.const(True, BOOL),
+            again=again,
+            carried=carried,
+            last=[out],
+            name="loop",
+        )
+    )
     return main.model()
 
 
@@ -264,7 +375,10 @@ def test_a_flag_that_is_handed_on_is_followed_to_where_it_was_made(identity: boo
     debugger = loopscope.Debugger(handing_on(5000, identity), [np.bool_(True), np.float32(1)])
     debugger.run()
     found = verdict(debugger, "main/loop[4999]/body/ask")
-    assert found.sentence == "Took the then branch because `kept` was true: its initial value `flag` was true."
+    assert (
+        found.sentence
+        == "Took the then branch because `kept` was true: its initial value `flag` was true."
+    )
     assert len(found.proof) <= 4
     assert found.proof[-1].address == "main/loop[0]/body/kept"
     assert found.proof[-1].operands == ("main/flag",)
@@ -276,9 +390,24 @@ def test_a_carried_condition_is_that_of_the_iteration_before() -> None:
     x, go = main.parameter("x", F32, ()), main.const(True, BOOL, "begin")
     kept, v = body.parameter("kept", BOOL, ()), body.parameter("v", F32, ())
     more = body.op("Add", v, body.const(1.0), name="more")
-    to_kept, out, again = body.result(body.op("Less", more, body.const(3.0), name="below")), body.result(more), body.result(kept)
+    to_kept, out, again = (
+        body.result(body.op("Less", more, body.const(3.0), name="below")),
+        body.result(more),
+        body.result(kept),
+    )
     carried = [(go, kept, to_kept), (x, v, out)]
-    main.result(loop(main, body, main.const(-1, I64), go, again=again, carried=carried, last=[out], name="loop"))
+    main.result(
+        loop(
+            main,
+            body,
+            main.const(-1, I64),
+            go,
+            again=again,
+            carried=carried,
+            last=[out],
+            name="loop",
+        )
+    )
     debugger = loopscope.Debugger(main.model(), [np.float32(0)])
     debugger.run()
     assert (
@@ -293,11 +422,18 @@ def test_a_carried_condition_is_that_of_the_iteration_before() -> None:
 
 def test_slices_of_booleans() -> None:
     def made(graph: builder.Graph, x: Any) -> Any:
-        return builder.map_fn(lambda one: builder.cond(one, lambda: 1.0, lambda: 2.0, name="pick"), x > 2.0, name="each")
+        return builder.map_fn(
+            lambda one: builder.cond(one, lambda: 1.0, lambda: 2.0, name="pick"),
+            x > 2.0,
+            name="each",
+        )
 
     debugger = run(made, [1, 2, 3, 4])
     found = verdict(debugger, "main/each[1]/body/pick")
-    assert found.sentence == "Took the else branch because `Squeeze` was false: `Greater` asks `x`[1] > 2, and `x`[1] was 2."
+    assert (
+        found.sentence
+        == "Took the else branch because `Squeeze` was false: `Greater` asks `x`[1] > 2, and `x`[1] was 2."
+    )
     assert [fact.text for fact in found.proof][-2:] == [
         "the outer value `Greater`[1] was false",
         "`Greater` asks `x`[1] > 2, and `x`[1] was 2",
@@ -314,24 +450,46 @@ def test_a_boolean_that_an_iteration_gave_to_a_joined_output(asked: int) -> None
     branch_taken, boolean = ("then", "true") if asked < 2 else ("else", "false")
     value = 4 - asked
     why = f"`Greater` asks `Squeeze` > 2.5, and `Squeeze` was {value}"
-    assert found.sentence == f"Took the {branch_taken} branch because `Gather_1` was {boolean}: {why}."
+    assert (
+        found.sentence == f"Took the {branch_taken} branch because `Gather_1` was {boolean}: {why}."
+    )
     texts = [fact.text for fact in found.proof]
     assert f"iteration {asked} gave `each`[{asked}], which was {boolean}" in texts
 
 
 def test_a_boolean_that_a_variable_held() -> None:
     """In each iteration what the one before found: above 3."""
-    kept: dict[str, Any] = {"variable_id": "found", "variable_type": "boolean", "variable_shape": ""}
+    kept: dict[str, Any] = {
+        "variable_id": "found",
+        "variable_type": "boolean",
+        "variable_shape": "",
+    }
     main, body, then, otherwise = Draft(), Draft(), Draft(), Draft()
     x, v = main.parameter("x", F32, ()), body.parameter("v", F32, ())
-    read_before = body.op("ReadValue", body.const(False, BOOL, "nothing"), opset=6, name="before", **kept)
-    results = [arm.result(arm.op("Add", arm.parameter("p", F32, ()), arm.const(2.0))) for arm in (then, otherwise)]
-    arms = [branch(name, arm, [(1, Ref(0))], [one]) for name, arm, one in zip(("then", "else"), (then, otherwise), results, strict=True)]
+    read_before = body.op(
+        "ReadValue", body.const(False, BOOL, "nothing"), opset=6, name="before", **kept
+    )
+    results = [
+        arm.result(arm.op("Add", arm.parameter("p", F32, ()), arm.const(2.0)))
+        for arm in (then, otherwise)
+    ]
+    arms = [
+        branch(name, arm, [(1, Ref(0))], [one])
+        for name, arm, one in zip(("then", "else"), (then, otherwise), results, strict=True)
+    ]
     asked = body.region("If", [read_before, v], arms, 1, name="ask", opset=8)
-    body.op("Assign", body.op("Greater", asked, body.const(3.0), name="above"), opset=6, name="keep", variable_id="found")
+    body.op(
+        "Assign",
+        body.op("Greater", asked, body.const(3.0), name="above"),
+        opset=6,
+        name="keep",
+        variable_id="found",
+    )
     out, again = body.result(asked), body.result(body.const(True, BOOL))
     ends = main.const(3, I64), main.const(True, BOOL)
-    main.result(loop(main, body, *ends, again=again, carried=[(x, v, out)], last=[out], name="loop"))
+    main.result(
+        loop(main, body, *ends, again=again, carried=[(x, v, out)], last=[out], name="loop")
+    )
     debugger = loopscope.Debugger(main.model(), [np.float32(0)])
     debugger.run()
     told = [verdict(debugger, f"main/loop[{number}]/body/ask").sentence for number in range(3)]

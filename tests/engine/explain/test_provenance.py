@@ -28,23 +28,38 @@ LINKS = [
     (
         "main/outer[2]/body/choice",
         "If",
-        {("main/outer[2]/body/choice/then/halve", "branch"), ("main/outer[2]/body/above", "condition")},
+        {
+            ("main/outer[2]/body/choice/then/halve", "branch"),
+            ("main/outer[2]/body/above", "condition"),
+        },
     ),
     ("main/outer[0]/body/choice/else/q", "Parameter", {("main/outer[0]/body/inner", "branch")}),
     ("main/outer[2]/body/state", "Parameter", {("main/outer[1]/body/choice", "back edge")}),
     ("main/outer[0]/body/state", "Parameter", {("main/double", "initial value")}),
-    ("main/outer[1]/body/inner[0]/body/value", "Parameter", {("main/outer[1]/body/state", "initial value")}),
-    ("main/outer[1]/body/inner[1]/body/value", "Parameter", {("main/outer[1]/body/inner[0]/body/grow", "back edge")}),
+    (
+        "main/outer[1]/body/inner[0]/body/value",
+        "Parameter",
+        {("main/outer[1]/body/state", "initial value")},
+    ),
+    (
+        "main/outer[1]/body/inner[1]/body/value",
+        "Parameter",
+        {("main/outer[1]/body/inner[0]/body/grow", "back edge")},
+    ),
     ("main/x", "Parameter", set()),
     ("main/outer[0]/body/inner[0]/body/one", "Const", set()),
 ]
 
 
 @pytest.mark.parametrize(("address", "operation", "links"), LINKS)
-def test_one_step_back(address: str, operation: str, links: set[Any] | set[tuple[str, str]]) -> None:
+def test_one_step_back(
+    address: str, operation: str, links: set[Any] | set[tuple[str, str]]
+) -> None:
     step = provenance(run(walk(), np.float32(1)), address, 1)[0]
     assert (step.address, step.operation) == (address, operation)
-    assert {(link.address, link.role) for link in step.links if "const" not in link.address} == links
+    assert {
+        (link.address, link.role) for link in step.links if "const" not in link.address
+    } == links
 
 
 def test_a_provenance_ends_at_inputs_and_constants() -> None:
@@ -70,7 +85,9 @@ def test_slices_lead_to_the_tensor_that_they_are_cut_from() -> None:
     debugger = run(main.model(), np.array([[1], [2], [3]], np.float32))
     label = debugger.control_flow[0].address
     step = provenance(debugger, f"{label}[1]/body/part", 1)[0]
-    assert [(link.address, link.role, str(link.part)) for link in step.links] == [("main/x", "slice", "[1]")]
+    assert [(link.address, link.role, str(link.part)) for link in step.links] == [
+        ("main/x", "slice", "[1]")
+    ]
 
 
 def test_pieces_that_are_too_many_are_counted() -> None:
@@ -91,7 +108,10 @@ def test_what_was_not_computed_came_from_nowhere() -> None:
 
 def test_a_loop_of_zero_iterations_hands_on_its_initial_value() -> None:
     step = provenance(run(walk(outer_trips=0), np.float32(1)), "main/outer", 1)[0]
-    assert [(link.address, link.role) for link in step.links] == [("main/double", "initial value"), ("main/const_3", "trip count")]
+    assert [(link.address, link.role) for link in step.links] == [
+        ("main/double", "initial value"),
+        ("main/const_3", "trip count"),
+    ]
 
 
 def test_the_tape_of_an_if() -> None:
@@ -104,6 +124,9 @@ def test_the_tape_of_an_if() -> None:
     assert history.address(2) == "main/outer[2]/body/choice"
     assert history.static == "main/outer/body/choice"
     assert branch_history(run(walk(), np.float32(-9)), "main/outer/body/choice").never == ("then",)
-    assert branch_history(loopscope.Debugger(walk(), [np.float32(1)]), "main/outer/body/choice").never == ()
+    assert (
+        branch_history(loopscope.Debugger(walk(), [np.float32(1)]), "main/outer/body/choice").never
+        == ()
+    )
     with pytest.raises(ValueError, match="is not an If"):
         branch_history(debugger, "main/outer")

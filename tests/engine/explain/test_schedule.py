@@ -1,4 +1,6 @@
-"""Earliest ticks under dependences, a window and workers: held against a simulation tick by tick, and against known loops."""
+"""Earliest ticks under dependences, a window and workers: held against a simulation tick by
+tick, and against known loops.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ from tests.engine.explain.runs import begun, finished
 WINDOWS, WORKERS = (1, 2, 3, 10), (1, 2, 3, None)
 
 
-# -- any graph of dependences: against a simulation ---------------------------------------------------------------------
+# -- any graph of dependences: against a simulation
+# ---------------------------------------------------------------------
 
 
 @some.composite
@@ -45,7 +48,11 @@ def drawn(draw: Any) -> Dependences:
             needs.append((begins[-2], *draw(_some_of(range(begins[-2] + 1, len(operations) - 1)))))
         for number in range(draw(some.integers(0, 5))):
             needs.append((begins[-1], *draw(_some_of(range(len(operations))))))
-            operations.append(None if draw(some.integers(0, 4)) == 0 else OperationExecution(program, iteration, number, iteration))
+            operations.append(
+                None
+                if draw(some.integers(0, 4)) == 0
+                else OperationExecution(program, iteration, number, iteration)
+            )
         needs.append((*range(begins[-1], len(operations)), *ends[-1:]))
         ends.append(len(operations))
         operations.append(None)
@@ -87,10 +94,17 @@ def simulated(found: Dependences, window: int, workers: int | None) -> dict[int,
     tick = 0
     while len(done) < len(needs):
         done |= {node for node, begun in ticks.items() if begun + costs[node] <= tick}
-        while joints := {node for node in needs.keys() - done if found.operations[node] is None and needs[node] <= done}:
+        while joints := {
+            node
+            for node in needs.keys() - done
+            if found.operations[node] is None and needs[node] <= done
+        }:
             done |= joints
         waiting = needs.keys() - done - ticks.keys()
-        ready = sorted((node for node in waiting if needs[node] <= done), key=lambda node: (-chains[node], node))
+        ready = sorted(
+            (node for node in waiting if needs[node] <= done),
+            key=lambda node: (-chains[node], node),
+        )
         busy = len(ticks.keys() - done)
         ticks.update(dict.fromkeys(ready if workers is None else ready[: workers - busy], tick))
         tick += 1
@@ -98,7 +112,9 @@ def simulated(found: Dependences, window: int, workers: int | None) -> dict[int,
 
 
 @given(drawn(), some.sampled_from(WINDOWS), some.sampled_from(WORKERS))
-def test_ticks_are_those_of_a_simulation(found: Dependences, window: int, workers: int | None) -> None:
+def test_ticks_are_those_of_a_simulation(
+    found: Dependences, window: int, workers: int | None
+) -> None:
     made = schedule(found, window, workers, cost)
     ticks = operations_of(found, made)
     assert ticks == simulated(found, window, workers)
@@ -106,10 +122,14 @@ def test_ticks_are_those_of_a_simulation(found: Dependences, window: int, worker
 
 
 @given(drawn(), some.sampled_from(WINDOWS))
-def test_with_any_number_of_workers_a_wider_window_and_more_workers_never_cost_a_tick(found: Dependences, window: int) -> None:
+def test_with_any_number_of_workers_a_wider_window_and_more_workers_never_cost_a_tick(
+    found: Dependences, window: int
+) -> None:
     free = schedule(found, window, None, cost)
     assert schedule(found, window + 1, None, cost).length <= free.length
-    assert all(free.length <= schedule(found, window, workers, cost).length for workers in (1, 2, 3))
+    assert all(
+        free.length <= schedule(found, window, workers, cost).length for workers in (1, 2, 3)
+    )
     assert schedule(found, window, 1, cost).length == free.work
 
 
@@ -117,7 +137,8 @@ def operations_of(found: Dependences, made: Schedule) -> dict[int, int]:
     return {node: made.ticks[node] for node, one in enumerate(found.operations) if one is not None}
 
 
-# -- known loops ----------------------------------------------------------------------------------------------------------
+# -- known loops
+# ----------------------------------------------------------------------------------------------------------
 
 
 def run(model: loopscope.Model, *inputs: Any) -> loopscope.Debugger:
@@ -133,14 +154,18 @@ def example_4(n: int, **arguments: Any) -> Dependences:
     def body(i: Any, x: Any) -> Any:
         return builder.Print(i + 1, [i]), builder.Print(x + 1, [i], "x:")
 
-    i, out = builder.while_loop(lambda i, x: i < n, body, (0, graph.constant(np.arange(n))), **arguments)
+    i, out = builder.while_loop(
+        lambda i, x: i < n, body, (0, graph.constant(np.arange(n))), **arguments
+    )
     return dependences(run(graph.model([i, out])), "main/while")
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("workers", WORKERS)
 def test_the_counter_may_run_ahead_of_x_but_never_behind(window: int, workers: int | None) -> None:
-    """The page: "The counter thread may get ahead of the other thread, but not the other way around"."""
+    """The page: "The counter thread may get ahead of the other thread, but not the other way
+    around".
+    """
     found = example_4(30)
     made = schedule(found, window, workers)
     counter, x = (one.nodes for one in found.carried)
@@ -176,7 +201,9 @@ def squares(count: int, **arguments: Any) -> loopscope.Model:
 
 
 def test_independent_work_of_iterations_overlaps() -> None:
-    """Convert, Multiply, Sqrt, Unsqueeze after one another; Add and Less are the chain from iteration to iteration."""
+    """Convert, Multiply, Sqrt, Unsqueeze after one another; Add and Less are the chain from
+    iteration to iteration.
+    """
     found = dependences(run(squares(6)), "main/while")
     lengths = {window: schedule(found, window, None).length for window in (1, 2, 3, 6)}
     assert lengths == {1: 24, 2: 14, 3: 14, 6: 14}
@@ -201,17 +228,34 @@ def test_the_window_is_what_the_loop_says() -> None:
     ],
 )
 def test_a_window_that_a_file_says_is_not_trusted(said: object, window: int) -> None:
-    assert window_of(Node(LayerId(0), "l", "Loop", "opset5", rt_info={"parallel_iterations": said})) == window
+    assert (
+        window_of(Node(LayerId(0), "l", "Loop", "opset5", rt_info={"parallel_iterations": said}))
+        == window
+    )
 
 
 def counted(trips: int) -> loopscope.Model:
-    """A Loop that nothing but its trip count ends: its iterations know from the start that they run."""
+    """A Loop that nothing but its trip count ends: its iterations know from the start that they
+    run.
+    """
     body = Draft()
     part = body.parameter("part", F32, (1,))
-    again, kept = body.result(body.const(True, BOOL)), body.result(body.op("Sqrt", body.op("Exp", part)))
+    again, kept = (
+        body.result(body.const(True, BOOL)),
+        body.result(body.op("Sqrt", body.op("Exp", part))),
+    )
     main = Draft()
     x = main.parameter("x", F32, (1,))
-    made = loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, invariants=[(x, part)], last=[kept], name="l")
+    made = loop(
+        main,
+        body,
+        main.const(trips, I64),
+        main.const(True, BOOL),
+        again=again,
+        invariants=[(x, part)],
+        last=[kept],
+        name="l",
+    )
     main.result(made)
     return main.model()
 
@@ -235,19 +279,35 @@ def test_draws_of_one_generator_keep_their_order() -> None:
     assert schedule(found, 5, None).length == 5
 
 
-# -- loops of the samples: what a value was made from came before it --------------------------------------------------------
+# -- loops of the samples: what a value was made from came before it
+# --------------------------------------------------------
 
 
-SAMPLES = ("beam_search", "collatz", "count_primes", "decoder", "growing_sequence", "keras_gru", "map_with_cond", "records_scan")
+SAMPLES = (
+    "beam_search",
+    "collatz",
+    "count_primes",
+    "decoder",
+    "growing_sequence",
+    "keras_gru",
+    "map_with_cond",
+    "records_scan",
+)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_a_value_was_made_from_has_an_earlier_tick(name: str) -> None:
     debugger = finished(name)
-    address = next(one.address for one in debugger.control_flow if one.kind not in ("If", "Function"))
+    address = next(
+        one.address for one in debugger.control_flow if one.kind not in ("If", "Function")
+    )
     found = dependences(debugger, address)
     made = schedule(found, 10, None)
-    ticks = {(one.program.index, one.row, one.number): made.ticks[node] for node, one in enumerate(found.operations) if one is not None}
+    ticks = {
+        (one.program.index, one.row, one.number): made.ticks[node]
+        for node, one in enumerate(found.operations)
+        if one is not None
+    }
     walk = ProvenanceWalk(debugger)
     checked = 0
     for node, one in enumerate(found.operations):
@@ -261,7 +321,9 @@ def test_what_a_value_was_made_from_has_an_earlier_tick(name: str) -> None:
 
 
 def _operations_behind(walk: ProvenanceWalk, place: SlotPart) -> Iterator[tuple[int, int, int]]:
-    """The operations that computed what a value was made from, through Parameters, branches and loops."""
+    """The operations that computed what a value was made from, through Parameters, branches and
+    loops.
+    """
     waiting, seen = [one for one, _ in walk.links(place)], set[SlotPart]()
     while waiting:
         one = waiting.pop()
@@ -278,9 +340,13 @@ def _operations_behind(walk: ProvenanceWalk, place: SlotPart) -> Iterator[tuple[
 @pytest.mark.parametrize("name", [*SAMPLES, "swap"])
 def test_every_operation_of_the_loop_is_there_once(name: str) -> None:
     debugger = finished(name)
-    address = next(one.address for one in debugger.control_flow if one.kind not in ("If", "Function"))
+    address = next(
+        one.address for one in debugger.control_flow if one.kind not in ("If", "Function")
+    )
     found = dependences(debugger, address)
-    there = [(one.program.address, one.row, one.number) for one in found.operations if one is not None]
+    there = [
+        (one.program.address, one.row, one.number) for one in found.operations if one is not None
+    ]
     expected = [
         (program.address, row, number)
         for program in debugger.plan.programs
@@ -292,7 +358,8 @@ def test_every_operation_of_the_loop_is_there_once(name: str) -> None:
     assert sorted(there) == sorted(expected)
 
 
-# -- bounds -----------------------------------------------------------------------------------------------------------------
+# -- bounds
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def test_of_a_long_loop_there_are_the_first_iterations() -> None:
@@ -320,7 +387,9 @@ def test_a_run_that_has_not_ended_has_what_has_run() -> None:
     assert 0 < sum(one is not None for one in found.operations) < 6
 
 
-@pytest.mark.parametrize("address", ["main/if_divides", "main/for_each_candidate[0]/body/if_divides"])
+@pytest.mark.parametrize(
+    "address", ["main/if_divides", "main/for_each_candidate[0]/body/if_divides"]
+)
 def test_only_loops_are_scheduled(address: str) -> None:
     with pytest.raises(AddressError):
         dependences(finished("count_primes"), address)

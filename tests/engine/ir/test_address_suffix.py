@@ -68,7 +68,9 @@ def test_an_end_of_one_address_means_it(model: loopscope.Model, text: str, expec
         ("deep[1]/Tanh", r"\[1\] stands inside the name"),
     ],
 )
-def test_what_means_several_or_none_is_refused(model: loopscope.Model, text: str, said: str) -> None:
+def test_what_means_several_or_none_is_refused(
+    model: loopscope.Model, text: str, said: str
+) -> None:
     with pytest.raises(AddressError, match=said):
         full_address(model, text)
 
@@ -76,7 +78,10 @@ def test_what_means_several_or_none_is_refused(model: loopscope.Model, text: str
 @pytest.mark.parametrize("form", ["exact", "readable"])
 def test_every_node_is_meant_by_both_its_forms(model: loopscope.Model, form: str) -> None:
     for address, _ in nodes(model):
-        assert full_address(model, address if form == "exact" else readable(address)) in (address, address.removeprefix("main/"))
+        assert full_address(model, address if form == "exact" else readable(address)) in (
+            address,
+            address.removeprefix("main/"),
+        )
 
 
 @given(st.text(max_size=40))
@@ -89,8 +94,13 @@ def test_a_tensor_name_means_the_output_that_has_it(tmp_path: Path) -> None:
     helper, tensor = onnx.helper, onnx.TensorProto
     split = helper.make_node("Split", ["x"], ["getitem:0", "getitem:1"], "halves", num_outputs=2)
     outputs = [helper.make_tensor_value_info(name, tensor.FLOAT, [2]) for name in split.output]
-    graph = helper.make_graph([split], "named", [helper.make_tensor_value_info("x", tensor.FLOAT, [4])], outputs)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "named.onnx")
+    graph = helper.make_graph(
+        [split], "named", [helper.make_tensor_value_info("x", tensor.FLOAT, [4])], outputs
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]),
+        tmp_path / "named.onnx",
+    )
     model = loopscope.read_model(tmp_path / "named.onnx")
     debugger = loopscope.Debugger(model, [[1, 2, 3, 4]])
     debugger.run()

@@ -1,4 +1,6 @@
-"""Const data of every element type: what is encoded is decoded again, and what OpenVINO writes is understood."""
+"""Const data of every element type: what is encoded is decoded again, and what OpenVINO writes
+is understood.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,22 @@ from loopscope.read import read_model
 from loopscope.read.weights import WeightsFile
 
 PACKED = [element_type for element_type in ElementType if 0 < element_type.bits < 8]
-WHOLE = [element_type for element_type in ElementType if element_type.bits >= 8 and element_type is not ElementType.BOOLEAN]
+WHOLE = [
+    element_type
+    for element_type in ElementType
+    if element_type.bits >= 8 and element_type is not ElementType.BOOLEAN
+]
 
 
 @given(st.sampled_from(PACKED), st.lists(st.integers(0, 255), max_size=40))
 def test_packed_elements_come_back(element_type: ElementType, numbers: list[int]) -> None:
     codes = np.array(numbers, np.uint8) % (1 << element_type.bits)
     raw = encode(_of_codes(codes, element_type))
-    assert len(raw) == packed_size(element_type, codes.size) == packed_bytes(element_type.bits, codes.size)
+    assert (
+        len(raw)
+        == packed_size(element_type, codes.size)
+        == packed_bytes(element_type.bits, codes.size)
+    )
     again = decode(raw, element_type, codes.size)
     assert again.dtype == element_type.dtype
     assert encode(again) == raw
@@ -36,7 +46,9 @@ def test_packed_elements_come_back(element_type: ElementType, numbers: list[int]
 
 
 @given(st.sampled_from(WHOLE), st.binary(max_size=64), st.integers(0, 3))
-def test_whole_bytes_come_back_from_any_address(element_type: ElementType, raw: bytes, offset: int) -> None:
+def test_whole_bytes_come_back_from_any_address(
+    element_type: ElementType, raw: bytes, offset: int
+) -> None:
     size = element_type.bits // 8
     raw = raw[: len(raw) // size * size]
     shifted = memoryview(bytes(offset) + raw)[offset:]
@@ -71,7 +83,9 @@ def test_no_bytes_are_too_strange_for_strings(raw: bytes, elements: int) -> None
 
 
 def test_booleans_are_what_is_not_zero() -> None:
-    np.testing.assert_array_equal(decode(b"\x00\x01\x07", ElementType.BOOLEAN, 3), [False, True, True])
+    np.testing.assert_array_equal(
+        decode(b"\x00\x01\x07", ElementType.BOOLEAN, 3), [False, True, True]
+    )
 
 
 def test_too_few_bytes_are_an_error_and_too_many_are_not() -> None:
@@ -82,7 +96,9 @@ def test_too_few_bytes_are_an_error_and_too_many_are_not() -> None:
 
 @pytest.mark.parametrize("name", ["u1", "u2", "u3", "u4", "i4", "u6"])
 @pytest.mark.parametrize("count", [1, 5, 8, 9, 24])
-def test_packed_integers_mean_what_openvino_computes_of_them(name: str, count: int, tmp_path: Path) -> None:
+def test_packed_integers_mean_what_openvino_computes_of_them(
+    name: str, count: int, tmp_path: Path
+) -> None:
     element_type = ElementType(name)
     model = _written(element_type, count, np.int32, tmp_path)
     expected = _evaluated(tmp_path / "m.xml", count, np.int32)
@@ -100,23 +116,37 @@ def test_strings_that_openvino_wrote(tmp_path: Path) -> None:
     texts = ["ab", "", "üñ€ ,\n"]
     constant = ops.constant(ov.Tensor(np.array(texts)))
     ov.save_model(ov.Model([ops.result(constant)], [], "m"), tmp_path / "m.xml")
-    (node,) = (node for node in read_model(tmp_path / "m.xml").graph.nodes if node.constant is not None)
+    (node,) = (
+        node for node in read_model(tmp_path / "m.xml").graph.nodes if node.constant is not None
+    )
     assert node.constant is not None
     assert node.constant.array().tolist() == texts
     assert encode(node.constant.array()) == bytes(node.constant.data)
 
 
 def _written(element_type: ElementType, count: int, target: type, folder: Path) -> Constant:
-    """The constant as our reader gives it, from a file that OpenVINO wrote; the model converts it to ``target``."""
+    """The constant as our reader gives it, from a file that OpenVINO wrote; the model converts
+    it to ``target``.
+    """
     kind = getattr(ov.Type, element_type.value)
-    raw: np.ndarray = np.frombuffer(np.random.default_rng(count).bytes(packed_size(element_type, count)), np.uint8)
+    raw: np.ndarray = np.frombuffer(
+        np.random.default_rng(count).bytes(packed_size(element_type, count)), np.uint8
+    )
     if element_type.is_float:
         raw = raw & 0x3B  # no NaN in any of the types
     constant = ops.constant(ov.Tensor(raw.copy(), ov.Shape([count]), kind))
     parameter = ops.parameter([count], target, name="x")
-    converted = ops.convert(constant, np.dtype(target).name.replace("float", "f").replace("int", "i"))
-    ov.save_model(ov.Model([ops.add(converted, parameter)], [parameter], "m"), folder / "m.xml", compress_to_fp16=False)
-    (node,) = (node for node in read_model(folder / "m.xml").graph.nodes if node.constant is not None)
+    converted = ops.convert(
+        constant, np.dtype(target).name.replace("float", "f").replace("int", "i")
+    )
+    ov.save_model(
+        ov.Model([ops.add(converted, parameter)], [parameter], "m"),
+        folder / "m.xml",
+        compress_to_fp16=False,
+    )
+    (node,) = (
+        node for node in read_model(folder / "m.xml").graph.nodes if node.constant is not None
+    )
     assert node.constant is not None
     assert node.constant.element_type is element_type
     assert bytes(node.constant.data) == raw.tobytes()
@@ -133,7 +163,11 @@ def _of_codes(codes: np.ndarray, element_type: ElementType) -> np.ndarray:
     if element_type.dtype.names or element_type is ElementType.F4E2M1:
         return codes.view(element_type.dtype)
     if element_type is ElementType.I4:
-        return np.where(codes > 7, codes.astype(np.int8) - 16, codes.astype(np.int8)).astype(np.int8).astype(element_type.dtype)
+        return (
+            np.where(codes > 7, codes.astype(np.int8) - 16, codes.astype(np.int8))
+            .astype(np.int8)
+            .astype(element_type.dtype)
+        )
     return codes.astype(element_type.dtype)
 
 
@@ -148,7 +182,9 @@ def _as_numbers(array: np.ndarray, element_type: ElementType) -> np.ndarray:
 
 
 def test_pages_of_a_mapped_file_are_given_back_and_come_again(tmp_path: Path) -> None:
-    """Constants behind an odd offset are copied, so the mapped bytes need not be held beside the copy."""
+    """Constants behind an odd offset are copied, so the mapped bytes need not be held beside the
+    copy.
+    """
     values = np.random.default_rng(0).standard_normal(1 << 18).astype(np.float32)
     (tmp_path / "weights.bin").write_bytes(b"odd" + values.tobytes() + b"end")
     whole = WeightsFile(tmp_path / "weights.bin").take(0, 3 + values.nbytes + 3)

@@ -37,4 +37,7 @@ def test_an_address_in_words(address: str, words: str) -> None:
 
 @given(st.text(min_size=1, max_size=20))
 def test_every_name_can_be_read(name: str) -> None:
-    assert "".join(readable_steps(f"main/{encode(name)}/body/x")).replace("/", "") == name.replace("/", "") + "x"
+    assert (
+        "".join(readable_steps(f"main/{encode(name)}/body/x")).replace("/", "")
+        == name.replace("/", "") + "x"
+    )

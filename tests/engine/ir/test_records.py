@@ -1,4 +1,6 @@
-"""The records of a Model: frozen, made again with other fields, equal by what they hold or by being the same."""
+"""The records of a Model: frozen, made again with other fields, equal by what they hold or by
+being the same.
+"""
 
 from __future__ import annotations
 

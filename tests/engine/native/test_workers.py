@@ -1,4 +1,6 @@
-"""Native code in processes of its own: it answers, refuses, crashes, hangs, asks for too much; we go on."""
+"""Native code in processes of its own: it answers, refuses, crashes, hangs, asks for too much;
+we go on.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +30,41 @@ ML = "ai.onnx.ml"
 
 def small(node: NodeProto, *inputs: ValueInfoProto) -> ModelProto:
     """A model of one node, and one more whose type follows."""
-    outputs = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in ("y", "z")]
-    graph = helper.make_graph([node, helper.make_node("Relu", ["x"], ["z"])], "small", list(inputs), outputs)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(ML, 5)], ir_version=9)
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in ("y", "z")
+    ]
+    graph = helper.make_graph(
+        [node, helper.make_node("Relu", ["x"], ["z"])], "small", list(inputs), outputs
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(ML, 5)], ir_version=9
+    )
 
 
 TREE = helper.make_node("TreeEnsemble", [""], ["y"], domain=ML, n_targets=1, leaf_targetids=[0])
-TREE.attribute.append(helper.make_attribute("nodes_splits", helper.make_tensor("t", TensorProto.FLOAT, [1], [1.0])))
-BODY = helper.make_graph([], "body", [helper.make_empty_tensor_value_info("p")], [helper.make_empty_tensor_value_info("z")])
+TREE.attribute.append(
+    helper.make_attribute("nodes_splits", helper.make_tensor("t", TensorProto.FLOAT, [1], [1.0]))
+)
+BODY = helper.make_graph(
+    [],
+    "body",
+    [helper.make_empty_tensor_value_info("p")],
+    [helper.make_empty_tensor_value_info("z")],
+)
 CRASHES = {
     "EyeLike": small(helper.make_node("EyeLike", [""], ["y"], dtype=1), X),
-    "LabelEncoder": small(helper.make_node("LabelEncoder", ["unknown"], ["y"], domain=ML, keys_int64s=[1], values_int64s=[1]), X),
+    "LabelEncoder": small(
+        helper.make_node(
+            "LabelEncoder", ["unknown"], ["y"], domain=ML, keys_int64s=[1], values_int64s=[1]
+        ),
+        X,
+    ),
     "RegexFullMatch": small(helper.make_node("RegexFullMatch", ["unknown"], ["y"], pattern="a"), X),
     "TreeEnsemble": small(TREE, X),
-    "DictVectorizer": small(helper.make_node("DictVectorizer", ["unknown"], ["y"], domain=ML, string_vocabulary=["a"]), X),
+    "DictVectorizer": small(
+        helper.make_node("DictVectorizer", ["unknown"], ["y"], domain=ML, string_vocabulary=["a"]),
+        X,
+    ),
     "GatherND": small(helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=-3), X, INDICES),
 }
 
@@ -58,15 +81,23 @@ def test_a_file_on_which_shape_inference_crashes_is_read_and_says_so(name: str) 
     assert "shape inference crashes on this file" in remark.message
     sound = read_model(small(helper.make_node("Neg", ["x"], ["y"]), X).SerializeToString())
     assert not sound.notes
-    assert [str(one.shape) for one in sound.outputs] == ["[2,2]", "[2,2]"], "a crash costs the types of its own file only"
+    assert [str(one.shape) for one in sound.outputs] == ["[2,2]", "[2,2]"], (
+        "a crash costs the types of its own file only"
+    )
 
 
 def test_an_operation_whose_definition_crashes_is_drawn_without_it() -> None:
     node = helper.make_node("SequenceMap", ["x", "x"], ["y"], body=BODY)
     with pytest.raises(Crashed):
-        WORKERS.ask("onnx function", b'{"type": "SequenceMap", "version": 17, "domain": ""}', node.SerializeToString())
+        WORKERS.ask(
+            "onnx function",
+            b'{"type": "SequenceMap", "version": 17, "domain": ""}',
+            node.SerializeToString(),
+        )
     assert function_of(node, 17, []) is None
-    assert "SequenceMap" in {one.type for one in read_model(small(node, X).SerializeToString()).graph.nodes}
+    assert "SequenceMap" in {
+        one.type for one in read_model(small(node, X).SerializeToString()).graph.nodes
+    }
 
 
 def test_requests_of_many_threads_get_their_own_answers_also_where_some_crash() -> None:
@@ -83,7 +114,9 @@ def test_requests_of_many_threads_get_their_own_answers_also_where_some_crash() 
         return str(ModelProto.FromString(made).graph.name)
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(asked, range(40))) == ["" if number % 5 == 0 else f"graph {number}" for number in range(40)]
+        assert list(pool.map(asked, range(40))) == [
+            "" if number % 5 == 0 else f"graph {number}" for number in range(40)
+        ]
     workers.close()
 
 
@@ -92,9 +125,14 @@ def test_something_else_is_done_while_an_answer_is_awaited() -> None:
     with workers.asking("image size", picture(3)) as answer:
         assert not workers._idle
         assert answer() == [b"3", b"3"]
-        assert workers.ask("image size", picture(5)) == [b"5", b"5"], "the turn is over with the answer"
+        assert workers.ask("image size", picture(5)) == [b"5", b"5"], (
+            "the turn is over with the answer"
+        )
         assert answer() == [b"3", b"3"]
-    with workers.asking("image size", b"no image") as refused, pytest.raises(Refused, match="cannot identify"):
+    with (
+        workers.asking("image size", b"no image") as refused,
+        pytest.raises(Refused, match="cannot identify"),
+    ):
         refused()
     assert len(workers._idle) == 1
     workers.close()
@@ -149,11 +187,20 @@ except Exception:
 def hanging() -> ModelProto:
     """Functions that call the one before twice: shape inference writes 2 to the 40th nodes out."""
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("mine", 1)]
-    functions = [helper.make_function("mine", "f0", ["a"], ["c"], [helper.make_node("Neg", ["a"], ["c"])], opsets)]
+    functions = [
+        helper.make_function(
+            "mine", "f0", ["a"], ["c"], [helper.make_node("Neg", ["a"], ["c"])], opsets
+        )
+    ]
     for number in range(1, 40):
-        calls = [helper.make_node(f"f{number - 1}", [given], [made], domain="mine") for given, made in (("a", "b"), ("b", "c"))]
+        calls = [
+            helper.make_node(f"f{number - 1}", [given], [made], domain="mine")
+            for given, made in (("a", "b"), ("b", "c"))
+        ]
         functions.append(helper.make_function("mine", f"f{number}", ["a"], ["c"], calls, opsets))
-    graph = helper.make_graph([helper.make_node("f39", ["x"], ["y"], domain="mine")], "hanging", [X], [])
+    graph = helper.make_graph(
+        [helper.make_node("f39", ["x"], ["y"], domain="mine")], "hanging", [X], []
+    )
     return helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=functions)
 
 
@@ -164,7 +211,9 @@ def test_what_hangs_has_seconds_of_the_processor_that_are_bounded_by_its_size() 
     with pytest.raises(Crashed):
         WORKERS.ask("onnx types", hanging().SerializeToString())
     after = os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
+    used = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
     assert 1.5 < used < 4, "2 s, and what the process had used before"
 
 
@@ -180,7 +229,9 @@ WORKERS.ask("onnx types", sys.stdin.buffer.read())
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="whether a process is there is read from /proc")
 def test_a_process_that_hangs_ends_though_ours_was_killed() -> None:
-    with subprocess.Popen([sys.executable, "-c", HANGS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ours:
+    with subprocess.Popen(
+        [sys.executable, "-c", HANGS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as ours:
         assert ours.stdin is not None
         assert ours.stdout is not None
         child = Path("/proc", ours.stdout.readline().decode().strip())
@@ -211,5 +262,7 @@ def passes(condition: Callable[[], bool]) -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="whether a process is there is read from /proc")
 def test_the_processes_end_with_ours() -> None:
-    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS], capture_output=True, text=True, check=True, timeout=60
+    )
     assert not Path("/proc", done.stdout.strip()).exists()

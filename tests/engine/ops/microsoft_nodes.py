@@ -20,7 +20,9 @@ Inputs = Sequence[np.ndarray | None]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A node: type, inputs (None: left out), attributes, and for each output whether it is there."""
+    """A node: type, inputs (None: left out), attributes, and for each output whether it is
+    there.
+    """
 
     type: str
     inputs: Inputs
@@ -31,7 +33,9 @@ class Case:
     """Single precision, summed in another order."""
     atol: float = 2e-6
     quanta: int = 0
-    """By how much whole numbers may differ: 1 where a float in between lies so near a half that another order rounds it the other way."""
+    """By how much whole numbers may differ: 1 where a float in between lies so near a half that
+    another order rounds it the other way.
+    """
     opset: int = 17
     """Of ONNX itself."""
     f32_outputs: tuple[int, ...] = ()
@@ -41,7 +45,11 @@ class Case:
 
     @property
     def feeds(self) -> dict[str, np.ndarray]:
-        return {f"x{number}": one for number, one in enumerate(self.inputs) if one is not None and number not in self.constant}
+        return {
+            f"x{number}": one
+            for number, one in enumerate(self.inputs)
+            if one is not None and number not in self.constant
+        }
 
     @property
     def model(self) -> bytes:
@@ -52,7 +60,10 @@ class Case:
         graph = helper.make_graph(
             [helper.make_node(self.type, names, made, domain=self.domain, **self.attributes)],
             "one",
-            [helper.make_tensor_value_info(name, kind, self.feeds[name].shape) for name, kind in kinds.items()],
+            [
+                helper.make_tensor_value_info(name, kind, self.feeds[name].shape)
+                for name, kind in kinds.items()
+            ],
             [self._output(number) for number, name in enumerate(made) if name],
             [
                 numpy_helper.from_array(one, f"x{number}")
@@ -61,7 +72,9 @@ class Case:
             ],
         )
         opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
-        data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+        data: bytes = helper.make_model(
+            graph, opset_imports=opsets, ir_version=10
+        ).SerializeToString()
         return data
 
     def _output(self, number: int) -> ValueInfoProto:
@@ -76,7 +89,9 @@ class Case:
         return by_runtime(self.model, self.feeds)
 
     def agree(self) -> None:
-        """``AssertionError`` where an output differs in type, shape or, beyond the tolerance, in a number; or from what is inferred."""
+        """``AssertionError`` where an output differs in type, shape or, beyond the tolerance, in
+        a number; or from what is inferred.
+        """
         here, there = self.here(), self.there()
         assert len(here) == len(there)
         self._check_promises(here)
@@ -84,14 +99,19 @@ class Case:
             assert mine.dtype == theirs.dtype
             assert mine.shape == theirs.shape
             if theirs.dtype.kind in "biu":
-                assert np.abs(mine.astype(np.int64) - theirs.astype(np.int64)).max(initial=0) <= self.quanta, f"{mine}, expected {theirs}"
+                assert (
+                    np.abs(mine.astype(np.int64) - theirs.astype(np.int64)).max(initial=0)
+                    <= self.quanta
+                ), f"{mine}, expected {theirs}"
             elif theirs.dtype.kind == "f":
                 np.testing.assert_allclose(mine, theirs, rtol=self.rtol, atol=self.atol)
             else:
                 np.testing.assert_array_equal(mine, theirs)
 
     def _check_promises(self, outputs: Sequence[Any]) -> None:
-        operation = ONNX.find(self.type, f"{self.domain or 'ai.onnx'} {1 if self.domain else self.opset}")
+        operation = ONNX.find(
+            self.type, f"{self.domain or 'ai.onnx'} {1 if self.domain else self.opset}"
+        )
         assert operation is not None
         if all(self.outputs):
             check_promises(operation, self.inputs, typed(operation, self.attributes), outputs)
@@ -103,9 +123,15 @@ def by_runtime(model: bytes, feeds: Mapping[str, np.ndarray]) -> list[Any]:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    made: list[Any] = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, dict(feeds))
+    made: list[Any] = onnxruntime.InferenceSession(
+        model, options, providers=["CPUExecutionProvider"]
+    ).run(None, dict(feeds))
     return made
 
 
 def _kind(array: np.ndarray) -> int:
-    return int(TensorProto.STRING if array.dtype == object else helper.np_dtype_to_tensor_dtype(array.dtype))
+    return int(
+        TensorProto.STRING
+        if array.dtype == object
+        else helper.np_dtype_to_tensor_dtype(array.dtype)
+    )

@@ -1,4 +1,6 @@
-"""One helper that makes each kernel test one line: our kernel against OpenVINO on the same inputs."""
+"""One helper that makes each kernel test one line: our kernel against OpenVINO on the same
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ Value = np.ndarray | np.generic
 
 
 def ours(
-    name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, str] | None = None, outputs: int = 1
+    name: str,
+    version: int,
+    inputs: Sequence[Value],
+    attributes: Mapping[str, str] | None = None,
+    outputs: int = 1,
 ) -> list[np.ndarray]:
     """Our kernel's outputs; checks that what shape inference promises is what comes."""
     operation = next(one for one in CATALOGUE.versions(name) if one.version == version)
@@ -37,7 +43,12 @@ def ours(
         array.flags.writeable = False
     with np.errstate(all="ignore"):
         got = operation.kernel(
-            *[array[()] if array.ndim == 0 and array.dtype.kind in "fiub" else array for array in arrays], **keywords, **counted
+            *[
+                array[()] if array.ndim == 0 and array.dtype.kind in "fiub" else array
+                for array in arrays
+            ],
+            **keywords,
+            **counted,
         )
     results = [np.asarray(one) for one in got] if isinstance(got, tuple) else [np.asarray(got)]
     check_promises(operation, arrays, keywords, results)
@@ -45,9 +56,14 @@ def ours(
 
 
 def check_promises(
-    operation: Operation, arrays: Sequence[np.ndarray | None], keywords: Mapping[str, Any], results: Sequence[np.ndarray]
+    operation: Operation,
+    arrays: Sequence[np.ndarray | None],
+    keywords: Mapping[str, Any],
+    results: Sequence[np.ndarray],
 ) -> None:
-    """``AssertionError`` where what an operation says of its outputs does not hold, whether much or little is known of its inputs."""
+    """``AssertionError`` where what an operation says of its outputs does not hold, whether much
+    or little is known of its inputs.
+    """
     if operation.infer is not None:
         for known_of in (Known.of, _lengths_unknown, _nearly_known, _type_alone):
             inputs = [NOTHING_KNOWN if array is None else known_of(array) for array in arrays]
@@ -63,18 +79,28 @@ def _lengths_unknown(array: np.ndarray) -> Known:
 
 
 def _nearly_known(array: np.ndarray) -> Known:
-    """Each length, and each element of a small tensor of whole numbers, may be one less or two more."""
+    """Each length, and each element of a small tensor of whole numbers, may be one less or two
+    more.
+    """
     lengths = PartialShape.of([Dimension(max(length - 1, 0), length + 2) for length in array.shape])
     if array.dtype.kind not in "iu" or array.size > MOST_ELEMENTS:
         return Known(ElementType.of(array), lengths)
     exact = array.astype(np.float64)
-    return Known(ElementType.of(array), PartialShape.of(array.shape), partial=PartialValue(exact - 1, exact + 2))
+    return Known(
+        ElementType.of(array),
+        PartialShape.of(array.shape),
+        partial=PartialValue(exact - 1, exact + 2),
+    )
 
 
 def _check_inference(promised: Sequence[Known], results: Sequence[np.ndarray]) -> None:
     for known, result in zip(promised, results, strict=False):
-        assert known.element_type in (None, ElementType.of(result)), f"inferred {known.element_type}, computed {result.dtype}"
-        assert known.shape.contains(result.shape), f"inferred {known.shape}, computed {result.shape}"
+        assert known.element_type in (None, ElementType.of(result)), (
+            f"inferred {known.element_type}, computed {result.dtype}"
+        )
+        assert known.shape.contains(result.shape), (
+            f"inferred {known.shape}, computed {result.shape}"
+        )
 
 
 def openvinos(
@@ -85,9 +111,13 @@ def openvinos(
     constant: Sequence[int] = (),
     opset: int = 0,
 ) -> list[np.ndarray]:
-    """OpenVINO's outputs on its CPU; inputs numbered in ``constant`` become constants of the model."""
+    """OpenVINO's outputs on its CPU; inputs numbered in ``constant`` become constants of the
+    model.
+    """
     parameters, sources = _sources(inputs, constant)
-    model = ov.Model(_created(name, opset or version, sources, attributes).outputs(), parameters, "one")
+    model = ov.Model(
+        _created(name, opset or version, sources, attributes).outputs(), parameters, "one"
+    )
     compiled = ov.Core().compile_model(model, "CPU", _CONFIG)
     request = compiled.create_infer_request()
     feeds = [array for index, array in enumerate(inputs) if index not in constant]
@@ -103,25 +133,43 @@ def references(
     constant: Sequence[int] = (),
     opset: int = 0,
 ) -> list[np.ndarray]:
-    """The outputs that OpenVINO's core computes, without the CPU plugin: the second opinion where the plugin differs from the spec."""
+    """The outputs that OpenVINO's core computes, without the CPU plugin: the second opinion
+    where the plugin differs from the spec.
+    """
     parameters, sources = _sources(inputs, constant)
     node = _created(name, opset or version, sources, attributes)
-    shapes = [one.get_shape() if one.get_partial_shape().is_static else ov.Shape([0]) for one in node.outputs()]
-    outputs = [ov.Tensor(one.get_element_type(), shape) for one, shape in zip(node.outputs(), shapes, strict=True)]
+    shapes = [
+        one.get_shape() if one.get_partial_shape().is_static else ov.Shape([0])
+        for one in node.outputs()
+    ]
+    outputs = [
+        ov.Tensor(one.get_element_type(), shape)
+        for one, shape in zip(node.outputs(), shapes, strict=True)
+    ]
     feeds = [_tensor(array) for index, array in enumerate(inputs) if index not in constant]
     assert ov.Model(node.outputs(), parameters, "one").evaluate(outputs, feeds)
     return [_array(output) for output in outputs]
 
 
-def _created(name: str, opset: int, sources: list[ov.Output], attributes: Mapping[str, object] | None) -> ov.Node:
-    return NodeFactory(f"opset{opset}").create(_FACTORY_NAMES.get(name, name), sources, dict(attributes or {}))
+def _created(
+    name: str, opset: int, sources: list[ov.Output], attributes: Mapping[str, object] | None
+) -> ov.Node:
+    return NodeFactory(f"opset{opset}").create(
+        _FACTORY_NAMES.get(name, name), sources, dict(attributes or {})
+    )
 
 
-def _sources(inputs: Sequence[Value], constant: Sequence[int]) -> tuple[list[ov.Node], list[ov.Output]]:
+def _sources(
+    inputs: Sequence[Value], constant: Sequence[int]
+) -> tuple[list[ov.Node], list[ov.Output]]:
     parameters, sources = [], []
     for index, array in enumerate(inputs):
         if index in constant:
-            constant_node = ov.opset16.constant(array) if array.dtype.isbuiltin == 1 else ov.op.Constant(_tensor(array))
+            constant_node = (
+                ov.opset16.constant(array)
+                if array.dtype.isbuiltin == 1
+                else ov.op.Constant(_tensor(array))
+            )
             sources.append(constant_node.output(0))
         else:
             parameters.append(ov.opset16.parameter(list(array.shape), _type(array)))
@@ -152,7 +200,9 @@ def _array(tensor: ov.Tensor) -> np.ndarray:
         return np.array(tensor.str_data, dtype=object)
     if element_type.dtype.isbuiltin == 1:
         return np.array(tensor.data)
-    return decode(tensor.data.tobytes(), element_type, tensor.get_size()).reshape(tuple(tensor.get_shape()))
+    return decode(tensor.data.tobytes(), element_type, tensor.get_size()).reshape(
+        tuple(tensor.get_shape())
+    )
 
 
 def agree(
@@ -167,7 +217,9 @@ def agree(
     atol: float = 1e-6,
     oracle: Callable[..., list[np.ndarray]] = openvinos,
 ) -> None:
-    """Our outputs equal OpenVINO's: count, shape, element type, values. ``oracle`` may be ``references`` instead."""
+    """Our outputs equal OpenVINO's: count, shape, element type, values. ``oracle`` may be
+    ``references`` instead.
+    """
     theirs = oracle(name, version, inputs, attributes, constant, opset)
     texts = {key: _text(value) for key, value in (attributes or {}).items()}
     mine = ours(name, version, inputs, texts, len(theirs))
@@ -176,7 +228,9 @@ def agree(
         assert got.dtype == expected.dtype, f"{got.dtype}, expected {expected.dtype}"
         assert got.shape == expected.shape, f"{got.shape}, expected {expected.shape}"
         if got.dtype.kind in "fV":
-            np.testing.assert_allclose(got.astype(np.float64), expected.astype(np.float64), rtol=rtol, atol=atol)
+            np.testing.assert_allclose(
+                got.astype(np.float64), expected.astype(np.float64), rtol=rtol, atol=atol
+            )
         else:
             np.testing.assert_array_equal(got, expected)
 

@@ -15,8 +15,27 @@ from loopscope.ops.elements import COMPUTED, COMPUTED_FLOATS, COMPUTED_INTEGERS
 from tests.engine.ops.oracle import agree, ours, references
 
 RANDOM = np.random.default_rng(7)
-BINARY = ("Add", "Divide", "FloorMod", "Maximum", "Minimum", "Mod", "Multiply", "Power", "SquaredDifference", "Subtract")
-SHAPES = [((2, 3), (2, 3)), ((), ()), ((), (2,)), ((2, 1, 3), (4, 1)), ((0, 3), (3,)), ((1,), (2, 0)), ((5,), ())]
+BINARY = (
+    "Add",
+    "Divide",
+    "FloorMod",
+    "Maximum",
+    "Minimum",
+    "Mod",
+    "Multiply",
+    "Power",
+    "SquaredDifference",
+    "Subtract",
+)
+SHAPES = [
+    ((2, 3), (2, 3)),
+    ((), ()),
+    ((), (2,)),
+    ((2, 1, 3), (4, 1)),
+    ((0, 3), (3,)),
+    ((1,), (2, 0)),
+    ((5,), ()),
+]
 UNARY = [
     ("Abs", 1, -9, 9),
     ("Acos", 1, -1, 1),
@@ -41,7 +60,9 @@ UNARY = [
 ]
 
 
-def numbers(shape: tuple[int, ...], dtype: np.dtype | type, least: float = 1, most: float = 7) -> np.ndarray:
+def numbers(
+    shape: tuple[int, ...], dtype: np.dtype | type, least: float = 1, most: float = 7
+) -> np.ndarray:
     return RANDOM.uniform(least, most, shape).astype(dtype)
 
 
@@ -57,28 +78,39 @@ def test_binary_shapes(name: str, shapes: tuple[tuple[int, ...], tuple[int, ...]
     mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4, min_side=0),
     st.sampled_from([np.float32, np.int32]),
 )
-def test_drawn_shapes_broadcast_as_in_openvino(name: str, shapes: BroadcastableShapes, dtype: type[np.generic]) -> None:
+def test_drawn_shapes_broadcast_as_in_openvino(
+    name: str, shapes: BroadcastableShapes, dtype: type[np.generic]
+) -> None:
     agree(name, 1, [numbers(shape, dtype) for shape in shapes.input_shapes])
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.int8, np.uint8], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize(
+    "dtype", [np.int32, np.int64, np.int8, np.uint8], ids=lambda dtype: dtype.__name__
+)
 @pytest.mark.parametrize("name", BINARY)
 def test_binary_integers(name: str, dtype: type[np.generic]) -> None:
     left, right = np.array([7, 3, 5, 1], dtype), np.array([2, 3, 1, 1], dtype)
     if name == "SquaredDifference" and dtype in (np.int8, np.uint8):
         # The CPU plugin gives 0 for every pair of 8-bit integers.
-        np.testing.assert_array_equal(ours(name, 1, [left, right])[0], np.array([25, 0, 16, 0], dtype))
+        np.testing.assert_array_equal(
+            ours(name, 1, [left, right])[0], np.array([25, 0, 16, 0], dtype)
+        )
     else:
         agree(name, 1, [left, right])
 
 
 @pytest.mark.parametrize("name", BINARY)
-@pytest.mark.parametrize("element_type", sorted(COMPUTED_FLOATS - {ElementType.F8E8M0}, key=str), ids=str)
+@pytest.mark.parametrize(
+    "element_type", sorted(COMPUTED_FLOATS - {ElementType.F8E8M0}, key=str), ids=str
+)
 def test_binary_small_floats_are_rounded_once(name: str, element_type: ElementType) -> None:
     left = np.array([1, 2, 3, 0.5, -2], np.float32).astype(element_type.dtype)
     right = np.array([1, 3, 2, 2, 4], np.float32).astype(element_type.dtype)
     exact = ours(name, 1, [left.astype(np.float64), right.astype(np.float64)])[0]
-    np.testing.assert_array_equal(ours(name, 1, [left, right])[0].astype(np.float64), exact.astype(element_type.dtype).astype(np.float64))
+    np.testing.assert_array_equal(
+        ours(name, 1, [left, right])[0].astype(np.float64),
+        exact.astype(element_type.dtype).astype(np.float64),
+    )
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -101,9 +133,16 @@ def test_binary_small_integers_stay_in_their_type(name: str, element_type: Eleme
     ],
 )
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.int8], ids=lambda dtype: dtype.__name__)
-def test_signs_of_integer_division(name: str, attributes: dict[str, object], expected: list[int], dtype: type[np.generic]) -> None:
-    """The CPU plugin truncates even where m_pythondiv asks for the floor; spec and core round down, and so do we."""
-    left, right = np.array([-7, -7, 7, 7, -8, 6, 1, 1], dtype), np.array([2, -2, 2, -2, 3, -3, 5, -5], dtype)
+def test_signs_of_integer_division(
+    name: str, attributes: dict[str, object], expected: list[int], dtype: type[np.generic]
+) -> None:
+    """The CPU plugin truncates even where m_pythondiv asks for the floor; spec and core round
+    down, and so do we.
+    """
+    left, right = (
+        np.array([-7, -7, 7, 7, -8, 6, 1, 1], dtype),
+        np.array([2, -2, 2, -2, 3, -3, 5, -5], dtype),
+    )
     texts = {key: str(value).lower() for key, value in attributes.items()}
     np.testing.assert_array_equal(ours(name, 1, [left, right], texts)[0], np.array(expected, dtype))
     for index in range(len(left)):
@@ -114,7 +153,9 @@ def test_signs_of_integer_division(name: str, attributes: dict[str, object], exp
 
 @pytest.mark.parametrize("name", ["Divide", "Mod", "FloorMod"])
 def test_integer_division_by_zero_is_refused(name: str) -> None:
-    """The spec leaves it undefined; OpenVINO's core raises for Divide and ends the process for Mod."""
+    """The spec leaves it undefined; OpenVINO's core raises for Divide and ends the process for
+    Mod.
+    """
     with pytest.raises(ValueError, match="1 of 2 divisors are 0"):
         ours(name, 1, [np.array([1, 2], np.int32), np.array([0, 1], np.int32)])
 
@@ -123,7 +164,9 @@ def test_integer_division_by_zero_is_refused(name: str) -> None:
 def test_float_remainders_have_python_signs(name: str) -> None:
     left, right = [5.5, -5.5, 5.5, -5.5, 1.0], [2.0, 2.0, -2.0, -2.0, 0.1]
     python = [math.fmod(a, b) if name == "Mod" else a % b for a, b in zip(left, right, strict=True)]
-    np.testing.assert_allclose(ours(name, 1, [np.array(left), np.array(right)])[0], python, rtol=1e-12)
+    np.testing.assert_allclose(
+        ours(name, 1, [np.array(left), np.array(right)])[0], python, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("exponent", [2.0, 3.0, 0.5, -1.0, 0.0], ids=str)
@@ -133,7 +176,11 @@ def test_power_of_a_constant_exponent(exponent: float) -> None:
 
 
 def test_integer_powers() -> None:
-    got = ours("Power", 1, [np.array([2, -2, 3, -1, 1, 2], np.int32), np.array([3, 3, -1, -3, -2, 0], np.int32)])[0]
+    got = ours(
+        "Power",
+        1,
+        [np.array([2, -2, 3, -1, 1, 2], np.int32), np.array([3, 3, -1, -3, -2, 0], np.int32)],
+    )[0]
     np.testing.assert_array_equal(got, np.array([8, -8, 0, -1, 1, 1], np.int32))
     with pytest.raises(ValueError, match="0 to a negative power"):
         ours("Power", 1, [np.array([0], np.int32), np.array([-1], np.int32)])
@@ -141,8 +188,12 @@ def test_integer_powers() -> None:
 
 @pytest.mark.parametrize("name", BINARY)
 def test_nan_is_kept(name: str) -> None:
-    """The CPU plugin's Maximum and Minimum drop a NaN on one side only; numpy, ONNX and PyTorch keep it, and so do we."""
-    got = ours(name, 1, [np.array([np.nan, 2.0], np.float32), np.array([2.0, np.nan], np.float32)])[0]
+    """The CPU plugin's Maximum and Minimum drop a NaN on one side only; numpy, ONNX and PyTorch
+    keep it, and so do we.
+    """
+    got = ours(name, 1, [np.array([np.nan, 2.0], np.float32), np.array([2.0, np.nan], np.float32)])[
+        0
+    ]
     assert np.isnan(got).all()
 
 
@@ -151,7 +202,9 @@ def test_broadcast_modes(name: str) -> None:
     left, right = numbers((2, 3), np.float32), numbers((3,), np.float32)
     whole = np.broadcast_to(right, (2, 3)).copy()
     expected = ours(name, 1, [left, whole])[0]
-    np.testing.assert_array_equal(ours(name, 1, [left, whole], {"auto_broadcast": "none"})[0], expected)
+    np.testing.assert_array_equal(
+        ours(name, 1, [left, whole], {"auto_broadcast": "none"})[0], expected
+    )
     with pytest.raises(ValueError, match="auto_broadcast is 'none'"):
         ours(name, 1, [left, right], {"auto_broadcast": "none"})
     with pytest.raises(ValueError, match="'pdpd'"):
@@ -161,7 +214,13 @@ def test_broadcast_modes(name: str) -> None:
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 3), (1, 3), (3, 3, 3), ()], ids=str)
 def test_pdpd_begins_with_the_first_axis(shape: tuple[int, ...]) -> None:
     """The CPU plugin lets them end with the same one where the operation does not commute."""
-    agree("Subtract", 1, [numbers((3, 3, 3), np.float32), numbers(shape, np.float32)], {"auto_broadcast": "pdpd"}, oracle=references)
+    agree(
+        "Subtract",
+        1,
+        [numbers((3, 3, 3), np.float32), numbers(shape, np.float32)],
+        {"auto_broadcast": "pdpd"},
+        oracle=references,
+    )
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (), (0,), (1, 5, 1)], ids=str)
@@ -170,16 +229,22 @@ def test_unary(name: str, version: int, least: float, most: float, shape: tuple[
     agree(name, version, [numbers(shape, np.float32, least, most)], rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("element_type", sorted(COMPUTED_FLOATS - {ElementType.F8E8M0}, key=str), ids=str)
+@pytest.mark.parametrize(
+    "element_type", sorted(COMPUTED_FLOATS - {ElementType.F8E8M0}, key=str), ids=str
+)
 @pytest.mark.parametrize(("name", "version", "least", "most"), UNARY)
-def test_unary_small_floats_are_rounded_once(name: str, version: int, least: float, most: float, element_type: ElementType) -> None:
+def test_unary_small_floats_are_rounded_once(
+    name: str, version: int, least: float, most: float, element_type: ElementType
+) -> None:
     data = numbers((20,), np.float32, least, most).astype(element_type.dtype)
     exact = ours(name, version, [data.astype(np.float64)])[0].astype(element_type.dtype)
     got = ours(name, version, [data])[0]
     assert got.dtype == element_type.dtype
     tolerance = 1e-6 if element_type is ElementType.F32 else 0.0
     np.testing.assert_allclose(
-        got.astype(np.float64), exact.astype(np.float64), rtol=max(tolerance, 2e-3 if element_type is ElementType.F16 else tolerance)
+        got.astype(np.float64),
+        exact.astype(np.float64),
+        rtol=max(tolerance, 2e-3 if element_type is ElementType.F16 else tolerance),
     )
 
 
@@ -221,7 +286,9 @@ def test_every_computed_type_is_taken_by_every_unary_operation() -> None:
 def test_large_integers_keep_their_digits() -> None:
     data = np.array([2**62 + 1, -(2**62) - 1], np.int64)
     for name in ("Abs", "Floor", "Ceiling"):
-        np.testing.assert_array_equal(ours(name, 1, [data])[0], np.abs(data) if name == "Abs" else data)
+        np.testing.assert_array_equal(
+            ours(name, 1, [data])[0], np.abs(data) if name == "Abs" else data
+        )
     assert ours("Round", 5, [data])[0].tolist() == data.tolist()
 
 
@@ -235,18 +302,26 @@ def test_round(mode: str) -> None:
 
 def test_erfinv_is_the_inverse_of_erf() -> None:
     data = np.linspace(-0.99, 0.99, 41)
-    np.testing.assert_allclose(ours("Erf", 1, ours("ErfInv", 17, [data]))[0], data, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(ours("ErfInv", 17, [np.array([-1.0, 0.0, 1.0])])[0], [-np.inf, 0.0, np.inf])
+    np.testing.assert_allclose(
+        ours("Erf", 1, ours("ErfInv", 17, [data]))[0], data, rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_array_equal(
+        ours("ErfInv", 17, [np.array([-1.0, 0.0, 1.0])])[0], [-np.inf, 0.0, np.inf]
+    )
     agree("ErfInv", 17, [data.astype(np.float32)], rtol=1e-4)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("exclusive", [False, True])
-@pytest.mark.parametrize(("shape", "axis"), [((4,), 0), ((2, 3), 1), ((2, 3), -2), ((2, 0, 3), 2), ((1, 1), 0)], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((4,), 0), ((2, 3), 1), ((2, 3), -2), ((2, 0, 3), 2), ((1, 1), 0)], ids=str
+)
 def test_cumulative_sum(shape: tuple[int, ...], axis: int, exclusive: bool, reverse: bool) -> None:
     attributes = {"exclusive": exclusive, "reverse": reverse}
     agree("CumSum", 3, [numbers(shape, np.float32), np.array(axis)], attributes, constant=[1])
-    agree("CumSum", 3, [numbers(shape, np.int32), np.array(axis, np.int32)], attributes, constant=[1])
+    agree(
+        "CumSum", 3, [numbers(shape, np.int32), np.array(axis, np.int32)], attributes, constant=[1]
+    )
 
 
 def test_cumulative_sum_of_small_types_stays_in_its_type() -> None:

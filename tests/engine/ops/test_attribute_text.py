@@ -1,4 +1,6 @@
-"""Attributes as text: a law for every kind, through the text alone and through a file; what is refused."""
+"""Attributes as text: a law for every kind, through the text alone and through a file; what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,26 @@ def tensors(draw: st.DrawFn) -> np.ndarray:
     shape = draw(arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
     count = int(np.prod(shape))
     if element_type is ElementType.STRING:
-        return np.array(draw(st.lists(st.text(max_size=6), min_size=count, max_size=count)), object).reshape(shape)
+        return np.array(
+            draw(st.lists(st.text(max_size=6), min_size=count, max_size=count)), object
+        ).reshape(shape)
     if element_type.dtype.names:
-        codes = draw(st.lists(st.integers(0, (1 << element_type.bits) - 1), min_size=count, max_size=count))
+        codes = draw(
+            st.lists(st.integers(0, (1 << element_type.bits) - 1), min_size=count, max_size=count)
+        )
         raised: np.ndarray = np.array(codes, np.uint8).view(element_type.dtype)
         return raised.reshape(shape)
-    raw = np.frombuffer(draw(st.binary(min_size=count * 8, max_size=count * 8)), np.int64).reshape(shape)
+    raw = np.frombuffer(draw(st.binary(min_size=count * 8, max_size=count * 8)), np.int64).reshape(
+        shape
+    )
     if element_type in FLOATS and element_type.bits >= 16:
         return np.frombuffer(raw.tobytes(), element_type.dtype)[:count].reshape(shape)
     with np.errstate(all="ignore"):
-        return raw.astype(element_type.dtype) if element_type is not ElementType.BOOLEAN else np.asarray(raw % 2 == 0)
+        return (
+            raw.astype(element_type.dtype)
+            if element_type is not ElementType.BOOLEAN
+            else np.asarray(raw % 2 == 0)
+        )
 
 
 SHAPES = st.one_of(st.just(DYNAMIC), st.lists(dimensions(), max_size=4).map(PartialShape.of))
@@ -60,7 +72,10 @@ VALUES: dict[AttributeKind, st.SearchStrategy[Any]] = {
     "tensor": tensors(),
 }
 LISTS = {kind: st.lists(VALUES[item], max_size=4).map(tuple) for kind, item in ITEMS.items()}
-LISTS["strs"] = st.lists(st.one_of(st.text(max_size=6), st.sampled_from(["", " a", "a,b", "[", '["x"]', "\x00"])), max_size=4).map(tuple)
+LISTS["strs"] = st.lists(
+    st.one_of(st.text(max_size=6), st.sampled_from(["", " a", "a,b", "[", '["x"]', "\x00"])),
+    max_size=4,
+).map(tuple)
 """Items of a list may be any text, also what XML cannot hold: JSON escapes it."""
 EVERY = VALUES | LISTS
 KINDS = list(EVERY)
@@ -70,12 +85,21 @@ def alike(one: Any, other: Any) -> bool:
     if isinstance(one, tuple):
         return isinstance(other, tuple) and len(one) == len(other) and all(map(alike, one, other))
     if isinstance(one, np.ndarray):
-        if not isinstance(other, np.ndarray) or (one.dtype, one.shape) != (other.dtype, other.shape):
+        if not isinstance(other, np.ndarray) or (one.dtype, one.shape) != (
+            other.dtype,
+            other.shape,
+        ):
             return False
         if one.dtype == object or one.dtype.names:
             return bool(one.tolist() == other.tolist())
         both_nan = (one != one) & (other != other)  # which NaN it is, no text says
-        bits = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, array.itemsize) for array in (one, other)]
+        bits = [
+            np.ascontiguousarray(array)
+            .reshape(-1)
+            .view(np.uint8)
+            .reshape(array.size, array.itemsize)
+            for array in (one, other)
+        ]
         return bool(np.all(both_nan.reshape(-1) | (bits[0] == bits[1]).all(axis=1)))
     return type(one) is type(other) and one == other
 
@@ -91,7 +115,9 @@ def test_what_is_written_is_read_again(kind: AttributeKind, data: st.DataObject)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_goes_through_building_writing_and_reading(kind: AttributeKind, tmp_path: Path) -> None:
-    """Adding a new Op, "Attr types": string, int, float, bool, type, shape, tensor, and a list of each."""
+    """Adding a new Op, "Attr types": string, int, float, bool, type, shape, tensor, and a list
+    of each.
+    """
     seen: list[Any] = []
 
     def look(x: np.ndarray, /, *, a: Any) -> np.ndarray:
@@ -99,7 +125,14 @@ def test_it_goes_through_building_writing_and_reading(kind: AttributeKind, tmp_p
         return x
 
     operation = Operation(
-        name="Look", version=1, opsets=(1, 1), opset="mine", page="", kernel=look, infer=same, attributes=(Attribute("a", kind),)
+        name="Look",
+        version=1,
+        opsets=(1, 1),
+        opset="mine",
+        page="",
+        kernel=look,
+        infer=same,
+        attributes=(Attribute("a", kind),),
     )
     catalogue = CATALOGUE.with_operations([operation])
 

@@ -1,4 +1,6 @@
-"""The operations of our own in searches refuse in plain words what does not go together; tests of reading hold what they compute."""
+"""The operations of our own in searches refuse in plain words what does not go together; tests
+of reading hold what they compute.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,18 @@ SCORER: Mapping[str, np.ndarray] = {
 BEST = {
     "sequences": SCORER["sequences"],
     "beam_scores": np.array([[-1, -2]], F32),
-    **{name: SCORER[name] for name in ("ended", "ended_scores", "ended_count", "done", "length_penalty")},
+    **{
+        name: SCORER[name]
+        for name in ("ended", "ended_scores", "ended_count", "done", "length_penalty")
+    },
     "returned": np.array([2]),
 }
 
 
 def scored(**others: np.ndarray) -> tuple[np.ndarray, ...]:
-    return beam_scorer(*{**SCORER, **others}.values(), eos_token_id=5, pad_token_id=0, early_stopping=0)
+    return beam_scorer(
+        *{**SCORER, **others}.values(), eos_token_id=5, pad_token_id=0, early_stopping=0
+    )
 
 
 def test_the_end_of_a_sequence_is_kept_and_others_go_on() -> None:
@@ -46,9 +53,15 @@ def test_the_end_of_a_sequence_is_kept_and_others_go_on() -> None:
     [
         ({"scores": np.zeros((1, 3), F32)}, r"scores has shape \[1, 3\], expected \[1, 4\]"),
         ({"words": np.zeros((2, 4), I32)}, r"words has shape \[2, 4\], expected \[1, 4\]"),
-        ({"beams": np.array([[0, 2, 0, 1]], I32)}, "candidates are of beams 0 to 2, expected 0 to 1"),
+        (
+            {"beams": np.array([[0, 2, 0, 1]], I32)},
+            "candidates are of beams 0 to 2, expected 0 to 1",
+        ),
         ({"sequences": np.zeros(2, I32)}, r"sequences and ended have shapes \[2\]"),
-        ({"sequences": np.zeros((2, 5), I32)}, r"sequences and ended have shapes \[2, 5\] and \[1, 2, 4\]"),
+        (
+            {"sequences": np.zeros((2, 5), I32)},
+            r"sequences and ended have shapes \[2, 5\] and \[1, 2, 4\]",
+        ),
         ({"sequences": np.zeros((3, 2), I32)}, r"sequences has shape \[3, 2\], expected \[2, 2\]"),
         ({"ended_scores": np.zeros(2, F32)}, r"have shape \[2\], expected \[batch, beams\]"),
         ({"ended_scores": np.zeros((1, 0), F32)}, "with a beam at least"),
@@ -67,7 +80,9 @@ def test_what_does_not_go_together_is_refused(others: dict[str, np.ndarray], wor
         best_beams(*{**BEST, **others}.values(), pad_token_id=0)
 
 
-@pytest.mark.parametrize("returned", [np.array([0]), np.array([3]), np.array(1), np.array([], np.int64)])
+@pytest.mark.parametrize(
+    "returned", [np.array([0]), np.array([3]), np.array(1), np.array([], np.int64)]
+)
 def test_only_as_many_as_there_are_beams_are_returned(returned: np.ndarray) -> None:
     with pytest.raises(ValueError, match=r"num_return_sequences is|returned has shape"):
         best_beams(*{**BEST, "returned": returned}.values(), pad_token_id=0)
@@ -83,6 +98,11 @@ def test_only_as_many_as_there_are_beams_are_returned(returned: np.ndarray) -> N
     ],
 )
 def test_nothing_is_drawn_from_nothing(scores: np.ndarray, words: str) -> None:
-    attributes: dict[str, Any] = {"top_p": 0.5, "filter_value": -1e20, "min_tokens_to_keep": 0, "from_the_top": 0}
+    attributes: dict[str, Any] = {
+        "top_p": 0.5,
+        "filter_value": -1e20,
+        "min_tokens_to_keep": 0,
+        "from_the_top": 0,
+    }
     with pytest.raises(ValueError, match=words):
         sampled_token(scores, np.array(1), **attributes)

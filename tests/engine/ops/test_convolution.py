@@ -21,16 +21,32 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def weights(*shape: int, outputs: int = 1) -> np.ndarray:
-    """Filters, ``outputs`` leading axes apart, under which random numbers stay about as large as they are, however many are summed."""
+    """Filters, ``outputs`` leading axes apart, under which random numbers stay about as large as
+    they are, however many are summed.
+    """
     scaled: np.ndarray = numbers(*shape) / np.sqrt(np.float32(np.prod(shape[outputs:])))
     return scaled
 
 
-def window(strides: list[int], begin: list[int], end: list[int], dilations: list[int], auto_pad: str = "explicit") -> dict[str, object]:
-    return {"strides": strides, "pads_begin": begin, "pads_end": end, "dilations": dilations, "auto_pad": auto_pad}
+def window(
+    strides: list[int],
+    begin: list[int],
+    end: list[int],
+    dilations: list[int],
+    auto_pad: str = "explicit",
+) -> dict[str, object]:
+    return {
+        "strides": strides,
+        "pads_begin": begin,
+        "pads_end": end,
+        "dilations": dilations,
+        "auto_pad": auto_pad,
+    }
 
 
-def close(name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, object], **more: Any) -> None:
+def close(
+    name: str, version: int, inputs: Sequence[Value], attributes: Mapping[str, object], **more: Any
+) -> None:
     agree(name, version, inputs, attributes, rtol=1e-4, atol=3e-5, **more)
 
 
@@ -60,7 +76,9 @@ CONVOLUTIONS = [
 
 @pytest.mark.usefixtures("few_elements")
 @pytest.mark.parametrize(("data", "filters", "attributes"), CONVOLUTIONS, ids=str)
-def test_convolution(data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, object]) -> None:
+def test_convolution(
+    data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, object]
+) -> None:
     close("Convolution", 1, [numbers(*data), weights(*filters)], attributes)
 
 
@@ -81,7 +99,9 @@ def test_convolution(data: tuple[int, ...], filters: tuple[int, ...], attributes
     ],
     ids=str,
 )
-def test_group_convolution(data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, object]) -> None:
+def test_group_convolution(
+    data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, object]
+) -> None:
     close("GroupConvolution", 1, [numbers(*data), weights(*filters, outputs=2)], attributes)
 
 
@@ -94,13 +114,22 @@ def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
         [numbers(3, 2, 30, 8), numbers(4, 2, 1, 3)],
     ]
     whole = [ours("Convolution", 1, case, attributes)[0] for case in cases]
-    for name, most in (("_BLOCK_ELEMENTS", 700), ("_ROWS_ELEMENTS", 700), ("_STACK_ELEMENTS", 700), ("_FEW_ELEMENTS", 0)):
+    for name, most in (
+        ("_BLOCK_ELEMENTS", 700),
+        ("_ROWS_ELEMENTS", 700),
+        ("_STACK_ELEMENTS", 700),
+        ("_FEW_ELEMENTS", 0),
+    ):
         monkeypatch.setattr(dense, name, most)
     for case, expected in zip(cases, whole, strict=True):
-        np.testing.assert_allclose(ours("Convolution", 1, case, attributes)[0], expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            ours("Convolution", 1, case, attributes)[0], expected, rtol=1e-4, atol=1e-5
+        )
 
 
-def transposed(*values: list[int], auto_pad: str = "explicit", output_padding: list[int]) -> dict[str, object]:
+def transposed(
+    *values: list[int], auto_pad: str = "explicit", output_padding: list[int]
+) -> dict[str, object]:
     strides, begin, end, dilations = values
     return {**window(strides, begin, end, dilations, auto_pad), "output_padding": output_padding}
 
@@ -108,35 +137,66 @@ def transposed(*values: list[int], auto_pad: str = "explicit", output_padding: l
 @pytest.mark.parametrize(
     ("data", "filters", "attributes"),
     [
-        ((2, 6, 9, 8), (6, 3, 3, 3), transposed([2, 2], [1, 1], [1, 0], [1, 2], output_padding=[0, 0])),
-        ((2, 6, 9, 8), (6, 3, 3, 3), transposed([2, 2], [1, 1], [1, 0], [1, 2], output_padding=[0, 0], auto_pad="same_upper")),
-        ((2, 6, 9, 8), (6, 3, 3, 3), transposed([2, 2], [1, 1], [1, 0], [1, 2], output_padding=[1, 0], auto_pad="valid")),
+        (
+            (2, 6, 9, 8),
+            (6, 3, 3, 3),
+            transposed([2, 2], [1, 1], [1, 0], [1, 2], output_padding=[0, 0]),
+        ),
+        (
+            (2, 6, 9, 8),
+            (6, 3, 3, 3),
+            transposed(
+                [2, 2], [1, 1], [1, 0], [1, 2], output_padding=[0, 0], auto_pad="same_upper"
+            ),
+        ),
+        (
+            (2, 6, 9, 8),
+            (6, 3, 3, 3),
+            transposed([2, 2], [1, 1], [1, 0], [1, 2], output_padding=[1, 0], auto_pad="valid"),
+        ),
         ((2, 6, 9), (6, 3, 3), transposed([3], [1], [1], [1], output_padding=[2])),
-        ((1, 2, 3, 4, 3), (2, 3, 2, 3, 2), transposed([2, 1, 2], [0, 1, 1], [1, 1, 0], [1, 1, 1], output_padding=[0, 0, 0])),
+        (
+            (1, 2, 3, 4, 3),
+            (2, 3, 2, 3, 2),
+            transposed([2, 1, 2], [0, 1, 1], [1, 1, 0], [1, 1, 1], output_padding=[0, 0, 0]),
+        ),
     ],
     ids=str,
 )
-def test_convolution_backprop_data(data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, object]) -> None:
+def test_convolution_backprop_data(
+    data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, object]
+) -> None:
     close("ConvolutionBackpropData", 1, [numbers(*data), numbers(*filters)], attributes)
 
 
 @pytest.mark.parametrize(
-    ("auto_pad", "begin", "length"), list(product(["explicit", "valid", "same_upper", "same_lower"], [0, 1], [9, 7, 6, 5, 4]))
+    ("auto_pad", "begin", "length"),
+    list(product(["explicit", "valid", "same_upper", "same_lower"], [0, 1], [9, 7, 6, 5, 4])),
 )
 def test_output_shape_given(auto_pad: str, begin: int, length: int) -> None:
-    """Where ``output_shape`` is given, ``explicit`` keeps its padding and ``valid`` cuts nothing off the beginning.
+    """Where ``output_shape`` is given, ``explicit`` keeps its padding and ``valid`` cuts nothing
+    off the beginning.
 
-    That is what the attribute's own description and OpenVINO say; the page's formula would spread the padding, and break
-    the models of frontends that give both.
+    That is what the attribute's own description and OpenVINO say; the page's formula would spread
+    the padding, and break the models of frontends that give both.
     """
     attributes = transposed([2], [begin], [0], [1], auto_pad=auto_pad, output_padding=[0])
-    inputs = [np.arange(1, 4, dtype=np.float32).reshape(1, 1, 3), np.array([[[1, 10, 100]]], np.float32), np.array([length])]
+    inputs = [
+        np.arange(1, 4, dtype=np.float32).reshape(1, 1, 3),
+        np.array([[[1, 10, 100]]], np.float32),
+        np.array([length]),
+    ]
     close("ConvolutionBackpropData", 1, inputs, attributes, constant=[2])
 
 
 def test_group_convolution_backprop_data() -> None:
     inputs = [numbers(2, 6, 9, 8), numbers(2, 3, 4, 3, 2)]
-    close("GroupConvolutionBackpropData", 1, inputs, transposed([2, 2], [1, 1], [1, 0], [1, 1], output_padding=[0, 0]))
+    close(
+        "GroupConvolutionBackpropData",
+        1,
+        inputs,
+        transposed([2, 2], [1, 1], [1, 0], [1, 1], output_padding=[0, 0]),
+    )
 
 
 DEFORMED = [
@@ -147,20 +207,41 @@ DEFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("strides", "begin", "end", "dilations", "group", "deformable_group", "beyond"), DEFORMED)
+@pytest.mark.parametrize(
+    ("strides", "begin", "end", "dilations", "group", "deformable_group", "beyond"), DEFORMED
+)
 def test_deformable_convolution(
-    strides: list[int], begin: list[int], end: list[int], dilations: list[int], group: int, deformable_group: int, beyond: bool
+    strides: list[int],
+    begin: list[int],
+    end: list[int],
+    dilations: list[int],
+    group: int,
+    deformable_group: int,
+    beyond: bool,
 ) -> None:
     places = [
         (length + begin[i] + end[i] - (kernel - 1) * dilations[i] - 1) // strides[i] + 1
         for i, (length, kernel) in enumerate([(6, 3), (7, 2)])
     ]
-    inputs = [numbers(2, 4, 6, 7), 1.5 * numbers(2, deformable_group * 12, *places), numbers(8, 4 // group, 3, 2)]
+    inputs = [
+        numbers(2, 4, 6, 7),
+        1.5 * numbers(2, deformable_group * 12, *places),
+        numbers(8, 4 // group, 3, 2),
+    ]
     mask = np.abs(numbers(2, deformable_group * 6, *places))
-    attributes = {**window(strides, begin, end, dilations), "group": group, "deformable_group": deformable_group}
+    attributes = {
+        **window(strides, begin, end, dilations),
+        "group": group,
+        "deformable_group": deformable_group,
+    }
     close("DeformableConvolution", 1, inputs, attributes)
     close("DeformableConvolution", 8, inputs, {**attributes, "bilinear_interpolation_pad": beyond})
-    close("DeformableConvolution", 8, [*inputs, mask], {**attributes, "bilinear_interpolation_pad": beyond})
+    close(
+        "DeformableConvolution",
+        8,
+        [*inputs, mask],
+        {**attributes, "bilinear_interpolation_pad": beyond},
+    )
 
 
 def bits(values: np.ndarray) -> np.ndarray:
@@ -173,8 +254,15 @@ def bits(values: np.ndarray) -> np.ndarray:
 def test_binary_convolution(pad_value: float, padding: int) -> None:
     """OpenVINO executes it nowhere: it is the convolution of -1 and 1 in place of 0 and 1."""
     data, filters = RANDOM.integers(0, 2, (2, 3, 6, 5)), RANDOM.integers(0, 2, (4, 3, 3, 2))
-    around = np.pad(2 * data - 1, ((0, 0), (0, 0), (1, 2), (0, 1)), constant_values=padding).astype(np.float32)
-    plain = ours("Convolution", 1, [around, (2 * filters - 1).astype(np.float32)], {"strides": "2,1", "dilations": "1,2"})[0]
+    around = np.pad(2 * data - 1, ((0, 0), (0, 0), (1, 2), (0, 1)), constant_values=padding).astype(
+        np.float32
+    )
+    plain = ours(
+        "Convolution",
+        1,
+        [around, (2 * filters - 1).astype(np.float32)],
+        {"strides": "2,1", "dilations": "1,2"},
+    )[0]
     attributes = {
         "strides": "2,1",
         "dilations": "1,2",
@@ -208,14 +296,28 @@ def test_types(dtype: type[np.generic]) -> None:
         ((1, 3, 2, 2), (2, 3, 3, 3), {}, "does not fit"),
         ((1, 3, 8), (2, 3, 3, 3), {}, "do not fit"),
         ((1, 3, 8, 8), (2, 3, 3, 3), {"strides": "1,1,1"}, "strides has 3 values"),
-        ((1, 3, 8, 8), (2, 3, 3, 3), {"pads_begin": "9999999999,9999999999"}, "more than the limit"),
+        (
+            (1, 3, 8, 8),
+            (2, 3, 3, 3),
+            {"pads_begin": "9999999999,9999999999"},
+            "more than the limit",
+        ),
     ],
 )
-def test_convolution_refuses(data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, str], message: str) -> None:
+def test_convolution_refuses(
+    data: tuple[int, ...], filters: tuple[int, ...], attributes: dict[str, str], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         ours("Convolution", 1, [numbers(*data), numbers(*filters)], attributes)
 
 
 def test_empty_batch() -> None:
-    assert ours("Convolution", 1, [numbers(0, 3, 8, 8), numbers(2, 3, 3, 3)])[0].shape == (0, 2, 6, 6)
-    assert ours("ConvolutionBackpropData", 1, [numbers(0, 3, 8, 8), numbers(3, 2, 3, 3)])[0].shape == (0, 2, 10, 10)
+    assert ours("Convolution", 1, [numbers(0, 3, 8, 8), numbers(2, 3, 3, 3)])[0].shape == (
+        0,
+        2,
+        6,
+        6,
+    )
+    assert ours("ConvolutionBackpropData", 1, [numbers(0, 3, 8, 8), numbers(3, 2, 3, 3)])[
+        0
+    ].shape == (0, 2, 10, 10)

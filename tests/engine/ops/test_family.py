@@ -19,19 +19,51 @@ def _kernel(data: object, /) -> object:
 def test_a_row_has_what_its_family_shares() -> None:
     row = family("activation", infer=same, types=(FLOATS,))
     assert _fields(row("SoftPlus", _kernel, version=4)) == _fields(
-        Operation(name="SoftPlus", version=4, opsets=(4, 16), page="activation/soft-plus-4", kernel=_kernel, infer=same, types=(FLOATS,))
+        Operation(
+            name="SoftPlus",
+            version=4,
+            opsets=(4, 16),
+            page="activation/soft-plus-4",
+            kernel=_kernel,
+            infer=same,
+            types=(FLOATS,),
+        )
     )
 
 
 def test_what_a_row_says_itself_counts() -> None:
     row = family("activation", infer=same, attributes=_ALPHA, inputs=(2, 2))
-    made = row("Elu", opsets=(1, 1), page="activation/elu", attributes=(), inputs=(1, 1), role=Role.RESULT)
-    assert _fields(made) == _fields(Operation(name="Elu", version=1, opsets=(1, 1), page="activation/elu", infer=same, role=Role.RESULT))
+    made = row(
+        "Elu", opsets=(1, 1), page="activation/elu", attributes=(), inputs=(1, 1), role=Role.RESULT
+    )
+    assert _fields(made) == _fields(
+        Operation(
+            name="Elu",
+            version=1,
+            opsets=(1, 1),
+            page="activation/elu",
+            infer=same,
+            role=Role.RESULT,
+        )
+    )
     assert row("Selu").attributes == _ALPHA, "one row's own words changed another row"
 
 
 def test_a_family_can_share_every_field_but_those_that_make_a_row_what_it_is() -> None:
-    own = {"name", "version", "opsets", "page", "kernel", "opset", "doc", "input_docs", "output_docs", "pure", "shows", "output_types"}
+    own = {
+        "name",
+        "version",
+        "opsets",
+        "page",
+        "kernel",
+        "opset",
+        "doc",
+        "input_docs",
+        "output_docs",
+        "pure",
+        "shows",
+        "output_types",
+    }
     assert set(Fields.__annotations__) == {field.name for field in fields(Operation)} - own
 
 

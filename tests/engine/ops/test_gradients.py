@@ -1,6 +1,8 @@
-"""Every operation's derivative against central differences in f64: a row for each operation, attribute variant and broadcast.
+"""Every operation's derivative against central differences in f64: a row for each operation,
+attribute variant and broadcast.
 
-Each row is checked three times: with the shapes known, with the lengths unknown, and once more as the gradient of its gradient.
+Each row is checked three times: with the shapes known, with the lengths unknown, and once more as
+the gradient of its gradient.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ pytestmark = pytest.mark.slow
 
 def _arrays(row: Row) -> list[np.ndarray]:
     random = np.random.default_rng(7)
-    return [random.uniform(*row.within, one) if isinstance(one, tuple) else np.asarray(one) for one in row.inputs]
+    return [
+        random.uniform(*row.within, one) if isinstance(one, tuple) else np.asarray(one)
+        for one in row.inputs
+    ]
 
 
 def _of_node(row: Row, arrays: list[np.ndarray]) -> Callable[..., Any]:
@@ -34,7 +39,9 @@ def _of_node(row: Row, arrays: list[np.ndarray]) -> Callable[..., Any]:
         remaining = iter(floats)
         given = [next(remaining) if array.dtype.kind == "f" else array for array in arrays]
         graph = floats[0].graph
-        operation = next((one for one in CATALOGUE.versions(row.type) if one.version == row.version), row.type)
+        operation = next(
+            (one for one in CATALOGUE.versions(row.type) if one.version == row.version), row.type
+        )
         outputs = graph.apply(operation, given, row.attributes)
         return outputs if row.output is None else outputs[row.output]
 
@@ -59,13 +66,20 @@ def test_the_derivative_is_that_of_central_differences(row: Row) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", [row for row in ROWS if row.unknown_lengths], ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.unknown_lengths], ids=lambda row: row.name
+)
 def test_the_derivative_is_the_same_when_lengths_are_not_known(row: Row) -> None:
     arrays = _arrays(row)
     graph = builder.Graph("unknown lengths")
-    floats = [graph.parameter(f"x{number}", "f64", [None] * array.ndim) for number, array in enumerate(_floats(arrays))]
+    floats = [
+        graph.parameter(f"x{number}", "f64", [None] * array.ndim)
+        for number, array in enumerate(_floats(arrays))
+    ]
     outputs = _real(_of_node(row, arrays)(*floats))
-    found = loopscope.check_gradient(graph.model({f"y{number}": one for number, one in enumerate(outputs)}), _floats(arrays))
+    found = loopscope.check_gradient(
+        graph.model({f"y{number}": one for number, one in enumerate(outputs)}), _floats(arrays)
+    )
     assert found.ok, found
 
 
@@ -86,4 +100,6 @@ def test_the_derivative_has_a_derivative(row: Row) -> None:
 
 def test_every_rule_has_a_row() -> None:
     checked = {row.type for row in ROWS}
-    assert {operation.name for operation in CATALOGUE if operation.gradient not in (None, flat)} - checked == set()
+    assert {
+        operation.name for operation in CATALOGUE if operation.gradient not in (None, flat)
+    } - checked == set()

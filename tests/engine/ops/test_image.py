@@ -11,28 +11,50 @@ from tests.engine.ops.oracle import agree, openvinos, ours, references
 
 RANDOM = np.random.default_rng(8)
 IMAGE = RANDOM.normal(size=(1, 2, 5, 7)).astype(np.float32)
-COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+COORDINATES = (
+    "half_pixel",
+    "pytorch_half_pixel",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+    "align_corners",
+)
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 SIZES = ((10, 14), (3, 4), (8, 5), (1, 1), (5, 7))
 
 
-def _resize(image: np.ndarray, sizes: tuple[int, ...], axes: tuple[int, ...], **attributes: object) -> None:
+def _resize(
+    image: np.ndarray, sizes: tuple[int, ...], axes: tuple[int, ...], **attributes: object
+) -> None:
     texts = {"shape_calculation_mode": "sizes", "pads_begin": [0], "pads_end": [0], **attributes}
     inputs = [image, np.array(sizes, np.int64), np.array(axes, np.int64)]
     agree("Interpolate", 11, inputs, texts, constant=(1, 2), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("mode", "coordinates", "sizes"), list(product(("linear", "linear_onnx", "cubic"), COORDINATES, SIZES)))
+@pytest.mark.parametrize(
+    ("mode", "coordinates", "sizes"),
+    list(product(("linear", "linear_onnx", "cubic"), COORDINATES, SIZES)),
+)
 def test_interpolate_to_sizes(mode: str, coordinates: str, sizes: tuple[int, int]) -> None:
     _resize(IMAGE, sizes, (2, 3), mode=mode, coordinate_transformation_mode=coordinates)
 
 
-@pytest.mark.parametrize(("rounding", "coordinates", "sizes"), list(product(NEAREST, COORDINATES, SIZES[:3])))
+@pytest.mark.parametrize(
+    ("rounding", "coordinates", "sizes"), list(product(NEAREST, COORDINATES, SIZES[:3]))
+)
 def test_interpolate_nearest(rounding: str, coordinates: str, sizes: tuple[int, int]) -> None:
-    _resize(IMAGE, sizes, (2, 3), mode="nearest", nearest_mode=rounding, coordinate_transformation_mode=coordinates)
+    _resize(
+        IMAGE,
+        sizes,
+        (2, 3),
+        mode="nearest",
+        nearest_mode=rounding,
+        coordinate_transformation_mode=coordinates,
+    )
 
 
-@pytest.mark.parametrize(("mode", "sizes"), list(product(("bilinear_pillow", "bicubic_pillow"), SIZES)))
+@pytest.mark.parametrize(
+    ("mode", "sizes"), list(product(("bilinear_pillow", "bicubic_pillow"), SIZES))
+)
 def test_interpolate_as_pillow(mode: str, sizes: tuple[int, int]) -> None:
     _resize(IMAGE, sizes, (2, 3), mode=mode, cube_coeff=-0.5)
 
@@ -41,7 +63,13 @@ def test_interpolate_as_pillow(mode: str, sizes: tuple[int, int]) -> None:
 def test_interpolate_antialiased(sizes: tuple[int, int]) -> None:
     """OpenVINO's CPU plugin ignores the attribute; its core does what the page says."""
     inputs: list[np.ndarray] = [IMAGE, np.array(sizes, np.int64), np.array([2, 3], np.int64)]
-    texts: dict[str, object] = {"mode": "linear", "antialias": True, "shape_calculation_mode": "sizes", "pads_begin": [0], "pads_end": [0]}
+    texts: dict[str, object] = {
+        "mode": "linear",
+        "antialias": True,
+        "shape_calculation_mode": "sizes",
+        "pads_begin": [0],
+        "pads_end": [0],
+    }
     agree("Interpolate", 11, inputs, texts, constant=(1, 2), oracle=references)
 
 
@@ -55,7 +83,10 @@ def test_interpolate_pads_first(mode: str) -> None:
     _resize(IMAGE, (9, 4), (2, 3), mode=mode, pads_begin=[0, 0, 1, 2], pads_end=[0, 0, 0, 1])
 
 
-@pytest.mark.parametrize(("mode", "axes"), [("nearest", (1, 2)), ("linear", (2,)), ("cubic", (3, 1)), ("bilinear_pillow", (1, 2))])
+@pytest.mark.parametrize(
+    ("mode", "axes"),
+    [("nearest", (1, 2)), ("linear", (2,)), ("cubic", (3, 1)), ("bilinear_pillow", (1, 2))],
+)
 def test_interpolate_other_axes(mode: str, axes: tuple[int, ...]) -> None:
     _resize(IMAGE, (6, 3)[: len(axes)], axes, mode=mode)
 
@@ -74,12 +105,23 @@ def test_interpolate_by_scales(mode: str, scales: tuple[float, float]) -> None:
     agree("Interpolate", 11, inputs, texts, constant=(1, 2))
 
 
-@pytest.mark.parametrize("coordinates", ["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"])
+@pytest.mark.parametrize(
+    "coordinates",
+    ["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"],
+)
 @pytest.mark.parametrize("mode", ["nearest", "linear", "linear_onnx", "cubic"])
 def test_interpolate_to_nothing(mode: str, coordinates: str) -> None:
     """A scale may leave nothing of an axis; OpenVINO ends its process over some of these."""
-    inputs: list[np.ndarray] = [IMAGE[..., :1], np.array([0.8, 2.0], np.float32), np.array([3, 2], np.int64)]
-    texts = {"mode": mode, "shape_calculation_mode": "scales", "coordinate_transformation_mode": coordinates}
+    inputs: list[np.ndarray] = [
+        IMAGE[..., :1],
+        np.array([0.8, 2.0], np.float32),
+        np.array([3, 2], np.int64),
+    ]
+    texts = {
+        "mode": mode,
+        "shape_calculation_mode": "scales",
+        "coordinate_transformation_mode": coordinates,
+    }
     (resized,) = ours("Interpolate", 11, inputs, texts)
     assert resized.shape == (*IMAGE.shape[:2], 2 * IMAGE.shape[2], 0)
 
@@ -102,7 +144,12 @@ def _whole_image(side: int) -> np.ndarray:
 
 @pytest.mark.parametrize("shapes_by", ["sizes", "scales"])
 def test_interpolate_4(shapes_by: str) -> None:
-    inputs: list[np.ndarray] = [IMAGE, np.array([7, 9], np.int64), np.array([1.5, 0.5], np.float32), np.array([2, 3], np.int64)]
+    inputs: list[np.ndarray] = [
+        IMAGE,
+        np.array([7, 9], np.int64),
+        np.array([1.5, 0.5], np.float32),
+        np.array([2, 3], np.int64),
+    ]
     agree(
         "Interpolate",
         4,
@@ -126,7 +173,13 @@ def test_interpolate_4_without_axes() -> None:
 @pytest.mark.parametrize("align", [True, False])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 def test_interpolate_1(mode: str, align: bool) -> None:
-    texts = {"axes": [2, 3], "mode": mode, "align_corners": align, "pads_begin": [0], "pads_end": [0]}
+    texts = {
+        "axes": [2, 3],
+        "mode": mode,
+        "align_corners": align,
+        "pads_begin": [0],
+        "pads_end": [0],
+    }
     agree("Interpolate", 1, [IMAGE, np.array([8, 4], np.int64)], texts, constant=(1,))
 
 
@@ -157,10 +210,18 @@ def test_interpolate_refuses(image: np.ndarray, sizes: list[int], problem: str) 
 
 def test_interpolate_refuses_fractions_as_sizes() -> None:
     with pytest.raises(ValueError, match="expected integers"):
-        ours("Interpolate", 11, [IMAGE, np.ones(2, np.float32), np.array([2, 3])], {"mode": "nearest", "shape_calculation_mode": "sizes"})
+        ours(
+            "Interpolate",
+            11,
+            [IMAGE, np.ones(2, np.float32), np.array([2, 3])],
+            {"mode": "nearest", "shape_calculation_mode": "sizes"},
+        )
 
 
-@pytest.mark.parametrize(("scale", "problem"), [(0.0, "not a positive"), (np.inf, "not a positive"), (1e30, "more than the limit")])
+@pytest.mark.parametrize(
+    ("scale", "problem"),
+    [(0.0, "not a positive"), (np.inf, "not a positive"), (1e30, "more than the limit")],
+)
 def test_interpolate_refuses_scales(scale: float, problem: str) -> None:
     inputs: list[np.ndarray] = [IMAGE, np.array([scale, 1], np.float32), np.array([2, 3])]
     with pytest.raises(ValueError, match=problem):
@@ -171,25 +232,52 @@ GRID = RANDOM.uniform(-1.6, 1.6, size=(1, 3, 4, 2)).astype(np.float32)
 
 
 @pytest.mark.parametrize(
-    ("mode", "padding", "align"), list(product(("bilinear", "bicubic", "nearest"), ("zeros", "border", "reflection"), (True, False)))
+    ("mode", "padding", "align"),
+    list(
+        product(
+            ("bilinear", "bicubic", "nearest"), ("zeros", "border", "reflection"), (True, False)
+        )
+    ),
 )
 def test_grid_sample(mode: str, padding: str, align: bool) -> None:
-    agree("GridSample", 9, [IMAGE, GRID], {"mode": mode, "padding_mode": padding, "align_corners": align}, atol=1e-5)
+    agree(
+        "GridSample",
+        9,
+        [IMAGE, GRID],
+        {"mode": mode, "padding_mode": padding, "align_corners": align},
+        atol=1e-5,
+    )
 
 
 def test_grid_sample_batches() -> None:
-    image, grid = RANDOM.normal(size=(3, 2, 4, 5)).astype(np.float32), RANDOM.uniform(-1, 1, (3, 2, 2, 2)).astype(np.float32)
-    agree("GridSample", 9, [image, grid], {"mode": "bilinear", "padding_mode": "zeros", "align_corners": False}, atol=1e-5)
+    image, grid = (
+        RANDOM.normal(size=(3, 2, 4, 5)).astype(np.float32),
+        RANDOM.uniform(-1, 1, (3, 2, 2, 2)).astype(np.float32),
+    )
+    agree(
+        "GridSample",
+        9,
+        [image, grid],
+        {"mode": "bilinear", "padding_mode": "zeros", "align_corners": False},
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
 def test_grid_sample_of_integers(mode: str) -> None:
     image = RANDOM.integers(0, 99, (1, 2, 5, 7)).astype(np.int32)
-    agree("GridSample", 9, [image, GRID], {"mode": mode, "padding_mode": "border", "align_corners": False})
+    agree(
+        "GridSample",
+        9,
+        [image, GRID],
+        {"mode": mode, "padding_mode": "border", "align_corners": False},
+    )
 
 
 def test_grid_sample_nowhere() -> None:
-    (found,) = ours("GridSample", 9, [IMAGE, np.full((1, 1, 2, 2), np.nan, np.float32)], {"mode": "nearest"})
+    (found,) = ours(
+        "GridSample", 9, [IMAGE, np.full((1, 1, 2, 2), np.nan, np.float32)], {"mode": "nearest"}
+    )
     assert found.tolist() == np.zeros((1, 2, 1, 2)).tolist()
 
 
@@ -199,7 +287,10 @@ def test_grid_sample_nowhere() -> None:
 def test_video_frames(frame: str, colours: str, dtype: type[np.generic]) -> None:
     plane = RANDOM.integers(0, 256, (2, 6, 4, 1)).astype(dtype)
     agree(f"{frame}to{colours}", 8, [plane], atol=1e-3)
-    luma, chroma = RANDOM.integers(0, 256, (2, 4, 4, 1)).astype(dtype), RANDOM.integers(0, 256, (2, 2, 2, 2)).astype(dtype)
+    luma, chroma = (
+        RANDOM.integers(0, 256, (2, 4, 4, 1)).astype(dtype),
+        RANDOM.integers(0, 256, (2, 2, 2, 2)).astype(dtype),
+    )
     planes = [luma, chroma] if frame == "NV12" else [luma, chroma[..., :1], chroma[..., 1:]]
     agree(f"{frame}to{colours}", 8, planes, atol=1e-3)
 
@@ -216,7 +307,10 @@ def test_grey_frames() -> None:
 def test_red_is_not_blue() -> None:
     red = np.zeros((1, 2, 2, 3), np.float32)
     red[..., 0] = 255
-    rgb, bgr = ours("RGBtoNV12", 17, [red], {"single_plane": "false"}), ours("BGRtoNV12", 17, [red], {"single_plane": "false"})
+    rgb, bgr = (
+        ours("RGBtoNV12", 17, [red], {"single_plane": "false"}),
+        ours("BGRtoNV12", 17, [red], {"single_plane": "false"}),
+    )
     np.testing.assert_allclose(rgb[1].reshape(-1), [90.26, 239.945], rtol=1e-5)
     np.testing.assert_allclose(bgr[1].reshape(-1), [239.945, 109.895], rtol=1e-5)
     assert rgb[0][0, 0, 0, 0] == pytest.approx(0.257 * 255 + 16)

@@ -39,7 +39,14 @@ def test_roles(name: str, opset: str, version: int, role: Role) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "opset"), [("Loop", "opset4"), ("If", "opset7"), ("Result", "opset17"), ("Loop", "opset18"), ("ReadValue", "opset2")]
+    ("name", "opset"),
+    [
+        ("Loop", "opset4"),
+        ("If", "opset7"),
+        ("Result", "opset17"),
+        ("Loop", "opset18"),
+        ("ReadValue", "opset2"),
+    ],
 )
 def test_opsets_that_lack_an_operation(name: str, opset: str) -> None:
     assert CATALOGUE.find(name, opset) is None
@@ -61,17 +68,37 @@ STATE = {"variable_id": "v", "variable_type": "f32", "variable_shape": "2,?"}
     [
         ("Parameter", "opset1", {"element_type": "f32", "shape": "2,?,1..8"}, (), "f32 [2,?,1..8]"),
         ("Parameter", "opset1", {"element_type": "boolean"}, (), "boolean ..."),
-        ("Const", "opset1", {"element_type": "i64", "shape": "2, 3", "offset": "0", "size": "48"}, (), "i64 [2,3]"),
-        ("Const", "opset1", {"element_type": "u4", "shape": "", "offset": "7", "size": "1"}, (), "u4 []"),
+        (
+            "Const",
+            "opset1",
+            {"element_type": "i64", "shape": "2, 3", "offset": "0", "size": "48"},
+            (),
+            "i64 [2,3]",
+        ),
+        (
+            "Const",
+            "opset1",
+            {"element_type": "u4", "shape": "", "offset": "7", "size": "1"},
+            (),
+            "u4 []",
+        ),
         ("Result", "opset1", {}, (VALUE,), "f32 [2,3]"),
         ("Assign", "opset6", {"variable_id": "v"}, (VALUE,), "f32 [2,3]"),
         ("ReadValue", "opset3", {"variable_id": "v"}, (VALUE,), "f32 [2,3]"),
         ("ReadValue", "opset6", STATE, (VALUE,), "f32 [2,?]"),
         ("ReadValue", "opset6", STATE, (), "f32 [2,?]"),
-        ("ReadValue", "opset6", STATE | {"variable_type": "dynamic", "variable_shape": "..."}, (VALUE,), "None ..."),
+        (
+            "ReadValue",
+            "opset6",
+            STATE | {"variable_type": "dynamic", "variable_shape": "..."},
+            (VALUE,),
+            "None ...",
+        ),
     ],
 )
-def test_inferred(name: str, opset: str, attributes: dict[str, object], inputs: tuple[Known, ...], expected: str) -> None:
+def test_inferred(
+    name: str, opset: str, attributes: dict[str, object], inputs: tuple[Known, ...], expected: str
+) -> None:
     assert inferred(name, opset, attributes, *inputs) == expected
 
 
@@ -91,10 +118,26 @@ def test_a_variable_must_hold_its_initial_value(change: dict[str, object], messa
     ("name", "attributes", "message"),
     [
         ("Parameter", {"shape": "1"}, "'element_type' .* is missing"),
-        ("Parameter", {"element_type": "FP32", "shape": "1"}, "'element_type' is 'FP32', expected an element type"),
-        ("Parameter", {"element_type": "f32", "shape": "1,x"}, "'shape' is '1,x', expected a shape"),
-        ("Const", {"element_type": "f32", "shape": "-1"}, "'shape' is '-1', expected integers of at least 0"),
-        ("ReadValue", {"variable_id": "v", "variable_type": "f31", "variable_shape": ""}, "'variable_type' is 'f31'"),
+        (
+            "Parameter",
+            {"element_type": "FP32", "shape": "1"},
+            "'element_type' is 'FP32', expected an element type",
+        ),
+        (
+            "Parameter",
+            {"element_type": "f32", "shape": "1,x"},
+            "'shape' is '1,x', expected a shape",
+        ),
+        (
+            "Const",
+            {"element_type": "f32", "shape": "-1"},
+            "'shape' is '-1', expected integers of at least 0",
+        ),
+        (
+            "ReadValue",
+            {"variable_id": "v", "variable_type": "f31", "variable_shape": ""},
+            "'variable_type' is 'f31'",
+        ),
     ],
 )
 def test_wrong_attributes_are_named(name: str, attributes: dict[str, object], message: str) -> None:
@@ -104,4 +147,7 @@ def test_wrong_attributes_are_named(name: str, attributes: dict[str, object], me
 
 def test_the_shape_of_a_parameter_is_kept_as_declared() -> None:
     row = operation("Parameter", "opset1")
-    assert typed(row, {"element_type": "f32", "shape": "..."}) == {"element_type": ElementType.F32, "shape": PartialShape(None)}
+    assert typed(row, {"element_type": "f32", "shape": "..."}) == {
+        "element_type": ElementType.F32,
+        "shape": PartialShape(None),
+    }

@@ -1,4 +1,6 @@
-"""Products whose matrix is a constant of the model: what is kept of it gives the same bits as the matrix itself, in each run."""
+"""Products whose matrix is a constant of the model: what is kept of it gives the same bits as
+the matrix itself, in each run.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,16 @@ def _quantized(data: np.ndarray, matrix: np.ndarray, zeros: np.ndarray, scale: f
     """The output's scale decides how much of it saturates."""
     middle = np.array(7, data.dtype)
     each = np.full(zeros.shape, 0.5, np.float32)
-    inputs = [data, _scale(0.25), middle, matrix, each, zeros, _scale(scale), np.array(100, np.uint8)]
+    inputs = [
+        data,
+        _scale(0.25),
+        middle,
+        matrix,
+        each,
+        zeros,
+        _scale(scale),
+        np.array(100, np.uint8),
+    ]
     return Case("QLinearMatMul", inputs, domain="", constant=tuple(range(1, 8)))
 
 
@@ -48,7 +59,9 @@ def _cases() -> dict[str, Case]:
                 cases[f"QLinearMatMul {name}"] = _quantized(data, matrix, one, 40.0)
                 cases[f"QLinearMatMul {name}, saturated"] = _quantized(data, matrix, each, 0.01)
                 inputs = [data, matrix, _scale(0.25), _scale(0.5), np.array(9, np.uint8), each]
-                cases[f"MatMulIntegerToFloat {name}"] = Case("MatMulIntegerToFloat", inputs, constant=(1, 3, 5))
+                cases[f"MatMulIntegerToFloat {name}"] = Case(
+                    "MatMulIntegerToFloat", inputs, constant=(1, 3, 5)
+                )
                 floats = data.astype(np.float32) - 99
                 cases[f"DynamicQuantizeMatMul {name}"] = Case(
                     "DynamicQuantizeMatMul", [floats, matrix, _scale(0.5), each], constant=(1, 2, 3)

@@ -18,7 +18,9 @@ def reals(*shape: int, scale: float = 2) -> np.ndarray:
 
 
 CUBE, BIAS = reals(2, 3, 8), reals(8)
-FAR = np.array([-np.inf, -100, -30, -9, -1e-20, -0.0, 0, 1e-20, 9, 30, 100, np.inf, np.nan], np.float32)
+FAR = np.array(
+    [-np.inf, -100, -30, -9, -1e-20, -0.0, 0, 1e-20, 9, 30, 100, np.inf, np.nan], np.float32
+)
 CASES = {
     "gelu": Case("Gelu", [CUBE]),
     "gelu of a number": Case("Gelu", [np.array(-1.5, np.float32)]),
@@ -40,16 +42,24 @@ def test_as_the_runtime(case: Case) -> None:
     case.agree()
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64], ids=["f16", "bf16", "f64"])
+@pytest.mark.parametrize(
+    "dtype", [np.float16, ml_dtypes.bfloat16, np.float64], ids=["f16", "bf16", "f64"]
+)
 @pytest.mark.parametrize("type", ["Gelu", "BiasGelu", "FastGelu", "QuickGelu"])
-def test_in_types_that_the_cpu_of_the_runtime_leaves_out(type: str, dtype: type[np.generic]) -> None:
-    """As f32 has it, within one rounding of the type: half a unit in the last place, and what f32 itself is off."""
+def test_in_types_that_the_cpu_of_the_runtime_leaves_out(
+    type: str, dtype: type[np.generic]
+) -> None:
+    """As f32 has it, within one rounding of the type: half a unit in the last place, and what
+    f32 itself is off.
+    """
     data, bias = CUBE.astype(dtype), BIAS.astype(dtype)
     inputs = [data, bias] if type == "BiasGelu" else [data]
     (mine,) = Case(type, inputs).here()
     (wide,) = Case(type, [one.astype(np.float32) for one in inputs]).there()
     assert mine.dtype == dtype
-    np.testing.assert_allclose(mine.astype(np.float64), wide, rtol=float(ml_dtypes.finfo(dtype).eps) / 2 + 2e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        mine.astype(np.float64), wide, rtol=float(ml_dtypes.finfo(dtype).eps) / 2 + 2e-6, atol=1e-6
+    )
 
 
 def _softmax_of_bias(data: np.ndarray, bias: np.ndarray, axis: int, inner: int) -> np.ndarray:
@@ -57,7 +67,9 @@ def _softmax_of_bias(data: np.ndarray, bias: np.ndarray, axis: int, inner: int) 
     rows = data.reshape(int(np.prod(data.shape[:axis])), -1).astype(np.float64)
     added = bias.reshape(-1, rows.shape[1])
     every = len(rows) // len(added)
-    softened: np.ndarray = special.softmax(rows + (added.repeat(every, 0) if inner else np.tile(added, (every, 1))), axis=1)
+    softened: np.ndarray = special.softmax(
+        rows + (added.repeat(every, 0) if inner else np.tile(added, (every, 1))), axis=1
+    )
     return softened.reshape(data.shape)
 
 
@@ -76,7 +88,9 @@ SOFTMAX = reals(2, 3, 4, 5)
     ],
 )
 def test_softmax_after_a_bias(bias: np.ndarray, axis: int, inner: int) -> None:
-    (made,) = Case("BiasSoftmax", [SOFTMAX, bias], {"axis": axis, "is_inner_broadcast": inner}).here()
+    (made,) = Case(
+        "BiasSoftmax", [SOFTMAX, bias], {"axis": axis, "is_inner_broadcast": inner}
+    ).here()
     np.testing.assert_allclose(made, _softmax_of_bias(SOFTMAX, bias, axis, inner), rtol=2e-6)
 
 
@@ -87,7 +101,10 @@ REFUSED = {
         Case("BiasSoftmax", [SOFTMAX, reals(5, 5)], {"axis": 3, "is_inner_broadcast": 1}),
         "expected rows of 5 numbers that divide 24 rows",
     ),
-    "no broadcast said": (Case("BiasSoftmax", [SOFTMAX, reals(4, 5)]), "'is_inner_broadcast' .* is missing"),
+    "no broadcast said": (
+        Case("BiasSoftmax", [SOFTMAX, reals(4, 5)]),
+        "'is_inner_broadcast' .* is missing",
+    ),
 }
 
 

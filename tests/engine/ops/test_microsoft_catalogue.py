@@ -13,7 +13,9 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 from loopscope.ops.declare import REQUIRED, Operation, Role
 from loopscope.ops.microsoft.catalogue import DOMAIN, MICROSOFT
 
-SCHEMAS: dict[str, Any] = {one.name: one for one in runtime.get_all_operator_schema() if one.domain == DOMAIN}
+SCHEMAS: dict[str, Any] = {
+    one.name: one for one in runtime.get_all_operator_schema() if one.domain == DOMAIN
+}
 ROWS = pytest.mark.parametrize("row", MICROSOFT.values(), ids=MICROSOFT.keys())
 GRAPHS = "AttrType.GRAPH"
 MANY = 2**31 - 1
@@ -23,7 +25,11 @@ MANY = 2**31 - 1
 def test_as_many_inputs_and_outputs(row: Operation) -> None:
     schema = SCHEMAS[row.name]
     assert row.inputs == (schema.min_input, None if schema.max_input == MANY else schema.max_input)
-    optional = {number for number, one in enumerate(schema.inputs) if one.option.name == "Optional" and number < schema.min_input}
+    optional = {
+        number
+        for number, one in enumerate(schema.inputs)
+        if one.option.name == "Optional" and number < schema.min_input
+    }
     assert row.optional_inputs == optional
     assert row.outputs == (None if schema.max_output == MANY else schema.max_output)
 
@@ -31,7 +37,9 @@ def test_as_many_inputs_and_outputs(row: Operation) -> None:
 @ROWS
 def test_the_same_attributes(row: Operation) -> None:
     schema = SCHEMAS[row.name]
-    assert {one.name for one in row.attributes} == {name for name, one in schema.attributes.items() if str(one.type) != GRAPHS}
+    assert {one.name for one in row.attributes} == {
+        name for name, one in schema.attributes.items() if str(one.type) != GRAPHS
+    }
     for one in row.attributes:
         theirs = schema.attributes[one.name]
         assert (one.default is REQUIRED) == theirs.required, one.name
@@ -51,5 +59,7 @@ def test_a_kernel_takes_what_the_row_declares(row: Operation) -> None:
     if any(one.kind is one.VAR_KEYWORD for one in parameters):
         return
     keywords = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
-    assert {one.keyword for one in row.attributes} | ({"outputs"} if row.counts_outputs else set()) <= keywords
+    assert {one.keyword for one in row.attributes} | (
+        {"outputs"} if row.counts_outputs else set()
+    ) <= keywords
     assert row.summary

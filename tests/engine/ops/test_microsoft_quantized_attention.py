@@ -15,16 +15,30 @@ _DICE = Dice(31)
 BATCH, LENGTH, WIDTH, HEADS = 2, 4, 6, 2
 
 
-def attention(data: Any, weights: Any, *, each: bool = False, zeros: bool = True, past: int | None = None, **more: Any) -> Case:
+def attention(
+    data: Any,
+    weights: Any,
+    *,
+    each: bool = False,
+    zeros: bool = True,
+    past: int | None = None,
+    **more: Any,
+) -> Case:
     """``past``: the length of a cache; ``more``: a mask and attributes."""
     mask = more.pop("mask", None)
     columns = (3 * WIDTH,) if each else ()
-    weights_zero = np.zeros(columns, weights) if weights is np.int8 or each else _DICE.whole(weights)
+    weights_zero = (
+        np.zeros(columns, weights) if weights is np.int8 or each else _DICE.whole(weights)
+    )
     cache = [] if past is None else [_DICE.reals(2, BATCH, HEADS, past, WIDTH // HEADS)]
     return Case(
         "QAttention",
         [
-            *(_DICE.whole(data, BATCH, LENGTH, WIDTH), _DICE.whole(weights, WIDTH, 3 * WIDTH), _DICE.reals(3 * WIDTH)),
+            *(
+                _DICE.whole(data, BATCH, LENGTH, WIDTH),
+                _DICE.whole(weights, WIDTH, 3 * WIDTH),
+                _DICE.reals(3 * WIDTH),
+            ),
             *(_DICE.scales(most=0.02), _DICE.scales(*columns, most=0.02), mask),
             *((_DICE.whole(data), weights_zero) if zeros else (None, None)),
             *cache,
@@ -66,7 +80,13 @@ def test_as_the_runtime(case: Case) -> None:
 
 def test_what_does_not_fit_is_told() -> None:
     good = attention(np.uint8, np.int8)
-    with pytest.raises(EngineError, match=r"data of shape \[2, 4, 6\] and weights of shape \[5, 18\]"):
-        Case("QAttention", [good.inputs[0], _DICE.whole(np.int8, 5, 18), *good.inputs[2:]], good.attributes).here()
+    with pytest.raises(
+        EngineError, match=r"data of shape \[2, 4, 6\] and weights of shape \[5, 18\]"
+    ):
+        Case(
+            "QAttention",
+            [good.inputs[0], _DICE.whole(np.int8, 5, 18), *good.inputs[2:]],
+            good.attributes,
+        ).here()
     with pytest.raises(EngineError, match="do_rotary"):
         Case("QAttention", good.inputs, {**good.attributes, "do_rotary": 1}).here()

@@ -1,4 +1,6 @@
-"""What is known of outputs before a run holds for what a run gives: of every node that the tests of com.microsoft have."""
+"""What is known of outputs before a run holds for what a run gives: of every node that the tests
+of com.microsoft have.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,17 @@ from tests.engine.ops.microsoft_nodes import Case
 
 def _cases() -> Iterator[tuple[str, Case]]:
     for tables in (
-        [test_microsoft_activation.CASES, test_microsoft_grouped.CASES, test_microsoft_movement.CASES],
+        [
+            test_microsoft_activation.CASES,
+            test_microsoft_grouped.CASES,
+            test_microsoft_movement.CASES,
+        ],
         [test_microsoft_normalization.CASES, test_microsoft_products.CASES],
-        [test_microsoft_attention.ATTENTION, test_microsoft_attention.HEADS, test_microsoft_attention.TURNED],
+        [
+            test_microsoft_attention.ATTENTION,
+            test_microsoft_attention.HEADS,
+            test_microsoft_attention.TURNED,
+        ],
     ):
         for table in tables:
             yield from ((f"{case.type}, {name}", case) for name, case in table.items())
@@ -54,7 +64,9 @@ def _known(array: np.ndarray | None, how: str) -> Known:
 def test_the_rule_holds(case: Case, how: str) -> None:
     operation = MICROSOFT[case.type] if case.domain else IN_ONNX[case.type]
     assert operation.infer is not None
-    inferred = operation.infer([_known(one, how) for one in case.inputs], typed(operation, dict(case.attributes)))
+    inferred = operation.infer(
+        [_known(one, how) for one in case.inputs], typed(operation, dict(case.attributes))
+    )
     made = iter(case.here())
     for known, there in zip(inferred, case.outputs, strict=False):
         if there:

@@ -1,4 +1,6 @@
-"""Rounding to narrower types: as numpy's and ml_dtypes' conversions, and whole multiples of one scale for each row or group."""
+"""Rounding to narrower types: as numpy's and ml_dtypes' conversions, and whole multiples of one
+scale for each row or group.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ import pytest
 
 from loopscope.ops.narrowing import GROUP, NARROWER, round_to
 
-FLOATS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f8e4m3": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2}
+FLOATS = {
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+    "f8e4m3": ml_dtypes.float8_e4m3fn,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+}
 INTEGERS = {"int8": (127, 300), "int4": (7, GROUP)}
 """The largest multiple of a scale, and how many numbers share one in a row of 300."""
 

@@ -1,4 +1,6 @@
-"""Casts between every two element types of ONNX, beside ONNX Runtime; where the two differ, what the definition says."""
+"""Casts between every two element types of ONNX, beside ONNX Runtime; where the two differ, what
+the definition says.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ INTEGERS = ["INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UIN
 FEW_BITS = ["INT4", "UINT4", "INT2", "UINT2"]
 OF_THE_RUNTIME = [*FLOATS, *NARROW, *INTEGERS, *FEW_BITS, "FLOAT8E8M0", "BOOL", "STRING"]
 """It has no FLOAT4E2M1."""
-DTYPES = {name: helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name)) for name in [*OF_THE_RUNTIME, "FLOAT4E2M1"]}
+DTYPES = {
+    name: helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name))
+    for name in [*OF_THE_RUNTIME, "FLOAT4E2M1"]
+}
 REALS = [
     0,
     -0.0,
@@ -51,7 +56,26 @@ REALS = [
     -8.4,
     -99,
 ]
-BEYOND = [448, 449, 464, 465, 1000, -1000, 57344, 60000, 65504, 1e10, -1e10, 3e38, 1e-8, 2.0**-127, 2.0**-10, np.inf, -np.inf, np.nan]
+BEYOND = [
+    448,
+    449,
+    464,
+    465,
+    1000,
+    -1000,
+    57344,
+    60000,
+    65504,
+    1e10,
+    -1e10,
+    3e38,
+    1e-8,
+    2.0**-127,
+    2.0**-10,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
 WHOLE = [
     0,
     1,
@@ -82,17 +106,30 @@ WHOLE = [
 
 
 def values_of(name: str, target: str) -> np.ndarray:
-    """What the first type holds and the definition says something of: a float beyond the range of an integer is undefined."""
+    """What the first type holds and the definition says something of: a float beyond the range
+    of an integer is undefined.
+    """
     dtype = DTYPES[name]
     if name == "STRING":
-        not_whole = [] if target in [*INTEGERS, *FEW_BITS, "BOOL"] else ["-3.5", "1e5", "NaN", "+INF", "-inf"]
+        not_whole = (
+            []
+            if target in [*INTEGERS, *FEW_BITS, "BOOL"]
+            else ["-3.5", "1e5", "NaN", "+INF", "-inf"]
+        )
         return np.array(["1", "2", " 3", "100", "0", *not_whole], object)
     if name == "BOOL":
         return np.array([False, True])
     if name in INTEGERS:
         limits = np.iinfo(dtype)
         # An f8e8m0 is rounded up, and the runtime would round to an f32 before.
-        return np.array([one for one in WHOLE if limits.min <= one <= limits.max and (target != "FLOAT8E8M0" or one <= 65535)], dtype)
+        return np.array(
+            [
+                one
+                for one in WHOLE
+                if limits.min <= one <= limits.max and (target != "FLOAT8E8M0" or one <= 65535)
+            ],
+            dtype,
+        )
     if name in FEW_BITS:
         few = ml_dtypes.iinfo(dtype)
         return np.arange(int(few.min), int(few.max) + 1, dtype=np.int8).astype(dtype)
@@ -101,15 +138,25 @@ def values_of(name: str, target: str) -> np.ndarray:
     wide = made.astype(np.float64)
     if target not in INTEGERS + FEW_BITS:
         return made[~(wide < 0)] if name == "FLOAT8E8M0" else made
-    return made[(wide >= (0 if target.startswith("U") or name == "FLOAT8E8M0" else -np.inf)) & (wide <= 128)]
+    return made[
+        (wide >= (0 if target.startswith("U") or name == "FLOAT8E8M0" else -np.inf)) & (wide <= 128)
+    ]
 
 
 def cast(data: np.ndarray, source: str, target: str, **attributes: Any) -> bytes:
     tensor = numpy_helper.from_array(data, "x")
     number = getattr(TensorProto, target)
     ends = [helper.make_tensor_value_info("y", number, [len(data)])]
-    graph = helper.make_graph([helper.make_node("Cast", ["x"], ["y"], to=number, **attributes)], "cast", [], ends, [tensor])
-    written: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13).SerializeToString()
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["x"], ["y"], to=number, **attributes)],
+        "cast",
+        [],
+        ends,
+        [tensor],
+    )
+    written: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13
+    ).SerializeToString()
     return written
 
 
@@ -125,13 +172,19 @@ def by_the_runtime(document: bytes, target: str) -> np.ndarray:
     if target not in FEW_BITS:
         return raw.view(dtype)
     bits = 4 if target.endswith("4") else 2
-    codes = np.stack([raw >> shift & (2**bits - 1) for shift in range(0, 8, bits)], 1).reshape(-1)[: made.shape()[0]].astype(np.int8)
+    codes = (
+        np.stack([raw >> shift & (2**bits - 1) for shift in range(0, 8, bits)], 1)
+        .reshape(-1)[: made.shape()[0]]
+        .astype(np.int8)
+    )
     signed = codes if target.startswith("U") else (codes ^ 2 ** (bits - 1)) - 2 ** (bits - 1)
     return signed.astype(dtype)
 
 
 def halves_away_from_zero(data: np.ndarray, made: np.ndarray) -> np.ndarray:
-    """To 4 and 2 bits the definition rounds to the nearest, halves to even; the runtime rounds halves away from 0."""
+    """To 4 and 2 bits the definition rounds to the nearest, halves to even; the runtime rounds
+    halves away from 0.
+    """
     wide = data.astype(np.float64)
     return np.asarray(np.abs(wide) % 1 == 0.5)
 
@@ -147,7 +200,9 @@ def no_bool_of_the_least(data: np.ndarray, made: np.ndarray) -> np.ndarray:
 
 
 def a_cast_that_stays(data: np.ndarray, made: np.ndarray) -> np.ndarray:
-    """The definition's table saturates an infinity, whatever it comes from; the runtime copies where the type stays the same."""
+    """The definition's table saturates an infinity, whatever it comes from; the runtime copies
+    where the type stays the same.
+    """
     return np.asarray(np.isinf(data.astype(np.float32)))
 
 
@@ -164,7 +219,9 @@ def what_differs(source: str, target: str) -> Callable[[np.ndarray, np.ndarray],
 def alike(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     if mine.dtype == object:
         return np.asarray(mine == theirs)
-    one, other = (side if side.dtype.kind in "iub" else side.astype(np.float64) for side in (mine, theirs))
+    one, other = (
+        side if side.dtype.kind in "iub" else side.astype(np.float64) for side in (mine, theirs)
+    )
     return np.asarray((one == other) | ((one != one) & (other != other)))
 
 
@@ -187,7 +244,10 @@ def test_four_and_two_bits_are_rounded_halves_to_even_and_keep_their_low_bits(ta
     mine = converted(data, DTYPES[target]).astype(np.int64)
     bits, signed = int(target[-1]), target.startswith("I")
     expected = [0, 0, 1, 2, 2, 3, 0, -2, -3, 4]
-    low = [one % 2**bits - (2**bits if signed and one % 2**bits >= 2 ** (bits - 1) else 0) for one in expected]
+    low = [
+        one % 2**bits - (2**bits if signed and one % 2**bits >= 2 ** (bits - 1) else 0)
+        for one in expected
+    ]
     assert mine.tolist() == low
 
 
@@ -220,7 +280,10 @@ def test_powers_of_two_are_the_runtimes(saturate: int, mode: str) -> None:
     )
     document = cast(data, "FLOAT", "FLOAT8E8M0", saturate=saturate, round_mode=mode)
     (mine,) = loopscope.run(loopscope.read_model(document)).outputs
-    assert mine.view(np.uint8).tolist() == by_the_runtime(document, "FLOAT8E8M0").view(np.uint8).tolist()
+    assert (
+        mine.view(np.uint8).tolist()
+        == by_the_runtime(document, "FLOAT8E8M0").view(np.uint8).tolist()
+    )
 
 
 WRITTEN = [
@@ -232,8 +295,12 @@ WRITTEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("dtype", "numbers", "texts"), WRITTEN, ids=lambda one: getattr(one, "__name__", ""))
-def test_numbers_are_written_as_the_runtime_writes_them(dtype: type, numbers: list[float], texts: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "numbers", "texts"), WRITTEN, ids=lambda one: getattr(one, "__name__", "")
+)
+def test_numbers_are_written_as_the_runtime_writes_them(
+    dtype: type, numbers: list[float], texts: list[str]
+) -> None:
     data: np.ndarray = np.array(numbers, dtype)
     source = next(name for name, known in DTYPES.items() if known == data.dtype)
     document = cast(data, source, "STRING")
@@ -241,11 +308,19 @@ def test_numbers_are_written_as_the_runtime_writes_them(dtype: type, numbers: li
     assert mine.tolist() == by_the_runtime(document, "STRING").tolist() == texts
 
 
-READ = [("-1", "UINT8", 255), ("300", "INT8", 44), ("9007199254740993", "INT64", 2**53 + 1), ("100.5", "INT32", 100), (" 7", "UINT64", 7)]
+READ = [
+    ("-1", "UINT8", 255),
+    ("300", "INT8", 44),
+    ("9007199254740993", "INT64", 2**53 + 1),
+    ("100.5", "INT32", 100),
+    (" 7", "UINT64", 7),
+]
 
 
 @pytest.mark.parametrize(("text", "target", "number"), READ)
-def test_a_text_of_an_integer_is_read_exactly_and_loses_its_higher_bits(text: str, target: str, number: int) -> None:
+def test_a_text_of_an_integer_is_read_exactly_and_loses_its_higher_bits(
+    text: str, target: str, number: int
+) -> None:
     document = cast(np.array([text], object), "STRING", target)
     (mine,) = loopscope.run(loopscope.read_model(document)).outputs
     assert mine.tolist() == by_the_runtime(document, target).tolist() == [number]
@@ -256,7 +331,9 @@ def test_a_text_of_an_integer_is_read_exactly_and_loses_its_higher_bits(text: st
 def test_a_text_that_is_no_number_is_told(text: str, target: str) -> None:
     document = cast(np.array([text], object), "STRING", target)
     if text.startswith("9") and target != "INT64":
-        assert loopscope.run(loopscope.read_model(document)).outputs[0] == DTYPES[target].type(57344 if target == "FLOAT8E5M2" else np.inf)
+        assert loopscope.run(loopscope.read_model(document)).outputs[0] == DTYPES[target].type(
+            57344 if target == "FLOAT8E5M2" else np.inf
+        )
         return
     with pytest.raises(EngineError, match=r"is no (number|integer of 64 bits)"):
         loopscope.run(loopscope.read_model(document))
@@ -271,4 +348,6 @@ def test_a_cast_to_no_type_is_told() -> None:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
     with pytest.raises(EngineError, match="to is 99, expected the number of an element type"):
-        loopscope.run(loopscope.read_model(model.SerializeToString()), {"x": np.zeros(1, np.float32)})
+        loopscope.run(
+            loopscope.read_model(model.SerializeToString()), {"x": np.zeros(1, np.float32)}
+        )

@@ -1,4 +1,6 @@
-"""ONNX operations that are computed here directly give what the onnx package's reference kernels give, whatever the types and shapes."""
+"""ONNX operations that are computed here directly give what the onnx package's reference kernels
+give, whatever the types and shapes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,18 @@ from loopscope.ops.onnx.element_movement import PLACES
 from loopscope.ops.onnx.elementwise import NUMBERS
 from loopscope.ops.onnx.reference import prepared
 from loopscope.ops.onnx_catalogue import ONNX
-from tests.engine.ops.onnx_nodes import MOVING, TYPES, Dice, Node, along_an_axis, elementwise, gemm, layer_normalization, product, reduction
+from tests.engine.ops.onnx_nodes import (
+    MOVING,
+    TYPES,
+    Dice,
+    Node,
+    along_an_axis,
+    elementwise,
+    gemm,
+    layer_normalization,
+    product,
+    reduction,
+)
 
 Schema = Any
 _SEEDS = st.integers(0, 2**32 - 1)
@@ -28,7 +41,14 @@ _DRAWS = settings(max_examples=20, deadline=None)
 
 def types_of(schema: Any) -> list[np.dtype]:
     """The element types that the first input of an operation may have."""
-    names = next((one.allowed_type_strs for one in schema.type_constraints if one.type_param_str == schema.inputs[0].type_str), ())
+    names = next(
+        (
+            one.allowed_type_strs
+            for one in schema.type_constraints
+            if one.type_param_str == schema.inputs[0].type_str
+        ),
+        (),
+    )
     return [TYPES[name] for name in names if name in TYPES] or [TYPES[schema.inputs[0].type_str]]
 
 
@@ -37,7 +57,9 @@ def versions_of(names: Mapping[str, Any]) -> list[Any]:
     return [
         schema
         for schema in onnx.defs.get_all_schemas_with_history()
-        if not schema.domain and schema.name in names and names[schema.name].first <= schema.since_version <= names[schema.name].last
+        if not schema.domain
+        and schema.name in names
+        and names[schema.name].first <= schema.since_version <= names[schema.name].last
     ]
 
 
@@ -61,11 +83,20 @@ def ours(schema: Schema, node: Node) -> tuple[np.ndarray, ...]:
 def theirs(schema: Schema, node: Node, *, in_f32: bool = False) -> tuple[np.ndarray, ...]:
     """What the reference gives; ``in_f32``: for the same numbers in f32, rounded once."""
     inputs, attributes, outputs = node
-    kernel = prepared(schema, int(schema.since_version), typed(operation_of(schema), attributes), outputs, drawn=False)
+    kernel = prepared(
+        schema,
+        int(schema.since_version),
+        typed(operation_of(schema), attributes),
+        outputs,
+        drawn=False,
+    )
     with np.errstate(all="ignore"):
         if not in_f32:
             return tuple(kernel(*inputs))
-        return tuple(one.astype(inputs[0].dtype) for one in kernel(*[_in_f32(one, inputs[0].dtype) for one in inputs]))
+        return tuple(
+            one.astype(inputs[0].dtype)
+            for one in kernel(*[_in_f32(one, inputs[0].dtype) for one in inputs])
+        )
 
 
 def _in_f32(one: np.ndarray, narrow: np.dtype) -> np.ndarray:
@@ -82,14 +113,27 @@ def assert_same(mine: Any, other: Any, steps: float) -> None:
     one, two = np.asarray(mine).astype(np.float64), np.asarray(other).astype(np.float64)
     if steps:
         info = ml_dtypes.finfo(mine.dtype)
-        np.testing.assert_allclose(one, two, rtol=steps * float(info.eps), atol=steps * float(info.smallest_normal))
+        np.testing.assert_allclose(
+            one, two, rtol=steps * float(info.eps), atol=steps * float(info.smallest_normal)
+        )
     else:
         np.testing.assert_array_equal(one, two)
-        np.testing.assert_array_equal(np.signbit(one)[~np.isnan(one)], np.signbit(two)[~np.isnan(two)])
+        np.testing.assert_array_equal(
+            np.signbit(one)[~np.isnan(one)], np.signbit(two)[~np.isnan(two)]
+        )
 
 
-def compare(schema: Schema, draw: Callable[[Schema, Dice, np.dtype], Node], seed: int, *, once: bool = False, steps: float = 0) -> None:
-    """``once``: floats of up to 16 bits are rounded once where the reference rounds after each of its steps."""
+def compare(
+    schema: Schema,
+    draw: Callable[[Schema, Dice, np.dtype], Node],
+    seed: int,
+    *,
+    once: bool = False,
+    steps: float = 0,
+) -> None:
+    """``once``: floats of up to 16 bits are rounded once where the reference rounds after each
+    of its steps.
+    """
     dice = np.random.default_rng(seed)
     dtypes = [one for one in types_of(schema) if one.kind not in _NOT_COMPARED.get(schema.name, "")]
     dtype = dtypes[int(dice.integers(len(dtypes)))]
@@ -97,19 +141,28 @@ def compare(schema: Schema, draw: Callable[[Schema, Dice, np.dtype], Node], seed
     in_f32 = once and dtype.kind not in "biu" and dtype.itemsize == 2
     for mine, other in zip(ours(schema, node), theirs(schema, node, in_f32=in_f32), strict=True):
         if schema.name == "Sum":
-            other = np.where((mine == 0) & (other == 0), mine, other)[()]  # ours keeps -0, as the runtime does
+            other = np.where((mine == 0) & (other == 0), mine, other)[
+                ()
+            ]  # ours keeps -0, as the runtime does
         if schema.name == "Clip" and schema.since_version >= 11 and dtype.kind == "f":
             other = _within_finite_bounds(other, node[0][1:])
         if schema.name == "Erf" and dtype == np.float64:
-            mine, other = mine.astype(np.float32), other.astype(np.float32)  # theirs is rounded to f32
+            mine, other = (
+                mine.astype(np.float32),
+                other.astype(np.float32),
+            )  # theirs is rounded to f32
         assert_same(mine, other, 1 if in_f32 else steps)
 
 
 def _within_finite_bounds(clipped: np.ndarray, bounds: Sequence[np.ndarray | None]) -> np.ndarray:
-    """A bound that is left out is, by its definition, the limit of finite numbers; theirs has none."""
+    """A bound that is left out is, by its definition, the limit of finite numbers; theirs has
+    none.
+    """
     least, most = (*bounds, None, None)[:2]
     limits = np.finfo(clipped.dtype)
-    made: np.ndarray = np.clip(clipped, limits.min if least is None else None, limits.max if most is None else None)
+    made: np.ndarray = np.clip(
+        clipped, limits.min if least is None else None, limits.max if most is None else None
+    )
     return made
 
 
@@ -130,7 +183,9 @@ _WIDE_STEPS: Mapping[str, float] = {
     # Theirs is computed in f64.
     "Erf": 1,
 }
-_ONCE = frozenset({"Elu", "Erf", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Sigmoid", "Softplus"})
+_ONCE = frozenset(
+    {"Elu", "Erf", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Sigmoid", "Softplus"}
+)
 
 
 def ids(schema: Schema) -> str:
@@ -141,7 +196,9 @@ def ids(schema: Schema) -> str:
 @_DRAWS
 @given(seed=_SEEDS)
 def test_elementwise(schema: Schema, seed: int) -> None:
-    compare(schema, elementwise, seed, once=schema.name in _ONCE, steps=_WIDE_STEPS.get(schema.name, 0))
+    compare(
+        schema, elementwise, seed, once=schema.name in _ONCE, steps=_WIDE_STEPS.get(schema.name, 0)
+    )
 
 
 @pytest.mark.parametrize("schema", versions_of(PLACES), ids=ids)
@@ -157,7 +214,9 @@ _FOLDS: Mapping[str, tuple[Callable[[Schema, Dice, np.dtype], Node], bool, float
     "Gemm": (gemm, True, 16),
     "Softmax": (along_an_axis, False, 4),
     "LayerNormalization": (layer_normalization, True, 0),
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceProd", "ReduceSum"), (reduction, True, 4)),
+    **dict.fromkeys(
+        ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceProd", "ReduceSum"), (reduction, True, 4)
+    ),
     "ReduceMax": (reduction, False, 0),
     "ReduceMin": (reduction, False, 0),
 }

@@ -1,4 +1,6 @@
-"""Images resized to the nearest pixel are ONNX Runtime's, whatever the coordinates, the rounding, the axes and the type."""
+"""Images resized to the nearest pixel are ONNX Runtime's, whatever the coordinates, the
+rounding, the axes and the type.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ WAYS: dict[str, tuple[list[float] | None, list[int] | None]] = {
 @pytest.mark.parametrize(("coordinates", "rounding"), list(product(COORDINATES, ROUNDINGS)))
 def test_the_nearest_pixels(coordinates: str, rounding: str, opset: int) -> None:
     for name, way in WAYS.items():
-        case = resize(opset, *way, mode="nearest", coordinate_transformation_mode=coordinates, nearest_mode=rounding)
+        case = resize(
+            opset,
+            *way,
+            mode="nearest",
+            coordinate_transformation_mode=coordinates,
+            nearest_mode=rounding,
+        )
         np.testing.assert_array_equal(case.here()[0], case.there()[0], err_msg=name)
 
 
@@ -38,8 +46,12 @@ OTHERS = {
     "bytes": nearest(13, [1, 1, 2, 0.5], (IMAGE * 20).astype(np.int8)),
     "a volume": nearest(18, [1, 1, 2, 1.5, 2], IMAGE[:, :, None]),
     "a line": nearest(18, [1.5], IMAGE[0, 0, 0]),
-    "symmetric": nearest(19, [1, 1, 1.3, 2], IMAGE, coordinate_transformation_mode="half_pixel_symmetric"),
-    "no larger": resize(18, None, [12, 9], mode="nearest", axes=[2, 3], keep_aspect_ratio_policy="not_larger"),
+    "symmetric": nearest(
+        19, [1, 1, 1.3, 2], IMAGE, coordinate_transformation_mode="half_pixel_symmetric"
+    ),
+    "no larger": resize(
+        18, None, [12, 9], mode="nearest", axes=[2, 3], keep_aspect_ratio_policy="not_larger"
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""SVMClassifier's probabilities of several classes are those of ONNX Runtime, and by their definition."""
+"""SVMClassifier's probabilities of several classes are those of ONNX Runtime, and by their
+definition.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,18 @@ def _model(classes: int, attributes: dict[str, Any]) -> tuple[bytes, np.ndarray]
         **attributes,
     }
     declared = {name: value for name, value in declared.items() if value is not None}
-    node = helper.make_node("SVMClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", **declared)
+    node = helper.make_node(
+        "SVMClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", **declared
+    )
     kind = TensorProto.STRING if "classlabels_strings" in declared else TensorProto.INT64
     graph = helper.make_graph(
         [node],
         "svm",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 4])],
-        [helper.make_tensor_value_info("label", kind, [None]), helper.make_tensor_value_info("scores", TensorProto.FLOAT, [None, None])],
+        [
+            helper.make_tensor_value_info("label", kind, [None]),
+            helper.make_tensor_value_info("scores", TensorProto.FLOAT, [None, None]),
+        ],
     )
     opsets = [helper.make_opsetid("ai.onnx.ml", 1), helper.make_opsetid("", 17)]
     data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
@@ -49,19 +56,25 @@ def _model(classes: int, attributes: dict[str, Any]) -> tuple[bytes, np.ndarray]
 @pytest.mark.parametrize("kernel", ["RBF", "LINEAR", "POLY", "SIGMOID"])
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
 def test_as_onnx_runtime(classes: int, kernel: str, transform: str) -> None:
-    """Within what f32 loses there over the iterations; its PROBIT cancels near 1/2 and in the tails. Here all is f64."""
+    """Within what f32 loses there over the iterations; its PROBIT cancels near 1/2 and in the
+    tails. Here all is f64.
+    """
     data, asked = _model(classes, {"kernel_type": kernel, "post_transform": transform})
     label, scores = loopscope.run(loopscope.read_model(data), [asked]).outputs
     theirs = onnxruntime.InferenceSession(data).run(None, {"x": asked})
     np.testing.assert_array_equal(label, theirs[0])
     relative, absolute = (1e-2, 2e-4) if transform == "PROBIT" else (2e-4, 2e-5)
     rounded_away = np.isinf(theirs[1])
-    np.testing.assert_allclose(scores[~rounded_away], theirs[1][~rounded_away], rtol=relative, atol=absolute)
+    np.testing.assert_allclose(
+        scores[~rounded_away], theirs[1][~rounded_away], rtol=relative, atol=absolute
+    )
     assert (scores[rounded_away] * np.sign(theirs[1][rounded_away]) > 4).all()
 
 
 def test_labels_that_are_texts() -> None:
-    data, asked = _model(3, {"classlabels_ints": None, "classlabels_strings": ["cat", "dog", "eel"]})
+    data, asked = _model(
+        3, {"classlabels_ints": None, "classlabels_strings": ["cat", "dog", "eel"]}
+    )
     label, scores = loopscope.run(loopscope.read_model(data), [asked]).outputs
     theirs = onnxruntime.InferenceSession(data).run(None, {"x": asked})
     assert label.tolist() == theirs[0].tolist()
@@ -78,17 +91,28 @@ def test_coupling_minimises_what_the_paper_says(classes: int) -> None:
         assert found.sum() == pytest.approx(1)
 
         def cost(p: Any, r: np.ndarray = pairwise) -> float:
-            return float(sum((r[j, i] * p[i] - r[i, j] * p[j]) ** 2 for i in range(classes) for j in range(classes) if i != j))
+            return float(
+                sum(
+                    (r[j, i] * p[i] - r[i, j] * p[j]) ** 2
+                    for i in range(classes)
+                    for j in range(classes)
+                    if i != j
+                )
+            )
 
         whole: Any = {"type": "eq", "fun": lambda p: p.sum() - 1}
         start = np.full(classes, 1 / classes)
-        best = optimize.minimize(cost, start, bounds=[(0, 1)] * classes, constraints=[whole], options={"ftol": 1e-12})
+        best = optimize.minimize(
+            cost, start, bounds=[(0, 1)] * classes, constraints=[whole], options={"ftol": 1e-12}
+        )
         np.testing.assert_allclose(found, best.x, atol=0.02)
 
 
 def test_numbers_that_do_not_belong_together_are_told() -> None:
     data, asked = _model(3, {"rho": [0.0, 1.0]})
-    with pytest.raises(loopscope.RunStopped, match="rho has 2 numbers, expected 3: one for each pair of classes"):
+    with pytest.raises(
+        loopscope.RunStopped, match="rho has 2 numbers, expected 3: one for each pair of classes"
+    ):
         loopscope.run(loopscope.read_model(data), [asked])
 
 

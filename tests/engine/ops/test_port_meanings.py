@@ -1,4 +1,6 @@
-"""Each input, output and attribute of a built-in operation has a line in the table of meanings, and the table has no other lines."""
+"""Each input, output and attribute of a built-in operation has a line in the table of meanings,
+and the table has no other lines.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,29 @@ def test_each_port_and_attribute_has_a_line(operation: Operation) -> None:
 
 
 def test_the_table_has_no_line_that_no_operation_shows() -> None:
-    shown = {(operation.name, "in", name, text) for operation in OPERATIONS for name, text in operation.input_docs.items()}
-    shown |= {(operation.name, "out", name, text) for operation in OPERATIONS for name, text in operation.output_docs.items()}
-    shown |= {(operation.name, "attr", entry.name, entry.doc) for operation in OPERATIONS for entry in operation.attributes}
+    shown = {
+        (operation.name, "in", name, text)
+        for operation in OPERATIONS
+        for name, text in operation.input_docs.items()
+    }
+    shown |= {
+        (operation.name, "out", name, text)
+        for operation in OPERATIONS
+        for name, text in operation.output_docs.items()
+    }
+    shown |= {
+        (operation.name, "attr", entry.name, entry.doc)
+        for operation in OPERATIONS
+        for entry in operation.attributes
+    }
     texts = {row[1:] for row in shown}
     for (operation, kind), entries in table().items():
         for name, text in entries.items():
-            used = (kind, name, text) in texts if operation == EVERY else (operation, kind, name, text) in shown
+            used = (
+                (kind, name, text) in texts
+                if operation == EVERY
+                else (operation, kind, name, text) in shown
+            )
             assert used, f"{operation} {kind} {name}"
 
 

@@ -1,4 +1,6 @@
-"""Models of scikit-learn, LightGBM and XGBoost predict here what the libraries themselves predicted when they were recorded."""
+"""Models of scikit-learn, LightGBM and XGBoost predict here what the libraries themselves
+predicted when they were recorded.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,19 @@ def test_as_the_library_and_onnx_runtime_predict(file: Path) -> None:
         inputs = {name[3:]: _texts(held[name]) for name in held if name.startswith("in ")}
         predicted = {name[4:]: held[name] for name in held if name.startswith("out ")}
     model = loopscope.read_model(data)
-    made = {one.name: value for one, value in zip(model.outputs, loopscope.run(model, inputs).outputs, strict=True)}
+    made = {
+        one.name: value
+        for one, value in zip(model.outputs, loopscope.run(model, inputs).outputs, strict=True)
+    }
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    theirs = dict(zip((one.name for one in session.get_outputs()), session.run(None, inputs), strict=True))
+    theirs = dict(
+        zip((one.name for one in session.get_outputs()), session.run(None, inputs), strict=True)
+    )
     for name, expected in predicted.items():
         if expected.dtype.kind in "fc":
-            np.testing.assert_allclose(made[name].reshape(expected.shape), expected, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(
+                made[name].reshape(expected.shape), expected, rtol=1e-4, atol=1e-4
+            )
             np.testing.assert_allclose(made[name], theirs[name], rtol=1e-4, atol=1e-5)
         else:
             assert made[name].reshape(expected.shape).tolist() == expected.tolist()

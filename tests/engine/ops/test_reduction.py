@@ -12,7 +12,15 @@ from loopscope.ops.declare import Known
 from loopscope.ops.elements import COMPUTED
 from tests.engine.ops.oracle import agree, ours
 
-NUMERIC = [("ReduceL1", 4), ("ReduceL2", 4), ("ReduceMax", 1), ("ReduceMean", 1), ("ReduceMin", 1), ("ReduceProd", 1), ("ReduceSum", 1)]
+NUMERIC = [
+    ("ReduceL1", 4),
+    ("ReduceL2", 4),
+    ("ReduceMax", 1),
+    ("ReduceMean", 1),
+    ("ReduceMin", 1),
+    ("ReduceProd", 1),
+    ("ReduceSum", 1),
+]
 LOGICAL = [("ReduceLogicalAnd", 1), ("ReduceLogicalOr", 1)]
 CASES = [
     ((2, 3, 4), [1]),
@@ -28,7 +36,9 @@ CASES = [
 @pytest.mark.parametrize("keep", [True, False], ids=["keep", "drop"])
 @pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
 @pytest.mark.parametrize(("name", "version"), NUMERIC)
-def test_numbers(name: str, version: int, shape: tuple[int, ...], axes: list[int], keep: bool) -> None:
+def test_numbers(
+    name: str, version: int, shape: tuple[int, ...], axes: list[int], keep: bool
+) -> None:
     data = np.random.default_rng(6).normal(size=shape).astype(np.float32)
     agree(name, version, [data, np.array(axes)], {"keep_dims": keep}, constant=[1], atol=1e-5)
 
@@ -46,13 +56,25 @@ def test_logic(name: str, version: int, keep: bool) -> None:
     data = np.array([[True, False], [True, True], [False, False]])
     for axes in ([0], [1], [0, 1], [-1]):
         agree(name, version, [data, np.array(axes)], {"keep_dims": keep}, constant=[1])
-    agree(name, version, [np.zeros((2, 0), np.bool_), np.array([1])], {"keep_dims": keep}, constant=[1])
+    agree(
+        name,
+        version,
+        [np.zeros((2, 0), np.bool_), np.array([1])],
+        {"keep_dims": keep},
+        constant=[1],
+    )
 
 
 @pytest.mark.parametrize(("name", "version"), [*NUMERIC, *LOGICAL])
 def test_no_axes_means_nothing_is_folded(name: str, version: int) -> None:
-    """The spec calls it the identity; of L1 and L2 each element is then its own magnitude. The CPU plugin cannot compile it."""
-    data = np.array([[1, -4], [3, 2]], np.float32) if (name, version) in NUMERIC else np.array([[True, False]])
+    """The spec calls it the identity; of L1 and L2 each element is then its own magnitude. The
+    CPU plugin cannot compile it.
+    """
+    data = (
+        np.array([[1, -4], [3, 2]], np.float32)
+        if (name, version) in NUMERIC
+        else np.array([[True, False]])
+    )
     expected = np.abs(data) if name in ("ReduceL1", "ReduceL2") else data
     np.testing.assert_array_equal(ours(name, version, [data, np.zeros(0, np.int64)])[0], expected)
     assert ours(name, version, [data[0, 0], np.zeros(0, np.int64)])[0].shape == ()
@@ -71,13 +93,23 @@ def test_no_axes_means_nothing_is_folded(name: str, version: int) -> None:
     ],
 )
 def test_of_nothing(name: str, version: int, of_float: float, of_integer: int) -> None:
-    """OpenVINO's CPU stops at the greatest finite float for Max and Min; ONNX and IEEE have infinity."""
+    """OpenVINO's CPU stops at the greatest finite float for Max and Min; ONNX and IEEE have
+    infinity.
+    """
     for dtype, expected in ((np.float32, of_float), (np.int32, of_integer)):
-        got = ours(name, version, [np.zeros((2, 0, 3), dtype), np.array([1])], {"keep_dims": "true"})[0]
+        got = ours(
+            name, version, [np.zeros((2, 0, 3), dtype), np.array([1])], {"keep_dims": "true"}
+        )[0]
         np.testing.assert_array_equal(got, np.full((2, 1, 3), expected, dtype))
         assert ours(name, version, [np.zeros((2, 0, 3), dtype), np.array([0])])[0].shape == (0, 3)
     if name not in ("ReduceMax", "ReduceMin"):
-        agree(name, version, [np.zeros((2, 0, 3), np.float32), np.array([1])], {"keep_dims": True}, constant=[1])
+        agree(
+            name,
+            version,
+            [np.zeros((2, 0, 3), np.float32), np.array([1])],
+            {"keep_dims": True},
+            constant=[1],
+        )
 
 
 @pytest.mark.parametrize(("name", "version"), NUMERIC)
@@ -88,18 +120,28 @@ def test_every_type_is_kept(name: str, version: int) -> None:
         assert got.dtype == element_type.dtype, element_type
         if element_type.is_float and element_type not in (ElementType.F8E8M0, ElementType.F4E2M1):
             exact = ours(name, version, [data.astype(np.float64), np.array([1])])[0]
-            np.testing.assert_array_equal(got.astype(np.float64), exact.astype(element_type.dtype).astype(np.float64))
+            np.testing.assert_array_equal(
+                got.astype(np.float64), exact.astype(element_type.dtype).astype(np.float64)
+            )
 
 
 def test_sums_of_half_floats_do_not_stall() -> None:
     """Accumulated in f16, 2048 + 1 would stay 2048."""
     assert ours("ReduceSum", 1, [np.ones(5000, np.float16), np.array([0])])[0] == 5000
-    assert ours("ReduceMean", 1, [np.full(5000, 60000, np.float16), np.array([0])])[0] == np.float16(60000)
+    assert ours("ReduceMean", 1, [np.full(5000, 60000, np.float16), np.array([0])])[
+        0
+    ] == np.float16(60000)
 
 
 @pytest.mark.parametrize(("data", "expected"), [([3, 4], 3), ([-3, -4], -3), ([1, 1, 2], 1)])
 def test_means_of_integers_are_truncated(data: list[int], expected: int) -> None:
-    agree("ReduceMean", 1, [np.array(data, np.int32), np.array([0])], {"keep_dims": False}, constant=[1])
+    agree(
+        "ReduceMean",
+        1,
+        [np.array(data, np.int32), np.array([0])],
+        {"keep_dims": False},
+        constant=[1],
+    )
     assert ours("ReduceMean", 1, [np.array(data, np.int64), np.array([0])])[0] == expected
     assert ours("ReduceMean", 1, [np.array([200, 201], np.uint8), np.array([0])])[0] == 200
 
@@ -125,5 +167,7 @@ def test_inferred_shapes(axes: Known, keep: bool, expected: str) -> None:
     operation = CATALOGUE.find("ReduceSum", "opset1")
     assert operation is not None
     assert operation.infer is not None
-    (known,) = operation.infer([Known(ElementType.F32, PartialShape.of([2, 3, None])), axes], {"keep_dims": keep})
+    (known,) = operation.infer(
+        [Known(ElementType.F32, PartialShape.of([2, 3, None])), axes], {"keep_dims": keep}
+    )
     assert (known.element_type, str(known.shape)) == (ElementType.F32, expected)

@@ -37,7 +37,13 @@ def i64(*values: int) -> np.ndarray:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_as_openvino(name: str, version: int, inputs: list[np.ndarray], attributes: dict[str, Any], constant: tuple[int, ...]) -> None:
+def test_as_openvino(
+    name: str,
+    version: int,
+    inputs: list[np.ndarray],
+    attributes: dict[str, Any],
+    constant: tuple[int, ...],
+) -> None:
     agree(name, version, inputs, attributes, constant=constant)
 
 
@@ -53,21 +59,36 @@ def test_as_openvino(name: str, version: int, inputs: list[np.ndarray], attribut
         ((1, 1), [], "false", ()),
     ],
 )
-def test_reshape_examples(given: tuple[int, ...], target: list[int], special_zero: str, expected: tuple[int, ...]) -> None:
-    (result,) = ours("Reshape", 1, [np.zeros(given, np.float32), np.array(target, np.int64)], {"special_zero": special_zero})
+def test_reshape_examples(
+    given: tuple[int, ...], target: list[int], special_zero: str, expected: tuple[int, ...]
+) -> None:
+    (result,) = ours(
+        "Reshape",
+        1,
+        [np.zeros(given, np.float32), np.array(target, np.int64)],
+        {"special_zero": special_zero},
+    )
     assert result.shape == expected
 
 
 def test_an_empty_dimension_is_filled_with_0() -> None:
-    """Where any length would do, OpenVINO's CPU plugin says 1, its reference 0: 0 is the quotient that reshape-1 asks for."""
+    """Where any length would do, OpenVINO's CPU plugin says 1, its reference 0: 0 is the
+    quotient that reshape-1 asks for.
+    """
     inputs = [np.zeros((0, 3), np.float32), i64(0, -1)]
     assert ours("Reshape", 1, inputs, {"special_zero": "false"})[0].shape == (0, 0)
 
 
 @pytest.mark.parametrize("element_type", list(ElementType), ids=str)
 def test_every_element_type(element_type: ElementType) -> None:
-    data = np.zeros((1, 2), np.uint8).view(element_type.dtype) if element_type.dtype.names else np.zeros((1, 2)).astype(element_type.dtype)
-    scalar = data[0, 0].reshape(()) if element_type is not ElementType.STRING else np.array("a", object)
+    data = (
+        np.zeros((1, 2), np.uint8).view(element_type.dtype)
+        if element_type.dtype.names
+        else np.zeros((1, 2)).astype(element_type.dtype)
+    )
+    scalar = (
+        data[0, 0].reshape(()) if element_type is not ElementType.STRING else np.array("a", object)
+    )
     for name, inputs, attributes in (
         ("Reshape", [data, i64(2, 1)], {"special_zero": "true"}),
         ("Reshape", [scalar, i64(-1)], {"special_zero": "false"}),
@@ -82,13 +103,20 @@ def test_every_element_type(element_type: ElementType) -> None:
 @pytest.mark.parametrize(
     ("name", "inputs", "attributes", "message"),
     [
-        ("Reshape", [DATA, i64(0, 0, 0, 0)], {"special_zero": "true"}, r"copies dimension 3 of a tensor of shape \[2, 3, 4\]"),
+        (
+            "Reshape",
+            [DATA, i64(0, 0, 0, 0)],
+            {"special_zero": "true"},
+            r"copies dimension 3 of a tensor of shape \[2, 3, 4\]",
+        ),
         ("Reshape", [DATA, i64(5, 5)], {"special_zero": "true"}, "reshape array of size 24"),
         ("Squeeze", [DATA, i64(3)], {}, "axis 3 is out of range for rank 3"),
         ("Unsqueeze", [DATA, i64(5)], {}, "axis 5 is out of range for rank 4"),
         ("Unsqueeze", [DATA, i64(0, 0)], {}, "twice"),
     ],
 )
-def test_refusals(name: str, inputs: list[np.ndarray], attributes: dict[str, str], message: str) -> None:
+def test_refusals(
+    name: str, inputs: list[np.ndarray], attributes: dict[str, str], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         ours(name, 1, inputs, attributes)

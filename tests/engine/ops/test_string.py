@@ -11,7 +11,12 @@ EXAMPLES = [
     ([0, 5], [5, 13], "IntelOpenVINO", ["Intel", "OpenVINO"]),
     ([0, 3, 3, 8, 9], [3, 3, 8, 9, 13], "OMZGenAI 2024", ["OMZ", "", "GenAI", " ", "2024"]),
     ([0, 8], [1, 9], "123456789", ["1", "9"]),
-    ([[0, 5], [13, 16]], [[5, 13], [16, 21]], "IntelOpenVINOOMZGenAI", [["Intel", "OpenVINO"], ["OMZ", "GenAI"]]),
+    (
+        [[0, 5], [13, 16]],
+        [[5, 13], [16, 21]],
+        "IntelOpenVINOOMZGenAI",
+        [["Intel", "OpenVINO"], ["OMZ", "GenAI"]],
+    ),
     ([0, 2], [2, 6], "ü😀", ["ü", "😀"]),
     ([], [], "", []),
 ]
@@ -19,14 +24,22 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize(("begins", "ends", "text", "expected"), EXAMPLES)
-def test_pack(begins: list[int], ends: list[int], text: str, expected: list[str], dtype: type[np.generic]) -> None:
-    inputs = [np.array(begins, dtype), np.array(ends, dtype), np.frombuffer(text.encode(), np.uint8)]
+def test_pack(
+    begins: list[int], ends: list[int], text: str, expected: list[str], dtype: type[np.generic]
+) -> None:
+    inputs = [
+        np.array(begins, dtype),
+        np.array(ends, dtype),
+        np.frombuffer(text.encode(), np.uint8),
+    ]
     assert ours("StringTensorPack", 15, inputs)[0].tolist() == expected
     if text:
         agree("StringTensorPack", 15, inputs)
 
 
-@pytest.mark.parametrize(("begins", "ends", "text", "strings"), [EXAMPLES[0], EXAMPLES[1], *EXAMPLES[3:]])
+@pytest.mark.parametrize(
+    ("begins", "ends", "text", "strings"), [EXAMPLES[0], EXAMPLES[1], *EXAMPLES[3:]]
+)
 def test_unpack(begins: list[int], ends: list[int], text: str, strings: list[str]) -> None:
     data = np.array(strings, object)
     got = ours("StringTensorUnpack", 15, [data], outputs=3)
@@ -41,6 +54,14 @@ def test_unpack(begins: list[int], ends: list[int], text: str, strings: list[str
 @pytest.mark.parametrize(("begin", "end"), [(-1, 2), (2, 1), (0, 6)])
 def test_places_outside_of_the_text_are_refused(begin: int, end: int) -> None:
     with pytest.raises(ValueError, match="in 5 bytes of text"):
-        ours("StringTensorPack", 15, [np.array([begin]), np.array([end]), np.frombuffer(b"Intel", np.uint8)])
+        ours(
+            "StringTensorPack",
+            15,
+            [np.array([begin]), np.array([end]), np.frombuffer(b"Intel", np.uint8)],
+        )
     with pytest.raises(ValueError, match="expected the same"):
-        ours("StringTensorPack", 15, [np.array([0]), np.array([1, 2]), np.frombuffer(b"Intel", np.uint8)])
+        ours(
+            "StringTensorPack",
+            15,
+            [np.array([0]), np.array([1, 2]), np.frombuffer(b"Intel", np.uint8)],
+        )

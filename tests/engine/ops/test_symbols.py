@@ -1,4 +1,6 @@
-"""Expressions that stand for kernels in generated code give the kernels' very bits, on numpy scalars and on whole columns."""
+"""Expressions that stand for kernels in generated code give the kernels' very bits, on numpy
+scalars and on whole columns.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from loopscope.ops.onnx.direct import DIRECT
 from loopscope.ops.onnx_catalogue import ONNX
 
 OF_ONNX = [operation for name in DIRECT if (operation := ONNX.find(name, "ai.onnx 18")) is not None]
-ROWS = [(operation, text) for operation in (*CATALOGUE, *OF_ONNX) for text in (operation.symbol, operation.float_symbol) if text]
+ROWS = [
+    (operation, text)
+    for operation in (*CATALOGUE, *OF_ONNX)
+    for text in (operation.symbol, operation.float_symbol)
+    if text
+]
 OF_INTEGERS = [operation for operation in (*CATALOGUE, *OF_ONNX) if operation.integer_symbol]
 _LOGICAL = ("And", "Or", "Xor", "Not")
 _SPECIAL = [0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 1e38, 1, -1, 0.5, 2, 3]
@@ -31,7 +38,11 @@ def operands(count: int, dtype: type[np.generic]) -> list[np.ndarray]:
 
 
 def bits(array: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(array), np.nan, array).view(f"u{array.itemsize}") if array.dtype.kind == "f" else array
+    return (
+        np.where(np.isnan(array), np.nan, array).view(f"u{array.itemsize}")
+        if array.dtype.kind == "f"
+        else array
+    )
 
 
 def look_at(text: str) -> None:
@@ -40,10 +51,16 @@ def look_at(text: str) -> None:
         assert not isinstance(node, ast.Name) or node.id in ("x", "y", "z", "np", "abs")
 
 
-@pytest.mark.parametrize(("operation", "text"), ROWS, ids=[f"{operation.page}: {text}" for operation, text in ROWS])
+@pytest.mark.parametrize(
+    ("operation", "text"), ROWS, ids=[f"{operation.page}: {text}" for operation, text in ROWS]
+)
 def test_symbol(operation: Operation, text: str) -> None:
     look_at(text)
-    dtypes = (np.bool_,) if operation.page.startswith("logical") or operation.name in _LOGICAL else (np.float32, np.float64)
+    dtypes = (
+        (np.bool_,)
+        if operation.page.startswith("logical") or operation.name in _LOGICAL
+        else (np.float32, np.float64)
+    )
     code = compile(text.format(*"xyz"), operation.name, "eval")
     for dtype in dtypes:
         given = operands(sum(f"{{{number}}}" in text for number in range(3)), dtype)
@@ -61,14 +78,27 @@ def test_symbol(operation: Operation, text: str) -> None:
         np.testing.assert_array_equal(bits(scalars), bits(expected))
 
 
-@pytest.mark.parametrize("operation", OF_INTEGERS, ids=[f"{operation.page}: {operation.integer_symbol}" for operation in OF_INTEGERS])
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize(
+    "operation",
+    OF_INTEGERS,
+    ids=[f"{operation.page}: {operation.integer_symbol}" for operation in OF_INTEGERS],
+)
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+)
 def test_symbol_of_integers(operation: Operation, dtype: type[np.integer[Any]]) -> None:
-    """Of all pairs of numbers at the edges, divisors of 0 apart: of rank 0, as generated code has them."""
+    """Of all pairs of numbers at the edges, divisors of 0 apart: of rank 0, as generated code
+    has them.
+    """
     text = operation.integer_symbol
     look_at(text)
     edges = np.iinfo(dtype)
-    numbers = sorted({dtype(one) for one in (edges.min, edges.min + 1, 0, 1, 2, 3, 7, 8, 100, edges.max - 1, edges.max)})
+    numbers = sorted(
+        {
+            dtype(one)
+            for one in (edges.min, edges.min + 1, 0, 1, 2, 3, 7, 8, 100, edges.max - 1, edges.max)
+        }
+    )
     if edges.min < 0:
         numbers += [dtype(one) for one in (-1, -2, -3, -7, -8, -100)]
     count = 2 if "{1}" in text else 1

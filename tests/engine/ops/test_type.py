@@ -28,8 +28,14 @@ def values(element_type: ElementType) -> np.ndarray:
     signed, bits = element_type.is_signed, element_type.bits
     ends = [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1] if signed else [0, 2**bits - 1]
     whole = np.array([0, 1, *([-1] if signed else []), *ends], np.int64 if signed else np.uint64)
-    codes = whole.astype(np.int8 if signed and bits < 8 else np.uint8 if bits < 8 else element_type.dtype)
-    return codes.view(element_type.dtype) if element_type.dtype.names else codes.astype(element_type.dtype)
+    codes = whole.astype(
+        np.int8 if signed and bits < 8 else np.uint8 if bits < 8 else element_type.dtype
+    )
+    return (
+        codes.view(element_type.dtype)
+        if element_type.dtype.names
+        else codes.astype(element_type.dtype)
+    )
 
 
 def plain(array: np.ndarray) -> np.ndarray:
@@ -37,7 +43,9 @@ def plain(array: np.ndarray) -> np.ndarray:
 
 
 def theirs(data: np.ndarray, target: ElementType) -> np.ndarray | None:
-    """The core's result; the CPU's where the core converts nothing, or to bf16, which it cuts off; None when neither converts."""
+    """The core's result; the CPU's where the core converts nothing, or to bf16, which it cuts
+    off; None when neither converts.
+    """
     runtimes = (openvinos, references) if target is ElementType.BF16 else (references, openvinos)
     for runtime in runtimes:
         try:
@@ -49,7 +57,9 @@ def theirs(data: np.ndarray, target: ElementType) -> np.ndarray | None:
 
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_every_pair_of_types(source: ElementType) -> None:
-    """Every value that both types hold comes out as OpenVINO's, but for bf16: the core cuts off what the CPU and we round."""
+    """Every value that both types hold comes out as OpenVINO's, but for bf16: the core cuts off
+    what the CPU and we round.
+    """
     data = values(source)
     compared = 0
     for target in TYPES:
@@ -66,23 +76,39 @@ def test_every_pair_of_types(source: ElementType) -> None:
             inside = np.abs(plain(data)) < 65505
             got, expected = got[inside], expected[inside]
         slack = 0.01 if target is ElementType.BF16 and source in UNCONVERTED else 0
-        np.testing.assert_allclose(plain(got), plain(expected), rtol=slack, err_msg=f"{source} -> {target}")
+        np.testing.assert_allclose(
+            plain(got), plain(expected), rtol=slack, err_msg=f"{source} -> {target}"
+        )
     assert compared >= (1 if source in UNCONVERTED else 15)
 
 
-@pytest.mark.parametrize("source", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize(
+    "source", [np.float32, np.float64, np.float16], ids=lambda dtype: dtype.__name__
+)
 @pytest.mark.parametrize("target", ["i8", "u8", "i16", "u16", "i4", "u4", "u2", "u1", "u3", "u6"])
 def test_floats_are_cut_off_and_wrap(source: type[np.generic], target: str) -> None:
-    data = np.array([-200.5, -129, -3.7, -0.5, 0.5, 1.5, 2.5, 127.9, 128, 255, 256, 300, 1000], source)
+    data = np.array(
+        [-200.5, -129, -3.7, -0.5, 0.5, 1.5, 2.5, 127.9, 128, 255, 256, 300, 1000], source
+    )
     got = ours("Convert", 1, [data], {"destination_type": target})[0]
-    np.testing.assert_array_equal(plain(got), plain(references("Convert", 1, [data], {"destination_type": target})[0]))
+    np.testing.assert_array_equal(
+        plain(got), plain(references("Convert", 1, [data], {"destination_type": target})[0])
+    )
 
 
 @pytest.mark.parametrize("target", ["f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1", "nf4"])
 def test_small_floats_at_their_ends(target: str) -> None:
-    """Beyond its range f8e4m3 has NaN, f8e5m2 infinity, f4e2m1 and nf4 their last value; f8e8m0 has neither sign nor zero."""
-    data = np.array([0, -0.0, 0.4, 1.5, 2.5, 448, 460, 470, 6e4, 7e4, 1e19, np.inf, -np.inf, np.nan, -1, 1e-30], np.float32)
-    got, expected = ours("Convert", 1, [data], {"destination_type": target})[0], theirs(data, ElementType(target))
+    """Beyond its range f8e4m3 has NaN, f8e5m2 infinity, f4e2m1 and nf4 their last value; f8e8m0
+    has neither sign nor zero.
+    """
+    data = np.array(
+        [0, -0.0, 0.4, 1.5, 2.5, 448, 460, 470, 6e4, 7e4, 1e19, np.inf, -np.inf, np.nan, -1, 1e-30],
+        np.float32,
+    )
+    got, expected = (
+        ours("Convert", 1, [data], {"destination_type": target})[0],
+        theirs(data, ElementType(target)),
+    )
     assert expected is not None
     np.testing.assert_array_equal(plain(got), plain(expected))
 
@@ -93,8 +119,16 @@ def test_examples_of_the_spec() -> None:
 
     assert converted(np.array([-1], np.int32), "u32") == [2**32 - 1]
     assert converted(np.array([3.141592], np.float32), "i32") == [3]
-    assert converted(np.array([0.0, -0.0, 0.1, np.nan], np.float32), "boolean") == [False, False, True, True]
-    assert converted(np.arange(16, dtype=np.uint8).view(ElementType.NF4.dtype), "f32") == NF4_VALUES.tolist()
+    assert converted(np.array([0.0, -0.0, 0.1, np.nan], np.float32), "boolean") == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert (
+        converted(np.arange(16, dtype=np.uint8).view(ElementType.NF4.dtype), "f32")
+        == NF4_VALUES.tolist()
+    )
     scalar = ours("Convert", 1, [np.float32(2.7)], {"destination_type": "u3"})[0]
     assert scalar.shape == ()
     assert scalar["u3"] == 2
@@ -103,18 +137,27 @@ def test_examples_of_the_spec() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (2, 3)], ids=str)
-@pytest.mark.parametrize("target", [np.float16, np.int32, np.bool_, np.uint8], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize(
+    "target", [np.float16, np.int32, np.bool_, np.uint8], ids=lambda dtype: dtype.__name__
+)
 def test_convert_like(target: type, shape: tuple[int, ...]) -> None:
-    agree("ConvertLike", 1, [np.resize(np.array([1.5, 0, 3], np.float32), shape), np.zeros(2, target)])
+    agree(
+        "ConvertLike", 1, [np.resize(np.array([1.5, 0, 3], np.float32), shape), np.zeros(2, target)]
+    )
 
 
 def test_large_integers_keep_their_digits() -> None:
     data = np.array([2**63 - 1, -(2**63)], np.int64)
     assert ours("Convert", 1, [data], {"destination_type": "u64"})[0].tolist() == [2**63 - 1, 2**63]
-    assert ours("Convert", 1, [np.array([2**64 - 1], np.uint64)], {"destination_type": "i64"})[0].tolist() == [-1]
+    assert ours("Convert", 1, [np.array([2**64 - 1], np.uint64)], {"destination_type": "i64"})[
+        0
+    ].tolist() == [-1]
 
 
-UNSAFE, PYTORCH = {"promote_unsafe": True}, {"promote_unsafe": True, "pytorch_scalar_promotion": True}
+UNSAFE, PYTORCH = (
+    {"promote_unsafe": True},
+    {"promote_unsafe": True, "pytorch_scalar_promotion": True},
+)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +182,9 @@ UNSAFE, PYTORCH = {"promote_unsafe": True}, {"promote_unsafe": True, "pytorch_sc
 )
 def test_promotion(left: str, right: str, attributes: dict[str, object], expected: str) -> None:
     """The notation of the spec's examples: S marks a scalar."""
-    first, second = (tensor(name.removeprefix("S "), scalar=name.startswith("S ")) for name in (left, right))
+    first, second = (
+        tensor(name.removeprefix("S "), scalar=name.startswith("S ")) for name in (left, right)
+    )
     texts = {key: str(value).lower() for key, value in attributes.items()}
     for pair in ([first, second], [second, first]):
         got = ours("ConvertPromoteTypes", 14, pair, texts, 2)
@@ -152,13 +197,27 @@ def tensor(name: str, *, scalar: bool = False) -> np.ndarray:
 
 
 def promoted(pair: list[np.ndarray], attributes: dict[str, object]) -> str:
-    """The type that OpenVINO infers; it replaces the operation by Converts and so computes nothing of its own."""
-    parameters = [ov.opset16.parameter(list(one.shape), getattr(ov.Type, ElementType.of(one).value)) for one in pair]
-    node = NodeFactory("opset14").create("ConvertPromoteTypes", [one.output(0) for one in parameters], dict(attributes))
+    """The type that OpenVINO infers; it replaces the operation by Converts and so computes
+    nothing of its own.
+    """
+    parameters = [
+        ov.opset16.parameter(list(one.shape), getattr(ov.Type, ElementType.of(one).value))
+        for one in pair
+    ]
+    node = NodeFactory("opset14").create(
+        "ConvertPromoteTypes", [one.output(0) for one in parameters], dict(attributes)
+    )
     return str(node.output(0).get_element_type().get_type_name())
 
 
-UNSAFE_PAIRS = [("f16", "i64"), ("f64", "u64"), ("i8", "u8"), ("f16", "bf16"), ("f8e4m3", "f8e5m2"), ("u64", "i8")]
+UNSAFE_PAIRS = [
+    ("f16", "i64"),
+    ("f64", "u64"),
+    ("i8", "u8"),
+    ("f16", "bf16"),
+    ("f8e4m3", "f8e5m2"),
+    ("u64", "i8"),
+]
 
 
 @pytest.mark.parametrize(("left", "right"), UNSAFE_PAIRS)

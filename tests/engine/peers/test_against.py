@@ -1,4 +1,6 @@
-"""Our runs against the runtimes themselves: they agree, and where one side computes something else, the first such value is named."""
+"""Our runs against the runtimes themselves: they agree, and where one side computes something
+else, the first such value is named.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +30,25 @@ opset6 = pytest.importorskip("openvino.opset6")
 pytest.importorskip("onnxruntime")
 
 
-def finished(model: loopscope.Model, inputs: Inputs, catalogue: Catalogue = CATALOGUE) -> loopscope.Debugger:
+def finished(
+    model: loopscope.Model, inputs: Inputs, catalogue: Catalogue = CATALOGUE
+) -> loopscope.Debugger:
     debugger = loopscope.Debugger(model, inputs, catalogue=catalogue)
     debugger.run()
     return debugger
 
 
 def nest(trips: int = 3) -> loopscope.Model:
-    """A loop in a loop, with an If inside whose branches multiply and add; an If outside, whose branch has a loop."""
+    """A loop in a loop, with an If inside whose branches multiply and add; an If outside, whose
+    branch has a loop.
+    """
     graph = builder.Graph("nest")
     x = graph.parameter("x", "f32", [2])
 
     def inner(j: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        return j + 1, builder.cond(builder.ops.reduce_max(v, [0]) > 2.0, lambda: v * 0.5, lambda: v + 1.0)
+        return j + 1, builder.cond(
+            builder.ops.reduce_max(v, [0]) > 2.0, lambda: v * 0.5, lambda: v + 1.0
+        )
 
     def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         _, after = builder.while_loop(lambda j, _: j < 4, inner, [graph.constant(0), v])
@@ -49,7 +57,9 @@ def nest(trips: int = 3) -> loopscope.Model:
     _, last = builder.while_loop(lambda i, _: i < trips, outer, [graph.constant(0), x])
 
     def again() -> Tensor:
-        _, doubled = builder.while_loop(lambda k, _: k < 3, lambda k, v: (k + 1, v * 2.0), [graph.constant(0), last])
+        _, doubled = builder.while_loop(
+            lambda k, _: k < 3, lambda k, v: (k + 1, v * 2.0), [graph.constant(0), last]
+        )
         return cast(Tensor, doubled)
 
     return graph.model(builder.cond(builder.ops.reduce_max(last, [0]) > -9.0, again, lambda: last))
@@ -64,7 +74,9 @@ def wrong(above: float) -> Catalogue:
         product = np.multiply(one, other)
         return np.asarray(product + product.dtype.type(bool(np.max(one) > above)))
 
-    return CATALOGUE.with_operations([replace(found, kernel=kernel, symbol="", float_symbol="")], replace=True)
+    return CATALOGUE.with_operations(
+        [replace(found, kernel=kernel, symbol="", float_symbol="")], replace=True
+    )
 
 
 def test_every_value_of_a_nest_agrees() -> None:
@@ -84,7 +96,9 @@ def first_apart(one: loopscope.Debugger, other: loopscope.Debugger) -> str:
     for step in range(one.steps):
         cursor = one.seek(step)
         assert other.seek(step).address == cursor.address
-        if cursor.kind == "operation" and not np.array_equal(one.value(cursor.address), other.value(cursor.address)):
+        if cursor.kind == "operation" and not np.array_equal(
+            one.value(cursor.address), other.value(cursor.address)
+        ):
             return cursor.address
     raise AssertionError("the runs are equal")
 
@@ -105,10 +119,16 @@ def test_the_first_wrong_value_is_named(above: float) -> None:
     [
         (loop_models.scalars, "add", "main/Loop_0[0]/body/Add_0"),
         (loop_models.nested, "add", "main/Loop_0[0]/body/Loop_0[0]/body/If_1/then/Add_0"),
-        (loop_models.cell, "weights", "main/Loop_0[1]/body/MatMul_0"),  # in the first iteration they meet zeros
+        (
+            loop_models.cell,
+            "weights",
+            "main/Loop_0[1]/body/MatMul_0",
+        ),  # in the first iteration they meet zeros
     ],
 )
-def test_onnx_models_are_compared_with_onnx_runtime(make: Callable[..., Any], constant: str, address: str, tmp_path: Path) -> None:
+def test_onnx_models_are_compared_with_onnx_runtime(
+    make: Callable[..., Any], constant: str, address: str, tmp_path: Path
+) -> None:
     case = make(9)
     path = tmp_path / "model.onnx"
     onnx.save(case.onnx(9), str(path))
@@ -123,7 +143,11 @@ def test_onnx_models_are_compared_with_onnx_runtime(make: Callable[..., Any], co
     while any(node.op_type == "Loop" for node in body.node):
         body = next(node for node in body.node if node.op_type == "Loop").attribute[0].g
     (number,) = [one for one in body.initializer if one.name == constant]
-    number.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(number) + np.float32(0.125), constant))
+    number.CopyFrom(
+        onnx.numpy_helper.from_array(
+            onnx.numpy_helper.to_array(number) + np.float32(0.125), constant
+        )
+    )
     onnx.save(changed, str(path))
     report = against(debugger, case.inputs)
     assert report.first is not None
@@ -131,26 +155,42 @@ def test_onnx_models_are_compared_with_onnx_runtime(make: Callable[..., Any], co
 
 
 def test_values_without_elements_are_compared(tmp_path: Path) -> None:
-    """None of the loop's own values has an element, so that they say nothing about how often it ran."""
+    """None of the loop's own values has an element, so that they say nothing about how often it
+    ran.
+    """
     kind, value = onnx.TensorProto.FLOAT, onnx.helper.make_tensor_value_info
     body = onnx.helper.make_graph(
-        [onnx.helper.make_node("Add", ["v", "v"], ["twice"]), onnx.helper.make_node("Identity", ["go"], ["again"])],
+        [
+            onnx.helper.make_node("Add", ["v", "v"], ["twice"]),
+            onnx.helper.make_node("Identity", ["go"], ["again"]),
+        ],
         "body",
-        [value("i", onnx.TensorProto.INT64, []), value("go", onnx.TensorProto.BOOL, []), value("v", kind, [0, 2])],
+        [
+            value("i", onnx.TensorProto.INT64, []),
+            value("go", onnx.TensorProto.BOOL, []),
+            value("v", kind, [0, 2]),
+        ],
         [value("again", onnx.TensorProto.BOOL, []), value("twice", kind, [0, 2])],
     )
     trips = onnx.helper.make_tensor("trips", onnx.TensorProto.INT64, [], [3])
     loop = onnx.helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)
-    graph = onnx.helper.make_graph([loop], "g", [value("x", kind, [0, 2])], [value("y", kind, [0, 2])], [trips])
+    graph = onnx.helper.make_graph(
+        [loop], "g", [value("x", kind, [0, 2])], [value("y", kind, [0, 2])], [trips]
+    )
     opset = [onnx.helper.make_opsetid("", 17)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), str(tmp_path / "empty.onnx"))
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=opset, ir_version=9),
+        str(tmp_path / "empty.onnx"),
+    )
     feed = [np.zeros((0, 2), np.float32)]
     report = against(finished(loopscope.read_model(tmp_path / "empty.onnx"), feed), feed)
     assert report.agrees, report.sentence
     assert report.values >= 6
 
 
-@pytest.mark.parametrize("folder", ["beam_search", "count_primes", "keras_gru", "records_scan", "walking_backwards"])
+@pytest.mark.parametrize(
+    "folder", ["beam_search", "count_primes", "keras_gru", "records_scan", "walking_backwards"]
+)
 def test_samples_agree(folder: str) -> None:
     model = loopscope.read_model(FOLDER / folder / "model.xml")
     stored = sorted((FOLDER / folder / "inputs").glob("*.npz"))[-1]
@@ -180,9 +220,13 @@ def test_what_cannot_be_compared_says_why(monkeypatch: pytest.MonkeyPatch) -> No
     debugger = finished(nest(), feed)
     with pytest.raises(loopscope.EngineError, match="only a run that has finished"):
         against(loopscope.Debugger(nest(), feed), feed)
-    with pytest.raises(loopscope.EngineError, match=r"OpenVINO did not run the model within 0\.01 seconds"):
+    with pytest.raises(
+        loopscope.EngineError, match=r"OpenVINO did not run the model within 0\.01 seconds"
+    ):
         against(debugger, feed, seconds=0.01)
-    changed = loopscope.Debugger(nest(), feed, changes={"main/while[1]/body/Subtract": np.array([3, 3], np.float32)})
+    changed = loopscope.Debugger(
+        nest(), feed, changes={"main/while[1]/body/Subtract": np.array([3, 3], np.float32)}
+    )
     changed.run()
     with pytest.raises(loopscope.EngineError, match="set by hand"):
         against(changed, feed)
@@ -200,13 +244,17 @@ def test_nobody_has_to_wait_for_another_runtime() -> None:
         looks.append(time.monotonic())
         return len(looks) > 1
 
-    with pytest.raises(loopscope.EngineError, match="OpenVINO was stopped before it had run the model"):
+    with pytest.raises(
+        loopscope.EngineError, match="OpenVINO was stopped before it had run the model"
+    ):
         against(debugger, [np.array([1, 2], np.float32)], stopped=stopped)
     assert looks[1] - looks[0] < 5
 
 
 def test_the_values_inside_a_stateful_model_are_compared(tmp_path: Path) -> None:
-    """An Assign is a sink in OpenVINO: it has an output in the file, and none that can be asked for."""
+    """An Assign is a sink in OpenVINO: it has an output in the file, and none that can be asked
+    for.
+    """
     x = opset6.parameter([1, 3], np.float32, name="x")
     start = opset6.constant(np.zeros((1, 3), np.float32))
     state = opset6.read_value(start, "state", np.float32, [1, 3], name="state")
@@ -227,10 +275,14 @@ def uneven(first: int) -> loopscope.Model:
     x = graph.parameter("x", "f32", [2])
 
     def outer(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        _, after = builder.while_loop(lambda j, _: j < i, lambda j, w: (j + 1, w * 1.5), [graph.constant(0), v])
+        _, after = builder.while_loop(
+            lambda j, _: j < i, lambda j, w: (j + 1, w * 1.5), [graph.constant(0), v]
+        )
         return i + 1, after - 0.25
 
-    return graph.model(builder.while_loop(lambda i, _: i < first + 4, outer, [graph.constant(first), x])[1])
+    return graph.model(
+        builder.while_loop(lambda i, _: i < first + 4, outer, [graph.constant(first), x])[1]
+    )
 
 
 @pytest.mark.parametrize("first", [0, 2])
@@ -266,4 +318,6 @@ def test_onnx_loops_of_counts_that_vary_are_compared() -> None:
     report = against(debugger, inputs, document=document)
     assert report.agrees, report.sentence
     assert report.left_out == {}
-    assert report.values == 1 + 4 * 5 + 6 * 4, "the loop and the constant, the outer body in 4 iterations, the inner one in 6"
+    assert report.values == 1 + 4 * 5 + 6 * 4, (
+        "the loop and the constant, the outer body in 4 iterations, the inner one in 6"
+    )

@@ -1,4 +1,6 @@
-"""Where ONNX Runtime sums products of bytes in 16 bits, a comparison says so beside the difference, and nowhere else."""
+"""Where ONNX Runtime sums products of bytes in 16 bits, a comparison says so beside the
+difference, and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ def test_the_processor_is_asked() -> None:
     ids=["at the product", "at an output", "7 bits", "elsewhere", "exact sums"],
 )
 def test_the_cause_is_told_of_weights_that_matter(
-    weights: tuple[int, ...], first: ValueDifference | None, saturates: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+    weights: tuple[int, ...],
+    first: ValueDifference | None,
+    saturates: bool,
+    told: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(byte_sums, "sums_in_16_bits", lambda _: saturates)
     found = byte_sums.sentence(model(product(*weights)), first, _PATIENCE)
@@ -39,8 +45,12 @@ def test_the_cause_is_told_of_weights_that_matter(
 
 
 @pytest.mark.parametrize("label", ["MatMul_2", "Add_3", "QuantizeLinear_4", "DequantizeLinear_5"])
-def test_the_cause_is_told_of_what_is_rounded_after_a_product(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ONNX Runtime joins the operations between DequantizeLinear and QuantizeLinear, so that the rounded value differs first."""
+def test_the_cause_is_told_of_what_is_rounded_after_a_product(
+    label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ONNX Runtime joins the operations between DequantizeLinear and QuantizeLinear, so that the
+    rounded value differs first.
+    """
     text = """
     <ir_version: 8, opset_import: ["" : 17]>
     main (uint8[1,2] x) => (float[1,1] y) <int8[2,1] w = {1, 100}, float a = {1.0}, uint8 z = {0}, float b = {1.0}, int8 n = {0}> {
@@ -52,5 +62,7 @@ def test_the_cause_is_told_of_what_is_rounded_after_a_product(label: str, monkey
       y = DequantizeLinear (rounded, a, z)
     }"""
     monkeypatch.setattr(byte_sums, "sums_in_16_bits", lambda _: True)
-    found = byte_sums.sentence(model(text), ValueDifference(f"main/{label}", 1, "1", "2"), _PATIENCE)
+    found = byte_sums.sentence(
+        model(text), ValueDifference(f"main/{label}", 1, "1", "2"), _PATIENCE
+    )
     assert "as in MatMul_2, in 16 bits" in found

@@ -1,4 +1,6 @@
-"""Where the time of a run goes: operations by their addresses, every iteration, and what is not told said so."""
+"""Where the time of a run goes: operations by their addresses, every iteration, and what is not
+told said so.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ def test_onnxruntime_tells_of_every_iteration(nested: Path) -> None:
     assert runs["main/Loop_0"] == 1
     assert runs["main/Loop_0/body/Loop_2"] == 4
     assert {runs[address] for address in runs if "/body/Loop_2/body/" in address} == {12}
-    assert all(len(one.times) == one.runs and sum(one.times) == one.microseconds for one in found.operations)
+    assert all(
+        len(one.times) == one.runs and sum(one.times) == one.microseconds
+        for one in found.operations
+    )
     loops = {one.address: one for one in found.loops}
     assert loops["main/Loop_0"].there == (4,)
     assert loops["main/Loop_0/body/Loop_2"].there == (3, 3, 3, 3)
@@ -58,16 +63,22 @@ def test_onnxruntime_tells_of_every_iteration(nested: Path) -> None:
 def test_the_innermost_time_is_part_of_what_is_around_it(nested: Path) -> None:
     found = clock(loopscope.read_model(nested), INPUTS)
     cost = {one.address: one.microseconds for one in found.operations}
-    inner = sum(lasted for address, lasted in cost.items() if address.startswith("main/Loop_0/body/Loop_2/"))
+    inner = sum(
+        lasted for address, lasted in cost.items() if address.startswith("main/Loop_0/body/Loop_2/")
+    )
     assert inner <= cost["main/Loop_0/body/Loop_2"] <= cost["main/Loop_0"] <= found.microseconds
 
 
 def test_executions_of_an_inner_loop_stay_in_their_order(nested: Path) -> None:
-    """Two iterations of the outer loop, in which those of the inner one take 1, 2, 3 and then 4, 5, 6."""
+    """Two iterations of the outer loop, in which those of the inner one take 1, 2, 3 and then 4,
+    5, 6.
+    """
     events: list[dict[str, object]] = []
 
     def ended(name: str, kind: str, began: float, lasted: float) -> None:
-        events.append({"name": name, "kind": kind, "began": began, "lasted": lasted, "is_node": bool(kind)})
+        events.append(
+            {"name": name, "kind": kind, "began": began, "lasted": lasted, "is_node": bool(kind)}
+        )
 
     now = 0.0
     for execution in ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0)):
@@ -80,7 +91,14 @@ def test_executions_of_an_inner_loop_stay_in_their_order(nested: Path) -> None:
     ended("ls0", "Loop", 0.0, now)
     ended("model_run", "", 0.0, now)
     names = {"ls0": ("main/Loop_0", "y"), "ls1": ("main/Loop_0/body/Loop_2", "u")}
-    found = onnxruntime_profile.clock(loopscope.read_model(nested), {**INPUTS, "count": np.array(2)}, "ONNX Runtime 1", events, names, 10)
+    found = onnxruntime_profile.clock(
+        loopscope.read_model(nested),
+        {**INPUTS, "count": np.array(2)},
+        "ONNX Runtime 1",
+        events,
+        names,
+        10,
+    )
     assert {one.address: one.times for one in found.loops} == {
         "main/Loop_0": (6.0, 15.0),
         "main/Loop_0/body/Loop_2": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
@@ -96,14 +114,18 @@ def test_our_steps_have_iterations_too(nested: Path) -> None:
     assert loops["main/Loop_0/body/Loop_2"].there == (3, 3, 3, 3)
     outer, inner = loops["main/Loop_0"].times, loops["main/Loop_0/body/Loop_2"].times
     assert len(inner) == 12
-    assert all(sum(inner[3 * number : 3 * number + 3]) < whole for number, whole in enumerate(outer))
+    assert all(
+        sum(inner[3 * number : 3 * number + 3]) < whole for number, whole in enumerate(outer)
+    )
     with pytest.raises(EngineError, match="stopped"):
         clock(loopscope.read_model(nested), INPUTS, runtime="loopscope", stopped=lambda: True)
 
 
 def test_the_time_of_a_loop_is_shared_out_where_it_is_known_of_what() -> None:
     inside = Clocked("main/l/body/a", "Add", "a", 3, 50.0)
-    assert Clock("", 100.0, (Clocked("main/l", "Loop", "l", 1, 90.0), inside)).shares == {"main/l/body/a": 50.0}
+    assert Clock("", 100.0, (Clocked("main/l", "Loop", "l", 1, 90.0), inside)).shares == {
+        "main/l/body/a": 50.0
+    }
     assert Clock("", 100.0, (Clocked("main/l", "Loop", "l", 1, 90.0),)).shares == {"main/l": 90.0}
 
 
@@ -116,13 +138,20 @@ def test_openvino_has_a_row_for_a_loop() -> None:
 
 def test_our_executor_is_timed_step_by_step() -> None:
     found = clock(loopscope.read_model(FOLDER / "collatz" / "model.xml"), [3], runtime="loopscope")
-    assert {one.address: one.runs for one in found.operations}["main/while_not_one/body/floor_mod"] == 7
+    assert {one.address: one.runs for one in found.operations}[
+        "main/while_not_one/body/floor_mod"
+    ] == 7
     assert "unwatched, loops run faster" in found.note
 
 
 def test_the_sentence() -> None:
-    rows = (Clocked("main/l", "Loop", "l", 1, 90.0, [90.0]), Clocked("main/l/body/a", "Add", "a", 3, 50.0, [10.0, 20.0, 20.0]))
-    found = Clock("A runtime 1", 100.0, rows, (Iterations("main/l", (3,), (4,), (20.0, 45.0, 25.0)),))
+    rows = (
+        Clocked("main/l", "Loop", "l", 1, 90.0, [90.0]),
+        Clocked("main/l/body/a", "Add", "a", 3, 50.0, [10.0, 20.0, 20.0]),
+    )
+    found = Clock(
+        "A runtime 1", 100.0, rows, (Iterations("main/l", (3,), (4,), (20.0, 45.0, 25.0)),)
+    )
     assert found.sentence == (
         "In A runtime 1 the costliest operation is 'a' (Add): 50.0 µs in 3 runs, 50% of the run. "
         "The costliest iteration is number 1 of l: 45.0 µs. l ran 3 iterations there, 4 iterations here."
@@ -149,7 +178,9 @@ def test_a_loop_that_takes_most_of_the_time_itself_is_the_costliest_operation() 
 
 
 def test_a_runtime_of_another_format_is_refused() -> None:
-    with pytest.raises(EngineError, match="onnxruntime does not run this model: OpenVINO does, or Loopscope itself"):
+    with pytest.raises(
+        EngineError, match="onnxruntime does not run this model: OpenVINO does, or Loopscope itself"
+    ):
         clock(loopscope.read_model(FOLDER / "collatz" / "model.xml"), [27], runtime="onnxruntime")
 
 

@@ -43,14 +43,22 @@ def test_a_runtime_that_agrees() -> None:
 
 
 def test_where_and_when_ours_is_wrong() -> None:
-    """With an exponential that is wrong from the first token on, its factor in our run is where it begins."""
+    """With an exponential that is wrong from the first token on, its factor in our run is where
+    it begins.
+    """
     exact = CATALOGUE.find("Exp", "opset1")
     assert exact is not None
-    wrong = CATALOGUE.with_operations([replace(exact, kernel=lambda x: np.exp(x) * np.float32(1.01), float_symbol="")], replace=True)
+    wrong = CATALOGUE.with_operations(
+        [replace(exact, kernel=lambda x: np.exp(x) * np.float32(1.01), float_symbol="")],
+        replace=True,
+    )
     found = drifted(ATTENTION, wrong)
     assert found.drift.first is not None
     assert found.drift.first.first is not None
-    assert (found.drift.first.first.iteration, found.drift.first.one.rpartition("/")[2][:3]) == (0, "Exp")
+    assert (found.drift.first.first.iteration, found.drift.first.one.rpartition("/")[2][:3]) == (
+        0,
+        "Exp",
+    )
     assert found.drift.outputs > 1e-3
     assert found.replaced == ()
 
@@ -73,7 +81,9 @@ def followed(trips: int, path: Path) -> loopscope.Model:
 
 @pytest.mark.usefixtures("small_parts")
 def test_values_asked_for_in_parts_are_those_of_one_run(tmp_path: Path) -> None:
-    """What follows a loop follows from the loop as it is in later parts too, where OpenVINO would replace it."""
+    """What follows a loop follows from the loop as it is in later parts too, where OpenVINO
+    would replace it.
+    """
     found = drifted(followed(5, tmp_path / "model.xml"))
     assert not found.refused
     assert any("after_" in pair.one for pair in found.drift.pairs)
@@ -92,7 +102,9 @@ def test_parts_leave_nothing_out() -> None:
     some = list(parting.portions(candidates))
     assert len(some) > 100
     assert sorted(map(id, chain(*some))) == sorted(map(id, candidates))
-    of_loops = [{one.program.index for one in part if one.program.parent is not None} for part in some]
+    of_loops = [
+        {one.program.index for one in part if one.program.parent is not None} for part in some
+    ]
     assert sum(map(len, of_loops)) == len(set().union(*of_loops)), "no loop is divided"
 
 
@@ -113,7 +125,9 @@ def test_a_loop_that_is_replaced(tmp_path: Path) -> None:
     reads = f"{found.runtime} runs 'for_each_token' as one GatedDeltaNet, which reads all 16 slices"
     runs, begins = found.replaced
     assert runs == f"{reads}; the loop runs 5 iterations (trip count 5)."
-    assert begins.startswith("What runs in place of 'for_each_token' begins to differ at iteration 5, along axis 2 of its output 0: ")
+    assert begins.startswith(
+        "What runs in place of 'for_each_token' begins to differ at iteration 5, along axis 2 of its output 0: "
+    )
     assert found.replaced[0] in found.sentence
 
 
@@ -140,6 +154,13 @@ def test_onnx() -> None:
 def test_the_command(runtime: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = FOLDER / "linear_attention" / "inputs" / "twelve_tokens.npz"
     model = FOLDER / "linear_attention" / "model.xml"
-    assert cli.main(["drift", str(model), runtime, "--inputs", str(inputs), "--fail-over", "0.001"]) == code
+    assert (
+        cli.main(["drift", str(model), runtime, "--inputs", str(inputs), "--fail-over", "0.001"])
+        == code
+    )
     told = capsys.readouterr()
-    assert "values agree within 0.001" in told.out if code == 0 else "compare it with openvino:CPU" in told.err
+    assert (
+        "values agree within 0.001" in told.out
+        if code == 0
+        else "compare it with openvino:CPU" in told.err
+    )

@@ -1,4 +1,6 @@
-"""Where a runtime quantizes the other operand of packed weights itself, a comparison says so; other differences are not explained by it."""
+"""Where a runtime quantizes the other operand of packed weights itself, a comparison says so;
+other differences are not explained by it.
+"""
 
 from __future__ import annotations
 
@@ -46,21 +48,35 @@ def test_it_is_said_where_it_is_so() -> None:
 
 
 def in_blocks(folder: Path, attributes: str | None) -> loopscope.Model:
-    """A product with weights of 4 bits, in blocks of 32 each its scale: one node with those attributes, or DequantizeLinear and MatMul."""
+    """A product with weights of 4 bits, in blocks of 32 each its scale: one node with those
+    attributes, or DequantizeLinear and MatMul.
+    """
     random = np.random.default_rng(0)
-    packed, scale = random.integers(0, 256, (16, 8, 16), np.uint8), random.uniform(0.5, 1.5, (16, 8)).astype(np.float32)
+    packed, scale = (
+        random.integers(0, 256, (16, 8, 16), np.uint8),
+        random.uniform(0.5, 1.5, (16, 8)).astype(np.float32),
+    )
     if attributes is not None:
         call = f"com.microsoft.MatMulNBits <K = 256, N = 16, bits = 4, block_size = 32, {attributes}> (x, w, s)"
         held = {"w": packed, "s": scale.reshape(-1)}
     else:
         call = "MatMul(x, whole)"
-        held = {"w": random.integers(-8, 8, (256, 16)).astype(ml_dtypes.int4), "s": np.ascontiguousarray(scale.T)}
-    unpacked = "" if attributes is not None else "whole = DequantizeLinear <axis = 0, block_size = 32> (w, s)\n"
+        held = {
+            "w": random.integers(-8, 8, (256, 16)).astype(ml_dtypes.int4),
+            "s": np.ascontiguousarray(scale.T),
+        }
+    unpacked = (
+        ""
+        if attributes is not None
+        else "whole = DequantizeLinear <axis = 0, block_size = 32> (w, s)\n"
+    )
     model = parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
         blocks (float[1, 256] x) => (float[1, 16] y) {{
             {unpacked}y = {call}
         }}""")
-    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in held.items())
+    model.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in held.items()
+    )
     onnx.save(model, folder / "blocks.onnx")
     return loopscope.read_model(folder / "blocks.onnx")
 
@@ -68,8 +84,14 @@ def in_blocks(folder: Path, attributes: str | None) -> loopscope.Model:
 @pytest.mark.parametrize(
     ("attributes", "told"),
     [
-        (None, "packed weights, as in MatMul_1: with session.qdq_matmulnbits_accuracy_level=1 it gives"),
-        ("accuracy_level = 4", "packed weights, as in MatMulNBits_0: with accuracy_level=1 it gives"),
+        (
+            None,
+            "packed weights, as in MatMul_1: with session.qdq_matmulnbits_accuracy_level=1 it gives",
+        ),
+        (
+            "accuracy_level = 4",
+            "packed weights, as in MatMulNBits_0: with accuracy_level=1 it gives",
+        ),
         ("accuracy_level = 1", ""),
     ],
 )

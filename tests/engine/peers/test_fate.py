@@ -1,4 +1,6 @@
-"""What a runtime makes of loops and branches is read from what it runs; what cannot be read is said to be not known."""
+"""What a runtime makes of loops and branches is read from what it runs; what cannot be read is
+said to be not known.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ def saved(model: ov.Model, folder: Path) -> loopscope.Model:
 def branches(condition: bool | None) -> ov.Model:
     """An If on a constant, or on an input, that takes tanh or exp."""
     x = opset15.parameter([3], ov.Type.f32, name="x")
-    given = opset15.parameter([], ov.Type.boolean, name="condition") if condition is None else opset15.constant(condition)
+    given = (
+        opset15.parameter([], ov.Type.boolean, name="condition")
+        if condition is None
+        else opset15.constant(condition)
+    )
     chosen = opset15.if_op(given)
     chosen.set_friendly_name("which")
     bodies = []
@@ -44,11 +50,19 @@ def branches(condition: bool | None) -> ov.Model:
 
 
 @pytest.mark.parametrize(
-    ("condition", "became", "runs_as"), [(None, "kept", "If"), (True, "folded", "then branch"), (False, "folded", "else branch")]
+    ("condition", "became", "runs_as"),
+    [(None, "kept", "If"), (True, "folded", "then branch"), (False, "folded", "else branch")],
 )
-def test_branches_in_openvino(condition: bool | None, became: str, runs_as: str, tmp_path: Path) -> None:
+def test_branches_in_openvino(
+    condition: bool | None, became: str, runs_as: str, tmp_path: Path
+) -> None:
     (fate,) = fates(saved(branches(condition), tmp_path)).regions
-    assert (fate.address, fate.operation, fate.became, fate.runs_as) == ("main/which", "If", became, runs_as)
+    assert (fate.address, fate.operation, fate.became, fate.runs_as) == (
+        "main/which",
+        "If",
+        became,
+        runs_as,
+    )
 
 
 @pytest.mark.parametrize("trips", [None, 5])
@@ -56,15 +70,25 @@ def test_linear_attention_is_one_operation_in_openvino(trips: int | None, tmp_pa
     found = fates(saved(linear_attention.model(trips), tmp_path))
     assert found.runtime.startswith("OpenVINO 20")
     (fate,) = found.regions
-    assert (fate.became, fate.runs_as, fate.badge) == ("replaced", "GatedDeltaNet", "runs as GatedDeltaNet")
+    assert (fate.became, fate.runs_as, fate.badge) == (
+        "replaced",
+        "GatedDeltaNet",
+        "runs as GatedDeltaNet",
+    )
     assert fate.sentence == f"{found.runtime} runs 'for_each_token' as one GatedDeltaNet."
 
 
 @pytest.mark.parametrize(
     ("sample", "expected"),
     [
-        ("collatz", [("main/while_not_one", "kept"), ("main/while_not_one/body/if_even", "not told")]),
-        ("growing_sequence", [("main/while_below_limit", "kept")]),  # which has only one of its outputs left there
+        (
+            "collatz",
+            [("main/while_not_one", "kept"), ("main/while_not_one/body/if_even", "not told")],
+        ),
+        (
+            "growing_sequence",
+            [("main/while_below_limit", "kept")],
+        ),  # which has only one of its outputs left there
         ("walking_backwards", [("main/from_last_to_first", "kept")]),
     ],
 )
@@ -89,29 +113,48 @@ nested (int64 count, float[3] x) => (float[3] y) {
 }"""
 
 
-@pytest.mark.parametrize(("condition", "inner"), [("go", ("kept", "If")), ("always", ("folded", "then branch"))])
+@pytest.mark.parametrize(
+    ("condition", "inner"), [("go", ("kept", "If")), ("always", ("folded", "then branch"))]
+)
 def test_nests_in_onnxruntime(condition: str, inner: tuple[str, str]) -> None:
     document = parser.parse_model(_NESTED.replace("CONDITION", condition)).SerializeToString()
     found = fates(loopscope.read_model(document), document=document)
     assert found.runtime.startswith("ONNX Runtime ")
-    assert [(one.operation, one.became, one.runs_as) for one in found.regions] == [("Loop", "kept", "Loop"), ("If", *inner)]
+    assert [(one.operation, one.became, one.runs_as) for one in found.regions] == [
+        ("Loop", "kept", "Loop"),
+        ("If", *inner),
+    ]
 
 
 def of(layers: list[Layer]) -> list[RuntimeFate]:
-    return list(fates_of(loopscope.read_model(FOLDER / "collatz" / "model.xml"), "A runtime 1", layers))
+    return list(
+        fates_of(loopscope.read_model(FOLDER / "collatz" / "model.xml"), "A runtime 1", layers)
+    )
 
 
 @pytest.mark.parametrize(
     ("layers", "became", "inside"),
     [
-        ([], "not found", "'while_not_one', which holds it, was not found in what A runtime 1 runs"),
-        ([Layer("a", "Fused", ("b", "while_not_one"))], "merged", "A runtime 1 runs 'while_not_one', which holds it, as Fused"),
+        (
+            [],
+            "not found",
+            "'while_not_one', which holds it, was not found in what A runtime 1 runs",
+        ),
+        (
+            [Layer("a", "Fused", ("b", "while_not_one"))],
+            "merged",
+            "A runtime 1 runs 'while_not_one', which holds it, as Fused",
+        ),
         (
             [Layer("a", "Add", (f"while_not_one/{n}/Add",)) for n in (1, 2)],
             "unrolled",
             "A runtime 1 unrolled 'while_not_one', which holds it",
         ),
-        ([Layer("a", "Loop", ("while_not_one",)), Layer("b", "Loop", ("while_not_one",))], "not found", "was not found"),
+        (
+            [Layer("a", "Loop", ("while_not_one",)), Layer("b", "Loop", ("while_not_one",))],
+            "not found",
+            "was not found",
+        ),
     ],
 )
 def test_what_is_not_under_its_name(layers: list[Layer], became: str, inside: str) -> None:
@@ -145,6 +188,8 @@ def test_the_fused_layer_ignores_its_trip_count(tmp_path: Path) -> None:
     model = linear_attention.model(5)
     inputs = dict(linear_attention.inputs(12, seed=1))
     ours = loopscope.run(saved(model, tmp_path), inputs).named["attention"]
-    theirs = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs)["attention"]
+    theirs = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs)[
+        "attention"
+    ]
     assert not ours[:, :, 5:].any()
     assert np.abs(theirs[:, :, 5:]).max() > 0.1

@@ -1,4 +1,6 @@
-"""Large values are compared by few numbers, which both runtimes compute as we do; those that differ are asked for as they are."""
+"""Large values are compared by few numbers, which both runtimes compute as we do; those that
+differ are asked for as they are.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_one_element_that_differs_is_told_by_its_distance(size: int, seed: int, 
     found = told.apart(*(np.stack([told.of(row) for row in side]) for side in (here, there)))
     assert found.absolute[0] == found.relative[0] == 0
     assert found.cosine[0] == 1
-    np.testing.assert_allclose(found.absolute[1], np.abs(there[1] - here[1]).max(), atol=1e-4)  # sums of 256 numbers in f32
+    np.testing.assert_allclose(
+        found.absolute[1], np.abs(there[1] - here[1]).max(), atol=1e-4
+    )  # sums of 256 numbers in f32
 
 
 def test_what_is_spread_is_never_told_as_less() -> None:
@@ -55,7 +59,12 @@ def test_what_is_spread_is_never_told_as_less() -> None:
         there = (here + random.uniform(-scale, scale, here.shape)).astype(np.float32)
         found = told.apart(told.of(here)[None], told.of(there)[None])
         assert np.abs(here - there).max() <= found.absolute[0] <= 40 * np.abs(here - there).max()
-    assert told.apart(told.of(here)[None], told.of(np.where(here == here.max(), np.nan, here))[None]).relative[0] == np.inf
+    assert (
+        told.apart(
+            told.of(here)[None], told.of(np.where(here == here.max(), np.nan, here))[None]
+        ).relative[0]
+        == np.inf
+    )
 
 
 @pytest.fixture
@@ -77,7 +86,10 @@ def test_both_runtimes_compute_them_as_we_do(name: str, tmp_path: Path) -> None:
     if name == "onnx":
         (tmp_path / "carried.onnx").write_bytes(parser.parse_model(_ONNX).SerializeToString())
         model = loopscope.read_model(tmp_path / "carried.onnx")
-        inputs: dict[str, np.ndarray] = {"count": np.array(5), "x": np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)}
+        inputs: dict[str, np.ndarray] = {
+            "count": np.array(5),
+            "x": np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32),
+        }
     else:
         model = loopscope.read_model(FOLDER / name / "model.xml")
         with np.load(next((FOLDER / name / "inputs").glob("*.npz"))) as arrays:
@@ -111,7 +123,9 @@ def test_what_differs_is_asked_for_as_it_is() -> None:
 
 
 def test_values_are_not_held_twice() -> None:
-    """Those of the outermost graph are the run's own; of a loop's first iteration only the shape is remembered while the others run."""
+    """Those of the outermost graph are the run's own; of a loop's first iteration only the shape
+    is remembered while the others run.
+    """
     model = loopscope.read_model(FOLDER / "linear_attention" / "model.xml")
     run = finished(model, linear_attention.inputs(6, seed=1))
     choice = Choice(run)
@@ -119,7 +133,10 @@ def test_values_are_not_held_twice() -> None:
     outer = [probe for probe in probes if probe.program.parent is None]
     assert outer
     for probe in outer:
-        assert np.shares_memory(probe.expected, np.asarray(run.machine.values[probe.slot])) or probe.expected.ndim == 1
+        assert (
+            np.shares_memory(probe.expected, np.asarray(run.machine.values[probe.slot]))
+            or probe.expected.ndim == 1
+        )
     assert run.values.cached_bytes == 0
     inner = next(probe for probe in probes if probe.program.parent is not None)
     given = np.zeros((6, *inner.expected.shape[1:]), inner.expected.dtype)

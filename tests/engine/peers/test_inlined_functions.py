@@ -20,11 +20,17 @@ repeat (v) => (w, same) {
 }"""
 OUTER = """<domain: "local", opset_import: ["" : 17, "local" : 1]>
 outer (v) => (w) { once = local.scale <by = 3.0> (v) w = local.scale (once) }"""
-LOOP = "<body = b (int64 i, bool c, float[2] s) => (bool c2, float[2] s2) {{ c2 = Identity (c) {} }}>"
+LOOP = (
+    "<body = b (int64 i, bool c, float[2] s) => (bool c2, float[2] s2) {{ c2 = Identity (c) {} }}>"
+)
 CASES = {
     "a call": ("y = local.scale (x)", SCALE, 1),
     "two calls": ("a = local.scale <by = 0.5> (x) y = local.scale (a)", SCALE, 2),
-    "a call in a loop": (f"n = Constant <value_int = 4> () y = Loop (n, , x) {LOOP.format('s2 = local.scale (s)')}", SCALE, 4),
+    "a call in a loop": (
+        f"n = Constant <value_int = 4> () y = Loop (n, , x) {LOOP.format('s2 = local.scale (s)')}",
+        SCALE,
+        4,
+    ),
     "a loop in a call, beside a loop": (
         f"n = Constant <value_int = 2> () a = Loop (n, , x) {LOOP.format('s2 = Neg (s)')} y, z = local.repeat (a)",
         REPEAT,
@@ -44,7 +50,9 @@ CASES = {
 
 @pytest.mark.parametrize(("text", "functions", "times"), CASES.values(), ids=CASES.keys())
 def test_values_in_functions_are_compared(text: str, functions: str, times: int) -> None:
-    document = parser.parse_model(f"{HEAD} main (float[2] x) => (float[2] y) {{ {text} }}\n{functions}").SerializeToString()
+    document = parser.parse_model(
+        f"{HEAD} main (float[2] x) => (float[2] y) {{ {text} }}\n{functions}"
+    ).SerializeToString()
     inputs = {"x": np.array([0.5, 0.25], np.float32)}
     debugger = loopscope.Debugger(loopscope.read_model(document), inputs)
     debugger.run()

@@ -1,4 +1,6 @@
-"""Where a run here fails, a comparison says what the runtime of the model does with the same inputs."""
+"""Where a run here fails, a comparison says what the runtime of the model does with the same
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ def test_a_runtime_that_fails_too(tmp_path: Path, capsys: pytest.CaptureFixture[
     text = f"{HEAD} main (float[N] x, float[M] y) => (float[K] z) {{ z = Add (x, y) }}"
     onnx.save(onnx.parser.parse_model(text), str(tmp_path / "model.onnx"))
     np.savez(tmp_path / "in.npz", x=np.ones(2, np.float32), y=np.ones(3, np.float32))
-    assert cli.main(["compare", str(tmp_path / "model.onnx"), "--inputs", str(tmp_path / "in.npz")]) == 2
+    assert (
+        cli.main(["compare", str(tmp_path / "model.onnx"), "--inputs", str(tmp_path / "in.npz")])
+        == 2
+    )
     said = " ".join(capsys.readouterr().err.split())
     assert "Add-14 failed" in said
     assert said.count("ONNX Runtime does not run the model with these inputs either: ") == 1
@@ -33,7 +38,9 @@ def test_a_runtime_that_does_not_fail() -> None:
     }}"""
     document = onnx.parser.parse_model(text).SerializeToString()
     inputs = {"n": np.int64(20), "x": np.zeros(2, np.float32)}
-    debugger = loopscope.Debugger(loopscope.read_model(document), inputs, limits=loopscope.Limits(iterations=5))
+    debugger = loopscope.Debugger(
+        loopscope.read_model(document), inputs, limits=loopscope.Limits(iterations=5)
+    )
     debugger.run()
     assert debugger.state != "finished"
     found = runtime_alone(debugger, inputs, document=document)

@@ -1,4 +1,6 @@
-"""What stands beside a source: the branches that the runtime took, and a run of ours that comes to no end."""
+"""What stands beside a source: the branches that the runtime took, and a run of ours that comes
+to no end.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,23 @@ from tests.engine.peers.test_source import finished, named
         ("tf_nested", "four", ["4 iterations", "then, else, then, else", "not known"]),
     ],
 )
-def test_branches_of_the_runtime_are_what_their_conditions_were_there(program: str, name: str, told: list[str]) -> None:
+def test_branches_of_the_runtime_are_what_their_conditions_were_there(
+    program: str, name: str, told: list[str]
+) -> None:
     case = named(program, name)
     run = finished(case.model, case.inputs)
-    report = reported(program, case.did(), run, runtime_side(run, case.inputs, tolerance=1e-3, seconds=120))
+    report = reported(
+        program, case.did(), run, runtime_side(run, case.inputs, tolerance=1e-3, seconds=120)
+    )
     assert [row[3] for row in report.table()[1:]] == told
     unknown = "it gives no values of what did not run here, and no counts of loops inside branches."
     assert report.sentence.endswith(unknown) == ("not known" in told)
 
 
 def test_the_branch_of_a_condition_that_is_an_input() -> None:
-    """No operation computes it, so that the runtime is not asked for it: it is what both are given."""
+    """No operation computes it, so that the runtime is not asked for it: it is what both are
+    given.
+    """
     graph = builder.Graph("given")
     which = graph.parameter("which", "boolean", [])
     x = graph.parameter("x", "f32", [2])
@@ -51,22 +59,37 @@ def test_the_branch_of_a_condition_that_is_an_input() -> None:
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_the_source_is_told_where_our_run_comes_to_no_end(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_is_told_where_our_run_comes_to_no_end(
+    installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = named("doubling", "three")
-    run = loopscope.Debugger(loopscope.read_model(case.model), case.inputs, limits=loopscope.Limits(iterations=1))
+    run = loopscope.Debugger(
+        loopscope.read_model(case.model), case.inputs, limits=loopscope.Limits(iterations=1)
+    )
     run.run()
     monkeypatch.setattr("loopscope.peers.source.source_runner.run_source", lambda *_: case.did())
     if not installed:
         monkeypatch.setattr("loopscope.peers.source.source_runner.runtime_of", lambda _: "")
     report = source_alone(run, Source("pt2", "doubling.pt2"), case.inputs)
-    runs = f"{report.runtime} runs the file too." if installed else "OpenVINO is not beside it: not installed."
-    assert report.sentence == (f"The run of the file did not finish in Loopscope: {run.failure}. torch 2.13.0 runs the source. {runs}")
+    runs = (
+        f"{report.runtime} runs the file too."
+        if installed
+        else "OpenVINO is not beside it: not installed."
+    )
+    assert report.sentence == (
+        f"The run of the file did not finish in Loopscope: {run.failure}. torch 2.13.0 runs the source. {runs}"
+    )
     assert report.runtime.startswith("OpenVINO 20") == installed
     assert report.table() == (
         ("", "torch 2.13.0", "Loopscope", report.runtime),
         ("while_loop", "3 iterations", "", ""),
         ("output getitem:0", "0", "did not finish", "0" if installed else ""),
-        ("output getitem_1:0", "[4] 8, -16, 24, 4", "did not finish", "[4] 8, -16, 24, 4" if installed else ""),
+        (
+            "output getitem_1:0",
+            "[4] 8, -16, 24, 4",
+            "did not finish",
+            "[4] 8, -16, 24, 4" if installed else "",
+        ),
     )
 
 
@@ -77,8 +100,17 @@ def test_the_command_tells_the_source_where_the_run_does_not_finish(
     np.savez(tmp_path / "in.npz", n=case.inputs["n"], x=case.inputs["x"])
     (tmp_path / "source.pt2").touch()
     monkeypatch.setattr("loopscope.peers.source.source_runner.run_source", lambda *_: case.did())
-    monkeypatch.setattr("loopscope_app.command.compare.engine.Limits", lambda **_: Limits(iterations=1))
-    words = ["compare", str(case.model), "--source", str(tmp_path / "source.pt2"), "--inputs", str(tmp_path / "in.npz")]
+    monkeypatch.setattr(
+        "loopscope_app.command.compare.engine.Limits", lambda **_: Limits(iterations=1)
+    )
+    words = [
+        "compare",
+        str(case.model),
+        "--source",
+        str(tmp_path / "source.pt2"),
+        "--inputs",
+        str(tmp_path / "in.npz"),
+    ]
     assert main(words) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("The run of the file did not finish in Loopscope: ")

@@ -1,4 +1,6 @@
-"""Values that are no numeric tensors, compared with ONNX Runtime: sequences, maps, optionals, texts; what is left out is said."""
+"""Values that are no numeric tensors, compared with ONNX Runtime: sequences, maps, optionals,
+texts; what is left out is said.
+"""
 
 from __future__ import annotations
 
@@ -44,18 +46,36 @@ def test_onnx_runtime_gives_the_same_value(text: str) -> None:
 
 def test_a_map_and_texts_that_go_in_are_compared() -> None:
     node = helper.make_node(
-        "LabelEncoder", ["x"], ["n"], domain="ai.onnx.ml", keys_strings=["a", "b"], values_int64s=[5, 6], default_int64=7
+        "LabelEncoder",
+        ["x"],
+        ["n"],
+        domain="ai.onnx.ml",
+        keys_strings=["a", "b"],
+        values_int64s=[5, 6],
+        default_int64=7,
     )
-    scores = helper.make_node("Constant", [], ["s"], value=helper.make_tensor("s", TensorProto.FLOAT, [1, 2], [0.25, 0.75]))
-    zipped = helper.make_node("ZipMap", ["s"], ["m"], domain="ai.onnx.ml", classlabels_strings=["no", "yes"])
+    scores = helper.make_node(
+        "Constant",
+        [],
+        ["s"],
+        value=helper.make_tensor("s", TensorProto.FLOAT, [1, 2], [0.25, 0.75]),
+    )
+    zipped = helper.make_node(
+        "ZipMap", ["s"], ["m"], domain="ai.onnx.ml", classlabels_strings=["no", "yes"]
+    )
     of_map = helper.make_sequence_type_proto(
-        helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+        helper.make_map_type_proto(
+            TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+        )
     )
     graph = helper.make_graph(
         [node, scores, zipped],
         "maps",
         [helper.make_tensor_value_info("x", TensorProto.STRING, [3])],
-        [helper.make_tensor_value_info("n", TensorProto.INT64, [3]), helper.make_value_info("m", of_map)],
+        [
+            helper.make_tensor_value_info("n", TensorProto.INT64, [3]),
+            helper.make_value_info("m", of_map),
+        ],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
     data = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
@@ -79,7 +99,10 @@ def test_an_output_of_packed_elements_is_left_out_and_the_others_are_compared() 
 
 def test_a_model_that_gives_packed_elements_alone_cannot_be_compared() -> None:
     text = "(int4[3, 2] y) { y = Cast <to = 22> (x) }"
-    with pytest.raises(loopscope.EngineError, match=r"no output can be compared: 'y' is not, since .* tensor\(int4\)"):
+    with pytest.raises(
+        loopscope.EngineError,
+        match=r"no output can be compared: 'y' is not, since .* tensor\(int4\)",
+    ):
         compared(parser.parse_model(FOUR_BITS + text).SerializeToString(), {"x": X})
 
 
@@ -102,8 +125,16 @@ APART: Mapping[str, tuple[Any, Any, tuple[str, str] | None]] = {
         ("1 in key 'a'", "2 in key 'a'"),
     ),
     "an optional": (NO_VALUE, X, ("nothing", "a tensor")),
-    "narrow floats": (X.astype(ml_dtypes.bfloat16), (X * 2).astype(ml_dtypes.bfloat16), ("1 at [0,0]", "2 at [0,0]")),
-    "narrow floats that are close": (X.astype(ml_dtypes.bfloat16), (X * 1.01).astype(ml_dtypes.bfloat16), None),
+    "narrow floats": (
+        X.astype(ml_dtypes.bfloat16),
+        (X * 2).astype(ml_dtypes.bfloat16),
+        ("1 at [0,0]", "2 at [0,0]"),
+    ),
+    "narrow floats that are close": (
+        X.astype(ml_dtypes.bfloat16),
+        (X * 1.01).astype(ml_dtypes.bfloat16),
+        None,
+    ),
     "texts": (np.array(["a", "b"], object), np.array(["a", "c"], object), ("b at [1]", "c at [1]")),
 }
 
@@ -115,16 +146,28 @@ def test_how_two_values_differ(here: Any, there: Any, told: tuple[str, str] | No
 
 
 def test_what_was_left_out_is_named_and_nothing_says_that_all_agree() -> None:
-    assert not_compared((X, X), (X, Unread("SparseTensor"))) == "the runtime's value is of the kind SparseTensor"
-    report = ComparisonReport("ORT 1", (), None, outputs_left_out={"y" * 100 + "/end": "its element type is int2"})
-    assert report.sentence.startswith("The outputs that were compared agree with ORT 1. Not compared: 'yyy")
+    assert (
+        not_compared((X, X), (X, Unread("SparseTensor")))
+        == "the runtime's value is of the kind SparseTensor"
+    )
+    report = ComparisonReport(
+        "ORT 1", (), None, outputs_left_out={"y" * 100 + "/end": "its element type is int2"}
+    )
+    assert report.sentence.startswith(
+        "The outputs that were compared agree with ORT 1. Not compared: 'yyy"
+    )
     assert report.sentence.endswith("/end' (its element type is int2).")
 
 
 def test_a_long_name_is_shortened_in_its_middle_and_the_sentence_is_whole() -> None:
-    report = ComparisonReport("ORT 1", (), ValueDifference("main/" + "a/" * 600 + "body/Add_7:1", 3, "1", "2"))
+    report = ComparisonReport(
+        "ORT 1", (), ValueDifference("main/" + "a/" * 600 + "body/Add_7:1", 3, "1", "2")
+    )
     assert "…" in report.sentence
-    assert "body · Add_7 · output 1 is the first value that differs: 2 in ORT 1, 1 here. The outputs of the model agree." in report.sentence
+    assert (
+        "body · Add_7 · output 1 is the first value that differs: 2 in ORT 1, 1 here. The outputs of the model agree."
+        in report.sentence
+    )
     assert (report.agrees, report.outputs_agree) == (False, True)
 
 
@@ -146,15 +189,31 @@ def test_a_sequence_inside_is_called_what_it_is() -> None:
     assert report.left_out == {"that is not a tensor": 1}
 
 
-NARROW: Mapping[str, int] = {"BFLOAT16": 16, "FLOAT8E4M3FN": 17, "FLOAT8E4M3FNUZ": 18, "FLOAT8E5M2": 19, "FLOAT8E5M2FNUZ": 20}
+NARROW: Mapping[str, int] = {
+    "BFLOAT16": 16,
+    "FLOAT8E4M3FN": 17,
+    "FLOAT8E4M3FNUZ": 18,
+    "FLOAT8E5M2": 19,
+    "FLOAT8E5M2FNUZ": 20,
+}
 
 
 @pytest.mark.parametrize("kind", NARROW.values(), ids=NARROW.keys())
 def test_narrow_floats_go_in_and_come_out(kind: int) -> None:
-    nodes = [helper.make_node("Transpose", ["x"], ["y"]), helper.make_node("Cast", ["x"], ["z"], to=TensorProto.FLOAT)]
-    ends = [helper.make_tensor_value_info(name, number, None) for name, number in (("y", kind), ("z", TensorProto.FLOAT))]
-    graph = helper.make_graph(nodes, "narrow", [helper.make_tensor_value_info("x", kind, [3, 2])], ends)
-    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11).SerializeToString()
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["y"]),
+        helper.make_node("Cast", ["x"], ["z"], to=TensorProto.FLOAT),
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, number, None)
+        for name, number in (("y", kind), ("z", TensorProto.FLOAT))
+    ]
+    graph = helper.make_graph(
+        nodes, "narrow", [helper.make_tensor_value_info("x", kind, [3, 2])], ends
+    )
+    data = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11
+    ).SerializeToString()
     report = compared(data, {"x": X.astype(helper.tensor_dtype_to_np_dtype(kind))})
     assert report.agrees, report.sentence
     assert not report.outputs_left_out, report.sentence

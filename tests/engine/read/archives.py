@@ -15,5 +15,7 @@ def many(count: int) -> bytes:
     data = made.getvalue()
     start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
     entry = data[start:end]
-    tail = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, count & 0xFFFF, count & 0xFFFF, len(entry) * count, start, 0)
+    tail = b"PK\x05\x06" + struct.pack(
+        "<HHHHIIH", 0, 0, count & 0xFFFF, count & 0xFFFF, len(entry) * count, start, 0
+    )
     return data[:start] + entry * count + tail

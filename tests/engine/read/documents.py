@@ -97,7 +97,9 @@ _LOOP = """<layer id="2" name="loop" type="Loop" version="opset5">
 
 
 def nested_loops(depth: int) -> str:
-    """Loops inside loops; what comes before and after the innermost body is written once per level, so no recursion here either."""
+    """Loops inside loops; what comes before and after the innermost body is written once per
+    level, so no recursion here either.
+    """
     trips = (
         '<layer id="5" name="trips" type="Const" version="opset1"><data element_type="i64" shape="" offset="1" size="8"/>'
         '<output><port id="0" precision="I64"/></output></layer>'
@@ -108,7 +110,9 @@ def nested_loops(depth: int) -> str:
     )
     outer = _BODY.replace("EDGES", edges)
     before, after = outer.split("INSIDE")
-    inner = _BODY.replace("INSIDE", "").replace("EDGES", '<edge from-layer="0" from-port="0" to-layer="3" to-port="0"/>')
+    inner = _BODY.replace("INSIDE", "").replace(
+        "EDGES", '<edge from-layer="0" from-port="0" to-layer="3" to-port="0"/>'
+    )
     opening = before + trips + _LOOP
     closing = "</body></layer>" + after
     return f'<net name="nested" version="11">{opening * depth}{inner}{closing * depth}</net>'

@@ -186,11 +186,19 @@ CASES = (
         for a, b in ((True, True), (True, False), (False, True))
     ),
     *(
-        Case(f"loop {trips} {start}", LOOP, {**X, "trips": np.array(trips, I64), "start": np.array(start)})
+        Case(
+            f"loop {trips} {start}",
+            LOOP,
+            {**X, "trips": np.array(trips, I64), "start": np.array(start)},
+        )
         for trips, start in ((5, True), (100, True), (0, True), (-1, True), (5, False), (1, True))
     ),
     *(
-        Case(f"a shape that is only said, {n} trips", SAID_SHAPE, {**X, "trips": np.array(n, I64), "lengths": np.array([2, 3], I64)})
+        Case(
+            f"a shape that is only said, {n} trips",
+            SAID_SHAPE,
+            {**X, "trips": np.array(n, I64), "lengths": np.array([2, 3], I64)},
+        )
         for n in (0, 2)
     ),
     Case("no limit, no condition", NO_LIMIT, X),

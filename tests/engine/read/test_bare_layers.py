@@ -1,4 +1,6 @@
-"""A bare <layer> opens as a model: the pages' own examples, verbatim, and whatever else lacks its surroundings."""
+"""A bare <layer> opens as a model: the pages' own examples, verbatim, and whatever else lacks
+its surroundings.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from loopscope.ir.model import BackEdge, Model
 from loopscope.read.file_limits import ReadLimits
 
 PAGES = Path(__file__).parent / "files" / "pages"
-"""The examples of the pages of If-8 and of Loop-5 (as it was first written, and in Japanese), as they stand there."""
+"""The examples of the pages of If-8 and of Loop-5 (as it was first written, and in Japanese), as
+they stand there.
+"""
 
 
 def _said(model: Model) -> list[str]:
@@ -23,7 +27,10 @@ def _said(model: Model) -> list[str]:
 
 def test_the_example_of_if_8_runs() -> None:
     model = loopscope.read_model(PAGES / "if_8.xml")
-    assert _said(model) == ["if/cond_input_0 boolean[]", *(f"if/cond_input_{at} f32[2,4]" for at in (1, 2, 3))]
+    assert _said(model) == [
+        "if/cond_input_0 boolean[]",
+        *(f"if/cond_input_{at} f32[2,4]" for at in (1, 2, 3)),
+    ]
     assert [one.name for one in model.outputs] == ["if/cond_output_0"]
     (port,) = model.graph.results[0].inputs
     assert (str(port.element_type), str(port.shape)) == ("f32", "[2,4]")
@@ -45,21 +52,30 @@ def test_the_example_of_loop_5_opens_though_it_leaves_nearly_everything_out(name
         *(("Parameter", at) for at in (0, 1, 2, 5)),
         *(("Result", at) for at in (4, 10, 22)),
     ]
-    assert [(entry.external, entry.internal, entry.axis, entry.purpose) for entry in body.outputs] == [
+    assert [
+        (entry.external, entry.internal, entry.axis, entry.purpose) for entry in body.outputs
+    ] == [
         (3, 4, None, ""),
         (4, 10, 1, ""),
         (-1, 22, None, "execution_condition"),
     ]
-    assert body.back_edges == (BackEdge(from_layer=body.graph.nodes[1].id, to_layer=body.graph.nodes[3].id),)
+    assert body.back_edges == (
+        BackEdge(from_layer=body.graph.nodes[1].id, to_layer=body.graph.nodes[3].id),
+    )
     assert _said(model) == ["Loop_input_0 i64[]", "Loop_input_1 boolean[]"]
     assert [one.name for one in model.outputs] == ["Loop_output_0", "Loop_output_1"]
-    assert model.notes[1].startswith("bodies lack layers that port maps and back edges name; these were put there: 'Loop/body/Parameter_0'")
+    assert model.notes[1].startswith(
+        "bodies lack layers that port maps and back edges name; these were put there: 'Loop/body/Parameter_0'"
+    )
     report = loopscope.check(model)
-    # What stands in its body it does not say, and its back edge begins at a layer that its port map calls an input.
+    # What stands in its body it does not say, and its back edge begins at a layer that its port map
+    # calls an input.
     unfed = {f"main/Loop/body/Result_{at}" for at in (4, 10, 22)}
     assert {found.where.address for found in report.errors} - unfed == {"main/Loop"}
     assert unfed < {found.where.address for found in report.errors}
-    assert any(found.where.line == 13 + 1 or "back edge" in found.message for found in report.errors)
+    assert any(
+        found.where.line == 13 + 1 or "back edge" in found.message for found in report.errors
+    )
 
 
 ADD = """<layer id="3" type="Add" name="sum" version="opset1">
@@ -110,7 +126,9 @@ EDGE = '<edge from-layer="3" from-port="2" to-layer="4" to-port="0"/>'
         ),
     ],
 )
-def test_what_is_missing_is_put_there(text: str, inputs: list[str], outputs: list[str], note: str) -> None:
+def test_what_is_missing_is_put_there(
+    text: str, inputs: list[str], outputs: list[str], note: str
+) -> None:
     model = loopscope.read_model(text.encode())
     assert _said(model) == inputs
     assert [one.name for one in model.outputs] == outputs
@@ -122,7 +140,9 @@ def test_what_is_missing_is_put_there(text: str, inputs: list[str], outputs: lis
 
 def test_lines_stay_those_of_the_text() -> None:
     model = loopscope.read_model(f"<!-- one\ntwo -->\n{ADD}\n{RELU}".encode())
-    assert [(node.name, node.line) for node in model.graph.nodes if node.type in ("Add", "ReLU")] == [("sum", 3), ("positive", 7)]
+    assert [
+        (node.name, node.line) for node in model.graph.nodes if node.type in ("Add", "ReLU")
+    ] == [("sum", 3), ("positive", 7)]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +150,14 @@ def test_lines_stay_those_of_the_text() -> None:
     [
         (b"<layer id='0'", "line 1: this is not well-formed XML"),
         (b"<layer>\n<input></layer>", "line 2: this is not well-formed XML"),
-        (b"<layer id='0' type='Abs'>&boom;</layer>", "not well-formed XML: Entity 'boom' not defined"),
-        (b"<layer>" + b"<a>" * 300 + b"</a>" * 300 + b"</layer>", "not well-formed XML: Excessive depth"),
+        (
+            b"<layer id='0' type='Abs'>&boom;</layer>",
+            "not well-formed XML: Entity 'boom' not defined",
+        ),
+        (
+            b"<layer>" + b"<a>" * 300 + b"</a>" * 300 + b"</layer>",
+            "not well-formed XML: Excessive depth",
+        ),
         (b"<layer/><!DOCTYPE net [<!ENTITY boom 'x'>]>", "not well-formed XML"),
         (b"<layer/></net><net>", "not well-formed XML"),
         (b"<layer id='0'/>", "<layer> has no attribute 'type'"),
@@ -146,7 +172,9 @@ def test_what_cannot_be_read_is_one_sentence(text: bytes, says: str) -> None:
 
 
 def test_bare_layers_are_bounded() -> None:
-    with pytest.raises(ReadError, match="bare layers of 3,000 bytes, more than the limit 'layer_bytes' of 2,999"):
+    with pytest.raises(
+        ReadError, match="bare layers of 3,000 bytes, more than the limit 'layer_bytes' of 2,999"
+    ):
         loopscope.read_model(ADD.encode().ljust(3000), limits=ReadLimits(layer_bytes=2999))
 
 
@@ -159,7 +187,9 @@ def test_bare_layers_are_bounded() -> None:
         b"<layer " + b"... " * 200_000 + b">",
         b"<layer a='" + b"<" * 200_000,
         b"<layer type='Loop'><port_map><input external_port_id='999999999' internal_layer_id='1'/></port_map></layer>",
-        b"<layer type='Loop'><port_map>" + b"<input external_port_id='7' internal_layer_id='x'/>" * 20_000 + b"</port_map><body/></layer>",
+        b"<layer type='Loop'><port_map>"
+        + b"<input external_port_id='7' internal_layer_id='x'/>" * 20_000
+        + b"</port_map><body/></layer>",
         b"<layers>" + b"<layer type='Abs'/>" * 20_000 + b"</layers>",
     ],
     ids=["comments", "dots", "tags", "a far port", "entries", "layers"],

@@ -1,4 +1,6 @@
-"""BeamSearch and Sampling of ONNX Runtime, run as the loops that they are: the sequences, scores and draws of ONNX Runtime."""
+"""BeamSearch and Sampling of ONNX Runtime, run as the loops that they are: the sequences, scores
+and draws of ONNX Runtime.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +31,47 @@ BEAM_INPUTS = (
     "prefix_vocab_mask",
     "attention_mask",
 )
-SAMPLING_INPUTS = (*("input_ids", "max_length", "min_length", "repetition_penalty"), *["none"] * 4, "seed")
+SAMPLING_INPUTS = (
+    *("input_ids", "max_length", "min_length", "repetition_penalty"),
+    *["none"] * 4,
+    "seed",
+)
 TABLES = ("input_ids", "prefix_vocab_mask", "attention_mask")
 Feeds = dict[str, np.ndarray]
 
 
-def model(type: str, feeds: Feeds, outputs: int, graphs: Mapping[str, GraphProto], **attributes: Any) -> bytes:
+def model(
+    type: str, feeds: Feeds, outputs: int, graphs: Mapping[str, GraphProto], **attributes: Any
+) -> bytes:
     """One search that takes these inputs."""
-    names = [name if name in feeds else "" for name in (BEAM_INPUTS if type == "BeamSearch" else SAMPLING_INPUTS)]
+    names = [
+        name if name in feeds else ""
+        for name in (BEAM_INPUTS if type == "BeamSearch" else SAMPLING_INPUTS)
+    ]
     while not names[-1]:
         names.pop()
     given = ["sequences", "sequences_scores", "scores"][:outputs]
     unnamed = attributes.pop("unnamed", 0)
-    node = helper.make_node(type, names, [*given, *[""] * unnamed], pad_token_id=PAD, **attributes, **graphs, **MICROSOFT)
+    node = helper.make_node(
+        type,
+        names,
+        [*given, *[""] * unnamed],
+        pad_token_id=PAD,
+        **attributes,
+        **graphs,
+        **MICROSOFT,
+    )
     kinds = {name: helper.np_dtype_to_tensor_dtype(feeds[name].dtype) for name in names if name}
-    inputs = [helper.make_tensor_value_info(name, kind, [None] * (1 + (name in TABLES))) for name, kind in kinds.items()]
-    made = [helper.make_tensor_value_info(one, TensorProto.INT32 if one == "sequences" else TensorProto.FLOAT, None) for one in given]
+    inputs = [
+        helper.make_tensor_value_info(name, kind, [None] * (1 + (name in TABLES)))
+        for name, kind in kinds.items()
+    ]
+    made = [
+        helper.make_tensor_value_info(
+            one, TensorProto.INT32 if one == "sequences" else TensorProto.FLOAT, None
+        )
+        for one in given
+    ]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     data: bytes = helper.make_model(
         helper.make_graph([node], "search", inputs, made), opset_imports=opsets, ir_version=8
@@ -77,7 +104,9 @@ SAMPLED: Feeds = {
 
 
 def drawn_beams(seed: int) -> tuple[bytes, Feeds]:
-    """Batches of one to three prompts, some padded, one to four beams, all that the operation lets one choose."""
+    """Batches of one to three prompts, some padded, one to four beams, all that the operation
+    lets one choose.
+    """
     dice = np.random.default_rng(seed)
     batch, length, beams = (int(one) for one in dice.integers(1, (4, 4, 5)))
     feeds = {
@@ -102,11 +131,20 @@ def drawn_beams(seed: int) -> tuple[bytes, Feeds]:
     if dice.random() < 0.2:
         graphs["init_decoder"] = decoder("first", seed + 1, layers=1 + seed % 2)
     chosen = {"early_stopping": int(dice.integers(2)), "eos_token_id": int(dice.integers(1, WORDS))}
-    return model("BeamSearch", feeds, 3, graphs, no_repeat_ngram_size=int(dice.choice((0, 0, 1, 2))), **chosen), feeds
+    return model(
+        "BeamSearch",
+        feeds,
+        3,
+        graphs,
+        no_repeat_ngram_size=int(dice.choice((0, 0, 1, 2))),
+        **chosen,
+    ), feeds
 
 
 def test_drawn_beam_searches_are_those_of_the_runtime() -> None:
-    """Scores go through a softmax in f32 and sums of as many logarithms as tokens: the last places may differ."""
+    """Scores go through a softmax in f32 and sums of as many logarithms as tokens: the last
+    places may differ.
+    """
     for seed in range(60):
         data, feeds = drawn_beams(seed)
         (mine, scores, every), (theirs, expected, all_expected) = both(data, feeds)
@@ -127,7 +165,9 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_drawn_searches_over_an_encoder_and_a_decoder_are_those_of_the_runtime(kind: dict[str, bool]) -> None:
+def test_drawn_searches_over_an_encoder_and_a_decoder_are_those_of_the_runtime(
+    kind: dict[str, bool],
+) -> None:
     for seed in range(12):
         dice = np.random.default_rng(seed)
         batch, length, beams = (int(one) for one in dice.integers(1, (4, 4, 5)))
@@ -146,9 +186,14 @@ def test_drawn_searches_over_an_encoder_and_a_decoder_are_those_of_the_runtime(k
         if dice.random() < 0.3:
             feeds["attention_mask"] = np.ones((batch, length), np.int32)
         graphs = encoder_decoder.graphs(seed, layers=1 + seed % 2, **kind)
-        chosen = {"early_stopping": int(dice.integers(2)), "eos_token_id": int(dice.integers(1, WORDS))}
+        chosen = {
+            "early_stopping": int(dice.integers(2)),
+            "eos_token_id": int(dice.integers(1, WORDS)),
+        }
         start = int(dice.integers(WORDS))
-        data = model("BeamSearch", feeds, 2, graphs, model_type=1, decoder_start_token_id=start, **chosen)
+        data = model(
+            "BeamSearch", feeds, 2, graphs, model_type=1, decoder_start_token_id=start, **chosen
+        )
         (mine, scores), (theirs, expected) = both(data, feeds)
         np.testing.assert_array_equal(mine, theirs, err_msg=f"seed {seed}")
         np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
@@ -164,17 +209,23 @@ def one_search(outputs: int = 1, **more: np.ndarray) -> tuple[bytes, Feeds]:
         "length_penalty": floats(1),
         **more,
     }
-    return model("BeamSearch", feeds, outputs, {"decoder": decoder("decoder")}, eos_token_id=EOS), feeds
+    return model(
+        "BeamSearch", feeds, outputs, {"decoder": decoder("decoder")}, eos_token_id=EOS
+    ), feeds
 
 
 def searches() -> Mapping[str, tuple[bytes, Feeds]]:
     """One of each kind."""
     beams = one_search()[1]
-    sampling = model("Sampling", SAMPLED, 1, {"decoder": decoder("decoder")}, eos_token_id=EOS, top_p=0.9)
+    sampling = model(
+        "Sampling", SAMPLED, 1, {"decoder": decoder("decoder")}, eos_token_id=EOS, top_p=0.9
+    )
     found = {"beams": one_search(3), "sampling": (sampling, SAMPLED)}
     for gives_logits in (True, False):
         graphs = encoder_decoder.graphs(1, gives_logits=gives_logits, hidden=gives_logits)
-        data = model("BeamSearch", beams, 2, graphs, model_type=1, decoder_start_token_id=1, eos_token_id=EOS)
+        data = model(
+            "BeamSearch", beams, 2, graphs, model_type=1, decoder_start_token_id=1, eos_token_id=EOS
+        )
         found["encoder with logits" if gives_logits else "encoder"] = data, beams
     return found
 
@@ -204,7 +255,15 @@ def test_outputs_without_a_name_are_left_out_too(type: str) -> None:
 
 @pytest.mark.parametrize("temperature", [0, -2, 0.5])
 def test_a_temperature_counts_where_it_is_above_zero(temperature: float) -> None:
-    data = model("Sampling", SAMPLED, 1, {"decoder": decoder("decoder")}, eos_token_id=EOS, top_p=0.9, temperature=float(temperature))
+    data = model(
+        "Sampling",
+        SAMPLED,
+        1,
+        {"decoder": decoder("decoder")},
+        eos_token_id=EOS,
+        top_p=0.9,
+        temperature=float(temperature),
+    )
     (mine,), (theirs,) = both(data, SAMPLED)
     np.testing.assert_array_equal(mine, theirs)
 
@@ -220,7 +279,9 @@ def test_a_file_that_has_a_domain_of_our_name_changes_nothing() -> None:
 def test_a_first_token_that_is_none_is_not_run() -> None:
     feeds = one_search()[1]
     graphs = encoder_decoder.graphs(0, gives_logits=True)
-    data = model("BeamSearch", feeds, 1, graphs, model_type=1, decoder_start_token_id=2**31, eos_token_id=EOS)
+    data = model(
+        "BeamSearch", feeds, 1, graphs, model_type=1, decoder_start_token_id=2**31, eos_token_id=EOS
+    )
     assert "LS301" in {one.code for one in check(loopscope.read_model(data), CATALOGUE).errors}
 
 
@@ -232,7 +293,11 @@ def test_what_is_kept_of_beams_can_be_looked_at() -> None:
     debugger.run()
     (loop,) = (one for one in debugger.control_flow if one.kind == "Loop")
     assert (loop.address, loop.iterations) == ("main/BeamSearch_0/body/tokens", 6)
-    (scorer,) = (node for node in read.graph.nodes[-2].bodies[0].graph.by_id.values() if node.type == "BestBeams")
+    (scorer,) = (
+        node
+        for node in read.graph.nodes[-2].bodies[0].graph.by_id.values()
+        if node.type == "BestBeams"
+    )
     assert debugger.value(f"main/BeamSearch_0/body/{scorer.name}").shape == (2, 2, 9)
 
 
@@ -243,7 +308,9 @@ def test_more_sequences_than_beams_are_refused() -> None:
 
 
 def test_drawn_tokens_are_those_of_the_runtime() -> None:
-    """To the last bit of its generator; where all have ended, ONNX Runtime leaves what comes after unwritten."""
+    """To the last bit of its generator; where all have ended, ONNX Runtime leaves what comes
+    after unwritten.
+    """
     whole = 0
     for seed in range(40):
         dice = np.random.default_rng(seed)
@@ -272,7 +339,9 @@ def test_drawn_tokens_are_those_of_the_runtime() -> None:
         (loop,) = (one for one in debugger.control_flow if one.kind == "Loop")
         assert loop.iterations is not None
         written = length + loop.iterations
-        np.testing.assert_array_equal(mine[:, :written], theirs[:, :written], err_msg=f"seed {seed}")
+        np.testing.assert_array_equal(
+            mine[:, :written], theirs[:, :written], err_msg=f"seed {seed}"
+        )
         assert (mine[:, written:] == PAD).all()
         whole += written == mine.shape[1]
     assert whole > 20

@@ -1,4 +1,6 @@
-"""Reading a repeated block once gives the Model that reading it every time gives, whatever stands in and between the blocks."""
+"""Reading a repeated block once gives the Model that reading it every time gives, whatever
+stands in and between the blocks.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ LAYER = (
     '<layer id="{}" name="relu" type="Relu" version="opset1">\n<input><port id="0" precision="FP32"><dim>3</dim></port></input>\n'
     '<output><port id="1" precision="FP32"><dim>3</dim></port></output>\n</layer>\n'
 )
-REPEATED = ADDITION.replace("</layers>", "".join(LAYER.format(layer) for layer in range(4, 8)) + "</layers>")
+REPEATED = ADDITION.replace(
+    "</layers>", "".join(LAYER.format(layer) for layer in range(4, 8)) + "</layers>"
+)
 TAGS = [match.start() for match in re.finditer("<", REPEATED)]
 ODD = st.sampled_from(
     [
@@ -60,5 +64,7 @@ def test_reading_once_is_reading_every_time(changes: list[tuple[int, str]]) -> N
     if isinstance(once, str) or isinstance(every, str):
         assert once == every
     else:
-        assert [everything(node) for node in once.graph.nodes] == [everything(node) for node in every.graph.nodes]
+        assert [everything(node) for node in once.graph.nodes] == [
+            everything(node) for node in every.graph.nodes
+        ]
         assert once.graph.edges == every.graph.edges

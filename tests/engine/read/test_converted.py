@@ -1,4 +1,6 @@
-"""Models of other frameworks are converted and run with their results; archives and processes cannot do harm."""
+"""Models of other frameworks are converted and run with their results; archives and processes
+cannot do harm.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ HISTORY = np.array([15, 16.5, 25.5, 42, 66], np.float32)
 
 
 def _check_while_loop(model: loopscope.Model) -> None:
-    by_name = {name.partition(":")[0]: one for one in model.inputs for name in (one.name, *one.names)}
+    by_name = {
+        name.partition(":")[0]: one for one in model.inputs for name in (one.name, *one.names)
+    }
     given = {by_name["x"].name: X, by_name["n"].name: np.int32(5)}
     result = loopscope.run(model, given)
     shapes = sorted((output.shape, output.tolist()) for output in result.outputs)
@@ -58,7 +62,10 @@ def test_a_folder_is_read_too(tmp_path: Path) -> None:
 
 
 def test_a_tensor_array_of_tensorflow_lite() -> None:
-    result = loopscope.run(loopscope.read_model((FILES / "tensor_array.tflite").read_bytes()), [np.arange(1, 5, dtype=np.float32)])
+    result = loopscope.run(
+        loopscope.read_model((FILES / "tensor_array.tflite").read_bytes()),
+        [np.arange(1, 5, dtype=np.float32)],
+    )
     assert result.outputs[0].tolist() == [1, 3, 6, 10]
     assert result.control_flow[0].kind == "Loop"
 
@@ -71,20 +78,31 @@ LINEAR = np.array([[0, 0.8395185, 0.61140436, 1.753974], [0, 0, 3.3018303, 4.827
 @pytest.mark.parametrize("by_path", [True, False])
 def test_a_model_of_paddlepaddle_runs_with_its_results(by_path: bool) -> None:
     parameters = PADDLE.with_suffix(".pdiparams").read_bytes()
-    model = loopscope.read_model(PADDLE) if by_path else loopscope.read_model(PADDLE.read_bytes(), parameters)
+    model = (
+        loopscope.read_model(PADDLE)
+        if by_path
+        else loopscope.read_model(PADDLE.read_bytes(), parameters)
+    )
     assert model.converted_from.startswith("a PaddlePaddle model, converted by OpenVINO")
     result = loopscope.run(model, [np.arange(6, dtype=np.float32).reshape(2, 3)])
     np.testing.assert_allclose(result.outputs[0], LINEAR, rtol=1e-6)
 
 
 def test_a_model_of_paddlepaddle_without_its_parameters_is_one_sentence() -> None:
-    with pytest.raises(ReadError, match=r"PaddlePaddle model; OpenVINO does not convert it: .*pdiparams"):
+    with pytest.raises(
+        ReadError, match=r"PaddlePaddle model; OpenVINO does not convert it: .*pdiparams"
+    ):
         loopscope.read_model(PADDLE.read_bytes())
 
 
 def test_a_program_of_paddlepaddle_3_says_how_to_convert_it() -> None:
-    with pytest.raises(ReadError, match="PaddlePaddle program in JSON; it is not read: paddle2onnx makes an ONNX model"):
-        loopscope.read_model(b'{"base_code":{"magic":"pir","trainable":true,"version":4},"program":{"regions":[]}}')
+    with pytest.raises(
+        ReadError,
+        match="PaddlePaddle program in JSON; it is not read: paddle2onnx makes an ONNX model",
+    ):
+        loopscope.read_model(
+            b'{"base_code":{"magic":"pir","trainable":true,"version":4},"program":{"regions":[]}}'
+        )
 
 
 @pytest.mark.parametrize(
@@ -106,9 +124,15 @@ def test_a_program_of_paddlepaddle_3_says_how_to_convert_it() -> None:
         (b"GGUF\x03\x00\x00\x00", Format.GGUF),
         (b"ML\xefR\x0dStableHLO_v1.15.0\x00\x01", Format.STABLEHLO),
         (b"ML\xefR\x0dMLIR22.0.0\x00\x01", Format.MLIR),
-        (b'#loc1 = loc("x")\nmodule @jit attributes {mhlo.num_partitions = 1 : i32} {', Format.STABLEHLO),
+        (
+            b'#loc1 = loc("x")\nmodule @jit attributes {mhlo.num_partitions = 1 : i32} {',
+            Format.STABLEHLO,
+        ),
         (b"func.func @f(%x: tensor<2xf32>) {\n  %0 = stablehlo.add %x, %x", Format.STABLEHLO),
-        (b"// a comment\nmodule {\n  func.func @f(%x: tensor<2xf32>) {\n  %0 = arith.addf %x, %x", Format.MLIR),
+        (
+            b"// a comment\nmodule {\n  func.func @f(%x: tensor<2xf32>) {\n  %0 = arith.addf %x, %x",
+            Format.MLIR,
+        ),
         (b'"builtin.module"() ({', Format.MLIR),
         (b"#map = affine_map<(d0) -> (d0)>\nmodule {", Format.MLIR),
         (b"HloModule jit_f, entry_computation_layout={", Format.HLO),
@@ -138,7 +162,9 @@ def test_formats_that_are_not_read_name_what_opens_them(head: bytes, opened_by: 
 def test_a_package_of_core_ml_names_what_opens_it(tmp_path: Path) -> None:
     (tmp_path / "Data").mkdir()
     (tmp_path / "Manifest.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ReadError, match=r"Core ML package \(\.mlpackage\); coremltools and Xcode open it"):
+    with pytest.raises(
+        ReadError, match=r"Core ML package \(\.mlpackage\); coremltools and Xcode open it"
+    ):
         loopscope.read_model(tmp_path)
 
 
@@ -150,7 +176,13 @@ def _zip(**files: bytes) -> bytes:
     return buffer.getvalue()
 
 
-_ESCAPES = ("../saved_model.pb", "/saved_model.pb", "a/../../saved_model.pb", "..\\..\\saved_model.pb", "C:\\saved_model.pb")
+_ESCAPES = (
+    "../saved_model.pb",
+    "/saved_model.pb",
+    "a/../../saved_model.pb",
+    "..\\..\\saved_model.pb",
+    "C:\\saved_model.pb",
+)
 
 
 @pytest.mark.parametrize("name", _ESCAPES)
@@ -187,16 +219,24 @@ def _link(name: str) -> zipfile.ZipInfo:
 
 
 def test_links_in_archives_lead_nowhere(tmp_path: Path) -> None:
-    """They are unpacked as the text that they are; a file below one finds a file where a folder should be."""
+    """They are unpacked as the text that they are; a file below one finds a file where a folder
+    should be.
+    """
     (tmp_path / "outside").mkdir()
-    for entry in (_entries((_link("saved_model.pb"), b"/etc/passwd")), _entries((_link("variables"), str(tmp_path).encode()))):
+    for entry in (
+        _entries((_link("saved_model.pb"), b"/etc/passwd")),
+        _entries((_link("variables"), str(tmp_path).encode())),
+    ):
         folder = tmp_path / "inside"
         folder.mkdir()
         with contextlib.suppress(ValueError):
             archive.unpack(io.BytesIO(entry), folder, 10**6)
         assert not [path for path in folder.rglob("*") if path.is_symlink()]
         shutil.rmtree(folder)
-    through = _entries((_link("a"), str(tmp_path / "outside").encode()), (zipfile.ZipInfo("a/saved_model.pb"), b"x"))
+    through = _entries(
+        (_link("a"), str(tmp_path / "outside").encode()),
+        (zipfile.ZipInfo("a/saved_model.pb"), b"x"),
+    )
     with pytest.raises(ReadError, match="not unpacked"):
         loopscope.read_model(through)
     assert list((tmp_path / "outside").iterdir()) == []
@@ -208,7 +248,13 @@ def _zip64(size: int) -> bytes:
     start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
     record = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, 1, 1, size, start)
     locator = b"PK\x06\x07" + struct.pack("<IQI", 0, end, 1)
-    return data[:end] + record + locator + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, 2**32 - 1, 2**32 - 1, 0)
+    return (
+        data[:end]
+        + record
+        + locator
+        + b"PK\x05\x06"
+        + struct.pack("<HHHHIIH", 0, 0, 1, 1, 2**32 - 1, 2**32 - 1, 0)
+    )
 
 
 @pytest.mark.timeout(20)
@@ -239,7 +285,9 @@ def test_an_archive_may_lie_about_its_sizes() -> None:
 
 
 def test_damaged_archives_are_one_sentence() -> None:
-    """Wherever four bytes are lost, the directory of the archive is read as before, or what is wrong is told."""
+    """Wherever four bytes are lost, the directory of the archive is read as before, or what is
+    wrong is told.
+    """
     whole = (FILES / "while_loop_saved_model.zip").read_bytes()
     refused = []
     for at in range(0, len(whole), 3):
@@ -272,19 +320,31 @@ def test_exported_programs_are_read_by_path_only(tmp_path: Path) -> None:
 
 
 TORCH = {
-    # The entries that torch.jit.save, torch.save of a dictionary of tensors, and torch.export.save write.
+    # The entries that torch.jit.save, torch.save of a dictionary of tensors, and torch.export.save
+    # write.
     "TorchScript": (
         ("net/data.pkl", "net/code/__torch__.py", "net/constants.pkl", "net/version"),
         r"a TorchScript model: .*torch\.jit\.load",
     ),
-    "TorchScript without constants": (("net/data.pkl", "net/code/__torch__/net.py"), "a TorchScript model"),
-    "weights": (("net/data.pkl", "net/data/0", "net/byteorder", "net/version"), "a PyTorch checkpoint: it holds weights"),
-    "an exported program": (("net/archive_format", "net/models/model.json"), "a PyTorch exported program"),
+    "TorchScript without constants": (
+        ("net/data.pkl", "net/code/__torch__/net.py"),
+        "a TorchScript model",
+    ),
+    "weights": (
+        ("net/data.pkl", "net/data/0", "net/byteorder", "net/version"),
+        "a PyTorch checkpoint: it holds weights",
+    ),
+    "an exported program": (
+        ("net/archive_format", "net/models/model.json"),
+        "a PyTorch exported program",
+    ),
 }
 
 
 @pytest.mark.parametrize(("names", "says"), TORCH.values(), ids=TORCH.keys())
-def test_files_of_torch_are_called_by_their_names_and_not_unpickled(names: tuple[str, ...], says: str, tmp_path: Path) -> None:
+def test_files_of_torch_are_called_by_their_names_and_not_unpickled(
+    names: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
     # A pickle that writes a file when it is loaded.
     written = tmp_path / "written"
     attack = b"cbuiltins\nopen\n(S'" + str(written).encode() + b"'\nS'w'\ntR."
@@ -306,7 +366,9 @@ def test_conversion_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         loopscope.read_model(FILES / "while_loop.pb", limits=ReadLimits(conversion_seconds=0.5))
 
 
-def test_a_frontend_that_crashes_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_frontend_that_crashes_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     crash = tmp_path / "crash.py"
     crash.write_text("import os; os.abort()")
     monkeypatch.setattr(conversion, "_PROCESS", crash)

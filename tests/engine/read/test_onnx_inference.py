@@ -1,4 +1,6 @@
-"""Types and shapes that an ONNX file does not say: found by ONNX's shape inference, which never sees the weights."""
+"""Types and shapes that an ONNX file does not say: found by ONNX's shape inference, which never
+sees the weights.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 import pytest
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+)
 
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
@@ -23,8 +34,15 @@ from loopscope.read.onnx.split_weights import NOTHING, Held
 _WIDE = 3000
 
 
-def _model(nodes: list[NodeProto], weights: dict[str, np.ndarray], functions: list[FunctionProto] | None = None) -> ModelProto:
-    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, _WIDE]), helper.make_tensor_value_info("yes", TensorProto.BOOL, [])]
+def _model(
+    nodes: list[NodeProto],
+    weights: dict[str, np.ndarray],
+    functions: list[FunctionProto] | None = None,
+) -> ModelProto:
+    given = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, _WIDE]),
+        helper.make_tensor_value_info("yes", TensorProto.BOOL, []),
+    ]
     held = [numpy_helper.from_array(array, name) for name, array in weights.items()]
     graph = helper.make_graph(nodes, "main", given, [ValueInfoProto(name="y")], held)
     opsets = [helper.make_opsetid("", 18), *([helper.make_opsetid("mine", 1)] if functions else [])]
@@ -40,24 +58,44 @@ def _branch(name: str, array: np.ndarray) -> GraphProto:
 def weights_beyond_the_limit() -> ModelProto:
     """36 MB of them; a small tensor says the shape."""
     weight, shape = np.ones((_WIDE, _WIDE), np.float32), np.array([3, 2, 1000])
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Reshape", ["p", "shape"], ["y"])]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Reshape", ["p", "shape"], ["y"]),
+    ]
     return _model(nodes, {"w": weight, "shape": shape})
 
 
 def weights_in_constants() -> ModelProto:
-    held = helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(np.ones((_WIDE, 7), np.float32)))
-    return _model([held, helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])], {})
+    held = helper.make_node(
+        "Constant", [], ["w"], value=numpy_helper.from_array(np.ones((_WIDE, 7), np.float32))
+    )
+    return _model(
+        [
+            held,
+            helper.make_node("MatMul", ["x", "w"], ["p"]),
+            helper.make_node("Relu", ["p"], ["y"]),
+        ],
+        {},
+    )
 
 
 def weights_in_branches() -> ModelProto:
-    sides = {f"{side}_branch": _branch(side, np.ones((_WIDE, 7), np.float32)) for side in ("then", "else")}
+    sides = {
+        f"{side}_branch": _branch(side, np.ones((_WIDE, 7), np.float32))
+        for side in ("then", "else")
+    }
     return _model([helper.make_node("If", ["yes"], ["y"], **sides)], {})
 
 
 def weights_for_a_function() -> ModelProto:
     inside = [helper.make_node("MatMul", ["a", "b"], ["c"]), helper.make_node("Relu", ["c"], ["d"])]
-    function = helper.make_function("mine", "twice", ["a", "b"], ["d"], inside, [helper.make_opsetid("", 18)])
-    nodes = [helper.make_node("twice", ["x", "w"], ["p"], domain="mine"), helper.make_node("Neg", ["p"], ["y"])]
+    function = helper.make_function(
+        "mine", "twice", ["a", "b"], ["d"], inside, [helper.make_opsetid("", 18)]
+    )
+    nodes = [
+        helper.make_node("twice", ["x", "w"], ["p"], domain="mine"),
+        helper.make_node("Neg", ["p"], ["y"]),
+    ]
     return _model(nodes, {"w": np.ones((_WIDE, 7), np.float32)}, [function])
 
 
@@ -79,7 +117,10 @@ def _types(model: Model) -> dict[str, str]:
         (weights_beyond_the_limit, {"p": "f32[2,3000]", "y": "f32[3,2,1000]"}),
         (weights_in_constants, {"p": "f32[2,7]", "y": "f32[2,7]"}),
         (weights_in_branches, {"then y": "f32[2,7]", "else y": "f32[2,7]", "y": "f32[2,7]"}),
-        (weights_for_a_function, {"p": "f32[2,7]", "y": "f32[2,7]", "c": "None...", "d": "None..."}),
+        (
+            weights_for_a_function,
+            {"p": "f32[2,7]", "y": "f32[2,7]", "c": "None...", "d": "None..."},
+        ),
     ],
 )
 def test_types_are_found_without_the_data_of_weights(
@@ -142,21 +183,36 @@ print(sum(one() is not None for one in made))
 
 @pytest.mark.measured
 def test_reading_one_model_after_another_keeps_none_that_only_circles_hold() -> None:
-    """In a process of its own: what collects depends on all else that a process holds, such as what other tests left."""
+    """In a process of its own: what collects depends on all else that a process holds, such as
+    what other tests left.
+    """
     document = weights_in_constants().SerializeToString()
-    told = subprocess.run([sys.executable, "-c", _ONE_MODEL_AFTER_ANOTHER], input=document, capture_output=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", _ONE_MODEL_AFTER_ANOTHER],
+        input=document,
+        capture_output=True,
+        check=True,
+    )
     assert int(told.stdout) < 4
 
 
-@pytest.mark.parametrize("made", [weights_in_constants, weights_in_branches, weights_for_a_function])
+@pytest.mark.parametrize(
+    "made", [weights_in_constants, weights_in_branches, weights_for_a_function]
+)
 def test_reading_leaves_no_circles_that_hold_the_file(made: Callable[[], ModelProto]) -> None:
-    """Else the next model finds no memory that this one gave back, and gets every page of it anew from the system."""
+    """Else the next model finds no memory that this one gave back, and gets every page of it
+    anew from the system.
+    """
     document = made().SerializeToString()
     gc.collect()
     gc.disable()
     try:
         read_model(document)
-        left = {type(one) for one in gc.get_objects() if isinstance(one, Scope | Survey | Held) and one is not NOTHING}
+        left = {
+            type(one)
+            for one in gc.get_objects()
+            if isinstance(one, Scope | Survey | Held) and one is not NOTHING
+        }
     finally:
         gc.enable()
     assert not left

@@ -18,8 +18,9 @@ from loopscope.ops.onnx.schemas import REGIONS
 pytestmark = pytest.mark.slow
 
 NAMES = tuple(Path(__file__).with_name("onnx_node_tests.txt").read_text(encoding="utf-8").split())
-"""All with control flow, one in seven of the others, and what was once wrong; a file, because making the cases
-takes seconds that collecting need not."""
+"""All with control flow, one in seven of the others, and what was once wrong; a file, because
+making the cases takes seconds that collecting need not.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,9 @@ def _has_control_flow(graph: GraphProto) -> bool:
     waiting = [graph]
     while waiting:
         for node in waiting.pop().node:
-            if node.op_type in REGIONS or any(attribute.HasField("g") for attribute in node.attribute):
+            if node.op_type in REGIONS or any(
+                attribute.HasField("g") for attribute in node.attribute
+            ):
                 return True
             waiting += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
     return False
@@ -78,12 +81,17 @@ def _same(one: Any, other: Any, case: TestCase) -> None:
         expected = np.asarray(other)
         assert one.shape == expected.shape
         if expected.dtype.kind in "USO":
-            texts = [item.decode() if isinstance(item, bytes) else str(item) for item in expected.reshape(-1).tolist()]
+            texts = [
+                item.decode() if isinstance(item, bytes) else str(item)
+                for item in expected.reshape(-1).tolist()
+            ]
             assert one.reshape(-1).tolist() == texts
             return
         assert one.dtype == expected.dtype
         wide = np.complex128 if expected.dtype.kind == "c" else np.float64
-        np.testing.assert_allclose(one.astype(wide), expected.astype(wide), rtol=case.rtol, atol=max(case.atol, 1e-7))
+        np.testing.assert_allclose(
+            one.astype(wide), expected.astype(wide), rtol=case.rtol, atol=max(case.atol, 1e-7)
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -92,4 +100,6 @@ def test_a_node_test_of_onnx(name: str, cases: dict[str, TestCase]) -> None:
 
 
 def test_every_node_test_with_control_flow_is_in_the_list(cases: dict[str, TestCase]) -> None:
-    assert not {name for name, case in cases.items() if case.model and _has_control_flow(case.model.graph)} - set(NAMES)
+    assert not {
+        name for name, case in cases.items() if case.model and _has_control_flow(case.model.graph)
+    } - set(NAMES)

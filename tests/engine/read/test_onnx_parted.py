@@ -1,4 +1,6 @@
-"""Laws of parting: the outline and what was left where it lies are the file; damaged files are left to the parser."""
+"""Laws of parting: the outline and what was left where it lies are the file; damaged files are
+left to the parser.
+"""
 
 from __future__ import annotations
 
@@ -37,21 +39,53 @@ def tensor(length: int, name: str) -> TensorProto:
 
 @st.composite
 def graphs(draw: st.DrawFn, depth: int = 0) -> GraphProto:
-    graph = helper.make_graph([], "drawn", [], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
-    graph.initializer.extend(tensor(draw(lengths), f"w{number}") for number in range(draw(st.integers(0, 3))))
+    graph = helper.make_graph(
+        [], "drawn", [], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    )
+    graph.initializer.extend(
+        tensor(draw(lengths), f"w{number}") for number in range(draw(st.integers(0, 3)))
+    )
     for number in range(draw(st.integers(0, 4))):
         match draw(st.sampled_from(("Relu", "Constant", "If", "Scan", "Other", "Constants"))):
             case "Constant":
-                graph.node.append(helper.make_node("Constant", [], [f"c{number}"], value=tensor(draw(lengths), "")))
+                graph.node.append(
+                    helper.make_node(
+                        "Constant", [], [f"c{number}"], value=tensor(draw(lengths), "")
+                    )
+                )
             case "Constants":  # of another domain: what it means is its own affair
-                graph.node.append(helper.make_node("Constant", [], [f"c{number}"], domain="other", value=tensor(draw(lengths), "")))
+                graph.node.append(
+                    helper.make_node(
+                        "Constant",
+                        [],
+                        [f"c{number}"],
+                        domain="other",
+                        value=tensor(draw(lengths), ""),
+                    )
+                )
             case "If" if depth < 2:
                 bodies = {name: draw(graphs(depth + 1)) for name in ("then_branch", "else_branch")}
                 graph.node.append(helper.make_node("If", ["yes"], [f"i{number}"], **bodies))
             case "Scan" if depth < 2:
-                graph.node.append(helper.make_node("Scan", ["x"], [f"s{number}"], body=draw(graphs(depth + 1)), num_scan_inputs=1))
+                graph.node.append(
+                    helper.make_node(
+                        "Scan",
+                        ["x"],
+                        [f"s{number}"],
+                        body=draw(graphs(depth + 1)),
+                        num_scan_inputs=1,
+                    )
+                )
             case "Other":
-                graph.node.append(helper.make_node("Other", ["x"], [f"o{number}"], table=tensor(draw(lengths), ""), domain="other"))
+                graph.node.append(
+                    helper.make_node(
+                        "Other",
+                        ["x"],
+                        [f"o{number}"],
+                        table=tensor(draw(lengths), ""),
+                        domain="other",
+                    )
+                )
             case _:
                 graph.node.append(helper.make_node("Relu", ["x"], [f"r{number}"]))
     return graph
@@ -61,7 +95,11 @@ def graphs(draw: st.DrawFn, depth: int = 0) -> GraphProto:
 def documents(draw: st.DrawFn) -> bytes:
     model = helper.make_model(draw(graphs()), doc_string="d" * draw(lengths))
     if draw(st.booleans()):
-        model.functions.append(helper.make_function("own", "f", ["x"], ["y"], [helper.make_node("Relu", ["x"], ["y"])], []))
+        model.functions.append(
+            helper.make_function(
+                "own", "f", ["x"], ["y"], [helper.make_node("Relu", ["x"], ["y"])], []
+            )
+        )
     return bytes(model.SerializeToString())
 
 
@@ -84,11 +122,15 @@ def test_a_damaged_file_is_what_it_was(document: bytes, data: st.DataObject) -> 
         wanted = ModelProto.FromString(bytes(damaged))
     except DecodeError:
         return
-    assert whole(parts).SerializeToString(deterministic=True) == wanted.SerializeToString(deterministic=True)
+    assert whole(parts).SerializeToString(deterministic=True) == wanted.SerializeToString(
+        deterministic=True
+    )
 
 
 def test_large_data_is_neither_copied_nor_parsed() -> None:
-    graph = helper.make_graph([helper.make_node("Constant", [], ["c"], value=tensor(9_000, ""))], "g", [], [])
+    graph = helper.make_graph(
+        [helper.make_node("Constant", [], ["c"], value=tensor(9_000, ""))], "g", [], []
+    )
     graph.initializer.append(tensor(30_000, "w"))
     graph.node.append(helper.make_node("If", ["yes"], ["z"], then_branch=graph, else_branch=graph))
     document = helper.make_model(graph).SerializeToString()
@@ -104,7 +146,9 @@ def test_large_data_is_neither_copied_nor_parsed() -> None:
 
 
 def test_a_field_that_is_said_twice_holds_what_is_said_last() -> None:
-    first, second = (numpy_helper.from_array(np.full(100, value, np.float32), "w") for value in (1, 2))
+    first, second = (
+        numpy_helper.from_array(np.full(100, value, np.float32), "w") for value in (1, 2)
+    )
     twice = first.SerializeToString() + TensorProto(raw_data=second.raw_data).SerializeToString()
     inside = b"\x2a" + bytes([len(twice) & 127 | 128, len(twice) >> 7]) + twice
     document = b"\x08\x08\x3a" + bytes([len(inside) & 127 | 128, len(inside) >> 7]) + inside

@@ -1,4 +1,6 @@
-"""ONNX files that are refused, each in a sentence: names, sizes and nests beyond bounds, data outside the folder, damage."""
+"""ONNX files that are refused, each in a sentence: names, sizes and nests beyond bounds, data
+outside the folder, damage.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,22 @@ def test_functions_that_double_again_and_again_are_refused() -> None:
     text = "main (float[3] x) => (float[3] y) { y = local.f39 (x) }\n" + calls
     text += '<domain: "local", opset_import: ["" : 17, "local" : 1]> f0 (v) => (w) { w = Neg (v) }'
     with pytest.raises(ReadError, match="limit 'nodes'"):
-        loopscope.read_model(parser.parse_model(HEADER + text).SerializeToString(), limits=ReadLimits(nodes=10_000))
+        loopscope.read_model(
+            parser.parse_model(HEADER + text).SerializeToString(), limits=ReadLimits(nodes=10_000)
+        )
 
 
 def _external(location: str, **entries: str) -> onnx.ModelProto:
-    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
+    tensor = TensorProto(
+        name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL
+    )
     for key, value in {"location": location, **entries}.items():
         tensor.external_data.add(key=key, value=value)
     value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])
-    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "external", [value], [output], [tensor])
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])], "external", [value], [output], [tensor]
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
 
 
@@ -49,12 +57,17 @@ def test_external_data_is_mapped(tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(b"\0" * 8 + np.array([1, 2, 3], np.float32).tobytes())
     path = tmp_path / "model.onnx"
     path.write_bytes(_external("data.bin", offset="8", length="12").SerializeToString())
-    np.testing.assert_array_equal(loopscope.run(loopscope.read_model(path), X).outputs[0], [2, 4, 6])
+    np.testing.assert_array_equal(
+        loopscope.run(loopscope.read_model(path), X).outputs[0], [2, 4, 6]
+    )
     given = loopscope.read_model(path.read_bytes(), weights=(tmp_path / "data.bin").read_bytes())
     np.testing.assert_array_equal(loopscope.run(given, X).outputs[0], [2, 4, 6])
 
 
-@pytest.mark.parametrize("location", ["../secret", "/etc/hostname", "a/../../secret", "..\\secret", "link", "", "missing", "C:x"])
+@pytest.mark.parametrize(
+    "location",
+    ["../secret", "/etc/hostname", "a/../../secret", "..\\secret", "link", "", "missing", "C:x"],
+)
 def test_external_data_outside_the_folder_is_refused(tmp_path: Path, location: str) -> None:
     (tmp_path / "secret").write_bytes(b"\0" * 12)
     folder = tmp_path / "model"
@@ -77,10 +90,15 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         os.close(writer)
 
 
-@pytest.mark.parametrize(("dims", "data"), [([10**12], b"\0" * 4), ([-1], b""), ([2, 2], b"\0" * 12), ([2**62, 2**62], b"")])
+@pytest.mark.parametrize(
+    ("dims", "data"),
+    [([10**12], b"\0" * 4), ([-1], b""), ([2, 2], b"\0" * 12), ([2**62, 2**62], b"")],
+)
 def test_tensors_that_contradict_their_data_are_refused(dims: list[int], data: bytes) -> None:
     model = _external("data.bin")
-    model.graph.initializer[0].CopyFrom(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=data))
+    model.graph.initializer[0].CopyFrom(
+        TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=data)
+    )
     with pytest.raises(ReadError, match="initializer 'w'"):
         loopscope.read_model(model.SerializeToString())
 
@@ -128,7 +146,9 @@ def test_a_name_of_a_megabyte_is_refused_in_a_short_sentence(place: str) -> None
         case _:
             loop.attribute[0].name = LONG
     data = model.SerializeToString()
-    with pytest.raises(ReadError, match=r"a name has 1048576 characters .* more than the limit 'name' of 10000") as caught:
+    with pytest.raises(
+        ReadError, match=r"a name has 1048576 characters .* more than the limit 'name' of 10000"
+    ) as caught:
         loopscope.read_model(data)
     assert len(str(caught.value)) < 300
 
@@ -136,7 +156,9 @@ def test_a_name_of_a_megabyte_is_refused_in_a_short_sentence(place: str) -> None
 def test_a_long_name_opens_when_the_limit_is_raised() -> None:
     model = parser.parse_model(HEADER + LOOP)
     model.graph.name = LONG
-    assert loopscope.read_model(model.SerializeToString(), limits=ReadLimits(name=2**21)).name == LONG
+    assert (
+        loopscope.read_model(model.SerializeToString(), limits=ReadLimits(name=2**21)).name == LONG
+    )
 
 
 @pytest.mark.parametrize("depth", [60, 10_000])

@@ -61,4 +61,6 @@ def test_a_part_of_a_tensor_is_refused() -> None:
 
 
 def test_one_number_is_a_scalar() -> None:
-    assert np.array_equal(array(constant(listed(TensorProto.INT64, [-1], []), NOWHERE)), np.int64(-1))
+    assert np.array_equal(
+        array(constant(listed(TensorProto.INT64, [-1], []), NOWHERE)), np.int64(-1)
+    )

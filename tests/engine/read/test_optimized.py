@@ -1,4 +1,6 @@
-"""Files that ONNX Runtime has optimized, at the level that its page advises: they open, are checked, drawn, run and compared."""
+"""Files that ONNX Runtime has optimized, at the level that its page advises: they open, are
+checked, drawn, run and compared.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,15 @@ MODELS: Mapping[str, tuple[str, Mapping[str, np.ndarray], np.ndarray, set[str]]]
     "a transformer": (
         TRANSFORMER,
         {
-            **{name: reals(*shape) for name, shape in {"wq": (16, 16), "wk": (16, 16), "wu": (16, 32), "wd": (32, 16)}.items()},
+            **{
+                name: reals(*shape)
+                for name, shape in {
+                    "wq": (16, 16),
+                    "wk": (16, 16),
+                    "wu": (16, 32),
+                    "wd": (32, 16),
+                }.items()
+            },
             **{name: reals(length) for name, length in {"gamma": 16, "beta": 16, "bu": 32}.items()},
         },
         reals(2, 5, 16),
@@ -88,7 +98,14 @@ MODELS: Mapping[str, tuple[str, Mapping[str, np.ndarray], np.ndarray, set[str]]]
     ),
     "pictures": (
         PICTURES,
-        {"w1": reals(8, 3, 3, 3), "b1": reals(8), "w2": reals(8, 8, 3, 3), "b2": reals(8), "w3": reals(4, 8), "b3": reals(4)},
+        {
+            "w1": reals(8, 3, 3, 3),
+            "b1": reals(8),
+            "w2": reals(8, 8, 3, 3),
+            "b2": reals(8),
+            "w3": reals(4, 8),
+            "b3": reals(4),
+        },
         reals(2, 3, 9, 9),
         {"FusedConv", "FusedGemm"},
     ),
@@ -97,15 +114,21 @@ MODELS: Mapping[str, tuple[str, Mapping[str, np.ndarray], np.ndarray, set[str]]]
 
 def optimized(text: str, weights: Mapping[str, np.ndarray], path: Path) -> None:
     model = parser.parse_model(text)
-    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    model.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in weights.items()
+    )
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = str(path)
-    onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
 
 
 @pytest.mark.parametrize(("text", "weights", "x", "fused"), MODELS.values(), ids=MODELS.keys())
-def test_an_optimized_file(text: str, weights: Mapping[str, np.ndarray], x: np.ndarray, fused: set[str], tmp_path: Path) -> None:
+def test_an_optimized_file(
+    text: str, weights: Mapping[str, np.ndarray], x: np.ndarray, fused: set[str], tmp_path: Path
+) -> None:
     path = tmp_path / "optimized.onnx"
     optimized(text, weights, path)
     assert fused <= {node.op_type for node in onnx.load(path).graph.node}
@@ -115,5 +138,9 @@ def test_an_optimized_file(text: str, weights: Mapping[str, np.ndarray], x: np.n
     assert drawn.keys() >= fused
     assert {drawn[name] for name in fused} <= {"activation", "matrix"}
     (mine,) = loopscope.run(model, {"x": x}).outputs
-    (theirs,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"x": x})
-    np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)  # single precision, summed in another order
+    (theirs,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(
+        None, {"x": x}
+    )
+    np.testing.assert_allclose(
+        mine, theirs, rtol=1e-5, atol=1e-6
+    )  # single precision, summed in another order

@@ -1,4 +1,6 @@
-"""Graphs of TensorFlow give TensorFlow's numbers, operations without a conversion included; what was lost is told."""
+"""Graphs of TensorFlow give TensorFlow's numbers, operations without a conversion included; what
+was lost is told.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,19 @@ PRINTS = [name for name in EXPECTED if "print" in name]
 
 def _check_numbers(path: Path) -> None:
     model = loopscope.read_model(path)
-    names = {name.partition(":")[0]: one.name for one in model.inputs for name in (one.name, *one.names)}
-    (out,) = (at for at, one in enumerate(model.outputs) if {"out", "out:0"} & {one.name, *one.names})
+    names = {
+        name.partition(":")[0]: one.name for one in model.inputs for name in (one.name, *one.names)
+    }
+    (out,) = (
+        at for at, one in enumerate(model.outputs) if {"out", "out:0"} & {one.name, *one.names}
+    )
     for feeds, wanted in EXPECTED[path.name]:
-        given: dict[str, object] = {names[name]: np.array(value, _TYPES[name]) for name, value in feeds.items()}
-        np.testing.assert_allclose(loopscope.run(model, given).outputs[out], wanted, rtol=1e-6, err_msg=str(feeds))
+        given: dict[str, object] = {
+            names[name]: np.array(value, _TYPES[name]) for name, value in feeds.items()
+        }
+        np.testing.assert_allclose(
+            loopscope.run(model, given).outputs[out], wanted, rtol=1e-6, err_msg=str(feeds)
+        )
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -70,13 +80,19 @@ def _nodes(graph: ModelGraph) -> Iterator[Node]:
 
 @pytest.mark.parametrize("name", PRINTS)
 def test_print_is_ours(name: str) -> None:
-    (node,) = (node for node in _nodes(loopscope.read_model(FILES / name).graph) if node.type == "Print")
+    (node,) = (
+        node for node in _nodes(loopscope.read_model(FILES / name).graph) if node.type == "Print"
+    )
     assert node.opset == "loopscope"
-    assert node.attributes["message"] == ("i:" if "loop" in name else "x:" if "flat" in name else "")
+    assert node.attributes["message"] == (
+        "i:" if "loop" in name else "x:" if "flat" in name else ""
+    )
 
 
 @pytest.mark.parametrize("reader", ["add", "other"])
-def test_a_print_that_is_reached_by_control_alone_is_kept_where_its_value_is_read(reader: str, tmp_path: Path) -> None:
+def test_a_print_that_is_reached_by_control_alone_is_kept_where_its_value_is_read(
+    reader: str, tmp_path: Path
+) -> None:
     text = """
       node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
              attr { key: "shape" value { shape { dim { size: 2 } } } } }
@@ -89,14 +105,20 @@ def test_a_print_that_is_reached_by_control_alone_is_kept_where_its_value_is_rea
     path.write_text(text.strip().replace("READ", "x" if reader == "add" else "other"))
     model = loopscope.read_model(path)
     assert [node.name for node in model.graph.nodes if node.type == "Print"] == ["look"]
-    (place,) = (place for place, one in enumerate(model.outputs) if one.name.removesuffix(":0") == "out")
-    assert loopscope.run(model, [[1, 2]]).outputs[place].tolist() == ([2, 4] if reader == "add" else [0, 0])
+    (place,) = (
+        place for place, one in enumerate(model.outputs) if one.name.removesuffix(":0") == "out"
+    )
+    assert loopscope.run(model, [[1, 2]]).outputs[place].tolist() == (
+        [2, 4] if reader == "add" else [0, 0]
+    )
 
 
 def _unknown(folder: Path) -> Path:
     """A graph with an operation of somebody's own, between two that are converted."""
     path = folder / "flat_print.pbtxt"
-    path.write_text((FILES / "flat_print.pbtxt").read_text().replace('op: "Print"', 'op: "Announce"'))
+    path.write_text(
+        (FILES / "flat_print.pbtxt").read_text().replace('op: "Print"', 'op: "Announce"')
+    )
     return path
 
 
@@ -104,7 +126,13 @@ def test_an_operation_that_nobody_converts_has_its_name_and_attributes(tmp_path:
     model = loopscope.read_model(_unknown(tmp_path))
     (node,) = (node for node in model.graph.nodes if node.type == "Announce")
     assert (node.name, node.opset, len(node.inputs)) == ("Print", "tensorflow", 2)
-    assert dict(node.attributes) == {"T": "f32", "U": "f32", "first_n": "-1", "message": "x:", "summarize": "5"}
+    assert dict(node.attributes) == {
+        "T": "f32",
+        "U": "f32",
+        "first_n": "-1",
+        "message": "x:",
+        "summarize": "5",
+    }
     assert model.notes[1].startswith(
         "nobody converts Announce 1: they stand in the graph as TensorFlow has them; give what they compute with"
     )
@@ -136,7 +164,11 @@ def test_an_operation_that_nobody_converts_can_be_supplied(tmp_path: Path) -> No
 
 
 def test_a_lone_switch_of_v1_is_drawn() -> None:
-    (switch,) = (node for node in loopscope.read_model(FILES / "lone_switch.pb").graph.nodes if node.type == "Switch")
+    (switch,) = (
+        node
+        for node in loopscope.read_model(FILES / "lone_switch.pb").graph.nodes
+        if node.type == "Switch"
+    )
     assert (switch.opset, len(switch.inputs), len(switch.outputs)) == ("tensorflow", 2, 2)
 
 
@@ -158,18 +190,28 @@ def test_the_nodes_that_are_kept_are_counted(name: str, note: str) -> None:
 def test_a_model_that_changes_a_variable_says_what_the_conversion_lost() -> None:
     model = loopscope.read_model(FILES / "assigns.zip")
     _, lost = model.notes
-    assert lost.startswith("the model changes variables in 'AssignAddVariableOp' (AssignAddVariableOp): the conversion leaves that out")
+    assert lost.startswith(
+        "the model changes variables in 'AssignAddVariableOp' (AssignAddVariableOp): the conversion leaves that out"
+    )
     assert any(lost in str(found) for found in loopscope.check(model).notes)
 
 
 def test_a_meta_graph_finds_its_values_beside_it(tmp_path: Path) -> None:
     alone = loopscope.read_model((FILES / "weights.meta").read_bytes())
-    assert alone.notes[1].startswith("1 of the variables have no value here: those of a meta graph lie in the .index and .data files")
-    assert [(node.name, node.attributes["dtype"]) for node in alone.graph.nodes if node.type == "VarHandleOp"] == [("w", "f32")]
+    assert alone.notes[1].startswith(
+        "1 of the variables have no value here: those of a meta graph lie in the .index and .data files"
+    )
+    assert [
+        (node.name, node.attributes["dtype"])
+        for node in alone.graph.nodes
+        if node.type == "VarHandleOp"
+    ] == [("w", "f32")]
     renamed = tmp_path / "model[1].meta"
     for file in FILES.glob("weights.*"):
         shutil.copyfile(file, tmp_path / file.name.replace("weights", "model[1]"))
-    assert loopscope.run(loopscope.read_model(renamed), [np.ones(2, np.float32)]).outputs[0].tolist() == [3, 4]
+    assert loopscope.run(loopscope.read_model(renamed), [np.ones(2, np.float32)]).outputs[
+        0
+    ].tolist() == [3, 4]
 
 
 def test_a_graph_as_text_is_read_from_bytes_too() -> None:
@@ -179,14 +221,20 @@ def test_a_graph_as_text_is_read_from_bytes_too() -> None:
 
 @pytest.mark.parametrize("text", [b'node {\n name: "x"', b"node { " * 5000])
 def test_damaged_text_is_one_sentence(text: bytes) -> None:
-    with pytest.raises(ReadError, match="TensorFlow graph as text; OpenVINO does not convert it") as caught:
+    with pytest.raises(
+        ReadError, match="TensorFlow graph as text; OpenVINO does not convert it"
+    ) as caught:
         loopscope.read_model(text)
     assert len(str(caught.value)) < 800
 
 
 def test_a_graph_that_is_too_long_to_be_counted_opens_and_says_so() -> None:
-    model = loopscope.read_model(FILES / "flat_print.pbtxt", limits=ReadLimits(graph_text_bytes=100))
-    assert model.notes == ("what the conversion kept is not counted: the graph has 1,565 bytes, more than 100",)
+    model = loopscope.read_model(
+        FILES / "flat_print.pbtxt", limits=ReadLimits(graph_text_bytes=100)
+    )
+    assert model.notes == (
+        "what the conversion kept is not counted: the graph has 1,565 bytes, more than 100",
+    )
     assert [node.type for node in model.graph.nodes if node.opset == "loopscope"] == ["Print"]
 
 
@@ -221,7 +269,12 @@ def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list
     ],
 )
 def test_loops_and_branches_of_v1_have_their_scope_as_name(name: str, regions: list[str]) -> None:
-    assert sorted(node.name for node in _nodes(loopscope.read_model(FILES / name).graph) if node.bodies) == regions
+    assert (
+        sorted(
+            node.name for node in _nodes(loopscope.read_model(FILES / name).graph) if node.bodies
+        )
+        == regions
+    )
 
 
 def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
@@ -238,10 +291,16 @@ def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["accumulated.pb", "accumulated_v1.pb", "accumulated.meta"])
 def test_a_variable_that_is_assigned_is_a_state(name: str) -> None:
-    """TensorFlow gives 6.5, 13 and 19.5: s += x . w + b, with the values of a checkpoint or of the initializers."""
+    """TensorFlow gives 6.5, 13 and 19.5: s += x . w + b, with the values of a checkpoint or of
+    the initializers.
+    """
     model = loopscope.read_model(FILES / name)
     assert loopscope.check(model).ok
-    states = {node.attributes["variable_id"] for node in model.graph.nodes if node.type in ("ReadValue", "Assign")}
+    states = {
+        node.attributes["variable_id"]
+        for node in model.graph.nodes
+        if node.type in ("ReadValue", "Assign")
+    }
     assert states == {"s"}
     assert len({node.name for node in model.graph.nodes}) == len(model.graph.nodes)
     assert not any("changes variables" in note for note in model.notes)
@@ -259,11 +318,16 @@ def test_a_graph_that_is_folded_has_no_v1_control_flow_left() -> None:
     assert folded is not None
     inside = [node.op for function in folded.library.function for node in function.node_def]
     assert {"StatelessWhile", "StatelessIf"} < {*inside, *(node.op for node in folded.node)}
-    assert not {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"} & {*inside, *(node.op for node in folded.node)}
+    assert not {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"} & {
+        *inside,
+        *(node.op for node in folded.node),
+    }
 
 
 def test_frames_in_functions_are_folded_there(tmp_path: Path) -> None:
-    """A SavedModel calls its functions: what is folded stays in them, and the variables that they read are still the model's."""
+    """A SavedModel calls its functions: what is folded stays in them, and the variables that
+    they read are still the model's.
+    """
     with zipfile.ZipFile(FILES / "frames_in_functions.zip") as files:
         files.extractall(tmp_path)
     graph = read_source(tmp_path / "model" / "saved_model.pb", Format.SAVED_MODEL).graph
@@ -272,12 +336,24 @@ def test_frames_in_functions_are_folded_there(tmp_path: Path) -> None:
     assert [node.name for node in folded.node] == [node.name for node in graph.node]
     names = [function.signature.name for function in folded.library.function]
     assert len(set(names)) == len(names)
-    assert not [node.op for function in folded.library.function for node in function.node_def if node.op in FRAME_OPERATIONS]
+    assert not [
+        node.op
+        for function in folded.library.function
+        for node in function.node_def
+        if node.op in FRAME_OPERATIONS
+    ]
     damaged = type(graph)()
     damaged.CopyFrom(graph)
-    broken = next(node for function in damaged.library.function for node in function.node_def if node.op == "Exit")
+    broken = next(
+        node
+        for function in damaged.library.function
+        for node in function.node_def
+        if node.op == "Exit"
+    )
     del broken.input[:]
-    assert with_functions(damaged) is None, "one function that is not well formed leaves all as it is"
+    assert with_functions(damaged) is None, (
+        "one function that is not well formed leaves all as it is"
+    )
 
 
 def test_a_saved_model_as_text_is_read_from_its_folder_and_by_its_file(tmp_path: Path) -> None:
@@ -286,13 +362,19 @@ def test_a_saved_model_as_text_is_read_from_its_folder_and_by_its_file(tmp_path:
     (feeds, wanted) = EXPECTED["frames_as_text.zip"][3]
     for path in (tmp_path / "model", tmp_path / "model" / "saved_model.pbtxt"):
         model = loopscope.read_model(path)
-        assert model.converted_from.startswith("a TensorFlow SavedModel as text, converted by OpenVINO")
+        assert model.converted_from.startswith(
+            "a TensorFlow SavedModel as text, converted by OpenVINO"
+        )
         given = {"x": np.array(feeds["x"], np.float32), "n": np.int32(feeds["n"])}
         np.testing.assert_allclose(loopscope.run(model, given).outputs[0], wanted, rtol=1e-6)
-    with pytest.raises(ReadError, match="one file of a TensorFlow SavedModel: give the folder, or a zip of all of it"):
+    with pytest.raises(
+        ReadError,
+        match="one file of a TensorFlow SavedModel: give the folder, or a zip of all of it",
+    ):
         loopscope.read_model((tmp_path / "model" / "saved_model.pbtxt").read_bytes())
     with pytest.raises(
-        ReadError, match=r"a TensorFlow SavedModel as text; it has [\d,]+ bytes, more than the limit 'graph_text_bytes' of 100"
+        ReadError,
+        match=r"a TensorFlow SavedModel as text; it has [\d,]+ bytes, more than the limit 'graph_text_bytes' of 100",
     ):
         loopscope.read_model(tmp_path / "model", limits=ReadLimits(graph_text_bytes=100))
 
@@ -306,7 +388,9 @@ def test_a_meta_graph_as_text_is_read_from_bytes_too() -> None:
 
 
 def test_nothing_is_folded_where_there_is_nothing_to_fold_or_it_is_not_well_formed() -> None:
-    """Whatever node is missing, and wherever an input is another, the graph is folded whole or left whole."""
+    """Whatever node is missing, and wherever an input is another, the graph is folded whole or
+    left whole.
+    """
     assert with_functions(_graph("flat_print.pb")) is None
     assert with_functions(_graph("lone_switch.pb")) is None
     whole = _graph("loop_in_loop.pb")
@@ -320,8 +404,12 @@ def test_nothing_is_folded_where_there_is_nothing_to_fold_or_it_is_not_well_form
             else:
                 del damaged.node[at].input[:]
             if change == "other inputs":
-                damaged.node[at].input.extend([damaged.node[at - 1].name, damaged.node[at - 2].name])
+                damaged.node[at].input.extend(
+                    [damaged.node[at - 1].name, damaged.node[at - 2].name]
+                )
             folded = with_functions(damaged)
             left += folded is None
-            assert folded is None or not [node.name for node in folded.node if node.op in ("Switch", "Merge", "Enter")]
+            assert folded is None or not [
+                node.name for node in folded.node if node.op in ("Switch", "Merge", "Enter")
+            ]
     assert left > len(whole.node)

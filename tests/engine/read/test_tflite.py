@@ -1,4 +1,6 @@
-"""TensorFlow Lite by its schema: loops, branches and variables run with TensorFlow's results; damaged files are one sentence."""
+"""TensorFlow Lite by its schema: loops, branches and variables run with TensorFlow's results;
+damaged files are one sentence.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,17 @@ SEEDS = 12
 
 
 def _facts(name: str) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
-    """The calls of a file, one after the other: what went in, and what TensorFlow's interpreter gave."""
+    """The calls of a file, one after the other: what went in, and what TensorFlow's interpreter
+    gave.
+    """
     with np.load(FILES / f"{name}.npz") as stored:
         facts = dict(stored)
     calls = 1 + max(int(key.split("_")[1]) for key in facts)
     return [
-        tuple([facts[key] for key in sorted(facts) if key.startswith(f"{side}_{call}_")] for side in ("input", "output"))  # type: ignore[misc]
+        tuple(
+            [facts[key] for key in sorted(facts) if key.startswith(f"{side}_{call}_")]
+            for side in ("input", "output")
+        )  # type: ignore[misc]
         for call in range(calls)
     ]
 
@@ -36,7 +43,9 @@ def test_a_file_runs_with_the_results_of_tensorflow(name: str) -> None:
     session = loopscope.Session(model)
     for given, expected in _facts(name):
         outputs = session.run(given).outputs
-        assert [(output.dtype, output.shape) for output in outputs] == [(array.dtype, array.shape) for array in expected]
+        assert [(output.dtype, output.shape) for output in outputs] == [
+            (array.dtype, array.shape) for array in expected
+        ]
         for output, array in zip(outputs, expected, strict=True):
             np.testing.assert_allclose(output, array, rtol=3e-6, atol=1e-6)
 
@@ -52,12 +61,20 @@ def test_loops_and_branches_are_called_by_their_scope() -> None:
     model = loopscope.read_model(FILES / "nested_while.tflite")
     assert model.converted_from == "a TensorFlow Lite model, read by its schema"
     records = loopscope.run(model, _facts("nested_while")[0][0]).control_flow
-    assert {record.address.split("/")[-1].rstrip("1") for record in records} == {"while", "while%2Fwhile", "while%2Fcond"}
+    assert {record.address.split("/")[-1].rstrip("1") for record in records} == {
+        "while",
+        "while%2Fwhile",
+        "while%2Fcond",
+    }
 
 
 def test_a_variable_is_read_and_assigned_by_its_name() -> None:
     nodes = loopscope.read_model(FILES / "variable.tflite").graph.nodes
-    variables = [(node.type, node.attributes["variable_id"]) for node in nodes if node.type in ("ReadValue", "Assign")]
+    variables = [
+        (node.type, node.attributes["variable_id"])
+        for node in nodes
+        if node.type in ("ReadValue", "Assign")
+    ]
     assert [kind for kind, _ in variables] == ["ReadValue", "Assign"]
     assert len({name for _, name in variables}) == 1
 
@@ -90,7 +107,12 @@ def test_a_damaged_file_is_one_sentence(seed: int, monkeypatch: pytest.MonkeyPat
             if chance.random() < 0.5:
                 damaged[place] = chance.randrange(256)
             else:
-                struct.pack_into("<i", damaged, place & ~3, chance.choice((0, 1, -1, 2**31 - 1, -(2**31), 7, 65535)))
+                struct.pack_into(
+                    "<i",
+                    damaged,
+                    place & ~3,
+                    chance.choice((0, 1, -1, 2**31 - 1, -(2**31), 7, 65535)),
+                )
         reason = _reason(bytes(damaged))
         assert reason == "" or reason.startswith("this is a TensorFlow Lite model; ")
         assert "\n" not in reason

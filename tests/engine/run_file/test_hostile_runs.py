@@ -1,4 +1,6 @@
-"""Runs that somebody has tampered with, hashes and all: they give our errors and nothing else, within bounds of memory."""
+"""Runs that somebody has tampered with, hashes and all: they give our errors and nothing else,
+within bounds of memory.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def packed(entries: dict[str, bytes], *, rehash: bool = True) -> bytes:
     if rehash:
         try:
             data = json.loads(entries["run.json"])
-            data["files"] = {name: digest(content) for name, content in entries.items() if name != "run.json"}
+            data["files"] = {
+                name: digest(content) for name, content in entries.items() if name != "run.json"
+            }
             entries["run.json"] = json.dumps(data).encode()
         except (ValueError, RecursionError, TypeError, KeyError):
             pass
@@ -62,7 +66,9 @@ def packed(entries: dict[str, bytes], *, rehash: bool = True) -> bytes:
 
 
 def look(data: bytes) -> bool:
-    """Opens a run and looks around in it, as the app does; whether it opened. Anything but our errors is a failure of the test."""
+    """Opens a run and looks around in it, as the app does; whether it opened. Anything but our
+    errors is a failure of the test.
+    """
     refused = ""
     try:
         run = loading.resume(loading.read_run(data), limits=LIMITS)
@@ -99,15 +105,27 @@ def test_what_is_looked_at_opens_when_nobody_has_tampered() -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=4,
 )
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
-    for key, inner in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+    for key, inner in (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    ):
         yield from places(inner, (*path, key))
 
 
@@ -170,7 +188,13 @@ def test_bytes_may_be_flipped_and_entries_lost_doubled_or_exchanged(data: st.Dat
     match data.draw(st.sampled_from(["flip", "lose", "exchange", "cut"])):
         case "flip":
             content = bytearray(entries[name])
-            for at, byte in data.draw(st.lists(st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)), min_size=1, max_size=4)):
+            for at, byte in data.draw(
+                st.lists(
+                    st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)),
+                    min_size=1,
+                    max_size=4,
+                )
+            ):
                 content[at] = byte
             entries[name] = bytes(content)
         case "lose":
@@ -193,14 +217,29 @@ def many_iterations() -> bytes:
     entries = dict(WHOLE)
     counts = next(name for name in entries if "branches" in name).replace("branches.1", "counts.0")
     return packed(
-        {**entries, counts: array_bytes(np.array([2**40])), counts.replace("counts", "endings"): array_bytes(np.zeros(1, np.uint8))}
+        {
+            **entries,
+            counts: array_bytes(np.array([2**40])),
+            counts.replace("counts", "endings"): array_bytes(np.zeros(1, np.uint8)),
+        }
     )
 
 
 def lying_header(descr: str, length: int) -> bytes:
-    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({length},), }}".encode().ljust(117) + b"\n"
+    text = (
+        f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({length},), }}".encode().ljust(
+            117
+        )
+        + b"\n"
+    )
     return packed(
-        {**WHOLE, "inputs/0.npy": b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8 if descr == "<f8" else 0)}
+        {
+            **WHOLE,
+            "inputs/0.npy": b"\x93NUMPY\x01\x00"
+            + len(text).to_bytes(2, "little")
+            + text
+            + bytes(8 if descr == "<f8" else 0),
+        }
     )
 
 
@@ -255,7 +294,9 @@ def test_bombs_and_lies_take_little_memory(made: Callable[[], bytes]) -> None:
         tracemalloc.stop()
 
 
-def _saved(model: str, inputs: list[object], steps: int | None, *, weights: bool = True) -> dict[str, bytes]:
+def _saved(
+    model: str, inputs: list[object], steps: int | None, *, weights: bool = True
+) -> dict[str, bytes]:
     """The entries of a saved run that has come so far."""
     debugger = loopscope.Debugger(loopscope.read_model(f"sample_models/{model}/model.xml"), inputs)
     if steps is None:
@@ -281,7 +322,9 @@ def other_arrays(array: np.ndarray) -> Iterator[np.ndarray]:
     """Arrays of other shapes and types, as near to the recorded one as they can be."""
     flat = array.reshape(-1)
     rows = len(array) if array.ndim else 1
-    yield from (np.zeros(shape, array.dtype) for shape in ((0,), (rows, 0), (0, rows), (rows, 2), ()))
+    yield from (
+        np.zeros(shape, array.dtype) for shape in ((0,), (rows, 0), (0, rows), (rows, 2), ())
+    )
     yield from (flat[:-1], array[None])
     if array.dtype.kind not in "US":
         for dtype in ("c16", "f2", "f8", "i1", "?", "M8[s]"):
@@ -309,13 +352,24 @@ def _column(entries: dict[str, bytes]) -> str:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda column: column.astype(np.complex128), "its recording has complex128 [] as main/while_not_one/body/"),
-        (lambda column: column.astype(np.float32), "its recording has f32 [] as main/while_not_one/body/"),
-        (lambda column: np.zeros((len(column), 0), column.dtype), "its recording has i64 [0] as main/while_not_one/body/"),
+        (
+            lambda column: column.astype(np.complex128),
+            "its recording has complex128 [] as main/while_not_one/body/",
+        ),
+        (
+            lambda column: column.astype(np.float32),
+            "its recording has f32 [] as main/while_not_one/body/",
+        ),
+        (
+            lambda column: np.zeros((len(column), 0), column.dtype),
+            "its recording has i64 [0] as main/while_not_one/body/",
+        ),
         (lambda column: np.full(len(column), "x"), " as main/while_not_one/body/"),
     ],
 )
-def test_a_column_that_no_run_records_is_one_sentence(change: Callable[[np.ndarray], np.ndarray], expected: str) -> None:
+def test_a_column_that_no_run_records_is_one_sentence(
+    change: Callable[[np.ndarray], np.ndarray], expected: str
+) -> None:
     entries = _saved("collatz", [27], None, weights=False)
     name = _column(entries)
     entries[name] = array_bytes(change(array_of(entries[name])))
@@ -324,12 +378,22 @@ def test_a_column_that_no_run_records_is_one_sentence(change: Callable[[np.ndarr
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("value", [np.zeros(0, np.int64), np.zeros(2, np.int64), np.zeros((), np.complex64), np.zeros((1, 0), np.int64)])
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.zeros(0, np.int64),
+        np.zeros(2, np.int64),
+        np.zeros((), np.complex64),
+        np.zeros((1, 0), np.int64),
+    ],
+)
 def test_a_trip_count_that_no_loop_takes_is_refused(value: np.ndarray) -> None:
     """The model says neither type nor shape of it, so that only the loop knows them."""
     graph = builder.Graph("counted")
     n = graph.parameter("n", "i64")
-    (last,) = builder.while_loop(lambda y: True, lambda y: y + 1, [graph.constant(0)], maximum_iterations=n * 1)
+    (last,) = builder.while_loop(
+        lambda y: True, lambda y: y + 1, [graph.constant(0)], maximum_iterations=n * 1
+    )
     debugger = loopscope.Debugger(graph.model(last), [3])
     (region,) = (one.region for _, one in debugger.plan.regions)
     assert isinstance(region, LoopRegion)

@@ -1,4 +1,6 @@
-"""A run opens as it was recorded, without running again: same moment, same values, and it goes on as the first one would have."""
+"""A run opens as it was recorded, without running again: same moment, same values, and it goes
+on as the first one would have.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,29 @@ from loopscope.run_file import loading
 from loopscope_samples import sample, samples
 
 
-def begun(name: str, record: loopscope.Record | None = None, limits: loopscope.Limits | None = None) -> loopscope.Debugger:
+def begun(
+    name: str, record: loopscope.Record | None = None, limits: loopscope.Limits | None = None
+) -> loopscope.Debugger:
     found = sample(name)
     assert found is not None
-    return loopscope.Debugger(loopscope.read_model(found.model), next(iter(found.sets)).arrays(), record=record, limits=limits, seed=3)
+    return loopscope.Debugger(
+        loopscope.read_model(found.model),
+        next(iter(found.sets)).arrays(),
+        record=record,
+        limits=limits,
+        seed=3,
+    )
 
 
-def reopened(debugger: loopscope.Debugger, folder: Path, budget_bytes: int = 2**26) -> loopscope.Debugger:
+def reopened(
+    debugger: loopscope.Debugger, folder: Path, budget_bytes: int = 2**26
+) -> loopscope.Debugger:
     """The run from its file, where opening must compute nothing."""
     loopscope.save(debugger, folder / "run.loopscope", budget_bytes=budget_bytes)
-    with mock.patch.object(Machine, "step", side_effect=AssertionError), mock.patch.object(drive, "run", side_effect=AssertionError):
+    with (
+        mock.patch.object(Machine, "step", side_effect=AssertionError),
+        mock.patch.object(drive, "run", side_effect=AssertionError),
+    ):
         return loopscope.load(folder / "run.loopscope")
 
 
@@ -39,7 +54,9 @@ def addresses(run: Run) -> Iterator[str]:
     for program in run.plan.programs:
         rows = executions.rows[program.index]
         for row in {drawn.randrange(rows) for _ in range(3)} if rows else ():
-            for label in drawn.sample(sorted(program.layer_of_label), min(4, len(program.layer_of_label))):
+            for label in drawn.sample(
+                sorted(program.layer_of_label), min(4, len(program.layer_of_label))
+            ):
                 yield f"{run.timeline.address(program, row)}/{label}"
 
 
@@ -52,7 +69,12 @@ def value(run: Run, address: str) -> object:
 
 
 def expect_same(one: loopscope.Debugger, other: loopscope.Debugger) -> None:
-    assert (one.cursor, one.state, one.steps, one.failure) == (other.cursor, other.state, other.steps, other.failure)
+    assert (one.cursor, one.state, one.steps, one.failure) == (
+        other.cursor,
+        other.state,
+        other.steps,
+        other.failure,
+    )
     assert list(one.control_flow) == list(other.control_flow)
     for address in addresses(one):
         assert value(one, address) == value(other, address), address
@@ -84,7 +106,9 @@ def test_a_run_that_is_paused_goes_on_where_it_was(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("iterations", [1, 5, 13])
 @pytest.mark.parametrize("name", ["collatz", "hybrid_stack", "speech_decoder", "keras_gru"])
-def test_a_run_at_its_limit_goes_on_for_as_much_again(name: str, iterations: int, tmp_path: Path) -> None:
+def test_a_run_at_its_limit_goes_on_for_as_much_again(
+    name: str, iterations: int, tmp_path: Path
+) -> None:
     debugger = begun(name, limits=loopscope.Limits(iterations=iterations))
     debugger.run()
     again = reopened(debugger, tmp_path)

@@ -1,4 +1,6 @@
-"""A saved run opens again at the same moment; a file that is none, or was changed, is refused in one sentence."""
+"""A saved run opens again at the same moment; a file that is none, or was changed, is refused in
+one sentence.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ def test_every_sample_comes_back_at_its_moment(name: str, tmp_path: Path) -> Non
     debugger.seek(debugger.steps // 2)
     loopscope.save(debugger, tmp_path / "run.loopscope")
     again = loopscope.load(tmp_path / "run.loopscope")
-    assert (again.cursor, again.state, again.steps) == (debugger.cursor, debugger.state, debugger.steps)
+    assert (again.cursor, again.state, again.steps) == (
+        debugger.cursor,
+        debugger.state,
+        debugger.steps,
+    )
     assert list(again.control_flow) == list(debugger.control_flow)
     for one, other in zip(again.result.outputs, debugger.result.outputs, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -55,7 +61,9 @@ def test_what_was_set_comes_back(tmp_path: Path) -> None:
     loopscope.save(debugger, tmp_path / "run.loopscope", look={"node": "main/n"})
     again = loopscope.load(tmp_path / "run.loopscope")
     assert (again.cursor.step, again.cursor.address) == (step, debugger.cursor.address)
-    assert [one.describe() for one in again.breakpoints.items()] == [one.describe() for one in debugger.breakpoints.items()]
+    assert [one.describe() for one in again.breakpoints.items()] == [
+        one.describe() for one in debugger.breakpoints.items()
+    ]
     assert [one.on for one in again.breakpoints.items()] == [True, False]
     assert list(again.watches.items()) == list(debugger.watches.items())
     assert [one.address for one in again.changes] == [address]
@@ -66,7 +74,9 @@ def test_what_was_set_comes_back(tmp_path: Path) -> None:
 def test_values_of_narrow_types_and_texts_come_back(tmp_path: Path) -> None:
     graph = builder.Graph("narrow")
     x = graph.parameter("x", "bf16", [3])
-    debugger = loopscope.Debugger(graph.model({"y": x + x}), {"x": np.array([1, 2, np.nan], np.float32)})
+    debugger = loopscope.Debugger(
+        graph.model({"y": x + x}), {"x": np.array([1, 2, np.nan], np.float32)}
+    )
     debugger.run()
     loopscope.save(debugger, tmp_path / "run.loopscope")
     again = loopscope.load(tmp_path / "run.loopscope")
@@ -77,7 +87,9 @@ def test_values_of_narrow_types_and_texts_come_back(tmp_path: Path) -> None:
 def test_a_run_of_an_onnx_file_holds_the_file(tmp_path: Path) -> None:
     import onnx.parser
 
-    proto = onnx.parser.parse_model('<ir_version: 9, opset_import: ["" : 18]> agraph (float[2] x) => (float[2] y) { y = Add (x, x) }')
+    proto = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18]> agraph (float[2] x) => (float[2] y) { y = Add (x, x) }'
+    )
     onnx.save(proto, tmp_path / "m.onnx")
     debugger = loopscope.Debugger(loopscope.read_model(tmp_path / "m.onnx"), {"x": [1, 2]})
     debugger.run()
@@ -85,9 +97,14 @@ def test_a_run_of_an_onnx_file_holds_the_file(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").unlink()
     again = loopscope.load(tmp_path / "run.loopscope")
     assert again.result.named["y"].tolist() == [2, 4]
-    with pytest.raises(loopscope.WriteError, match=r"read from bytes is saved with its file's content: give it as document="):
+    with pytest.raises(
+        loopscope.WriteError,
+        match=r"read from bytes is saved with its file's content: give it as document=",
+    ):
         loopscope.save(again, tmp_path / "again.loopscope")
-    loopscope.save(again, tmp_path / "again.loopscope", document=read_run(tmp_path / "run.loopscope").document)
+    loopscope.save(
+        again, tmp_path / "again.loopscope", document=read_run(tmp_path / "run.loopscope").document
+    )
     assert loopscope.load(tmp_path / "again.loopscope").result.named["y"].tolist() == [2, 4]
 
 
@@ -111,7 +128,10 @@ def test_what_is_computed_otherwise_is_told(tmp_path: Path) -> None:
 
 def test_a_run_that_is_read_as_a_model_says_what_it_is(tmp_path: Path) -> None:
     loopscope.save(debugger_of("collatz"), tmp_path / "run.loopscope")
-    with pytest.raises(loopscope.ReadError, match=r"this is a run that Loopscope saved: it opens with loopscope\.load"):
+    with pytest.raises(
+        loopscope.ReadError,
+        match=r"this is a run that Loopscope saved: it opens with loopscope\.load",
+    ):
         loopscope.read_model(tmp_path / "run.loopscope")
 
 
@@ -147,7 +167,9 @@ def test_what_has_no_room_is_not_kept(tmp_path: Path) -> None:
         (lambda data: data["files"].update({"model/model.xml": "0"}), "damaged"),
     ],
 )
-def test_a_changed_description_is_refused_in_one_sentence(change: Callable[[dict[str, Any]], None], sentence: str, tmp_path: Path) -> None:
+def test_a_changed_description_is_refused_in_one_sentence(
+    change: Callable[[dict[str, Any]], None], sentence: str, tmp_path: Path
+) -> None:
     debugger = debugger_of("collatz")
     file = tmp_path / "run.loopscope"
     loopscope.save(debugger, file)
@@ -156,7 +178,9 @@ def test_a_changed_description_is_refused_in_one_sentence(change: Callable[[dict
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "model/model.pkl", "inputs/a b.npy", "/model/model.xml"])
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "model/model.pkl", "inputs/a b.npy", "/model/model.xml"]
+)
 def test_other_names_are_refused(name: str, tmp_path: Path) -> None:
     file = tmp_path / "run.loopscope"
     loopscope.save(debugger_of("collatz"), file)
@@ -178,18 +202,26 @@ def flat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A saved run whose 8 MB of weights are zeros, where files may unpack to 4 MB freely."""
     monkeypatch.setattr("loopscope.run_file.run_archive._FREELY", 4 * 2**20)
     graph = builder.Graph("flat")
-    product = builder.ops.matmul(graph.parameter("x", "f32", [1, 2]), np.zeros((2, 2**20), np.float32))
-    debugger = loopscope.Debugger(graph.model({"sum": builder.ops.reduce_sum(product, [0, 1])}), [[[1, 2]]])
+    product = builder.ops.matmul(
+        graph.parameter("x", "f32", [1, 2]), np.zeros((2, 2**20), np.float32)
+    )
+    debugger = loopscope.Debugger(
+        graph.model({"sum": builder.ops.reduce_sum(product, [0, 1])}), [[[1, 2]]]
+    )
     debugger.run()
     loopscope.save(debugger, file)
 
 
-def test_weights_that_are_all_the_same_are_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_are_all_the_same_are_no_bomb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flat(tmp_path / "flat.loopscope", monkeypatch)
     assert loopscope.load(tmp_path / "flat.loopscope").value("main/sum") == 0
 
 
-def test_a_small_file_is_not_unpacked_to_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_file_is_not_unpacked_to_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flat(tmp_path / "flat.loopscope", monkeypatch)
     with (
         zipfile.ZipFile(tmp_path / "flat.loopscope") as whole,
@@ -197,7 +229,10 @@ def test_a_small_file_is_not_unpacked_to_much(tmp_path: Path, monkeypatch: pytes
     ):
         for name in whole.namelist():
             bomb.writestr(name, whole.read(name))
-    with pytest.raises(loopscope.ReadError, match=r"unpacks to more than is allowed: model/model\.bin goes beyond 4,1\d\d,\d{3} bytes"):
+    with pytest.raises(
+        loopscope.ReadError,
+        match=r"unpacks to more than is allowed: model/model\.bin goes beyond 4,1\d\d,\d{3} bytes",
+    ):
         loopscope.load(tmp_path / "bomb.loopscope")
 
 
@@ -252,13 +287,23 @@ def rewritten(file: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     with zipfile.ZipFile(file) as archive:
         data = json.loads(archive.read("run.json"))
         change(data)
-        return written(file, {"run.json": json.dumps(data).encode(), **{n: archive.read(n) for n in archive.namelist() if n != "run.json"}})
+        return written(
+            file,
+            {
+                "run.json": json.dumps(data).encode(),
+                **{n: archive.read(n) for n in archive.namelist() if n != "run.json"},
+            },
+        )
 
 
 def without_recording(file: Path) -> None:
     """As version 1 of the format was: the run has to be computed again."""
     with zipfile.ZipFile(file) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist() if not name.startswith("recording")}
+        contents = {
+            name: archive.read(name)
+            for name in archive.namelist()
+            if not name.startswith("recording")
+        }
     data = json.loads(contents.pop("run.json"))
     data["files"] = {name: digest(content) for name, content in contents.items()}
     written(file, {"run.json": json.dumps(data).encode(), **contents}).replace(file)

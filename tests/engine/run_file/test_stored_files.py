@@ -1,4 +1,6 @@
-"""Files of each version of the format, as they were written: they open for ever, or a change of the format needs a new version."""
+"""Files of each version of the format, as they were written: they open for ever, or a change of
+the format needs a new version.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ PLACE = "main/for_each_word[2]/body/next_word"
 
 
 def expect_the_moment(run: loopscope.Debugger) -> None:
-    assert (run.cursor.step, run.cursor.address, run.steps, run.state) == (20, "main/for_each_word[1]/body", 46, "paused")
+    assert (run.cursor.step, run.cursor.address, run.steps, run.state) == (
+        20,
+        "main/for_each_word[1]/body",
+        46,
+        "paused",
+    )
     assert [(one.pattern, one.kind, one.on) for one in run.breakpoints.items()] == [
         ("main/for_each_word[4]/body/next_word", "address", True),
         ("", "nan", False),
@@ -50,16 +57,21 @@ def test_version_1_is_computed_again_and_goes_on() -> None:
         one.breakpoints.clear()
         one.run()
     assert (run.state, run.steps) == (other.state, other.steps) == ("finished", run.steps)
-    assert [one.tobytes() for one in run.result.outputs] == [one.tobytes() for one in other.result.outputs]
+    assert [one.tobytes() for one in run.result.outputs] == [
+        one.tobytes() for one in other.result.outputs
+    ]
 
 
-def test_a_version_that_orders_operations_otherwise_computes_again_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_that_orders_operations_otherwise_computes_again_or_says_why_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def other(plan: Plan) -> str:
         return f"not {layout.layout_of(plan)}"
 
     monkeypatch.setattr(read_recording, "layout_of", other)
     expect_the_moment(loopscope.load(STORED / "version_2.loopscope"))
     with pytest.raises(
-        loopscope.ReadError, match=r"saved without weights by Loopscope .*, and cannot be opened here: .* in another way than"
+        loopscope.ReadError,
+        match=r"saved without weights by Loopscope .*, and cannot be opened here: .* in another way than",
     ):
         loopscope.load(STORED / "version_2_without_weights.loopscope")

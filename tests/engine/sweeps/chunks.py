@@ -15,7 +15,9 @@ from loopscope.sweeps.job import SweepJob
 
 def order_and_chunks() -> tuple[SweepJob, list[Batch]]:
     """Return the order of a sweep over 160 numbers, and their eight chunks."""
-    order = SweepJob(loopscope.read_model(Path("sample_models/collatz/model.xml")), seconds=False, lanes=False)
+    order = SweepJob(
+        loopscope.read_model(Path("sample_models/collatz/model.xml")), seconds=False, lanes=False
+    )
     samples = np.arange(160)
     return order, [Batch(part, {0: part + 1}, {}) for part in np.split(samples, 8)]
 

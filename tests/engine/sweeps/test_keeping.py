@@ -1,4 +1,6 @@
-"""Rows on disk and on a cluster: a stop keeps them, a lost worker costs nothing, the bytes are always the same."""
+"""Rows on disk and on a cluster: a stop keeps them, a lost worker costs nothing, the bytes are
+always the same.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -45,8 +48,10 @@ def certificates(folder: Path) -> list[str]:
     return [str(folder / name) for name in ("cert.pem", "cert.pem", "key.pem")]
 
 
-def kept(path: Path, **options: object) -> bytes:
-    loopscope.sweep(loopscope.read_model(COLLATZ), "number=1..600", seconds=False, out=path, **options).run()  # type: ignore[arg-type]
+def kept(path: Path, **options: Any) -> bytes:
+    loopscope.sweep(
+        loopscope.read_model(COLLATZ), "number=1..600", seconds=False, out=path, **options
+    ).run()
     assert not path.with_name(path.name + ".part").exists()
     return path.read_bytes()
 
@@ -57,7 +62,10 @@ def test_bytes_do_not_depend_on_workers_or_lanes(tmp_path: Path) -> None:
     assert kept(tmp_path / "lanes.parquet") == alone
     assert kept(tmp_path / "two.parquet", lanes=False, workers=2) == alone
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-        assert kept(tmp_path / "cluster.parquet", lanes=False, scheduler=cluster.scheduler_address) == alone
+        assert (
+            kept(tmp_path / "cluster.parquet", lanes=False, scheduler=cluster.scheduler_address)
+            == alone
+        )
 
 
 @pytest.mark.slow
@@ -65,7 +73,9 @@ def test_a_lost_worker_of_a_cluster_has_its_chunks_done_again() -> None:
     """One of two is killed between two chunks; no row is missing."""
     order, batches = order_and_chunks()
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        rows = rows_in_parallel(Cluster(order, cluster.scheduler_address, None), iter(batches), Stop())
+        rows = rows_in_parallel(
+            Cluster(order, cluster.scheduler_address, None), iter(batches), Stop()
+        )
         first = next(rows)
         os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
         assert numbers_of([first, *rows]) == list(range(1, 161))
@@ -84,15 +94,24 @@ def test_a_cluster_that_is_secured_needs_the_files_of_its_certificates(tmp_path:
         tls_client_key=files[2],
         require_encryption=True,
     )
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, security=security) as cluster:
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, security=security
+    ) as cluster:
         address = cluster.scheduler_address
         assert address.startswith("tls://")
-        secured = kept(tmp_path / "secured.parquet", lanes=False, scheduler=address, scheduler_tls=files)
+        secured = kept(
+            tmp_path / "secured.parquet", lanes=False, scheduler=address, scheduler_tls=files
+        )
         with pytest.raises(EngineError, match="there is no Dask scheduler at tls://"):
             loopscope.sweep(loopscope.read_model(COLLATZ), "number=1..3", scheduler=address).run()
-        with pytest.raises(InputError, match=r"there is no file nowhere\.pem; expected CA, certificate and key"):
+        with pytest.raises(
+            InputError, match=r"there is no file nowhere\.pem; expected CA, certificate and key"
+        ):
             loopscope.sweep(
-                loopscope.read_model(COLLATZ), "number=1..3", scheduler=address, scheduler_tls=["nowhere.pem", *files[1:]]
+                loopscope.read_model(COLLATZ),
+                "number=1..3",
+                scheduler=address,
+                scheduler_tls=["nowhere.pem", *files[1:]],
             ).run()
     assert secured == kept(tmp_path / "alone.parquet", lanes=False, workers=1)
 
@@ -100,19 +119,29 @@ def test_a_cluster_that_is_secured_needs_the_files_of_its_certificates(tmp_path:
 def test_a_missing_extra_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "loopscope.sweeps.cluster")
-    with pytest.raises(EngineError, match=r'needs the extra `cluster`: pip install "loopscope\[cluster\]"$'):
-        loopscope.sweep(loopscope.read_model(COLLATZ), "number=1..3", scheduler="tcp://127.0.0.1:9").run()
+    with pytest.raises(
+        EngineError, match=r'needs the extra `cluster`: pip install "loopscope\[cluster\]"$'
+    ):
+        loopscope.sweep(
+            loopscope.read_model(COLLATZ), "number=1..3", scheduler="tcp://127.0.0.1:9"
+        ).run()
 
 
 def test_files_of_certificates_belong_to_a_scheduler() -> None:
     with pytest.raises(InputError, match="needs the address of a scheduler"):
-        loopscope.sweep(loopscope.read_model(COLLATZ), "number=1..3", scheduler_tls=["ca.pem", "cert.pem", "key.pem"])
+        loopscope.sweep(
+            loopscope.read_model(COLLATZ),
+            "number=1..3",
+            scheduler_tls=["ca.pem", "cert.pem", "key.pem"],
+        )
 
 
 @pytest.mark.slow
 def test_no_scheduler_there_is_a_sentence() -> None:
     with pytest.raises(EngineError, match=r"there is no Dask scheduler at tcp://127\.0\.0\.1:9"):
-        loopscope.sweep(loopscope.read_model(COLLATZ), "number=1..3", scheduler="tcp://127.0.0.1:9").run()
+        loopscope.sweep(
+            loopscope.read_model(COLLATZ), "number=1..3", scheduler="tcp://127.0.0.1:9"
+        ).run()
 
 
 def test_a_stop_keeps_rows_and_resume_goes_on(tmp_path: Path) -> None:
@@ -125,7 +154,9 @@ def test_a_stop_keeps_rows_and_resume_goes_on(tmp_path: Path) -> None:
     assert parquet.read_table(path).num_rows == sweep.summary.rows == 48
     part = path.with_name("runs.parquet.part")
     part.write_bytes(part.read_bytes()[:-100])  # a crash in the middle of a chunk
-    onwards = loopscope.sweep(model, "number=1..600", seconds=False, lanes=False, workers=1, out=path, resume=True)
+    onwards = loopscope.sweep(
+        model, "number=1..600", seconds=False, lanes=False, workers=1, out=path, resume=True
+    )
     onwards.run()
     assert onwards.is_complete
     assert path.read_bytes() == kept(tmp_path / "whole.parquet")
@@ -133,7 +164,9 @@ def test_a_stop_keeps_rows_and_resume_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.9])
 def test_rows_that_the_disk_has_damaged_are_computed_again(share: float, tmp_path: Path) -> None:
-    """Arrow reads wherever a damaged stream sends it, and a number that has changed is a number like others."""
+    """Arrow reads wherever a damaged stream sends it, and a number that has changed is a number
+    like others.
+    """
     path, model = tmp_path / "runs.parquet", loopscope.read_model(COLLATZ)
     sweep = loopscope.sweep(model, "number=1..600", seconds=False, lanes=False, workers=1, out=path)
     for number, _ in enumerate(sweep.batches()):
@@ -144,7 +177,9 @@ def test_rows_that_the_disk_has_damaged_are_computed_again(share: float, tmp_pat
     at = int(share * len(data))
     data[at : at + 64] = bytes(byte ^ 0xFF for byte in data[at : at + 64])
     part.write_bytes(data)
-    onwards = loopscope.sweep(model, "number=1..600", seconds=False, lanes=False, workers=1, out=path, resume=True)
+    onwards = loopscope.sweep(
+        model, "number=1..600", seconds=False, lanes=False, workers=1, out=path, resume=True
+    )
     onwards.run()
     assert onwards.is_complete
     assert path.read_bytes() == kept(tmp_path / "whole.parquet")
@@ -162,7 +197,10 @@ def test_rows_of_another_sweep_are_not_taken_for_its_own(tmp_path: Path) -> None
     assert path.with_name("runs.parquet.part").exists()
 
 
-@pytest.mark.parametrize(("name", "sentence"), [("runs.csv", "ends in .parquet"), ("no/runs.parquet", "there is no folder")])
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("runs.csv", "ends in .parquet"), ("no/runs.parquet", "there is no folder")],
+)
 def test_where_rows_cannot_go(tmp_path: Path, name: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         loopscope.sweep(loopscope.read_model(COLLATZ), "number=1..2", out=tmp_path / name).run()

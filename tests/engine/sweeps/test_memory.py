@@ -1,4 +1,6 @@
-"""A sweep's memory: runs and the search in them stay near the limit of a run, however fast a tensor grows."""
+"""A sweep's memory: runs and the search in them stay near the limit of a run, however fast a
+tensor grows.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def doubling(*lengths: int) -> loopscope.Model:
         return [i + 1, *(builder.ops.concat(one, one, axis=0) for one in tensors)]
 
     last = builder.while_loop(lambda i, *_: i < 60, body, [np.int64(0), *inputs])
-    return graph.model({f"y{number}": builder.ops.reduce_sum(one, [0]) for number, one in enumerate(last[1:])})
+    return graph.model(
+        {f"y{number}": builder.ops.reduce_sum(one, [0]) for number, one in enumerate(last[1:])}
+    )
 
 
 @pytest.mark.parametrize("lengths", [(1000,), (1000, 1300)])
@@ -32,11 +36,18 @@ def doubling(*lengths: int) -> loopscope.Model:
 def test_a_tensor_that_doubles_stays_near_the_limit(lengths: tuple[int, ...], looks: bool) -> None:
     """The second sample's loop runs through generated code."""
     model = doubling(*lengths)
-    samples = [{f"x{number}": np.ones(length + more, np.float32) for number, length in enumerate(lengths)} for more in (0, 1, 2)]
+    samples = [
+        {f"x{number}": np.ones(length + more, np.float32) for number, length in enumerate(lengths)}
+        for more in (0, 1, 2)
+    ]
     limits = loopscope.Limits(memory_bytes=LIMIT)
     tracemalloc.start()
     try:
-        rows = list(loopscope.sweep(model, samples, workers=1, limits=limits, first_nan=looks, margins=looks))
+        rows = list(
+            loopscope.sweep(
+                model, samples, workers=1, limits=limits, first_nan=looks, margins=looks
+            )
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -16,17 +16,32 @@ EXAMPLE = Path("tests/engine/ops/my_ops.py")
 
 
 @pytest.mark.slow
-def test_workers_have_the_operations_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_workers_have_the_operations_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = CATALOGUE.categories
     try:
         custom.install_file(EXAMPLE)
         x = builder.Graph("first ones").parameter("x", "f32", [2, 2])
-        loopscope.write_model(x.graph.model({"y": builder.ops.zero_out(x, keep=3)}), tmp_path / "model.xml")
+        loopscope.write_model(
+            x.graph.model({"y": builder.ops.zero_out(x, keep=3)}), tmp_path / "model.xml"
+        )
     finally:
         CATALOGUE.categories = before
         CATALOGUE.install(())
     rows = tmp_path / "rows.parquet"
-    words = ["sweep", str(tmp_path / "model.xml"), "--inputs", "random:600", "--workers", "2", "--ops", str(EXAMPLE), "--out", str(rows)]
+    words = [
+        "sweep",
+        str(tmp_path / "model.xml"),
+        "--inputs",
+        "random:600",
+        "--workers",
+        "2",
+        "--ops",
+        str(EXAMPLE),
+        "--out",
+        str(rows),
+    ]
     try:
         assert main(words) == 0
     finally:

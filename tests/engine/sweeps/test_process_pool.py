@@ -1,4 +1,6 @@
-"""Worker processes of a sweep: they listen nowhere, a lost worker costs nothing, and they end with the sweep."""
+"""Worker processes of a sweep: they listen nowhere, a lost worker costs nothing, and they end
+with the sweep.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,12 @@ def listening_sockets(processes: list[int]) -> set[str]:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         rows = [line.split() for line in Path(table).read_text(encoding="ascii").splitlines()[1:]]
         listening |= {row[9] for row in rows if row[3] == LISTENS}
-    links = [str(file.readlink()) for process in processes for file in Path(f"/proc/{process}/fd").iterdir() if file.is_symlink()]
+    links = [
+        str(file.readlink())
+        for process in processes
+        for file in Path(f"/proc/{process}/fd").iterdir()
+        if file.is_symlink()
+    ]
     return {link.removeprefix("socket:[").removesuffix("]") for link in links} & listening
 
 
@@ -94,7 +101,10 @@ def test_a_chunk_that_ends_its_worker_again_and_again_is_a_sentence(tmp_path: Pa
         x = loopscope.builder.Graph("ends").parameter("x", "f32", [])
         order = SweepJob(x.graph.model({"y": loopscope.builder.ops.ending(x)}), lanes=False)
         _, batches = order_and_chunks()
-        with pytest.raises(EngineError, match=r"a chunk of the sweep has ended its worker 4 times, the last time with exit code 9"):
+        with pytest.raises(
+            EngineError,
+            match=r"a chunk of the sweep has ended its worker 4 times, the last time with exit code 9",
+        ):
             list(rows_in_parallel(ProcessPool(order, 1), iter(batches), Stop()))
     finally:
         CATALOGUE.categories = before
@@ -108,9 +118,18 @@ def test_a_script_without_its_guard_is_a_sentence(tmp_path: Path) -> None:
     script.write_text(
         f"import loopscope\nengine.sweep(loopscope.read_model({str(model)!r}), 'number=1..600', workers=2, lanes=False).run()\n"
     )
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": "."}, check=False)
+    ended = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": "."},
+        check=False,
+    )
     assert ended.returncode == 1
-    assert "EngineError: a worker process of the sweep ended while it started (exit code 1): a script" in ended.stderr.splitlines()[-1]
+    assert (
+        "EngineError: a worker process of the sweep ended while it started (exit code 1): a script"
+        in ended.stderr.splitlines()[-1]
+    )
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
@@ -125,7 +144,12 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         "    threading.Thread(target=tell, daemon=True).start()\n    limits = loopscope.Limits(iterations=None, seconds=None)\n"
         "    loopscope.sweep(model, {'most': np.full(600, 10**15)}, workers=2, lanes=False, limits=limits).run()\n"
     )
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "."}) as parent:
+    with subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": "."},
+    ) as parent:
         assert parent.stdout is not None
         workers = [int(word) for word in parent.stdout.readline().split()]
         parent.kill()

@@ -1,4 +1,6 @@
-"""The rows of a sweep: the same whatever way, in whatever chunks and processes they were made, each what a run of its own gives."""
+"""The rows of a sweep: the same whatever way, in whatever chunks and processes they were made,
+each what a run of its own gives.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def bits(batch: pa.RecordBatch) -> bytes:
     return repr(batch.to_pylist()).encode()
 
 
-def assert_lanes_give_the_same(model: loopscope.Model, inputs: Mapping[Any, Any], **order: Any) -> int:
+def assert_lanes_give_the_same(
+    model: loopscope.Model, inputs: Mapping[Any, Any], **order: Any
+) -> int:
     """How many samples ran side by side, at least; their rows are those of runs one by one."""
     work = SweepJob(model, seconds=False, limits=loopscope.Limits(iterations=20_000), **order)
     samples = samples_of(model, inputs)
@@ -45,9 +49,20 @@ def assert_lanes_give_the_same(model: loopscope.Model, inputs: Mapping[Any, Any]
     return runner.lanes_of(work)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(draft=bodies(), numbers=st.lists(st.tuples(st.floats(-2, 2, width=32), st.floats(width=32)), min_size=33, max_size=40))
-def test_drawn_models_have_the_same_rows_in_lanes(draft: Drawn, numbers: list[tuple[float, float]]) -> None:
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(
+    draft=bodies(),
+    numbers=st.lists(
+        st.tuples(st.floats(-2, 2, width=32), st.floats(width=32)), min_size=33, max_size=40
+    ),
+)
+def test_drawn_models_have_the_same_rows_in_lanes(
+    draft: Drawn, numbers: list[tuple[float, float]]
+) -> None:
     assert_lanes_give_the_same(whole(draft), dict(enumerate(np.array(numbers, np.float32).T)))
 
 
@@ -57,7 +72,10 @@ def test_drawn_nests_of_numbers_have_the_same_rows_in_lanes(seed: int) -> None:
     model, (one, other) = drawn_model(seed, numbers=True)
     if any(first.shape != second.shape for first, second in zip(one, other, strict=True)):
         other = one
-    inputs = {place: np.stack([first, second] * 17) for place, (first, second) in enumerate(zip(one, other, strict=True))}
+    inputs = {
+        place: np.stack([first, second] * 17)
+        for place, (first, second) in enumerate(zip(one, other, strict=True))
+    }
     assert_lanes_give_the_same(model, inputs)
 
 
@@ -78,7 +96,10 @@ def test_enough_drawn_nests_run_in_lanes() -> None:
 def test_samples_run_in_lanes(name: str, inputs: Mapping[str, np.ndarray] | None) -> None:
     model = sample(name)
     if inputs is None:
-        inputs = {one.name: np.arange(1, 71, dtype=one.element_type.dtype if one.element_type else None) for one in model.inputs}
+        inputs = {
+            one.name: np.arange(1, 71, dtype=one.element_type.dtype if one.element_type else None)
+            for one in model.inputs
+        }
     assert assert_lanes_give_the_same(model, inputs) > 0
 
 
@@ -92,7 +113,10 @@ def test_a_row_says_what_a_run_does() -> None:
     assert one["ended main/while_not_one"] == "condition"
     assert one["then main/while_not_one/body/if_even"] == taken.count("then")
     assert one["else main/while_not_one/body/if_even"] == taken.count("else")
-    assert (one["output steps"], one["output highest"]) == (result.named["steps"], result.named["highest"])
+    assert (one["output steps"], one["output highest"]) == (
+        result.named["steps"],
+        result.named["highest"],
+    )
     assert one["error"] is None
     assert one["seconds"] > 0
 
@@ -103,7 +127,11 @@ def test_nested_loops_have_sum_min_and_max() -> None:
     flow = loopscope.run(model, [20], optimise=loopscope.Optimise(prune=False)).control_flow
     inner = [one.iterations or 0 for one in flow if one.kind == "Loop" and "[" in one.address]
     name = next(key for key in row if key.endswith(" sum")).removesuffix(" sum")
-    assert (row[f"{name} sum"], row[f"{name} min"], row[f"{name} max"]) == (sum(inner), min(inner), max(inner))
+    assert (row[f"{name} sum"], row[f"{name} min"], row[f"{name} max"]) == (
+        sum(inner),
+        min(inner),
+        max(inner),
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +158,12 @@ def test_an_end_of_several_addresses_is_no_column() -> None:
 def test_columns_of_expressions() -> None:
     rows = list(
         loopscope.sweep(
-            sample("collatz"), "number=3,27", columns=["max(main/while_not_one/body/next_highest)", "main/while_not_one[0]/body/equal"]
+            sample("collatz"),
+            "number=3,27",
+            columns=[
+                "max(main/while_not_one/body/next_highest)",
+                "main/while_not_one[0]/body/equal",
+            ],
         )
     )
     assert [row["max(main/while_not_one/body/next_highest)"] for row in rows] == [16, 9232]
@@ -138,20 +171,26 @@ def test_columns_of_expressions() -> None:
 
 
 def test_an_expression_that_is_no_number_is_an_error_of_the_row() -> None:
-    (row,) = loopscope.sweep(sample("collatz"), "number=3", columns=["main/while_not_one/body/next_highest"])
+    (row,) = loopscope.sweep(
+        sample("collatz"), "number=3", columns=["main/while_not_one/body/next_highest"]
+    )
     assert "has 7 elements, one is expected" in row["error"]
     assert row["output steps"] == 7
 
 
 def test_a_failing_input_ends_its_own_row_only() -> None:
-    """An input that the model does not take, and one that divides by zero; around them all is as without them."""
+    """An input that the model does not take, and one that divides by zero; around them all is as
+    without them.
+    """
     rows = list(loopscope.sweep(sample("collatz"), {"number": np.array([3.0, 0.5, 27.0])}))
     assert [row["output steps"] for row in rows] == [7, None, 111]
     assert "would lose values" in rows[1]["error"]
 
 
 def test_endless_runs_reach_their_limit_and_the_others_do_not_notice() -> None:
-    sweep = loopscope.sweep(sample("collatz"), {"number": np.arange(-5, 60)}, limits=loopscope.Limits(iterations=1000))
+    sweep = loopscope.sweep(
+        sample("collatz"), {"number": np.arange(-5, 60)}, limits=loopscope.Limits(iterations=1000)
+    )
     rows = list(sweep)
     assert [row["number"] for row in rows if row["error"]] == [-5, -4, -3, -2, -1, 0]
     assert {row["ended main/while_not_one"] for row in rows if row["error"]} == {"limit"}
@@ -184,7 +223,11 @@ def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     model, words = sample("collatz"), "random:700 seed=3 number=1..5000"
     whole_sweep = [bits(one) for one in loopscope.sweep(model, words, seconds=False).batches()]
     monkeypatch.setattr(runner, "_MOST_LANES", 97)
-    parts = [row for one in loopscope.sweep(model, words, seconds=False).batches() for row in one.to_pylist()]
+    parts = [
+        row
+        for one in loopscope.sweep(model, words, seconds=False).batches()
+        for row in one.to_pylist()
+    ]
     single = list(loopscope.sweep(model, words, seconds=False, lanes=False, workers=1))
     assert whole_sweep == [repr(parts).encode()] == [repr(single).encode()]
 
@@ -203,4 +246,6 @@ def test_the_summary_in_words() -> None:
         f"main/while_not_one: 0 to 118 iterations, {mean} a run, most in sample 96 (number = 97); {ends}",
         f"main/while_not_one/body/if_even: then {evens:,}, else {odds:,}",
     ]
-    assert loopscope.sweep(sample("collatz"), "number=2,4").run().never_taken == ("else main/while_not_one/body/if_even",)
+    assert loopscope.sweep(sample("collatz"), "number=2,4").run().never_taken == (
+        "else main/while_not_one/body/if_even",
+    )

@@ -1,4 +1,6 @@
-"""What separates runs: the tree's rules hold for the runs that the sentence says, and chance is not told as a rule."""
+"""What separates runs: the tree's rules hold for the runs that the sentence says, and chance is
+not told as a rule.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,22 @@ from loopscope.sweeps.explain_split import Separation, SplitRule
 
 
 def counting() -> loopscope.Model:
-    """A loop of 20 iterations where ``n`` is beyond 10 and the second of ``x`` is positive, else of 2."""
+    """A loop of 20 iterations where ``n`` is beyond 10 and the second of ``x`` is positive, else
+    of 2.
+    """
     graph = builder.Graph()
     n, x = graph.parameter("n", "i64", []), graph.parameter("x", "f32", [2])
-    long = builder.ops.LogicalAnd(n > 10, builder.ops.ReduceMax(x * np.array([0, 1], np.float32), [0], keep_dims=False) > 0)
+    long = builder.ops.LogicalAnd(
+        n > 10, builder.ops.ReduceMax(x * np.array([0, 1], np.float32), [0], keep_dims=False) > 0
+    )
     most = builder.ops.Select(long, np.int64(20), np.int64(2))
-    return graph.model({"last": builder.while_loop(lambda i: i < most, lambda i: i + 1, [np.int64(0)], name="counts")[0]})
+    return graph.model(
+        {
+            "last": builder.while_loop(
+                lambda i: i < most, lambda i: i + 1, [np.int64(0)], name="counts"
+            )[0]
+        }
+    )
 
 
 def rows_of(model: loopscope.Model, samples: Samples) -> pa.Table:
@@ -38,9 +50,17 @@ def test_a_rule_over_a_number_and_an_element_is_found() -> None:
     values = samples.batch(0, 600)
     assert isinstance(values.varying[0], np.ndarray)
     assert (
-        rule.more == found.more == rule.runs == np.count_nonzero((values.varying[0] > 10) & (np.stack(list(values.varying[1]))[:, 1] > 0))
+        rule.more
+        == found.more
+        == rule.runs
+        == np.count_nonzero(
+            (values.varying[0] > 10) & (np.stack(list(values.varying[1]))[:, 1] > 0)
+        )
     )
-    assert f"where n > 10 and {rule.conditions[1]}: that holds for {rule.runs:,} runs, and all of these have more." in found.sentence
+    assert (
+        f"where n > 10 and {rule.conditions[1]}: that holds for {rule.runs:,} runs, and all of these have more."
+        in found.sentence
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +74,12 @@ def test_all_and_none_need_no_rule(bound: float, sentence: str) -> None:
     model = counting()
     samples = samples_of(model, "random:50 n=0..30")
     rows = rows_of(model, samples)
-    assert separation(rows, "iterations main/counts", bound, features_of(model, samples, rows)).sentence == sentence
+    assert (
+        separation(
+            rows, "iterations main/counts", bound, features_of(model, samples, rows)
+        ).sentence
+        == sentence
+    )
 
 
 def test_a_rule_that_tells_few_of_them_is_not_said_to_tell_most() -> None:

@@ -28,9 +28,13 @@ SAMPLES = Path("sample_models")
 def test_a_run_that_would_take_long_ends_at_a_stop(lanes: bool) -> None:
     graph = builder.Graph()
     most = graph.parameter("most", "i64", [])
-    model = graph.model({"last": builder.while_loop(lambda i: i < most, lambda i: i + 1, [np.int64(0)])[0]})
+    model = graph.model(
+        {"last": builder.while_loop(lambda i: i < most, lambda i: i + 1, [np.int64(0)])[0]}
+    )
     bounds = loopscope.Limits(iterations=None, seconds=100)
-    sweep = loopscope.sweep(model, {"most": np.full(64, 10**12)}, workers=1, lanes=lanes, limits=bounds)
+    sweep = loopscope.sweep(
+        model, {"most": np.full(64, 10**12)}, workers=1, lanes=lanes, limits=bounds
+    )
     alarm = threading.Timer(0.5, sweep.stop)
     alarm.start()
     begun = time.monotonic()
@@ -46,9 +50,13 @@ def test_a_stop_reaches_worker_processes() -> None:
     """Each of them is in a run that would take days, with more of the kind waiting."""
     graph = builder.Graph()
     most = graph.parameter("most", "i64", [])
-    model = graph.model({"last": builder.while_loop(lambda i: i < most, lambda i: i + 1, [np.int64(0)])[0]})
+    model = graph.model(
+        {"last": builder.while_loop(lambda i: i < most, lambda i: i + 1, [np.int64(0)])[0]}
+    )
     bounds = loopscope.Limits(iterations=None, seconds=None)
-    sweep = loopscope.sweep(model, {"most": np.full(600, 10**15)}, workers=2, lanes=False, limits=bounds)
+    sweep = loopscope.sweep(
+        model, {"most": np.full(600, 10**15)}, workers=2, lanes=False, limits=bounds
+    )
     alarm = threading.Timer(8, sweep.stop)
     alarm.start()
     assert not list(sweep)
@@ -56,7 +64,14 @@ def test_a_stop_reaches_worker_processes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workers", "cores", "long", "here"), [(None, 2, 0.0, 16), (None, 2, 1e9, 600), (None, 1, 0.0, 600), (1, 2, 0.0, 600), (2, 2, 1e9, 0)]
+    ("workers", "cores", "long", "here"),
+    [
+        (None, 2, 0.0, 16),
+        (None, 2, 1e9, 600),
+        (None, 1, 0.0, 600),
+        (1, 2, 0.0, 600),
+        (2, 2, 1e9, 0),
+    ],
 )
 def test_processes_are_used_once_runs_turn_out_to_take_long(
     workers: int | None, cores: int, long: float, here: int, monkeypatch: pytest.MonkeyPatch
@@ -69,8 +84,12 @@ def test_processes_are_used_once_runs_turn_out_to_take_long(
             handed.append(int(batch.samples[0]))
             return lambda stop: rows_of(self._order, batch, stop)
 
-    door = importlib.import_module("loopscope.sweeps.sweep")  # the name of the room is that of the function too
-    monkeypatch.setattr(importlib.import_module("loopscope.sweeps.process_pool"), "ProcessPool", InThisProcess)
+    door = importlib.import_module(
+        "loopscope.sweeps.sweep"
+    )  # the name of the room is that of the function too
+    monkeypatch.setattr(
+        importlib.import_module("loopscope.sweeps.process_pool"), "ProcessPool", InThisProcess
+    )
     monkeypatch.setattr(door, "_cores", lambda: cores)
     monkeypatch.setattr(door, "_FIRST_SECONDS", 0.0)
     monkeypatch.setattr(door, "_LONG", long)
@@ -95,7 +114,9 @@ def test_inputs_that_samples_leave_out_are_given_beside_them() -> None:
 
 def test_a_table_is_read_in_a_process_of_its_own(tmp_path: Path) -> None:
     model = loopscope.read_model(SAMPLES / "collatz" / "model.xml")
-    assert of_table(model, "numbers.csv", b"number\n3\n27\n", "").batch(0, 2).inputs(1)[0].item() == 27
+    assert (
+        of_table(model, "numbers.csv", b"number\n3\n27\n", "").batch(0, 2).inputs(1)[0].item() == 27
+    )
     with pytest.raises(EngineError, match="cannot be read as a table"):
         of_table(model, "numbers.parquet", b"PAR1 and then nothing of it", "")
 
@@ -128,7 +149,17 @@ def test_a_condition_keeps_the_runs_for_which_it_holds(condition: str, expected:
     assert numbers(rows, "number")[places_where(rows, condition)].tolist() == expected
 
 
-@pytest.mark.parametrize("condition", ["number", "3 > 2", "nothing > 3", "number >", "ended main/while_not_one == 1", 'number == "3"'])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "number",
+        "3 > 2",
+        "nothing > 3",
+        "number >",
+        "ended main/while_not_one == 1",
+        'number == "3"',
+    ],
+)
 def test_what_is_no_condition_is_refused(condition: str) -> None:
     model = loopscope.read_model(SAMPLES / "collatz" / "model.xml")
     rows = pa.Table.from_batches(list(loopscope.sweep(model, "number=1..6", workers=1).batches()))

@@ -1,4 +1,6 @@
-"""Values of many rows at once are, bit for bit, what each row has; what cannot be had so is left to be computed row by row."""
+"""Values of many rows at once are, bit for bit, what each row has; what cannot be had so is left
+to be computed row by row.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,19 @@ from tests.engine.explain.runs import finished
 
 
 def compared(debugger: loopscope.Debugger, rows: slice = slice(None)) -> tuple[int, int]:
-    """How many columns of bodies there are, and how many could be had at once; all of these are what each row has."""
+    """How many columns of bodies there are, and how many could be had at once; all of these are
+    what each row has.
+    """
     total = had = 0
     for program in debugger.plan.programs[1:]:
         numbers = np.arange(debugger.timeline.executions.rows[program.index])[rows]
         if not len(numbers):
             continue
         columns = Columns(Recorded(debugger.timeline), program, numbers)
-        for slot in (*program.parameters.values(), *(one for instruction in program.instructions for one in instruction.outputs)):
+        for slot in (
+            *program.parameters.values(),
+            *(one for instruction in program.instructions for one in instruction.outputs),
+        ):
             column = columns.column(slot)
             total += 1
             if column is None:
@@ -42,20 +49,41 @@ def compared(debugger: loopscope.Debugger, rows: slice = slice(None)) -> tuple[i
     return total, had
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(
     draft=bodies(),
     inputs=st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32)),
     everything=st.booleans(),
     rows=st.builds(slice, st.integers(0, 3), st.none(), st.integers(1, 3)),
 )
-def test_random_models(draft: Drawn, inputs: Sequence[float], everything: bool, rows: slice) -> None:
-    debugger = loopscope.Debugger(whole(draft), [np.float32(one) for one in inputs], record=loopscope.Record(everything=everything))
+def test_random_models(
+    draft: Drawn, inputs: Sequence[float], everything: bool, rows: slice
+) -> None:
+    debugger = loopscope.Debugger(
+        whole(draft),
+        [np.float32(one) for one in inputs],
+        record=loopscope.Record(everything=everything),
+    )
     debugger.run()
     compared(debugger, rows)
 
 
-@pytest.mark.parametrize("sample", ["collatz", "count_primes", "growing_sequence", "decoder", "walking_backwards", "swap", "while_loop"])
+@pytest.mark.parametrize(
+    "sample",
+    [
+        "collatz",
+        "count_primes",
+        "growing_sequence",
+        "decoder",
+        "walking_backwards",
+        "swap",
+        "while_loop",
+    ],
+)
 def test_samples(sample: str) -> None:
     total, had = compared(finished(sample))
     assert 2 <= had <= total
@@ -76,7 +104,14 @@ def test_slices_of_a_tensor_iterator_convert(slicing: Slice) -> None:
     """The part is declared f32 where the tensor is i64, as OpenVINO converts what enters."""
     main, body = Draft(), Draft()
     x, part = main.parameter("x", I64, (3, 4)), body.parameter("part", F32, (-1, -1))
-    main.result(tensor_iterator(main, body, sliced=[(x, part, slicing)], joined=[(body.result(body.op("Negative", part)), {})]))
+    main.result(
+        tensor_iterator(
+            main,
+            body,
+            sliced=[(x, part, slicing)],
+            joined=[(body.result(body.op("Negative", part)), {})],
+        )
+    )
     debugger = loopscope.Debugger(main.model(), [np.arange(12).reshape(3, 4)])
     debugger.run()
     assert compared(debugger) == (2, 2)
@@ -97,7 +132,9 @@ def chained(ifs: int, iterations: int) -> loopscope.Debugger:
 
     def body(iteration: builder.Tensor, value: builder.Tensor) -> tuple[builder.Tensor]:
         for number in range(ifs):
-            (value,) = builder.cond(value > float(number), partial(_halved, value), partial(_raised, value))
+            (value,) = builder.cond(
+                value > float(number), partial(_halved, value), partial(_raised, value)
+            )
         return (value,)
 
     (last,) = builder.for_loop(iterations, body, [x])
@@ -112,4 +149,6 @@ def test_branches_that_feed_branches_are_each_computed_once() -> None:
     assert had > total / 2
     began = time.process_time()
     assert iteration_matrix(chained(48, 6), "main/for").total == 6
-    assert time.process_time() - began < 5  # twice as long with each If, if each took all before it anew
+    assert (
+        time.process_time() - began < 5
+    )  # twice as long with each If, if each took all before it anew

@@ -1,4 +1,6 @@
-"""A gradient that whole numbers, steps or conditions cut everywhere says where; one that comes through says nothing."""
+"""A gradient that whole numbers, steps or conditions cut everywhere says where; one that comes
+through says nothing.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def _while_floor(x: Tensor) -> Any:
 
 
 def _counted(x: Tensor) -> Any:
-    return builder.while_loop(lambda a: a < ops.reduce_sum(x, [0]), lambda a: a + 1, [x.graph.constant(0.0)])[0]
+    return builder.while_loop(
+        lambda a: a < ops.reduce_sum(x, [0]), lambda a: a + 1, [x.graph.constant(0.0)]
+    )[0]
 
 
 def _branch(x: Tensor) -> Any:
@@ -43,14 +47,19 @@ CUT: dict[str, tuple[Callable[[Tensor], Any], str]] = {
         lambda x: ops.select(x > 0.0, x.graph.constant(1.0), x.graph.constant(2.0)),
         "by Greater-1 'main/Greater', which gives a condition (boolean).",
     ),
-    "the number of iterations": (_counted, "by Less-1 'main/while%2FLess', which gives a condition (boolean); and by Less-1 "),
+    "the number of iterations": (
+        _counted,
+        "by Less-1 'main/while%2FLess', which gives a condition (boolean); and by Less-1 ",
+    ),
     "a branch": (_branch, "by Greater-1 'main/Greater', which gives a condition (boolean)."),
     "nothing of it": (lambda x: x.graph.constant(1.0) * 2.0, ": 'y' does not depend on 'x'."),
 }
 FLOWS: dict[str, Callable[[Tensor], Any]] = {
     "beside a step": lambda x: x - ops.floor(x),
     "by a mask": lambda x: ops.select(x > 0.0, x, x * 0.1),
-    "a loop that x ends": lambda x: builder.while_loop(lambda a: ops.reduce_sum(a, [0]) < 9, lambda a: a * 2, [x])[0],
+    "a loop that x ends": lambda x: builder.while_loop(
+        lambda a: ops.reduce_sum(a, [0]) < 9, lambda a: a * 2, [x]
+    )[0],
     "sorted": lambda x: ops.topk(x, 2, axis=0, mode="max", sort="value")[0],
     "the largest": lambda x: ops.gather(x, ops.topk(x, 1, axis=0, mode="max", sort="value")[1], 0),
 }
@@ -77,13 +86,18 @@ def test_a_gradient_that_comes_through_says_nothing(name: str) -> None:
 def test_of_several_only_those_that_are_cut() -> None:
     x = builder.Graph("two").parameter("x", "f32", [3])
     w = x.graph.parameter("w", "f32", [3])
-    made = loopscope.gradients(x.graph.model({"y": w * ops.sign(x)}), of="y", with_respect_to=["w", "x"])
+    made = loopscope.gradients(
+        x.graph.model({"y": w * ops.sign(x)}), of="y", with_respect_to=["w", "x"]
+    )
     assert [note[:40] for note in made.notes] == ["The gradient of 'y' with respect to 'x' "]
 
 
 def test_python_warns_of_a_graph_under_construction() -> None:
     x = builder.Graph("built").parameter("x", "f32", [3])
-    with pytest.warns(UserWarning, match=r"The gradient of 'Round' with respect to 'x' is zero everywhere: .*by Round-5 'main/Round'"):
+    with pytest.warns(
+        UserWarning,
+        match=r"The gradient of 'Round' with respect to 'x' is zero everywhere: .*by Round-5 'main/Round'",
+    ):
         builder.gradients(ops.round(x), x)
 
 
@@ -101,5 +115,9 @@ def test_an_onnx_model_says_it_too() -> None:
         i = Cast<to = 6>(x)
         y = Cast<to = 1>(i)
     }"""
-    made = loopscope.gradients(loopscope.read_model(parser.parse_model(text).SerializeToString()), of="y", with_respect_to="x")
+    made = loopscope.gradients(
+        loopscope.read_model(parser.parse_model(text).SerializeToString()),
+        of="y",
+        with_respect_to="x",
+    )
     assert re.search(r"by Cast-\d+ 'main/[^']+', which gives whole numbers \(i32\)", made.notes[0])

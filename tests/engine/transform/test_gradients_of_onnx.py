@@ -1,4 +1,6 @@
-"""Gradients of native ONNX models: operations that are the same functions as OpenVINO's, in loops, scans and branches too."""
+"""Gradients of native ONNX models: operations that are the same functions as OpenVINO's, in
+loops, scans and branches too.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def read(text: str) -> loopscope.Model:
     ],
 )  # fmt: skip
 def test_an_operation(body: str) -> None:
-    """``z`` is more than 1, ``n`` around 0; what ONNX writes with attributes or with inputs is told apart."""
+    """``z`` is more than 1, ``n`` around 0; what ONNX writes with attributes or with inputs is
+    told apart.
+    """
     constants = """
       two = Constant <value = float {2.0}> () half = Constant <value = float {0.55}> ()
       one = Constant <value = int64[1] {1}> () three = Constant <value = int64[1] {3}> () six = Constant <value = int64[1] {6}> ()
@@ -53,7 +57,9 @@ def test_an_operation(body: str) -> None:
       shape = Constant <value = int64[3] {4, 2, 3}> ()
       z = Add(x, two) n = Sub(x, half) c = Less(n, b)
     """
-    model = read(f"g (float[2,3] x, float[3,3] w) => (float s) {{ {constants} {body} v = Mul(y, y) s = ReduceSum<keepdims = 0>(v) }}")
+    model = read(
+        f"g (float[2,3] x, float[3,3] w) => (float s) {{ {constants} {body} v = Mul(y, y) s = ReduceSum<keepdims = 0>(v) }}"
+    )
     found = loopscope.check_gradient(model, [X, W], "s", ["x", "w"])
     assert found.ok, found
 
@@ -96,7 +102,10 @@ def test_the_way_back_through_an_onnx_loop_is_told() -> None:
 
 def test_another_operation_is_named() -> None:
     model = read("g (float[2,3] x) => (float s) { y = Unique(x) s = ReduceSum<keepdims = 0>(y) }")
-    with pytest.raises(loopscope.BuildError, match=r"Unique-11 'Unique_\d' cannot be walked back: its operation has no derivative here"):
+    with pytest.raises(
+        loopscope.BuildError,
+        match=r"Unique-11 'Unique_\d' cannot be walked back: its operation has no derivative here",
+    ):
         loopscope.gradients(model, "s", "x")
 
 
@@ -111,7 +120,10 @@ def test_an_input_that_is_left_out_before_others_is_not_guessed() -> None:
 def test_a_convolution_whose_rank_only_its_filters_know() -> None:
     model = read("""g (float[1,2,5] x, float[2,2,3] f, int64[n] shape) => (float s) { y = Reshape(x, shape) w = Conv(y, f) v = Mul(w, w)
       s = ReduceSum<keepdims = 0>(v) }""")
-    values = [np.linspace(-1, 1, 10, dtype=np.float32).reshape(1, 2, 5), np.linspace(0.2, 1, 12, dtype=np.float32).reshape(2, 2, 3)]
+    values = [
+        np.linspace(-1, 1, 10, dtype=np.float32).reshape(1, 2, 5),
+        np.linspace(0.2, 1, 12, dtype=np.float32).reshape(2, 2, 3),
+    ]
     found = loopscope.check_gradient(model, [*values, np.array([1, 2, 5])], "s", ["x", "f"])
     assert found.ok, found
 
@@ -138,7 +150,9 @@ def test_bodies_that_lie_too_deep_are_told() -> None:
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 150)
     try:
-        with pytest.raises(loopscope.BuildError, match="lie too deep in each other to be walked back"):
+        with pytest.raises(
+            loopscope.BuildError, match="lie too deep in each other to be walked back"
+        ):
             loopscope.gradients(model, "next", "a")
     finally:
         sys.setrecursionlimit(usual)
@@ -166,9 +180,15 @@ CAPTURED = {
         "a = Unsqueeze (k, c1) b = Unsqueeze (k, c0) m = MatMul (a, b)",
         "c1 = Constant <value_ints = [1]> () c0 = Constant <value = int64[1] {0}> ()",
     ),
-    "sums": ("a = Unsqueeze (k, one) e = Mul (a, s) t = ReduceSum <keepdims = 0> (e, one) r = Unsqueeze (t, zero) m = Mul (r, s)", ""),
+    "sums": (
+        "a = Unsqueeze (k, one) e = Mul (a, s) t = ReduceSum <keepdims = 0> (e, one) r = Unsqueeze (t, zero) m = Mul (r, s)",
+        "",
+    ),
     "a new shape": ("a = Reshape (k, three_one) b = Reshape (k, one_three) m = MatMul (a, b)", ""),
-    "expanded": ("a = Unsqueeze (k, one) e = Expand (a, three_three) t = Transpose (e) m = MatMul (e, t)", ""),
+    "expanded": (
+        "a = Unsqueeze (k, one) e = Expand (a, three_three) t = Transpose (e) m = MatMul (e, t)",
+        "",
+    ),
     "in a branch": (
         (
             "p = ReduceMax <keepdims = 0> (k) z = Sub (p, p) g = GreaterOrEqual (p, z) "
@@ -178,7 +198,12 @@ CAPTURED = {
         "",
     ),
 }
-INITIALIZERS = {"zero": "1] zero = {0}", "one": "1] one = {1}", "three_one": "2] three_one = {3, 1}", "one_three": "2] one_three = {1, 3}"}
+INITIALIZERS = {
+    "zero": "1] zero = {0}",
+    "one": "1] one = {1}",
+    "three_one": "2] three_one = {3, 1}",
+    "one_three": "2] one_three = {1, 3}",
+}
 INITIALIZERS |= {"three_three": "2] three_three = {3, 3}"}
 
 

@@ -1,4 +1,6 @@
-"""Gradients of ONNX's Attention and RotaryEmbedding against central differences: heads, groups, masks, the past, windows, scores shown."""
+"""Gradients of ONNX's Attention and RotaryEmbedding against central differences: heads, groups,
+masks, the past, windows, scores shown.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,17 @@ pytestmark = pytest.mark.slow
 RANDOM = np.random.default_rng(11)
 Shapes = Mapping[str, tuple[int, ...]]
 BATCH, TOKENS, KEYS, SIZE, WIDTH, HEADS, PAST = 2, 3, 4, 2, 3, 2, 2
-APART = {"q": (BATCH, HEADS, TOKENS, SIZE), "k": (BATCH, HEADS, KEYS, SIZE), "v": (BATCH, HEADS, KEYS, WIDTH)}
+APART = {
+    "q": (BATCH, HEADS, TOKENS, SIZE),
+    "k": (BATCH, HEADS, KEYS, SIZE),
+    "v": (BATCH, HEADS, KEYS, WIDTH),
+}
 GROUPED = {**APART, "q": (BATCH, 4, TOKENS, SIZE)}
-FLAT = {"q": (BATCH, TOKENS, 4 * SIZE), "k": (BATCH, KEYS, HEADS * SIZE), "v": (BATCH, KEYS, HEADS * WIDTH)}
+FLAT = {
+    "q": (BATCH, TOKENS, 4 * SIZE),
+    "k": (BATCH, KEYS, HEADS * SIZE),
+    "v": (BATCH, KEYS, HEADS * WIDTH),
+}
 OF_PAST = {"pk": (BATCH, HEADS, PAST, SIZE), "pv": (BATCH, HEADS, PAST, WIDTH)}
 FORMS: Mapping[str, tuple[Shapes, str, str, str]] = {
     "of heads": (APART, "", "q, k, v", "y"),
@@ -29,18 +39,33 @@ FORMS: Mapping[str, tuple[Shapes, str, str, str]] = {
     "with a scale": (APART, "scale = 0.3", "q, k, v", "y"),
     "with a cap": (APART, "softcap = 0.7", "q, k, v", "y"),
     "with a mask of floats": ({**GROUPED, "m": (TOKENS, KEYS)}, "", "q, k, v, m", "y"),
-    "with a mask for each head": ({**GROUPED, "m": (BATCH, 4, TOKENS, KEYS)}, "", "q, k, v, m", "y"),
+    "with a mask for each head": (
+        {**GROUPED, "m": (BATCH, 4, TOKENS, KEYS)},
+        "",
+        "q, k, v, m",
+        "y",
+    ),
     "with a short mask": ({**APART, "m": (TOKENS, KEYS - 1)}, "", "q, k, v, m", "y"),
     "with a boolean mask": (APART, "", "q, k, v, seen", "y"),
     "that looks back": (APART, "is_causal = 1", "q, k, v", "y"),
     "with a past": ({**APART, **OF_PAST}, "is_causal = 1", "q, k, v, , pk, pv", "y"),
     "that shows its keys": ({**GROUPED, **OF_PAST}, "", "q, k, v, , pk, pv", "y, keys, values"),
-    "that shows keys side by side": ({**FLAT, **OF_PAST}, "q_num_heads = 4, kv_num_heads = 2", "q, k, v, , pk, pv", "y, keys, values"),
+    "that shows keys side by side": (
+        {**FLAT, **OF_PAST},
+        "q_num_heads = 4, kv_num_heads = 2",
+        "q, k, v, , pk, pv",
+        "y, keys, values",
+    ),
     "in a window": (APART, "left_window_size = 1, right_window_size = 0", "q, k, v", "y"),
     "of keys in part": (GROUPED, "is_causal = 1", "q, k, v, , , , count", "y"),
     "in wide precision": (APART, "softmax_precision = 11", "q, k, v", "y"),
     **{
-        f"that shows scores {mode}": (GROUPED, f"softcap = 2.0, qk_matmul_output_mode = {mode}", "q, k, v", "y, , , scores")
+        f"that shows scores {mode}": (
+            GROUPED,
+            f"softcap = 2.0, qk_matmul_output_mode = {mode}",
+            "q, k, v",
+            "y, , , scores",
+        )
         for mode in range(4)
     },
 }
@@ -58,7 +83,10 @@ def graph(shapes: Shapes, body: str, *, known: bool = True) -> loopscope.Model:
 def sums(outputs: str) -> str:
     """The squares of all outputs, added, each with a factor of its own."""
     names = [one.strip() for one in outputs.split(",") if one.strip()]
-    squares = [f"{name}2 = Mul({name}, {name}) {name}1 = ReduceSum<keepdims = 0>({name}2)" for name in names]
+    squares = [
+        f"{name}2 = Mul({name}, {name}) {name}1 = ReduceSum<keepdims = 0>({name}2)"
+        for name in names
+    ]
     return f"{' '.join(squares)} s = Sum({', '.join(f'{name}1' for name in names)})"
 
 
@@ -74,7 +102,9 @@ def test_attention(name: str, known: bool) -> None:
     constants = """seen = Constant <value = bool[3,4] {1, 1, 0, 1, 0, 0, 0, 0, 1, 0, 1, 1}> ()
       count = Constant <value = int64[2] {2, 4}> ()"""
     options = f"<{attributes}>" if attributes else ""
-    model = graph(shapes, f"{constants} {outputs} = Attention{options}({given}) {sums(outputs)}", known=known)
+    model = graph(
+        shapes, f"{constants} {outputs} = Attention{options}({given}) {sums(outputs)}", known=known
+    )
     found = held(model, shapes)
     assert found.ok, found
 
@@ -97,7 +127,10 @@ def test_rotary_embedding(name: str, known: bool) -> None:
     shapes = {"x": shape, "c": cache, "t": cache}
     options = f"<{attributes}>" if attributes else ""
     places = "places = Constant <value = int64[2,4] {0, 1, 2, 3, 4, 3, 3, 0}> ()"
-    found = held(graph(shapes, f"{places} y = RotaryEmbedding{options}({given}) {sums('y')}", known=known), shapes)
+    found = held(
+        graph(shapes, f"{places} y = RotaryEmbedding{options}({given}) {sums('y')}", known=known),
+        shapes,
+    )
     assert found.ok, found
 
 

@@ -1,4 +1,6 @@
-"""Gradients of native ONNX operations with attributes, groups, padding, gates and directions of their own, against central differences."""
+"""Gradients of native ONNX operations with attributes, groups, padding, gates and directions of
+their own, against central differences.
+"""
 
 from __future__ import annotations
 
@@ -59,11 +61,23 @@ FLAT = {
     "ScatterND": ("ScatterND(x, places, w0)", 22),
     "ScatterND that adds": ('ScatterND<reduction = "add">(x, places, w0)', 22),
     "ScatterElements": ("ScatterElements<axis = 1>(x, columns, w)", 22),
-    "ScatterElements that adds": ('ScatterElements<axis = 1, reduction = "add">(x, columns, w)', 22),
-    "ScatterElements that multiplies": ('ScatterElements<axis = 1, reduction = "mul">(x, columns, w)', 22),
+    "ScatterElements that adds": (
+        'ScatterElements<axis = 1, reduction = "add">(x, columns, w)',
+        22,
+    ),
+    "ScatterElements that multiplies": (
+        'ScatterElements<axis = 1, reduction = "mul">(x, columns, w)',
+        22,
+    ),
     "ScatterElements of the least": ('ScatterElements<reduction = "min">(x, columns, w)', 22),
-    "ScatterElements of the greatest": ('ScatterElements<axis = -1, reduction = "max">(x, columns, w)', 22),
-    "ScatterElements that multiplies by zeros": ('ScatterElements<axis = 1, reduction = "mul">(x, columns, sparse)', 22),
+    "ScatterElements of the greatest": (
+        'ScatterElements<axis = -1, reduction = "max">(x, columns, w)',
+        22,
+    ),
+    "ScatterElements that multiplies by zeros": (
+        'ScatterElements<axis = 1, reduction = "mul">(x, columns, sparse)',
+        22,
+    ),
     "Scatter": ("Scatter<axis = 1>(x, columns, w)", 9),
     "ScatterND that multiplies": ('ScatterND<reduction = "mul">(x, places, w0)', 22),
     "ScatterND of the least": ('ScatterND<reduction = "min">(x, places, w0)', 22),
@@ -75,7 +89,10 @@ FLAT = {
     "LogSoftmax from the last axis": ("LogSoftmax<axis = -1>(x)", 11),
     "LogSoftmax from the first axis": ("LogSoftmax<axis = 0>(x)", 11),
     "ReverseSequence": ("ReverseSequence(x, lengths)", 22),
-    "ReverseSequence with the batch first": ("ReverseSequence<batch_axis = 0, time_axis = 1>(x, lengths)", 22),
+    "ReverseSequence with the batch first": (
+        "ReverseSequence<batch_axis = 0, time_axis = 1>(x, lengths)",
+        22,
+    ),
     "Resize of a matrix": ('Resize<mode = "linear">(x, , scales)', 22),
     "Pad": ("Pad(x, around)", 22),
     "Pad with a value": ("Pad(x, around, high)", 22),
@@ -119,32 +136,92 @@ def test_an_operation_on_a_matrix(name: str) -> None:
 WINDOWS = {
     "Conv": ("[2,4,6,5]", "[3,4,3,2]", "Conv(x, w, b)"),
     "Conv without bias": ("[1,2,7]", "[3,2,3]", "Conv<pads = [1, 2], strides = [2]>(x, w)"),
-    "Conv in groups": ("[1,4,5,5]", "[6,2,3,3]", "Conv<group = 2, pads = [1, 0, 1, 0], dilations = [1, 2]>(x, w, b6)"),
-    "Conv with padding as needed": ("[1,2,5,6]", "[3,2,3,3]", 'Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w)'),
-    "ConvTranspose": ("[1,3,4,4]", "[3,2,3,3]", "ConvTranspose<strides = [2, 2], pads = [1, 1, 0, 0], output_padding = [1, 0]>(x, w, b2)"),
+    "Conv in groups": (
+        "[1,4,5,5]",
+        "[6,2,3,3]",
+        "Conv<group = 2, pads = [1, 0, 1, 0], dilations = [1, 2]>(x, w, b6)",
+    ),
+    "Conv with padding as needed": (
+        "[1,2,5,6]",
+        "[3,2,3,3]",
+        'Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w)',
+    ),
+    "ConvTranspose": (
+        "[1,3,4,4]",
+        "[3,2,3,3]",
+        "ConvTranspose<strides = [2, 2], pads = [1, 1, 0, 0], output_padding = [1, 0]>(x, w, b2)",
+    ),
     "ConvTranspose in groups": ("[1,4,5]", "[4,3,3]", "ConvTranspose<group = 2>(x, w, b6)"),
-    "MaxPool": ("[1,2,5,5]", "[1]", "MaxPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 0]>(x)"),
-    "MaxPool rounded up": ("[1,2,5,6]", "[1]", "MaxPool<kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1>(x)"),
-    "AveragePool": ("[1,2,5,5]", "[1]", "AveragePool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(x)"),
-    "AveragePool with its padding": ("[1,2,5]", "[1]", "AveragePool<kernel_shape = [3], pads = [1, 1], count_include_pad = 1>(x)"),
+    "MaxPool": (
+        "[1,2,5,5]",
+        "[1]",
+        "MaxPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 0]>(x)",
+    ),
+    "MaxPool rounded up": (
+        "[1,2,5,6]",
+        "[1]",
+        "MaxPool<kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1>(x)",
+    ),
+    "AveragePool": (
+        "[1,2,5,5]",
+        "[1]",
+        "AveragePool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]>(x)",
+    ),
+    "AveragePool with its padding": (
+        "[1,2,5]",
+        "[1]",
+        "AveragePool<kernel_shape = [3], pads = [1, 1], count_include_pad = 1>(x)",
+    ),
     "GlobalAveragePool": ("[2,3,4,2]", "[1]", "GlobalAveragePool(x)"),
     "GlobalMaxPool": ("[2,3,4]", "[1]", "GlobalMaxPool(x)"),
     "BatchNormalization": ("[2,3,4]", "[3]", "BatchNormalization(x, w, b, b, w)"),
     "InstanceNormalization": ("[2,3,4]", "[3]", "InstanceNormalization(x, w, b)"),
-    "GroupNormalization": ("[2,4,3]", "[4]", "GroupNormalization<num_groups = 2, stash_type = 11>(x, w, w)"),
-    "LpPool": ("[1,2,5,5]", "[1]", "LpPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1], p = 3>(x)"),
-    "LpPool of sizes with gaps": ("[1,2,7]", "[1]", "LpPool<kernel_shape = [3], dilations = [2], p = 1>(x)"),
-    "LpPool with padding as needed": ("[1,2,5]", "[1]", 'LpPool<kernel_shape = [2], auto_pad = "SAME_LOWER">(x)'),
+    "GroupNormalization": (
+        "[2,4,3]",
+        "[4]",
+        "GroupNormalization<num_groups = 2, stash_type = 11>(x, w, w)",
+    ),
+    "LpPool": (
+        "[1,2,5,5]",
+        "[1]",
+        "LpPool<kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1], p = 3>(x)",
+    ),
+    "LpPool of sizes with gaps": (
+        "[1,2,7]",
+        "[1]",
+        "LpPool<kernel_shape = [3], dilations = [2], p = 1>(x)",
+    ),
+    "LpPool with padding as needed": (
+        "[1,2,5]",
+        "[1]",
+        'LpPool<kernel_shape = [2], auto_pad = "SAME_LOWER">(x)',
+    ),
     "GlobalLpPool": ("[2,3,4,2]", "[1]", "GlobalLpPool<p = 3>(x)"),
     "LRN": ("[2,5,3]", "[1]", "LRN<size = 3, alpha = 0.9, beta = 0.6, bias = 1.5>(x)"),
     "LRN of an even number of channels": ("[1,5,2,2]", "[1]", "LRN<size = 4, alpha = 2.0>(x)"),
-    "LRN of a matrix and more neighbours than channels": ("[2,3]", "[1]", "LRN<size = 9, alpha = 2.0>(x)"),
+    "LRN of a matrix and more neighbours than channels": (
+        "[2,3]",
+        "[1]",
+        "LRN<size = 9, alpha = 2.0>(x)",
+    ),
     "MeanVarianceNormalization": ("[2,3,2,2]", "[1]", "MeanVarianceNormalization(x)"),
-    "MeanVarianceNormalization of axes": ("[2,3,4]", "[1]", "MeanVarianceNormalization<axes = [-1]>(x)"),
+    "MeanVarianceNormalization of axes": (
+        "[2,3,4]",
+        "[1]",
+        "MeanVarianceNormalization<axes = [-1]>(x)",
+    ),
     "GridSample": ("[1,2,4,5]", "[1,2,3,2]", "GridSample(x, w)"),
-    "GridSample by cubes": ("[1,2,4,5]", "[1,2,3,2]", 'GridSample<mode = "cubic", align_corners = 1, padding_mode = "border">(x, w)'),
+    "GridSample by cubes": (
+        "[1,2,4,5]",
+        "[1,2,3,2]",
+        'GridSample<mode = "cubic", align_corners = 1, padding_mode = "border">(x, w)',
+    ),
     "Col2Im": ("[1,8,9]", "[1]", "Col2Im(x, four, two)"),
-    "Col2Im with pads": ("[1,12,6]", "[1]", "Col2Im<strides = [1, 2], pads = [0, 1, 0, 1]>(x, four, block)"),
+    "Col2Im with pads": (
+        "[1,12,6]",
+        "[1]",
+        "Col2Im<strides = [1, 2], pads = [0, 1, 0, 1]>(x, four, block)",
+    ),
     "Range": ("[1]", "[1]", "Range(start, b1, step)"),
     "DepthToSpace": ("[1,8,2,3]", "[1]", "DepthToSpace<blocksize = 2>(x)"),
     "DepthToSpace by columns": ("[1,8,2,3]", "[1]", 'DepthToSpace<blocksize = 2, mode = "CRD">(x)'),
@@ -162,7 +239,12 @@ def test_an_operation_on_channels(name: str) -> None:
       b6 = Constant <value = float[6] {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}> ()"""
     model = graph(22, f"float{of_x} x, float{of_w} w", f"{constants} y = {call} v = Mul(y, y)")
     shapes = [tuple(map(int, one.strip("[]").split(","))) for one in (of_x, of_w)]
-    values = [random.permutation(np.prod(shape)).reshape(shape).astype(np.float32) / np.float32(np.prod(shape)) + 0.1 for shape in shapes]
+    values = [
+        random.permutation(np.prod(shape)).reshape(shape).astype(np.float32)
+        / np.float32(np.prod(shape))
+        + 0.1
+        for shape in shapes
+    ]
     found = loopscope.check_gradient(model, values, "s", ["x", "w"] if "(x, w" in call else ["x"])
     assert found.ok, found
 
@@ -182,7 +264,9 @@ def test_regions_that_are_aligned(name: str) -> None:
     images = "images = Constant <value = int64[3] {0, 1, 0}> ()"
     model = graph(opset, "float[2,2,5,6] x, float[3,4] w", f"{images} y = {call} v = Mul(y, y)")
     # No sample is at a pixel, where a share bends.
-    regions = np.array([[0.37, 0.71, 4.13, 3.59], [-1.43, -0.77, 2.91, 6.38], [1.19, 0.53, 7.61, 2.41]], np.float32)
+    regions = np.array(
+        [[0.37, 0.71, 4.13, 3.59], [-1.43, -0.77, 2.91, 6.38], [1.19, 0.53, 7.61, 2.41]], np.float32
+    )
     values = [np.random.default_rng(5).uniform(0.2, 0.9, (2, 2, 5, 6)).astype(np.float32), regions]
     found = loopscope.check_gradient(model, values, "s", ["x", "w"])
     assert found.ok, found
@@ -191,8 +275,12 @@ def test_regions_that_are_aligned(name: str) -> None:
 
 def test_regions_of_greatest_samples_are_refused() -> None:
     images = "images = Constant <value = int64[3] {0, 1, 0}> ()"
-    model = graph(22, "float[2,2,5,6] x, float[3,4] w", f'{images} v = RoiAlign<mode = "max">(x, w, images)')
-    with pytest.raises(loopscope.BuildError, match="its mode is max: only that of avg is walked back here"):
+    model = graph(
+        22, "float[2,2,5,6] x, float[3,4] w", f'{images} v = RoiAlign<mode = "max">(x, w, images)'
+    )
+    with pytest.raises(
+        loopscope.BuildError, match="its mode is max: only that of avg is walked back here"
+    ):
         loopscope.gradients(model, "s", "x")
 
 
@@ -228,14 +316,32 @@ def test_a_spectrum(name: str) -> None:
 
 RESIZED = {
     "the nearest": ("Resize(x, , scales)", 22),
-    "the nearest, rounded up": ('Resize<nearest_mode = "ceil", coordinate_transformation_mode = "asymmetric">(x, , scales)', 22),
-    "the nearest, rounded down": ('Resize<nearest_mode = "floor", coordinate_transformation_mode = "align_corners">(x, , , sizes)', 22),
-    "the nearest, the upper of two": ('Resize<nearest_mode = "round_prefer_ceil">(x, , , sizes)', 22),
-    "the nearest as TensorFlow 1": ('Resize<coordinate_transformation_mode = "tf_half_pixel_for_nn">(x, none, scales)', 11),
+    "the nearest, rounded up": (
+        'Resize<nearest_mode = "ceil", coordinate_transformation_mode = "asymmetric">(x, , scales)',
+        22,
+    ),
+    "the nearest, rounded down": (
+        'Resize<nearest_mode = "floor", coordinate_transformation_mode = "align_corners">(x, , , sizes)',
+        22,
+    ),
+    "the nearest, the upper of two": (
+        'Resize<nearest_mode = "round_prefer_ceil">(x, , , sizes)',
+        22,
+    ),
+    "the nearest as TensorFlow 1": (
+        'Resize<coordinate_transformation_mode = "tf_half_pixel_for_nn">(x, none, scales)',
+        11,
+    ),
     "lines": ('Resize<mode = "linear">(x, , scales)', 22),
     "lines to sizes": ('Resize<mode = "linear">(x, none, none, sizes)', 11),
-    "lines between corners": ('Resize<mode = "linear", coordinate_transformation_mode = "align_corners">(x, , , sizes)', 22),
-    "lines as PyTorch": ('Resize<mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel">(x, , , sizes)', 22),
+    "lines between corners": (
+        'Resize<mode = "linear", coordinate_transformation_mode = "align_corners">(x, , , sizes)',
+        22,
+    ),
+    "lines as PyTorch": (
+        'Resize<mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel">(x, , , sizes)',
+        22,
+    ),
     "lines along axes": ('Resize<mode = "linear", axes = [2, 3]>(x, , two)', 22),
     "cubes": ('Resize<mode = "cubic", cubic_coeff_a = -0.5>(x, , scales)', 22),
     "Resize of opset 10": ("Resize(x, scales)", 10),
@@ -255,9 +361,12 @@ def test_an_image_that_is_resized(name: str, shape: str) -> None:
       zero = Constant <value = int64[1] {0}> ()"""
     constants += "none = ConstantOfShape(zero)" if "none" in call else ""
     model = graph(opset, f"float[{shape}] x", f"{constants} y = {call} v = Mul(y, y)")
-    found = loopscope.check_gradient(model, [random.uniform(0.1, 0.9, (1, 2, 4, 5)).astype(np.float32)], "s", ["x"])
+    found = loopscope.check_gradient(
+        model, [random.uniform(0.1, 0.9, (1, 2, 4, 5)).astype(np.float32)], "s", ["x"]
+    )
     assert found.ok, found
-    # The onnx package's kernel computes the weights of cubes in f32, of a result of about 1, whatever the image is.
+    # The onnx package's kernel computes the weights of cubes in f32, of a result of about 1,
+    # whatever the image is.
     assert found.largest < (1e-6 if name == "cubes" else 1e-9)
 
 
@@ -291,38 +400,80 @@ def test_a_recurrent_network(kind: str, attributes: str, given: str, outputs: st
     gates, directions = GATES[kind], 2 if "bidirectional" in attributes else 1
     time, batch, data, hidden = 3, 2, 2, 2
     rows = gates * hidden
-    shapes = {"x": (time, batch, data), "w": (directions, rows, data), "r": (directions, rows, hidden), "b": (directions, 2 * rows)}
+    shapes = {
+        "x": (time, batch, data),
+        "w": (directions, rows, data),
+        "r": (directions, rows, hidden),
+        "b": (directions, 2 * rows),
+    }
     states = {"h": (directions, batch, hidden), "c": (directions, batch, hidden)}
-    used = {name: shape for name, shape in {**shapes, **states}.items() if name in given.replace(",", " ").split()}
+    used = {
+        name: shape
+        for name, shape in {**shapes, **states}.items()
+        if name in given.replace(",", " ").split()
+    }
     inputs = ", ".join(f"float[{','.join(map(str, shape))}] {name}" for name, shape in used.items())
     options = f"<{', '.join(filter(None, (f'hidden_size = {hidden}', attributes)))}>"
-    more = "m = Mul(last, last) n = ReduceSum<keepdims = 0>(m) v = Add(u, n)" if "last" in outputs else "v = Identity(u)"
+    more = (
+        "m = Mul(last, last) n = ReduceSum<keepdims = 0>(m) v = Add(u, n)"
+        if "last" in outputs
+        else "v = Identity(u)"
+    )
     lengths = "lengths = Constant <value = int32[2] {3, 2}> ()"
-    model = graph(22, inputs, f"{lengths} {outputs} = {kind}{options}({given}) u = Mul(y, y) {more}")
+    model = graph(
+        22, inputs, f"{lengths} {outputs} = {kind}{options}({given}) u = Mul(y, y) {more}"
+    )
     values = [random.uniform(-0.8, 0.8, shape).astype(np.float32) for shape in used.values()]
     found = loopscope.check_gradient(model, values, "s", list(used))
     assert found.ok, found
 
 
 REFUSED = {
-    "a batch in training": ("BatchNormalization<training_mode = 1>(x, a, a, a, a)", "its training_mode computes mean and variance"),
-    "a pool that is rounded up": ("AveragePool<kernel_shape = [2], ceil_mode = 1>(x)", "with ceil_mode its last windows reach beyond"),
-    "a transposed convolution by its output": ("ConvTranspose<output_shape = [9]>(x, w)", "its padding follows from output_shape"),
+    "a batch in training": (
+        "BatchNormalization<training_mode = 1>(x, a, a, a, a)",
+        "its training_mode computes mean and variance",
+    ),
+    "a pool that is rounded up": (
+        "AveragePool<kernel_shape = [2], ceil_mode = 1>(x)",
+        "with ceil_mode its last windows reach beyond",
+    ),
+    "a transposed convolution by its output": (
+        "ConvTranspose<output_shape = [9]>(x, w)",
+        "its padding follows from output_shape",
+    ),
     "padding that goes round": ('Pad<mode = "wrap">(x, around)', "its mode is wrap"),
     "a resize that cuts out": (
         'Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, roi, scales)',
         "its mode is nearest and its coordinates are tf_crop_and_resize",
     ),
-    "a resize without aliases": ('Resize<mode = "linear", antialias = 1>(x, , scales)', "its antialias is 1"),
+    "a resize without aliases": (
+        'Resize<mode = "linear", antialias = 1>(x, , scales)',
+        "its antialias is 1",
+    ),
     "a resize that keeps proportions": (
         'Resize<keep_aspect_ratio_policy = "not_larger">(x, , , sizes)',
         "its keep_aspect_ratio_policy is not_larger",
     ),
-    "a pool of roots that is rounded up": ("LpPool<kernel_shape = [2], ceil_mode = 1>(x)", "with ceil_mode its last windows reach"),
-    "distinct elements": ("Unique(x)", "Unique-11 'Unique_20' cannot be walked back: its operation has no derivative here"),
-    "a spectrum along an axis that is computed": ("DFT(x, , computed)", "axis is not known before the model runs: make it a constant"),
-    "a spectrum whose shape ONNX infers wrongly": ("STFT(single, one, , three)", "for 2 frequencies: write its attribute onesided"),
-    "a spectrum of complex signals": ("STFT<onesided = 0>(pairs, one, , four)", "only real signals"),
+    "a pool of roots that is rounded up": (
+        "LpPool<kernel_shape = [2], ceil_mode = 1>(x)",
+        "with ceil_mode its last windows reach",
+    ),
+    "distinct elements": (
+        "Unique(x)",
+        "Unique-11 'Unique_20' cannot be walked back: its operation has no derivative here",
+    ),
+    "a spectrum along an axis that is computed": (
+        "DFT(x, , computed)",
+        "axis is not known before the model runs: make it a constant",
+    ),
+    "a spectrum whose shape ONNX infers wrongly": (
+        "STFT(single, one, , three)",
+        "for 2 frequencies: write its attribute onesided",
+    ),
+    "a spectrum of complex signals": (
+        "STFT<onesided = 0>(pairs, one, , four)",
+        "only real signals",
+    ),
     "an activation with a corner of its own": (
         'RNN<hidden_size = 3, activations = ["Affine"]>(x, w, r)',
         "its activations are affine: of relu, sigmoid, tanh without alpha and beta",

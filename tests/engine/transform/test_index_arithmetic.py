@@ -1,4 +1,6 @@
-"""Floats that only shapes, indices, trip counts and bounds of slices follow from: a rounding of everything leaves them as they are."""
+"""Floats that only shapes, indices, trip counts and bounds of slices follow from: a rounding of
+everything leaves them as they are.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,19 @@ INDEX = {
 def test_index_arithmetic_stays(text: str, to: str) -> None:
     model = read(graph(text))
     inputs = {"x": np.array([1, 2, 4], np.float32), "n": np.float32(3)}
-    one, other = loopscope.Debugger(model, inputs), loopscope.Debugger(model, inputs, rounding={"*": to})
+    one, other = (
+        loopscope.Debugger(model, inputs),
+        loopscope.Debugger(model, inputs, rounding={"*": to}),
+    )
     one.run()
     other.run()
     assert other.state == "finished", other.failure
     assert other.unrounded
     assert loopscope.drift(one, other).outputs < 0.01
-    assert "unrounded: only shapes, indices, trip counts or bounds of slices follow" in loopscope.drift(one, other).sentence
+    assert (
+        "unrounded: only shapes, indices, trip counts or bounds of slices follow"
+        in loopscope.drift(one, other).sentence
+    )
 
 
 DATA = {

@@ -1,4 +1,6 @@
-"""A run with values rounded: stepped, generated and replayed alike, and the same as a cell written in numpy that rounds."""
+"""A run with values rounded: stepped, generated and replayed alike, and the same as a cell
+written in numpy that rounds.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ STATE = "main/for_each_token/body/S"
 
 
 def run(
-    model: loopscope.Model, inputs: Mapping[str, np.ndarray], rounding: Mapping[str, str], *, stepped: bool = False
+    model: loopscope.Model,
+    inputs: Mapping[str, np.ndarray],
+    rounding: Mapping[str, str],
+    *,
+    stepped: bool = False,
 ) -> loopscope.Debugger:
     debugger = loopscope.Debugger(model, inputs, rounding=rounding)
     while stepped and debugger.state == "paused":
@@ -35,10 +41,14 @@ def run(
 
 
 def attention(inputs: Mapping[str, np.ndarray], to: str) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The layer in numpy, its state rounded in every token; the output, and each token's state as it is read."""
+    """The layer in numpy, its state rounded in every token; the output, and each token's state
+    as it is read.
+    """
     state, outs, states = inputs["state"], [], []
     for token in range(inputs["value"].shape[2]):
-        q, k, v, g, beta = (inputs[name][:, :, token] for name in ("query", "key", "value", "g", "beta"))
+        q, k, v, g, beta = (
+            inputs[name][:, :, token] for name in ("query", "key", "value", "g", "beta")
+        )
         state = round_to(state, to=to)
         states.append(state)
         state = state * np.exp(g)[..., None, None]
@@ -90,10 +100,15 @@ def test_a_constant_is_rounded_in_place() -> None:
     model = weighed()
     made = rounded(model, {"main/weight": "bf16"})
     assert len(made.graph.nodes) == len(model.graph.nodes)
-    weight, value = np.array([0.1, 0.2, 0.3], np.float32).astype(ml_dtypes.bfloat16).astype(np.float32), np.ones(3, np.float32)
+    weight, value = (
+        np.array([0.1, 0.2, 0.3], np.float32).astype(ml_dtypes.bfloat16).astype(np.float32),
+        np.ones(3, np.float32),
+    )
     for _ in range(3):
         value = value * weight + np.float32(1)
-    np.testing.assert_array_equal(loopscope.run(made, {"x": np.ones(3, np.float32)}).outputs[0], value)
+    np.testing.assert_array_equal(
+        loopscope.run(made, {"x": np.ones(3, np.float32)}).outputs[0], value
+    )
 
 
 def _addresses(model: loopscope.Model) -> set[str]:
@@ -116,7 +131,9 @@ REPEATED = """<ir_version: 8, opset_import: ["" : 17]>
 
 
 def test_addresses_of_a_rounded_model_are_those_of_the_model() -> None:
-    """Also of nodes of one name, whose addresses have their numbers, and of names that what is added would have."""
+    """Also of nodes of one name, whose addresses have their numbers, and of names that what is
+    added would have.
+    """
     proto = parser.parse_model(REPEATED)
     next(node for node in proto.graph.node if node.name == "later").name = "same before rounding"
     model = read_model(proto.SerializeToString())
@@ -139,7 +156,9 @@ def test_the_last_pattern_that_names_a_value_counts() -> None:
     made = rounded(weighed(), {"*": "bf16", "main/weight": "f16"})
     (weight,) = [node for node in made.graph.nodes if node.name == "weight"]
     assert weight.constant is not None
-    np.testing.assert_array_equal(weight.constant.array(), np.array([0.1, 0.2, 0.3], np.float16).astype(np.float32))
+    np.testing.assert_array_equal(
+        weight.constant.array(), np.array([0.1, 0.2, 0.3], np.float16).astype(np.float32)
+    )
 
 
 def test_onnx() -> None:
@@ -156,7 +175,9 @@ def test_onnx() -> None:
     inputs = {"count": np.array(4), "x": np.array([1, 2, 3], np.float32)}
     value = inputs["x"]
     for _ in range(4):
-        value = (value.astype(np.float16).astype(np.float32) * np.float32(0.3333)).astype(np.float32)
+        value = (value.astype(np.float16).astype(np.float32) * np.float32(0.3333)).astype(
+            np.float32
+        )
     np.testing.assert_array_equal(run(model, inputs, {"main/*/v": "f16"}).result.outputs[0], value)
 
 
@@ -188,14 +209,21 @@ def test_a_pattern_means_names_with_scopes_too(pattern: str, layers: tuple[int, 
     scopes = [f"layers.{layer}%2F{'mamba' if layer == 1 else 'linear_attn'}" for layer in layers]
     states = {f"main/{scope}%2Ffor_each_token/body/{scope}%2FS" for scope in scopes}
     made = rounded(STACK, {pattern: "bf16"})
-    assert {address.removesuffix(" rounded") for address, node in nodes(made) if node.type == ROUND_TO.name} == states
+    assert {
+        address.removesuffix(" rounded")
+        for address, node in nodes(made)
+        if node.type == ROUND_TO.name
+    } == states
     debugger = run(STACK, hybrid_stack.prompt(6, seed=1), {pattern: "bf16"})
     for address in states:
         value = debugger.value(address.replace("/body/", "[3]/body/"))
         np.testing.assert_array_equal(value, value.astype(ml_dtypes.bfloat16).astype(np.float32))
 
 
-@pytest.mark.parametrize("text", ["S", "for_each_token › S", "for_each_token · every iteration › S", "for_each_token/S:0"])
+@pytest.mark.parametrize(
+    "text",
+    ["S", "for_each_token › S", "for_each_token · every iteration › S", "for_each_token/S:0"],
+)
 def test_an_end_of_an_address_in_any_form_is_a_pattern(text: str) -> None:
     inputs = linear_attention.inputs(4, seed=4)
     expected = run(MODEL, inputs, {STATE: "bf16"}).result.outputs[0]
@@ -215,6 +243,8 @@ def test_an_end_of_several_addresses_is_refused_with_some_of_them() -> None:
         ("main/*/S", "fp4", InputError, "expected bf16, f16"),
     ],
 )
-def test_what_cannot_be_rounded_is_refused(pattern: str, to: str, error: type[Exception], told: str) -> None:
+def test_what_cannot_be_rounded_is_refused(
+    pattern: str, to: str, error: type[Exception], told: str
+) -> None:
     with pytest.raises(error, match=told):
         loopscope.Debugger(MODEL, linear_attention.inputs(1, seed=0), rounding={pattern: to})

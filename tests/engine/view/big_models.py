@@ -1,4 +1,6 @@
-"""Big models as they come from elsewhere: with scopes of names, without names, with loops in every layer."""
+"""Big models as they come from elsewhere: with scopes of names, without names, with loops in
+every layer.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,32 @@ def attention(x: Tensor, prefix: str, wider: bool = False) -> Tensor:
         return f"{prefix}{text}" if prefix else ""
 
     query, key, value = (ops.matmul(x, EYE, name=named(f"attn/{part}")) for part in "qkv")
-    scores = ops.softmax(ops.matmul(query, key, transpose_b=True, name=named("attn/scores")), axis=1, name=named("attn/softmax"))
-    mixed = ops.matmul(ops.matmul(scores, value, name=named("attn/mix")), EYE, name=named("attn/out"))
+    scores = ops.softmax(
+        ops.matmul(query, key, transpose_b=True, name=named("attn/scores")),
+        axis=1,
+        name=named("attn/softmax"),
+    )
+    mixed = ops.matmul(
+        ops.matmul(scores, value, name=named("attn/mix")), EYE, name=named("attn/out")
+    )
     x = ops.add(x, mixed, name=named("attn/add"))
-    hidden = ops.gelu(ops.matmul(x, np.ones((WIDE, 64 if wider else 16), np.float32), name=named("mlp/up")), name=named("mlp/gelu"))
-    return ops.add(x, ops.matmul(hidden, np.ones((64 if wider else 16, WIDE), np.float32), name=named("mlp/down")), name=named("mlp/add"))
+    hidden = ops.gelu(
+        ops.matmul(x, np.ones((WIDE, 64 if wider else 16), np.float32), name=named("mlp/up")),
+        name=named("mlp/gelu"),
+    )
+    return ops.add(
+        x,
+        ops.matmul(
+            hidden, np.ones((64 if wider else 16, WIDE), np.float32), name=named("mlp/down")
+        ),
+        name=named("mlp/add"),
+    )
 
 
 def transformer(layers: int, prefix: Callable[[int], str] = lambda _: "", odd: int = -1) -> Model:
-    """Layers in a row; ``prefix`` names the scope of each, the one that is ``odd`` has a wider feed-forward part."""
+    """Layers in a row; ``prefix`` names the scope of each, the one that is ``odd`` has a wider
+    feed-forward part.
+    """
     made = builder.Graph("transformer")
     x = made.parameter("x", "f32", [4, WIDE])
     ids = ops.relu(x)
@@ -58,7 +77,9 @@ def linear_attention(layers: int) -> Model:
 
 
 def blocks(block: list[str], count: int, tail: int = 0) -> Model:
-    """So many copies of a row of unary operations with an addition from their beginning to their end, then a row of Relu."""
+    """So many copies of a row of unary operations with an addition from their beginning to their
+    end, then a row of Relu.
+    """
     nodes: list[Node] = [node(0, "x", "Parameter")]
     wires = []
     last = 0
@@ -70,7 +91,11 @@ def blocks(block: list[str], count: int, tail: int = 0) -> Model:
             last = len(nodes) - 1
         nodes += [constant(len(nodes), f"n{len(nodes)}", np.float32(1))]
         nodes.append(node(len(nodes), f"n{len(nodes)}", "Add", 3))
-        wires += [(last, len(nodes) - 1, 0), (begin, len(nodes) - 1, 1), (len(nodes) - 2, len(nodes) - 1, 2)]
+        wires += [
+            (last, len(nodes) - 1, 0),
+            (begin, len(nodes) - 1, 1),
+            (len(nodes) - 2, len(nodes) - 1, 2),
+        ]
         last = len(nodes) - 1
     for _ in range(tail):
         nodes.append(node(len(nodes), f"n{len(nodes)}", "Relu", 1))

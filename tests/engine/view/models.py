@@ -8,16 +8,35 @@ import numpy as np
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import BackEdge, Body, Edge, InputMap, LayerId, Model, ModelGraph, Node, OutputMap, Port
+from loopscope.ir.model import (
+    BackEdge,
+    Body,
+    Edge,
+    InputMap,
+    LayerId,
+    Model,
+    ModelGraph,
+    Node,
+    OutputMap,
+    Port,
+)
 from loopscope.ir.shape import PartialShape
 
 
-def port(id: int = 0, shape: Sequence[int | None] = (), type: ElementType = ElementType.F32) -> Port:
+def port(
+    id: int = 0, shape: Sequence[int | None] = (), type: ElementType = ElementType.F32
+) -> Port:
     return Port(id, type, PartialShape.of(shape))
 
 
 def node(
-    id: int, name: str, type: str, inputs: int = 0, outputs: int = 1, bodies: tuple[Body, ...] = (), shape: Sequence[int | None] = (2, 3)
+    id: int,
+    name: str,
+    type: str,
+    inputs: int = 0,
+    outputs: int = 1,
+    bodies: tuple[Body, ...] = (),
+    shape: Sequence[int | None] = (2, 3),
 ) -> Node:
     ins = tuple(port(index, shape) for index in range(inputs))
     outs = tuple(port(inputs + index, shape) for index in range(outputs))
@@ -26,13 +45,28 @@ def node(
 
 def constant(id: int, name: str, value: object) -> Node:
     made = Constant.of(np.asarray(value))
-    return Node(LayerId(id), name, "Const", "opset1", outputs=(Port(0, made.element_type, PartialShape.of(made.shape)),), constant=made)
+    return Node(
+        LayerId(id),
+        name,
+        "Const",
+        "opset1",
+        outputs=(Port(0, made.element_type, PartialShape.of(made.shape)),),
+        constant=made,
+    )
 
 
 def graph(nodes: Sequence[Node], wires: Sequence[tuple[int, int, int]]) -> ModelGraph:
     """``wires``: (from layer, to layer, number of the input)."""
     by_id = {one.id: one for one in nodes}
-    edges = [Edge(LayerId(a), by_id[LayerId(a)].outputs[0].id, LayerId(b), by_id[LayerId(b)].inputs[index].id) for a, b, index in wires]
+    edges = [
+        Edge(
+            LayerId(a),
+            by_id[LayerId(a)].outputs[0].id,
+            LayerId(b),
+            by_id[LayerId(b)].inputs[index].id,
+        )
+        for a, b, index in wires
+    ]
     return ModelGraph(tuple(nodes), tuple(edges))
 
 
@@ -59,7 +93,11 @@ def summing_loop(*, starts: bool = True) -> Model:
             InputMap(3, LayerId(1), axis=0),
             InputMap(-1, LayerId(2), purpose="current_iteration"),
         ),
-        outputs=(OutputMap(4, LayerId(6)), OutputMap(5, LayerId(6), axis=1), OutputMap(-1, LayerId(7), purpose="execution_condition")),
+        outputs=(
+            OutputMap(4, LayerId(6)),
+            OutputMap(5, LayerId(6), axis=1),
+            OutputMap(-1, LayerId(7), purpose="execution_condition"),
+        ),
         back_edges=(BackEdge(LayerId(6), LayerId(0)),),
     )
     outer = graph(
@@ -86,15 +124,27 @@ def branches() -> Model:
     ]
     handing = [node(0, "b", "Parameter"), node(1, "r", "Result", 1, 0)]
     into = (InputMap(1, LayerId(0)),)
-    then = Body("then", graph(doubling, [(0, 2, 0), (1, 2, 1), (2, 3, 0)]), into, (OutputMap(0, LayerId(3)),))
+    then = Body(
+        "then",
+        graph(doubling, [(0, 2, 0), (1, 2, 1), (2, 3, 0)]),
+        into,
+        (OutputMap(0, LayerId(3)),),
+    )
     other = Body("else", graph(handing, [(0, 1, 0)]), into, (OutputMap(0, LayerId(1)),))
     choose = node(2, "choose", "If", 2, 1, (then, other))
-    outer = [node(0, "c", "Parameter", shape=()), node(1, "x", "Parameter"), choose, node(3, "y", "Result", 1, 0)]
+    outer = [
+        node(0, "c", "Parameter", shape=()),
+        node(1, "x", "Parameter"),
+        choose,
+        node(3, "y", "Result", 1, 0),
+    ]
     return Model(graph(outer, [(0, 2, 0), (1, 2, 1), (2, 3, 0)]), "branches")
 
 
 def chain(length: int, name: Callable[[int], str] = "relu_{}".format, reach: int = 0) -> Model:
-    """A row of operations; with ``reach``, the last also uses the output of the one so many places before."""
+    """A row of operations; with ``reach``, the last also uses the output of the one so many
+    places before.
+    """
     nodes = [node(0, "x", "Parameter")]
     wires = []
     for id in range(1, length):
@@ -110,8 +160,16 @@ def nested(depth: int) -> Model:
     """Ifs in one another, as deep as asked for."""
     inner = graph([node(0, "p", "Parameter"), node(1, "r", "Result", 1, 0)], [(0, 1, 0)])
     for _ in range(depth):
-        bodies = tuple(Body(name, inner, (InputMap(1, LayerId(0)),), (OutputMap(0, LayerId(1)),)) for name in ("then",))
+        bodies = tuple(
+            Body(name, inner, (InputMap(1, LayerId(0)),), (OutputMap(0, LayerId(1)),))
+            for name in ("then",)
+        )
         inner = graph(
-            [node(0, "p", "Parameter"), node(2, "if", "If", 2, 1, bodies), node(1, "r", "Result", 1, 0)], [(0, 2, 0), (0, 2, 1), (2, 1, 0)]
+            [
+                node(0, "p", "Parameter"),
+                node(2, "if", "If", 2, 1, bodies),
+                node(1, "r", "Result", 1, 0),
+            ],
+            [(0, 2, 0), (0, 2, 1), (2, 1, 0)],
         )
     return Model(inner, "nested")

@@ -1,4 +1,6 @@
-"""Big models in their own structure: what their groups are called, and that every node is in one of at most about forty boxes."""
+"""Big models in their own structure: what their groups are called, and that every node is in one
+of at most about forty boxes.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,22 @@ def names(model: Model) -> list[str]:
     ("model", "expected"),
     [
         (lambda: transformer(24), [f"Block A {number} of 24" for number in range(1, 25)]),
-        (lambda: transformer(24, "net/layers.{}/".format), [f"Scope net/layers.{number}" for number in sorted(range(24), key=str)]),
-        (lambda: transformer(6, "h.{}/".format), [f"Scope h.{layer}/{part}" for layer in range(6) for part in ("attn", "mlp")]),
+        (
+            lambda: transformer(24, "net/layers.{}/".format),
+            [f"Scope net/layers.{number}" for number in sorted(range(24), key=str)],
+        ),
+        (
+            lambda: transformer(6, "h.{}/".format),
+            [f"Scope h.{layer}/{part}" for layer in range(6) for part in ("attn", "mlp")],
+        ),
         (lambda: transformer(96), ["Block A × 96"]),
         (lambda: transformer(96, "net/layers.{}/".format), ["Scope net/layers"]),
         (lambda: linear_attention(18), [f"Block A {number} of 18" for number in range(1, 19)]),
         (lambda: chain(130), ["Relu × 43"] * 3),
-        (lambda: blocks(["Tanh", "Exp", "Sqrt"], 30), [f"Block A {number} of 30" for number in range(1, 31)]),
+        (
+            lambda: blocks(["Tanh", "Exp", "Sqrt"], 30),
+            [f"Block A {number} of 30" for number in range(1, 31)],
+        ),
         (lambda: blocks(["Tanh", "Exp"], 30), ["Block A × 30"]),
         (
             lambda: blocks(["Relu", "Tanh", "Tanh", "Relu", "Tanh", "Relu", "Relu"], 9),
@@ -55,12 +66,17 @@ def test_groups_are_named_by_what_they_are(model: Callable[[], Model], expected:
 
 
 def test_what_converters_add_belongs_to_the_scope_that_takes_it() -> None:
-    """Weights are converted by nodes that have other names or none, and a scope is written in two ways: ``l.0/add`` and ``l.0.mlp/up``."""
+    """Weights are converted by nodes that have other names or none, and a scope is written in
+    two ways: ``l.0/add`` and ``l.0.mlp/up``.
+    """
     nodes, wires, last = [node(0, "x", "Parameter")], [], 0
     for layer in range(30):
         for part in (".mlp/up", ".mlp/down", "/add"):
             weight = len(nodes)
-            nodes += [constant(weight, f"c{weight}", [1.0]), node(weight + 1, f"Constant_{weight}", "Convert", 1)]
+            nodes += [
+                constant(weight, f"c{weight}", [1.0]),
+                node(weight + 1, f"Constant_{weight}", "Convert", 1),
+            ]
             nodes.append(node(weight + 2, f"net.l.{layer}{part}", "Add", 2))
             wires += [(weight, weight + 1, 0), (last, weight + 2, 0), (weight + 1, weight + 2, 1)]
             last = weight + 2
@@ -73,7 +89,9 @@ def test_what_converters_add_belongs_to_the_scope_that_takes_it() -> None:
 def test_one_scope_round_everything_says_nothing() -> None:
     model = blocks(["Tanh", "Exp", "Sqrt"], 30)
     inside = tuple(replace(one, name=f"net/{one.name}") for one in model.graph.nodes)
-    assert names(replace(model, graph=replace(model.graph, nodes=inside))) == [f"Block A {number} of 30" for number in range(1, 31)]
+    assert names(replace(model, graph=replace(model.graph, nodes=inside))) == [
+        f"Block A {number} of 30" for number in range(1, 31)
+    ]
 
 
 def test_a_block_says_in_what_it_is_unlike_the_others() -> None:
@@ -82,7 +100,9 @@ def test_a_block_says_in_what_it_is_unlike_the_others() -> None:
     assert Counter(details.values()) == {"MatMul, Add, Gelu": 23, "unlike others: MatMul, Gelu": 1}
     assert details["4 of 24"] == "unlike others: MatMul, Gelu"
     told = next(box.tooltip for box in view.nodes if box.name == "4 of 24").splitlines()
-    assert told[0].endswith("makes f32 [4,64], elsewhere f32 [4,16]; constant 1 f32 [8,64], elsewhere f32 [8,16]")
+    assert told[0].endswith(
+        "makes f32 [4,64], elsewhere f32 [4,16]; constant 1 f32 [8,64], elsewhere f32 [8,16]"
+    )
 
 
 def test_one_block_opens_and_folds_again() -> None:
@@ -103,7 +123,13 @@ def test_very_many_blocks_open_in_steps() -> None:
         box = next(one for one in graph_view(model, folding).nodes if one.kind == "folded")
         assert box.name == expected
         folding = toggle(model, folding, box.address)
-    assert [one.title for one in graph_view(model, folding).nodes][:5] == ["Parameter", "Relu", "Tanh", "Exp", "Add"]
+    assert [one.title for one in graph_view(model, folding).nodes][:5] == [
+        "Parameter",
+        "Relu",
+        "Tanh",
+        "Exp",
+        "Add",
+    ]
     deep = next(one.name for one in model.graph.nodes[3000:] if one.type == "Exp")
     found = graph_view(model, reveal(model, default_folding(model), f"main/{deep}"))
     assert found.node_of[f"main/{deep}"].kind == "operation"
@@ -118,16 +144,24 @@ def test_loops_in_a_fold_are_told_with_what_they_are_at() -> None:
     debugger = loopscope.Debugger(model, {"x": [[0.5] * 8] * 5})
     debugger.run()
     (loop,) = boxes[2].loops
-    assert overlay_at(debugger, view, Marks(verdicts={loop: "5 times"})).headers == {boxes[2].id: "loop: 5 times"}
+    assert overlay_at(debugger, view, Marks(verdicts={loop: "5 times"})).headers == {
+        boxes[2].id: "loop: 5 times"
+    }
     opened = toggle(model, default_folding(model), boxes[2].address)
     shown = graph_view(model, opened).node_of[loop]
     assert (shown.kind, shown.title) == ("folded", "Loop")
 
 
 Part = tuple[list[tuple[str, int]], int]
-"""A row of operations, each with where its second input comes from, and how many copies of the row there are."""
+"""A row of operations, each with where its second input comes from, and how many copies of the
+row there are.
+"""
 PARTS = st.lists(
-    st.tuples(st.lists(st.tuples(st.sampled_from(OPS), st.integers(0, 2)), min_size=1, max_size=9), st.integers(1, 30)), max_size=6
+    st.tuples(
+        st.lists(st.tuples(st.sampled_from(OPS), st.integers(0, 2)), min_size=1, max_size=9),
+        st.integers(1, 30),
+    ),
+    max_size=6,
 )
 
 
@@ -153,18 +187,32 @@ def _model(parts: list[Part], scoped: bool) -> Model:
 
 @settings(max_examples=25, deadline=None)
 @given(PARTS, st.booleans(), st.data())
-def test_every_node_is_in_one_box_however_it_is_folded(parts: list[Part], scoped: bool, data: st.DataObject) -> None:
+def test_every_node_is_in_one_box_however_it_is_folded(
+    parts: list[Part], scoped: bool, data: st.DataObject
+) -> None:
     model = _model(parts, scoped)
     folding = default_folding(model)
-    assert len([box for box in graph_view(model, folding).nodes if box.kind != "cut_end"]) <= FIRST_SIGHT
+    assert (
+        len([box for box in graph_view(model, folding).nodes if box.kind != "cut_end"])
+        <= FIRST_SIGHT
+    )
     drawn = {one.name for one in model.graph.nodes if one.constant is None}
     for _ in range(4):
         view = graph_view(model, folding)
-        shown = Counter(place for box in view.nodes if box.kind != "cut_end" for place in box.members or (box.address,))
+        shown = Counter(
+            place
+            for box in view.nodes
+            if box.kind != "cut_end"
+            for place in box.members or (box.address,)
+        )
         assert {place.removeprefix("main/").replace("%2F", "/") for place in shown} == drawn
         assert set(shown.values()) == {1}
-        assert not [edge for edge in view.edges if edge.upwards and "%2F" not in "".join(folding.groups)]
-        foldable = [one.address for one in view.nodes if one.kind == "folded"] + [one.address for one in view.clusters]
+        assert not [
+            edge for edge in view.edges if edge.upwards and "%2F" not in "".join(folding.groups)
+        ]
+        foldable = [one.address for one in view.nodes if one.kind == "folded"] + [
+            one.address for one in view.clusters
+        ]
         if foldable:
             folding = toggle(model, folding, data.draw(st.sampled_from(foldable)))
 

@@ -1,4 +1,6 @@
-"""DOT text against stored files; they are written anew only when LOOPSCOPE_REWRITE_GOLDEN=1 is set."""
+"""DOT text against stored files; they are written anew only when LOOPSCOPE_REWRITE_GOLDEN=1 is
+set.
+"""
 
 from __future__ import annotations
 

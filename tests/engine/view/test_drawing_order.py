@@ -1,4 +1,6 @@
-"""Running order, and cycles among folded boxes: which lines lead upwards, and what is folded so that few do."""
+"""Running order, and cycles among folded boxes: which lines lead upwards, and what is folded so
+that few do.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ ARCS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40)
 
 
 @given(ARCS)
-def test_without_the_turned_arcs_there_are_no_cycles_and_levels_grow(arcs: list[tuple[int, int]]) -> None:
+def test_without_the_turned_arcs_there_are_no_cycles_and_levels_grow(
+    arcs: list[tuple[int, int]],
+) -> None:
     keys = range(10)
     closing = turned(keys, arcs)
     level = levels(keys, arcs)
@@ -39,12 +43,16 @@ def test_few_cycles_among_scopes_are_drawn_as_lines_upwards() -> None:
     view = graph_view(model, folding)
     name = {node.id: node.name or node.title for node in view.nodes}
     drawn = {(name[edge.source], name[edge.target]): edge for edge in view.edges}
-    assert [ends for ends, edge in drawn.items() if edge.upwards] == [(f"b{k}", f"a{k}") for k in range(5)]
+    assert [ends for ends, edge in drawn.items() if edge.upwards] == [
+        (f"b{k}", f"a{k}") for k in range(5)
+    ]
     assert all((f"a{k}", f"b{k}") in drawn for k in range(5))
     assert [ends for ends in drawn if ends[0] == "b0"] == [("b0", "a0"), ("b0", "a1")]
     upwards = drawn["b0", "a0"]
     assert f"{upwards.target} -> {upwards.source} [id={upwards.id} " in dot_text(view)
-    assert "dir=back" in next(line for line in dot_text(view).splitlines() if f"id={upwards.id} " in line)
+    assert "dir=back" in next(
+        line for line in dot_text(view).splitlines() if f"id={upwards.id} " in line
+    )
 
 
 def test_interleaved_scopes_give_way_to_stretches() -> None:
@@ -61,4 +69,6 @@ def test_constants_do_not_count_where_scopes_are_chosen() -> None:
     for number in range(400):
         value = ops.add(value, float(number), name=f"layer.{number // 40}/add_{number}")
     folding = default_folding(graph.model(value))
-    assert folding.folded == {f"main/layer.{number}%2F*" for number in range(10)}, "what is alike is folded alike"
+    assert folding.folded == {f"main/layer.{number}%2F*" for number in range(10)}, (
+        "what is alike is folded alike"
+    )

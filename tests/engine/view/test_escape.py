@@ -40,7 +40,9 @@ def test_escaped_text_is_markup_of_nothing_but_itself(name: str) -> None:
 def test_neutral_text_hides_nothing(name: str) -> None:
     text = neutral(name)
     assert len(text) <= 160
-    assert not any(character in text for character in "\x00\x1b\x7f\u202e\u2066\u200b\u2028\n\r\t\ufffe")
+    assert not any(
+        character in text for character in "\x00\x1b\x7f\u202e\u2066\u200b\u2028\n\r\t\ufffe"
+    )
     text.encode()
 
 
@@ -51,8 +53,14 @@ def test_names_enter_dot_in_labels_only(name: str) -> None:
         lines = dot_text(graph_view(model), standalone=standalone).splitlines()
         named = next(line for line in lines if line.startswith("  n1 ["))
         bare = named.partition("label=<")[0] + named.rpartition(">")[2]
-        assert name not in bare or len(name) < 3 or name in dot_text(graph_view(chain(2, lambda _: "ordinary")), standalone=standalone)
-        assert len(lines) == len(dot_text(graph_view(chain(2, lambda _: "ordinary")), standalone=standalone).splitlines())
+        assert (
+            name not in bare
+            or len(name) < 3
+            or name in dot_text(graph_view(chain(2, lambda _: "ordinary")), standalone=standalone)
+        )
+        assert len(lines) == len(
+            dot_text(graph_view(chain(2, lambda _: "ordinary")), standalone=standalone).splitlines()
+        )
 
 
 def test_long_text_keeps_both_ends() -> None:

@@ -21,7 +21,10 @@ def test_small_models_are_shown_whole() -> None:
     ("model", "first"),
     [
         (chain(2000), "main/*~1..59"),
-        (chain(2000, lambda id: f"net/layer{id // 100}/block{id // 10 % 10}/op{id}"), "main/net%2Flayer0%2F*"),
+        (
+            chain(2000, lambda id: f"net/layer{id // 100}/block{id // 10 % 10}/op{id}"),
+            "main/net%2Flayer0%2F*",
+        ),
         (chain(2000, lambda id: f"net.layer{id // 100}.op{id}"), "main/net.layer0.*"),
     ],
 )
@@ -73,13 +76,23 @@ def test_reveal_opens_everything_round_a_node() -> None:
     assert found.kind == "operation"
     deep = "main" + "/if/then" * 20 + "/p"
     model = nested(30)
-    assert graph_view(model, reveal(model, default_folding(model), deep)).node_of[deep].kind == "parameter"
+    assert (
+        graph_view(model, reveal(model, default_folding(model), deep)).node_of[deep].kind
+        == "parameter"
+    )
 
 
 def small(id: int, name: str, type: str, inputs: int = 1) -> Node:
     """An operation on a few integers."""
     made = node(id, name, type, inputs, shape=(2,))
-    return Node(made.id, name, type, "opset1", inputs=made.inputs, outputs=(Port(inputs, ElementType.I64, PartialShape.of([2])),))
+    return Node(
+        made.id,
+        name,
+        type,
+        "opset1",
+        inputs=made.inputs,
+        outputs=(Port(inputs, ElementType.I64, PartialShape.of([2])),),
+    )
 
 
 def test_shape_arithmetic_folds_into_one_box() -> None:
@@ -92,7 +105,9 @@ def test_shape_arithmetic_folds_into_one_box() -> None:
         node(5, "reshape", "Reshape", 2),
         node(6, "y", "Result", 1, 0),
     ]
-    model = Model(graph(nodes, [(0, 1, 0), (1, 2, 0), (3, 2, 1), (2, 4, 0), (0, 5, 0), (4, 5, 1), (5, 6, 0)]))
+    model = Model(
+        graph(nodes, [(0, 1, 0), (1, 2, 0), (3, 2, 1), (2, 4, 0), (0, 5, 0), (4, 5, 1), (5, 6, 0)])
+    )
     folding = default_folding(model)
     assert folding.folded == {"main/one~shape"}
     folded = graph_view(model, folding).node_of["main/twice"]
@@ -112,5 +127,15 @@ def test_shape_arithmetic_that_would_feed_itself_stays_open() -> None:
         small(5, "both", "Concat", 2),
         node(6, "reshape_2", "Reshape", 2),
     ]
-    wires = [(0, 1, 0), (1, 2, 0), (0, 3, 0), (2, 3, 1), (3, 4, 0), (2, 5, 0), (4, 5, 1), (3, 6, 0), (5, 6, 1)]
+    wires = [
+        (0, 1, 0),
+        (1, 2, 0),
+        (0, 3, 0),
+        (2, 3, 1),
+        (3, 4, 0),
+        (2, 5, 0),
+        (4, 5, 1),
+        (3, 6, 0),
+        (5, 6, 1),
+    ]
     assert default_folding(Model(graph(nodes, wires))) == Folding()

@@ -18,18 +18,25 @@ ONNX_LOOPS = {"scan": "Scan", "sequences": "SequenceMap"}
 @pytest.mark.parametrize("name", ONNX_LOOPS)
 def test_loops_that_only_onnx_has_are_loops(name: str) -> None:
     view = graph_view(read(next(case for case in CASES if case.name == name).text), Folding())
-    assert ONNX_LOOPS[name] in {cluster.title for cluster in view.clusters if cluster.kind == "tensor_iterator"}
+    assert ONNX_LOOPS[name] in {
+        cluster.title for cluster in view.clusters if cluster.kind == "tensor_iterator"
+    }
 
 
 def lines(view: GraphView) -> set[tuple[str, str, str, str]]:
     """(kind, from, to, label) with the boxes' addresses."""
     nodes = {node.id: node for node in view.nodes}
-    return {(edge.kind, nodes[edge.source].address, nodes[edge.target].address, edge.label) for edge in view.edges}
+    return {
+        (edge.kind, nodes[edge.source].address, nodes[edge.target].address, edge.label)
+        for edge in view.edges
+    }
 
 
 def test_a_loop_is_a_frame_with_its_port_maps_back_edges_and_conditions() -> None:
     view = graph_view(summing_loop(), Folding())
-    assert [(cluster.kind, cluster.address, cluster.body) for cluster in view.clusters] == [("loop", "main/loop", "main/loop/body")]
+    assert [(cluster.kind, cluster.address, cluster.body) for cluster in view.clusters] == [
+        ("loop", "main/loop", "main/loop/body")
+    ]
     assert lines(view) == {
         ("input_map", "main/zero", "main/loop/body/sum", "carried"),
         ("input_map", "main/x", "main/loop/body/part", "sliced axis 0"),
@@ -59,17 +66,28 @@ def test_constants_are_written_into_their_consumers() -> None:
     assert boxes["main/loop/body/less"].constants == ("10.0",)
     assert boxes["main/loop/body/i"].badge == "iteration"
     shown = graph_view(summing_loop(), Folding(constants=True))
-    assert {node.address for node in shown.nodes if node.kind == "constant"} == {"main/trips", "main/start", "main/loop/body/large"}
+    assert {node.address for node in shown.nodes if node.kind == "constant"} == {
+        "main/trips",
+        "main/start",
+        "main/loop/body/large",
+    }
     assert ("trip_count", "main/trips", "main/loop", "trip count") in lines(shown)
 
 
 def test_a_loop_that_never_starts_is_told_so_in_its_head() -> None:
-    assert graph_view(summing_loop(starts=False), Folding()).node_of["main/loop"].constants == ("≤ 12", "never starts")
+    assert graph_view(summing_loop(starts=False), Folding()).node_of["main/loop"].constants == (
+        "≤ 12",
+        "never starts",
+    )
 
 
 def test_an_if_is_two_frames_side_by_side_that_merge() -> None:
     view = graph_view(branches(), Folding())
-    assert [(cluster.kind, cluster.parent) for cluster in view.clusters] == [("if", ""), ("then", "c0"), ("else", "c0")]
+    assert [(cluster.kind, cluster.parent) for cluster in view.clusters] == [
+        ("if", ""),
+        ("then", "c0"),
+        ("else", "c0"),
+    ]
     assert {line for line in lines(view) if line[0] in ("condition", "branch", "merge")} == {
         ("condition", "main/c", "main/choose", "condition"),
         ("branch", "main/choose", "main/choose/then/a", ""),
@@ -138,7 +156,11 @@ def test_constants_belong_to_the_group_that_takes_them() -> None:
     assert len(groups.members) > 4
     for node in model.graph.nodes:
         for source in model.graph.sources[node.id]:
-            if source is not None and model.graph.by_id[source.layer].constant is not None and node.id in groups.group_of:
+            if (
+                source is not None
+                and model.graph.by_id[source.layer].constant is not None
+                and node.id in groups.group_of
+            ):
                 assert groups.group_of[source.layer] == groups.group_of[node.id]
 
 

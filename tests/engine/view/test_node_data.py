@@ -10,7 +10,16 @@ import pytest
 import loopscope
 from loopscope.errors import ReadError
 from loopscope.explain import how_often
-from loopscope.view import Marks, NodeData, default_folding, graph_view, overlay_at, read_node_data, unrolling, write_node_data
+from loopscope.view import (
+    Marks,
+    NodeData,
+    default_folding,
+    graph_view,
+    overlay_at,
+    read_node_data,
+    unrolling,
+    write_node_data,
+)
 from loopscope_samples import sample
 
 LOOP = "main/while_not_one"
@@ -42,15 +51,24 @@ def shown(debugger: loopscope.Debugger, data: NodeData) -> dict[str, list[object
     [
         {MOD: 2, "start_at_all": 4.0},
         {MOD: {"value": 2, "bgColor": "red"}, "main/start_at_all": {"value": 4.0}},
-        {"results": {"while_not_one/body/floor_mod": {"value": 2}, "start_at_all": {"value": 4}}, "gradient": []},
-        {"main": {"results": {"floor_mod": {"value": 2}}}, "other": {"results": {"start_at_all": {"value": 4}}}},
+        {
+            "results": {"while_not_one/body/floor_mod": {"value": 2}, "start_at_all": {"value": 4}},
+            "gradient": [],
+        },
+        {
+            "main": {"results": {"floor_mod": {"value": 2}}},
+            "other": {"results": {"start_at_all": {"value": 4}}},
+        },
     ],
 )
 def test_all_forms_mean_the_same(debugger: loopscope.Debugger, data: object) -> None:
     found = read(debugger, data)
     assert found.everywhere == {MOD: 2.0, "main/start_at_all": 4.0}
     assert found.scale == ["cost", "number", "2.0", "4.0"]
-    assert shown(debugger, found) == {MOD: ["number", 1, "2.0"], "main/start_at_all": ["number", 8, "4.0"]}
+    assert shown(debugger, found) == {
+        MOD: ["number", 1, "2.0"],
+        "main/start_at_all": ["number", 8, "4.0"],
+    }
 
 
 def test_texts_have_a_colour_each_and_rare_ones_one_together(debugger: loopscope.Debugger) -> None:
@@ -62,11 +80,16 @@ def test_texts_have_a_colour_each_and_rare_ones_one_together(debugger: loopscope
 
 
 def test_numbers_beside_texts_are_texts(debugger: loopscope.Debugger) -> None:
-    assert read(debugger, {"start_at_all": 1, "floor_mod": "fast"}).everywhere == {"main/start_at_all": "1.0", MOD: "fast"}
+    assert read(debugger, {"start_at_all": 1, "floor_mod": "fast"}).everywhere == {
+        "main/start_at_all": "1.0",
+        MOD: "fast",
+    }
 
 
 def test_a_value_of_one_iteration_is_shown_in_that_one(debugger: loopscope.Debugger) -> None:
-    found = read(debugger, {f"{LOOP}[2]/body/floor_mod": 7, f"{LOOP}[3]/body/floor_mod": 9, "floor_mod": 8})
+    found = read(
+        debugger, {f"{LOOP}[2]/body/floor_mod": 7, f"{LOOP}[3]/body/floor_mod": 9, "floor_mod": 8}
+    )
     for iteration, words in ((1, "8.0"), (2, "7.0"), (3, "9.0")):
         for place in ("floor_mod", "equal"):  # before it runs, and behind
             debugger.seek(f"{LOOP}[{iteration}]/body/{place}")
@@ -75,20 +98,29 @@ def test_a_value_of_one_iteration_is_shown_in_that_one(debugger: loopscope.Debug
     view = graph_view(debugger.model, folding)
     tints = overlay_at(debugger, view, Marks(node_data=found)).tints
     copies = {node.address: tints[node.id][2] for node in view.nodes if node.id in tints}
-    assert {copies[f"{LOOP}[2]/body/floor_mod"], copies[f"{LOOP}[3]/body/floor_mod"]} == {"7.0", "9.0"}
+    assert {copies[f"{LOOP}[2]/body/floor_mod"], copies[f"{LOOP}[3]/body/floor_mod"]} == {
+        "7.0",
+        "9.0",
+    }
 
 
 def test_a_folded_box_has_the_largest_of_what_it_holds(debugger: loopscope.Debugger) -> None:
     found = read(debugger, {MOD: 2, f"{LOOP}/body/equal": 5})
     folding = loopscope.view.toggle(debugger.model, default_folding(debugger.model), LOOP)
     view = graph_view(debugger.model, folding)
-    assert [tint[2] for tint in overlay_at(debugger, view, Marks(node_data=found)).tints.values()] == ["5.0"]
+    assert [
+        tint[2] for tint in overlay_at(debugger, view, Marks(node_data=found)).tints.values()
+    ] == ["5.0"]
 
 
 def test_what_is_written_is_read_again(debugger: loopscope.Debugger) -> None:
     debugger.run()
     counts = how_often(debugger)
-    assert (counts["main/start_at_all"], counts[MOD], counts[f"{LOOP}/body/if_even/else/multiply"]) == (1, 7, 2)
+    assert (
+        counts["main/start_at_all"],
+        counts[MOD],
+        counts[f"{LOOP}/body/if_even/else/multiply"],
+    ) == (1, 7, 2)
     written = write_node_data(counts, debugger.model)
     by_graph = json.loads(written)
     assert set(by_graph["main"]) == {"results", "gradient"}
@@ -102,10 +134,19 @@ def test_an_onnx_model_is_written_with_the_names_that_model_explorer_has() -> No
     debugger = loopscope.Debugger(model, {"x": 2.0, "go": True})
     debugger.run()
     written = write_node_data(how_often(debugger), model)
-    by_graph = {name: {key: one["value"] for key, one in graph["results"].items()} for name, graph in json.loads(written).items()}
-    assert by_graph["outer"] == {"choose": 1, "choose/then_branch/twice": 1, "choose/else_branch/half": 0}
+    by_graph = {
+        name: {key: one["value"] for key, one in graph["results"].items()}
+        for name, graph in json.loads(written).items()
+    }
+    assert by_graph["outer"] == {
+        "choose": 1,
+        "choose/then_branch/twice": 1,
+        "choose/else_branch/half": 0,
+    }
     assert read_node_data(written.encode(), model, "runs").everywhere == how_often(debugger)
-    alone = json.dumps({"outer": json.loads(written)["outer"]}).encode()  # as a tool for Model Explorer would write it
+    alone = json.dumps(
+        {"outer": json.loads(written)["outer"]}
+    ).encode()  # as a tool for Model Explorer would write it
     assert read_node_data(alone, model, "runs").everywhere == how_often(debugger)
 
 
@@ -114,14 +155,20 @@ def onnx_with_an_if() -> onnx.ModelProto:
     helper, f32 = onnx.helper, onnx.TensorProto.FLOAT
     branches = {
         f"{branch}_branch": helper.make_graph(
-            [helper.make_node(operation, ["x", "x"], ["same"], name)], branch, [], [helper.make_tensor_value_info("same", f32, [])]
+            [helper.make_node(operation, ["x", "x"], ["same"], name)],
+            branch,
+            [],
+            [helper.make_tensor_value_info("same", f32, [])],
         )
         for branch, operation, name in (("then", "Add", "twice"), ("else", "Sub", "half"))
     }
     graph = helper.make_graph(
         [helper.make_node("If", ["go"], ["y"], "choose", **branches)],
         "outer",
-        [helper.make_tensor_value_info("x", f32, []), helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, [])],
+        [
+            helper.make_tensor_value_info("x", f32, []),
+            helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
+        ],
         [helper.make_tensor_value_info("y", f32, [])],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
@@ -142,7 +189,9 @@ def onnx_with_an_if() -> onnx.ModelProto:
         (b'{"floor_mod": ' + b"9" * 5000 + b"}", "not JSON"),
     ],
 )
-def test_what_is_no_node_data_is_refused_in_one_sentence(debugger: loopscope.Debugger, content: bytes, words: str) -> None:
+def test_what_is_no_node_data_is_refused_in_one_sentence(
+    debugger: loopscope.Debugger, content: bytes, words: str
+) -> None:
     with pytest.raises(ReadError, match=words) as refused:
         read_node_data(content, debugger.model, "cost")
     assert len(str(refused.value)) < 400

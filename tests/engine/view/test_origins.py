@@ -1,4 +1,6 @@
-"""A provenance on the picture: from box to box along the lines that are drawn, however the loops are drawn."""
+"""A provenance on the picture: from box to box along the lines that are drawn, however the loops
+are drawn.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,11 @@ def finished(sample: str, inputs: str) -> loopscope.Debugger:
 
 def loops(debugger: loopscope.Debugger) -> list[str]:
     at = [(place, node) for place in graphs(debugger.model) for node in place.graph.nodes]
-    return [f"{place.address}/{labels(place.graph)[node.id]}" for place, node in at if len(node.bodies) == 1]
+    return [
+        f"{place.address}/{labels(place.graph)[node.id]}"
+        for place, node in at
+        if len(node.bodies) == 1
+    ]
 
 
 def unrolled(debugger: loopscope.Debugger) -> Folding:
@@ -53,7 +59,11 @@ def lines(view: GraphView, steps: tuple[ProvenanceStep, ...]) -> Counter[tuple[s
     found = lit(view, steps)
     edges = [view.by_id[id] for id in found.lines]
     nodes = {node.id: node.address for node in view.nodes}
-    return Counter((edge.kind, nodes[edge.source], nodes[edge.target]) for edge in edges if isinstance(edge, ViewEdge))
+    return Counter(
+        (edge.kind, nodes[edge.source], nodes[edge.target])
+        for edge in edges
+        if isinstance(edge, ViewEdge)
+    )
 
 
 @pytest.mark.parametrize("drawn", WAYS_TO_DRAW)
@@ -69,7 +79,9 @@ def lines(view: GraphView, steps: tuple[ProvenanceStep, ...]) -> Counter[tuple[s
         ("walking_backwards", "prize_at_the_end"),
     ],
 )
-def test_each_line_that_lights_up_leads_to_what_it_made(sample: str, inputs: str, drawn: str) -> None:
+def test_each_line_that_lights_up_leads_to_what_it_made(
+    sample: str, inputs: str, drawn: str
+) -> None:
     debugger = finished(sample, inputs)
     view = graph_view(debugger.model, WAYS_TO_DRAW[drawn](debugger))
     nodes = {node.id: node for node in view.nodes}
@@ -80,19 +92,31 @@ def test_each_line_that_lights_up_leads_to_what_it_made(sample: str, inputs: str
         asked = f"main/{label}:{source.output}" if source.output else f"main/{label}"
         steps = provenance(debugger, asked)
         found = lit(view, steps)
-        assert found.lines or drawn == "folded", "only a counter comes from nothing outside its loop"
+        assert found.lines or drawn == "folded", (
+            "only a counter comes from nothing outside its loop"
+        )
         for id, distance in found.lines.items():
             edge = view.by_id[id]
             assert isinstance(edge, ViewEdge)
             assert found.boxes[edge.target] <= distance <= FARTHEST
             assert edge.source in found.boxes
-        # Nothing hangs in the air: a line leads on from each box but the value itself, headers that decided, ends of cut lines, and
-        # conditions in copies of an unrolled body, between which no line is drawn.
-        deciding = [link.address for step in steps for link in step.links if link.role == "condition" and drawn == "unrolled"]
+        # Nothing hangs in the air: a line leads on from each box but the value itself, headers that
+        # decided, ends of cut lines, and conditions in copies of an unrolled body, between which no
+        # line is drawn.
+        deciding = [
+            link.address
+            for step in steps
+            for link in step.links
+            if link.role == "condition" and drawn == "unrolled"
+        ]
         last = {view.node_of[address].id for address in deciding if address in view.node_of}
         made = {edge.source for edge in view.edges if edge.id in found.lines}
-        loose = [nodes[id] for id, distance in found.boxes.items() if distance and id not in made | last]
-        assert all(node.kind in ("condition", "control", "more", "cut_end") for node in loose), loose
+        loose = [
+            nodes[id] for id, distance in found.boxes.items() if distance and id not in made | last
+        ]
+        assert all(node.kind in ("condition", "control", "more", "cut_end") for node in loose), (
+            loose
+        )
 
 
 def test_back_edges_slices_and_branches() -> None:
@@ -100,14 +124,24 @@ def test_back_edges_slices_and_branches() -> None:
     view = graph_view(debugger.model, Folding())
     found = lit(view, provenance(debugger, f"{YEARS}[2]/body/next_balance"))
     into = (f"{YEARS}/body/next_balance", f"{YEARS}/body/balance")
-    distance = {edge.kind: found.lines[edge.id] for edge in view.edges for end in into if edge.target == view.node_of[end].id}
-    assert distance["data"] < distance["back"] < distance["input_map"], "the way of time: made now, handed on, begun with"
+    distance = {
+        edge.kind: found.lines[edge.id]
+        for edge in view.edges
+        for end in into
+        if edge.target == view.node_of[end].id
+    }
+    assert distance["data"] < distance["back"] < distance["input_map"], (
+        "the way of time: made now, handed on, begun with"
+    )
     debugger = finished("collatz", "three")
     view = graph_view(debugger.model, Folding())
     chosen = lines(view, provenance(debugger, f"{COLLATZ}[1]/body/if_even"))
     assert ("condition", f"{COLLATZ}/body/equal", f"{COLLATZ}/body/if_even") in chosen
     merged = {source for kind, source, _ in chosen if kind == "merge"}
-    assert merged == {f"{COLLATZ}/body/if_even/then/result", f"{COLLATZ}/body/if_even/else/result"}, "3 became 10 in the other"
+    assert merged == {
+        f"{COLLATZ}/body/if_even/then/result",
+        f"{COLLATZ}/body/if_even/else/result",
+    }, "3 became 10 in the other"
 
 
 def test_in_copies_each_iteration_lights_up_by_itself() -> None:
@@ -138,6 +172,18 @@ def test_a_cut_line_lights_up_at_both_ends() -> None:
 def test_thousands_of_operands_light_up_in_linear_time() -> None:
     count = 3_000
     parts = [node(number, f"part_{number}", "Relu", 1) for number in range(count)]
-    model = Model(graph([*parts, node(count, "all", "Concat", count)], [(number, count, number) for number in range(count)]))
+    model = Model(
+        graph(
+            [*parts, node(count, "all", "Concat", count)],
+            [(number, count, number) for number in range(count)],
+        )
+    )
     links = tuple(ProvenanceLink(f"main/part_{number}", "operand") for number in range(count))
-    assert len(lit(graph_view(model, Folding()), (ProvenanceStep("main/all", "Concat", links, 0),)).lines) == count
+    assert (
+        len(
+            lit(
+                graph_view(model, Folding()), (ProvenanceStep("main/all", "Concat", links, 0),)
+            ).lines
+        )
+        == count
+    )

@@ -1,4 +1,6 @@
-"""Many outer values handed into a body: one box instead of a bundle, whose lines are seen when they are asked for."""
+"""Many outer values handed into a body: one box instead of a bundle, whose lines are seen when
+they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ THEN = "main/cond/then/*~outer"
 
 
 def captures(then: int, otherwise: int) -> Model:
-    """An If whose branches use so many outer values, and a loop that uses as many as the first of them."""
+    """An If whose branches use so many outer values, and a loop that uses as many as the first
+    of them.
+    """
     graph = builder.Graph("captures")
     outer = [graph.parameter(f"x{number}", "f32", []) for number in range(max(then, otherwise))]
     flag = graph.parameter("flag", "boolean", [])
@@ -31,7 +35,12 @@ def captures(then: int, otherwise: int) -> Model:
         return made
 
     chosen = builder.cond(flag, lambda: product(then), lambda: product(otherwise))
-    (grown,) = builder.while_loop(lambda value: ops.less(value, 100.0), lambda value: value + product(then), [chosen], name="grow")
+    (grown,) = builder.while_loop(
+        lambda value: ops.less(value, 100.0),
+        lambda value: value + product(then),
+        [chosen],
+        name="grow",
+    )
     return graph.model(grown)
 
 
@@ -40,7 +49,12 @@ def outer_boxes(view: GraphView) -> list[ViewNode]:
 
 
 @pytest.mark.parametrize(
-    ("then", "otherwise", "titles"), [(6, 2, []), (7, 2, ["7 outer values"] * 2), (9, 8, ["9 outer values"] * 2 + ["8 outer values"])]
+    ("then", "otherwise", "titles"),
+    [
+        (6, 2, []),
+        (7, 2, ["7 outer values"] * 2),
+        (9, 8, ["9 outer values"] * 2 + ["8 outer values"]),
+    ],
 )
 def test_more_than_a_handful_is_one_box(then: int, otherwise: int, titles: list[str]) -> None:
     model = captures(then, otherwise)
@@ -67,7 +81,9 @@ def test_it_is_opened_closed_and_found() -> None:
     for opened in (toggle(model, folded, THEN), reveal(model, folded, "main/cond/then/x3")):
         shown = graph_view(model, opened)
         assert shown.node_of["main/cond/then/x3"].kind == "parameter"
-        assert [frame.title for frame in shown.clusters if frame.kind == "group"] == ["Outer values"]
+        assert [frame.title for frame in shown.clusters if frame.kind == "group"] == [
+            "Outer values"
+        ]
         assert toggle(model, opened, THEN) == folded
 
 

@@ -38,7 +38,9 @@ def test_a_moment_inside_a_loop_and_a_branch() -> None:
         assert set(overlay.nodes) <= set(by_id)
         assert set(overlay.frames) <= set(by_id)
         current = [id for id, state in overlay.nodes.items() if state == "current"]
-        assert current == [overlay.current] * bool(overlay.current in overlay.nodes and debugger.cursor.kind != "finished")
+        assert current == [overlay.current] * bool(
+            overlay.current in overlay.nodes and debugger.cursor.kind != "finished"
+        )
         seen |= {*overlay.nodes.values()} | set(overlay.headers.values())
         taken.add(tuple(overlay.frames[branch] for branch in branches if branch in overlay.frames))
     assert {"current", "done", "waiting", "skipped"} <= seen
@@ -68,12 +70,19 @@ def test_values_back_edges_and_marks() -> None:
     assert [now for now, _ in carried[:-1]] == [before for _, before in carried[1:]]
     chosen = next(node for node in view.nodes if node.kind == "operation")
     overlay = overlay_at(
-        debugger, view, Marks(selected=chosen.address, breakpoints=(chosen.address.replace("/body/", "[*]/body/"), "main/nowhere"))
+        debugger,
+        view,
+        Marks(
+            selected=chosen.address,
+            breakpoints=(chosen.address.replace("/body/", "[*]/body/"), "main/nowhere"),
+        ),
     )
     assert (overlay.selected, overlay.breakpoints) == (chosen.id, {chosen.id: "on"})
     hollow = overlay_at(debugger, view, Marks(switched_off=(chosen.address,)))
     assert (hollow.selected, hollow.breakpoints) == ("", {chosen.id: "off"})
-    both = overlay_at(debugger, view, Marks(breakpoints=(chosen.address,), switched_off=(chosen.address,)))
+    both = overlay_at(
+        debugger, view, Marks(breakpoints=(chosen.address,), switched_off=(chosen.address,))
+    )
     assert both.breakpoints == {chosen.id: "on"}
     assert overlay_at(None, view, Marks(selected=chosen.address)) == Overlay(selected=chosen.id)
 
@@ -92,7 +101,9 @@ def test_previews() -> None:
 def test_a_value_set_by_hand_is_marked_where_it_was_set() -> None:
     model = loopscope.read_model(FOLDER / "collatz" / "model.xml")
     place = "main/while_not_one[1]/body/next_steps"
-    debugger = loopscope.Debugger(model, inputs_of("collatz", "three"), changes={place: np.int64(5)})
+    debugger = loopscope.Debugger(
+        model, inputs_of("collatz", "three"), changes={place: np.int64(5)}
+    )
     view = graph_view(model, Folding())
     box = next(node for node in view.nodes if node.address == "main/while_not_one/body/next_steps")
     for iteration, text in ((0, "1"), (1, f"{BY_HAND} 5"), (2, "6")):
@@ -107,18 +118,30 @@ def test_what_a_runtime_makes_of_a_loop_stands_on_its_frame() -> None:
     debugger.run()
     (loop,) = [cluster for cluster in view.clusters if cluster.kind == "loop"]
     fates = {loop.address: "OpenVINO: runs as Fused", "main/elsewhere": "kept"}
-    headers = overlay_at(debugger, view, Marks(verdicts={loop.address: "7 iterations"}, fates=fates)).headers
+    headers = overlay_at(
+        debugger, view, Marks(verdicts={loop.address: "7 iterations"}, fates=fates)
+    ).headers
     assert headers[loop.id] == "OpenVINO: runs as Fused · 7 iterations"
-    assert overlay_at(None, view, Marks(fates=fates)).headers == {loop.id: "OpenVINO: runs as Fused"}
+    assert overlay_at(None, view, Marks(fates=fates)).headers == {
+        loop.id: "OpenVINO: runs as Fused"
+    }
 
 
 def test_boxes_are_heated_by_the_time_of_what_they_stand_for() -> None:
     model = loopscope.read_model(FOLDER / "collatz" / "model.xml")
-    loop, times = "main/while_not_one", {"main/while_not_one/body/equal": 8.0, "main/while_not_one/body/floor_mod": 4.0}
+    loop, times = (
+        "main/while_not_one",
+        {"main/while_not_one/body/equal": 8.0, "main/while_not_one/body/floor_mod": 4.0},
+    )
     view = graph_view(model, Folding())
-    heats = overlay_at(None, view, Marks(times=times | {"main/while_not_one/body/if_even/then/nothing": 0.0})).heats
+    heats = overlay_at(
+        None, view, Marks(times=times | {"main/while_not_one/body/if_even/then/nothing": 0.0})
+    ).heats
     address_of = {node.id: node.address for node in view.nodes}
-    assert {address_of[id]: heat for id, heat in heats.items()} == {f"{loop}/body/equal": 8, f"{loop}/body/floor_mod": 4}
+    assert {address_of[id]: heat for id, heat in heats.items()} == {
+        f"{loop}/body/equal": 8,
+        f"{loop}/body/floor_mod": 4,
+    }
     folded = graph_view(model, toggle(model, Folding(), loop))
     (box,) = overlay_at(None, folded, Marks(times=times)).heats
     assert next(node.address for node in folded.nodes if node.id == box) == loop

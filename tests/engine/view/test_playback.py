@@ -97,7 +97,9 @@ def test_a_scout_tells_each_moment_as_it_is_when_it_is_new() -> None:
     part = playback_batch(debugger, view, 3, seconds=60)
     assert len(frames_of(part)) == 2
     assert debugger.steps == 4, "nothing is computed for a stretch of what has run"
-    sent = playback_batch(scout, view, 5, seconds=60, further=True, breakpoints=list(debugger.breakpoints))
+    sent = playback_batch(
+        scout, view, 5, seconds=60, further=True, breakpoints=list(debugger.breakpoints)
+    )
     assert scout.cursor.address == f"{COLLATZ}[1]/body/equal"
     assert sent["stop"] == scout.steps
     full: dict[str, object] = {}
@@ -118,13 +120,19 @@ def test_tracks_follow_the_nest_of_loops() -> None:
     for step in range(debugger.steps):
         debugger.seek(step)
         found = tracks(debugger)
-        for track, frame in zip(found[1:], [one for one in debugger.frames() if one.iteration is not None][1:], strict=True):
+        for track, frame in zip(
+            found[1:],
+            [one for one in debugger.frames() if one.iteration is not None][1:],
+            strict=True,
+        ):
             assert track.first <= step <= track.last
             assert track.iteration == frame.iteration
             assert len(track.ticks) == track.count
             # Every moment of the track lies in the same outer iteration.
             outer = debugger.frames()[1].address
-            ends = {debugger.seek(end).address.startswith(outer) for end in (track.first, track.last)}
+            ends = {
+                debugger.seek(end).address.startswith(outer) for end in (track.first, track.last)
+            }
             assert ends == {True}
             debugger.seek(step)
             seen.add((track.title, track.count))
@@ -135,7 +143,9 @@ def test_tracks_follow_the_nest_of_loops() -> None:
 @pytest.mark.measured
 def test_ticks_of_long_loops_are_few() -> None:
     model = loopscope.read_model(FOLDER / "for_loop" / "model.xml")
-    debugger = loopscope.Debugger(model, {"balance": np.float32(1), "growth": np.float32(1.01), "years": np.int64(5000)})
+    debugger = loopscope.Debugger(
+        model, {"balance": np.float32(1), "growth": np.float32(1.01), "years": np.int64(5000)}
+    )
     debugger.run()
     (track,) = tracks(debugger)
     assert track.count == 5000
@@ -164,11 +174,14 @@ def test_a_folded_loop_draws_its_carried_number() -> None:
 
 def test_the_first_number_that_is_none_is_marked() -> None:
     model = loopscope.read_model(FOLDER / "for_loop" / "model.xml")
-    debugger = loopscope.Debugger(model, {"balance": np.float32(1e38), "growth": np.float32(1.5), "years": np.int64(101)})
+    debugger = loopscope.Debugger(
+        model, {"balance": np.float32(1e38), "growth": np.float32(1.5), "years": np.int64(101)}
+    )
     debugger.run()
     found = sparkline(debugger, "main/for_each_year/body/balance", None)
     assert found is not None
-    # 1e38 * 1.5 ** 3 is the first that float32 cannot hold; 101 iterations are 100 steps from 0 to 1.
+    # 1e38 * 1.5 ** 3 is the first that float32 cannot hold; 101 iterations are 100 steps from 0 to
+    # 1.
     assert found.not_finite == pytest.approx(0.04, abs=0.011)
     assert found.points[-1] is None
 
@@ -186,7 +199,9 @@ def test_a_number_that_becomes_empty_on_the_way_has_no_line(begin: int, end: int
         }}>
     }}"""
     parsed = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
-    debugger = loopscope.Debugger(loopscope.read_model(parsed.SerializeToString()), {"x": np.ones(1, np.float32)})
+    debugger = loopscope.Debugger(
+        loopscope.read_model(parsed.SerializeToString()), {"x": np.ones(1, np.float32)}
+    )
     debugger.run()
     assert debugger.state == "finished"
     (loop,) = (one for one in debugger.model.graph.nodes if one.type == "Loop")
@@ -199,7 +214,11 @@ def test_a_provenance_is_shaded_by_distance() -> None:
     view = graph_view(debugger.model, Folding())
     steps = provenance(debugger, f"{COLLATZ}[1]/body/equal")
     overlay = overlay_at(debugger, view, Marks(origins=steps))
-    shades = {node.address: distance for id, distance in overlay.origins.items() if isinstance(node := view.by_id[id], ViewNode)}
+    shades = {
+        node.address: distance
+        for id, distance in overlay.origins.items()
+        if isinstance(node := view.by_id[id], ViewNode)
+    }
     assert shades[f"{COLLATZ}/body/equal"] == 0
     assert shades[f"{COLLATZ}/body/floor_mod"] == 1
     assert shades[f"{COLLATZ}/body/number"] == 2

@@ -44,14 +44,18 @@ def test_what_a_notebook_shows(dot: bool, name: str) -> None:
     shown = picture(model)
     if dot:
         assert shown["text/plain"] == summary(model)
-        assert re.search(r'<svg style="max-width:100%;height:auto" width="\d+pt"', shown["image/svg+xml"])
+        assert re.search(
+            r'<svg style="max-width:100%;height:auto" width="\d+pt"', shown["image/svg+xml"]
+        )
     else:
         assert shown == {"text/plain": f"{summary(model)}\n  no picture: {HOW_TO_GET_DOT}"}
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_small_models_make_small_pictures(dot: bool, name: str) -> None:
-    """A margin in the wrong unit once made large sheets of paper around postage stamps: 32 inches are 2304 points."""
+    """A margin in the wrong unit once made large sheets of paper around postage stamps: 32
+    inches are 2304 points.
+    """
     view = graph_view(MODELS[name])
     if dot:
         drawn = re.search(rb'width="(\d+)pt" height="(\d+)pt"', render(view, "svg"))

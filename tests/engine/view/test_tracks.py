@@ -1,4 +1,6 @@
-"""Tracks to slide along: however deep loops are nested, few enough to leave the picture its room."""
+"""Tracks to slide along: however deep loops are nested, few enough to leave the picture its
+room.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def nest(depth: int) -> Model:
     def body(left: int, value: builder.Tensor) -> tuple[builder.Tensor]:
         if not left:
             return (value + 1.0,)
-        (last,) = builder.for_loop(2 if left < 3 else 1, lambda i, v: body(left - 1, v), [value], name=f"loop_{left}")
+        (last,) = builder.for_loop(
+            2 if left < 3 else 1, lambda i, v: body(left - 1, v), [value], name=f"loop_{left}"
+        )
         return (last,)
 
     return graph.model(body(depth, graph.parameter("x", "f32", []))[0])
@@ -27,7 +31,11 @@ def nest(depth: int) -> Model:
 def test_the_innermost_loops_have_tracks(depth: int, inner: int) -> None:
     debugger = loopscope.Debugger(nest(depth), [np.float32(0)])
     debugger.run()
-    step = next(step for step in range(debugger.steps) if len(debugger.seek(step).address.split("/body/")) == depth + 1)
+    step = next(
+        step
+        for step in range(debugger.steps)
+        if len(debugger.seek(step).address.split("/body/")) == depth + 1
+    )
     debugger.seek(step)
     whole, *others = tracks(debugger)
     assert (whole.first, whole.last) == (0, debugger.steps)

@@ -1,4 +1,6 @@
-"""Loops drawn as copies: the same body side by side, lines from one to the next, and what each copy shows of a run."""
+"""Loops drawn as copies: the same body side by side, lines from one to the next, and what each
+copy shows of a run.
+"""
 
 from __future__ import annotations
 
@@ -31,21 +33,36 @@ def opened(sample: str, name: str) -> tuple[Model, loopscope.Debugger]:
 
 def lines(view: GraphView) -> set[tuple[str, str, str]]:
     nodes = {node.id: node for node in view.nodes}
-    return {(edge.kind, nodes[edge.source].address, nodes[edge.target].address) for edge in view.edges}
+    return {
+        (edge.kind, nodes[edge.source].address, nodes[edge.target].address) for edge in view.edges
+    }
 
 
 def test_back_edges_become_lines_to_the_next_copy() -> None:
     view = graph_view(summing_loop(), Folding(unrolled=(Unrolled("main/loop", 0, 3, 12),)))
-    assert [frame.title for frame in view.clusters if frame.kind == "copy"] == ["Iteration 0", "Iteration 1", "Iteration 2"]
+    assert [frame.title for frame in view.clusters if frame.kind == "copy"] == [
+        "Iteration 0",
+        "Iteration 1",
+        "Iteration 2",
+    ]
     found = lines(view)
     assert not [line for line in found if line[0] in ("back", "again")]
     assert ("carried", "main/loop[0]/body/next", "main/loop[1]/body/sum") in found
-    assert ("carried", "main/loop[2]/body/next", "main/loop") in found, "what comes later is one box"
+    assert ("carried", "main/loop[2]/body/next", "main/loop") in found, (
+        "what comes later is one box"
+    )
     assert ("goes_on", "main/loop[0]/body/again", "main/loop[1]/body/sum") in found
     assert ("input_map", "main/zero", "main/loop[0]/body/sum") in found
-    assert [line for line in found if line[1] == "main/zero"] == [("input_map", "main/zero", "main/loop[0]/body/sum")]
-    assert {line for line in found if line[1] == "main/x"} == {("input_map", "main/x", f"main/loop[{i}]/body/part") for i in range(3)}
-    assert {line[1] for line in found if line[2] == "main/loop:1"} == {*(f"main/loop[{i}]/body/next" for i in range(3)), "main/loop"}
+    assert [line for line in found if line[1] == "main/zero"] == [
+        ("input_map", "main/zero", "main/loop[0]/body/sum")
+    ]
+    assert {line for line in found if line[1] == "main/x"} == {
+        ("input_map", "main/x", f"main/loop[{i}]/body/part") for i in range(3)
+    }
+    assert {line[1] for line in found if line[2] == "main/loop:1"} == {
+        *(f"main/loop[{i}]/body/next" for i in range(3)),
+        "main/loop",
+    }
     assert ("output_map", "main/loop", "main/loop:0") in found
 
 
@@ -63,7 +80,9 @@ def test_a_copy_is_laid_out_once() -> None:
     outer = next(node for node in model.graph.nodes if node.bodies)
     inner = next(node for node in outer.bodies[0].graph.nodes if node.bodies)
     addresses = (f"main/{outer.name}", f"main/{outer.name}/body/{inner.name}")
-    view = graph_view(model, Folding(unrolled=tuple(Unrolled(one, 0, 3, None) for one in addresses)))
+    view = graph_view(
+        model, Folding(unrolled=tuple(Unrolled(one, 0, 3, None) for one in addresses))
+    )
     rows = row_texts(view)
     assert [len(row.copies) for row, _ in rows] == [3, 3], "the inner loop of the first copy only"
     text = "".join((dot_text(view), *(one for _, one in rows)))
@@ -99,7 +118,12 @@ def test_each_copy_shows_its_own_iteration() -> None:
     overlay = overlay_at(debugger, view)
     assert shown(overlay, 1, "number") == ("done", ["10"])
     assert shown(overlay, 3, "number") == ("waiting", [])
-    assert [overlay.frames[frames[f"{COLLATZ}[{i}]"]] for i in range(4)] == ["done", "done", "active", "waiting"]
+    assert [overlay.frames[frames[f"{COLLATZ}[{i}]"]] for i in range(4)] == [
+        "done",
+        "done",
+        "active",
+        "waiting",
+    ]
     assert overlay.current == view.node_of[f"{COLLATZ}[2]/body/if_even"].id
 
 
@@ -108,10 +132,16 @@ def test_selection_and_breakpoints_find_their_copies() -> None:
     debugger.seek(f"{COLLATZ}[1]/body/keep_going")
     view = graph_view(model, Folding(unrolled=(Unrolled(COLLATZ, 0, 3, 7),)))
     place = f"{COLLATZ}/body/equal"
-    marked = overlay_at(debugger, view, Marks(selected=place, breakpoints=[place.replace("/body", "[*]/body")]))
+    marked = overlay_at(
+        debugger, view, Marks(selected=place, breakpoints=[place.replace("/body", "[*]/body")])
+    )
     assert marked.selected == view.node_of[f"{COLLATZ}[1]/body/equal"].id
     assert len(marked.breakpoints) == 3
-    marked = overlay_at(debugger, view, Marks(selected=f"{COLLATZ}[2]/body/equal", breakpoints=[f"{COLLATZ}[0]/body/equal"]))
+    marked = overlay_at(
+        debugger,
+        view,
+        Marks(selected=f"{COLLATZ}[2]/body/equal", breakpoints=[f"{COLLATZ}[0]/body/equal"]),
+    )
     assert marked.selected == view.node_of[f"{COLLATZ}[2]/body/equal"].id
     assert [*marked.breakpoints] == [view.node_of[f"{COLLATZ}[0]/body/equal"].id]
 
@@ -137,7 +167,9 @@ def test_windows_follow_the_cursor() -> None:
 @pytest.mark.parametrize("iterations", [0, 2])
 def test_iterations_that_never_ran_say_so(iterations: int) -> None:
     model, debugger = opened("for_loop", "three_years")
-    debugger = loopscope.Debugger(model, {"balance": np.float32(1), "growth": np.float32(1.1), "years": np.int64(iterations)})
+    debugger = loopscope.Debugger(
+        model, {"balance": np.float32(1), "growth": np.float32(1.1), "years": np.int64(iterations)}
+    )
     debugger.run()
     view = graph_view(model, Folding(unrolled=(Unrolled("main/for_each_year", 0, 3, None),)))
     overlay = overlay_at(debugger, view)
@@ -152,9 +184,15 @@ def test_iterations_that_never_ran_say_so(iterations: int) -> None:
         ("walking_backwards", "prize_at_the_end", "main/from_last_to_first", [], ["part [0] of 5"]),
     ],
 )
-def test_lines_of_copies_say_which_part_they_carry(sample: str, inputs: str, loop: str, before: list[str], after: list[str]) -> None:
+def test_lines_of_copies_say_which_part_they_carry(
+    sample: str, inputs: str, loop: str, before: list[str], after: list[str]
+) -> None:
     model, debugger = opened(sample, inputs)
     view = graph_view(model, Folding(unrolled=(Unrolled(loop, 4, 2, None),)))
-    assert sorted(set(overlay_at(debugger, view).slices.values())) == before, "counted from the end, they are not known yet"
+    assert sorted(set(overlay_at(debugger, view).slices.values())) == before, (
+        "counted from the end, they are not known yet"
+    )
     debugger.run()
-    assert sorted(set(overlay_at(debugger, view).slices.values())) == after, "an iteration that did not run has no part"
+    assert sorted(set(overlay_at(debugger, view).slices.values())) == after, (
+        "an iteration that did not run has no part"
+    )

@@ -1,6 +1,7 @@
 """Models as TensorFlow's GraphDef, read again by OpenVINO's frontend: the same outputs.
 
-Seed page "TensorFlow in other languages": a graph "supports conversion to and from GraphDef protocol messages".
+Seed page "TensorFlow in other languages": a graph "supports conversion to and from GraphDef
+protocol messages".
 """
 
 from __future__ import annotations
@@ -35,11 +36,17 @@ def again(model: Model, folder: Path, name: str = "m.pb") -> Model:
 
 
 def by_name(model: Model, feeds: dict[str, Any]) -> dict[str, Any]:
-    """The outputs by their names in TensorFlow; those are the model's own, or what the reader has added ``:0`` to."""
-    inputs = {name.removesuffix(":0"): one.name for one in model.inputs for name in (one.name, *one.names)}
+    """The outputs by their names in TensorFlow; those are the model's own, or what the reader
+    has added ``:0`` to.
+    """
+    inputs = {
+        name.removesuffix(":0"): one.name for one in model.inputs for name in (one.name, *one.names)
+    }
     found = loopscope.run(model, {inputs[name]: value for name, value in feeds.items()})
     return {
-        name.removesuffix(":0"): value for one, value in zip(model.outputs, found.outputs, strict=True) for name in (one.name, *one.names)
+        name.removesuffix(":0"): value
+        for one, value in zip(model.outputs, found.outputs, strict=True)
+        for name in (one.name, *one.names)
     }
 
 
@@ -51,7 +58,9 @@ def test_what_was_written_computes_the_same(name: str, ending: str, tmp_path: Pa
     for one in feeds:
         expected, given = by_name(model, one), by_name(found, one)
         for output in model.outputs:
-            np.testing.assert_allclose(given[output.name], expected[output.name], rtol=1e-6, err_msg=output.name)
+            np.testing.assert_allclose(
+                given[output.name], expected[output.name], rtol=1e-6, err_msg=output.name
+            )
             assert given[output.name].shape == expected[output.name].shape
             assert given[output.name].dtype == expected[output.name].dtype
 
@@ -64,14 +73,18 @@ def test_every_rule_is_in_a_model_here() -> None:
 def test_loops_and_branches_are_functions() -> None:
     message = graph_def(MODELS["a branch in a loop in a loop"]()[0])
     kinds = [node.op for function in message.library.function for node in function.node_def]
-    assert [node.op for node in message.node if node.op.startswith("Stateless")] == ["StatelessWhile"] * 2
+    assert [node.op for node in message.node if node.op.startswith("Stateless")] == [
+        "StatelessWhile"
+    ] * 2
     assert {"StatelessWhile", "StatelessIf"} <= set(kinds)
     names = [function.signature.name for function in message.library.function]
     assert len(set(names)) == len(names)
 
 
 def test_what_openvinos_frontend_reads_otherwise_is_what_tensorflow_means() -> None:
-    """TensorFlow 2.21 gives the outputs of these; OpenVINO's frontend takes TruncateDiv for FloorDiv, and knows no TensorScatterUpdate."""
+    """TensorFlow 2.21 gives the outputs of these; OpenVINO's frontend takes TruncateDiv for
+    FloorDiv, and knows no TensorScatterUpdate.
+    """
     graph = builder.Graph("others")
     a, b = graph.parameter("a", "i32", [4]), graph.parameter("b", "i32", [4])
     rows = ops.scatter_update(a, [3, 0], b[:2], 0)
@@ -82,7 +95,9 @@ def test_what_openvinos_frontend_reads_otherwise_is_what_tensorflow_means() -> N
 def test_the_window_of_a_loop_is_kept() -> None:
     graph = builder.Graph("window")
     (last,) = builder.while_loop(lambda i: i < 3, lambda i: i + 1, [graph.constant(0)], None, 4)
-    (loop,) = (node for node in graph_def(graph.model({"last": last})).node if node.op == "StatelessWhile")
+    (loop,) = (
+        node for node in graph_def(graph.model({"last": last})).node if node.op == "StatelessWhile"
+    )
     assert loop.attr["parallel_iterations"].i == 4
 
 
@@ -97,11 +112,17 @@ def test_prints_and_their_order_are_kept(tmp_path: Path) -> None:
     _, last = builder.while_loop(lambda i, v: i < 3, body, (graph.constant(0), x))
     model = graph.model({"last": last})
     message = graph_def(model)
-    assert [node.op for node in message.node if node.op in ("While", "StatelessWhile")] == ["While"], "it shows something"
+    assert [node.op for node in message.node if node.op in ("While", "StatelessWhile")] == [
+        "While"
+    ], "it shows something"
     (function,) = (one for one in message.library.function if one.signature.name.endswith("body"))
     assert function.signature.is_stateful
     (shown,) = (node for node in function.node_def if node.op == "Print")
-    assert (shown.attr["message"].s, shown.attr["first_n"].i, shown.attr["summarize"].i) == (b"i:", 2, 5)
+    assert (shown.attr["message"].s, shown.attr["first_n"].i, shown.attr["summarize"].i) == (
+        b"i:",
+        2,
+        5,
+    )
     assert any(f"^{shown.name}" in node.input for node in function.node_def)
     assert by_name(again(model, tmp_path), {"x": np.ones(2, np.float32)})["last"].tolist() == [8, 8]
 
@@ -121,20 +142,37 @@ def test_names_are_those_that_tensorflow_takes(tmp_path: Path) -> None:
 def test_names_of_functions_are_plain_and_differ() -> None:
     graph = builder.Graph("functions")
     for name in ("für i", "f_r_i"):
-        (last,) = builder.while_loop(lambda i: i < 3, lambda i: i + 1, [graph.constant(0)], name=name)
+        (last,) = builder.while_loop(
+            lambda i: i < 3, lambda i: i + 1, [graph.constant(0)], name=name
+        )
     message = graph_def(graph.model({"last": last}))
-    assert [one.signature.name for one in message.library.function] == ["f_r_i_cond", "f_r_i_body", "f_r_i_cond_1", "f_r_i_body_1"]
+    assert [one.signature.name for one in message.library.function] == [
+        "f_r_i_cond",
+        "f_r_i_body",
+        "f_r_i_cond_1",
+        "f_r_i_body_1",
+    ]
 
 
 def openvino_loop(**cut: int) -> OpenvinoModel:
     """Doubles each part of x."""
-    x, part = op.parameter([4, 2], np.float32, name="x"), op.parameter([cut.get("part_size", 1), 2], np.float32)
+    x, part = (
+        op.parameter([4, 2], np.float32, name="x"),
+        op.parameter([cut.get("part_size", 1), 2], np.float32),
+    )
     iterator = op.tensor_iterator()
     doubled = op.add(part, part)
     iterator.set_body(OpenvinoModel([doubled], [part], "body"))
-    start, stride, size, end = (cut.get(name, usual) for name, usual in (("start", 0), ("stride", 1), ("part_size", 1), ("end", -1)))
+    start, stride, size, end = (
+        cut.get(name, usual)
+        for name, usual in (("start", 0), ("stride", 1), ("part_size", 1), ("end", -1))
+    )
     iterator.set_sliced_input(part, x.output(0), start, stride, size, end, 0)
-    return OpenvinoModel([iterator.get_concatenated_slices(doubled.output(0), start, stride, size, end, 0)], [x], "parts")
+    return OpenvinoModel(
+        [iterator.get_concatenated_slices(doubled.output(0), start, stride, size, end, 0)],
+        [x],
+        "parts",
+    )
 
 
 def of_openvino(model: OpenvinoModel, folder: Path) -> Model:
@@ -147,7 +185,9 @@ def test_parts_in_both_directions(cut: dict[str, int], tmp_path: Path) -> None:
     model = of_openvino(openvino_loop(**cut), tmp_path)
     x = np.arange(8, dtype=np.float32).reshape(4, 2)
     found = again(model, tmp_path)
-    np.testing.assert_array_equal(loopscope.run(found, [x]).outputs[0], loopscope.run(model, [x]).outputs[0])
+    np.testing.assert_array_equal(
+        loopscope.run(found, [x]).outputs[0], loopscope.run(model, [x]).outputs[0]
+    )
 
 
 def function_of(make: Callable[[builder.Tensor], Any], shape: Any = (2, 3)) -> Model:
@@ -158,29 +198,54 @@ def function_of(make: Callable[[builder.Tensor], Any], shape: Any = (2, 3)) -> M
 def with_many_outputs(graph: builder.Graph) -> Model:
     """An operation that declares more outputs than it has."""
     model = graph.model(ops.tanh(graph.parameter("x", "f32", [2])))
-    nodes = [replace(node, outputs=node.outputs * 3) if node.type == "Tanh" else node for node in model.graph.nodes]
+    nodes = [
+        replace(node, outputs=node.outputs * 3) if node.type == "Tanh" else node
+        for node in model.graph.nodes
+    ]
     return replace(model, graph=ModelGraph(tuple(nodes), model.graph.edges))
 
 
 REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
-    "operation": (lambda _: function_of(lambda x: ops.gelu(x)), "main/Gelu.*: there is no rule for Gelu"),
+    "operation": (
+        lambda _: function_of(lambda x: ops.gelu(x)),
+        "main/Gelu.*: there is no rule for Gelu",
+    ),
     "in a body": (
-        lambda _: function_of(lambda x: builder.while_loop(lambda v: True, lambda v: ops.gelu(v), [x], maximum_iterations=2)),
+        lambda _: function_of(
+            lambda x: builder.while_loop(
+                lambda v: True, lambda v: ops.gelu(v), [x], maximum_iterations=2
+            )
+        ),
         r"main/while/body/Gelu cannot be written as a TensorFlow graph: there is no rule for Gelu$",
     ),
-    "type": (lambda _: function_of(lambda x: ops.convert(x, destination_type="u4")), "there is no type of TensorFlow's for u4"),
-    "axis": (lambda _: function_of(lambda x: ops.softmax(x, axis=0)), "SoftMax along another axis than the last"),
+    "type": (
+        lambda _: function_of(lambda x: ops.convert(x, destination_type="u4")),
+        "there is no type of TensorFlow's for u4",
+    ),
+    "axis": (
+        lambda _: function_of(lambda x: ops.softmax(x, axis=0)),
+        "SoftMax along another axis than the last",
+    ),
     "computed axes": (
         lambda _: function_of(lambda x: ops.squeeze(x, ops.shape_of(x)[:1] - 2)),
         "input 1 of Squeeze is computed, and TensorFlow has it as an attribute",
     ),
-    "parts": (lambda folder: of_openvino(openvino_loop(part_size=2, stride=2), folder), "goes through parts of several elements"),
+    "parts": (
+        lambda folder: of_openvino(openvino_loop(part_size=2, stride=2), folder),
+        "goes through parts of several elements",
+    ),
     "lengths": (
         lambda _: function_of(lambda x: builder.map_fn(lambda row: row + 1, x), [None, None]),
         "an output of the loop collects parts of f32.*, and without all lengths there is no empty one",
     ),
-    "smallest": (lambda _: function_of(lambda x: ops.topk(x, 1, axis=1, mode="min", sort="value")), "TopK of the smallest, or along"),
-    "outputs": (lambda _: with_many_outputs(builder.Graph("many")), "it declares 3 outputs, expected 1: see what the checks say"),
+    "smallest": (
+        lambda _: function_of(lambda x: ops.topk(x, 1, axis=1, mode="min", sort="value")),
+        "TopK of the smallest, or along",
+    ),
+    "outputs": (
+        lambda _: with_many_outputs(builder.Graph("many")),
+        "it declares 3 outputs, expected 1: see what the checks say",
+    ),
     "columns": (
         lambda _: function_of(lambda x: ops.scatter_update(x, [0, 2], x[:, :2], 1)),
         "ScatterUpdate of several parts along another axis than the first",

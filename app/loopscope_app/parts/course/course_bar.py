@@ -1,4 +1,6 @@
-"""The bar above a lesson: which one it is, how much of the course is done, the way to the others."""
+"""The bar above a lesson: which one it is, how much of the course is done, the way to the
+others.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ LARGE = "course_large"
 def show(session: UserSession, lesson: Lesson) -> None:
     style.lessons(session.learning.large)
     large = session.learning.large
-    back, title, way = st.columns([1.2, 5, 4.6] if large else [1.1, 5.4, 5.2], vertical_alignment="center", gap="small")
+    back, title, way = st.columns(
+        [1.2, 5, 4.6] if large else [1.1, 5.4, 5.2], vertical_alignment="center", gap="small"
+    )
     back.button(
         "Gallery",
         key="course_leave",
@@ -35,9 +39,19 @@ def show(session: UserSession, lesson: Lesson) -> None:
             f'<div class="lesson-title"><span class="quiet">Lesson {number} of {whole}</span><b>{markup.text(lesson.title)}</b>'
             f"{'' if large else _pattern(session, lesson)}</div>" + _track(session, lesson)
         )
-    with way, st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
+    with (
+        way,
+        st.container(
+            horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"
+        ),
+    ):
         st.toggle(
-            "Large", session.learning.large, key=LARGE, on_change=lesson_actions.enlarge, args=(LARGE,), help="Large type, for a projector"
+            "Large",
+            session.learning.large,
+            key=LARGE,
+            on_change=lesson_actions.enlarge,
+            args=(LARGE,),
+            help="Large type, for a projector",
         )
         _list(session, lesson)
         _beside(lesson, -1, "previous", "" if large else "Previous", "chevron_left")
@@ -48,7 +62,10 @@ def show(session: UserSession, lesson: Lesson) -> None:
 
 def _pattern(session: UserSession, lesson: Lesson) -> str:
     """The engine's own name for what the lesson is about."""
-    if session.run.debugger is None or places(session.run.debugger.model)[lesson.address].node.type == IF:
+    if (
+        session.run.debugger is None
+        or places(session.run.debugger.model)[lesson.address].node.type == IF
+    ):
         return ""
     return markup.chip(pattern(session.run.debugger, lesson.address).name, "live")
 
@@ -63,12 +80,17 @@ def _track(session: UserSession, lesson: Lesson) -> str:
 
 
 def _list(session: UserSession, lesson: Lesson) -> None:
-    with st.popover("Lessons", icon=":material/format_list_numbered:"), st.container(key="course_list", gap=None):
+    with (
+        st.popover("Lessons", icon=":material/format_list_numbered:"),
+        st.container(key="course_list", gap=None),
+    ):
         for position, one in enumerate(lessons.lessons(), 1):
             st.button(
                 f"{position}. {one.title}",
                 key=f"course_open_{one.name}",
-                icon=":material/check_circle:" if one.name in session.learning.done else ":material/radio_button_unchecked:",
+                icon=":material/check_circle:"
+                if one.name in session.learning.done
+                else ":material/radio_button_unchecked:",
                 type="tertiary",
                 disabled=one is lesson,
                 on_click=lesson_actions.open_lesson,

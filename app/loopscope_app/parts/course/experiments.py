@@ -18,7 +18,11 @@ def show(session: UserSession, lesson: Lesson) -> None:
         for position, trial in enumerate(lesson.trials):
             button, words = st.columns([1, 1.5], vertical_alignment="center", gap="small")
             button.button(
-                trial.label, key=f"trial_{lesson.name}_{position}", on_click=lesson_actions.try_it, args=(trial,), width="stretch"
+                trial.label,
+                key=f"trial_{lesson.name}_{position}",
+                on_click=lesson_actions.try_it,
+                args=(trial,),
+                width="stretch",
             )
             with words:
                 markup.show(markup.prose(trial.text), "quiet")
@@ -31,16 +35,36 @@ def _many(session: UserSession) -> None:
     sample = session.model.opened.sample if session.model.opened else None
     if sample is not None and sample.data is not None:
         words = "Run all inputs of its data set"
-        st.button(words, key="trial_many", icon=":material/stacked_bar_chart:", on_click=running_many.run_data_set)
+        st.button(
+            words,
+            key="trial_many",
+            icon=":material/stacked_bar_chart:",
+            on_click=running_many.run_data_set,
+        )
 
 
 def _own(session: UserSession) -> None:
     if session.model.opened is None:
         return
     fields = {name: lesson_actions.typed(array) for name, array in session.model.inputs.items()}
-    keys = {name: f"trial_own_{position}_{session.run.generation}" for position, name in enumerate(fields) if fields[name] is not None}
-    with st.popover("Inputs of your own", icon=":material/tune:"), st.form(f"trial_form_{session.run.generation}", border=False):
+    keys = {
+        name: f"trial_own_{position}_{session.run.generation}"
+        for position, name in enumerate(fields)
+        if fields[name] is not None
+    }
+    with (
+        st.popover("Inputs of your own", icon=":material/tune:"),
+        st.form(f"trial_form_{session.run.generation}", border=False),
+    ):
         for name, key in keys.items():
             one = signatures(session.model.opened.model)[name]
-            st.text_input(f"{neutral(name, 60)} · {one.element_type or 'any type'} {one.shape}".replace("[", "\\["), fields[name], key=key)
-        st.form_submit_button("Use these", type="primary", on_click=lesson_actions.use_typed, args=(keys,))
+            st.text_input(
+                f"{neutral(name, 60)} · {one.element_type or 'any type'} {one.shape}".replace(
+                    "[", "\\["
+                ),
+                fields[name],
+                key=key,
+            )
+        st.form_submit_button(
+            "Use these", type="primary", on_click=lesson_actions.use_typed, args=(keys,)
+        )

@@ -10,5 +10,8 @@ from loopscope_app.parts.widgets import markup
 
 def show(lesson: Lesson) -> None:
     with st.expander("In real runtimes", icon=":material/warning:"):
-        rows = "".join(f"<dt>{markup.text(one.runtime)}</dt><dd>{markup.prose(one.text)}</dd>" for one in lesson.pitfalls)
+        rows = "".join(
+            f"<dt>{markup.text(one.runtime)}</dt><dd>{markup.prose(one.text)}</dd>"
+            for one in lesson.pitfalls
+        )
         markup.show(f'<dl class="pitfalls">{rows}</dl>')

@@ -1,4 +1,6 @@
-"""The questions of a lesson: a prediction first, then what the run says, and the values that prove it."""
+"""The questions of a lesson: a prediction first, then what the run says, and the values that
+prove it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ from loopscope_app.state.user_session import UserSession, current
 
 STANDING = frozenset({"Parameter", "Constant"})
 """What decides without running: its value is there when its graph begins."""
-_WORDS = {"then": "the then branch", "else": "the else branch", "limit": "nothing in the model: only a limit from outside"}
+_WORDS = {
+    "then": "the then branch",
+    "else": "the else branch",
+    "limit": "nothing in the model: only a limit from outside",
+}
 
 
 def show(session: UserSession, lesson: Lesson) -> None:
@@ -29,7 +35,11 @@ def show(session: UserSession, lesson: Lesson) -> None:
         if not learning.revealed:
             _ask(session, lesson)
             return
-        found = [answer(session.run.at_rest, one, lesson.address) for one in lesson.questions] if session.run.at_rest else []
+        found = (
+            [answer(session.run.at_rest, one, lesson.address) for one in lesson.questions]
+            if session.run.at_rest
+            else []
+        )
         if session.run.running is not None:
             markup.show("The run is on its way …", "quiet")
         elif not found or None in found:
@@ -41,13 +51,22 @@ def show(session: UserSession, lesson: Lesson) -> None:
 
 def _inputs(session: UserSession) -> str:
     """What this run begins with."""
-    texts = {name: lesson_actions.typed(array) or value_preview(array) for name, array in session.model.inputs.items()}
-    given = [f'<span class="quiet">{markup.text(name, 40)}</span> <b>{markup.text(words, 60)}</b>' for name, words in texts.items()]
+    texts = {
+        name: lesson_actions.typed(array) or value_preview(array)
+        for name, array in session.model.inputs.items()
+    }
+    given = [
+        f'<span class="quiet">{markup.text(name, 40)}</span> <b>{markup.text(words, 60)}</b>'
+        for name, words in texts.items()
+    ]
     return f'<div class="givens">{"".join(f"<span>{one}</span>" for one in given)}</div>'
 
 
 def _ask(session: UserSession, lesson: Lesson) -> None:
-    keys = [f"prediction_{lesson.name}_{position}_{session.run.generation}" for position in range(len(lesson.questions))]
+    keys = [
+        f"prediction_{lesson.name}_{position}_{session.run.generation}"
+        for position in range(len(lesson.questions))
+    ]
     with st.form(f"prediction_form_{session.run.generation}", border=False):
         for question, key in zip(lesson.questions, keys, strict=True):
             markup.show(markup.prose(question.text), "question")
@@ -61,7 +80,12 @@ def _ask(session: UserSession, lesson: Lesson) -> None:
                 args=(keys,),
                 key="prediction_check",
             )
-            st.form_submit_button("Just show me", type="tertiary", on_click=lesson_actions.show_me, key="prediction_show")
+            st.form_submit_button(
+                "Just show me",
+                type="tertiary",
+                on_click=lesson_actions.show_me,
+                key="prediction_show",
+            )
     if session.learning.hint:
         markup.show(markup.text(session.learning.hint), "hint")
 
@@ -79,7 +103,14 @@ def _field(question: Question, key: str) -> None:
         )
     else:
         placeholder = "a number, or: never" if question.asks == "iterations" else "a number"
-        st.text_input(question.text, key=key, placeholder=placeholder, label_visibility="collapsed", max_chars=24, width=280)
+        st.text_input(
+            question.text,
+            key=key,
+            placeholder=placeholder,
+            label_visibility="collapsed",
+            max_chars=24,
+            width=280,
+        )
 
 
 def _option(name: str) -> str:
@@ -90,7 +121,9 @@ def _words(right: QuizAnswer) -> str:
     return right.words or _option(str(right.value))
 
 
-def _compare(questions: Sequence[Question], found: Sequence[QuizAnswer], guesses: Sequence[str]) -> None:
+def _compare(
+    questions: Sequence[Question], found: Sequence[QuizAnswer], guesses: Sequence[str]
+) -> None:
     """Every question with its answer; the verdict on the loop is shown once, with its proof."""
     told: set[str] = set()
     proved: set[str] = set()
@@ -110,8 +143,16 @@ def _tell(question: Question, right: QuizAnswer, guess: str, why: str) -> None:
     said = _option(guess) if question.options and guess else guess
     mark = ""
     if guess:
-        mark = markup.chip("✓ Right", "good") if good else markup.chip(f"✗ {miss(guess, right)}", "bad")
-    missed = f' <span class="quiet">You said {markup.text(said, 80)}.</span>' if guess and not good else ""
+        mark = (
+            markup.chip("✓ Right", "good")
+            if good
+            else markup.chip(f"✗ {miss(guess, right)}", "bad")
+        )
+    missed = (
+        f' <span class="quiet">You said {markup.text(said, 80)}.</span>'
+        if guess and not good
+        else ""
+    )
     markup.show(
         f'<div class="asked quiet">{markup.prose(question.text)}</div>'
         f'<div class="answer">{mark} <b>{markup.text(_words(right))}</b>{missed}</div>'
@@ -153,8 +194,19 @@ def _onward(lesson: Lesson) -> None:
                 args=(following.name,),
             )
         else:
-            st.button("To models of your own", key="onward_leave", type="primary", icon=":material/upload:", on_click=lesson_actions.leave)
-        st.button("Predict again", key="onward_again", icon=":material/replay:", on_click=lesson_actions.again)
+            st.button(
+                "To models of your own",
+                key="onward_leave",
+                type="primary",
+                icon=":material/upload:",
+                on_click=lesson_actions.leave,
+            )
+        st.button(
+            "Predict again",
+            key="onward_again",
+            icon=":material/replay:",
+            on_click=lesson_actions.again,
+        )
         st.button(
             "Open in the debugger",
             key="onward_debugger",

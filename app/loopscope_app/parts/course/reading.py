@@ -9,5 +9,7 @@ from loopscope_app.parts.widgets import markup
 
 
 def show(lesson: Lesson) -> None:
-    markup.show("".join(f"<p>{markup.prose(paragraph)}</p>" for paragraph in lesson.text), "reading")
+    markup.show(
+        "".join(f"<p>{markup.prose(paragraph)}</p>" for paragraph in lesson.text), "reading"
+    )
     st.code(lesson.code, language="python")

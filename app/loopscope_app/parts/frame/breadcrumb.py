@@ -1,4 +1,6 @@
-"""Where the cursor is: the nested bodies with iteration numbers, what runs next, how far the run is."""
+"""Where the cursor is: the nested bodies with iteration numbers, what runs next, how far the run
+is.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _STATES = {
 
 _SEPARATOR = ' <span class="sep">&rsaquo;</span> '
 DEEP, OUTERMOST = 4, 2
-"""A nest of more than DEEP open bodies is shortened to OUTERMOST of the outermost graphs and the two innermost ones."""
+"""A nest of more than DEEP open bodies is shortened to OUTERMOST of the outermost graphs and the
+two innermost ones.
+"""
 LONGEST = 2000
 """Most characters of the tooltip with the whole nest."""
 
@@ -35,10 +39,16 @@ def show(session: UserSession) -> None:
         return
     cursor = debugger.cursor
     at_frontier = cursor.step == debugger.steps
-    state, kind = _STATES["endless" if debugger.endless else debugger.state] if at_frontier else ("looking back", "")
+    state, kind = (
+        _STATES["endless" if debugger.endless else debugger.state]
+        if at_frontier
+        else ("looking back", "")
+    )
     steps = f"step {cursor.step:,}" + ("" if at_frontier else f" of {debugger.steps:,}")
     when = f'{markup.chip(state, kind)} <span class="quiet steps">{steps}</span>'
-    markup.show(f'<div class="crumbs">{when} {_nest(debugger.frames())} <span class="ahead">{_ahead(cursor)}</span></div>')
+    markup.show(
+        f'<div class="crumbs">{when} {_nest(debugger.frames())} <span class="ahead">{_ahead(cursor)}</span></div>'
+    )
 
 
 def _nest(frames: Sequence[OpenGraph]) -> str:
@@ -46,11 +56,20 @@ def _nest(frames: Sequence[OpenGraph]) -> str:
     whole = [_words(frame) for frame in frames[1:]]
     told = markup.text(" › ".join(f"{name} {where}" for name, where in whole), LONGEST)
     crumbs = ['<span class="name">main</span>']
-    crumbs += [f'<span class="name">{markup.text(name, 40)}</span> {markup.chip(where, "live")}' for name, where in whole]
+    crumbs += [
+        f'<span class="name">{markup.text(name, 40)}</span> {markup.chip(where, "live")}'
+        for name, where in whole
+    ]
     outer, inner = crumbs[:-1], crumbs[-1]
     if len(whole) > DEEP:
-        outer[OUTERMOST:-1] = [f'<span class="quiet">&hellip; {len(outer) - OUTERMOST - 1:,} more</span>']
-    around = f'<span class="outer"><span>{_SEPARATOR.join(outer)}</span></span>{_SEPARATOR}' if outer else ""
+        outer[OUTERMOST:-1] = [
+            f'<span class="quiet">&hellip; {len(outer) - OUTERMOST - 1:,} more</span>'
+        ]
+    around = (
+        f'<span class="outer"><span>{_SEPARATOR.join(outer)}</span></span>{_SEPARATOR}'
+        if outer
+        else ""
+    )
     return f'<span class="nest" title="{told}">{around}{inner}</span>'
 
 
@@ -68,7 +87,12 @@ def way_out(session: UserSession) -> None:
     parts = session.canvas.root.split("/")
     with st.container(key="way_out", horizontal=True, vertical_alignment="center"):
         for end in range(1, len(parts) + 1, 2):
-            words = decode(parts[end - 2]) + (f" · {parts[end - 1]}" if parts[end - 1] != "body" else "") if end > 1 else ROOT
+            words = (
+                decode(parts[end - 2])
+                + (f" · {parts[end - 1]}" if parts[end - 1] != "body" else "")
+                if end > 1
+                else ROOT
+            )
             st.button(
                 short_name(words).replace("_", "\\_"),
                 key=f"way_out_{end}",

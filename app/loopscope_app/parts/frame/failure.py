@@ -12,7 +12,9 @@ LOG = logging.getLogger("loopscope")
 
 
 def say_sorry(error: Exception) -> bool:
-    """Shows one sentence and writes the details to the server's log; True means to Streamlit that the failure is handled."""
+    """Shows one sentence and writes the details to the server's log; True means to Streamlit
+    that the failure is handled.
+    """
     if isinstance(error, MemoryError):
         make_room()
         st.error(NO_ROOM, icon=":material/error:")

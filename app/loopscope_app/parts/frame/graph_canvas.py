@@ -68,9 +68,18 @@ def show(session: UserSession) -> None:
     )
 
 
-def _overlay(session: UserSession, debugger: loopscope.Debugger | None, view: GraphView, steps: tuple[ProvenanceStep, ...]) -> Overlay:
+def _overlay(
+    session: UserSession,
+    debugger: loopscope.Debugger | None,
+    view: GraphView,
+    steps: tuple[ProvenanceStep, ...],
+) -> Overlay:
     """The moment; while a long run is under way, the one at which it began."""
-    if session.run.running is not None and session.canvas.pictured is not None and session.canvas.pictured[0] is view:
+    if (
+        session.run.running is not None
+        and session.canvas.pictured is not None
+        and session.canvas.pictured[0] is view
+    ):
         return session.canvas.pictured[1]
     breakpoints = debugger.breakpoints.items() if debugger else ()
     overlay = overlay_at(
@@ -95,13 +104,25 @@ def _overlay(session: UserSession, debugger: loopscope.Debugger | None, view: Gr
 
 def _times(session: UserSession) -> Mapping[str, float]:
     """How long operations took, while the clock is looked at."""
-    looking = widget(LENS.key) == "Timeline" and widget(TIMELINE.key) == "Clock" and not session.learning.lesson
+    looking = (
+        widget(LENS.key) == "Timeline"
+        and widget(TIMELINE.key) == "Clock"
+        and not session.learning.lesson
+    )
     return session.run.clock.shares if looking and session.run.clock is not None else {}
 
 
-def _traced(session: UserSession, debugger: loopscope.Debugger | None) -> tuple[ProvenanceStep, ...]:
-    """What the value was made of whose origin the inspector shows; nothing while it shows something else."""
-    inspected = widget(PANEL.key) in (None, "Inspect") and widget(VIEW.key) == "Origin" and not session.learning.lesson
+def _traced(
+    session: UserSession, debugger: loopscope.Debugger | None
+) -> tuple[ProvenanceStep, ...]:
+    """What the value was made of whose origin the inspector shows; nothing while it shows
+    something else.
+    """
+    inspected = (
+        widget(PANEL.key) in (None, "Inspect")
+        and widget(VIEW.key) == "Origin"
+        and not session.learning.lesson
+    )
     address = inspector.shown_value(session) if inspected else ""
     try:
         return origin.steps_to(debugger, address) if debugger is not None and address else ()

@@ -22,7 +22,9 @@ def show(session: UserSession) -> None:
     if opened is None:
         return
     widths = [1.1, 4.4, 0.7, 1.25, 2.7, 0.5, 0.55]
-    back, title, search, many, chooser, gradient, sheet = st.columns(widths, vertical_alignment="center", gap="small")
+    back, title, search, many, chooser, gradient, sheet = st.columns(
+        widths, vertical_alignment="center", gap="small"
+    )
     back.button(
         "Gallery",
         key="header_close",
@@ -31,7 +33,13 @@ def show(session: UserSession) -> None:
         type="tertiary",
         help="Back to the samples, or open another model",
     )
-    card = opened.sample.card if opened.sample else opened.backward.words if opened.backward else opened.model.converted_from
+    card = (
+        opened.sample.card
+        if opened.sample
+        else opened.backward.words
+        if opened.backward
+        else opened.model.converted_from
+    )
     with title:
         markup.show(
             f'<b style="font-size:1.15rem">{markup.text(opened.title, 80)}</b>&ensp;{markup.chip(_size(opened))}'

@@ -13,7 +13,10 @@ _OTHER = (
     ("P", "Play: step automatically, or stop; so does the space bar"),
     ("Backspace", "On the canvas: out of the body that it shows"),
     ("F", "The canvas alone in the window; Esc brings the panels back"),
-    ("Tab", "Into the canvas: arrow keys walk along wires, Enter shows a box or opens it, Esc steps again"),
+    (
+        "Tab",
+        "Into the canvas: arrow keys walk along wires, Enter shows a box or opens it, Esc steps again",
+    ),
     ("+ − 0", "The canvas closer, further, all of it"),
     ("U", "Iterations side by side, or the loop drawn once"),
     ("? L", "The legend: what colours and lines mean"),
@@ -23,7 +26,9 @@ _OTHER = (
 
 
 def show() -> None:
-    with st.popover("Keys", key="keys_menu", icon=":material/keyboard:", help="Keys", type="tertiary"):
+    with st.popover(
+        "Keys", key="keys_menu", icon=":material/keyboard:", help="Keys", type="tertiary"
+    ):
         rows = [(_keys(one.shortcut), markup.text(one.meaning)) for one in CONTROLS]
         rows += [(markup.text(key), markup.text(meaning)) for key, meaning in _OTHER]
         markup.show(markup.facts(rows))

@@ -10,8 +10,12 @@ from loopscope_app.actions import moves
 from loopscope_app.state.user_session import UserSession, current, keep
 
 
-def show(session: UserSession, draw: Callable[[UserSession], None], kept: Sequence[str] = ()) -> None:
-    """``draw`` again with every step, and nothing else of the page. ``kept``: keys of widgets that remember across a long run."""
+def show(
+    session: UserSession, draw: Callable[[UserSession], None], kept: Sequence[str] = ()
+) -> None:
+    """``draw`` again with every step, and nothing else of the page. ``kept``: keys of widgets
+    that remember across a long run.
+    """
     if session.run.running is not None or session.canvas.panels_gone:
         keep(*kept)  # once more when they are back: the browser has forgotten them too
     moves.note_panels(session)
@@ -19,7 +23,9 @@ def show(session: UserSession, draw: Callable[[UserSession], None], kept: Sequen
 
 
 def _around(session: UserSession) -> tuple[object, ...]:
-    """The state that the rest of the page depends on: the inputs, the model, and whether a long run shows its progress."""
+    """The state that the rest of the page depends on: the inputs, the model, and whether a long
+    run shows its progress.
+    """
     return session.model.input_set, session.model.opened, session.run.running is not None
 
 

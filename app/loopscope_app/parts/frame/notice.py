@@ -20,7 +20,9 @@ def show(session: UserSession) -> None:
     if message is None:
         return
     lines = [markup.plain(line, MOST_OF_A_SENTENCE) for line in message.text.splitlines()]
-    box, icon = (st.error, ":material/error:") if message.kind == "error" else (st.info, ":material/info:")
+    box, icon = (
+        (st.error, ":material/error:") if message.kind == "error" else (st.info, ":material/info:")
+    )
     box(_joined(lines[:_LINES]), icon=icon)
     if len(lines) > _LINES:
         with st.expander(f"{len(lines) - _LINES} more line{'s' * (len(lines) > _LINES + 1)}"):

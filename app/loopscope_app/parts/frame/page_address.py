@@ -1,4 +1,6 @@
-"""The page's address in the browser: opening a model is a step in its history, a moment of the run only rewrites the last one."""
+"""The page's address in the browser: opening a model is a step in its history, a moment of the
+run only rewrites the last one.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,18 @@ _component = st.components.v2.component("loopscope_address", js=_REPLACE)
 
 
 def show(session: UserSession) -> None:
-    """Writes the moment into the address, so that a link reopens it; nothing is sent when it is there already.
+    """Writes the moment into the address, so that a link reopens it; nothing is sent when it is
+    there already.
 
     Streamlit's own way would make every single step a step of the browser's history.
     """
     link = current_link(session)
     if link is None:
-        if session.run.running is not None and session.model.opened is not None and session.model.opened.link:
+        if (
+            session.run.running is not None
+            and session.model.opened is not None
+            and session.model.opened.link
+        ):
             place(_LINKED, _asked())  # what the address asks for is on its way
         return
     moment = written(link)
@@ -53,4 +60,6 @@ def forget() -> None:
 
 
 def _asked() -> dict[str, str]:
-    return {name: text for name, text in st.query_params.to_dict().items() if name in _STEPS_OF_HISTORY}
+    return {
+        name: text for name, text in st.query_params.to_dict().items() if name in _STEPS_OF_HISTORY
+    }

@@ -24,16 +24,35 @@ def show() -> None:
         st.rerun()
     seconds = time.monotonic() - session.run.running.since
     with st.container(key="progress", horizontal=True, vertical_alignment="center"):
-        st.button("Stop", key="progress_stop", icon=":material/stop:", on_click=moves.stop, type="primary", shortcut="Escape")
+        st.button(
+            "Stop",
+            key="progress_stop",
+            icon=":material/stop:",
+            on_click=moves.stop,
+            type="primary",
+            shortcut="Escape",
+        )
         if isinstance(session.run.running, Preparing | Differentiating):
             markup.show(f"<b>{markup.text(session.run.running.phase, 40)}</b> · {seconds:.0f} s")
             return
-        if isinstance(session.run.running, Comparing) and session.run.running.debuggers and session.run.running.is_after:
-            markup.show(f"<b>{session.run.running.doing}</b> &ensp;{session.run.running.after} · {seconds:.0f} s")
+        if (
+            isinstance(session.run.running, Comparing)
+            and session.run.running.debuggers
+            and session.run.running.is_after
+        ):
+            markup.show(
+                f"<b>{session.run.running.doing}</b> &ensp;{session.run.running.after} · {seconds:.0f} s"
+            )
             return
         done = session.run.running.iterations
         rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
-        told = times(done) if done else "first iterations" if session.run.running.debuggers else "in a process of its own"
+        told = (
+            times(done)
+            if done
+            else "first iterations"
+            if session.run.running.debuggers
+            else "in a process of its own"
+        )
         markup.show(f"<b>{session.run.running.doing}</b> &ensp;{told}{rate} · {seconds:.0f} s")
 
 
@@ -67,5 +86,13 @@ def _fitting() -> None:
     if preparing.look_at_fit(session) or session.run.fitting is None:
         st.rerun()
     with st.container(key="fitting", horizontal=True, vertical_alignment="center"):
-        markup.show(markup.chip(f"looking for inputs that fit · length {session.run.fitting.trying}"))
-        st.button("Stop", key="fitting_stop", icon=":material/stop:", on_click=preparing.stop_fitting, type="tertiary")
+        markup.show(
+            markup.chip(f"looking for inputs that fit · length {session.run.fitting.trying}")
+        )
+        st.button(
+            "Stop",
+            key="fitting_stop",
+            icon=":material/stop:",
+            on_click=preparing.stop_fitting,
+            type="tertiary",
+        )

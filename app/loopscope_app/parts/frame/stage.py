@@ -1,4 +1,6 @@
-"""The run at work: transport and place, canvas, and below it what is known of the run; the canvas alone while a long run is under way."""
+"""The run at work: transport and place, canvas, and below it what is known of the run; the
+canvas alone while a long run is under way.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from loopscope_app.state.background_run import Preparing
 from loopscope_app.state.user_session import UserSession
 
 HEAD_START = 0.02
-"""Seconds in which the browser paints the moment before the panels reach it: so the picture answers a key in half the time."""
+"""Seconds in which the browser paints the moment before the panels reach it: so the picture
+answers a key in half the time.
+"""
 
 
 def show(session: UserSession, beside: Callable[[UserSession], None] | None = None) -> None:
@@ -33,7 +37,10 @@ def show(session: UserSession, beside: Callable[[UserSession], None] | None = No
         with side or st.container():
             is_new = isinstance(session.run.running, Preparing)
             markup.show(
-                "Values are shown when the model has been checked." if is_new else "Values are shown again when the run pauses.", "quiet"
+                "Values are shown when the model has been checked."
+                if is_new
+                else "Values are shown again when the run pauses.",
+                "quiet",
             )
         return
     time.sleep(HEAD_START)

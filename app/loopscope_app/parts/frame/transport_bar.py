@@ -13,7 +13,13 @@ def show(session: UserSession) -> None:
     debugger = session.run.debugger
     if debugger is None:
         if session.model.unprepared:
-            st.button("Check and run", key="transport_prepare", icon=":material/play_arrow:", on_click=preparing.again, type="primary")
+            st.button(
+                "Check and run",
+                key="transport_prepare",
+                icon=":material/play_arrow:",
+                on_click=preparing.again,
+                type="primary",
+            )
         return
     at_start, at_end = debugger.cursor.step == 0, debugger.cursor.kind == "finished"
     with st.container(key="transport", horizontal=True, vertical_alignment="center"):
@@ -33,7 +39,9 @@ def show(session: UserSession) -> None:
             "Pause" if session.canvas.playing else "Play",
             key="transport_play",
             icon=f":material/{'pause' if session.canvas.playing else 'play'}_circle:",
-            help="Stop stepping" if session.canvas.playing else "Step automatically, at the speed set below the picture",
+            help="Stop stepping"
+            if session.canvas.playing
+            else "Step automatically, at the speed set below the picture",
             shortcut="P",
             on_click=moves.play,
         )

@@ -1,4 +1,6 @@
-"""What an operation is and how it was set: the catalogue's sentence, each attribute with its value, kind and default."""
+"""What an operation is and how it was set: the catalogue's sentence, each attribute with its
+value, kind and default.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,23 @@ def show(node: Node, operation: Operation | None) -> None:
         told = operation.description if operation.doc else operation.summary
         markup.show(markup.text(told.replace("``", ""), _MOST_WORDS))
     known = {one.name: one for one in operation.attributes} if operation else {}
-    rows = [(markup.text(name), _given(value, known.get(name))) for name, value in node.attributes.items()]
+    rows = [
+        (markup.text(name), _given(value, known.get(name)))
+        for name, value in node.attributes.items()
+    ]
     rows += [
-        (markup.text(name), _default(one)) for name, one in known.items() if name not in node.attributes and one.default is not REQUIRED
+        (markup.text(name), _default(one))
+        for name, one in known.items()
+        if name not in node.attributes and one.default is not REQUIRED
     ]
     markup.show(markup.facts(rows) if rows else "It has no attributes.", "" if rows else "quiet")
-    for title, docs in (("Inputs", operation.input_docs), ("Outputs", operation.output_docs)) if operation else ():
+    for title, docs in (
+        (("Inputs", operation.input_docs), ("Outputs", operation.output_docs)) if operation else ()
+    ):
         if docs:
-            told_of = [(markup.text(name), markup.text(doc, _MOST_WORDS)) for name, doc in docs.items()]
+            told_of = [
+                (markup.text(name), markup.text(doc, _MOST_WORDS)) for name, doc in docs.items()
+            ]
             markup.show(markup.section(title) + markup.facts(told_of))
     markup.show(markup.section("In the file") + markup.facts(_origin(node, operation)))
 
@@ -40,7 +51,13 @@ def _given(value: object, attribute: Attribute | None) -> str:
 
 def _default(attribute: Attribute) -> str:
     default = attribute.default
-    text = ", ".join(map(str, default)) if isinstance(default, tuple) else "none" if default is None else str(default)
+    text = (
+        ", ".join(map(str, default))
+        if isinstance(default, tuple)
+        else "none"
+        if default is None
+        else str(default)
+    )
     words = f"not in the file, so the default; {_meaning(attribute)}"
     return f'<span class="mono quiet">{markup.text(text or "empty")}</span><span class="why">{markup.text(words, _MOST_WORDS)}</span>'
 
@@ -48,19 +65,27 @@ def _default(attribute: Attribute) -> str:
 def _meaning(attribute: Attribute | None) -> str:
     if attribute is None:
         return "not an attribute that the operation knows"
-    words = f"one of {', '.join(map(str, attribute.allowed))}" if attribute.allowed else KIND_WORDS[attribute.kind]
+    words = (
+        f"one of {', '.join(map(str, attribute.allowed))}"
+        if attribute.allowed
+        else KIND_WORDS[attribute.kind]
+    )
     words += f", at least {attribute.least:g}" if attribute.least is not None else ""
     words += f", at least {attribute.fewest} of them" if attribute.fewest else ""
     return f"{attribute.doc.strip().rstrip('.')}; {words}" if attribute.doc else words
 
 
-_PAGES = "https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/"
+_PAGES = (
+    "https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/"
+)
 _ONNX_PAGES = "https://onnx.ai/onnx/operators/"
 _MICROSOFT_PAGE = "https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"
 
 
 def _page(operation: Operation) -> str:
-    """A link to the operation's page of the specification; only pages of known form become links."""
+    """A link to the operation's page of the specification; only pages of known form become
+    links.
+    """
     name = markup.text(operation.page)
     if re.fullmatch(r"onnx_[a-z]*_[A-Za-z0-9]+", operation.page):
         return f'<a class="mono" href="{_ONNX_PAGES}{name}.html" target="_blank" rel="noopener">{name}</a>'
@@ -77,5 +102,7 @@ def _origin(node: Node, operation: Operation | None) -> list[tuple[str, str]]:
         rows.append(("line", f"{node.line:,}"))
     if operation and operation.page:
         rows.append(("specification", _page(operation)))
-    rows += [(markup.text(name, 60), markup.text(value, 300)) for name, value in node.rt_info.items()]
+    rows += [
+        (markup.text(name, 60), markup.text(value, 300)) for name, value in node.rt_info.items()
+    ]
     return rows

@@ -1,4 +1,6 @@
-"""A value against the same place in another iteration: how many elements changed, by how much, and where."""
+"""A value against the same place in another iteration: how many elements changed, by how much,
+and where.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,16 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
     if not switch.toggle("Difference to iteration", key=KEY):
         return
     usual = nest.iteration - 1 if nest.iteration else 1
-    other = int(field.number_input("Iteration", 0, begun - 1, usual, key=f"{OTHER}_{nest.loop}_{begun}", label_visibility="collapsed"))
+    other = int(
+        field.number_input(
+            "Iteration",
+            0,
+            begun - 1,
+            usual,
+            key=f"{OTHER}_{nest.loop}_{begun}",
+            label_visibility="collapsed",
+        )
+    )
     before = value_history.value_at(debugger, nest, other)
     if before is None:
         markup.show(f"It has no value in {iteration_words(other)}.", "quiet")
@@ -37,9 +48,14 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
         return
     plane = tensor_summary.plane(change, [0] * max(change.ndim - 2, 0))
     if min(plane.shape) >= 2:
-        markup.show(f'<img alt="where it changed" class="heat" src="{tensor_summary.heat_map(plane)}">')
+        markup.show(
+            f'<img alt="where it changed" class="heat" src="{tensor_summary.heat_map(plane)}">'
+        )
     rows = [
-        (f'<span class="mono">{list(place)}</span>', f'<span class="mono">{tensor_summary.short(was)} → {tensor_summary.short(now)}</span>')
+        (
+            f'<span class="mono">{list(place)}</span>',
+            f'<span class="mono">{tensor_summary.short(was)} → {tensor_summary.short(now)}</span>',
+        )
         for place, was, now in largest(before, array)
     ]
     markup.show(markup.section("Largest changes") + markup.facts(rows))
@@ -53,12 +69,15 @@ def words(before: np.ndarray, now: np.ndarray, iteration: int) -> str:
     >>> words(np.array([1.0]), np.array([1.0]), 1), words(np.array([True]), np.array([False]), 4)
     ('As in iteration 1.', 'It was true in iteration 4.')
     """
-    told = tensor_summary.difference(before, now, against="against", where=iteration_words(iteration))
+    told = tensor_summary.difference(
+        before, now, against="against", where=iteration_words(iteration)
+    )
     return told[:1].upper() + told[1:] + "."
 
 
 def between(before: np.ndarray, now: np.ndarray) -> np.ndarray | None:
-    """The change of each element, as float64; None where the shapes differ or the elements are not numbers.
+    """The change of each element, as float64; None where the shapes differ or the elements are not
+    numbers.
 
     >>> between(np.array([1, 2]), np.array([3, 2])).tolist()
     [2.0, 0.0]

@@ -36,21 +36,36 @@ def show(session: UserSession) -> None:
     if debugger is not None and concrete:
         _to_the_other_loop(debugger, concrete)
     VIEW.begin(VIEW.options[0], VIEW.options)
-    view = st.segmented_control("What to show", VIEW.options, key=VIEW.key, required=True, label_visibility="collapsed", width="stretch")
+    view = st.segmented_control(
+        "What to show",
+        VIEW.options,
+        key=VIEW.key,
+        required=True,
+        label_visibility="collapsed",
+        width="stretch",
+    )
     if view == "Attributes":
         attribute_table.show(place.node, _operation(session, place))
     elif view == "Ports":
-        port_list.show(place, debugger, concrete.rpartition("/")[0] if concrete else open_graph(debugger, place))
+        port_list.show(
+            place,
+            debugger,
+            concrete.rpartition("/")[0] if concrete else open_graph(debugger, place),
+        )
     else:
         _show_value(debugger, place, concrete, origin_only=view == "Origin")
 
 
 def static_place(session: UserSession) -> str:
-    """What the inspector shows: the place it is pinned to, else what ran last; at the begin and end of a body what runs next."""
+    """What the inspector shows: the place it is pinned to, else what ran last; at the begin and
+    end of a body what runs next.
+    """
     if session.canvas.selected or session.run.debugger is None:
         return without_iterations(session.canvas.selected)
     cursor = session.run.debugger.cursor
-    before, ahead = (Address.parse(one).static if one else "" for one in (cursor.previous, cursor.address))
+    before, ahead = (
+        Address.parse(one).static if one else "" for one in (cursor.previous, cursor.address)
+    )
     entered = bool(before) and ahead.startswith(f"{before}/")
     for static in (ahead, before) if entered else (before, ahead):
         if static and static.rpartition("/")[2] not in BODIES:
@@ -63,16 +78,30 @@ def concrete_place(session: UserSession, place: IndexedNode) -> str | None:
     if session.run.debugger is None:
         return None
     cursor = session.run.debugger.cursor
-    if not session.canvas.selected and cursor.previous and Address.parse(cursor.previous).static == place.address:
+    if (
+        not session.canvas.selected
+        and cursor.previous
+        and Address.parse(cursor.previous).static == place.address
+    ):
         return str(cursor.previous)
-    return session.run.debugger.resolve(walked_back_now(session.run.debugger, session.canvas.selected or place.address))
+    return session.run.debugger.resolve(
+        walked_back_now(session.run.debugger, session.canvas.selected or place.address)
+    )
 
 
 def shown_value(session: UserSession) -> str:
     """The concrete address of the value that is shown; empty when there is none."""
-    place = places(session.model.opened.model).get(static_place(session)) if session.model.opened else None
+    place = (
+        places(session.model.opened.model).get(static_place(session))
+        if session.model.opened
+        else None
+    )
     concrete = concrete_place(session, place) if place is not None else None
-    return with_output(concrete, widget(_output_key(place)) or 0) if place is not None and concrete else ""
+    return (
+        with_output(concrete, widget(_output_key(place)) or 0)
+        if place is not None and concrete
+        else ""
+    )
 
 
 def _output_key(place: IndexedNode) -> str:
@@ -89,7 +118,11 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
     operation = _operation(session, place)
     title = operation.title if operation else f"{node.type} {node.opset}"
     declared = node.outputs[0] if node.outputs else node.inputs[0] if node.inputs else None
-    described = f"declared {declared.element_type or 'any type'} {_shape_words(declared)}" if declared else "no outputs"
+    described = (
+        f"declared {declared.element_type or 'any type'} {_shape_words(declared)}"
+        if declared
+        else "no outputs"
+    )
     shown = concrete or _where(session, place)
     words, button = st.columns([6, 1.2], vertical_alignment="top", gap="small")
     with words:
@@ -98,7 +131,9 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
         )
         address_line.show(shown, key="inspector_address")
     with button.popover("More", key="node_menu", icon=":material/more_horiz:", width="stretch"):
-        _item("Pause here", "pause_circle", "pause", breakpoint_actions.add_breakpoint, place.address)
+        _item(
+            "Pause here", "pause_circle", "pause", breakpoint_actions.add_breakpoint, place.address
+        )
         _item("Run to here", "keyboard_tab", "run_to", moves.run_to, place.address)
         if session.canvas.selected:
             _item("Follow the cursor", "my_location", "follow", selection.select, "")
@@ -109,23 +144,45 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
 
 
 def _to_the_other_loop(debugger: loopscope.Debugger, concrete: str) -> None:
-    """Of a place in a loop that is walked back, or that walks one back: the way to the same iteration of the other one."""
+    """Of a place in a loop that is walked back, or that walks one back: the way to the same
+    iteration of the other one.
+    """
     other = counterpart(debugger, concrete.rpartition("/")[0])
     if not other:
         return
     loop = other.rpartition("/")[0]
-    verb = "Walked back" if Address.parse(loop).static in {one.backward_address for one in ties(debugger.plan)} else "Walks back"
+    verb = (
+        "Walked back"
+        if Address.parse(loop).static in {one.backward_address for one in ties(debugger.plan)}
+        else "Walks back"
+    )
     words = markup.plain(f"{verb}: {readable(loop)}", 90)
-    st.button(words, key="inspector_other_loop", icon=":material/undo:", type="tertiary", on_click=moves.seek, args=(other,))
+    st.button(
+        words,
+        key="inspector_other_loop",
+        icon=":material/undo:",
+        type="tertiary",
+        on_click=moves.seek,
+        args=(other,),
+    )
 
 
 def _item(words: str, icon: str, name: str, action: Callable[[str], None], address: str) -> None:
     """One thing that can be done with a place."""
-    st.button(words, icon=f":material/{icon}:", key=f"inspector_{name}", on_click=action, args=(address,), width="stretch")
+    st.button(
+        words,
+        icon=f":material/{icon}:",
+        key=f"inspector_{name}",
+        on_click=action,
+        args=(address,),
+        width="stretch",
+    )
 
 
 def _where(session: UserSession, place: IndexedNode) -> str:
-    """Where a place would run next, as far as its surroundings are open; a pinned iteration stays what it is."""
+    """Where a place would run next, as far as its surroundings are open; a pinned iteration
+    stays what it is.
+    """
     if "[" in session.canvas.selected:
         return session.canvas.selected
     graph = open_graph(session.run.debugger, place)
@@ -136,7 +193,9 @@ def _shape_words(port: Port) -> str:
     return "of any rank" if port.shape.rank is None else str(port.shape)
 
 
-def _show_value(debugger: loopscope.Debugger | None, place: IndexedNode, concrete: str | None, origin_only: bool) -> None:
+def _show_value(
+    debugger: loopscope.Debugger | None, place: IndexedNode, concrete: str | None, origin_only: bool
+) -> None:
     if debugger is None:
         markup.show("The model cannot be run: see its problems.", "quiet")
         return
@@ -173,9 +232,14 @@ def _against_declared(place: IndexedNode, output: int, array: np.ndarray) -> Non
     """Says so when a value is not what the file declares, and which lengths the file left open."""
     if output >= len(place.node.outputs) or array.dtype.kind == "O":
         return
-    shape, declared = place.node.outputs[output].shape, markup.text(_shape_words(place.node.outputs[output]))
+    shape, declared = (
+        place.node.outputs[output].shape,
+        markup.text(_shape_words(place.node.outputs[output])),
+    )
     if not shape.contains(array.shape):
-        markup.show(f"{markup.chip('not as declared', 'warn')} declared {declared}, here {markup.text(list(array.shape))}")
+        markup.show(
+            f"{markup.chip('not as declared', 'warn')} declared {declared}, here {markup.text(list(array.shape))}"
+        )
     elif not shape.is_static and shape.rank:
         markup.show(f"declared {declared}, here {markup.text(list(array.shape))}", "quiet")
 

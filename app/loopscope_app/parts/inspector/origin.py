@@ -1,4 +1,6 @@
-"""Where a value came from: the values that it was made of, and theirs, through back edges, slices and branches; a click goes there."""
+"""Where a value came from: the values that it was made of, and theirs, through back edges,
+slices and branches; a click goes there.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,11 @@ def show(debugger: loopscope.Debugger, address: str) -> None:
     markup.show(markup.section("Where did this come from?"))
     if np.size(debugger.value(address)) > 1:
         st.text_input(
-            "Which part", key=_part_key(address), placeholder="all of it, or a part: 2, 0:4", label_visibility="collapsed", max_chars=80
+            "Which part",
+            key=_part_key(address),
+            placeholder="all of it, or a part: 2, 0:4",
+            label_visibility="collapsed",
+            max_chars=80,
         )
     try:
         steps = steps_to(debugger, address)
@@ -60,8 +66,12 @@ def show(debugger: loopscope.Debugger, address: str) -> None:
 
 
 def steps_to(debugger: loopscope.Debugger, address: str) -> tuple[ProvenanceStep, ...]:
-    """The provenance of a value, or of the chosen part of it, that is shown here and on the canvas."""
-    return provenance(debugger, address, MOST * 2, part=parse_index(widget(_part_key(address)) or ""))
+    """The provenance of a value, or of the chosen part of it, that is shown here and on the
+    canvas.
+    """
+    return provenance(
+        debugger, address, MOST * 2, part=parse_index(widget(_part_key(address)) or "")
+    )
 
 
 def _part_key(address: str) -> str:
@@ -69,12 +79,16 @@ def _part_key(address: str) -> str:
 
 
 def tree(steps: Sequence[ProvenanceStep]) -> list[Found]:
-    """A provenance as an indented list, each value once with what it was made from; at most ``MOST`` lines."""
+    """A provenance as an indented list, each value once with what it was made from; at most
+    ``MOST`` lines.
+    """
     known = {(step.address, step.part): step for step in steps}
     going_on = {value for value, step in known.items() if step.links}
     rows: list[Found] = []
     seen: set[tuple[str, TensorPart | None]] = set()
-    waiting: list[tuple[int, str, tuple[str, TensorPart | None]]] = [(0, "", value) for value in list(known)[:1]]
+    waiting: list[tuple[int, str, tuple[str, TensorPart | None]]] = [
+        (0, "", value) for value in list(known)[:1]
+    ]
     while waiting and len(rows) < MOST:
         depth, role, value = waiting.pop()
         step = known.get(value) if value not in seen else None
@@ -83,17 +97,26 @@ def tree(steps: Sequence[ProvenanceStep]) -> list[Found]:
         if step is not None and depth < DEEPEST:
             # What continues a chain comes last, so that short sides are read first.
             links = sorted(step.links, key=lambda link: (link.address, link.part) in going_on)
-            waiting += [(depth + 1, link.role, (link.address, link.part)) for link in reversed(links)]
+            waiting += [
+                (depth + 1, link.role, (link.address, link.part)) for link in reversed(links)
+            ]
     return rows
 
 
 def _line(
-    debugger: loopscope.Debugger, depth: int, role: str, step: ProvenanceStep | None, address: str, part: TensorPart | None
+    debugger: loopscope.Debugger,
+    depth: int,
+    role: str,
+    step: ProvenanceStep | None,
+    address: str,
+    part: TensorPart | None,
 ) -> chain.ChainLine:
     shown = f"{_name(address)}{part or ''}"
     around = readable_around(address)
     kind = step.operation if step else "see above" if role else ""
-    detail = " · ".join(filter(None, (kind, elided(around, 200) if depth == 0 or role != "operand" else "")))
+    detail = " · ".join(
+        filter(None, (kind, elided(around, 200) if depth == 0 or role != "operand" else ""))
+    )
     return chain.ChainLine(
         elided(shown, 200),
         "" if role == "operand" else role,
@@ -108,7 +131,9 @@ def _line(
 def _preview(debugger: loopscope.Debugger, address: str, part: TensorPart) -> str:
     """A part of a value in a few characters; empty when there is no value."""
     try:
-        return value_preview(debugger.value(address)[part.place if len(part.ranges) > 1 else slice(*part.ranges[0])])
+        return value_preview(
+            debugger.value(address)[part.place if len(part.ranges) > 1 else slice(*part.ranges[0])]
+        )
     except EngineError:
         return ""
 
@@ -126,6 +151,8 @@ def _go(address: str) -> None:
 
 
 def go_to_value(debugger: loopscope.Debugger, address: str) -> None:
-    """To the moment when the value at a concrete address had just been computed, with its node pinned and revealed."""
+    """To the moment when the value at a concrete address had just been computed, with its node
+    pinned and revealed.
+    """
     moves.seek(moment_of(debugger, address))
     selection.reveal_place(Address.parse(address).static)

@@ -1,4 +1,6 @@
-"""What feeds an operation and what it feeds; for bodies how they are bound to the outside. Each line goes to the place it names."""
+"""What feeds an operation and what it feeds; for bodies how they are bound to the outside. Each
+line goes to the place it names.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ MOST = 24
 
 
 def show(place: IndexedNode, debugger: loopscope.Debugger | None, graph: str) -> None:
-    """``graph``: the concrete address of the graph around it, for the values; empty when it has not begun."""
+    """``graph``: the concrete address of the graph around it, for the values; empty when it has
+    not begun.
+    """
     show_inputs(place, debugger, graph)
     with st.container(key="ports_out"):
         _show_uses(place)
@@ -35,7 +39,12 @@ def _show_uses(place: IndexedNode) -> None:
     if fed:
         markup.show(markup.section("Feeds"))
     for row, (output, layer, number) in enumerate(fed[:MOST]):
-        _link(f"{place.graph.by_id[layer].name}", f"output {output} → input {number}", f"port_out_{row}", place.beside(layer))
+        _link(
+            f"{place.graph.by_id[layer].name}",
+            f"output {output} → input {number}",
+            f"port_out_{row}",
+            place.beside(layer),
+        )
 
 
 def show_inputs(place: IndexedNode, debugger: loopscope.Debugger | None, graph: str) -> None:
@@ -48,8 +57,17 @@ def show_inputs(place: IndexedNode, debugger: loopscope.Debugger | None, graph: 
                 markup.show(f"{number} is not connected", "quiet")
                 continue
             label = place.labels[source.layer]
-            shown = preview(debugger, f"{graph}/{with_output(label, source.output)}") if debugger and graph else ""
-            _link(f"{number} · {decode(label)}", shown, f"port_in_{number}", place.beside(source.layer))
+            shown = (
+                preview(debugger, f"{graph}/{with_output(label, source.output)}")
+                if debugger and graph
+                else ""
+            )
+            _link(
+                f"{number} · {decode(label)}",
+                shown,
+                f"port_in_{number}",
+                place.beside(source.layer),
+            )
 
 
 def _link(title: str, detail: str, key: str, address: str) -> None:
@@ -79,7 +97,12 @@ def _bodies(place: IndexedNode, body: Body) -> None:
     rows = []
     for entry in body.inputs:
         outer = f"input {entry.external}" if entry.external != -1 else "nothing"
-        rows.append((f"{outer} &rarr; {markup.text(decode(label.get(entry.internal, '?')), 60)}", markup.text(roles[entry.internal][0])))
+        rows.append(
+            (
+                f"{outer} &rarr; {markup.text(decode(label.get(entry.internal, '?')), 60)}",
+                markup.text(roles[entry.internal][0]),
+            )
+        )
     rows += [
         (
             f"{markup.text(decode(label.get(edge.from_layer, '?')), 60)} &#8635; {markup.text(decode(label.get(edge.to_layer, '?')), 60)}",
@@ -89,7 +112,12 @@ def _bodies(place: IndexedNode, body: Body) -> None:
     ]
     for out in body.outputs:
         target = f"output {out.external}" if out.external != -1 else "decides whether to go on"
-        rows.append((f"{markup.text(decode(label.get(out.internal, '?')), 60)} &rarr; {target}", markup.text(output_role(body, out))))
+        rows.append(
+            (
+                f"{markup.text(decode(label.get(out.internal, '?')), 60)} &rarr; {target}",
+                markup.text(output_role(body, out)),
+            )
+        )
     markup.show(markup.section(f"Port map of {body.name}") + markup.facts(rows))
     st.button(
         f"Open {body.name} alone",

@@ -1,4 +1,6 @@
-"""Round this to a narrower type: a value, what is carried back to it, a weight that it reads, its loop, or the model."""
+"""Round this to a narrower type: a value, what is carried back to it, a weight that it reads,
+its loop, or the model.
+"""
 
 from __future__ import annotations
 
@@ -25,22 +27,37 @@ def show(model: Model, at: IndexedNode) -> None:
         place(WHAT, next(iter(scopes)))
     if widget(TO) not in NARROWER:
         place(TO, NARROWER[0])
-    st.selectbox("What if this were rounded", list(scopes), key=WHAT, format_func=lambda one: scopes[one])
+    st.selectbox(
+        "What if this were rounded", list(scopes), key=WHAT, format_func=lambda one: scopes[one]
+    )
     st.selectbox("to", NARROWER, key=TO, format_func=narrower_type)
-    st.button("Round and compare", icon=":material/compare_arrows:", key="inspector_round", on_click=_round, width="stretch")
+    st.button(
+        "Round and compare",
+        icon=":material/compare_arrows:",
+        key="inspector_round",
+        on_click=_round,
+        width="stretch",
+    )
 
 
 @told
 def _round() -> None:
-    side_by_side.round_this(str(widget(WHAT) or other_runs.EVERYTHING), str(widget(TO) or NARROWER[0]))
+    side_by_side.round_this(
+        str(widget(WHAT) or other_runs.EVERYTHING), str(widget(TO) or NARROWER[0])
+    )
 
 
 def patterns(model: Model, at: IndexedNode) -> Iterator[tuple[str, str]]:
     """What can be rounded from here, as patterns of addresses, each in words."""
     if any(map(_is_float, at.node.outputs)):
-        carried = at.body is not None and any(edge.to_layer == at.node.id for edge in at.body.back_edges)
+        carried = at.body is not None and any(
+            edge.to_layer == at.node.id for edge in at.body.back_edges
+        )
         name = markup.plain(at.node.name, 40)
-        yield at.address, f"what is carried to {name} in each iteration" if carried else f"this value, {name}"
+        yield (
+            at.address,
+            f"what is carried to {name} in each iteration" if carried else f"this value, {name}",
+        )
     for source in at.sources:
         node = at.graph.by_id[source.layer] if source is not None else None
         if node is not None and node.constant is not None and any(map(_is_float, node.outputs)):

@@ -1,4 +1,6 @@
-"""A tensor in full: as number, table, picture, histogram; how it differs from the iteration before; ways to take it away."""
+"""A tensor in full: as number, table, picture, histogram; how it differs from the iteration
+before; ways to take it away.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
     if array.size == 1:
         element = array.reshape(-1)[0]
         text = repr(element) if array.dtype.kind == "O" else scalar_text(element)
-        markup.show(f'<div class="value">{markup.text(text, 400)}</div>{marks}{_difference(debugger, address, array)}')
+        markup.show(
+            f'<div class="value">{markup.text(text, 400)}</div>{marks}{_difference(debugger, address, array)}'
+        )
     else:
         markup.show(f"{marks}{_difference(debugger, address, array)}{_statistics(array)}")
         _tables(array)
@@ -44,19 +48,29 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
 
 
 def _container(value: object) -> None:
-    """What ONNX has beside tensors: a sequence, one element of which is shown in full; an optional without a value; a map."""
+    """What ONNX has beside tensors: a sequence, one element of which is shown in full; an
+    optional without a value; a map.
+    """
     if not isinstance(value, tuple) or not value:
         markup.show(f'<div class="value">{markup.text(value_preview(value), 400)}</div>')
         return
-    number = int(st.number_input(f"Element of {len(value):,}", 0, len(value) - 1, 0, key=f"value_element_{len(value)}"))
+    number = int(
+        st.number_input(
+            f"Element of {len(value):,}", 0, len(value) - 1, 0, key=f"value_element_{len(value)}"
+        )
+    )
     element = value[number]
     if not isinstance(element, np.ndarray):
         markup.show(f'<div class="value">{markup.text(value_preview(element), 400)}</div>')
     elif element.size == 1:
-        markup.show(f'<div class="value">{markup.text(value_preview(element), 400)}</div>{markup.chip(type_name(element.dtype))}')
+        markup.show(
+            f'<div class="value">{markup.text(value_preview(element), 400)}</div>{markup.chip(type_name(element.dtype))}'
+        )
     else:
         shape = " × ".join(map(str, element.shape))
-        markup.show(f"{markup.chip(type_name(element.dtype))}{markup.chip(shape)}{_statistics(element)}")
+        markup.show(
+            f"{markup.chip(type_name(element.dtype))}{markup.chip(shape)}{_statistics(element)}"
+        )
         _tables(element)
 
 
@@ -65,7 +79,11 @@ def _statistics(array: np.ndarray) -> str:
     if found is None:
         return ""
     cells = found.cells()
-    return '<div class="stats">' + "".join(f"<div><span>{name}</span>{number}</div>" for name, number in cells) + "</div>"
+    return (
+        '<div class="stats">'
+        + "".join(f"<div><span>{name}</span>{number}</div>" for name, number in cells)
+        + "</div>"
+    )
 
 
 def _tables(array: np.ndarray) -> None:
@@ -81,11 +99,23 @@ def _tables(array: np.ndarray) -> None:
         markup.show(f'<img alt="heat map" class="heat" src="{tensor_summary.heat_map(matrix)}">')
     first = 0
     if rows > tensor_summary.TABLE_ROWS and matrix.shape[0] == rows:
-        first = st.number_input("First row", 0, rows - 1, 0, step=tensor_summary.TABLE_ROWS, key=f"value_first_row_{rows}")
+        first = st.number_input(
+            "First row",
+            0,
+            rows - 1,
+            0,
+            step=tensor_summary.TABLE_ROWS,
+            key=f"value_first_row_{rows}",
+        )
     first_column = 0
     if matrix.shape[1] > tensor_summary.TABLE_COLUMNS:
         first_column = st.number_input(
-            "First column", 0, matrix.shape[1] - 1, 0, step=tensor_summary.TABLE_COLUMNS, key=f"value_first_column_{matrix.shape[1]}"
+            "First column",
+            0,
+            matrix.shape[1] - 1,
+            0,
+            step=tensor_summary.TABLE_COLUMNS,
+            key=f"value_first_column_{matrix.shape[1]}",
         )
     st.dataframe(
         tensor_summary.table(matrix, first, first_column),
@@ -105,7 +135,11 @@ def _leading(array: np.ndarray) -> list[int]:
         return []
     columns = st.columns(min(array.ndim - 2, 6))
     return [
-        int(columns[axis % 6].number_input(f"axis {axis}", 0, length - 1, 0, key=f"value_axis_{axis}_{length}"))
+        int(
+            columns[axis % 6].number_input(
+                f"axis {axis}", 0, length - 1, 0, key=f"value_axis_{axis}_{length}"
+            )
+        )
         for axis, length in enumerate(array.shape[:-2])
     ]
 
@@ -125,7 +159,11 @@ def _bars(bars: list[dict[str, float]]) -> dict[str, object]:
 def _difference(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> str:
     """How much changed since the same place one iteration earlier, in words."""
     nest = value_history.innermost(address)
-    before = value_history.value_at(debugger, nest, nest.iteration - 1) if nest and nest.iteration else None
+    before = (
+        value_history.value_at(debugger, nest, nest.iteration - 1)
+        if nest and nest.iteration
+        else None
+    )
     if before is None:
         return ""
     return f'<div class="quiet">{markup.text(tensor_summary.difference(before, array))}</div>'

@@ -68,7 +68,9 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
     ends = f"from {tensor_summary.short(min(known))} to {tensor_summary.short(max(known))}"
     picture = curve(numbers, nest.iteration - first, height=64)
     words = f"{what} in {iteration_range(shown[0], shown[-1])}, {ends}"
-    markup.show(f'{markup.section("Over the iterations")}<div class="history">{picture}</div><span class="quiet">{words}</span>')
+    markup.show(
+        f'{markup.section("Over the iterations")}<div class="history">{picture}</div><span class="quiet">{words}</span>'
+    )
 
 
 def _number(array: np.ndarray | None) -> float | None:

@@ -1,4 +1,6 @@
-"""What if a value were another: the editor beside a value, and the line that says what is set by hand and what came of it."""
+"""What if a value were another: the editor beside a value, and the line that says what is set by
+hand and what came of it.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,16 @@ _outcomes: WeakKeyDictionary[loopscope.Debugger, tuple[int, str]] = WeakKeyDicti
 
 def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
     """A value to set, and the way into the run that has it."""
-    # Another run brings another popover, which is closed; what is in it is drawn only while it is open.
-    popover = st.popover("What if …", icon=":material/alt_route:", type="tertiary", key=opener(), on_change="rerun", help=_HELP)
+    # Another run brings another popover, which is closed; what is in it is drawn only while it is
+    # open.
+    popover = st.popover(
+        "What if …",
+        icon=":material/alt_route:",
+        type="tertiary",
+        key=opener(),
+        on_change="rerun",
+        help=_HELP,
+    )
     if not popover.open:
         return
     with popover:
@@ -65,29 +75,47 @@ def _field(key: str, name: str, array: np.ndarray) -> None:
         table = what_if_changes.as_table(array)
         frame = pd.DataFrame(values_for_editing(table))
         frame.columns = [str(column) for column in range(table.shape[1])]
-        st.data_editor(frame, key=key, hide_index=len(table) == 1, height="auto" if len(table) <= 6 else 240)
+        st.data_editor(
+            frame, key=key, hide_index=len(table) == 1, height="auto" if len(table) <= 6 else 240
+        )
         return
     element = array.reshape(-1)[0]
     if kind is ElementType.BOOLEAN:
         st.segmented_control(
-            name, ["false", "true"], default=str(not element).lower(), key=key, required=True, label_visibility="collapsed"
+            name,
+            ["false", "true"],
+            default=str(not element).lower(),
+            key=key,
+            required=True,
+            label_visibility="collapsed",
         )
     else:
-        st.text_input(name, str(element.item()) if kind.is_integer else str(element), key=key, label_visibility="collapsed")
+        st.text_input(
+            name,
+            str(element.item()) if kind.is_integer else str(element),
+            key=key,
+            label_visibility="collapsed",
+        )
 
 
 def show(session: UserSession) -> None:
-    """What is set by hand, each with a way back, and what came of it; nothing where nothing is set."""
+    """What is set by hand, each with a way back, and what came of it; nothing where nothing is
+    set.
+    """
     debugger = session.run.debugger
     if debugger is None or not session.run.changes:
         return
     reached, again = _reached(session), copies(debugger.plan, session.run.changes)
     with st.container(key="what_if", horizontal=True, vertical_alignment="center"):
         markup.show("<b>What if</b>")
-        for number, (address, value) in enumerate(by_hand(debugger.plan, session.run.changes).items()):
+        for number, (address, value) in enumerate(
+            by_hand(debugger.plan, session.run.changes).items()
+        ):
             back = is_on_the_way_back(debugger.plan, address)
             place = _place(address) + (" of the way back" if back else "")
-            words = f"{place} = {value_preview(value)}" + (", on the way back too" if address in again else "")
+            words = f"{place} = {value_preview(value)}" + (
+                ", on the way back too" if address in again else ""
+            )
             words += "" if address in reached else " (never comes there)"
             st.button(
                 markup.plain(words, 90),
@@ -105,7 +133,11 @@ def show(session: UserSession) -> None:
 
 def _reached(session: UserSession) -> set[str]:
     """The changes that the run comes to; as long as it is not over, all."""
-    ahead = session.run.compared.one if session.run.compared and session.run.compared.name == UNCHANGED else session.run.debugger
+    ahead = (
+        session.run.compared.one
+        if session.run.compared and session.run.compared.name == UNCHANGED
+        else session.run.debugger
+    )
     if ahead is None or ahead.state != "finished":
         return set(session.run.changes)
     return {one.address for one in ahead.changes if one.reached}
@@ -119,11 +151,17 @@ def _place(address: str) -> str:
     """
     *around, name = readable_steps(address)
     iterations = [word.partition(" · iteration ")[2] for word in around if " · iteration " in word]
-    return f"{name} at iteration{'s' if len(iterations) > 1 else ''} {' › '.join(iterations)}" if iterations else name
+    return (
+        f"{name} at iteration{'s' if len(iterations) > 1 else ''} {' › '.join(iterations)}"
+        if iterations
+        else name
+    )
 
 
 def outcome(compared: Compared) -> str:
-    """What the changed run did otherwise than the original one, as a phrase: how often a loop ran, else where it first parted."""
+    """What the changed run did otherwise than the original one, as a phrase: how often a loop
+    ran, else where it first parted.
+    """
     steps = compared.one.steps + compared.other.steps
     kept = _outcomes.get(compared.other)
     if kept is None or kept[0] != steps:
@@ -132,17 +170,28 @@ def outcome(compared: Compared) -> str:
 
 
 def _iterations(compared: Compared) -> str:
-    """Of the first loop of the outermost graph that ran another number of times; empty when there is none."""
+    """Of the first loop of the outermost graph that ran another number of times; empty when
+    there is none.
+    """
     main = compared.one.plan.main
     for label in (main.instructions[number].label for number in main.regions):
         one, other = (run.record(f"main/{label}") for run in (compared.one, compared.other))
-        if one is not None and other is not None and None not in (one.ended_by, other.ended_by) and one.iterations != other.iterations:
+        if (
+            one is not None
+            and other is not None
+            and None not in (one.ended_by, other.ended_by)
+            and one.iterations != other.iterations
+        ):
             return f"{name_of(one.address)}: {_count(one)} instead of {_count(other)} iterations"
     return ""
 
 
 def _count(record: ControlFlowRecord) -> str:
-    return "endless" if record.endless else f"{record.iterations:,}" + (" and more" if record.ended_by == "limit" else "")
+    return (
+        "endless"
+        if record.endless
+        else f"{record.iterations:,}" + (" and more" if record.ended_by == "limit" else "")
+    )
 
 
 def _parted(compared: Compared) -> str:
@@ -153,9 +202,15 @@ def _parted(compared: Compared) -> str:
 
 
 def _adjoint(compared: Compared) -> str:
-    """What becomes of the first adjoint that comes back otherwise; empty where nothing is walked back, or all adjoints are the same."""
+    """What becomes of the first adjoint that comes back otherwise; empty where nothing is walked
+    back, or all adjoints are the same.
+    """
     walks = zip(walks_of(compared.one), walks_of(compared.other), strict=False)
-    for mine, was in ((mine, was) for one, other in walks for mine, was in zip(one.adjoints, other.adjoints, strict=True)):
+    for mine, was in (
+        (mine, was)
+        for one, other in walks
+        for mine, was in zip(one.adjoints, other.adjoints, strict=True)
+    ):
         if mine.fate.kind != was.fate.kind:
             return f"the adjoint of {mine.name} {mine.fate.kind}; without this it {was.fate.kind}"
         if mine.fate.last != was.fate.last:

@@ -14,7 +14,9 @@ HEIGHT = 260
 def show(chart: Chart | None, key: str, height: int = HEIGHT) -> None:
     """Draws a chart, where there is one; ``height`` in pixels."""
     if chart is not None:
-        st.vega_lite_chart(chart, height=height, width="stretch", key=key, on_select=lambda: _open(key))
+        st.vega_lite_chart(
+            chart, height=height, width="stretch", key=key, on_select=lambda: _open(key)
+        )
 
 
 def _open(key: str) -> None:

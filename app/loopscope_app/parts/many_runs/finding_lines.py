@@ -15,12 +15,22 @@ def show(summary: SweepSummary, *, opens: bool = True) -> None:
     """``opens``: whether the runs may be opened, which ends nothing that is under way."""
     found = list(findings(summary))[:_MOST]
     if found:
-        chain.show([_line(one, opens) for one in found], key=KEY, on_pick=lambda number: _open(found[number]))
+        chain.show(
+            [_line(one, opens) for one in found],
+            key=KEY,
+            on_pick=lambda number: _open(found[number]),
+        )
 
 
 def _line(one: SweepFinding, opens: bool) -> chain.ChainLine:
     live = opens and one.sample is not None
-    return chain.ChainLine(one.text, one.title, kind="bad" if one.bad else "", value="open this run" if live else "", live=live)
+    return chain.ChainLine(
+        one.text,
+        one.title,
+        kind="bad" if one.bad else "",
+        value="open this run" if live else "",
+        live=live,
+    )
 
 
 def _open(one: SweepFinding) -> None:

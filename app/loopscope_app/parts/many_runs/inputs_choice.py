@@ -28,17 +28,38 @@ _HINTS = {
 
 def show(session: UserSession, opened: Opened) -> None:
     grid = suggested_grid(opened.model, session.model.inputs)
-    offered = [kind for kind in KINDS if kind != DATA or (opened.sample is not None and opened.sample.data is not None)]
+    offered = [
+        kind
+        for kind in KINDS
+        if kind != DATA or (opened.sample is not None and opened.sample.data is not None)
+    ]
     if widget(KIND) not in offered:
         place(KIND, _kind(session, grid, offered))
     with st.container(key="many_choice", horizontal=True, vertical_alignment="center"):
-        kind = st.segmented_control("Inputs", offered, key=KIND, required=True, label_visibility="collapsed", width="content")
+        kind = st.segmented_control(
+            "Inputs",
+            offered,
+            key=KIND,
+            required=True,
+            label_visibility="collapsed",
+            width="content",
+        )
         if kind == FILE:
             _file(session)
         elif kind == DATA:
-            st.button("Run all", key="many_run", type="primary", icon=":material/play_arrow:", on_click=running_many.run_data_set)
+            st.button(
+                "Run all",
+                key="many_run",
+                type="primary",
+                icon=":material/play_arrow:",
+                on_click=running_many.run_data_set,
+            )
         else:
-            _words(session, str(kind), grid if kind == GRID else suggested_random(opened.model, session.model.inputs))
+            _words(
+                session,
+                str(kind),
+                grid if kind == GRID else suggested_random(opened.model, session.model.inputs),
+            )
     if session.many.sweeping is None:
         markup.show(_HINTS[str(kind)], "quiet")
 
@@ -46,7 +67,15 @@ def show(session: UserSession, opened: Opened) -> None:
 def _kind(session: UserSession, grid: str, offered: Sequence[str]) -> str:
     said = session.many.words
     if not said:
-        return FILE if session.many.file else offered[0] if DATA in offered else GRID if grid else RANDOM_NUMBERS
+        return (
+            FILE
+            if session.many.file
+            else offered[0]
+            if DATA in offered
+            else GRID
+            if grid
+            else RANDOM_NUMBERS
+        )
     if said == THE_DATA:
         return DATA
     return RANDOM_NUMBERS if said.startswith("random:") else GRID
@@ -64,7 +93,14 @@ def _words(session: UserSession, kind: str, usual: str) -> None:
             label_visibility="collapsed",
             placeholder="number=1..500",
         )
-        st.button("Run all", key="many_run", type="primary", icon=":material/play_arrow:", on_click=running_many.run_words, args=(key,))
+        st.button(
+            "Run all",
+            key="many_run",
+            type="primary",
+            icon=":material/play_arrow:",
+            on_click=running_many.run_words,
+            args=(key,),
+        )
 
 
 def _file(session: UserSession) -> None:

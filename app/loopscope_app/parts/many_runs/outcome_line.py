@@ -8,7 +8,10 @@ from loopscope_app.state.background_sweep import Sweeping
 
 
 def show(sweeping: Sweeping) -> None:
-    words = outcome(sweeping.sweep.summary.rows, sweeping.samples.count, sweeping.cut, sweeping.seconds)
+    words = outcome(
+        sweeping.sweep.summary.rows, sweeping.samples.count, sweeping.cut, sweeping.seconds
+    )
     markup.show(
-        f"{markup.text(words)}{' · click a bar, a point or a row to open that run' if sweeping.sweep.summary.rows else ''}", "quiet"
+        f"{markup.text(words)}{' · click a bar, a point or a row to open that run' if sweeping.sweep.summary.rows else ''}",
+        "quiet",
     )

@@ -1,4 +1,6 @@
-"""Pictures of many runs: how often which count came, which branches were taken, a count against any column, a grid as a heat map."""
+"""Pictures of many runs: how often which count came, which branches were taken, a count against
+any column, a grid as a heat map.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def show(session: UserSession, sweeping: Sweeping) -> None:
     generation = session.many.generation
     theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
     count = _choice(left, "Show", shown, f"many_count_{generation}")
-    against = _choice(right, "Against", [one for one in axes if one != count], f"many_against_{generation}")
+    against = _choice(
+        right, "Against", [one for one in axes if one != count], f"many_against_{generation}"
+    )
     names = [one.name for one in layout.inputs]
     grid = sweep_charts.heat_map(rows, count, names, theme) if session.many.is_grid else None
     charts = [
@@ -32,14 +36,24 @@ def show(session: UserSession, sweeping: Sweeping) -> None:
         ("Branches", sweep_charts.branches(rows, layout, theme)),
         ("Over the grid", grid),
     ]
-    for number, (title, chart) in enumerate((title, chart) for title, chart in charts if chart is not None):
+    for number, (title, chart) in enumerate(
+        (title, chart) for title, chart in charts if chart is not None
+    ):
         with (left, right)[number % 2]:
             markup.show(markup.section(title))
-            height = sweep_charts.height_of_branches(chart) if title == "Branches" else chart_of_runs.HEIGHT
+            height = (
+                sweep_charts.height_of_branches(chart)
+                if title == "Branches"
+                else chart_of_runs.HEIGHT
+            )
             chart_of_runs.show(chart, f"many_chart_{title}_{generation}", height)
     separation_line.show(session, sweeping, count)
 
 
-def _choice(column: st.delta_generator.DeltaGenerator, label: str, options: list[str], key: str) -> str:
-    chosen = column.selectbox(label, options, key=key, format_func=lambda name: neutral(said(str(name)), 80))
+def _choice(
+    column: st.delta_generator.DeltaGenerator, label: str, options: list[str], key: str
+) -> str:
+    chosen = column.selectbox(
+        label, options, key=key, format_func=lambda name: neutral(said(str(name)), 80)
+    )
     return str(chosen)

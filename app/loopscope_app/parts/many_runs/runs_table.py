@@ -1,4 +1,6 @@
-"""The runs as a table, which sorts by a click on a title; a condition chooses among them, a click on a row opens it."""
+"""The runs as a table, which sorts by a click on a title; a condition chooses among them, a
+click on a row opens it.
+"""
 
 from __future__ import annotations
 
@@ -60,4 +62,6 @@ def _said(rows: pa.Table) -> list[str]:
 
 
 def _example(rows: pa.Table) -> str:
-    return said(next((name for name in rows.column_names if name.startswith("iterations ")), "sample"))
+    return said(
+        next((name for name in rows.column_names if name.startswith("iterations ")), "sample")
+    )

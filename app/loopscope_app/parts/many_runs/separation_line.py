@@ -30,7 +30,9 @@ def show(session: UserSession, sweeping: Sweeping, column: str) -> None:
     markup.show(markup.section("What separates the runs"))
     field, said = st.columns([1.2, 7], vertical_alignment="center", gap="small")
     key = f"many_more_than_{session.many.generation}_{column}"
-    bound = field.number_input("More than", min_value=0, value=max(0, usual), step=1, key=key, label_visibility="visible")
+    bound = field.number_input(
+        "More than", min_value=0, value=max(0, usual), step=1, key=key, label_visibility="visible"
+    )
     with said:
         markup.show(markup.sentence(_sentence(sweeping, column, float(bound))))
 
@@ -40,7 +42,9 @@ def _sentence(sweeping: Sweeping, column: str, bound: float) -> str:
     if (column, bound) not in told:
         try:
             features = features_of(sweeping.model, sweeping.samples, sweeping.rows)
-            told[column, bound] = in_words(separation(sweeping.rows, column, bound, features).sentence, sweeping.rows)
+            told[column, bound] = in_words(
+                separation(sweeping.rows, column, bound, features).sentence, sweeping.rows
+            )
         except EngineError as error:
             return str(error)
     return told[column, bound]

@@ -21,10 +21,24 @@ def show() -> None:
     sweeping = session.many.under_way
     if running_many.is_over(session) or sweeping is None:
         st.rerun()
-    doing = f"With {markup.text(session.many.against_title)}" if sweeping is session.many.against else "Running"
+    doing = (
+        f"With {markup.text(session.many.against_title)}"
+        if sweeping is session.many.against
+        else "Running"
+    )
     summary = sweeping.sweep.summary
     with st.container(key="many_progress", horizontal=True, vertical_alignment="center"):
-        st.button("Stop", key="many_stop", icon=":material/stop:", on_click=running_many.stop, type="primary", shortcut="Escape")
-        markup.show(f"<b>{doing}</b> &ensp;{progress(summary.rows, sweeping.sweep.count, sweeping.seconds)}", "tabular")
+        st.button(
+            "Stop",
+            key="many_stop",
+            icon=":material/stop:",
+            on_click=running_many.stop,
+            type="primary",
+            shortcut="Escape",
+        )
+        markup.show(
+            f"<b>{doing}</b> &ensp;{progress(summary.rows, sweeping.sweep.count, sweeping.seconds)}",
+            "tabular",
+        )
     st.progress(summary.rows / max(1, sweeping.sweep.count))
     finding_lines.show(summary, opens=False)

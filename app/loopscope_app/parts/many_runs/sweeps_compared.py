@@ -1,4 +1,6 @@
-"""The same inputs in another model or precision: which of them change a count, an ending or a branch."""
+"""The same inputs in another model or precision: which of them change a count, an ending or a
+branch.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,16 @@ def show(session: UserSession, sweeping: Sweeping) -> None:
     title, choice = st.columns([7, 2], vertical_alignment="center")
     with title:
         compared = f"Compared with {markup.text(session.many.against_title, 80)}"
-        markup.show(markup.section(compared if session.many.against else "The same inputs elsewhere"))
+        markup.show(
+            markup.section(compared if session.many.against else "The same inputs elsewhere")
+        )
     with choice.popover("Compare with", icon=":material/compare_arrows:", width="stretch"):
         _choices(session)
     if session.many.against is None:
-        markup.show("In another model, or in a narrower type: which inputs change a count, an ending or a branch.", "quiet")
+        markup.show(
+            "In another model, or in a narrower type: which inputs change a count, an ending or a branch.",
+            "quiet",
+        )
     else:
         _outcome(session, sweeping, session.many.against)
 
@@ -40,7 +47,12 @@ def show(session: UserSession, sweeping: Sweeping) -> None:
 def _choices(session: UserSession) -> None:
     with st.container(horizontal=True):
         for to in _ROUNDINGS:
-            st.button(f"Floats in {to}", key=f"many_round_{to}", on_click=running_many.compare_rounded, args=(to,))
+            st.button(
+                f"Floats in {to}",
+                key=f"many_round_{to}",
+                on_click=running_many.compare_rounded,
+                args=(to,),
+            )
     key = f"many_other_{session.many.generation}"
     st.file_uploader(
         "Or another model: model.xml with model.bin, or model.onnx",
@@ -61,7 +73,11 @@ def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> Non
         for sentence in rest:
             markup.show(markup.sentence(sentence), "quiet")
         return
-    largest = [(column.changed, column.largest) for column in found.columns.values() if column.largest is not None][:_MOST]
+    largest = [
+        (column.changed, column.largest)
+        for column in found.columns.values()
+        if column.largest is not None
+    ][:_MOST]
     words, picture = st.columns(2, gap="medium")
     with words:
         chain.show(
@@ -69,10 +85,19 @@ def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> Non
             key="many_changes",
             on_pick=lambda number: running_many.open_sample(largest[number][1].sample),
         )
-    pair = next((pair for pair in found.pairs if pair[0] in found.columns and not pair[0].startswith("ended ")), None)
+    pair = next(
+        (
+            pair
+            for pair in found.pairs
+            if pair[0] in found.columns and not pair[0].startswith("ended ")
+        ),
+        None,
+    )
     if pair is not None:
         theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
-        chart = sweep_charts.one_against_other(sweeping.rows.slice(0, found.samples), against.rows.slice(0, found.samples), pair, theme)
+        chart = sweep_charts.one_against_other(
+            sweeping.rows.slice(0, found.samples), against.rows.slice(0, found.samples), pair, theme
+        )
         with picture:
             chart_of_runs.show(chart, f"many_against_chart_{session.many.generation}")
 
@@ -90,5 +115,11 @@ def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:
 def _line(changed: int, largest: Change) -> chain.ChainLine:
     others = f"{changed:,} runs change, this one most" if changed > 1 else "one run changes"
     return chain.ChainLine(
-        elided(said(largest.column), 200), "", others, f"{largest.one} \u2192 {largest.other}", 0, "back", "Open this run"
+        elided(said(largest.column), 200),
+        "",
+        others,
+        f"{largest.one} \u2192 {largest.other}",
+        0,
+        "back",
+        "Open this run",
     )

@@ -1,4 +1,6 @@
-"""The bar at the top of the screen of many runs: the way back to one run, and whose runs these are."""
+"""The bar at the top of the screen of many runs: the way back to one run, and whose runs these
+are.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from loopscope_app.state.open_model import Opened
 def show(opened: Opened) -> None:
     back, title = st.columns([1.3, 9], vertical_alignment="center", gap="small")
     back.button(
-        "One run", key="many_leave", icon=":material/arrow_back:", on_click=running_many.leave, type="tertiary", help="Back to the debugger"
+        "One run",
+        key="many_leave",
+        icon=":material/arrow_back:",
+        on_click=running_many.leave,
+        type="tertiary",
+        help="Back to the debugger",
     )
     with title:
         markup.show(

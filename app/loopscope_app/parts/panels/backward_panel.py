@@ -1,4 +1,6 @@
-"""Backward: a choice of a target and of what it is differentiated by, which opens the gradient as a model of its own."""
+"""Backward: a choice of a target and of what it is differentiated by, which opens the gradient
+as a model of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,18 @@ from loopscope_app.state.user_session import UserSession
 
 
 def show(session: UserSession, opened: Opened) -> None:
-    """Nothing for a model of whole numbers, for one that cannot run, and for a gradient, which has its way back already."""
+    """Nothing for a model of whole numbers, for one that cannot run, and for a gradient, which
+    has its way back already.
+    """
     if not opened.report.ok or opened.backward is not None:
         return
     wanted, by = targets(opened.model), sources(opened.model)
     if not wanted or not by:
         return
-    target, chosen = f"backward_of_{session.run.generation}", f"backward_by_{session.run.generation}"
+    target, chosen = (
+        f"backward_of_{session.run.generation}",
+        f"backward_by_{session.run.generation}",
+    )
     with st.popover(
         "Backward",
         key="backward_menu",
@@ -26,7 +33,12 @@ def show(session: UserSession, opened: Opened) -> None:
         help="Backward: the gradient, walked back through every loop",
         type="tertiary",
     ):
-        st.selectbox("How does it change", list(wanted), key=target, format_func=lambda name: neutral(wanted[name], 60))
+        st.selectbox(
+            "How does it change",
+            list(wanted),
+            key=target,
+            format_func=lambda name: neutral(wanted[name], 60),
+        )
         st.multiselect(
             "with respect to",
             list(by),

@@ -38,7 +38,14 @@ def show(session: UserSession) -> None:
             _switch(session, one)
         with rest:
             words = f"{one.id} · {one.describe()}{'' if one.on else ' (off)'}"
-            _row(words, "", f"breakpoint_remove_{one.id}", breakpoint_actions.remove_breakpoint, one.id, change)
+            _row(
+                words,
+                "",
+                f"breakpoint_remove_{one.id}",
+                breakpoint_actions.remove_breakpoint,
+                one.id,
+                change,
+            )
     _tell(beyond(pauses(debugger), "breakpoints"))
     with st.form("breakpoint_form", border=False):
         place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
@@ -70,8 +77,19 @@ def show(session: UserSession) -> None:
     values = debugger.watches.values()
     for number, expression in debugger.watches.items():
         found = values[number]
-        detail = markup.text(f"· {found}") if isinstance(found, str) else f'<span class="mono">= {markup.text(value_preview(found))}</span>'
-        _row(expression, detail, f"watch_remove_{number}", breakpoint_actions.remove_watch, number, _change_watch)
+        detail = (
+            markup.text(f"· {found}")
+            if isinstance(found, str)
+            else f'<span class="mono">= {markup.text(value_preview(found))}</span>'
+        )
+        _row(
+            expression,
+            detail,
+            f"watch_remove_{number}",
+            breakpoint_actions.remove_watch,
+            number,
+            _change_watch,
+        )
     _tell(beyond(watches(debugger), "watches"))
     with st.form("watch_form", border=False):
         field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
@@ -100,19 +118,48 @@ def _switch(session: UserSession, one: Breakpoint) -> None:
     )
 
 
-def _row(words: str, detail: str, key: str, remove: Callable[[int], None], number: int, change: Callable[[int], None] | None) -> None:
+def _row(
+    words: str,
+    detail: str,
+    key: str,
+    remove: Callable[[int], None],
+    number: int,
+    change: Callable[[int], None] | None,
+) -> None:
     text, pen, cross = st.columns([7, 0.8, 0.8], vertical_alignment="center", gap="small")
     with text:
-        markup.show(f'<span class="mono">{markup.text(words)}</span> <span class="quiet">{detail}</span>')
+        markup.show(
+            f'<span class="mono">{markup.text(words)}</span> <span class="quiet">{detail}</span>'
+        )
     if change is not None:
-        pen.button("Change", key=f"{key}_change", icon=":material/edit:", type="tertiary", on_click=change, args=(number,), help="Change")
-    cross.button("Remove", key=key, icon=":material/close:", type="tertiary", on_click=remove, args=(number,), help="Remove")
+        pen.button(
+            "Change",
+            key=f"{key}_change",
+            icon=":material/edit:",
+            type="tertiary",
+            on_click=change,
+            args=(number,),
+            help="Change",
+        )
+    cross.button(
+        "Remove",
+        key=key,
+        icon=":material/close:",
+        type="tertiary",
+        on_click=remove,
+        args=(number,),
+        help="Remove",
+    )
 
 
 def _change(number: int) -> None:
-    """Takes a breakpoint out of the list and puts its words into the fields, to be changed and added again."""
+    """Takes a breakpoint out of the list and puts its words into the fields, to be changed and
+    added again.
+    """
     debugger = current().run.debugger
-    one = next((one for one in debugger.breakpoints if one.id == number), None) if debugger else None
+    one = (
+        next((one for one in debugger.breakpoints if one.id == number), None) if debugger else None
+    )
     if one is not None:
         breakpoint_actions.remove_breakpoint(number)
         put(PLACE, readable(one.pattern) if one.pattern else "")
@@ -131,7 +178,9 @@ def _add_breakpoint() -> None:
     place, condition = str(widget(PLACE) or "").strip(), str(widget(CONDITION) or "").strip()
     debugger = current().run.debugger
     if place or condition:
-        breakpoint_actions.add_breakpoint(place or (debugger.cursor.address if debugger else ""), condition)
+        breakpoint_actions.add_breakpoint(
+            place or (debugger.cursor.address if debugger else ""), condition
+        )
         _clear(PLACE, CONDITION)
 
 

@@ -1,4 +1,6 @@
-"""The shown graph as Python: the current line in step with the canvas, values beside their lines; a click selects the node."""
+"""The shown graph as Python: the current line in step with the canvas, values beside their
+lines; a click selects the node.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ KEY = "code"
 
 _code = component("code", "code.js", style="code.css")
 _moment = component("code_moment", "code.js")
-_listings: WeakKeyDictionary[Plan, dict[str, tuple[Listing, dict[str, object]]]] = WeakKeyDictionary()
+_listings: WeakKeyDictionary[Plan, dict[str, tuple[Listing, dict[str, object]]]] = (
+    WeakKeyDictionary()
+)
 
 
 def show(session: UserSession) -> None:
@@ -48,11 +52,17 @@ def show(session: UserSession) -> None:
             _pick(opened.model, shown[number])
 
     with st.container(gap=None, key=f"{KEY}_parts"):
-        overlay = {**code_moment(debugger, code, without_iterations(session.canvas.selected)), "key": KEY, "hash": data["hash"]}
+        overlay = {
+            **code_moment(debugger, code, without_iterations(session.canvas.selected)),
+            "key": KEY,
+            "hash": data["hash"],
+        }
         _moment(key=f"{KEY}_moment", data=overlay, height=1)
         _code(key=KEY, data={**data, "key": KEY}, on_pick_change=picked)
     given = bindings(opened.model, session.model.inputs) if session.canvas.root == ROOT else []
-    _take_away(debugger.plan, session.canvas.root, code, given, opened.file_name(session.canvas.root))
+    _take_away(
+        debugger.plan, session.canvas.root, code, given, opened.file_name(session.canvas.root)
+    )
 
 
 def _listing(plan: Plan, root: str) -> tuple[Listing, dict[str, object]]:
@@ -74,16 +84,23 @@ def _pick(model: Model, line: CodeLine) -> None:
         selection.reveal_place(address)
 
 
-def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray], name: str) -> None:
+def _take_away(
+    plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray], name: str
+) -> None:
     if len(code.lines) > MOST_LINES:
-        markup.show(f"The first {MOST_LINES:,} of {len(code.lines):,} lines; open a body alone to read it, or download them all.", "quiet")
+        markup.show(
+            f"The first {MOST_LINES:,} of {len(code.lines):,} lines; open a body alone to read it, or download them all.",
+            "quiet",
+        )
     if not code.complete:
         markup.show("Very deeply nested bodies are left out: open one alone to read it.", "quiet")
         return
     inputs = inputs if all(isinstance(one, np.ndarray | np.generic) for one in inputs) else []
     packed = bool(code.weights) or not all(map(fits_in_code, inputs))
     st.download_button(
-        "Download as a file that runs" if not packed else "Download as a file that runs, with its weights",
+        "Download as a file that runs"
+        if not packed
+        else "Download as a file that runs, with its weights",
         lambda: packed_file(plan, root, inputs, name),
         file_name=f"{name}.zip" if packed else f"{name}.py",
         icon=":material/download:",
@@ -93,8 +110,12 @@ def _take_away(plan: Plan, root: str, code: Listing, inputs: Sequence[np.ndarray
     )
 
 
-def packed_file(plan: Plan, root: str, inputs: Sequence[np.ndarray] = (), name: str = ROOT) -> bytes:
-    """The code as a Python file that prints what comes of the inputs, together with weights.npz in a zip where it needs that."""
+def packed_file(
+    plan: Plan, root: str, inputs: Sequence[np.ndarray] = (), name: str = ROOT
+) -> bytes:
+    """The code as a Python file that prints what comes of the inputs, together with weights.npz
+    in a zip where it needs that.
+    """
     whole = runnable_code(plan, root, inputs)
     if not whole.weights:
         return whole.text.encode()

@@ -1,4 +1,6 @@
-"""The finder: search over names, operations, shapes, element types and values in all bodies; a hit is selected and revealed."""
+"""The finder: search over names, operations, shapes, element types and values in all bodies; a
+hit is selected and revealed.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,24 @@ def show() -> None:
     if session.model.opened is None:
         return
     asked = read_ask(getattr(widget(KEY), "ask", None))
-    result = _finder(key=KEY, data=message(session, asked), on_ask_change=lambda: None, on_pick_change=_picked, height=40)
+    result = _finder(
+        key=KEY,
+        data=message(session, asked),
+        on_ask_change=lambda: None,
+        on_pick_change=_picked,
+        height=40,
+    )
     if result.pick:
         st.rerun()
 
 
 def read_ask(data: object) -> str | None:
     """What is typed, from what the browser sent; None while the finder is closed."""
-    if not isinstance(data, Mapping) or data.get("open") is not True or not isinstance(data.get("text"), str):
+    if (
+        not isinstance(data, Mapping)
+        or data.get("open") is not True
+        or not isinstance(data.get("text"), str)
+    ):
         return None
     return str(data["text"])[:200]
 
@@ -48,9 +60,18 @@ def message(session: UserSession, asked: str | None) -> dict[str, object]:
         return {"hits": [], "foot": "", "asked": None, "picked": session.canvas.picked}
     model = session.model.opened.model
     values = values_at(session.run.at_rest) if session.run.at_rest else {}
-    hits = search(model, asked, values.get, most=sys.maxsize) if asked.strip() else _control_flow(model)
+    hits = (
+        search(model, asked, values.get, most=sys.maxsize)
+        if asked.strip()
+        else _control_flow(model)
+    )
     rows = [_row(hit, values.get(hit.address, "")) for hit in hits[:MOST_SHOWN]]
-    return {"hits": rows, "foot": _foot(asked, len(hits), len(rows), bool(values)), "asked": asked, "picked": session.canvas.picked}
+    return {
+        "hits": rows,
+        "foot": _foot(asked, len(hits), len(rows), bool(values)),
+        "asked": asked,
+        "picked": session.canvas.picked,
+    }
 
 
 def _control_flow(model: Model) -> tuple[Hit, ...]:
@@ -74,17 +95,19 @@ def _row(hit: Hit, value: str) -> dict[str, str]:
 
 def _foot(asked: str, found: int, shown: int, with_values: bool) -> str:
     if not asked.strip():
-        return "Loops and branches of this model. Type to find any node: several words must all match."
-    if not found:
         return (
-            f"Nothing has “{asked[:60]}” in its name, operation, shape{', element type or value' if with_values else ' or element type'}."
+            "Loops and branches of this model. Type to find any node: several words must all match."
         )
+    if not found:
+        return f"Nothing has “{asked[:60]}” in its name, operation, shape{', element type or value' if with_values else ' or element type'}."
     more = f", the best {shown} are shown" if found > shown else ""
     return f"{found:,} node{'s' if found != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter goes there"
 
 
 def read_pick(data: object) -> tuple[str, int] | None:
-    """The static address that was chosen and the number of the choice, from what the browser sent."""
+    """The static address that was chosen and the number of the choice, from what the browser
+    sent.
+    """
     match data:
         case {"address": str(address), "number": int(number)} if 0 < number < _MOST_PICKS:
             return address, number

@@ -1,4 +1,6 @@
-"""The run's inputs: edit numbers and tables, make them up with a seed, upload them; then run again."""
+"""The run's inputs: edit numbers and tables, make them up with a seed, upload them; then run
+again.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,12 @@ def show(session: UserSession) -> None:
     name = f"inputs_name_{session.run.generation}"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
-            "Run with these", key="inputs_run", type="primary", icon=":material/replay:", on_click=input_draft.run_draft, args=(name,)
+            "Run with these",
+            key="inputs_run",
+            type="primary",
+            icon=":material/replay:",
+            on_click=input_draft.run_draft,
+            args=(name,),
         )
         st.text_input(
             "Keep as",
@@ -44,7 +51,9 @@ def show(session: UserSession) -> None:
             width=180,
             help="Keeps these inputs as a set to return to and to compare with, until you leave this page",
         )
-    if session.run.debugger is not None and any(array is not session.model.inputs.get(key) for key, array in session.model.draft.items()):
+    if session.run.debugger is not None and any(
+        array is not session.model.inputs.get(key) for key, array in session.model.draft.items()
+    ):
         markup.show("Not run yet: the graph shows the run with the inputs from before.", "quiet")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
@@ -73,12 +82,16 @@ def _one(session: UserSession, position: int, key: str, one: Signature) -> None:
     if array is None:
         markup.show(f"<b>{markup.text(key)}</b> has no value yet: upload it below.", "quiet")
     elif not is_tensor(array):
-        markup.show(f'<b>{markup.text(key, 60)}</b> <span class="mono quiet">{markup.text(value_preview(array))}</span>')
+        markup.show(
+            f'<b>{markup.text(key, 60)}</b> <span class="mono quiet">{markup.text(value_preview(array))}</span>'
+        )
         return
     elif array.ndim == 0:
         _scalar(label, widget, key, array)
     elif array.size <= EDITABLE and array.ndim <= 2 and array.size:
-        markup.show(f"<b>{markup.text(key, 60)}</b> {markup.chip(one.element_type or 'any type')}{markup.chip(str(one.shape))}")
+        markup.show(
+            f"<b>{markup.text(key, 60)}</b> {markup.chip(one.element_type or 'any type')}{markup.chip(str(one.shape))}"
+        )
         matrix = array.reshape(1, -1) if array.ndim == 1 else array
         frame = pd.DataFrame(values_for_editing(matrix))
         frame.columns = [str(column) for column in range(matrix.shape[1])]
@@ -91,7 +104,9 @@ def _one(session: UserSession, position: int, key: str, one: Signature) -> None:
             args=(widget, key),
         )
     else:
-        markup.show(f'<b>{markup.text(key, 60)}</b> <span class="mono quiet">{markup.text(value_preview(array))}</span>')
+        markup.show(
+            f'<b>{markup.text(key, 60)}</b> <span class="mono quiet">{markup.text(value_preview(array))}</span>'
+        )
     if not one.shape.is_static and array is not None:
         _shape(session, position, key, one, array)
 
@@ -99,13 +114,21 @@ def _one(session: UserSession, position: int, key: str, one: Signature) -> None:
 def _scalar(label: str, widget: str, key: str, array: np.ndarray) -> None:
     kind = ElementType.of(array)
     if kind is ElementType.BOOLEAN:
-        st.toggle(label, bool(array), key=widget, on_change=input_draft.edit_scalar, args=(widget, key))
+        st.toggle(
+            label, bool(array), key=widget, on_change=input_draft.edit_scalar, args=(widget, key)
+        )
     else:
-        text = str(array.item()) if kind is ElementType.STRING or kind.is_integer else str(array[()])
-        st.text_input(label, text, key=widget, on_change=input_draft.edit_scalar, args=(widget, key))
+        text = (
+            str(array.item()) if kind is ElementType.STRING or kind.is_integer else str(array[()])
+        )
+        st.text_input(
+            label, text, key=widget, on_change=input_draft.edit_scalar, args=(widget, key)
+        )
 
 
-def _shape(session: UserSession, position: int, key: str, one: Signature, array: np.ndarray) -> None:
+def _shape(
+    session: UserSession, position: int, key: str, one: Signature, array: np.ndarray
+) -> None:
     """A field for the lengths that the model leaves open."""
     widget = f"input_shape_{position}_{session.run.generation}"
     st.text_input(

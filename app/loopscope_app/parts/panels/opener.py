@@ -1,4 +1,6 @@
-"""Ways to open a model of one's own: upload it, drop it on the page, name its path on one's own machine, or paste a layer."""
+"""Ways to open a model of one's own: upload it, drop it on the page, name its path on one's own
+machine, or paste a layer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,20 @@ def show() -> None:
     with upload:
         st.file_uploader(
             "Upload a model: model.xml with model.bin, model.onnx, or one that OpenVINO converts; or a saved run",
-            type=["xml", "bin", "onnx", "data", "pb", "pbtxt", "meta", "zip", "loopscope", "tflite", "pdmodel", "pdiparams"],
+            type=[
+                "xml",
+                "bin",
+                "onnx",
+                "data",
+                "pb",
+                "pbtxt",
+                "meta",
+                "zip",
+                "loopscope",
+                "tflite",
+                "pdmodel",
+                "pdiparams",
+            ],
             accept_multiple_files=True,
             key=UPLOAD,
             on_change=models.open_upload,
@@ -37,7 +52,10 @@ def show() -> None:
                 args=(PATH,),
                 help="Nothing is copied: weights are read from where they are, so this is the way for large models.",
             )
-    with st.expander("Paste a `<layer>`, such as the example of a specification page", icon=":material/content_paste:"):
+    with st.expander(
+        "Paste a `<layer>`, such as the example of a specification page",
+        icon=":material/content_paste:",
+    ):
         st.text_area(
             "A `<layer>` or a whole `<net>`",
             key=TEXT,

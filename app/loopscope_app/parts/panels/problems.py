@@ -1,4 +1,6 @@
-"""What the check found wrong or odd: for each rule its places and what to do; a click goes to the place. And what a run leaves out."""
+"""What the check found wrong or odd: for each rule its places and what to do; a click goes to
+the place. And what a run leaves out.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def show(session: UserSession, opened: Opened) -> None:
     report = opened.report.about(session.model.checked_for)
     if any(one.runtimes for one in opened.report.diagnostics):
         _choose(session)
-    markup.show(markup.text(report.summary().partition("\n")[0]), "" if report.diagnostics else "quiet")
+    markup.show(
+        markup.text(report.summary().partition("\n")[0]), "" if report.diagnostics else "quiet"
+    )
     for group in report.groups:
         _show_group(group, opened.title)
     if session.run.debugger is not None:
@@ -39,7 +43,9 @@ def show(session: UserSession, opened: Opened) -> None:
 
 
 def _show_fragile(debugger: loopscope.Debugger) -> None:
-    """Decisions of this run that narrower floats would turn; nothing where there is none, or until the run is over."""
+    """Decisions of this run that narrower floats would turn; nothing where there is none, or
+    until the run is over.
+    """
     if debugger.state != "finished":
         return
     if debugger not in _fragile:
@@ -49,9 +55,18 @@ def _show_fragile(debugger: loopscope.Debugger) -> None:
         return
     narrowest = min(found, key=lambda one: one.margin.distance)
     with st.container(border=True, key="problem_fragile", gap="xsmall"):
-        several = f" {len(found)} decisions of this run are narrow, this most of all:" if len(found) > 1 else ""
-        markup.show(f"{markup.chip('note')} <b>fragile</b>{several} {markup.sentence(narrowest.sentence)}")
-        markup.show("A device that computes in it may run another number of iterations, or take the other branch: see Compare.", "quiet")
+        several = (
+            f" {len(found)} decisions of this run are narrow, this most of all:"
+            if len(found) > 1
+            else ""
+        )
+        markup.show(
+            f"{markup.chip('note')} <b>fragile</b>{several} {markup.sentence(narrowest.sentence)}"
+        )
+        markup.show(
+            "A device that computes in it may run another number of iterations, or take the other branch: see Compare.",
+            "quiet",
+        )
         for number, one in enumerate(sorted(found, key=lambda one: one.margin.distance)[:_FEW]):
             st.button(
                 f"Show {markup.plain(readable(one.address), 120)}",
@@ -101,18 +116,35 @@ def _show_group(group: Group, title: str) -> None:
     """``title``: what to call the file of an upload, which has no name."""
     one, places = group.first, group.diagnostics
     with st.container(border=True, key=f"problem_{one.code}", gap="xsmall"):
-        several = f" <span class='quiet'>at {len(places)} places, the first:</span>" if len(places) > 1 else ""
+        several = (
+            f" <span class='quiet'>at {len(places)} places, the first:</span>"
+            if len(places) > 1
+            else ""
+        )
         chip = markup.chip(one.severity.value, _KIND[one.severity])
-        markup.show(f"{chip} <b>{markup.text(one.code)}</b>{several} {markup.sentence(one.message)}")
+        markup.show(
+            f"{chip} <b>{markup.text(one.code)}</b>{several} {markup.sentence(one.message)}"
+        )
         rows = [
             (name, markup.sentence(words))
-            for name, words in (("found", one.found), ("expected", one.expected), ("what to do", one.advice))
+            for name, words in (
+                ("found", one.found),
+                ("expected", one.expected),
+                ("what to do", one.advice),
+            )
             if words
         ]
-        line = f"{one.where.file.rpartition('/')[2] or title}:{one.where.line}" if one.where.line else ""
+        line = (
+            f"{one.where.file.rpartition('/')[2] or title}:{one.where.line}"
+            if one.where.line
+            else ""
+        )
         if rows or line:
             markup.show(markup.facts([*rows, *([("in", markup.text(line))] if line else [])]))
-        buttons = [(number, place, "" if place.message == one.message else place.message) for number, place in enumerate(places)]
+        buttons = [
+            (number, place, "" if place.message == one.message else place.message)
+            for number, place in enumerate(places)
+        ]
         for button in buttons[:_FEW]:
             _show_place(*button)
         if len(places) > _FEW:
@@ -120,7 +152,9 @@ def _show_group(group: Group, title: str) -> None:
                 for button in buttons[_FEW:MOST_PLACES]:
                     _show_place(*button)
                 if len(places) > MOST_PLACES:
-                    markup.show("… the rest: <span class='mono'>loopscope check --each</span>", "quiet")
+                    markup.show(
+                        "… the rest: <span class='mono'>loopscope check --each</span>", "quiet"
+                    )
 
 
 def _show_place(number: int, one: Diagnostic, said: str) -> None:

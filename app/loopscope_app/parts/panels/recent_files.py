@@ -23,15 +23,28 @@ def show() -> None:
         return
     with st.container(key="recent_head", horizontal=True, vertical_alignment="center"):
         markup.show(markup.section("Recent"))
-        st.button("Forget these", key="recent_forget", type="tertiary", on_click=models.forget_recent)
-    chain.show([_line(one) for one in found], key=KEY, on_pick=lambda number: models.open_recent(found[number].path))
+        st.button(
+            "Forget these", key="recent_forget", type="tertiary", on_click=models.forget_recent
+        )
+    chain.show(
+        [_line(one) for one in found],
+        key=KEY,
+        on_pick=lambda number: models.open_recent(found[number].path),
+    )
 
 
 def _line(one: recent.Recent) -> chain.ChainLine:
     path = Path(one.path)
-    name = f"{path.parent.name}/{path.name}" if path.stem in ("model", "openvino_model") else path.name
+    name = (
+        f"{path.parent.name}/{path.name}" if path.stem in ("model", "openvino_model") else path.name
+    )
     return chain.ChainLine(
-        name, "run" if one.is_run else "model", str(path.parent), ago(time.time() - one.when), kind="file", hint=one.path
+        name,
+        "run" if one.is_run else "model",
+        str(path.parent),
+        ago(time.time() - one.when),
+        kind="file",
+        hint=one.path,
     )
 
 

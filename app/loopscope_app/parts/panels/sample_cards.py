@@ -1,4 +1,6 @@
-"""The samples as cards: a picture, a title, a sentence; a click anywhere on a card opens it. One row above them says which are shown."""
+"""The samples as cards: a picture, a title, a sentence; a click anywhere on a card opens it. One
+row above them says which are shown.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,13 @@ def _row(everything: Sequence[Sample]) -> Wanted:
         markup.show(markup.section("Samples"))
         emptied = int(widget(EMPTIED) or 0)
         words = read_words(getattr(widget(WORDS), "typed", None), emptied)
-        _search(key=WORDS, data={"words": words, "emptied": emptied}, on_typed_change=lambda: None, height=40, width="stretch")
+        _search(
+            key=WORDS,
+            data={"words": words, "emptied": emptied},
+            on_typed_change=lambda: None,
+            height=40,
+            width="stretch",
+        )
         pattern = _choice("Pattern", PATTERN, patterns(everything))
         source = _choice("Source", SOURCE, sources(everything))
         teaches = _choice("What it teaches", TEACHES, lessons_of(everything))
@@ -64,13 +72,23 @@ def read_words(data: object, emptied: int) -> str:
 
 
 def _choice(title: str, key: str, offered: Sequence[str]) -> str:
-    chosen = st.selectbox(title, offered, index=None, key=key, placeholder=title, label_visibility="collapsed", width=170)
+    chosen = st.selectbox(
+        title,
+        offered,
+        index=None,
+        key=key,
+        placeholder=title,
+        label_visibility="collapsed",
+        width=170,
+    )
     return chosen or ""
 
 
 def _count(found: int, whole: int) -> None:
     with st.container(key="gallery_found", horizontal=True, vertical_alignment="center"):
-        markup.show(f"{found} of {whole} samples" if found else "No sample has all of this.", "quiet")
+        markup.show(
+            f"{found} of {whole} samples" if found else "No sample has all of this.", "quiet"
+        )
         st.button("Show all", key="gallery_all", type="tertiary", on_click=_show_all)
 
 
@@ -87,7 +105,12 @@ def _card(one: Sample) -> None:
             + f'<div class="ls card"><b>{markup.text(one.title)}</b><p class="quiet">{markup.text(one.card, 300)}</p>'
             + f"{markup.chip(one.source)}</div>"
         )
-        st.button(f"Open {one.title}", key=f"open_{one.name}", on_click=models.open_sample, args=(one.name,))
+        st.button(
+            f"Open {one.title}",
+            key=f"open_{one.name}",
+            on_click=models.open_sample,
+            args=(one.name,),
+        )
 
 
 def _picture(path: Path | None) -> str:

@@ -1,4 +1,6 @@
-"""What a sample teaches: a text, a prediction to make before the answer is revealed, and what real runtimes get wrong."""
+"""What a sample teaches: a text, a prediction to make before the answer is revealed, and what
+real runtimes get wrong.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,18 @@ def _ask(session: UserSession, sample: Sample, question: Question) -> None:
     with st.container(border=True, key="lesson_question"):
         markup.show(f"<b>Predict.</b> {markup.text(question.text, 600)}")
         guess = _guess(question, f"lesson_guess_{sample.name}_{session.run.generation}")
-        ready = session.model.input_set == question.inputs and session.run.debugger is not None and not session.run.changes
+        ready = (
+            session.model.input_set == question.inputs
+            and session.run.debugger is not None
+            and not session.run.changes
+        )
         if not ready:
-            st.button("Use the inputs of the question", key="lesson_inputs", on_click=models.choose_set_named, args=(question.inputs,))
+            st.button(
+                "Use the inputs of the question",
+                key="lesson_inputs",
+                on_click=models.choose_set_named,
+                args=(question.inputs,),
+            )
             return
         st.button(
             "Run and reveal",
@@ -60,7 +71,11 @@ def _ask(session: UserSession, sample: Sample, question: Question) -> None:
             disabled=guess is None,
             help="Answer first, if only roughly" if guess is None else None,
         )
-        if guess is not None and session.run.debugger is not None and session.run.debugger.cursor.kind == "finished":
+        if (
+            guess is not None
+            and session.run.debugger is not None
+            and session.run.debugger.cursor.kind == "finished"
+        ):
             _reveal(session.run.debugger, question, guess)
 
 
@@ -71,11 +86,20 @@ def _to_the_end(debugger: loopscope.Debugger) -> None:
 def _guess(question: Question, key: str) -> str | None:
     """The user's prediction; None until there is one."""
     if question.asks == "iterations":
-        number = st.number_input("Iterations", 0, 100_000, None, key=key, width=160, placeholder="how many?")
+        number = st.number_input(
+            "Iterations", 0, 100_000, None, key=key, width=160, placeholder="how many?"
+        )
         return None if number is None else str(int(number))
     options = ("then", "else") if question.asks == "branch" else _ENDINGS
     words = {one: reason(one) for one in _ENDINGS}
-    told = st.radio("Your answer", options, None, key=key, format_func=lambda one: words.get(one, one), label_visibility="collapsed")
+    told = st.radio(
+        "Your answer",
+        options,
+        None,
+        key=key,
+        format_func=lambda one: words.get(one, one),
+        label_visibility="collapsed",
+    )
     return None if told is None else str(told)
 
 
@@ -86,6 +110,18 @@ def _reveal(debugger: loopscope.Debugger, question: Question, guess: str) -> Non
         record = None
     if record is None:
         return
-    right = str({"iterations": record.iterations, "branch": record.branch}.get(question.asks, record.ended_by))
-    told = {"iterations": times(record.iterations or 0), "branch": f"the {record.branch} branch"}.get(question.asks, ending(record))
-    markup.show(markup.chip("right" if guess == right else "not quite", "good" if guess == right else "warn") + f" {markup.text(told)}.")
+    right = str(
+        {"iterations": record.iterations, "branch": record.branch}.get(
+            question.asks, record.ended_by
+        )
+    )
+    told = {
+        "iterations": times(record.iterations or 0),
+        "branch": f"the {record.branch} branch",
+    }.get(question.asks, ending(record))
+    markup.show(
+        markup.chip(
+            "right" if guess == right else "not quite", "good" if guess == right else "warn"
+        )
+        + f" {markup.text(told)}."
+    )

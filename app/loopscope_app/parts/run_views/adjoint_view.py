@@ -1,4 +1,6 @@
-"""A loop that is walked back: the norm of each adjoint over its iterations on a log scale, and what each gave the shared weights."""
+"""A loop that is walked back: the norm of each adjoint over its iterations on a log scale, and
+what each gave the shared weights.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,16 @@ _WORDS_UP_TO = 16
 _ADJOINT, _CONTRIBUTION = 46, 20
 """Heights of lanes."""
 _SENTENCES = 8
-_walks: WeakKeyDictionary[loopscope.Debugger, tuple[object, WalkedBack, lanes.Chart]] = WeakKeyDictionary()
+_walks: WeakKeyDictionary[loopscope.Debugger, tuple[object, WalkedBack, lanes.Chart]] = (
+    WeakKeyDictionary()
+)
 """The last picture of each run: it stays until another iteration has been walked back."""
 
 
 def show(session: UserSession, loop: LoopInFocus) -> None:
-    """Nothing where the loop in focus neither is walked back nor walks one back, or before that has begun."""
+    """Nothing where the loop in focus neither is walked back nor walks one back, or before that
+    has begun.
+    """
     debugger = session.run.debugger
     found = None if debugger is None else _found(debugger, loop.address)
     if found is None or debugger is None:
@@ -37,7 +43,13 @@ def show(session: UserSession, loop: LoopInFocus) -> None:
     walk, chart = found
     # The strip comes first: on a small screen what is below is looked at last.
     if chart.lanes and walk.walked:
-        lanes.show(chart, key=KEY, cursor=_here(walk, loop), wide=1, on_pick=lambda pick: _go(walk, int(pick.at)))
+        lanes.show(
+            chart,
+            key=KEY,
+            cursor=_here(walk, loop),
+            wide=1,
+            on_pick=lambda pick: _go(walk, int(pick.at)),
+        )
     markup.show("<br>".join(map(markup.prose, _sentences(walk))), "walked_back")
 
 
@@ -79,17 +91,34 @@ def chart_of(walk: WalkedBack) -> lanes.Chart:
     """The norms over the forward loop's iterations; the last place is the end."""
     drawn = [
         replace(
-            _lane(f"adjoint of {one.name}", one.places, one.norms, _ADJOINT, lambda at: _at(at, walk.count), walk.count + 1),
+            _lane(
+                f"adjoint of {one.name}",
+                one.places,
+                one.norms,
+                _ADJOINT,
+                lambda at: _at(at, walk.count),
+                walk.count + 1,
+            ),
             verdict=one.fate.kind,
             note=one.sentence,
         )
         for one in walk.adjoints
     ]
     drawn += [
-        _lane(f"gives {one.name}", one.iterations, one.norms, _CONTRIBUTION, iteration_words, walk.count + 1) for one in walk.contributions
+        _lane(
+            f"gives {one.name}",
+            one.iterations,
+            one.norms,
+            _CONTRIBUTION,
+            iteration_words,
+            walk.count + 1,
+        )
+        for one in walk.contributions
     ]
     ticks = [*map(str, range(walk.count)), "end"] if walk.count < _MOST_TICKS else None
-    label = f"Norms over the iterations of {decode(walk.forward.rpartition('/')[2])}, on a log scale"
+    label = (
+        f"Norms over the iterations of {decode(walk.forward.rpartition('/')[2])}, on a log scale"
+    )
     return lanes.Chart(label, "iteration", walk.count + 1, drawn, ticks=ticks)
 
 
@@ -98,7 +127,12 @@ def _at(place: int, count: int) -> str:
 
 
 def _lane(
-    name: str, places: Sequence[int] | np.ndarray, norms: np.ndarray, height: int, words: Callable[[int], str], extent: int
+    name: str,
+    places: Sequence[int] | np.ndarray,
+    norms: np.ndarray,
+    height: int,
+    words: Callable[[int], str],
+    extent: int,
 ) -> lanes.Lane:
     levels = log_levels(norms)
     ends = [*(int(one) for one in places[1:]), int(places[-1]) + 1] if len(places) else []
@@ -107,13 +141,23 @@ def _lane(
         kind: lanes.Kind = "nan" if not np.isfinite(norm) else "idle" if level is None else "heat"
         said = short_number(norm)
         inside = said if extent <= _WORDS_UP_TO else ""
-        blocks.append((place, end, kind, round(0.1 + 0.6 * (level or 0), 3), inside, f"{words(place)}: {said}"))
+        blocks.append(
+            (
+                place,
+                end,
+                kind,
+                round(0.1 + 0.6 * (level or 0), 3),
+                inside,
+                f"{words(place)}: {said}",
+            )
+        )
     curve = levels if len(places) == extent > _WORDS_UP_TO and height >= _ADJOINT else None
     return lanes.Lane(name, blocks, height, line=curve, note="Euclidean norm, on a log scale")
 
 
 def log_levels(norms: np.ndarray) -> list[float | None]:
-    """By their logarithms, 1 for the largest, 0 for the smallest, or for a tenth of the largest where none is smaller than that.
+    """By their logarithms, 1 for the largest, 0 for the smallest, or for a tenth of the largest
+    where none is smaller than that.
 
     None for what is 0 or not finite.
 
@@ -124,4 +168,7 @@ def log_levels(norms: np.ndarray) -> list[float | None]:
     logs = np.log10(norms, where=usable, out=np.zeros(len(norms)))
     high = float(logs[usable].max()) if usable.any() else 0.0
     span = max(high - float(logs[usable].min()), 1.0) if usable.any() else 1.0
-    return [1 - (high - float(one)) / span if use else None for one, use in zip(logs, usable, strict=True)]
+    return [
+        1 - (high - float(one)) / span if use else None
+        for one, use in zip(logs, usable, strict=True)
+    ]

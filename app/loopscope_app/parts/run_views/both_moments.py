@@ -1,4 +1,6 @@
-"""One value of one iteration in two runs, side by side, and how far what it was computed from is apart."""
+"""One value of one iteration in two runs, side by side, and how far what it was computed from is
+apart.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,23 @@ def show(found: Drifted, spot: Spot) -> None:
         markup.show(markup.sentence(error), "quiet")
         return
     where = readable(moment.address)
-    apart = "equal" if not moment.relative else f"{moment.relative:.2g} of the largest magnitude apart{cosine_words(moment)}"
+    apart = (
+        "equal"
+        if not moment.relative
+        else f"{moment.relative:.2g} of the largest magnitude apart{cosine_words(moment)}"
+    )
     matched = "" if pair.how == "name" and pair.one == pair.other else f", matched by {pair.how}"
     with st.container(key="both_moments"):
         markup.show(f"<b>{markup.text(where)}</b>&ensp;{apart}{matched}")
         sides = st.columns(2, gap="medium")
         names = (
             ("this run", found.title),
-            (moment.address, moment.address if found.other is None else pair.address_beside(found.other, spot.row)),
+            (
+                moment.address,
+                moment.address
+                if found.other is None
+                else pair.address_beside(found.other, spot.row),
+            ),
         )
         for column, title, address, array in zip(sides, *names, (here, there), strict=True):
             with column:
@@ -56,7 +67,11 @@ def _side(title: str, address: str, array: np.ndarray) -> None:
         f'<div class="quiet" style="overflow-wrap:anywhere" title="{markup.text(address, 2000)}">'
         f"{markup.text(readable(address), 240)}</div>"
     )
-    plane = tensor_summary.plane(array, [0] * max(array.ndim - 2, 0)) if array.size else np.zeros((0, 0))
+    plane = (
+        tensor_summary.plane(array, [0] * max(array.ndim - 2, 0))
+        if array.size
+        else np.zeros((0, 0))
+    )
     if min(plane.shape) >= _PICTURE_LEAST and plane.dtype.kind != "O":
         markup.show(f'<img alt="heat map" class="heat" src="{tensor_summary.heat_map(plane)}">')
 
@@ -65,5 +80,8 @@ def _read(found: Drifted, spot: Spot) -> None:
     """Whether the error was made here, or came with what was read."""
     read = operands(found.drift, spot)
     if read:
-        words = [f"<b>{markup.text(name, 60)}</b> {'equal' if not error else f'{error:.2g}'}" for name, error in read]
+        words = [
+            f"<b>{markup.text(name, 60)}</b> {'equal' if not error else f'{error:.2g}'}"
+            for name, error in read
+        ]
         markup.show(f"It was computed from {', '.join(words)}.", "quiet")

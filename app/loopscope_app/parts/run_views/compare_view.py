@@ -1,4 +1,6 @@
-"""Two runs side by side: the first place where values or control flow part, both timelines, both outputs; a click goes there."""
+"""Two runs side by side: the first place where values or control flow part, both timelines, both
+outputs; a click goes there.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,23 @@ from loopscope.peers import runtime_of
 from loopscope.view import value_preview
 from loopscope_app.actions import moves, report_errors, selection, side_by_side
 from loopscope_app.describe.wording import record_sentence
-from loopscope_app.parts.run_views import drift_view, other_run, runtime_difference, source_view, whole_run
+from loopscope_app.parts.run_views import (
+    drift_view,
+    other_run,
+    runtime_difference,
+    source_view,
+    whole_run,
+)
 from loopscope_app.parts.widgets import chain, lanes, markup
-from loopscope_app.state.compare_choice import BEFORE, CHOICE, MODEL, ROUNDED, RUNTIME, SOURCE, UNCHANGED
+from loopscope_app.state.compare_choice import (
+    BEFORE,
+    CHOICE,
+    MODEL,
+    ROUNDED,
+    RUNTIME,
+    SOURCE,
+    UNCHANGED,
+)
 from loopscope_app.state.launch import paths_allowed
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.run_in_view import Compared
@@ -28,7 +44,9 @@ from loopscope_app.state.user_session import UserSession, place, widget
 KEY = "compare"
 MOST_RECORDS = 300
 
-_found: WeakKeyDictionary[loopscope.Debugger, tuple[int, Comparison, lanes.Chart]] = WeakKeyDictionary()
+_found: WeakKeyDictionary[loopscope.Debugger, tuple[int, Comparison, lanes.Chart]] = (
+    WeakKeyDictionary()
+)
 
 
 def show(session: UserSession) -> None:
@@ -47,7 +65,13 @@ def show(session: UserSession) -> None:
         format_func=lambda one: texts[one],
         label_visibility="collapsed",
     )
-    button.button("Compare", key="compare_run", icon=":material/compare_arrows:", on_click=_run, width="stretch")
+    button.button(
+        "Compare",
+        key="compare_run",
+        icon=":material/compare_arrows:",
+        on_click=_run,
+        width="stretch",
+    )
     other_run.fields(session, name)
     if name == RUNTIME:
         runtime_difference.show(session.run.other_runtime, session.model.fates, runtime)
@@ -61,7 +85,10 @@ def show(session: UserSession) -> None:
         return
     compared = session.run.compared
     if compared is None or compared.name != name:
-        markup.show("Both runs start at the beginning; the run that you step through stays where it is.", "quiet")
+        markup.show(
+            "Both runs start at the beginning; the run that you step through stays where it is.",
+            "quiet",
+        )
         return
     _show(opened.model, compared, session)
 
@@ -71,7 +98,9 @@ def _texts(session: UserSession, opened: Opened, runtime: str) -> dict[str, str]
     texts = {UNCHANGED: "the run without what was set by hand"} if session.run.changes else {}
     for name in opened.sets:
         if name != session.model.input_set:
-            texts[name] = (opened.sample.text_of(name) if opened.sample else "") or name.replace("_", " ")
+            texts[name] = (opened.sample.text_of(name) if opened.sample else "") or name.replace(
+                "_", " "
+            )
     if session.model.before:
         texts[BEFORE] = "the inputs of the run before"
     if runtime:
@@ -91,16 +120,22 @@ def _run() -> None:
 
 def _show(model: Model, compared: Compared, session: UserSession) -> None:
     comparison, chart = _compared(compared)
-    found = [one for one in (comparison.first_value, comparison.first_control_flow) if one is not None]
+    found = [
+        one for one in (comparison.first_value, comparison.first_control_flow) if one is not None
+    ]
     is_part = _tell_unfinished(compared)
     steps = f"{comparison.compared_steps:,} step{'' if comparison.compared_steps == 1 else 's'}"
     if is_part and not found:
         markup.show(f"The runs are equal as far as both came: {steps}.")
     elif not found:
-        markup.show(f"{markup.chip('equal', 'good')} The runs are equal in all {steps} that were compared.")
+        markup.show(
+            f"{markup.chip('equal', 'good')} The runs are equal in all {steps} that were compared."
+        )
     chain.show([line(one) for one in found], key=KEY, on_pick=lambda number: _go(found[number]))
     cursor = session.run.debugger.cursor.step if session.run.debugger else None
-    lanes.show(chart, key="compare_lanes", cursor=cursor, on_pick=lambda pick: moves.seek(int(pick.at)))
+    lanes.show(
+        chart, key="compare_lanes", cursor=cursor, on_pick=lambda pick: moves.seek(int(pick.at))
+    )
     left, right = st.columns(2, gap="medium")
     with left:
         markup.show(markup.section("Loops and branches"))
@@ -112,7 +147,11 @@ def _show(model: Model, compared: Compared, session: UserSession) -> None:
 
 def _tell_unfinished(compared: Compared) -> bool:
     """Why a run did not come to its end; whether one did not."""
-    unfinished = [(name, run) for name, run in (("This run", compared.one), ("The other", compared.other)) if run.state != "finished"]
+    unfinished = [
+        (name, run)
+        for name, run in (("This run", compared.one), ("The other", compared.other))
+        if run.state != "finished"
+    ]
     for name, run in unfinished:
         why = markup.sentence(run.failure or "it was stopped")
         markup.show(f"{markup.chip('unfinished', 'bad')} {name} did not come to its end: {why}")
@@ -123,9 +162,20 @@ def _table(rows: list[dict[str, str]], key: str) -> None:
     if not rows:
         markup.show("There are none.", "quiet")
         return
-    narrow = {"": st.column_config.TextColumn(width=36), "place": st.column_config.TextColumn(width=150)}
+    narrow = {
+        "": st.column_config.TextColumn(width=36),
+        "place": st.column_config.TextColumn(width=150),
+    }
     height = 28 * (1 + min(len(rows), 7)) + 12
-    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch", row_height=28, height=height, key=key, column_config=narrow)
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        width="stretch",
+        row_height=28,
+        height=height,
+        key=key,
+        column_config=narrow,
+    )
 
 
 def _compared(compared: Compared) -> tuple[Comparison, lanes.Chart]:
@@ -144,13 +194,27 @@ def chart_of(compared: Compared, comparison: Comparison) -> lanes.Chart:
         chart = whole_run.chart_of(run, icicle(run), None)
         for number, lane in enumerate(chart.lanes):
             name = title if number == 0 else lane.name
-            drawn.append(lanes.Lane(name, lane.blocks, height=14 if number == 0 else 20, strong=number == 0))
+            drawn.append(
+                lanes.Lane(name, lane.blocks, height=14 if number == 0 else 20, strong=number == 0)
+            )
     marks: list[lanes.Mark] = []
     if comparison.first_value is not None:
-        marks.append(lanes.Mark(comparison.first_value.step, "nan", comparison.first_value.sentence))
+        marks.append(
+            lanes.Mark(comparison.first_value.step, "nan", comparison.first_value.sentence)
+        )
     if comparison.first_control_flow is not None:
-        marks.append(lanes.Mark(comparison.first_control_flow.step, "now", comparison.first_control_flow.sentence))
-    return lanes.Chart("two runs over their steps", "step", max(compared.one.steps, compared.other.steps, 1), drawn, marks)
+        marks.append(
+            lanes.Mark(
+                comparison.first_control_flow.step, "now", comparison.first_control_flow.sentence
+            )
+        )
+    return lanes.Chart(
+        "two runs over their steps",
+        "step",
+        max(compared.one.steps, compared.other.steps, 1),
+        drawn,
+        marks,
+    )
 
 
 def line(one: RunDifference) -> chain.ChainLine:
@@ -176,7 +240,9 @@ def line(one: RunDifference) -> chain.ChainLine:
 
 
 def _go(one: RunDifference) -> None:
-    """In the run that is stepped through: to the moment before the place where they part, which is pinned."""
+    """In the run that is stepped through: to the moment before the place where they part, which
+    is pinned.
+    """
     moves.seek(one.address.partition(":")[0] if one.kind != "iterations" else one.step)
     if one.kind != "iterations":
         selection.reveal_place(one.address)
@@ -187,12 +253,26 @@ def flows(compared: Compared) -> list[dict[str, str]]:
     runs: list[dict[str, str]] = []
     for run in (compared.one, compared.other):
         records = run.control_flow
-        runs.append({one.address: record_sentence(one) for one in (records[number] for number in range(min(len(records), MOST_RECORDS)))})
+        runs.append(
+            {
+                one.address: record_sentence(one)
+                for one in (records[number] for number in range(min(len(records), MOST_RECORDS)))
+            }
+        )
     addresses = list(dict.fromkeys([*runs[0], *runs[1]]))
-    rows = [(address, runs[0].get(address, "did not run"), runs[1].get(address, "did not run")) for address in addresses]
+    rows = [
+        (address, runs[0].get(address, "did not run"), runs[1].get(address, "did not run"))
+        for address in addresses
+    ]
     rows.sort(key=lambda row: row[1] == row[2])
     return [
-        {"": "" if one == other else "≠", "place": readable(address), "this run": one, "the other": other} for address, one, other in rows
+        {
+            "": "" if one == other else "≠",
+            "place": readable(address),
+            "this run": one,
+            "the other": other,
+        }
+        for address, one, other in rows
     ]
 
 
@@ -204,7 +284,9 @@ def outputs(model: Model, compared: Compared) -> list[dict[str, str]]:
         shown = [value_preview(one[number]) if one else "did not finish" for one in values]
         same = all(values) and same_value(values[0][number], values[1][number])
         name = next(iter(signature.names), signature.name)
-        rows.append({"": "" if same else "≠", "output": name, "this run": shown[0], "the other": shown[1]})
+        rows.append(
+            {"": "" if same else "≠", "output": name, "this run": shown[0], "the other": shown[1]}
+        )
     return rows
 
 
@@ -214,7 +296,12 @@ def _outputs(run: loopscope.Debugger) -> Sequence[np.ndarray]:
 
 def same_value(one: object, other: object) -> bool:
     """Whether two outputs are equal; NaN equals NaN."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.dtype.kind in "fc" and other.dtype.kind in "fc":
+    if (
+        isinstance(one, np.ndarray)
+        and isinstance(other, np.ndarray)
+        and one.dtype.kind in "fc"
+        and other.dtype.kind in "fc"
+    ):
         return bool(np.array_equal(one, other, equal_nan=True))
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return bool(np.array_equal(one, other))

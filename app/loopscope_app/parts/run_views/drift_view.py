@@ -1,4 +1,6 @@
-"""How far another run is apart: the verdict in words, loops or values by iterations as one picture, both sides of a cell."""
+"""How far another run is apart: the verdict in words, loops or values by iterations as one
+picture, both sides of a cell.
+"""
 
 from __future__ import annotations
 
@@ -48,18 +50,26 @@ _pictures: WeakKeyDictionary[Drift, dict[str, tuple[Heat, lanes.Chart, int]]] = 
 
 def show(session: UserSession, found: Drifted) -> None:
     drift = found.drift
-    kind = "bad" if drift.first is not None or drift.partings or not drift.outputs <= drift.tolerance else "good"
+    kind = (
+        "bad"
+        if drift.first is not None or drift.partings or not drift.outputs <= drift.tolerance
+        else "good"
+    )
     chip = markup.chip("apart" if kind == "bad" else "within the tolerance", kind)
     markup.show(f"{chip} {markup.prose(found.sentence, 20_000)}")
     lines = list(_lines(drift))
-    chain.show([line for line, _ in lines], key="drift_lines", on_pick=lambda number: lines[number][1]())
+    chain.show(
+        [line for line, _ in lines], key="drift_lines", on_pick=lambda number: lines[number][1]()
+    )
     if drift.pairs:
         _picture(session, found)
     _matching(drift)
 
 
 def _lines(drift: Drift) -> Iterator[tuple[chain.ChainLine, Callable[[], None]]]:
-    """Where it begins, where it is worst, and where loops and branches part, each with what a click does."""
+    """Where it begins, where it is worst, and where loops and branches part, each with what a
+    click does.
+    """
     first, worst = drift.first, drift.worst
     if first is not None and first.first is not None:
         yield _line(drift, first, first.first, "begins here")
@@ -67,14 +77,29 @@ def _lines(drift: Drift) -> Iterator[tuple[chain.ChainLine, Callable[[], None]]]
         yield _line(drift, worst, worst.worst, "is largest here")
     for one in drift.partings:
         what = "other count" if one.kind == "iterations" else "other branch"
-        line = chain.ChainLine(elided(readable(one.address), 200), what, "", f"{one.one}  ≠  {one.other}", 0, "branch", one.sentence)
+        line = chain.ChainLine(
+            elided(readable(one.address), 200),
+            what,
+            "",
+            f"{one.one}  ≠  {one.other}",
+            0,
+            "branch",
+            one.sentence,
+        )
         yield line, partial(_go, one)
 
 
-def _line(drift: Drift, pair: MatchedSlots, moment: Moment, what: str) -> tuple[chain.ChainLine, Callable[[], None]]:
+def _line(
+    drift: Drift, pair: MatchedSlots, moment: Moment, what: str
+) -> tuple[chain.ChainLine, Callable[[], None]]:
     grows = pair.growth.words if pair.growth else ""
     line = chain.ChainLine(
-        elided(readable(moment.address), 200), what, grows, f"{moment.relative:.2g}", 0, "bad" if moment.relative > drift.tolerance else ""
+        elided(readable(moment.address), 200),
+        what,
+        grows,
+        f"{moment.relative:.2g}",
+        0,
+        "bad" if moment.relative > drift.tolerance else "",
     )
     return line, lambda: other_runs.pick(spot_of(drift, pair, moment))
 
@@ -90,21 +115,32 @@ def _picture(session: UserSession, found: Drifted) -> None:
     if widget(LOOP) not in options:
         place(LOOP, options[0])
     if len(bodies) > 1:
-        st.selectbox("Loops or values", options, key=LOOP, format_func=_title, label_visibility="collapsed")
+        st.selectbox(
+            "Loops or values", options, key=LOOP, format_func=_title, label_visibility="collapsed"
+        )
     chosen = str(widget(LOOP))
     heat, chart, left_out = _chart(found.drift, chosen)
 
     def picked(pick: lanes.Pick) -> None:
         row = heat.rows[pick.lane] if pick.lane >= 0 else heat.rows[0]
-        cell = row.cells[min(int(pick.at), len(row.cells) - 1)] if row.address != OUTSIDE else row.cells[0]
+        cell = (
+            row.cells[min(int(pick.at), len(row.cells) - 1)]
+            if row.address != OUTSIDE
+            else row.cells[0]
+        )
         if pick.on_name:
             _pick_name(row, chosen)
         elif cell is not None and pick.lane >= 0:
             other_runs.pick(cell.spot)
 
-    more = f"&ensp;{left_out:,} rows that are equal, or least apart, are left out." if left_out else ""
+    more = (
+        f"&ensp;{left_out:,} rows that are equal, or least apart, are left out." if left_out else ""
+    )
     words = f"from no difference to the tolerance of {found.drift.tolerance:g}"
-    markup.show(f'<i class="key heat"></i>{words}, <i class="key heat over"></i>beyond. A click on a cell opens both sides.{more}', "quiet")
+    markup.show(
+        f'<i class="key heat"></i>{words}, <i class="key heat over"></i>beyond. A click on a cell opens both sides.{more}',
+        "quiet",
+    )
     with st.container(key="drift_rows"):
         lanes.show(chart, key=KEY, cursor=_column(session, found, heat), wide=1, on_pick=picked)
         if session.run.spot is not None:
@@ -128,13 +164,24 @@ def _column(session: UserSession, found: Drifted, heat: Heat) -> float | None:
     if spot is None:
         return None
     iteration = max(int(found.drift.pairs[spot.pair].rows.iteration[spot.row]), 0)
-    return next((float(number) for number, (begin, end) in enumerate(heat.columns) if begin <= iteration < end), None)
+    return next(
+        (
+            float(number)
+            for number, (begin, end) in enumerate(heat.columns)
+            if begin <= iteration < end
+        ),
+        None,
+    )
 
 
 def _chart(drift: Drift, chosen: str) -> tuple[Heat, lanes.Chart, int]:
     kept = _pictures.setdefault(drift, {})
     if chosen not in kept:
-        heat = heat_of_loops(drift, MOST_COLUMNS) if chosen == ALL else heat_of_values(drift, chosen, MOST_COLUMNS)
+        heat = (
+            heat_of_loops(drift, MOST_COLUMNS)
+            if chosen == ALL
+            else heat_of_values(drift, chosen, MOST_COLUMNS)
+        )
         rows = _worst(heat.rows)
         shown = Heat(rows, heat.columns)
         kept[chosen] = shown, chart_of(drift, shown, _title(chosen)), len(heat.rows) - len(rows)
@@ -142,7 +189,9 @@ def _chart(drift: Drift, chosen: str) -> tuple[Heat, lanes.Chart, int]:
 
 
 def _worst(rows: Sequence[HeatRow]) -> tuple[HeatRow, ...]:
-    """In their order, those with any error; at most so many as are shown, those with the largest. All where nothing is apart."""
+    """In their order, those with any error; at most so many as are shown, those with the
+    largest. All where nothing is apart.
+    """
     errors = [max((cell.error for cell in row.cells if cell), default=0.0) for row in rows]
     order = sorted(range(len(rows)), key=lambda number: -errors[number])
     apart = [number for number in order if errors[number]] or order
@@ -153,11 +202,27 @@ def chart_of(drift: Drift, heat: Heat, label: str) -> lanes.Chart:
     """Each row a lane; what lies in no loop is one block over the whole axis."""
     height = _ROOMY if len(heat.rows) <= _MANY else _NARROW
     drawn = [
-        lanes.Lane(_row_title(row), list(_blocks(drift, heat, row)), height, note=row.address, pick=row.address != OUTSIDE)
+        lanes.Lane(
+            _row_title(row),
+            list(_blocks(drift, heat, row)),
+            height,
+            note=row.address,
+            pick=row.address != OUTSIDE,
+        )
         for row in heat.rows
     ]
-    names = [f"{begin:,}" if end - begin == 1 else f"{begin:,}–{end - 1:,}" for begin, end in heat.columns]
-    return lanes.Chart(f"relative error, {label}", "iteration", max(len(heat.columns), 1), drawn, _marks(drift, heat), names)
+    names = [
+        f"{begin:,}" if end - begin == 1 else f"{begin:,}–{end - 1:,}"
+        for begin, end in heat.columns
+    ]
+    return lanes.Chart(
+        f"relative error, {label}",
+        "iteration",
+        max(len(heat.columns), 1),
+        drawn,
+        _marks(drift, heat),
+        names,
+    )
 
 
 def _row_title(row: HeatRow) -> str:
@@ -167,7 +232,11 @@ def _row_title(row: HeatRow) -> str:
 def _blocks(drift: Drift, heat: Heat, row: HeatRow) -> list[lanes.Block]:
     if row.address == OUTSIDE:
         cell = row.cells[0]
-        return [_block(drift, 0, len(heat.columns), "outside of loops", cell)] if cell is not None else []
+        return (
+            [_block(drift, 0, len(heat.columns), "outside of loops", cell)]
+            if cell is not None
+            else []
+        )
     made: list[lanes.Block] = []
     for number, (cell, (begin, end)) in enumerate(zip(row.cells, heat.columns, strict=True)):
         where = iteration_words(begin) if end - begin == 1 else iteration_range(begin, end - 1)
@@ -179,13 +248,28 @@ def _blocks(drift: Drift, heat: Heat, row: HeatRow) -> list[lanes.Block]:
 def _block(drift: Drift, begin: int, end: int, where: str, cell: Cell) -> lanes.Block:
     name = readable_steps(drift.pairs[cell.spot.pair].one)[-1]
     if not math.isfinite(cell.error):
-        return (float(begin), float(end), "nan", 0, "", f"{where}: finite on one side only, in {name}")
+        return (
+            float(begin),
+            float(end),
+            "nan",
+            0,
+            "",
+            f"{where}: finite on one side only, in {name}",
+        )
     words = "equal" if not cell.error else f"{cell.error:.2g} of the largest magnitude, in {name}"
-    return (float(begin), float(end), "heat", level(cell.error, drift.tolerance), "", f"{where}: {words}")
+    return (
+        float(begin),
+        float(end),
+        "heat",
+        level(cell.error, drift.tolerance),
+        "",
+        f"{where}: {words}",
+    )
 
 
 def level(error: float, tolerance: float) -> float:
-    """How strongly an error is shown, by its logarithm; below 0, which is another colour, where it is over the tolerance.
+    """How strongly an error is shown, by its logarithm; below 0, which is another colour, where it
+    is over the tolerance.
 
     >>> level(0.0, 1e-3), level(1e-3, 1e-3), level(1e-2, 1e-3), level(1.0, 1e-3)
     (0.0, 1.0, -0.44, -1.0)
@@ -193,7 +277,11 @@ def level(error: float, tolerance: float) -> float:
     if error > tolerance:
         weakest, span = 0.16, max(-math.log10(tolerance), 1.0)
         return -round(min(1.0, weakest + (1 - weakest) * math.log10(error / tolerance) / span), 3)
-    return 0.0 if error <= _LEAST else round(math.log10(error / _LEAST) / math.log10(tolerance / _LEAST), 3)
+    return (
+        0.0
+        if error <= _LEAST
+        else round(math.log10(error / _LEAST) / math.log10(tolerance / _LEAST), 3)
+    )
 
 
 def _marks(drift: Drift, heat: Heat) -> list[lanes.Mark]:
@@ -202,10 +290,24 @@ def _marks(drift: Drift, heat: Heat) -> list[lanes.Mark]:
     if first is None or first.first is None or first.first.iteration is None:
         return []
     lane = next((number for number, row in enumerate(heat.rows) if row.address == first.one), None)
-    column = next((number for number, (begin, end) in enumerate(heat.columns) if begin <= first.first.iteration < end), None)
+    column = next(
+        (
+            number
+            for number, (begin, end) in enumerate(heat.columns)
+            if begin <= first.first.iteration < end
+        ),
+        None,
+    )
     if lane is None or column is None:
         return []
-    return [lanes.Mark(column, "now", f"first over the tolerance: {iteration_words(first.first.iteration)}", lane)]
+    return [
+        lanes.Mark(
+            column,
+            "now",
+            f"first over the tolerance: {iteration_words(first.first.iteration)}",
+            lane,
+        )
+    ]
 
 
 def _matching(drift: Drift) -> None:
@@ -213,20 +315,50 @@ def _matching(drift: Drift) -> None:
     counts = Counter(pair.how for pair in drift.pairs)
     told = ", ".join(f"{count:,} by {how}" for how, count in counts.items())
     left = [len(places) for places in drift.unmatched]
-    with st.expander(f"How values were matched: {told or 'none'}" + (f"; {sum(left):,} belong to nothing" if any(left) else "")):
+    with st.expander(
+        f"How values were matched: {told or 'none'}"
+        + (f"; {sum(left):,} belong to nothing" if any(left) else "")
+    ):
         others = [pair for pair in drift.pairs if pair.one != pair.other or pair.how != "name"]
-        rows = [{"this": readable(pair.one), "the other": readable(pair.other), "by": str(pair.how)} for pair in others]
-        rows += [{"this": readable(place), "the other": "nothing", "by": ""} for place in drift.unmatched[0]]
-        rows += [{"this": "nothing", "the other": readable(place), "by": ""} for place in drift.unmatched[1]]
-        rows += [{"this": readable(place), "the other": "unpacks weights", "by": ""} for place in drift.unpacking[0]]
-        rows += [{"this": "unpacks weights", "the other": readable(place), "by": ""} for place in drift.unpacking[1]]
+        rows = [
+            {"this": readable(pair.one), "the other": readable(pair.other), "by": str(pair.how)}
+            for pair in others
+        ]
+        rows += [
+            {"this": readable(place), "the other": "nothing", "by": ""}
+            for place in drift.unmatched[0]
+        ]
+        rows += [
+            {"this": "nothing", "the other": readable(place), "by": ""}
+            for place in drift.unmatched[1]
+        ]
+        rows += [
+            {"this": readable(place), "the other": "unpacks weights", "by": ""}
+            for place in drift.unpacking[0]
+        ]
+        rows += [
+            {"this": "unpacks weights", "the other": readable(place), "by": ""}
+            for place in drift.unpacking[1]
+        ]
         if rows:
-            st.dataframe(pd.DataFrame(rows[:MOST_LISTED]), hide_index=True, width="stretch", row_height=28, key="drift_matched")
+            st.dataframe(
+                pd.DataFrame(rows[:MOST_LISTED]),
+                hide_index=True,
+                width="stretch",
+                row_height=28,
+                key="drift_matched",
+            )
         elif drift.pairs:
             markup.show("Every value belongs to the one of the same name.", "quiet")
         if len(rows) > MOST_LISTED:
-            markup.show(f"{len(rows) - MOST_LISTED:,} more are listed by loopscope drift --json.", "quiet")
+            markup.show(
+                f"{len(rows) - MOST_LISTED:,} more are listed by loopscope drift --json.", "quiet"
+            )
         if drift.left_out:
             markup.show(
-                markup.sentence("Not compared: " + ", ".join(f"{count:,} {reason}" for reason, count in drift.left_out.items())), "quiet"
+                markup.sentence(
+                    "Not compared: "
+                    + ", ".join(f"{count:,} {reason}" for reason, count in drift.left_out.items())
+                ),
+                "quiet",
             )

@@ -1,4 +1,6 @@
-"""Take away: the run as a file that opens again, and its trace for other tools; made only when it is asked for."""
+"""Take away: the run as a file that opens again, and its trace for other tools; made only when
+it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def show(session: UserSession) -> None:
         _one_page(session, session.model.opened, debugger)
         node_colours.show(session, session.model.opened, debugger)
     if not debugger.steps:
-        markup.show("Run something first: then every computed value can be downloaded as one file.", "quiet")
+        markup.show(
+            "Run something first: then every computed value can be downloaded as one file.", "quiet"
+        )
         return
     if debugger.steps > MOST_VALUES:
         markup.show(
@@ -52,7 +56,12 @@ def show(session: UserSession) -> None:
         return
     offered = [one for one in EXPORT_FORMATS if one != ".parquet" or find_spec("pyarrow")]
     with st.container(horizontal=True, vertical_alignment="center"):
-        ending = st.segmented_control("Format", offered, default=offered[0], key=KEY, label_visibility="collapsed") or offered[0]
+        ending = (
+            st.segmented_control(
+                "Format", offered, default=offered[0], key=KEY, label_visibility="collapsed"
+            )
+            or offered[0]
+        )
         st.download_button(
             f"Download {ending}",
             lambda: written(debugger, ending),
@@ -87,7 +96,12 @@ def _this_run(session: UserSession, opened: Opened, debugger: loopscope.Debugger
 def _one_page(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
     """The button for an HTML file that opens at this moment, and what is said in it."""
     folding, root, data = session.canvas.folding, session.canvas.root, session.model.node_data
-    note = st.text_input("A note on the page", key="take_away_note", placeholder="A note on the page", label_visibility="collapsed")
+    note = st.text_input(
+        "A note on the page",
+        key="take_away_note",
+        placeholder="A note on the page",
+        label_visibility="collapsed",
+    )
     st.download_button(
         "One page",
         lambda: page(debugger, opened.title, note, folding, root, data),
@@ -99,15 +113,26 @@ def _one_page(session: UserSession, opened: Opened, debugger: loopscope.Debugger
     )
 
 
-def page(debugger: loopscope.Debugger, title: str, note: str, folding: Folding, root: str, data: NodeData | None) -> bytes:
+def page(
+    debugger: loopscope.Debugger,
+    title: str,
+    note: str,
+    folding: Folding,
+    root: str,
+    data: NodeData | None,
+) -> bytes:
     """The page as the bytes of a file; where it cannot be made, a text that says why."""
     try:
-        return page_of(debugger, title=title, note=note, folding=folding, root=root, node_data=data).encode()
+        return page_of(
+            debugger, title=title, note=note, folding=folding, root=root, node_data=data
+        ).encode()
     except EngineError as error:
         return f"{error}\n".encode()
 
 
-def saved_run(debugger: loopscope.Debugger, shown: Mapping[str, str], document: bytes, *, weights: bool = True) -> bytes:
+def saved_run(
+    debugger: loopscope.Debugger, shown: Mapping[str, str], document: bytes, *, weights: bool = True
+) -> bytes:
     """The run as the bytes of a file; where it cannot be saved, a text that says why."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"run{ENDING}"

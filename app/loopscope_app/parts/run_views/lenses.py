@@ -1,4 +1,6 @@
-"""Below the canvas: one of several ways to look at the whole run, and why it ended; only the chosen one is computed."""
+"""Below the canvas: one of several ways to look at the whole run, and why it ended; only the
+chosen one is computed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from loopscope_app.state.view_choices import LENS
 
 
 def _usual(model: Model) -> str:
-    """The lenses that fit a model: without a loop there are no iterations, without an If no branch to explain."""
+    """The lenses that fit a model: without a loop there are no iterations, without an If no
+    branch to explain.
+    """
     kinds = {place.node.type for place in places(model).values() if place.node.bodies}
     return "Iterations" if kinds - {IF} else "Why" if kinds else "Timeline"
 

@@ -1,4 +1,6 @@
-"""The loop in focus: a row per iteration with carried values, condition and branches; a click goes there."""
+"""The loop in focus: a row per iteration with carried values, condition and branches; a click
+goes there.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ import streamlit as st
 import loopscope
 from loopscope.ir import iteration_range
 from loopscope_app.actions import moves
-from loopscope_app.describe.iteration_table import PAGE, IterationRow, LoopTableColumns, loop_columns, rows
+from loopscope_app.describe.iteration_table import (
+    PAGE,
+    IterationRow,
+    LoopTableColumns,
+    loop_columns,
+    rows,
+)
 from loopscope_app.describe.loop_tape import tape
 from loopscope_app.parts.run_views import adjoint_view, until_a_loop_runs
 from loopscope_app.parts.widgets import markup
@@ -32,7 +40,13 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
     with st.container(key="loop_rows"):
         narrow = any(row.margin for row in found)
         cells = [_cells(row, columns, loop) + ([row.margin] if narrow else []) for row in found]
-        table.show(_titles(columns) + (["margin"] if narrow else []), cells, key=KEY, now=now, on_pick=lambda number: _go(found[number]))
+        table.show(
+            _titles(columns) + (["margin"] if narrow else []),
+            cells,
+            key=KEY,
+            now=now,
+            on_pick=lambda number: _go(found[number]),
+        )
         strips = tape(found, columns, loop.current)
         if strips:
             markup.show(strips)
@@ -46,10 +60,16 @@ def _without_rows(debugger: loopscope.Debugger, loop: LoopInFocus | None) -> Non
     if first is None:
         until_a_loop_runs.none_to_show()
     elif loop is not None and loop.record is not None and loop.record.ended_by is not None:
-        markup.show(f"<b>{markup.text(loop.place.node.name, 60)}</b> ran no iteration, so there is no row: see Why.", "quiet")
+        markup.show(
+            f"<b>{markup.text(loop.place.node.name, 60)}</b> ran no iteration, so there is no row: see Why.",
+            "quiet",
+        )
     else:
         table.show(_titles(loop_columns(first)), [], key=KEY, now=None, on_pick=lambda number: None)
-        markup.show(f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed here, one row each.", "quiet")
+        markup.show(
+            f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed here, one row each.",
+            "quiet",
+        )
 
 
 def _go(row: IterationRow) -> None:
@@ -77,5 +97,9 @@ def _cells(row: IterationRow, columns: LoopTableColumns, loop: LoopInFocus) -> l
 
 def _goes_on(row: IterationRow, loop: LoopInFocus) -> str:
     """What the condition says; whatever that is, the trip count ends the loop."""
-    counted = loop.record is not None and loop.record.ended_by == "trip_count" and row.iteration == loop.iterations - 1
+    counted = (
+        loop.record is not None
+        and loop.record.ended_by == "trip_count"
+        and row.iteration == loop.iterations - 1
+    )
     return "no: trip count" if counted else row.condition

@@ -1,4 +1,6 @@
-"""The iteration matrix of the loop in focus: a row per value, a column per iteration; a click goes to the cell."""
+"""The iteration matrix of the loop in focus: a row per value, a column per iteration; a click
+goes to the cell.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,18 @@ from loopscope_app.state.user_session import UserSession, current
 
 KEY = "matrix"
 
-_charts: WeakKeyDictionary[loopscope.Debugger, tuple[object, lanes.Chart, Matrix, list[MatrixRow | None]]] = WeakKeyDictionary()
+_charts: WeakKeyDictionary[
+    loopscope.Debugger, tuple[object, lanes.Chart, Matrix, list[MatrixRow | None]]
+] = WeakKeyDictionary()
 
 
 def show(session: UserSession, loop: LoopInFocus | None) -> None:
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
-        until_a_loop_runs.show(session, "its values are laid out here: a row for each value, a column for each iteration.")
+        until_a_loop_runs.show(
+            session,
+            "its values are laid out here: a row for each value, a column for each iteration.",
+        )
         return
     try:
         chart, found, rows = _chart(debugger, loop)
@@ -39,7 +46,9 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
 
 
 def _go(found: Matrix, row: MatrixRow | None, pick: lanes.Pick) -> None:
-    """To the moment when the value of a cell was computed, with its node pinned; from a name only the pin."""
+    """To the moment when the value of a cell was computed, with its node pinned; from a name
+    only the pin.
+    """
     debugger = current().run.debugger
     if debugger is None:
         return
@@ -51,7 +60,9 @@ def _go(found: Matrix, row: MatrixRow | None, pick: lanes.Pick) -> None:
         selection.select(f"{found.program.address}/{row.label}")
 
 
-def _chart(debugger: loopscope.Debugger, loop: LoopInFocus) -> tuple[lanes.Chart, Matrix, list[MatrixRow | None]]:
+def _chart(
+    debugger: loopscope.Debugger, loop: LoopInFocus
+) -> tuple[lanes.Chart, Matrix, list[MatrixRow | None]]:
     state = (debugger.steps, debugger.state, loop.address)
     kept = _charts.get(debugger)
     if kept is None or kept[0] != state:

@@ -1,4 +1,6 @@
-"""Take away, colours: what others say of the nodes comes onto the canvas, and what this run says of them goes to other tools."""
+"""Take away, colours: what others say of the nodes comes onto the canvas, and what this run says
+of them goes to other tools.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ UPLOAD = "node_colours_upload"
 
 def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
     """A menu, so that the lens stays one row."""
-    with st.popover("Colours", icon=":material/palette:", key="node_colours", help="Data about nodes as colours of the canvas"):
+    with st.popover(
+        "Colours",
+        icon=":material/palette:",
+        key="node_colours",
+        help="Data about nodes as colours of the canvas",
+    ):
         st.file_uploader(
             "JSON with a number or a text for each node, by address or name, as Model Explorer's node data",
             type=["json"],
@@ -25,7 +32,12 @@ def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> 
             args=(UPLOAD,),
         )
         if session.model.node_data is not None:
-            st.button("Take the colours off", icon=":material/format_color_reset:", key="node_colours_off", on_click=colouring.take_off)
+            st.button(
+                "Take the colours off",
+                icon=":material/format_color_reset:",
+                key="node_colours_off",
+                on_click=colouring.take_off,
+            )
         st.download_button(
             "How often each operation ran",
             lambda: write_node_data(how_often(debugger), debugger.model).encode(),

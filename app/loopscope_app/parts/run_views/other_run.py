@@ -1,4 +1,6 @@
-"""What Compare asks for beside the choice: which other model, or which values are rounded to what."""
+"""What Compare asks for beside the choice: which other model, or which values are rounded to
+what.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def fields(session: UserSession, name: str) -> None:
 def _model(session: UserSession) -> None:
     other = session.model.other
     if other is not None:
-        markup.show(f"The other model: <b>{markup.text(other.title, 80)}</b>, on the same inputs.", "quiet")
+        markup.show(
+            f"The other model: <b>{markup.text(other.title, 80)}</b>, on the same inputs.", "quiet"
+        )
     local = paths_allowed(st.get_option("server.address"))
     path, upload = st.columns([1, 1] if local else [0.001, 1], gap="medium")
     if local:
@@ -79,11 +83,20 @@ def _source() -> None:
 
 
 def other_precision(session: UserSession) -> None:
-    """Where another runtime ran a loop another number of times, or took another branch: what narrower floats would do here."""
+    """Where another runtime ran a loop another number of times, or took another branch: what
+    narrower floats would do here.
+    """
     found = session.run.drifted
     if found is None or found.other is not None or not found.drift.partings:
         return
     with st.container(key="other_precision", horizontal=True, vertical_alignment="center"):
-        markup.show("Narrower floats often do that. The same run here, with everything rounded to what a device computes in:")
+        markup.show(
+            "Narrower floats often do that. The same run here, with everything rounded to what a device computes in:"
+        )
         for to in DEVICES:
-            st.button(to, key=f"other_precision_{to}", on_click=side_by_side.round_this, args=(other_runs.EVERYTHING, to))
+            st.button(
+                to,
+                key=f"other_precision_{to}",
+                on_click=side_by_side.round_this,
+                args=(other_runs.EVERYTHING, to),
+            )

@@ -15,8 +15,14 @@ def show(session: UserSession) -> None:
     if debugger is None or not debugger.prints:
         return
     told = debugger.printed(MOST_LINES)
-    lines = [f'<span title="{markup.text(readable(line.address))}">{markup.text(line.text, 400)}</span>' for line in told]
+    lines = [
+        f'<span title="{markup.text(readable(line.address))}">{markup.text(line.text, 400)}</span>'
+        for line in told
+    ]
     if not lines:
         lines = ['<span class="quiet">Nothing has been printed yet.</span>']
-    # The outer box is filled from its end, so that the newest line is in view however many there are.
-    markup.show(f'<div class="printed" role="log" aria-label="Printed" tabindex="0"><div>{"<br>".join(lines)}</div></div>')
+    # The outer box is filled from its end, so that the newest line is in view however many there
+    # are.
+    markup.show(
+        f'<div class="printed" role="log" aria-label="Printed" tabindex="0"><div>{"<br>".join(lines)}</div></div>'
+    )

@@ -1,4 +1,6 @@
-"""The loop in focus as it could run in parallel: a lane for each operation, a colour for each iteration; a click goes there."""
+"""The loop in focus as it could run in parallel: a lane for each operation, a colour for each
+iteration; a click goes there.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from streamlit.delta_generator import DeltaGenerator
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.executor import Program
-from loopscope.explain import Dependences, OperationExecution, Schedule, dependences, operation_ticks, schedule
+from loopscope.explain import (
+    Dependences,
+    OperationExecution,
+    Schedule,
+    dependences,
+    operation_ticks,
+    schedule,
+)
 from loopscope.ir import decode
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.schedule_words import cut, sentences
@@ -35,7 +44,9 @@ _HOW = (
     "longest chain of others behind it runs first."
 )
 _PLAIN, _PART, _MOST_PARTS = 18, 12, 4
-"""Heights of a lane, and of one of several blocks at a tick; more than so many share the height of so many, and have no number."""
+"""Heights of a lane, and of one of several blocks at a tick; more than so many share the height
+of so many, and have no number.
+"""
 
 Place = tuple[int, int, int]
 """Program number, row and number of an instruction."""
@@ -51,14 +62,18 @@ class Slow:
     ticks: int
 
     def ticks_of(self, operation: OperationExecution) -> int:
-        """Return the ticks of an operation: those chosen for this one, the model's for any other."""
+        """Return the ticks of an operation: those chosen for this one, the model's for any
+        other.
+        """
         is_chosen = operation.program is self.program and operation.number == self.number
         return self.ticks if is_chosen else operation_ticks(operation)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An operation in its lane: part number ``part`` of the lane's height, from the top, of ``parts``."""
+    """An operation in its lane: part number ``part`` of the lane's height, from the top, of
+    ``parts``.
+    """
 
     node: int
     part: int
@@ -98,8 +113,16 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
         slow = _slow_operation(found)
     drawn = _picture(found, window, workers, slow)
     markup.show(markup.prose(" ".join(drawn.words)), "quiet")
-    lanes.show(drawn.chart, key=KEY, cursor=_tick_of(debugger, drawn), wide=1, on_pick=lambda pick: _go(drawn, pick))
-    more = f" {drawn.hidden:,} more operations are scheduled, and not drawn." if drawn.hidden else ""
+    lanes.show(
+        drawn.chart,
+        key=KEY,
+        cursor=_tick_of(debugger, drawn),
+        wide=1,
+        on_pick=lambda pick: _go(drawn, pick),
+    )
+    more = (
+        f" {drawn.hidden:,} more operations are scheduled, and not drawn." if drawn.hidden else ""
+    )
     markup.show(f"{_HOW}{more}", "quiet")
 
 
@@ -108,12 +131,16 @@ def _chosen(found: Dependences) -> tuple[int, int]:
     first, second = st.columns(2, gap="medium")
     top = min(max(_LEAST_TOP, 2 * found.window), _MOST_TOP)
     usual = min(found.window, top)
-    window = first.slider("Window (parallel_iterations)", 1, top, usual, key=f"schedule_window_{usual}")
+    window = first.slider(
+        "Window (parallel_iterations)", 1, top, usual, key=f"schedule_window_{usual}"
+    )
     return window, second.slider("Workers", 1, MOST_WORKERS, USUAL_WORKERS, key="schedule_workers")
 
 
 def _slow_operation(found: Dependences) -> Slow | None:
-    """The operation that takes other ticks than one, and how many: the model's own until another is chosen."""
+    """The operation that takes other ticks than one, and how many: the model's own until another
+    is chosen.
+    """
     costs: dict[tuple[Program, int], int] = {}
     for operation in found.operations:
         if operation is not None:
@@ -125,7 +152,11 @@ def _slow_operation(found: Dependences) -> Slow | None:
     slowest = max(range(len(places)), key=lambda index: costs[places[index]])
     left, right = st.columns(2, gap="medium")
     chosen = left.selectbox(
-        "Slow operation", range(len(places)), slowest, format_func=labels.__getitem__, key=f"schedule_slow_{len(places)}"
+        "Slow operation",
+        range(len(places)),
+        slowest,
+        format_func=labels.__getitem__,
+        key=f"schedule_slow_{len(places)}",
     )
     usual = min(costs[places[chosen]], MOST_TICKS)
     ticks = right.slider("Its ticks", 1, MOST_TICKS, usual, key=f"schedule_ticks_{chosen}_{usual}")
@@ -166,11 +197,15 @@ def picture_of(found: Dependences, made: Schedule, words: tuple[str, ...]) -> Dr
     label = f"{len(ticks):,} operations over {made.length:,} ticks"
     hidden = len(order) - len(drawn)
     cells = [_cells(found, made, at) for at in pieces]
-    return Drawn(lanes.Chart(label, "tick", max(made.length, 1), drawn), words, cells, ticks, hidden)
+    return Drawn(
+        lanes.Chart(label, "tick", max(made.length, 1), drawn), words, cells, ticks, hidden
+    )
 
 
 def _pieces(made: Schedule, nodes: Sequence[int]) -> list[Piece]:
-    """The operations of a lane; those that run at the same time are parts of its height, one below the other."""
+    """The operations of a lane; those that run at the same time are parts of its height, one
+    below the other.
+    """
     pieces: list[Piece] = []
     ends: list[int] = []
     group: list[tuple[int, int]] = []
@@ -185,7 +220,9 @@ def _pieces(made: Schedule, nodes: Sequence[int]) -> list[Piece]:
     return pieces + [Piece(member, part, len(ends)) for member, part in group]
 
 
-def _cells(found: Dependences, made: Schedule, pieces: Sequence[Piece]) -> dict[int, list[tuple[Program, int, int] | None]]:
+def _cells(
+    found: Dependences, made: Schedule, pieces: Sequence[Piece]
+) -> dict[int, list[tuple[Program, int, int] | None]]:
     cells: dict[int, list[tuple[Program, int, int] | None]] = {}
     for piece in pieces:
         begin = made.ticks[piece.node]
@@ -206,27 +243,52 @@ def _order(program: Program, number: int) -> tuple[int, ...]:
     return (*(part for one in reversed(around[:-1]) for part in (one.owner, one.index)), number)
 
 
-def _lane(found: Dependences, made: Schedule, key: tuple[Program, int], pieces: Sequence[Piece], bodies: int) -> lanes.Lane:
+def _lane(
+    found: Dependences,
+    made: Schedule,
+    key: tuple[Program, int],
+    pieces: Sequence[Piece],
+    bodies: int,
+) -> lanes.Lane:
     program, number = key
     most = max(piece.parts for piece in pieces)
     blocks = [_block(found, made, piece) for piece in pieces]
     instruction = program.instructions[number]
     inside = program.address[bodies + 1 :]
     name = decode(f"{inside}/{instruction.label}" if inside else instruction.label)
-    return lanes.Lane(name, blocks, height=max(_PLAIN, _PART * min(most, _MOST_PARTS)), note=instruction.title, pick=True)
+    return lanes.Lane(
+        name,
+        blocks,
+        height=max(_PLAIN, _PART * min(most, _MOST_PARTS)),
+        note=instruction.title,
+        pick=True,
+    )
 
 
 def _block(found: Dependences, made: Schedule, piece: Piece) -> lanes.Block:
     one = found.operations[piece.node]
     iteration = one.iteration if one is not None else 0
     tick, cost = made.ticks[piece.node], made.costs[piece.node]
-    words = f"iteration {iteration:,} · tick {tick:,}" + (f" to {tick + cost - 1:,}" if cost > 1 else "")
+    words = f"iteration {iteration:,} · tick {tick:,}" + (
+        f" to {tick + cost - 1:,}" if cost > 1 else ""
+    )
     shown = f"{iteration:,}" if piece.parts <= _MOST_PARTS else ""
-    return (float(tick), float(tick + cost), "shape", iteration, shown, words, piece.part, piece.parts)
+    return (
+        float(tick),
+        float(tick + cost),
+        "shape",
+        iteration,
+        shown,
+        words,
+        piece.part,
+        piece.parts,
+    )
 
 
 def _tick_of(debugger: loopscope.Debugger, drawn: Drawn) -> float | None:
-    """The tick of the operation that the cursor stands before; None when it is none of the loop's."""
+    """The tick of the operation that the cursor stands before; None when it is none of the
+    loop's.
+    """
     level = debugger.moment[-1]
     return drawn.ticks.get((level.program.index, level.row, level.position))
 
@@ -239,7 +301,9 @@ def _go(drawn: Drawn, pick: lanes.Pick) -> None:
     cells = drawn.cells[pick.lane]
     parts = cells.get(int(pick.at), ())
     here = parts[min(int(pick.down * len(parts)), len(parts) - 1)] if parts else None
-    program, row, number = here or next(place for places in cells.values() for place in places if place is not None)
+    program, row, number = here or next(
+        place for places in cells.values() for place in places if place is not None
+    )
     if here and not pick.on_name:
         moves.seek(debugger.timeline.step_at(program, row, number + 1))
     if here or pick.on_name:

@@ -1,4 +1,6 @@
-"""The same inputs in the program that the model was converted from, here, and in the runtime: where they part, and three columns."""
+"""The same inputs in the program that the model was converted from, here, and in the runtime:
+where they part, and three columns.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def show(report: SourceReport | SourceAlone | None) -> None:
     """What came of it; before it was asked for, what it will do."""
     if report is None:
         about = "torch or TensorFlow runs the program with the same inputs, its loops and branches watched."
-        markup.show(f"{about} You see them beside the run here and the model's own runtime.", "quiet")
+        markup.show(
+            f"{about} You see them beside the run here and the model's own runtime.", "quiet"
+        )
         return
     match report:
         case SourceAlone():
@@ -29,8 +33,17 @@ def show(report: SourceReport | SourceAlone | None) -> None:
 
 def _differences(report: SourceReport) -> None:
     """All that differs inside, the earliest first; a click goes there."""
-    found = [(one.first, "other count" if one.kind != "cond" else "other branch") for one in report.regions if one.first is not None]
-    found += [(value.first, "other value") for one in report.regions for value in one.values if value.first is not None]
+    found = [
+        (one.first, "other count" if one.kind != "cond" else "other branch")
+        for one in report.regions
+        if one.first is not None
+    ]
+    found += [
+        (value.first, "other value")
+        for one in report.regions
+        for value in one.values
+        if value.first is not None
+    ]
     found.sort(key=lambda one: one[0].step)
     lines = [
         chain.ChainLine(
@@ -39,7 +52,9 @@ def _differences(report: SourceReport) -> None:
         )
         for first, what in found
     ]  # fmt: skip
-    chain.show(lines, key=KEY, on_pick=lambda number: _go(found[number][0].step, found[number][0].address))
+    chain.show(
+        lines, key=KEY, on_pick=lambda number: _go(found[number][0].step, found[number][0].address)
+    )
 
 
 def _go(step: int, address: str) -> None:

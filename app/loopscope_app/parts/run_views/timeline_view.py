@@ -1,4 +1,6 @@
-"""The timeline of a run: the steps that it took, the schedule that it could have had, or where its time goes."""
+"""The timeline of a run: the steps that it took, the schedule that it could have had, or where
+its time goes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
     TIMELINE.begin(TIMELINE.options[0], TIMELINE.options)
     with st.container(horizontal=True, vertical_alignment="center"):
         chosen = st.segmented_control(
-            "Timeline of", TIMELINE.options, key=TIMELINE.key, required=True, label_visibility="collapsed", width="content"
+            "Timeline of",
+            TIMELINE.options,
+            key=TIMELINE.key,
+            required=True,
+            label_visibility="collapsed",
+            width="content",
         )
         bar = st.container(width="stretch")
     match chosen:

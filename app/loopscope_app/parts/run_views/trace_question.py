@@ -1,4 +1,6 @@
-"""A question to the trace: an expression for every iteration of the loop in focus, plotted and listed; a click goes there."""
+"""A question to the trace: an expression for every iteration of the loop in focus, plotted and
+listed; a click goes there.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,18 @@ COUNT = "i"
 def show(session: UserSession, loop: LoopInFocus | None) -> None:
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
-        until_a_loop_runs.show(session, "you can ask for any expression over its values, one answer for each iteration.")
+        until_a_loop_runs.show(
+            session,
+            "you can ask for any expression over its values, one answer for each iteration.",
+        )
         return
     examples = suggestions(loop)
     field, menu = st.columns([6, 1.3], vertical_alignment="bottom", gap="small")
     if widget(KEY) is None:
         put(KEY, session.run.asked)
-    asked = field.text_input("Ask", key=KEY, placeholder=examples[0], label_visibility="collapsed", on_change=_remember)
+    asked = field.text_input(
+        "Ask", key=KEY, placeholder=examples[0], label_visibility="collapsed", on_change=_remember
+    )
     with menu.popover("Examples", width="stretch"):
         markup.show(
             "A name is its value in iteration <b>i</b>; <b>name[i-1]</b> that of the iteration before. "
@@ -39,9 +46,18 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
             "quiet",
         )
         for number, example in enumerate(examples):
-            st.button(example, key=f"ask_example_{number}", type="tertiary", on_click=_try, args=(example,))
+            st.button(
+                example,
+                key=f"ask_example_{number}",
+                type="tertiary",
+                on_click=_try,
+                args=(example,),
+            )
     if not (asked or "").strip():
-        markup.show("For each iteration: a difference, a norm, a comparison. Examples are at the right.", "quiet")
+        markup.show(
+            "For each iteration: a difference, a norm, a comparison. Examples are at the right.",
+            "quiet",
+        )
         return
     try:
         answer = ask(debugger, loop.address, typed.expression(debugger.model, str(asked)))
@@ -75,17 +91,40 @@ def _quoted(label: str) -> str:
     >>> _quoted("total"), _quoted("while%2FAdd"), _quoted("i")
     ('total', '`while/Add`', '`i`')
     """
-    return label if label.isidentifier() and not label.startswith("_") and label != COUNT else f"`{decode(label)}`"
+    return (
+        label
+        if label.isidentifier() and not label.startswith("_") and label != COUNT
+        else f"`{decode(label)}`"
+    )
 
 
 def _answer(answer: ExpressionResult, now: int | None) -> None:
     at = answer.iterations.index(now) if now in answer.iterations else None
     with st.container(key="ask_answer"):
         if sum(number is not None for number in answer.numbers) > 1:
-            st.vega_lite_chart(plot(answer, now), height=150, width="stretch", key=PLOT, on_select=lambda: _picked_point(answer))
-        cells = [(f"{iteration:,}", shown(value)) for iteration, value in zip(answer.iterations, answer.values, strict=True)]
-        row_table.show(("iteration", "value"), cells, key=TABLE, now=at, on_pick=lambda number: _go(answer, answer.iterations[number]))
-    told = [f"{len(answer.iterations):,} of {answer.total:,} iterations, evenly chosen"] if answer.total > len(answer.iterations) else []
+            st.vega_lite_chart(
+                plot(answer, now),
+                height=150,
+                width="stretch",
+                key=PLOT,
+                on_select=lambda: _picked_point(answer),
+            )
+        cells = [
+            (f"{iteration:,}", shown(value))
+            for iteration, value in zip(answer.iterations, answer.values, strict=True)
+        ]
+        row_table.show(
+            ("iteration", "value"),
+            cells,
+            key=TABLE,
+            now=at,
+            on_pick=lambda number: _go(answer, answer.iterations[number]),
+        )
+    told = (
+        [f"{len(answer.iterations):,} of {answer.total:,} iterations, evenly chosen"]
+        if answer.total > len(answer.iterations)
+        else []
+    )
     if answer.reason:
         told.append(f"– where {markup.sentence(answer.reason)}")
     if told:
@@ -110,18 +149,43 @@ def plot(answer: ExpressionResult, now: int | None) -> dict[str, object]:
     ]
     ends = [answer.iterations[0] - 0.3, answer.iterations[-1] + 0.3]
     scale = {"domain": ends, "nice": False}
-    x = {"field": "iteration", "type": "quantitative", "title": None, "scale": scale, "axis": {"tickMinStep": 1, "grid": False}}
-    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False, "padding": 10}}
+    x = {
+        "field": "iteration",
+        "type": "quantitative",
+        "title": None,
+        "scale": scale,
+        "axis": {"tickMinStep": 1, "grid": False},
+    }
+    y = {
+        "field": "value",
+        "type": "quantitative",
+        "title": None,
+        "scale": {"zero": False, "padding": 10},
+    }
     layers: list[dict[str, object]] = [
         {"mark": {"type": "line", "strokeWidth": 1.8}, "encoding": {"x": x, "y": y}},
         {
-            "mark": {"type": "point", "filled": True, "size": 46 if len(points) <= 80 else 14, "tooltip": True, "cursor": "pointer"},
-            "params": [{"name": "at", "select": {"type": "point", "fields": ["iteration"], "nearest": True}}],
+            "mark": {
+                "type": "point",
+                "filled": True,
+                "size": 46 if len(points) <= 80 else 14,
+                "tooltip": True,
+                "cursor": "pointer",
+            },
+            "params": [
+                {
+                    "name": "at",
+                    "select": {"type": "point", "fields": ["iteration"], "nearest": True},
+                }
+            ],
             "encoding": {"x": x, "y": y},
         },
     ]
     if now is not None:
-        rule = {"mark": {"type": "rule", "strokeWidth": 2, "color": COLOURS["now"].light}, "encoding": {"x": {"datum": now}}}
+        rule = {
+            "mark": {"type": "rule", "strokeWidth": 2, "color": COLOURS["now"].light},
+            "encoding": {"x": {"datum": now}},
+        }
         layers.insert(0, rule)
     return {"data": {"values": points}, "layer": layers}
 
@@ -140,4 +204,8 @@ def _go(answer: ExpressionResult, number: object) -> None:
     row = answer.first_row + number
     frame = debugger.timeline.executions.open.get(answer.program.index)
     last = frame is not None and row == debugger.timeline.executions.rows[answer.program.index] - 1
-    moves.seek(debugger.steps if last else debugger.timeline.step_at(answer.program, row, len(answer.program.instructions)))
+    moves.seek(
+        debugger.steps
+        if last
+        else debugger.timeline.step_at(answer.program, row, len(answer.program.instructions))
+    )

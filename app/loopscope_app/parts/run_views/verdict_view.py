@@ -1,4 +1,6 @@
-"""Why it ended: how many iterations a loop ran, what ended it, or which branch an If took, and the values that decided."""
+"""Why it ended: how many iterations a loop ran, what ended it, or which branch an If took, and
+the values that decided.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,17 @@ _FIRST = (
 
 
 def show(session: UserSession, decided: str | None) -> None:
-    """Sentences about the loop or the If in focus and about the whole run; before the first step, how to take it."""
+    """Sentences about the loop or the If in focus and about the whole run; before the first
+    step, how to take it.
+    """
     if session.run.debugger is None or session.model.opened is None:
         return
     region = _of_region(session.run.debugger, decided) if decided else ""
-    lines = [f"<b>Paused:</b> {markup.sentence(notice)}"] if (notice := session.run.debugger.notice) else []
+    lines = (
+        [f"<b>Paused:</b> {markup.sentence(notice)}"]
+        if (notice := session.run.debugger.notice)
+        else []
+    )
     lines += [region] if region else []
     lines += _of_gradient(session.run.debugger, decided) if decided else []
     failure = session.run.debugger.endless or session.run.debugger.failure
@@ -39,13 +47,18 @@ def show(session: UserSession, decided: str | None) -> None:
 
 
 def _to_the_first_odd(debugger: loopscope.Debugger) -> None:
-    """Show buttons to the first NaN and to the first infinity of a run that has ended, and one to look on where a search took too long."""
+    """Show buttons to the first NaN and to the first infinity of a run that has ended, and one
+    to look on where a search took too long.
+    """
     if debugger.state == "paused":
         return
     searches = {kind: first_odd(debugger, kind) for kind in SEARCHES}
     for kind, found in searches.items():
         if found.step is not None:
-            first, indefinite = f"First {found.noun}", f"{'An' if kind == 'infinity' else 'A'} {found.noun}"
+            first, indefinite = (
+                f"First {found.noun}",
+                f"{'An' if kind == 'infinity' else 'A'} {found.noun}",
+            )
             what = first if found.is_certain else f"{indefinite}, perhaps not the first"
             st.button(
                 first if found.is_certain else indefinite,
@@ -61,7 +74,13 @@ def _to_the_first_odd(debugger: loopscope.Debugger) -> None:
         sentences = " ".join(found.sentence for found in left)
         words = markup.plain(f"{sentences} This looks at the rest, for up to 20 seconds each.")
         st.button(
-            "Look for NaN", key="verdict_look", icon=":material/search:", help=words, on_click=_look, type="tertiary", width="content"
+            "Look for NaN",
+            key="verdict_look",
+            icon=":material/search:",
+            help=words,
+            on_click=_look,
+            type="tertiary",
+            width="content",
         )
 
 
@@ -79,12 +98,16 @@ def _go(step: int, address: str) -> None:
 
 def _of_gradient(debugger: loopscope.Debugger, address: str) -> list[str]:
     """What came back through an If that is walked back, or that walks one back."""
-    found = [one.sentence for one in branches_of(debugger) if address in (one.forward, one.backward)]
+    found = [
+        one.sentence for one in branches_of(debugger) if address in (one.forward, one.backward)
+    ]
     return [f"The gradient {markup.prose(one)}." for one in found[:1]]
 
 
 def _of_region(debugger: loopscope.Debugger, address: str) -> str:
-    """How often it ran and why it ended, or which branch it took; where a condition decided, with the operation behind that."""
+    """How often it ran and why it ended, or which branch it took; where a condition decided,
+    with the operation behind that.
+    """
     name = markup.text(name_of(address), 60)
     try:
         sentence = verdict(debugger, address).sentence
@@ -93,7 +116,10 @@ def _of_region(debugger: loopscope.Debugger, address: str) -> str:
     except EngineError:
         return ""  # a function: it runs once, and there is nothing to decide
     words = markup.sentence(sentence[:1].lower() + sentence[1:]).split("`")
-    spans = [f'<span class="mono">{word}</span>' if number % 2 else word for number, word in enumerate(words)]
+    spans = [
+        f'<span class="mono">{word}</span>' if number % 2 else word
+        for number, word in enumerate(words)
+    ]
     return f"<b>{name}</b> {''.join(spans)}"
 
 
@@ -106,5 +132,8 @@ def _of_run(model: Model, debugger: loopscope.Debugger) -> list[str]:
     if not model.outputs:
         return ["The model has no outputs."]
     outputs = zip(model.outputs, debugger.result.outputs, strict=True)
-    told = " · ".join(f"{short_name(next(iter(one.names), one.name))} = {value_preview(array)}" for one, array in outputs)
+    told = " · ".join(
+        f"{short_name(next(iter(one.names), one.name))} = {value_preview(array)}"
+        for one, array in outputs
+    )
     return [f'<b>Result</b> <span class="mono">{markup.text(told, 400)}</span>']

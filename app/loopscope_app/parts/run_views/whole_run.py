@@ -1,4 +1,6 @@
-"""The whole run as nested lanes of iterations: coloured by branch or by a carried value; a click goes there."""
+"""The whole run as nested lanes of iterations: coloured by branch or by a carried value; a click
+goes there.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ BRANCH = "iterations and branches"
 Colour = tuple[int, Slot, str]
 """Program number, slot and name of the carried value that colours its loop's iterations."""
 
-_charts: WeakKeyDictionary[loopscope.Debugger, tuple[object, lanes.Chart, Icicle]] = WeakKeyDictionary()
+_charts: WeakKeyDictionary[loopscope.Debugger, tuple[object, lanes.Chart, Icicle]] = (
+    WeakKeyDictionary()
+)
 """The last picture of each run: only the cursor moves while nothing new is computed."""
 
 
@@ -32,11 +36,17 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
     """``bar``: where the legend and the choice of colours go."""
     debugger = session.run.debugger
     if debugger is None or not debugger.steps:
-        markup.show("Take a step, or run: then the whole run is drawn here, lane under lane.", "quiet")
+        markup.show(
+            "Take a step, or run: then the whole run is drawn here, lane under lane.", "quiet"
+        )
         return
     choices = colours(debugger)
     head, chooser = bar.columns([3, 1.4], vertical_alignment="center", gap="small")
-    chosen = chooser.selectbox("Colour by", [BRANCH, *choices], key=COLOUR, label_visibility="collapsed") if choices else BRANCH
+    chosen = (
+        chooser.selectbox("Colour by", [BRANCH, *choices], key=COLOUR, label_visibility="collapsed")
+        if choices
+        else BRANCH
+    )
     chart, run = _chart(debugger, choices.get(str(chosen)))
     with head:
         markup.show(_legend(chart, bool(choices.get(str(chosen)))), "quiet")
@@ -56,14 +66,20 @@ def colours(debugger: loopscope.Debugger) -> dict[str, Colour]:
     found: dict[str, Colour] = {}
     for _, instruction in debugger.plan.regions:
         region = instruction.region
-        if not isinstance(region, LoopRegion) or not debugger.timeline.executions.rows[region.program.index]:
+        if (
+            not isinstance(region, LoopRegion)
+            or not debugger.timeline.executions.rows[region.program.index]
+        ):
             continue
         names = value_names(region.program)
         for one in region.carried:
             value = _value(debugger, region.program, 0, one.parameter)
             if value is not None:
                 carried = decode(names[one.parameter])
-                found.setdefault(f"{carried} of {decode(instruction.label)}"[:80], (region.program.index, one.parameter, carried))
+                found.setdefault(
+                    f"{carried} of {decode(instruction.label)}"[:80],
+                    (region.program.index, one.parameter, carried),
+                )
     return found
 
 
@@ -74,7 +90,12 @@ def _value(debugger: loopscope.Debugger, program: Program, row: int, slot: Slot)
 
 
 def _chart(debugger: loopscope.Debugger, colour: Colour | None) -> tuple[lanes.Chart, Icicle]:
-    state = (debugger.steps, debugger.state, colour, tuple(one.id for one in debugger.breakpoints.on))
+    state = (
+        debugger.steps,
+        debugger.state,
+        colour,
+        tuple(one.id for one in debugger.breakpoints.on),
+    )
     kept = _charts.get(debugger)
     if kept is None or kept[0] != state:
         run = icicle(debugger)
@@ -85,7 +106,12 @@ def _chart(debugger: loopscope.Debugger, colour: Colour | None) -> tuple[lanes.C
 def chart_of(debugger: loopscope.Debugger, run: Icicle, colour: Colour | None) -> lanes.Chart:
     """The picture of a run."""
     drawn = [
-        lanes.Lane(one.title, _blocks(debugger, one.spans, colour), height=24 if one.depth else 16, strong=one.depth == 0)
+        lanes.Lane(
+            one.title,
+            _blocks(debugger, one.spans, colour),
+            height=24 if one.depth else 16,
+            strong=one.depth == 0,
+        )
         for one in run.lanes
     ]
     marks = [lanes.Mark(step, "stop", words) for step, words in breakpoint_steps(debugger)]
@@ -93,17 +119,27 @@ def chart_of(debugger: loopscope.Debugger, run: Icicle, colour: Colour | None) -
         if odd.step is not None:
             first = f"first {odd.noun}" if odd.is_certain else f"{odd.noun}, perhaps not the first"
             marks.append(lanes.Mark(odd.step, "nan", f"{first}: {readable(odd.address)}"))
-    return lanes.Chart(f"{run.steps:,} steps of the run in {len(run.lanes)} lanes", "step", max(run.steps, 1), drawn, marks)
+    return lanes.Chart(
+        f"{run.steps:,} steps of the run in {len(run.lanes)} lanes",
+        "step",
+        max(run.steps, 1),
+        drawn,
+        marks,
+    )
 
 
-def _blocks(debugger: loopscope.Debugger, spans: tuple[IcicleSpan, ...], colour: Colour | None) -> list[lanes.Block]:
+def _blocks(
+    debugger: loopscope.Debugger, spans: tuple[IcicleSpan, ...], colour: Colour | None
+) -> list[lanes.Block]:
     values = {id(span): _coloured(debugger, span, colour) for span in spans}
     finite = [value for value in values.values() if value is not None and np.isfinite(value)]
     scale = _Scale(finite)
     return [_block(span, values[id(span)], scale, colour) for span in spans]
 
 
-def _coloured(debugger: loopscope.Debugger, span: IcicleSpan, colour: Colour | None) -> float | None:
+def _coloured(
+    debugger: loopscope.Debugger, span: IcicleSpan, colour: Colour | None
+) -> float | None:
     if colour is None or span.iteration is None or span.program.index != colour[0]:
         return None
     return _value(debugger, span.program, span.row, colour[1])
@@ -121,12 +157,16 @@ class _Scale:
         return (number - self.low) / (self.high - self.low) if self.high > self.low else 0.5
 
 
-def _block(span: IcicleSpan, value: float | None, scale: _Scale, colour: Colour | None) -> lanes.Block:
+def _block(
+    span: IcicleSpan, value: float | None, scale: _Scale, colour: Colour | None
+) -> lanes.Block:
     first, end = float(span.first), float(span.end)
     if span.program.parent is None:
         return (first, end, "odd" if span.region else "idle", 0, decode(span.region), _steps(span))
     if span.iteration is None:
-        kind: lanes.Kind = "then" if span.branch == "then" else "else" if span.branch == "else" else "even"
+        kind: lanes.Kind = (
+            "then" if span.branch == "then" else "else" if span.branch == "else" else "even"
+        )
         return (first, end, kind, 0, span.branch, f"{span.branch} · {_steps(span)}")
     last = span.last_iteration or span.iteration
     name = f"{span.iteration:,}" + (f" – {last:,}" if last > span.iteration else "")
@@ -140,7 +180,11 @@ def _block(span: IcicleSpan, value: float | None, scale: _Scale, colour: Colour 
 
 
 def _steps(span: IcicleSpan) -> str:
-    return f"step {span.first:,}" if span.end == span.first + 1 else f"steps {span.first:,} to {span.end - 1:,}"
+    return (
+        f"step {span.first:,}"
+        if span.end == span.first + 1
+        else f"steps {span.first:,} to {span.end - 1:,}"
+    )
 
 
 def _legend(chart: lanes.Chart, by_value: bool) -> str:
@@ -148,7 +192,11 @@ def _legend(chart: lanes.Chart, by_value: bool) -> str:
     parts = [f'<i class="key {kind}"></i>{kind}' for kind in ("then", "else") if kind in branches]
     if by_value:
         parts.append('<i class="key heat"></i>small to large')
-    parts += [f'<i class="key nan"></i>{markup.text(mark.text, 90)}' for mark in chart.marks if mark.kind == "nan"]
+    parts += [
+        f'<i class="key nan"></i>{markup.text(mark.text, 90)}'
+        for mark in chart.marks
+        if mark.kind == "nan"
+    ]
     if any(mark.kind == "stop" for mark in chart.marks):
         parts.append('<i class="key stop"></i>breakpoint')
     if parts:

@@ -12,4 +12,10 @@ _LONGEST = 160
 
 def show(address: str, *, key: str) -> None:
     """Draws it; the button copies what links, commands and every field take."""
-    _address(key=key, data={"steps": [neutral(step, _LONGEST) for step in readable_steps(address)], "exact": address})
+    _address(
+        key=key,
+        data={
+            "steps": [neutral(step, _LONGEST) for step in readable_steps(address)],
+            "exact": address,
+        },
+    )

@@ -38,9 +38,13 @@ def show(lines: Sequence[ChainLine], *, key: str, on_pick: Callable[[int], None]
         if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(lines):
             on_pick(number)
 
-    data = {"rows": [{name: _shown(name, one) for name, one in asdict(line).items()} for line in lines]}
+    data = {
+        "rows": [{name: _shown(name, one) for name, one in asdict(line).items()} for line in lines]
+    }
     _chain(key=key, data=data, on_pick_change=picked)
 
 
 def _shown(field: str, value: object) -> object:
-    return neutral(value, _LONGEST.get(field, MOST_OF_A_SENTENCE)) if isinstance(value, str) else value
+    return (
+        neutral(value, _LONGEST.get(field, MOST_OF_A_SENTENCE)) if isinstance(value, str) else value
+    )

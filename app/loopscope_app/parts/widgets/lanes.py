@@ -1,4 +1,6 @@
-"""Lanes of blocks over one axis, with marks and the cursor; a click says where. The picture and the cursor travel apart."""
+"""Lanes of blocks over one axis, with marks and the cursor; a click says where. The picture and
+the cursor travel apart.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ from loopscope_app.components import component
 from loopscope_app.describe.lane_chart import LONGEST_NAME, Block, Chart, Kind, Lane, Mark, message
 from loopscope_app.state.user_session import widget
 
-__all__ = ["LONGEST_NAME", "Block", "Chart", "Kind", "Lane", "Mark", "Pick", "message", "read_pick", "show"]
+__all__ = [
+    "LONGEST_NAME",
+    "Block",
+    "Chart",
+    "Kind",
+    "Lane",
+    "Mark",
+    "Pick",
+    "message",
+    "read_pick",
+    "show",
+]
 
 _lanes = component("lanes", "lanes.js", style="lanes.css")
 _cursor = component("lanes_cursor", "lanes.js")
@@ -30,8 +43,17 @@ class Pick:
     """The share of the lane's height above it, below 1."""
 
 
-def show(chart: Chart, *, key: str, cursor: float | None, wide: float = 0.0, on_pick: Callable[[Pick], None]) -> None:
-    """Draws a chart; keep the chart object while it stays the same. ``wide``: units that the cursor covers, 0 for a line."""
+def show(
+    chart: Chart,
+    *,
+    key: str,
+    cursor: float | None,
+    wide: float = 0.0,
+    on_pick: Callable[[Pick], None],
+) -> None:
+    """Draws a chart; keep the chart object while it stays the same. ``wide``: units that the
+    cursor covers, 0 for a line.
+    """
 
     def picked() -> None:
         found = read_pick(getattr(widget(key), "pick", None), chart)
@@ -45,7 +67,9 @@ def show(chart: Chart, *, key: str, cursor: float | None, wide: float = 0.0, on_
 
 
 def read_pick(data: object, chart: Chart) -> Pick | None:
-    """From what the browser sent, which is not trusted; None when it is not a place of this chart."""
+    """From what the browser sent, which is not trusted; None when it is not a place of this
+    chart.
+    """
     if not isinstance(data, Mapping):
         return None
     lane, at = data.get("lane"), data.get("at")

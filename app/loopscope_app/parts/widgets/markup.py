@@ -1,4 +1,6 @@
-"""Small pieces of HTML; the one place of the screens where text of a model enters markup, escaped."""
+"""Small pieces of HTML; the one place of the screens where text of a model enters markup,
+escaped.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def plain(words: object, most: int = 200) -> str:
     >>> plain("[a](b) *c*")
     '\\\\[a\\\\](b) \\\\*c\\\\*'
     """
-    return "".join(f"\\{mark}" if mark in "\\`*_{}[]<>#$~:|!" else mark for mark in neutral(str(words), most))
+    return "".join(
+        f"\\{mark}" if mark in "\\`*_{}[]<>#$~:|!" else mark for mark in neutral(str(words), most)
+    )
 
 
 def prose(words: object, most: int = 2000) -> str:
@@ -56,7 +60,11 @@ def chip(words: object, kind: str = "") -> str:
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
     """A two-column table of (escaped) HTML."""
-    return '<table class="facts">' + "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in rows) + "</table>"
+    return (
+        '<table class="facts">'
+        + "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in rows)
+        + "</table>"
+    )
 
 
 def section(title: str) -> str:

@@ -1,4 +1,6 @@
-"""A table of which each row is a place in the run: the row of the moment is marked and kept in sight, a click goes to a row."""
+"""A table of which each row is a place in the run: the row of the moment is marked and kept in
+sight, a click goes to a row.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,17 @@ _rows = component("rows", "rows.js", style="rows.css")
 LONGEST = 120
 
 
-def show(titles: Sequence[str], cells: Sequence[Sequence[str]], *, key: str, now: int | None, on_pick: Callable[[int], None]) -> None:
-    """Draws the rows; ``now`` is the number of the one that is marked, ``on_pick`` gets the number of the one that was clicked."""
+def show(
+    titles: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    *,
+    key: str,
+    now: int | None,
+    on_pick: Callable[[int], None],
+) -> None:
+    """Draws the rows; ``now`` is the number of the one that is marked, ``on_pick`` gets the
+    number of the one that was clicked.
+    """
 
     def picked() -> None:
         number = getattr(widget(key), "pick", None)

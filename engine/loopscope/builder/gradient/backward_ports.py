@@ -1,4 +1,6 @@
-"""What the body of a backward loop receives and gives; most of it is decided when it is known what the body needs."""
+"""What the body of a backward loop receives and gives; most of it is decided when it is known
+what the body needs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The backward If of an If: one on the same condition, each of whose branches holds a copy of the forward one and its derivatives."""
+"""The backward If of an If: one on the same condition, each of whose branches holds a copy of
+the forward one and its derivatives.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,28 @@ from loopscope.ir.walks_back import walks_back
 
 
 def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor]:
-    """The adjoints of an If's inputs, by their numbers; zeros from a branch that does not use an input."""
+    """The adjoints of an If's inputs, by their numbers; zeros from a branch that does not use an
+    input.
+    """
     bodies = [step.node.body(name) for name in ("then", "else")]
     flows = [_flow(step, body) for body in bodies]
-    externals = sorted({entry.external for flow, body in zip(flows, bodies, strict=True) for entry in _entries(flow, body)})
+    externals = sorted(
+        {
+            entry.external
+            for flow, body in zip(flows, bodies, strict=True)
+            for entry in _entries(flow, body)
+        }
+    )
     condition = step.fed[0]
     if not externals or condition is None:
         return {}
     frames, given = [], []
     for body, flow in zip(bodies, flows, strict=True):
-        frame = GraphFrame(step.graph, step.graph.frame, f"the {body.name} branch that walks back {step.node.name!r}")
+        frame = GraphFrame(
+            step.graph,
+            step.graph.frame,
+            f"the {body.name} branch that walks back {step.node.name!r}",
+        )
         with step.graph.inside(frame):
             made = _branch(step, body, flow, externals, reverse)
         kept = drop_unused(frame, 0, made)
@@ -36,12 +50,23 @@ def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor
         with step.graph.inside(frame):
             given.append([(frame.result(tensor, "gradient"), tensor) for tensor in moved])
         frames.append(frame)
-    outputs = joined_branches(step.graph, "If", condition, frames, given, walks_back(step.node, [[one] for one in externals]))
+    outputs = joined_branches(
+        step.graph,
+        "If",
+        condition,
+        frames,
+        given,
+        walks_back(step.node, [[one] for one in externals]),
+    )
     return dict(zip(externals, outputs, strict=True))
 
 
 def _flow(step: GradientStep, body: Body) -> Flow:
-    wanted = {entry.internal for number, entry in enumerate(body.outer_outputs) if step.adjoints[number] is not None}
+    wanted = {
+        entry.internal
+        for number, entry in enumerate(body.outer_outputs)
+        if step.adjoints[number] is not None
+    }
     active = {entry.internal for entry in body.inputs if entry.external in step.active}
     return Flow.of(BodyTensors.of(step, body), active, wanted)
 
@@ -50,7 +75,9 @@ def _entries(flow: Flow, body: Body) -> list[InputMap]:
     return [entry for entry in body.inputs if entry.internal in flow.parameters]
 
 
-def _branch(step: GradientStep, body: Body, flow: Flow, externals: list[int], reverse: Reverse) -> list[Tensor]:
+def _branch(
+    step: GradientStep, body: Body, flow: Flow, externals: list[int], reverse: Reverse
+) -> list[Tensor]:
     """The adjoint of each of the inputs in this branch."""
     graph, inside = step.graph, BodyTensors.of(step, body)
     bound = {}
@@ -66,7 +93,13 @@ def _branch(step: GradientStep, body: Body, flow: Flow, externals: list[int], re
             seeds.append((became[source], graph.frame.bring(adjoint)))
     layers = list({entry.external: entry.internal for entry in _entries(flow, body)}.items())
     with graph.within("backward"):
-        found = dict(zip([external for external, _ in layers], reverse(seeds, [bound[layer] for _, layer in layers]), strict=True))
+        found = dict(
+            zip(
+                [external for external, _ in layers],
+                reverse(seeds, [bound[layer] for _, layer in layers]),
+                strict=True,
+            )
+        )
         made = []
         for external in externals:
             outer, adjoint = step.fed[external], found.get(external)

@@ -1,4 +1,6 @@
-"""Why a gradient is zero everywhere: the places at which every way from a source to the targets is cut."""
+"""Why a gradient is zero everywhere: the places at which every way from a source to the targets
+is cut.
+"""
 
 from __future__ import annotations
 
@@ -65,13 +67,20 @@ class Ways:
             self._to.setdefault(way.end, []).append(way)
 
     def dead_ends(self, source: OutputRef, targets: Iterable[OutputRef]) -> list[DeadEnd] | None:
-        """Where all ways are cut, in the order of the graph; none where there is no way. None where a gradient comes through."""
+        """Where all ways are cut, in the order of the graph; none where there is no way. None
+        where a gradient comes through.
+        """
         ends = {(ROOT, one.layer, one.output) for one in targets}
         live = self._reached({(ROOT, source.layer, source.output)})
         if live & ends:
             return None
         needed = self._needed(ends)
-        cuts = (way.cut for start in live for way in self._from.get(start, ()) if way.cut is not None and way.end in needed)
+        cuts = (
+            way.cut
+            for start in live
+            for way in self._from.get(start, ())
+            if way.cut is not None and way.end in needed
+        )
         return sorted(set(cuts), key=lambda one: (one.address.count("/"), one.address))
 
     def _reached(self, found: set[_Tensor]) -> set[_Tensor]:
@@ -100,9 +109,18 @@ def _ways(graph: ModelGraph, at: str, catalogue: Catalogue) -> Iterator[_Way]:
     for node in graph.nodes:
         place = f"{at}/{names[node.id]}"
         if not has_way_back(node):
-            yield from _through(graph, at, node, DeadEnd(place, node.type, "lets no gradient through, as it was built", is_asked_for=True))
+            yield from _through(
+                graph,
+                at,
+                node,
+                DeadEnd(
+                    place, node.type, "lets no gradient through, as it was built", is_asked_for=True
+                ),
+            )
         elif node.bodies:
-            yield from _by_deciding(graph, at, node, DeadEnd(place, node.type, _DECIDES.get(node.type, "")))
+            yield from _by_deciding(
+                graph, at, node, DeadEnd(place, node.type, _DECIDES.get(node.type, ""))
+            )
             for body in node.bodies:
                 yield from _through_body(graph, at, node, body, f"{place}/{body.name}")
                 yield from _ways(body.graph, f"{place}/{body.name}", catalogue)
@@ -110,31 +128,55 @@ def _ways(graph: ModelGraph, at: str, catalogue: Catalogue) -> Iterator[_Way]:
             operation = catalogue.find(node.type, node.opset)
             title = operation.title if operation else node.type
             steps = operation is not None and operation.gradient is flat
-            yield from _through(graph, at, node, DeadEnd(place, title, "changes only in steps") if steps else None, title, place)
+            yield from _through(
+                graph,
+                at,
+                node,
+                DeadEnd(place, title, "changes only in steps") if steps else None,
+                title,
+                place,
+            )
 
 
-def _through(graph: ModelGraph, at: str, node: Node, cut: DeadEnd | None, title: str = "", place: str = "") -> Iterator[_Way]:
+def _through(
+    graph: ModelGraph, at: str, node: Node, cut: DeadEnd | None, title: str = "", place: str = ""
+) -> Iterator[_Way]:
     """From each input to each output; what is no float cuts the way."""
     for source in graph.sources[node.id]:
         for output, port in enumerate(node.outputs):
             if source is not None:
-                of_type = None if _is_real(port) or not _is_real(graph.tensor(source)) else _of_type(place, title, port)
+                of_type = (
+                    None
+                    if _is_real(port) or not _is_real(graph.tensor(source))
+                    else _of_type(place, title, port)
+                )
                 yield _Way((at, source.layer, source.output), (at, node.id, output), cut or of_type)
 
 
 def _by_deciding(graph: ModelGraph, at: str, node: Node, cut: DeadEnd) -> Iterator[_Way]:
     """From a trip count or condition to all that a loop or branch gives."""
-    deciders: list[_Tensor] = [(at, one.layer, one.output) for one in graph.sources[node.id][: _DECIDERS.get(node.type, 0)] if one]
+    deciders: list[_Tensor] = [
+        (at, one.layer, one.output)
+        for one in graph.sources[node.id][: _DECIDERS.get(node.type, 0)]
+        if one
+    ]
     for body in node.bodies:
         inside = f"{cut.address}/{body.name}"
         asked = [entry.internal for entry in body.outputs if entry.purpose == "execution_condition"]
-        deciders += [(inside, one.layer, one.output) for layer in asked for one in body.graph.sources.get(layer, ()) if one]
+        deciders += [
+            (inside, one.layer, one.output)
+            for layer in asked
+            for one in body.graph.sources.get(layer, ())
+            if one
+        ]
     for start in deciders:
         for output in range(len(node.outputs)):
             yield _Way(start, (at, node.id, output), cut)
 
 
-def _through_body(graph: ModelGraph, at: str, node: Node, body: Body, inside: str) -> Iterator[_Way]:
+def _through_body(
+    graph: ModelGraph, at: str, node: Node, body: Body, inside: str
+) -> Iterator[_Way]:
     """In by Parameters, out by Results, and from one iteration to the next."""
     fed = graph.sources[node.id]
     for entry in body.inputs:

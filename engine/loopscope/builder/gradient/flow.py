@@ -1,4 +1,6 @@
-"""Which values of a body a gradient flows through: those that depend on what is differentiated, and that the target depends on."""
+"""Which values of a body a gradient flows through: those that depend on what is differentiated,
+and that the target depends on.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +25,36 @@ class Flow:
 
     @staticmethod
     def of(inside: BodyTensors, active: Collection[LayerId], wanted: Collection[LayerId]) -> Flow:
-        """``active``: Parameters that depend on a source from outside; ``wanted``: Results that the target depends on from outside."""
+        """``active``: Parameters that depend on a source from outside; ``wanted``: Results that
+        the target depends on from outside.
+        """
         body = inside.body
         starts, depending = set(active), set[OutputRef]()
         while True:
             depending = _depending(inside, starts)
-            later = {edge.to_layer for edge in body.back_edges if inside.source(edge.from_layer) in depending}
+            later = {
+                edge.to_layer
+                for edge in body.back_edges
+                if inside.source(edge.from_layer) in depending
+            }
             if later <= starts:
                 break
             starts |= later
         ends, reached = set(wanted), set[OutputRef]()
         while True:
             reached = _reached(inside, ends, depending)
-            earlier = {edge.from_layer for edge in body.back_edges if OutputRef(edge.to_layer, 0) in reached}
+            earlier = {
+                edge.from_layer
+                for edge in body.back_edges
+                if OutputRef(edge.to_layer, 0) in reached
+            }
             if earlier <= ends:
                 break
             ends |= earlier
         parameters = frozenset(layer for layer in starts if OutputRef(layer, 0) in reached)
-        return Flow(parameters, frozenset(layer for layer in ends if inside.source(layer) in depending))
+        return Flow(
+            parameters, frozenset(layer for layer in ends if inside.source(layer) in depending)
+        )
 
 
 def is_real(inside: BodyTensors, source: OutputRef) -> bool:
@@ -60,10 +74,22 @@ def _depending(inside: BodyTensors, parameters: Collection[LayerId]) -> set[Outp
     return found
 
 
-def _reached(inside: BodyTensors, results: Collection[LayerId], depending: Collection[OutputRef]) -> set[OutputRef]:
+def _reached(
+    inside: BodyTensors, results: Collection[LayerId], depending: Collection[OutputRef]
+) -> set[OutputRef]:
     graph = inside.body.graph
-    found = {source for layer in results if (source := inside.source(layer)) is not None and source in depending}
+    found = {
+        source
+        for layer in results
+        if (source := inside.source(layer)) is not None and source in depending
+    }
     for layer in reversed(order(graph).layers):
-        if any(OutputRef(layer, number) in found for number in range(len(graph.by_id[layer].outputs))):
-            found |= {source for source in graph.sources[layer] if source is not None and source in depending}
+        if any(
+            OutputRef(layer, number) in found for number in range(len(graph.by_id[layer].outputs))
+        ):
+            found |= {
+                source
+                for source in graph.sources[layer]
+                if source is not None and source in depending
+            }
     return found

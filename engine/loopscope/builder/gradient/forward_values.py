@@ -1,4 +1,6 @@
-"""What stands in a backward loop's body for the Parameters of the forward loop's body: their values in the iteration walked back."""
+"""What stands in a backward loop's body for the Parameters of the forward loop's body: their
+values in the iteration walked back.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from loopscope.ops.declare import Known
 
 
 class ForwardValues:
-    """One for each Parameter; ``fed`` and ``carried`` are the Parameters of the backward body that they come from."""
+    """One for each Parameter; ``fed`` and ``carried`` are the Parameters of the backward body
+    that they come from.
+    """
 
     def __init__(self, step: GradientStep, inside: BodyTensors, frame: GraphFrame) -> None:
         self.step = step
@@ -27,7 +31,9 @@ class ForwardValues:
         self.carried: list[BackwardCarried] = []
 
     def of(self, parameter: Node) -> Tensor:
-        """The value of a Parameter in the iteration that is walked back. Built in the backward body."""
+        """The value of a Parameter in the iteration that is walked back. Built in the backward
+        body.
+        """
         body = self.inside.body
         entry = next((one for one in body.inputs if one.internal == parameter.id), None)
         known = self.inside.known(parameter.id)
@@ -45,7 +51,10 @@ class ForwardValues:
     def _same(self, parameter: Node, entry: InputMap, known: Known) -> Tensor:
         """What is the same in all iterations; of the type that it has in the body."""
         outer = self._outer(entry)
-        made = self.frame.parameter(parameter.name, Known(outer.element_type, outer.shape, outer.known.value, outer.known.partial))
+        made = self.frame.parameter(
+            parameter.name,
+            Known(outer.element_type, outer.shape, outer.known.value, outer.known.partial),
+        )
         self.fed.append(Fed(made, lambda _: outer))
         if known.element_type in (None, outer.element_type):
             return made
@@ -58,26 +67,38 @@ class ForwardValues:
         self.carried.append(BackwardCarried(number, self._last, number - 1))
         made = self._apply("Reshape", number, np.array(shape.lengths, np.int64), special_zero=False)
         wanted = known.element_type or ElementType.I64
-        return made if wanted is ElementType.I64 else self._apply("Convert", made, destination_type=wanted)
+        return (
+            made
+            if wanted is ElementType.I64
+            else self._apply("Convert", made, destination_type=wanted)
+        )
 
     def _last(self, outside: Outside) -> Tensor:
         count = outside.count
-        return self.step.graph.constant(np.array([count - 1])) if isinstance(count, int) else count - 1
+        return (
+            self.step.graph.constant(np.array([count - 1])) if isinstance(count, int) else count - 1
+        )
 
     def _part(self, parameter: Node, entry: InputMap, known: Known) -> Tensor:
         """Of a sliced input the same part, from the other end of what the iterations took."""
         outer, drops = self._outer(entry), self.step.node.type == SCAN
         rank, axis = outer.rank, entry.axis
         if rank is None or axis is None:
-            raise ValueError(f"the rank of what {parameter.name!r} is a part of is not known: give the model's inputs their ranks")
+            raise ValueError(
+                f"the rank of what {parameter.name!r} is a part of is not known: give the model's inputs their ranks"
+            )
         axis %= rank
         shape = _with_axis(known.shape, axis, static(1)) if drops else known.shape
         made = self.frame.parameter(parameter.name, Known(outer.element_type, shape))
 
         def stretch(outside: Outside) -> Tensor:
-            return Span.of(self.step.graph, self.step.node.type, entry, outer, outside.count).cut(self.step.graph, outer)
+            return Span.of(self.step.graph, self.step.node.type, entry, outer, outside.count).cut(
+                self.step.graph, outer
+            )
 
-        self.fed.append(Fed(made, stretch, axis, -entry.part_size if entry.stride > 0 else entry.part_size))
+        self.fed.append(
+            Fed(made, stretch, axis, -entry.part_size if entry.stride > 0 else entry.part_size)
+        )
         part = self._apply("Squeeze", made, np.array([axis])) if drops else made
         if known.element_type in (None, part.element_type):
             return part
@@ -86,7 +107,9 @@ class ForwardValues:
     def _state(self, parameter: Node, known: Known) -> Tensor:
         """A carried value, as it was at the beginning of the iteration."""
         if known.element_type is None or known.shape.dimensions is None:
-            raise ValueError(f"the {'rank' if known.element_type else 'type'} of what it carries in {parameter.name!r} is not known")
+            raise ValueError(
+                f"the {'rank' if known.element_type else 'type'} of what it carries in {parameter.name!r} is not known"
+            )
         if not known.shape.is_static:
             return self._growing(parameter, known)
         record = RecordRequest("whole", parameter.id, known)
@@ -95,27 +118,52 @@ class ForwardValues:
         return self._apply("Squeeze", made, np.array([0]), name=parameter.name)
 
     def _growing(self, parameter: Node, known: Known) -> Tensor:
-        """A carried value whose lengths may change: its elements lie in a row with those of the other iterations."""
+        """A carried value whose lengths may change: its elements lie in a row with those of the
+        other iterations.
+        """
         assert known.shape.dimensions is not None
         rank = len(known.shape.dimensions)
-        flat, shapes = RecordRequest("flat", parameter.id, known), RecordRequest("shape", parameter.id, known)
-        all_elements = self.frame.parameter(f"{parameter.name}_all", Known(known.element_type, PartialShape((UNKNOWN,))))
+        flat, shapes = (
+            RecordRequest("flat", parameter.id, known),
+            RecordRequest("shape", parameter.id, known),
+        )
+        all_elements = self.frame.parameter(
+            f"{parameter.name}_all", Known(known.element_type, PartialShape((UNKNOWN,)))
+        )
         self.fed.append(Fed(all_elements, lambda outside: outside.recorded[flat], records=(flat,)))
-        shape = self._recorded(shapes, f"{parameter.name}_shape", Known(ElementType.I64, PartialShape((static(1), static(rank)))))
+        shape = self._recorded(
+            shapes,
+            f"{parameter.name}_shape",
+            Known(ElementType.I64, PartialShape((static(1), static(rank)))),
+        )
         shape = self._apply("Squeeze", shape, np.array([0]))
-        end = self.frame.parameter(f"{parameter.name}_end", Known(ElementType.I64, PartialShape.of([1])))
+        end = self.frame.parameter(
+            f"{parameter.name}_end", Known(ElementType.I64, PartialShape.of([1]))
+        )
         begin = end - self._apply("ReduceProd", shape, np.array([0]), keep_dims=True)
-        self.carried.append(BackwardCarried(end, lambda outside: _length(outside.recorded[flat]), begin, (flat,)))
+        self.carried.append(
+            BackwardCarried(end, lambda outside: _length(outside.recorded[flat]), begin, (flat,))
+        )
         elements = self._apply("Slice", all_elements, begin, end, np.array([1]), np.array([0]))
-        return self._apply("Reshape", elements, self._with_known_lengths(shape, known.shape), special_zero=False, name=parameter.name)
+        return self._apply(
+            "Reshape",
+            elements,
+            self._with_known_lengths(shape, known.shape),
+            special_zero=False,
+            name=parameter.name,
+        )
 
     def _with_known_lengths(self, shape: Tensor, known: PartialShape) -> Tensor:
-        """A recorded shape, with the lengths that are known as constants: what is joined over no iterations has no others."""
+        """A recorded shape, with the lengths that are known as constants: what is joined over no
+        iterations has no others.
+        """
         dimensions = known.dimensions or ()
         if not any(one.is_static for one in dimensions):
             return shape
         parts = [
-            np.array([one.length]) if one.is_static else self._apply("Gather", shape, np.array([axis]), np.array(0))
+            np.array([one.length])
+            if one.is_static
+            else self._apply("Gather", shape, np.array([axis]), np.array(0))
             for axis, one in enumerate(dimensions)
         ]
         return self.step.graph.apply("Concat", parts, {"axis": 0})[0] if len(parts) > 1 else shape

@@ -1,4 +1,6 @@
-"""The backward loop of a loop: a Loop that runs as often, over a copy of the body and behind it the derivatives of what is in it."""
+"""The backward loop of a loop: a Loop that runs as often, over a copy of the body and behind it
+the derivatives of what is in it.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,31 @@ from loopscope.builder.gradient.unused import PrunedFrame, drop_unused
 from loopscope.builder.tensor import Tensor
 from loopscope.checks import region
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import LOOP, SCAN, BackEdge, Body, InputMap, LayerId, Node, OutputMap, OutputRef
+from loopscope.ir.model import (
+    LOOP,
+    SCAN,
+    BackEdge,
+    Body,
+    InputMap,
+    LayerId,
+    Node,
+    OutputMap,
+    OutputRef,
+)
 from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ir.walks_back import walks_back
 from loopscope.ops.declare import Known
 
 Reverse = Callable[[Sequence[tuple[Tensor, Tensor]], Sequence[Tensor]], list[Tensor | None]]
-"""From targets with the adjoint of each to the adjoints of sources, all in the current graph or body."""
+"""From targets with the adjoint of each to the adjoints of sources, all in the current graph or
+body.
+"""
 
 
 def back_through_loop(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor]:
-    """The adjoints of a loop's inputs, by their numbers; ``ValueError`` where there is no way back."""
+    """The adjoints of a loop's inputs, by their numbers; ``ValueError`` where there is no way
+    back.
+    """
     body = step.node.bodies[0]
     inside = BodyTensors.of(step, body)
     outputs = {entry: step.adjoints[number] for number, entry in enumerate(body.outer_outputs)}
@@ -42,24 +58,39 @@ def back_through_loop(step: GradientStep, reverse: Reverse) -> Mapping[int, Tens
         return {}
     if _iterations(step, inside).most == 0:
         return _past_no_iteration(step, body)
-    return _Backward(step, inside, flow, {entry: one for entry, one in outputs.items() if one is not None}).made(reverse)
+    return _Backward(
+        step, inside, flow, {entry: one for entry, one in outputs.items() if one is not None}
+    ).made(reverse)
 
 
 def _iterations(step: GradientStep, inside: BodyTensors) -> Dimension:
     """As far as it is known before anything runs."""
     results = {result.id: inside.known(result.id) for result in inside.body.graph.results}
-    outer = region.with_absent(step.node, [None if one is None else one.source for one in step.fed], step.known)
+    outer = region.with_absent(
+        step.node, [None if one is None else one.source for one in step.fed], step.known
+    )
     return region.iterations(step.node, inside.body, outer, results)
 
 
 def _past_no_iteration(step: GradientStep, body: Body) -> Mapping[int, Tensor]:
-    """A loop that never runs gives what it was given; OpenVINO refuses one that is known to run no times."""
+    """A loop that never runs gives what it was given; OpenVINO refuses one that is known to run
+    no times.
+    """
     found: dict[int, Tensor] = {}
     for adjoint, output in zip(step.adjoints, body.outer_outputs, strict=False):
         edge = next((edge for edge in body.back_edges if edge.from_layer == output.internal), None)
-        entry = next((one for one in body.inputs if edge is not None and one.internal == edge.to_layer), None)
-        if adjoint is not None and output.axis is None and entry is not None and entry.external in step.active:
-            found[entry.external] = found[entry.external] + adjoint if entry.external in found else adjoint
+        entry = next(
+            (one for one in body.inputs if edge is not None and one.internal == edge.to_layer), None
+        )
+        if (
+            adjoint is not None
+            and output.axis is None
+            and entry is not None
+            and entry.external in step.active
+        ):
+            found[entry.external] = (
+                found[entry.external] + adjoint if entry.external in found else adjoint
+            )
     return found
 
 
@@ -90,10 +121,18 @@ class _Returned:
 class _Backward:
     """The backward loop while it is being made."""
 
-    def __init__(self, step: GradientStep, inside: BodyTensors, flow: Flow, adjoints: Mapping[OutputMap, Tensor]) -> None:
+    def __init__(
+        self,
+        step: GradientStep,
+        inside: BodyTensors,
+        flow: Flow,
+        adjoints: Mapping[OutputMap, Tensor],
+    ) -> None:
         self.step, self.inside, self.flow, self.adjoints = step, inside, flow, adjoints
         self.graph, self.body = step.graph, inside.body
-        self.frame = GraphFrame(self.graph, self.graph.frame, f"the loop that walks back {step.node.name!r}")
+        self.frame = GraphFrame(
+            self.graph, self.graph.frame, f"the loop that walks back {step.node.name!r}"
+        )
         self.values = ForwardValues(step, inside, self.frame)
         self.fed: list[Fed] = []
         self.carried: list[BackwardCarried] = []
@@ -111,19 +150,27 @@ class _Backward:
         results = [one.after for one in self.carried]
         results += [port.part for port in self._joined()]
         kept = drop_unused(
-            self.frame, 0, [*results, *(one.parameter for one in self.carried)], [(one.parameter, one.after) for one in carried]
+            self.frame,
+            0,
+            [*results, *(one.parameter for one in self.carried)],
+            [(one.parameter, one.after) for one in carried],
         )
         must_be_repeatable(self.graph, self.frame.nodes)
         fed = [one for one in fed if kept.holds(one.parameter)]
         carried = [one for one in carried if kept.holds(one.parameter)]
-        records = [one for port in carried for one in port.records] + [one for port in fed for one in port.records]
+        records = [one for port in carried for one in port.records] + [
+            one for port in fed for one in port.records
+        ]
         outside = self._outside(records)
         return self._returned(self._node(kept, fed, carried, outside), outside, carried)
 
-    # -- the body -----------------------------------------------------------------------------------------------------
+    # -- the body
+    # -----------------------------------------------------------------------------------------------------
 
     def _trace(self, reverse: Reverse) -> None:
-        """The forward body with its values in this iteration, and the derivatives of what is in it."""
+        """The forward body with its values in this iteration, and the derivatives of what is in
+        it.
+        """
         graph = self.body.graph
         bound = {parameter.id: self.values.of(parameter) for parameter in graph.parameters}
         became = adopt(self.frame, graph, self.inside.known, bound)
@@ -143,7 +190,11 @@ class _Backward:
     def _incoming(self, became: Mapping[OutputRef, Tensor]) -> dict[LayerId, list[Tensor]]:
         """The adjoint of each Result in this iteration, in parts."""
         parts: dict[LayerId, list[Tensor]] = {layer: [] for layer in self.flow.results}
-        last = {entry.internal: adjoint for entry, adjoint in self.adjoints.items() if entry.axis is None}
+        last = {
+            entry.internal: adjoint
+            for entry, adjoint in self.adjoints.items()
+            if entry.axis is None
+        }
         for edge in self.body.back_edges:
             if edge.to_layer in self.flow.parameters and not self._is_given_anew(edge.to_layer):
                 known = self.inside.known(edge.to_layer)
@@ -163,13 +214,20 @@ class _Backward:
         return parts
 
     def _is_given_anew(self, layer: LayerId) -> bool:
-        return any(entry.internal == layer and (entry.axis is not None or entry.is_iteration_number) for entry in self.body.inputs)
+        return any(
+            entry.internal == layer and (entry.axis is not None or entry.is_iteration_number)
+            for entry in self.body.inputs
+        )
 
     def _only_in_the_last(self, layer: LayerId, adjoint: Tensor) -> Tensor:
-        """The value that a loop gives of a Result that is not carried on counts in the last iteration, the first on the way back."""
+        """The value that a loop gives of a Result that is not carried on counts in the last
+        iteration, the first on the way back.
+        """
         name = f"adjoint_of_{self.body.graph.by_id[layer].name}"
         parameter = self.frame.parameter(name, Known(adjoint.element_type, adjoint.shape))
-        self.carried.append(BackwardCarried(parameter, lambda _: adjoint, filled(self.graph, 0, parameter)))
+        self.carried.append(
+            BackwardCarried(parameter, lambda _: adjoint, filled(self.graph, 0, parameter))
+        )
         return parameter
 
     def _part_of(self, entry: OutputMap, adjoint: Tensor, joined: Tensor) -> Tensor:
@@ -187,26 +245,41 @@ class _Backward:
         elif not dimensions[axis].is_static:
             return self._part_of_any_length(entry, adjoint, joined, axis)
         size = dimensions[axis].length
-        part = self.frame.parameter(f"adjoint_of_{result.name}_part", Known(adjoint.element_type, PartialShape(dimensions)))
+        part = self.frame.parameter(
+            f"adjoint_of_{result.name}_part", Known(adjoint.element_type, PartialShape(dimensions))
+        )
         self.fed.append(Fed(part, lambda _: adjoint, axis, -size if entry.stride > 0 else size))
         return self.graph.apply("Squeeze", (part, np.array([axis])), {})[0] if adds else part
 
-    def _part_of_any_length(self, entry: OutputMap, adjoint: Tensor, joined: Tensor, axis: int) -> Tensor:
-        """The parts lie one behind the other: it is carried how far the way back has come, and each part says how long it is."""
+    def _part_of_any_length(
+        self, entry: OutputMap, adjoint: Tensor, joined: Tensor, axis: int
+    ) -> Tensor:
+        """The parts lie one behind the other: it is carried how far the way back has come, and
+        each part says how long it is.
+        """
         name = f"adjoint_of_{self.body.graph.by_id[entry.internal].name}"
         whole = self.frame.parameter(f"{name}_all", adjoint.known)
         self.fed.append(Fed(whole, lambda _: adjoint))
         place = self.frame.parameter(f"{name}_place", Known(ElementType.I64, PartialShape.of([1])))
         length = self._length(joined, axis)
-        # The last iteration, which is walked back first, has the last part, or the first one where parts are joined backwards.
+        # The last iteration, which is walked back first, has the last part, or the first one where
+        # parts are joined backwards.
         moved = place - length if entry.stride > 0 else place + length
         begin, end = (moved, place) if entry.stride > 0 else (place, moved)
-        first = (lambda _: self._length(adjoint, axis)) if entry.stride > 0 else (lambda _: self.graph.constant(np.array([0])))
+        first = (
+            (lambda _: self._length(adjoint, axis))
+            if entry.stride > 0
+            else (lambda _: self.graph.constant(np.array([0])))
+        )
         self.carried.append(BackwardCarried(place, first, moved))
-        return self.graph.apply("Slice", (whole, begin, end, np.array([1]), np.array([axis])), {})[0]
+        return self.graph.apply("Slice", (whole, begin, end, np.array([1]), np.array([axis])), {})[
+            0
+        ]
 
     def _leave(self, layer: LayerId, value: Tensor, found: Tensor | None) -> None:
-        """What an iteration leaves of a Parameter's adjoint: to the iteration before it, to a sum, or to be joined."""
+        """What an iteration leaves of a Parameter's adjoint: to the iteration before it, to a
+        sum, or to be joined.
+        """
         adjoint = filled(self.graph, 0, value) if found is None else found
         entry = next((one for one in self.body.inputs if one.internal == layer), None)
         if layer in self.of_state:
@@ -225,9 +298,14 @@ class _Backward:
             if product is not None:
                 self.returned.append(_Returned(entry.external, entry, product))
                 return
-            total = self.frame.parameter(f"gradient_of_{self.body.graph.by_id[layer].name}", Known(outer.element_type, outer.shape))
+            total = self.frame.parameter(
+                f"gradient_of_{self.body.graph.by_id[layer].name}",
+                Known(outer.element_type, outer.shape),
+            )
             if adjoint.element_type is not outer.element_type:
-                adjoint = self.graph.apply("Convert", (adjoint,), {"destination_type": outer.element_type})[0]
+                adjoint = self.graph.apply(
+                    "Convert", (adjoint,), {"destination_type": outer.element_type}
+                )[0]
             port = BackwardCarried(total, lambda _: self._zeros_like(outer), total + adjoint)
             self.carried.append(port)
             self.returned.append(_Returned(entry.external, entry, port))
@@ -247,13 +325,16 @@ class _Backward:
         port = Joined(adjoint, axis, -entry.part_size if entry.stride > 0 else entry.part_size)
         self.returned.append(_Returned(entry.external, entry, port))
 
-    # -- outside ------------------------------------------------------------------------------------------------------
+    # -- outside
+    # ------------------------------------------------------------------------------------------------------
 
     def _zeros_like(self, outer: Tensor) -> Tensor:
         return filled(self.graph, 0, outer)
 
     def _carried_adjoint(self, layer: LayerId, after: Tensor) -> BackwardCarried:
-        """Begins with the adjoint of the output that gives the last value, or with zeros in the shape of that."""
+        """Begins with the adjoint of the output that gives the last value, or with zeros in the
+        shape of that.
+        """
         first, known = self.initial[layer], self.inside.known(layer)
         if first is not None:
             return BackwardCarried(self.of_state[layer], lambda _: first, after)
@@ -261,7 +342,12 @@ class _Backward:
             return BackwardCarried(self.of_state[layer], lambda _: zeros(self.graph, known), after)
         edge = next(edge for edge in self.body.back_edges if edge.to_layer == layer)
         last = RecordRequest("last", edge.from_layer, known)
-        return BackwardCarried(self.of_state[layer], lambda outside: self._zeros_like(outside.recorded[last]), after, (last,))
+        return BackwardCarried(
+            self.of_state[layer],
+            lambda outside: self._zeros_like(outside.recorded[last]),
+            after,
+            (last,),
+        )
 
     def _outside(self, records: Sequence[RecordRequest]) -> Outside:
         """Records what the body needs, and finds the number of iterations."""
@@ -269,11 +355,19 @@ class _Backward:
         wanted = list(dict.fromkeys(records))
         if not known.is_static and not any(one.form in ("whole", "shape") for one in wanted):
             wanted.append(RecordRequest("count", None, Known()))
-        made = dict(zip(wanted, record(self.graph.frame, self.step.node.id, wanted, known), strict=True)) if wanted else {}
+        made = (
+            dict(
+                zip(wanted, record(self.graph.frame, self.step.node.id, wanted, known), strict=True)
+            )
+            if wanted
+            else {}
+        )
         count: Number = (
             known.length
             if known.is_static
-            else self._length(next(made[one] for one in wanted if one.form in ("whole", "shape", "count")), 0)
+            else self._length(
+                next(made[one] for one in wanted if one.form in ("whole", "shape", "count")), 0
+            )
         )
         return Outside(count, made)
 
@@ -282,7 +376,13 @@ class _Backward:
         lengths = self.graph.apply("ShapeOf", (tensor,), {})[0]
         return self.graph.apply("Gather", (lengths, np.array([axis]), np.array(0)), {})[0]
 
-    def _node(self, kept: PrunedFrame, fed: Sequence[Fed], carried: Sequence[BackwardCarried], outside: Outside) -> Mapping[object, Tensor]:
+    def _node(
+        self,
+        kept: PrunedFrame,
+        fed: Sequence[Fed],
+        carried: Sequence[BackwardCarried],
+        outside: Outside,
+    ) -> Mapping[object, Tensor]:
         """Makes the Loop; gives the output of each carried port and of each joined one."""
         count = outside.count
         outer = [
@@ -297,33 +397,62 @@ class _Backward:
         with self.graph.inside(self.frame):
             condition = self._result(self.graph.constant(True, name="always"), "condition")
             sliced = bool(fed or joined)
-            nexts = [self._result(self._carried_on(kept, port, sliced=sliced), f"{port.parameter.name}_next") for port in carried]
-            parts = [self._result(kept.moved(port.part), f"gradient_part_{number}") for number, port in enumerate(joined)]
+            nexts = [
+                self._result(
+                    self._carried_on(kept, port, sliced=sliced), f"{port.parameter.name}_next"
+                )
+                for port in carried
+            ]
+            parts = [
+                self._result(kept.moved(port.part), f"gradient_part_{number}")
+                for number, port in enumerate(joined)
+            ]
         captured = list(self.frame.captures.values())
         outer += [tensor for tensor, _ in captured]
-        inputs = [InputMap(2 + number, kept.moved(port.parameter).source.layer) for number, port in enumerate(carried)]
+        inputs = [
+            InputMap(2 + number, kept.moved(port.parameter).source.layer)
+            for number, port in enumerate(carried)
+        ]
         first = 2 + len(carried)
-        inputs += [_input(first + number, kept.moved(port.parameter).source.layer, port) for number, port in enumerate(fed)]
+        inputs += [
+            _input(first + number, kept.moved(port.parameter).source.layer, port)
+            for number, port in enumerate(fed)
+        ]
         first += len(fed)
-        inputs += [InputMap(first + number, inner.source.layer) for number, (_, inner) in enumerate(captured)]
-        outputs = [OutputMap(len(outer) + number, result) for number, (result, _) in enumerate(nexts)]
+        inputs += [
+            InputMap(first + number, inner.source.layer)
+            for number, (_, inner) in enumerate(captured)
+        ]
+        outputs = [
+            OutputMap(len(outer) + number, result) for number, (result, _) in enumerate(nexts)
+        ]
         outputs += [
             _output(len(outer) + len(nexts) + number, result, port)
             for number, ((result, _), port) in enumerate(zip(parts, joined, strict=True))
         ]
         outputs.append(OutputMap(-1, condition[0], purpose="execution_condition"))
-        edges = tuple(BackEdge(result, kept.moved(port.parameter).source.layer) for (result, _), port in zip(nexts, carried, strict=True))
+        edges = tuple(
+            BackEdge(result, kept.moved(port.parameter).source.layer)
+            for (result, _), port in zip(nexts, carried, strict=True)
+        )
         finished = Body("body", self.frame.finished(), tuple(inputs), tuple(outputs), edges)
         known = self._known(finished, outer, dict([condition, *nexts, *parts]))
-        owners = [[one.external for one in self.returned if one.is_made_of(port)] for port in (*carried, *joined)]
+        owners = [
+            [one.external for one in self.returned if one.is_made_of(port)]
+            for port in (*carried, *joined)
+        ]
         told = walks_back(self.step.node, owners)
-        made = self.graph.frame.add(LOOP, "opset5", {}, outer, known, name="Loop", bodies=(finished,), rt_info=told)
+        made = self.graph.frame.add(
+            LOOP, "opset5", {}, outer, known, name="Loop", bodies=(finished,), rt_info=told
+        )
         return dict(zip([*carried, *joined], made, strict=True))
 
     def _carried_on(self, kept: PrunedFrame, port: BackwardCarried, *, sliced: bool) -> Tensor:
-        """What goes to the next iteration; an adjoint that stays as it is goes through an operation.
+        """What goes to the next iteration; an adjoint that stays as it is goes through an
+        operation.
 
-        OpenVINO 2026.4 makes a loop anew that carries on what it was given, and then refuses slices that go backwards.
+        OpenVINO 2026.4 makes a loop anew that carries on what it was given, and then refuses slices
+        that go backwards.
         """
         parameter, after = kept.moved(port.parameter), kept.moved(port.after)
         if not sliced or after.source != parameter.source or not _is_float(after):
@@ -333,13 +462,26 @@ class _Backward:
     def _result(self, tensor: Tensor, name: str) -> tuple[LayerId, Tensor]:
         return self.frame.result(tensor, name), tensor
 
-    def _known(self, finished: Body, outer: Sequence[Tensor], results: Mapping[LayerId, Tensor]) -> Sequence[Known]:
-        parameters = {node.id: Known(node.outputs[0].element_type, node.outputs[0].shape) for node in finished.graph.parameters}
-        inside = region.BodyState(finished, parameters, {layer: tensor.known for layer, tensor in results.items()})
-        return region.iterated(Node(LayerId(0), "", LOOP), [tensor.known for tensor in outer], inside)
+    def _known(
+        self, finished: Body, outer: Sequence[Tensor], results: Mapping[LayerId, Tensor]
+    ) -> Sequence[Known]:
+        parameters = {
+            node.id: Known(node.outputs[0].element_type, node.outputs[0].shape)
+            for node in finished.graph.parameters
+        }
+        inside = region.BodyState(
+            finished, parameters, {layer: tensor.known for layer, tensor in results.items()}
+        )
+        return region.iterated(
+            Node(LayerId(0), "", LOOP), [tensor.known for tensor in outer], inside
+        )
 
-    def _returned(self, made: Mapping[object, Tensor], outside: Outside, carried: Sequence[BackwardCarried]) -> Mapping[int, Tensor]:
-        """The adjoint of each outer input: what was carried to the first iteration, summed, or joined and padded."""
+    def _returned(
+        self, made: Mapping[object, Tensor], outside: Outside, carried: Sequence[BackwardCarried]
+    ) -> Mapping[int, Tensor]:
+        """The adjoint of each outer input: what was carried to the first iteration, summed, or
+        joined and padded.
+        """
         found: dict[int, Tensor] = {}
         for one in self.returned:
             outer = self.step.fed[one.external]
@@ -351,14 +493,22 @@ class _Backward:
                 adjoint = made[one.port]
             if isinstance(one.port, Joined):
                 span = Span.of(self.graph, self.step.node.type, one.entry, outer, outside.count)
-                adjoint = span.padded(self.graph, self._in_the_lengths_of(span, outer, adjoint), outer.rank or 0)
+                adjoint = span.padded(
+                    self.graph, self._in_the_lengths_of(span, outer, adjoint), outer.rank or 0
+                )
             if outer.element_type is not None and adjoint.element_type is not outer.element_type:
-                adjoint = self.graph.apply("Convert", (adjoint,), {"destination_type": outer.element_type})[0]
-            found[one.external] = found[one.external] + adjoint if one.external in found else adjoint
+                adjoint = self.graph.apply(
+                    "Convert", (adjoint,), {"destination_type": outer.element_type}
+                )[0]
+            found[one.external] = (
+                found[one.external] + adjoint if one.external in found else adjoint
+            )
         return found
 
     def _in_the_lengths_of(self, span: Span, outer: Tensor, joined: Tensor) -> Tensor:
-        """Over no iterations, lengths that are not known before anything runs are joined to 0: they are those of what was sliced."""
+        """Over no iterations, lengths that are not known before anything runs are joined to 0:
+        they are those of what was sliced.
+        """
         dimensions = outer.shape.dimensions or ()
         if all(one.is_static for axis, one in enumerate(dimensions) if axis != span.axis):
             return joined

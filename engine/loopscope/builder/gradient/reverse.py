@@ -1,4 +1,6 @@
-"""Reverse mode over one graph: from the adjoints of targets to those of sources, node by node from the last to the first."""
+"""Reverse mode over one graph: from the adjoints of targets to those of sources, node by node
+from the last to the first.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from loopscope.ir.way_back import has_way_back
 from loopscope.ops.declare import Operation
 
 _SCOPE = re.compile(r"backward(_\d+)?")
-"""What names of nodes of a gradient begin with; behind it stands the name of the node that is walked back."""
+"""What names of nodes of a gradient begin with; behind it stands the name of the node that is
+walked back.
+"""
 
 
 class NoWayBack(BuildError):
@@ -41,7 +45,8 @@ class Seed:
 
 
 def adjoints(graph: Graph, seeds: Sequence[Seed], sources: Sequence[Tensor]) -> list[Tensor | None]:
-    """For each source how the weighted sum of the targets changes with it; None where it does not. All are in ``graph.frame``.
+    """For each source how the weighted sum of the targets changes with it; None where it does not.
+    All are in ``graph.frame``.
 
     ``BuildError`` for an operation without a rule on the way.
     """
@@ -66,13 +71,22 @@ class Inputs:
 
     @staticmethod
     def of(frame: GraphFrame) -> Inputs:
-        outputs = [{port.id: number for number, port in enumerate(node.outputs)} for node in frame.nodes]
-        places = [{port.id: number for number, port in enumerate(node.inputs)} for node in frame.nodes]
+        outputs = [
+            {port.id: number for number, port in enumerate(node.outputs)} for node in frame.nodes
+        ]
+        places = [
+            {port.id: number for number, port in enumerate(node.inputs)} for node in frame.nodes
+        ]
         found: list[dict[int, OutputRef]] = [{} for _ in frame.nodes]
         for edge in frame.edges:
             source = OutputRef(edge.from_layer, outputs[edge.from_layer][edge.from_port])
             found[edge.to_layer][places[edge.to_layer][edge.to_port]] = source
-        return Inputs(tuple(tuple(one.get(at) for at in range(len(node.inputs))) for one, node in zip(found, frame.nodes, strict=True)))
+        return Inputs(
+            tuple(
+                tuple(one.get(at) for at in range(len(node.inputs)))
+                for one, node in zip(found, frame.nodes, strict=True)
+            )
+        )
 
 
 def depending(inputs: Inputs, frame: GraphFrame, sources: set[OutputRef]) -> set[OutputRef]:
@@ -83,7 +97,11 @@ def depending(inputs: Inputs, frame: GraphFrame, sources: set[OutputRef]) -> set
     found = set(sources)
     for layer, fed in enumerate(inputs.of_node):
         if any(source in found for source in fed) and has_way_back(frame.nodes[layer]):
-            found |= {one.source for one in frame.tensors[layer] if one.element_type is None or one.element_type in REAL_FLOATS}
+            found |= {
+                one.source
+                for one in frame.tensors[layer]
+                if one.element_type is None or one.element_type in REAL_FLOATS
+            }
     return found
 
 
@@ -106,9 +124,11 @@ class _Walk:
                 self.came_from.setdefault(source, reader)
 
     def total(self, source: OutputRef) -> Tensor | None:
-        """The sum of the parts, made once; the first parts, which may be slices of what a loop joined, stand last.
+        """The sum of the parts, made once; the first parts, which may be slices of what a loop
+        joined, stand last.
 
-        OpenVINO's CPU plugin (2026.4) writes ``slice + product`` over what is sliced, but not ``product + slice``.
+        OpenVINO's CPU plugin (2026.4) writes ``slice + product`` over what is sliced, but not
+        ``product + slice``.
         """
         parts = self.parts.get(source)
         if not parts:
@@ -123,7 +143,9 @@ class _Walk:
         """Hands the adjoints of a node's outputs on to its inputs."""
         fed = self.inputs.of_node[layer]
         outputs = self.frame.tensors[layer]
-        if not any(source in self.depending for source in fed) or not any(one.source in self.parts for one in outputs):
+        if not any(source in self.depending for source in fed) or not any(
+            one.source in self.parts for one in outputs
+        ):
             return
         node = self.frame.nodes[layer]
         known = [self.total(one.source) for one in outputs]
@@ -142,16 +164,26 @@ class _Walk:
             if adjoint is not None:
                 self.add(source, adjoint, node.id)
 
-    def _back_through_bodies(self, node: Node, fed: Sequence[OutputRef | None], known: Sequence[Tensor | None]) -> None:
+    def _back_through_bodies(
+        self, node: Node, fed: Sequence[OutputRef | None], known: Sequence[Tensor | None]
+    ) -> None:
         """A Loop, TensorIterator or If."""
         active = frozenset(number for number, source in enumerate(fed) if source in self.depending)
-        step = GradientStep(self.graph, node, tuple(None if one is None else self._tensor(one) for one in fed), tuple(known), active)
+        step = GradientStep(
+            self.graph,
+            node,
+            tuple(None if one is None else self._tensor(one) for one in fed),
+            tuple(known),
+            active,
+        )
         with self.graph.within(node.name):
             try:
                 found = self._through(node)(step, self._inner)
             except ValueError as problem:
                 if isinstance(problem, NoWayBack):
-                    raise NoWayBack(problem.what, [*problem.inside, node.name], self._path(node.id)) from problem
+                    raise NoWayBack(
+                        problem.what, [*problem.inside, node.name], self._path(node.id)
+                    ) from problem
                 raise self._no_rule(node, str(problem)) from problem
         for number, adjoint in found.items():
             source = fed[number]
@@ -165,7 +197,9 @@ class _Walk:
             return back_through_loop
         raise ValueError(f"there is no way back through the graphs of {node.type}")
 
-    def _inner(self, seeds: Sequence[tuple[Tensor, Tensor]], sources: Sequence[Tensor]) -> list[Tensor | None]:
+    def _inner(
+        self, seeds: Sequence[tuple[Tensor, Tensor]], sources: Sequence[Tensor]
+    ) -> list[Tensor | None]:
         return adjoints(self.graph, [Seed(target, adjoint) for target, adjoint in seeds], sources)
 
     def _tensor(self, source: OutputRef) -> Tensor:
@@ -176,7 +210,11 @@ class _Walk:
         title = operation.title if operation else node.type
         walked = self._walked_back_by(node)
         told = f", which walks {shorten(walked)!r} back," if walked else ""
-        return NoWayBack(f"{title} {shorten(node.name)!r}{told} cannot be walked back: {why}", [], self._path(node.id))
+        return NoWayBack(
+            f"{title} {shorten(node.name)!r}{told} cannot be walked back: {why}",
+            [],
+            self._path(node.id),
+        )
 
     def _walked_back_by(self, node: Node) -> str:
         """The node that one of a first gradient belongs to, as its name tells; empty for any other.
@@ -185,7 +223,10 @@ class _Walk:
         """
         names = {one.name for one in self.frame.nodes[: node.id]}
         parts = node.name.split("/")
-        begin = max((place + 1 for place, part in enumerate(parts) if _SCOPE.fullmatch(part)), default=len(parts))
+        begin = max(
+            (place + 1 for place, part in enumerate(parts) if _SCOPE.fullmatch(part)),
+            default=len(parts),
+        )
         inner = ["/".join(parts[begin:end]) for end in range(len(parts) - 1, begin, -1)]
         return next((one for one in inner if one in names), next(iter(inner), ""))
 
@@ -193,16 +234,36 @@ class _Walk:
         """From a source to a target through a node, by names."""
         names = [self.frame.nodes[layer].name]
         place = layer
-        while (source := next((one for one in self.inputs.of_node[place] if one is not None and one in self.depending), None)) is not None:
+        while (
+            source := next(
+                (
+                    one
+                    for one in self.inputs.of_node[place]
+                    if one is not None and one in self.depending
+                ),
+                None,
+            )
+        ) is not None:
             names.insert(0, self.frame.nodes[source.layer].name)
             if source in self.sources:
                 break
             place = source.layer
         reader: LayerId | None = layer
         while reader is not None:
-            reader = next((self.came_from[one.source] for one in self.frame.tensors[reader] if one.source in self.came_from), None)
+            reader = next(
+                (
+                    self.came_from[one.source]
+                    for one in self.frame.tensors[reader]
+                    if one.source in self.came_from
+                ),
+                None,
+            )
             names += [self.frame.nodes[reader].name] if reader is not None else []
-        shown = names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES // 2], "...", *names[-MOST_NAMES // 2 :]]
+        shown = (
+            names
+            if len(names) <= MOST_NAMES
+            else [*names[: MOST_NAMES // 2], "...", *names[-MOST_NAMES // 2 :]]
+        )
         return " -> ".join(repr(shorten(name)) if name != "..." else name for name in shown)
 
 

@@ -1,4 +1,6 @@
-"""The rule of one node, asked with what it needs: its tensors, and the operations of the graph it is in."""
+"""The rule of one node, asked with what it needs: its tensors, and the operations of the graph
+it is in.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,17 @@ def reverse_of(
         return graph.apply(type, given, attributes)
 
     ops = _operations(graph)
-    return Reverse(tuple(inputs), tuple(outputs), tuple(adjoints), attributes, ops, several, graph.constant, scan, tuple(places))
+    return Reverse(
+        tuple(inputs),
+        tuple(outputs),
+        tuple(adjoints),
+        attributes,
+        ops,
+        several,
+        graph.constant,
+        scan,
+        tuple(places),
+    )
 
 
 _OPERATIONS: WeakKeyDictionary[Graph, Operations] = WeakKeyDictionary()
@@ -54,18 +66,33 @@ def zeros(graph: Graph, known: Known) -> Tensor:
     """Zeros of a type and a shape that are known."""
     none = np.zeros((), known.element_type.dtype if known.element_type else np.float32)
     lengths = np.array(known.shape.lengths, np.int64)
-    return graph.apply("Broadcast", (none, lengths), {})[0] if lengths.size else graph.constant(none)
+    return (
+        graph.apply("Broadcast", (none, lengths), {})[0] if lengths.size else graph.constant(none)
+    )
 
 
 def adjoints_of_inputs(
-    graph: Graph, node: Node, operation: Operation, inputs: Mapping[int, Tensor], adjoints: Sequence[Tensor | None]
+    graph: Graph,
+    node: Node,
+    operation: Operation,
+    inputs: Mapping[int, Tensor],
+    adjoints: Sequence[Tensor | None],
 ) -> Sequence[Tensor | None]:
-    """What the operation's rule gives for each input that is there, by position; ``ValueError`` when it has none under these attributes."""
+    """What the operation's rule gives for each input that is there, by position; ``ValueError``
+    when it has none under these attributes.
+    """
     assert operation.gradient is not None
     if len(inputs) < max(inputs, default=-1) + 1 and not isinstance(operation.gradient, WithGaps):
         raise ValueError("it leaves out an input before its last one")
     outputs = graph.frame.tensors[node.id]
-    at = reverse_of(graph, tuple(inputs.values()), outputs, adjoints, typed(operation, node.attributes), tuple(inputs))
+    at = reverse_of(
+        graph,
+        tuple(inputs.values()),
+        outputs,
+        adjoints,
+        typed(operation, node.attributes),
+        tuple(inputs),
+    )
     given = operation.gradient(at)
     if len(given) != len(inputs):
         raise ValueError(f"its rule gives {len(given)} adjoints for {len(inputs)} inputs")

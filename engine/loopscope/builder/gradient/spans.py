@@ -1,4 +1,6 @@
-"""The part of an axis that the iterations of a loop went over, and the adjoint of the whole from that of the part."""
+"""The part of an axis that the iterations of a loop went over, and the adjoint of the whole from
+that of the part.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,27 @@ class Span:
         """What ``count`` iterations of a sliced input took."""
         rank = whole.rank
         if rank is None or entry.axis is None:
-            raise ValueError(f"the rank of what it slices is not known, {whole!r}: give the model's inputs their ranks")
+            raise ValueError(
+                f"the rank of what it slices is not known, {whole!r}: give the model's inputs their ranks"
+            )
         axis = entry.axis % rank
         length = _length(graph, whole, axis)
-        taken = count * entry.part_size if isinstance(count, Tensor) and entry.part_size != 1 else count
+        taken = (
+            count * entry.part_size if isinstance(count, Tensor) and entry.part_size != 1 else count
+        )
         taken = taken * entry.part_size if isinstance(taken, int) else taken
         if kind != TENSOR_ITERATOR:
-            return Span(axis, 0, taken, length) if entry.stride > 0 else Span(axis, length - taken, length, length)
+            return (
+                Span(axis, 0, taken, length)
+                if entry.stride > 0
+                else Span(axis, length - taken, length, length)
+            )
         first = entry.start if entry.start >= 0 else length + entry.start
-        return Span(axis, first, first + taken, length) if entry.stride > 0 else Span(axis, first + 1 - taken, first + 1, length)
+        return (
+            Span(axis, first, first + taken, length)
+            if entry.stride > 0
+            else Span(axis, first + 1 - taken, first + 1, length)
+        )
 
     @property
     def is_all(self) -> bool:
@@ -45,14 +59,18 @@ class Span:
 
     @property
     def _to_the_end(self) -> bool:
-        return self.end is self.length or (isinstance(self.end, int) and isinstance(self.length, int) and self.end == self.length)
+        return self.end is self.length or (
+            isinstance(self.end, int) and isinstance(self.length, int) and self.end == self.length
+        )
 
     def cut(self, graph: Graph, whole: Tensor) -> Tensor:
         """This stretch of a tensor."""
         if self.is_all:
             return whole
         begin, end = _vector(graph, self.begin), _vector(graph, self.end)
-        return graph.apply("Slice", (whole, begin, end, np.array([1]), np.array([self.axis])), {})[0]
+        return graph.apply("Slice", (whole, begin, end, np.array([1]), np.array([self.axis])), {})[
+            0
+        ]
 
     def padded(self, graph: Graph, stretch: Tensor, rank: int) -> Tensor:
         """A tensor of the whole axis that has this stretch, and zeros elsewhere."""

@@ -17,7 +17,9 @@ from loopscope.ops.declare import NOTHING_KNOWN, Known, Role
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientStep:
-    """A node with bodies, what feeds it, how the target changes with its outputs, and which of its inputs depend on a source."""
+    """A node with bodies, what feeds it, how the target changes with its outputs, and which of
+    its inputs depend on a source.
+    """
 
     graph: Graph
     node: Node
@@ -32,12 +34,16 @@ class GradientStep:
 
 
 def must_be_repeatable(graph: Graph, nodes: Sequence[Node]) -> None:
-    """``ValueError`` for what would be something else when it is computed again: random numbers, and variables, which may have changed."""
+    """``ValueError`` for what would be something else when it is computed again: random numbers,
+    and variables, which may have changed.
+    """
     for _, node in nodes_inside(Model(FinishedGraph(tuple(nodes), ()))):
         operation = graph.catalogue.find(node.type, node.opset)
         if operation is not None and (operation.stateful or operation.role is Role.READ_VALUE):
             found = "draws random numbers" if operation.stateful else "reads a variable"
-            raise ValueError(f"{operation.title} {node.name!r} in it {found}, and that cannot be repeated on the way back")
+            raise ValueError(
+                f"{operation.title} {node.name!r} in it {found}, and that cannot be repeated on the way back"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +57,9 @@ class BodyTensors:
     @staticmethod
     def of(step: GradientStep, body: Body) -> BodyTensors:
         alone, inputs = _alone(step)
-        return BodyTensors(body, f"{ROOT}/region/{body.name}", propagate(alone, step.graph.catalogue, inputs))
+        return BodyTensors(
+            body, f"{ROOT}/region/{body.name}", propagate(alone, step.graph.catalogue, inputs)
+        )
 
     def known(self, layer: LayerId, output: int = 0) -> Known:
         """Of an output; of a Result, of what it is given."""
@@ -72,8 +80,21 @@ def _alone(step: GradientStep) -> tuple[Model, dict[LayerId, Known]]:
     for number, (port, fed) in enumerate(zip(node.inputs, step.fed, strict=True)):
         if fed is not None:
             layer = LayerId(number)
-            feeders.append(Node(layer, f"input {number}", "Parameter", "opset1", outputs=(Port(0),)))
+            feeders.append(
+                Node(layer, f"input {number}", "Parameter", "opset1", outputs=(Port(0),))
+            )
             edges.append(Edge(layer, 0, own, port.id))
             inputs[layer] = fed.known
-    alone = Node(own, "region", node.type, node.opset, node.attributes, node.inputs, node.outputs, node.bodies)
-    return Model(FinishedGraph((*feeders, alone), tuple(edges)), dialect=step.graph.catalogue.dialect), inputs
+    alone = Node(
+        own,
+        "region",
+        node.type,
+        node.opset,
+        node.attributes,
+        node.inputs,
+        node.outputs,
+        node.bodies,
+    )
+    return Model(
+        FinishedGraph((*feeders, alone), tuple(edges)), dialect=step.graph.catalogue.dialect
+    ), inputs

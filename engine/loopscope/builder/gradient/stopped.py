@@ -13,11 +13,22 @@ from loopscope.ir.way_back import NO_WAY_BACK
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:  # TensorFlow's name for it
     """Gives ``input`` as it is; for ``gradients`` it is a constant.
 
-    It becomes a Convert to the type that the tensor has, whose ``rt_info`` says that there is no way back: every runtime computes it.
+    It becomes a Convert to the type that the tensor has, whose ``rt_info`` says that there is no
+    way back: every runtime computes it.
     """
     graph = graph_of([input], "stop_gradient")
     tensor = graph.lift(input, what="stop_gradient(): input")
     if tensor.element_type is None:
-        raise BuildError(f"stop_gradient(): input is {tensor!r}, expected a known element type: convert it first")
+        raise BuildError(
+            f"stop_gradient(): input is {tensor!r}, expected a known element type: convert it first"
+        )
     to = {"destination_type": str(tensor.element_type)}
-    return graph.frame.add("Convert", "opset1", to, (tensor,), (tensor.known,), name=name or "StopGradient", rt_info=NO_WAY_BACK)[0]
+    return graph.frame.add(
+        "Convert",
+        "opset1",
+        to,
+        (tensor,),
+        (tensor.known,),
+        name=name or "StopGradient",
+        rt_info=NO_WAY_BACK,
+    )[0]

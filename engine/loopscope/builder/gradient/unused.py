@@ -27,29 +27,47 @@ class PrunedFrame:
         return self.frame.tensors[self.numbers[tensor.source.layer]][tensor.source.output]
 
 
-def drop_unused(frame: GraphFrame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]] = ()) -> PrunedFrame:
-    """Drops the nodes from number ``first`` on that none of the tensors needs, and numbers the others anew.
+def drop_unused(
+    frame: GraphFrame,
+    first: int,
+    kept: Sequence[Tensor],
+    carried: Sequence[tuple[Tensor, Tensor]] = (),
+) -> PrunedFrame:
+    """Drops the nodes from number ``first`` on that none of the tensors needs, and numbers the
+    others anew.
 
-    ``carried``: Parameters that are carried from one iteration to the next, each with the next value, which it needs.
+    ``carried``: Parameters that are carried from one iteration to the next, each with the next
+    value, which it needs.
     """
     needed = _needed(frame, first, kept, carried)
     numbers = {LayerId(layer): LayerId(layer) for layer in range(first)}
     for layer in map(LayerId, range(first, len(frame.nodes))):
         if layer in needed:
             numbers[layer] = LayerId(len(numbers))
-    frame.nodes = [replace(frame.nodes[layer], id=numbers[layer]) if layer >= first else frame.nodes[layer] for layer in numbers]
-    frame.tensors = [tuple(_moved(frame, one, numbers) for one in frame.tensors[layer]) for layer in numbers]
+    frame.nodes = [
+        replace(frame.nodes[layer], id=numbers[layer]) if layer >= first else frame.nodes[layer]
+        for layer in numbers
+    ]
+    frame.tensors = [
+        tuple(_moved(frame, one, numbers) for one in frame.tensors[layer]) for layer in numbers
+    ]
     frame.edges = [
         edge._replace(from_layer=numbers[edge.from_layer], to_layer=numbers[edge.to_layer])
         for edge in frame.edges
         if edge.to_layer in numbers
     ]
     left = PrunedFrame(numbers, frame)
-    frame.captures = {key: (outer, left.moved(inner)) for key, (outer, inner) in frame.captures.items() if left.holds(inner)}
+    frame.captures = {
+        key: (outer, left.moved(inner))
+        for key, (outer, inner) in frame.captures.items()
+        if left.holds(inner)
+    }
     return left
 
 
-def _needed(frame: GraphFrame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]]) -> set[LayerId]:
+def _needed(
+    frame: GraphFrame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]]
+) -> set[LayerId]:
     """The nodes from ``first`` on that the tensors need."""
     fed: dict[LayerId, list[LayerId]] = {}
     for edge in frame.edges:

@@ -14,7 +14,9 @@ from loopscope.ops.declare import Known
 
 
 def _where(subject: Subject, region: CheckedRegion, edge: BackEdge) -> Where:
-    return subject.where(region.place, region.node, f"back edge from {edge.from_layer} to {edge.to_layer}")
+    return subject.where(
+        region.place, region.node, f"back edge from {edge.from_layer} to {edge.to_layer}"
+    )
 
 
 def _spelled(edge: BackEdge) -> str:
@@ -22,7 +24,9 @@ def _spelled(edge: BackEdge) -> str:
 
 
 def _instead_of(region: CheckedRegion, layer: LayerId, type: str) -> str:
-    """What a layer of the body is when it is not of a type, as the end of a sentence; empty when it is."""
+    """What a layer of the body is when it is not of a type, as the end of a sentence; empty when
+    it is.
+    """
     node = region.body.graph.by_id.get(layer)
     if node is None:
         return "which the body does not have"
@@ -143,7 +147,11 @@ def carried_without_initial_value(subject: Subject) -> Iterator[Finding]:
         for edge in region.body.back_edges:
             entry = region.entry_of.get(edge.to_layer)
             node = region.body.graph.by_id.get(edge.to_layer)
-            if node is None or node.type != "Parameter" or (entry and (entry.external != -1 or entry.is_iteration_number)):
+            if (
+                node is None
+                or node.type != "Parameter"
+                or (entry and (entry.external != -1 or entry.is_iteration_number))
+            ):
                 continue
             yield Finding(
                 _where(subject, region, edge),
@@ -154,13 +162,22 @@ def carried_without_initial_value(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _types(subject: Subject, region: CheckedRegion, edge: BackEdge, outer: Sequence[Known]) -> tuple[str, str] | None:
+def _types(
+    subject: Subject, region: CheckedRegion, edge: BackEdge, outer: Sequence[Known]
+) -> tuple[str, str] | None:
     """The two element types that a back edge would join, when they are known to differ."""
     entry = region.entry_of.get(edge.to_layer)
     if entry is None or entry.axis is not None or not 0 <= entry.external < len(outer):
         return None
-    first, carried = outer[entry.external].element_type, subject.parameter(region, edge.from_layer).element_type
-    return (str(first), str(carried)) if first is not None and carried is not None and first is not carried else None
+    first, carried = (
+        outer[entry.external].element_type,
+        subject.parameter(region, edge.from_layer).element_type,
+    )
+    return (
+        (str(first), str(carried))
+        if first is not None and carried is not None and first is not carried
+        else None
+    )
 
 
 def back_edge_type(subject: Subject) -> Iterator[Finding]:
@@ -206,7 +223,9 @@ def _type_findings(subject: Subject, region: CheckedRegion) -> Iterator[Finding]
                 f"The carried value begins as {types[0]} and comes back as {types[1]}.",
                 found=f"initial value {types[0]}, Result {types[1]}",
                 expected="one element type",
-                advice="Convert one of them." if region.node.type != TENSOR_ITERATOR else "Convert the initial value before it enters.",
+                advice="Convert one of them."
+                if region.node.type != TENSOR_ITERATOR
+                else "Convert the initial value before it enters.",
             )
 
 
@@ -228,7 +247,10 @@ def back_edge_rank(subject: Subject) -> Iterator[Finding]:
             entry = region.entry_of.get(edge.to_layer)
             if entry is None or entry.axis is not None or not 0 <= entry.external < len(outer):
                 continue
-            first, carried = outer[entry.external].shape, subject.parameter(region, edge.from_layer).shape
+            first, carried = (
+                outer[entry.external].shape,
+                subject.parameter(region, edge.from_layer).shape,
+            )
             if first.rank is not None and carried.rank is not None and first.rank != carried.rank:
                 yield Finding(
                     _where(subject, region, edge),
@@ -265,7 +287,13 @@ def back_edge_to_iteration_number(subject: Subject) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("LS501", "back-edge-from-no-result", Severity.ERROR, back_edge_from_no_result, before_running=True),
+    Rule(
+        "LS501",
+        "back-edge-from-no-result",
+        Severity.ERROR,
+        back_edge_from_no_result,
+        before_running=True,
+    ),
     Rule("LS502", "back-edge-type", Severity.ERROR, back_edge_type, before_running=True),
     Rule("LS503", "back-edge-to-no-parameter", Severity.WARNING, back_edge_to_no_parameter),
     Rule("LS504", "several-back-edges", Severity.WARNING, several_back_edges),
@@ -273,5 +301,11 @@ RULES = (
     Rule("LS506", "carried-without-initial-value", Severity.WARNING, carried_without_initial_value),
     Rule("LS507", "back-edge-type-of-iterator", Severity.WARNING, back_edge_type_of_iterator),
     Rule("LS508", "back-edge-rank", Severity.WARNING, back_edge_rank, runtimes=OPENVINO),
-    Rule("LS509", "back-edge-to-iteration-number", Severity.ERROR, back_edge_to_iteration_number, before_running=True),
+    Rule(
+        "LS509",
+        "back-edge-to-iteration-number",
+        Severity.ERROR,
+        back_edge_to_iteration_number,
+        before_running=True,
+    ),
 )

@@ -1,4 +1,6 @@
-"""Rules about products of 8-bit integers, whose sums ONNX Runtime 1.31 keeps in 16 bits on some processors."""
+"""Rules about products of 8-bit integers, whose sums ONNX Runtime 1.31 keeps in 16 bits on some
+processors.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,15 @@ def eight_bit_weights(subject: Subject) -> Iterator[Finding]:
     if subject.is_openvino:
         return
     lacks = lacks_vnni()
-    machine, severity = ("This processor has no VNNI:", Severity.WARNING) if lacks else ("On x64 without VNNI,", None)
+    machine, severity = (
+        ("This processor has no VNNI:", Severity.WARNING)
+        if lacks
+        else ("On x64 without VNNI,", None)
+    )
     for place, node in subject.nodes():
-        for least, most in filter(None, (_range(subject, place, source) for source in weights(place, node))):
+        for least, most in filter(
+            None, (_range(subject, place, source) for source in weights(place, node))
+        ):
             if least < SEVEN_BITS[0] or most > SEVEN_BITS[1]:
                 yield Finding(
                     subject.where(place, node),
@@ -80,12 +88,21 @@ def _maker(place: PlacedGraph, source: OutputRef | None) -> Node | None:
 
 
 def _range(subject: Subject, place: PlacedGraph, source: OutputRef) -> tuple[int, int] | None:
-    """The least and the greatest of constant i8 weights; None for anything else, and for none at all."""
+    """The least and the greatest of constant i8 weights; None for anything else, and for none at
+    all.
+    """
     constant = subject.constant(place, source)
-    if constant is None or constant.element_type is not ElementType.I8 or not constant.elements or not constant.is_kept:
+    if (
+        constant is None
+        or constant.element_type is not ElementType.I8
+        or not constant.elements
+        or not constant.is_kept
+    ):
         return None
     array = constant.array()
     return int(array.min()), int(array.max())
 
 
-RULES = (Rule("LS921", "eight-bit-weights", Severity.NOTE, eight_bit_weights, runtimes=ONNXRUNTIME),)
+RULES = (
+    Rule("LS921", "eight-bit-weights", Severity.NOTE, eight_bit_weights, runtimes=ONNXRUNTIME),
+)

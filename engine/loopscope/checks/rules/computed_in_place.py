@@ -1,4 +1,6 @@
-"""Rules about values that OpenVINO 2026.4's CPU computes in the memory of what they are computed from."""
+"""Rules about values that OpenVINO 2026.4's CPU computes in the memory of what they are computed
+from.
+"""
 
 from __future__ import annotations
 
@@ -46,21 +48,36 @@ def state_in_a_slice(subject: Subject) -> Iterator[Finding]:
 
 
 def _over_a_part(subject: Subject, region: CheckedRegion, result: LayerId) -> Node | None:
-    """The operation whose result is carried, and whose first operand is a part that nothing else reads."""
+    """The operation whose result is carried, and whose first operand is a part that nothing else
+    reads.
+    """
     behind = _through(region, _from(region, result), _BEHIND)
     if behind is None or behind.type not in _WRITES_OVER_ITS_FIRST:
         return None
     first, second = (*region.body.graph.sources.get(behind.id, ()), None, None)[:2]
-    part, other = _through(region, first, _RESHAPING), None if second is None else region.body.graph.by_id.get(second.layer)
+    part, other = (
+        _through(region, first, _RESHAPING),
+        None if second is None else region.body.graph.by_id.get(second.layer),
+    )
     if part is None or part.type != "Parameter" or (first is not None and first.layer == part.id):
         return None
-    if other is None or other.type not in ("Parameter", "MatMul") or not subject.parameter(region, part.id).shape.is_static:
+    if (
+        other is None
+        or other.type not in ("Parameter", "MatMul")
+        or not subject.parameter(region, part.id).shape.is_static
+    ):
         return None
-    return behind if any(one.internal == part.id and one.axis is not None for one in region.body.inputs) else None
+    return (
+        behind
+        if any(one.internal == part.id and one.axis is not None for one in region.body.inputs)
+        else None
+    )
 
 
 def _through(region: CheckedRegion, source: OutputRef | None, types: frozenset[str]) -> Node | None:
-    """The node that a tensor comes from, before operations of these types; None where one of the tensors on the way has several readers."""
+    """The node that a tensor comes from, before operations of these types; None where one of the
+    tensors on the way has several readers.
+    """
     graph = region.body.graph
     for tensor, node in backwards(graph, source):
         if len(graph.consumers.get(tensor, ())) != 1:

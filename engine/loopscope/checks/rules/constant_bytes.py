@@ -1,4 +1,6 @@
-"""Rules about constants and their bytes; what lies outside the weights file is refused when the file is read."""
+"""Rules about constants and their bytes; what lies outside the weights file is refused when the
+file is read.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,12 @@ def oversized_constant(subject: Subject) -> Iterator[Finding]:
     """
     for place, node in subject.nodes():
         constant, size = node.constant, node.attributes.get("size")
-        if constant is None or constant.element_type is ElementType.STRING or not isinstance(size, str) or not size.isdigit():
+        if (
+            constant is None
+            or constant.element_type is ElementType.STRING
+            or not isinstance(size, str)
+            or not size.isdigit()
+        ):
             continue
         needed = packed_size(constant.element_type, constant.elements)
         # OpenVINO itself writes a byte for a tensor without elements.
@@ -105,12 +112,20 @@ def overlapping_constants(subject: Subject) -> Iterator[Finding]:
 def _ranges(subject: Subject) -> Iterator[tuple[int, int, PlacedGraph, Node]]:
     for place, node in subject.nodes():
         offset = node.attributes.get("offset")
-        if node.constant is not None and isinstance(offset, str) and offset.isdigit() and len(offset) < 19 and len(node.constant.data):
+        if (
+            node.constant is not None
+            and isinstance(offset, str)
+            and offset.isdigit()
+            and len(offset) < 19
+            and len(node.constant.data)
+        ):
             yield int(offset), int(offset) + len(node.constant.data), place, node
 
 
 RULES = (
-    Rule("LS201", "undecodable-constant", Severity.ERROR, undecodable_constant, before_running=True),
+    Rule(
+        "LS201", "undecodable-constant", Severity.ERROR, undecodable_constant, before_running=True
+    ),
     Rule("LS202", "oversized-constant", Severity.WARNING, oversized_constant),
     Rule("LS203", "overlapping-constants", Severity.WARNING, overlapping_constants),
 )

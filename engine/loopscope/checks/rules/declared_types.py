@@ -1,4 +1,6 @@
-"""Rules about element types and shapes: what contradicts an operation, and what the file declares wrongly."""
+"""Rules about element types and shapes: what contradicts an operation, and what the file
+declares wrongly.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from loopscope.ir.walk import PlacedGraph
 from loopscope.ops.declare import Known, Operation, Role
 
 
-def _contradictions(subject: Subject, *, alive: bool, of_types: bool | None) -> Iterator[tuple[PlacedGraph, Node, Contradiction]]:
+def _contradictions(
+    subject: Subject, *, alive: bool, of_types: bool | None
+) -> Iterator[tuple[PlacedGraph, Node, Contradiction]]:
     places = {place.address: place for place in subject.places}
     for one in subject.propagated.contradictions:
         if (one.graph not in subject.never_run) is alive and of_types in (None, one.of_types):
@@ -27,7 +31,9 @@ def _listed(inputs: Sequence[Known]) -> str:
     return ", ".join(f"{known.element_type or '?'} {known.shape}" for known in inputs[:8])
 
 
-def _finding(subject: Subject, place: PlacedGraph, node: Node, one: Contradiction, advice: str) -> Finding:
+def _finding(
+    subject: Subject, place: PlacedGraph, node: Node, one: Contradiction, advice: str
+) -> Finding:
     operation = subject.operation(node)
     return Finding(
         subject.where(place, node),
@@ -51,7 +57,9 @@ def type_contradiction(subject: Subject) -> Iterator[Finding]:
         a Convert of the i64 to f32 before the Add
     """
     for place, node, one in _contradictions(subject, alive=True, of_types=True):
-        yield _finding(subject, place, node, one, "Convert the inputs to the types that the operation takes.")
+        yield _finding(
+            subject, place, node, one, "Convert the inputs to the types that the operation takes."
+        )
 
 
 def shape_contradiction(subject: Subject) -> Iterator[Finding]:
@@ -67,7 +75,13 @@ def shape_contradiction(subject: Subject) -> Iterator[Finding]:
         an Add of shapes [2,3] and [1,3]
     """
     for place, node, one in _contradictions(subject, alive=True, of_types=False):
-        yield _finding(subject, place, node, one, "Look at where these shapes come from; a model may also need another input shape.")
+        yield _finding(
+            subject,
+            place,
+            node,
+            one,
+            "Look at where these shapes come from; a model may also need another input shape.",
+        )
 
 
 def contradiction_that_never_runs(subject: Subject) -> Iterator[Finding]:
@@ -102,17 +116,24 @@ def type_not_supported(subject: Subject) -> Iterator[Finding]:
     contradicted = {(one.graph, one.layer) for one in subject.propagated.contradictions}
     for place, node in subject.nodes():
         operation = subject.operation(node)
-        if operation is None or (operation.role is not Role.COMPUTE and subject.is_openvino) or (place.address, node.id) in contradicted:
+        if (
+            operation is None
+            or (operation.role is not Role.COMPUTE and subject.is_openvino)
+            or (place.address, node.id) in contradicted
+        ):
             continue
         unsupported = [
             _unsupported(subject, place, node, operation, index, known)
             for index, known in enumerate(subject.inputs(place, node))
-            if known.element_type is not None and known.element_type not in operation.types[min(index, len(operation.types) - 1)]
+            if known.element_type is not None
+            and known.element_type not in operation.types[min(index, len(operation.types) - 1)]
         ]
         yield from unsupported or _apart(subject, place, node, operation)
 
 
-def _apart(subject: Subject, place: PlacedGraph, node: Node, operation: Operation) -> Iterator[Finding]:
+def _apart(
+    subject: Subject, place: PlacedGraph, node: Node, operation: Operation
+) -> Iterator[Finding]:
     """Two inputs of different types that have one name for theirs."""
     first: dict[str, tuple[int, ElementType]] = {}
     inputs = subject.propagated.mixed.get((place.address, node.id)) or subject.inputs(place, node)
@@ -132,7 +153,9 @@ def _apart(subject: Subject, place: PlacedGraph, node: Node, operation: Operatio
             return
 
 
-def _unsupported(subject: Subject, place: PlacedGraph, node: Node, operation: Operation, index: int, known: Known) -> Finding:
+def _unsupported(
+    subject: Subject, place: PlacedGraph, node: Node, operation: Operation, index: int, known: Known
+) -> Finding:
     allowed = sorted(str(one) for one in operation.types[min(index, len(operation.types) - 1)])
     return Finding(
         subject.where(place, node, f"input {index}"),
@@ -144,7 +167,9 @@ def _unsupported(subject: Subject, place: PlacedGraph, node: Node, operation: Op
 
 
 def _declared(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, Port, Known]]:
-    """Each output that a file declares, with what is known of it; bodies' Parameters and nodes with bodies have rules of their own."""
+    """Each output that a file declares, with what is known of it; bodies' Parameters and nodes
+    with bodies have rules of their own.
+    """
     for place, node in subject.nodes():
         if node.bodies or node.type in ("Parameter", "Const", "Result"):
             continue
@@ -174,7 +199,11 @@ def declared_type_differs(subject: Subject) -> Iterator[Finding]:
     for place, node, index, port, known in _declared(subject):
         if (place.address, node.id) in subject.propagated.mixed:
             continue  # LS704 names the operands, which are the cause
-        if port.element_type is not None and known.element_type is not None and port.element_type is not known.element_type:
+        if (
+            port.element_type is not None
+            and known.element_type is not None
+            and port.element_type is not known.element_type
+        ):
             yield Finding(
                 subject.where(place, node, f"output {index}"),
                 f"Output {index} is declared {port.element_type}, but it is {known.element_type}.",
@@ -227,9 +256,15 @@ def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.regions:
         for node in region.body.graph.parameters:
-            known, port = subject.parameter(region, node.id), node.outputs[0] if node.outputs else Port(0)
+            known, port = (
+                subject.parameter(region, node.id),
+                node.outputs[0] if node.outputs else Port(0),
+            )
             if _differ(port, known):
-                declared, given = f"{port.element_type or '?'} {port.shape}", f"{known.element_type or '?'} {known.shape}"
+                declared, given = (
+                    f"{port.element_type or '?'} {port.shape}",
+                    f"{known.element_type or '?'} {known.shape}",
+                )
                 yield Finding(
                     subject.where(region.within, node),
                     f"The Parameter is declared {declared}, but gets {given}.",
@@ -242,11 +277,15 @@ def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
 def _misdeclared(subject: Subject, region: CheckedRegion) -> bool:
     """Whether some Parameter of a body declares what can never be what it gets."""
     parameters = region.body.graph.parameters
-    return any(_differ(node.outputs[0] if node.outputs else Port(0), subject.parameter(region, node.id)) for node in parameters)
+    return any(
+        _differ(node.outputs[0] if node.outputs else Port(0), subject.parameter(region, node.id))
+        for node in parameters
+    )
 
 
 def body_contradicts_itself(subject: Subject) -> Iterator[Finding]:
-    """A body makes no sense as it is declared, because a Parameter declares something else than what is handed to it.
+    """A body makes no sense as it is declared, because a Parameter declares something else than
+    what is handed to it.
 
     What it does:
         Where a Parameter of a body declares another type or shape than what it gets, follows the body once more with what is declared.
@@ -284,5 +323,11 @@ RULES = (
     Rule("LS705", "declared-type-differs", Severity.WARNING, declared_type_differs),
     Rule("LS706", "declared-shape-differs", Severity.WARNING, declared_shape_differs),
     Rule("LS707", "parameter-declared-differs", Severity.WARNING, parameter_declared_differs),
-    Rule("LS708", "body-contradicts-itself", Severity.ERROR, body_contradicts_itself, before_running=True),
+    Rule(
+        "LS708",
+        "body-contradicts-itself",
+        Severity.ERROR,
+        body_contradicts_itself,
+        before_running=True,
+    ),
 )

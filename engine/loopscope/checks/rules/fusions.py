@@ -1,4 +1,6 @@
-"""Rules about loops that a runtime replaces, or that a converter has changed (measured on OpenVINO 2026.4 CPU and its PyTorch frontend)."""
+"""Rules about loops that a runtime replaces, or that a converter has changed (measured on
+OpenVINO 2026.4 CPU and its PyTorch frontend).
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,53 @@ from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import NOTHING_KNOWN, AttributeProblem, Known, typed
 
-_LENGTHS = frozenset({"Convert", "Gather", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unsqueeze"})
+_LENGTHS = frozenset(
+    {"Convert", "Gather", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unsqueeze"}
+)
 """Operations that pick a length out of a shape."""
 _GIVEN = frozenset({"Const", "Constant", "Parameter"})
 """What a body hands on without computing it."""
-_NUMBERS = frozenset({"Abs", "Add", "Cast", "Div", "Max", "Min", "Mod", "Mul", "Neg", "ReduceMax", "ReduceMin", "ReduceSum", "Sub"})
-_TRUTHS = frozenset({"And", "Equal", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Not", "Or", "Where", "Xor"})
+_NUMBERS = frozenset(
+    {
+        "Abs",
+        "Add",
+        "Cast",
+        "Div",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "ReduceMax",
+        "ReduceMin",
+        "ReduceSum",
+        "Sub",
+    }
+)
+_TRUTHS = frozenset(
+    {
+        "And",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Identity",
+        "Less",
+        "LessOrEqual",
+        "Not",
+        "Or",
+        "Where",
+        "Xor",
+    }
+)
 _PARTS = frozenset({"Gather", "Reshape", "Shape", "Size", "Slice", "Squeeze", "Unsqueeze"})
 _OF_CONDITIONS = _NUMBERS | _TRUTHS | _PARTS
-"""Operations of ONNX that conditions are computed with, none of which makes a large tensor of small ones."""
+"""Operations of ONNX that conditions are computed with, none of which makes a large tensor of
+small ones.
+"""
 _NO_LIMIT = 2**31 - 1
-"""The trip count from which OpenVINO's PyTorch frontend means no limit; a negative one means none either."""
+"""The trip count from which OpenVINO's PyTorch frontend means no limit; a negative one means
+none either.
+"""
 
 
 def fused_recurrence(subject: Subject) -> Iterator[Finding]:
@@ -68,16 +106,33 @@ def fused_recurrence(subject: Subject) -> Iterator[Finding]:
 
 
 def is_gated_delta_net(region: CheckedRegion) -> bool:
-    """Whether the body updates a state as S * exp(g) + k * delta, and writes sum(S * q) into its output with ScatterUpdate."""
+    """Whether the body updates a state as S * exp(g) + k * delta, and writes sum(S * q) into its
+    output with ScatterUpdate.
+    """
     graph = region.within.graph
-    ends = [_skipped(graph, source.layer) for node in graph.nodes if node.type == "Result" for source in graph.sources[node.id] if source]
+    ends = [
+        _skipped(graph, source.layer)
+        for node in graph.nodes
+        if node.type == "Result"
+        for source in graph.sources[node.id]
+        if source
+    ]
     written = next((node for node in ends if node.type == "ScatterUpdate"), None)
     state = next((node for node in ends if node.type == "Add"), None)
     if written is None or state is None:
         return False
     total = _operands(graph, written)[2:3]
-    products = [product for node in total if node.type == "ReduceSum" for product in _operands(graph, node)[:1]]
-    reads_state = any(state.id in [one.id for one in _operands(graph, product)] for product in products if product.type == "Multiply")
+    products = [
+        product
+        for node in total
+        if node.type == "ReduceSum"
+        for product in _operands(graph, node)[:1]
+    ]
+    reads_state = any(
+        state.id in [one.id for one in _operands(graph, product)]
+        for product in products
+        if product.type == "Multiply"
+    )
     terms = _operands(graph, state)
     decays = any(_is_decayed(graph, term) for term in terms)
     return reads_state and decays and [term.type for term in terms] == ["Multiply", "Multiply"]
@@ -89,7 +144,9 @@ def _is_decayed(graph: ModelGraph, product: Node) -> bool:
 
 
 def _operands(graph: ModelGraph, node: Node) -> Sequence[Node]:
-    return [_skipped(graph, source.layer) for source in graph.sources[node.id] if source is not None]
+    return [
+        _skipped(graph, source.layer) for source in graph.sources[node.id] if source is not None
+    ]
 
 
 def _skipped(graph: ModelGraph, layer: LayerId) -> Node:
@@ -130,8 +187,18 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
         i < n as first condition too
     """
     for region in subject.loops:
-        count, starts, again = trip_count(subject, region), scalar_value(subject.outer(region)[1]), execution_condition(subject, region)
-        if count is None or 0 <= count < _NO_LIMIT or starts is not True or again is None or scalar_value(again) is not None:
+        count, starts, again = (
+            trip_count(subject, region),
+            scalar_value(subject.outer(region)[1]),
+            execution_condition(subject, region),
+        )
+        if (
+            count is None
+            or 0 <= count < _NO_LIMIT
+            or starts is not True
+            or again is None
+            or scalar_value(again) is not None
+        ):
             continue
         if _asks_first(region) or not _asks_what_it_carries(region):
             continue
@@ -160,44 +227,75 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
 
 
 def condition_on_initial_values(subject: Subject, region: CheckedRegion) -> Known:
-    """Compute what is known of a Loop's condition if it is asked of the initial values, before the first iteration.
+    """Compute what is known of a Loop's condition if it is asked of the initial values, before the
+    first iteration.
 
-    The body computes the condition from the values that it hands on: the initial value takes the place of each of them.
+    The body computes the condition from the values that it hands on: the initial value takes the
+    place of each of them.
     """
     graph = region.body.graph
     initial = bindings(region.node, region.body, subject.outer(region), None)
-    condition = next(entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition")
+    condition = next(
+        entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition"
+    )
     handed: dict[OutputRef, Known] = {}
     for edge in region.body.back_edges:
         source = next(iter(graph.sources.get(edge.from_layer, ())), None)
-        if source is None or edge.from_layer == condition or graph.by_id[source.layer].type in _GIVEN:
+        if (
+            source is None
+            or edge.from_layer == condition
+            or graph.by_id[source.layer].type in _GIVEN
+        ):
             continue
         value = initial.get(edge.to_layer, NOTHING_KNOWN)
-        handed[source] = value if source not in handed or same(value, handed[source]) else NOTHING_KNOWN
+        handed[source] = (
+            value if source not in handed or same(value, handed[source]) else NOTHING_KNOWN
+        )
     free = max(graph.by_id, default=0) + 1
     entering = {source: LayerId(number) for number, source in enumerate(handed, free)}
-    ports = {OutputRef(node.id, index): (node.id, port.id) for node in graph.nodes for index, port in enumerate(node.outputs)}
+    ports = {
+        OutputRef(node.id, index): (node.id, port.id)
+        for node in graph.nodes
+        for index, port in enumerate(node.outputs)
+    }
     cut = {ports[source]: layer for source, layer in entering.items() if source in ports}
     edges = tuple(
-        edge if (layer := cut.get((edge.from_layer, edge.from_port))) is None else Edge(layer, 0, edge.to_layer, edge.to_port)
+        edge
+        if (layer := cut.get((edge.from_layer, edge.from_port))) is None
+        else Edge(layer, 0, edge.to_layer, edge.to_port)
         for edge in graph.edges
     )
-    parameters = tuple(Node(layer, f"initial {layer}", "Parameter", outputs=(Port(0),)) for layer in entering.values())
+    parameters = tuple(
+        Node(layer, f"initial {layer}", "Parameter", outputs=(Port(0),))
+        for layer in entering.values()
+    )
     asked = ModelGraph((*graph.nodes, *parameters), edges)
     needed = {condition, *dependencies(asked, condition)}
-    asked = ModelGraph(tuple(node for node in asked.nodes if node.id in needed), tuple(edge for edge in edges if edge.to_layer in needed))
+    asked = ModelGraph(
+        tuple(node for node in asked.nodes if node.id in needed),
+        tuple(edge for edge in edges if edge.to_layer in needed),
+    )
     values = {**initial, **{layer: handed[source] for source, layer in entering.items()}}
     if subject.is_openvino:
-        return propagate(replace(subject.model, graph=asked), subject.catalogue, values).output(ROOT, condition)
+        return propagate(replace(subject.model, graph=asked), subject.catalogue, values).output(
+            ROOT, condition
+        )
     return _folded(subject, asked, values)[condition]
 
 
-def _folded(subject: Subject, graph: ModelGraph, values: Mapping[LayerId, Known]) -> Mapping[LayerId, Known]:
-    """Compute the first output of each node from known inputs: ONNX has no rules by which propagation could do so."""
+def _folded(
+    subject: Subject, graph: ModelGraph, values: Mapping[LayerId, Known]
+) -> Mapping[LayerId, Known]:
+    """Compute the first output of each node from known inputs: ONNX has no rules by which
+    propagation could do so.
+    """
     known: dict[LayerId, Known] = {}
     for layer in order(graph).layers:
         node, sources = graph.by_id[layer], graph.sources[layer]
-        inputs = [known[source.layer] if source is not None and not source.output else NOTHING_KNOWN for source in sources]
+        inputs = [
+            known[source.layer] if source is not None and not source.output else NOTHING_KNOWN
+            for source in sources
+        ]
         if node.type == "Parameter":
             known[layer] = values.get(layer, NOTHING_KNOWN)
         elif node.constant is not None:
@@ -211,7 +309,12 @@ def _folded(subject: Subject, graph: ModelGraph, values: Mapping[LayerId, Known]
 
 def _computed(subject: Subject, node: Node, inputs: Sequence[Known]) -> Known:
     operation = subject.operation(node)
-    if operation is None or not operation.pure or node.type not in _OF_CONDITIONS or len(node.outputs) != 1:
+    if (
+        operation is None
+        or not operation.pure
+        or node.type not in _OF_CONDITIONS
+        or len(node.outputs) != 1
+    ):
         return NOTHING_KNOWN
     try:
         attributes = typed(operation, node.attributes)
@@ -221,7 +324,9 @@ def _computed(subject: Subject, node: Node, inputs: Sequence[Known]) -> Known:
 
 
 def _asks_first(region: CheckedRegion) -> bool:
-    """Whether the first condition is computed in the model, as ``0 < 20`` is where the source tests before it runs."""
+    """Whether the first condition is computed in the model, as ``0 < 20`` is where the source
+    tests before it runs.
+    """
     graph = region.place.graph
     source = next(iter(graph.sources[region.node.id][1:]), None)
     return source is not None and graph.by_id[source.layer].type not in ("Const", "Parameter")
@@ -229,7 +334,9 @@ def _asks_first(region: CheckedRegion) -> bool:
 
 def _asks_what_it_carries(region: CheckedRegion) -> bool:
     graph = region.within.graph
-    condition = next(entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition")
+    condition = next(
+        entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition"
+    )
     carried = {edge.to_layer for edge in region.body.back_edges if edge.from_layer != condition}
     return not dependencies(graph, condition).isdisjoint(carried)
 

@@ -1,4 +1,6 @@
-"""Rules about bodies of ONNX that give back an input as it came, which ONNX Runtime 1.31 does not keep."""
+"""Rules about bodies of ONNX that give back an input as it came, which ONNX Runtime 1.31 does
+not keep.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def given_back_by_a_scan(subject: Subject) -> Iterator[Finding]:
         if region.node.type != "Scan":
             continue
         for parameter, result in _handed_through(region):
-            yield _finding(subject, region, result, parameter, "ONNX Runtime leaves it to what is in memory")
+            yield _finding(
+                subject, region, result, parameter, "ONNX Runtime leaves it to what is in memory"
+            )
 
 
 def iteration_number_given_back(subject: Subject) -> Iterator[Finding]:
@@ -46,7 +50,13 @@ def iteration_number_given_back(subject: Subject) -> Iterator[Finding]:
         counters = {entry.internal for entry in region.body.inputs if entry.is_iteration_number}
         for parameter, result in _handed_through(region):
             if parameter in counters:
-                yield _finding(subject, region, result, parameter, "ONNX Runtime gives the number of a later iteration")
+                yield _finding(
+                    subject,
+                    region,
+                    result,
+                    parameter,
+                    "ONNX Runtime gives the number of a later iteration",
+                )
 
 
 def _handed_through(region: CheckedRegion) -> Iterator[tuple[LayerId, LayerId]]:
@@ -59,9 +69,14 @@ def _handed_through(region: CheckedRegion) -> Iterator[tuple[LayerId, LayerId]]:
             yield source.layer, result.id
 
 
-def _finding(subject: Subject, region: CheckedRegion, result: LayerId, parameter: LayerId, told: str) -> Finding:
+def _finding(
+    subject: Subject, region: CheckedRegion, result: LayerId, parameter: LayerId, told: str
+) -> Finding:
     graph = region.body.graph
-    name, output = graph.by_id[parameter].name, next(number for number, one in enumerate(graph.results) if one.id == result)
+    name, output = (
+        graph.by_id[parameter].name,
+        next(number for number, one in enumerate(graph.results) if one.id == result),
+    )
     return Finding(
         subject.where(region.place, region.node),
         f"Output {output} of the body is its input {name} as it came: {told}.",
@@ -72,6 +87,18 @@ def _finding(subject: Subject, region: CheckedRegion, result: LayerId, parameter
 
 
 RULES = (
-    Rule("LS922", "given-back-by-a-scan", Severity.WARNING, given_back_by_a_scan, runtimes=ONNXRUNTIME),
-    Rule("LS923", "iteration-number-given-back", Severity.WARNING, iteration_number_given_back, runtimes=ONNXRUNTIME),
+    Rule(
+        "LS922",
+        "given-back-by-a-scan",
+        Severity.WARNING,
+        given_back_by_a_scan,
+        runtimes=ONNXRUNTIME,
+    ),
+    Rule(
+        "LS923",
+        "iteration-number-given-back",
+        Severity.WARNING,
+        iteration_number_given_back,
+        runtimes=ONNXRUNTIME,
+    ),
 )

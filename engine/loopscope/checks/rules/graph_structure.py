@@ -59,7 +59,11 @@ def duplicate_port_id(subject: Subject) -> Iterator[Finding]:
         for kind, ports in (("input", node.inputs), ("output", node.outputs)):
             if len(ports) < 2 or len({port.id for port in ports}) == len(ports):
                 continue
-            repeated = [str(number) for number, uses in Counter(port.id for port in ports).items() if uses > 1]
+            repeated = [
+                str(number)
+                for number, uses in Counter(port.id for port in ports).items()
+                if uses > 1
+            ]
             yield Finding(
                 subject.where(place, node, f"{kind} port {repeated[0]}"),
                 f"Several {kind} ports have the id {repeated[0]}.",
@@ -86,7 +90,9 @@ def edge_to_nowhere(subject: Subject) -> Iterator[Finding]:
         outputs = {node.id: {port.id for port in node.outputs} for node in place.graph.nodes}
         inputs = {node.id: {port.id for port in node.inputs} for node in place.graph.nodes}
         for edge in place.graph.edges:
-            if edge.from_port in outputs.get(edge.from_layer, ()) and edge.to_port in inputs.get(edge.to_layer, ()):
+            if edge.from_port in outputs.get(edge.from_layer, ()) and edge.to_port in inputs.get(
+                edge.to_layer, ()
+            ):
                 continue
             end, layer, port = ("to", edge.to_layer, edge.to_port)
             if edge.from_layer not in nodes or edge.from_port not in outputs[edge.from_layer]:
@@ -94,7 +100,9 @@ def edge_to_nowhere(subject: Subject) -> Iterator[Finding]:
             node = nodes.get(layer)
             other = nodes.get(edge.to_layer if end == "from" else edge.from_layer)
             missing = (
-                f"layer {layer}" if node is None else f"{'output' if end == 'from' else 'input'} port {port} of {shorten(node.name)!r}"
+                f"layer {layer}"
+                if node is None
+                else f"{'output' if end == 'from' else 'input'} port {port} of {shorten(node.name)!r}"
             )
             yield Finding(
                 _edge_where(subject, place, node or other),
@@ -108,7 +116,11 @@ def edge_to_nowhere(subject: Subject) -> Iterator[Finding]:
 
 
 def _edge_where(subject: Subject, place: PlacedGraph, node: Node | None) -> Where:
-    return subject.where(place, node) if node is not None else Where(subject.model.file, 0, place.address)
+    return (
+        subject.where(place, node)
+        if node is not None
+        else Where(subject.model.file, 0, place.address)
+    )
 
 
 def _spelled(edge: Edge) -> str:
@@ -222,7 +234,9 @@ def cycle(subject: Subject) -> Iterator[Finding]:
             names = [node.name for node in nodes]
             yield Finding(
                 subject.where(place, nodes[0]),
-                f"{listed(names)} wait for each other." if len(nodes) > 1 else f"{listed(names)} waits for itself.",
+                f"{listed(names)} wait for each other."
+                if len(nodes) > 1
+                else f"{listed(names)} waits for itself.",
                 found=f"a cycle of {len(nodes)} edge{'s' if len(nodes) > 1 else ''}",
                 expected="edges that lead from inputs to outputs only",
                 advice="If a value is meant for the next iteration of a Loop, use a back edge from a Result to a Parameter.",
@@ -272,7 +286,11 @@ def node_name_twice(subject: Subject) -> Iterator[Finding]:
         [a] h = Neg(x)  [b] y = Neg(h)
     """
     for place in () if subject.is_openvino else subject.places:
-        named = [one for one in place.graph.nodes if one.opset and one.constant is None and not one.name.startswith(f"{one.type}_")]
+        named = [
+            one
+            for one in place.graph.nodes
+            if one.opset and one.constant is None and not one.name.startswith(f"{one.type}_")
+        ]
         uses = Counter(node.name for node in named)
         for name in (name for name, count in uses.items() if count > 1):
             yield Finding(
@@ -358,7 +376,11 @@ def variable_never_read(subject: Subject) -> Iterator[Finding]:
     Example that passes:
         a ReadValue and an Assign, both with variable_id="state"
     """
-    read = {node.attributes.get("variable_id") for _, node in subject.nodes() if node.type.lower() == READ_VALUE}
+    read = {
+        node.attributes.get("variable_id")
+        for _, node in subject.nodes()
+        if node.type.lower() == READ_VALUE
+    }
     for place, node in subject.nodes():
         variable = node.attributes.get("variable_id")
         if node.type.lower() == ASSIGN and variable not in read:
@@ -376,9 +398,17 @@ RULES = (
     Rule("LS102", "duplicate-port-id", Severity.ERROR, duplicate_port_id, before_running=True),
     Rule("LS103", "edge-to-nowhere", Severity.ERROR, edge_to_nowhere, before_running=True),
     Rule("LS104", "input-without-edge", Severity.ERROR, input_without_edge, before_running=True),
-    Rule("LS105", "several-edges-into-one-input", Severity.ERROR, several_edges_into_one_input, before_running=True),
+    Rule(
+        "LS105",
+        "several-edges-into-one-input",
+        Severity.ERROR,
+        several_edges_into_one_input,
+        before_running=True,
+    ),
     Rule("LS106", "cycle", Severity.ERROR, cycle, before_running=True),
-    Rule("LS107", "source-without-output", Severity.ERROR, source_without_output, before_running=True),
+    Rule(
+        "LS107", "source-without-output", Severity.ERROR, source_without_output, before_running=True
+    ),
     Rule("LS108", "variable-never-read", Severity.ERROR, variable_never_read, before_running=True),
     Rule("LS109", "duplicate-name", Severity.NOTE, duplicate_name),
     Rule("LS110", "no-results", Severity.WARNING, no_results),

@@ -1,4 +1,6 @@
-"""Rules about what a body hands through or does not use, which OpenVINO 2026.4's CPU does differently."""
+"""Rules about what a body hands through or does not use, which OpenVINO 2026.4's CPU does
+differently.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def idle_slices(subject: Subject) -> Iterator[Finding]:
         if not parts or subject.trips(region) == static(1):
             continue
         if not parts & dependencies(graph, *_needed(region)):
-            names = listed([graph.by_id[layer].name for layer in sorted(parts) if layer in graph.by_id])
+            names = listed(
+                [graph.by_id[layer].name for layer in sorted(parts) if layer in graph.by_id]
+            )
             yield Finding(
                 subject.where(region.place, region.node),
                 f"No Result of the body is computed from {names}: OpenVINO's CPU drops the slices, and runs one iteration.",
@@ -47,12 +51,17 @@ def _needed(region: CheckedRegion) -> Iterator[LayerId]:
     made, back = _outputs(region), {edge.from_layer for edge in region.body.back_edges}
     for result in region.body.graph.results:
         sources = [OutputRef(region.node.id, index) for index, _ in made.get(result.id, ())]
-        if result.id in back or not sources or any(source in region.place.graph.consumers for source in sources):
+        if (
+            result.id in back
+            or not sources
+            or any(source in region.place.graph.consumers for source in sources)
+        ):
             yield result.id
 
 
 def unchanged_last_value(subject: Subject) -> Iterator[Finding]:
-    """The last value of something that a body does not change is the last of several outputs of its Result.
+    """The last value of something that a body does not change is the last of several outputs of its
+    Result.
 
     What it does:
         Looks for Results that are a Parameter of the body as it came (an input that is not sliced, and goes back only to itself) and
@@ -79,7 +88,8 @@ def unchanged_last_value(subject: Subject) -> Iterator[Finding]:
 
 
 def half_used_result(subject: Subject) -> Iterator[Finding]:
-    """Of several outputs that a Loop or TensorIterator makes of one Result, some are used and others are not.
+    """Of several outputs that a Loop or TensorIterator makes of one Result, some are used and
+    others are not.
 
     What it does:
         Looks for Results of bodies that make several outputs, of which some have edges and others have none, and that do not go back.
@@ -92,9 +102,16 @@ def half_used_result(subject: Subject) -> Iterator[Finding]:
         edges from both outputs, or a Result of its own for each
     """
     for region in subject.iterating if subject.is_openvino else ():
-        consumers, back = region.place.graph.consumers, {edge.from_layer for edge in region.body.back_edges}
+        consumers, back = (
+            region.place.graph.consumers,
+            {edge.from_layer for edge in region.body.back_edges},
+        )
         for result, made in _outputs(region).items():
-            unused = [entry.external for index, entry in made if OutputRef(region.node.id, index) not in consumers]
+            unused = [
+                entry.external
+                for index, entry in made
+                if OutputRef(region.node.id, index) not in consumers
+            ]
             if 0 < len(unused) < len(made) and result not in back:
                 name, numbers = region.body.graph.by_id[result].name, ", ".join(map(str, unused))
                 yield Finding(
@@ -107,7 +124,8 @@ def half_used_result(subject: Subject) -> Iterator[Finding]:
 
 
 def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
-    """The condition of an If is handed to Parameters of its branches, and nothing reads them or it is a constant.
+    """The condition of an If is handed to Parameters of its branches, and nothing reads them or it
+    is a constant.
 
     What it does:
         Looks for port map entries of branches that take input 0, the condition, to Parameters without edges, or of an If of which one
@@ -121,9 +139,18 @@ def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
         the same without the entry, or with an edge from layer 5 and a computed condition
     """
     for place, node in subject.ifs if subject.is_openvino else ():
-        taken = [(body, entry.internal) for body in node.bodies for entry in body.inputs if entry.external == 0]
-        names = listed([body.graph.by_id[layer].name for body, layer in taken if layer in body.graph.by_id])
-        if taken and any(region.within.address in subject.never_run for region in subject.regions_of(node)):
+        taken = [
+            (body, entry.internal)
+            for body in node.bodies
+            for entry in body.inputs
+            if entry.external == 0
+        ]
+        names = listed(
+            [body.graph.by_id[layer].name for body, layer in taken if layer in body.graph.by_id]
+        )
+        if taken and any(
+            region.within.address in subject.never_run for region in subject.regions_of(node)
+        ):
             yield Finding(
                 subject.where(place, node, "input 0"),
                 f"The condition is a constant and also handed to {names}: OpenVINO's CPU may drop it, and run the wrong branch or fail.",
@@ -131,7 +158,9 @@ def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
                 expected="no such entry, or a computed condition",
                 advice="It does no harm here; feed the Parameter from an input of its own.",
             )
-        elif taken and not any(OutputRef(layer, 0) in body.graph.consumers for body, layer in taken):
+        elif taken and not any(
+            OutputRef(layer, 0) in body.graph.consumers for body, layer in taken
+        ):
             yield Finding(
                 subject.where(place, node, "input 0"),
                 f"The condition is also handed to {names}, which nothing reads: OpenVINO's CPU drops it, and always runs the else branch.",
@@ -142,9 +171,14 @@ def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
 
 
 def _outputs(region: CheckedRegion) -> dict[LayerId, list[tuple[int, OutputMap]]]:
-    """By Result the outputs that it makes, in order, each with its place among the node's outputs; those without a port are left out."""
+    """By Result the outputs that it makes, in order, each with its place among the node's
+    outputs; those without a port are left out.
+    """
     made: dict[LayerId, list[tuple[int, OutputMap]]] = {}
-    entries = sorted((entry for entry in region.body.outputs if entry.external != -1), key=lambda one: one.external)
+    entries = sorted(
+        (entry for entry in region.body.outputs if entry.external != -1),
+        key=lambda one: one.external,
+    )
     for index, entry in enumerate(entries):
         if entry.internal in region.body.graph.by_id and index < len(region.node.outputs):
             made.setdefault(entry.internal, []).append((index, entry))
@@ -158,12 +192,24 @@ def _is_unchanged(region: CheckedRegion, result: LayerId) -> bool:
         return False
     fed = [entry for entry in region.body.inputs if entry.internal == source.layer]
     back = [edge.from_layer for edge in region.body.back_edges if edge.to_layer == source.layer]
-    return bool(fed) and all(entry.axis is None and not entry.is_iteration_number for entry in fed) and set(back) <= {result}
+    return (
+        bool(fed)
+        and all(entry.axis is None and not entry.is_iteration_number for entry in fed)
+        and set(back) <= {result}
+    )
 
 
 RULES = (
     Rule("LS915", "idle-slices", Severity.WARNING, idle_slices, runtimes=OPENVINO),
-    Rule("LS916", "unchanged-last-value", Severity.WARNING, unchanged_last_value, runtimes=OPENVINO),
+    Rule(
+        "LS916", "unchanged-last-value", Severity.WARNING, unchanged_last_value, runtimes=OPENVINO
+    ),
     Rule("LS917", "half-used-result", Severity.WARNING, half_used_result, runtimes=OPENVINO),
-    Rule("LS918", "condition-that-nobody-reads", Severity.WARNING, condition_that_nobody_reads, runtimes=OPENVINO),
+    Rule(
+        "LS918",
+        "condition-that-nobody-reads",
+        Severity.WARNING,
+        condition_that_nobody_reads,
+        runtimes=OPENVINO,
+    ),
 )

@@ -59,7 +59,13 @@ def condition_shape(subject: Subject) -> Iterator[Finding]:
     """
     for place, node, known in _conditions(subject):
         if not may_be_one_value(subject, known) and not _is_several(subject, known):
-            yield _shape_finding(subject, place, node, known, "Reduce it to one value (ReduceLogicalAnd, Squeeze, Gather).")
+            yield _shape_finding(
+                subject,
+                place,
+                node,
+                known,
+                "Reduce it to one value (ReduceLogicalAnd, Squeeze, Gather).",
+            )
 
 
 def condition_of_several(subject: Subject) -> Iterator[Finding]:
@@ -76,16 +82,25 @@ def condition_of_several(subject: Subject) -> Iterator[Finding]:
     """
     for place, node, known in _conditions(subject):
         if _is_several(subject, known):
-            yield _shape_finding(subject, place, node, known, "The first element decides, as in OpenVINO.")
+            yield _shape_finding(
+                subject, place, node, known, "The first element decides, as in OpenVINO."
+            )
 
 
 def _is_several(subject: Subject, known: Known) -> bool:
     """Whether a condition is a list of several elements, of which OpenVINO takes the first."""
     dimensions = known.shape.dimensions
-    return subject.is_openvino and dimensions is not None and len(dimensions) == 1 and dimensions[0].least > 1
+    return (
+        subject.is_openvino
+        and dimensions is not None
+        and len(dimensions) == 1
+        and dimensions[0].least > 1
+    )
 
 
-def _shape_finding(subject: Subject, place: PlacedGraph, node: Node, known: Known, advice: str) -> Finding:
+def _shape_finding(
+    subject: Subject, place: PlacedGraph, node: Node, known: Known, advice: str
+) -> Finding:
     return Finding(
         subject.where(place, node, "input 0"),
         f"The condition has shape {known.shape}, expected a scalar or one element.",
@@ -159,7 +174,10 @@ def branch_output_types(subject: Subject) -> Iterator[Finding]:
     for place, node, index, found in _outputs(subject):
         types = [known.element_type for known in found]
         if None not in types and len(set(types)) > 1:
-            spelled = " and ".join(f"{one} in the {body.name} branch" for one, body in zip(types, node.bodies, strict=True))
+            spelled = " and ".join(
+                f"{one} in the {body.name} branch"
+                for one, body in zip(types, node.bodies, strict=True)
+            )
             yield Finding(
                 subject.where(place, node, f"output {index}"),
                 f"Output {index} is {spelled}.",
@@ -184,7 +202,10 @@ def branch_output_ranks(subject: Subject) -> Iterator[Finding]:
     for place, node, index, found in _outputs(subject):
         ranks = [known.shape.rank for known in found]
         if None not in ranks and len(set(ranks)) > 1:
-            spelled = " and ".join(f"{known.shape} in the {body.name} branch" for known, body in zip(found, node.bodies, strict=True))
+            spelled = " and ".join(
+                f"{known.shape} in the {body.name} branch"
+                for known, body in zip(found, node.bodies, strict=True)
+            )
             yield Finding(
                 subject.where(place, node, f"output {index}"),
                 f"Output {index} has shape {spelled}.",
@@ -195,13 +216,18 @@ def branch_output_ranks(subject: Subject) -> Iterator[Finding]:
 
 
 def _outputs(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, list[Known]]]:
-    """Each output of each If whose condition is not constant, with what is known of it in each branch."""
+    """Each output of each If whose condition is not constant, with what is known of it in each
+    branch.
+    """
     for place, node in subject.ifs:
         regions = subject.regions_of(node)
         if any(region.within.address in subject.never_run for region in regions):
             continue
         for index in range(min(len(body.outer_outputs) for body in node.bodies)):
-            found = [subject.parameter(region, region.body.outer_outputs[index].internal) for region in regions]
+            found = [
+                subject.parameter(region, region.body.outer_outputs[index].internal)
+                for region in regions
+            ]
             yield place, node, index, found
 
 
@@ -255,13 +281,19 @@ def if_without_outputs(subject: Subject) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("LS601", "branch-without-result", Severity.ERROR, branch_without_result, before_running=True),
-    Rule("LS602", "branch-output-counts", Severity.ERROR, branch_output_counts, before_running=True),
+    Rule(
+        "LS601", "branch-without-result", Severity.ERROR, branch_without_result, before_running=True
+    ),
+    Rule(
+        "LS602", "branch-output-counts", Severity.ERROR, branch_output_counts, before_running=True
+    ),
     Rule("LS603", "branch-output-types", Severity.ERROR, branch_output_types, before_running=True),
     Rule("LS604", "if-condition-shape", Severity.ERROR, condition_shape, before_running=True),
     Rule("LS605", "if-condition-not-boolean", Severity.WARNING, condition_not_boolean),
     Rule("LS606", "if-condition-of-several", Severity.WARNING, condition_of_several),
     Rule("LS607", "branch-output-ranks", Severity.WARNING, branch_output_ranks, runtimes=OPENVINO),
-    Rule("LS608", "result-of-two-outputs", Severity.ERROR, result_of_two_outputs, before_running=True),
+    Rule(
+        "LS608", "result-of-two-outputs", Severity.ERROR, result_of_two_outputs, before_running=True
+    ),
     Rule("LS609", "if-without-outputs", Severity.WARNING, if_without_outputs),
 )

@@ -29,7 +29,9 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
     """
     found: dict[str, list[tuple[PlacedGraph, Node]]] = {}
     for place, node in subject.nodes():
-        if subject.operation(node) is None and not subject.catalogue.elsewhere(node.type, node.opset):
+        if subject.operation(node) is None and not subject.catalogue.elsewhere(
+            node.type, node.opset
+        ):
             found.setdefault(node.type, []).append((place, node))
     total = sum(len(layers) for layers in found.values())
     for kind, layers in found.items():
@@ -42,7 +44,9 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
             f"Operation {shorten(kind, 60)!r} ({shorten(layers[0][1].opset, 40)}) {state}; "
             f"the model has {everything} that cannot be run: {listed(list(found))}.",
             found=f"{len(layers)} layer{'s' if len(layers) > 1 else ''}: {', '.join(shorten(address) for address in addresses)}{more}",
-            expected="an operation of opset1 to opset17" if subject.is_openvino else "an operation that Loopscope knows",
+            expected="an operation of opset1 to opset17"
+            if subject.is_openvino
+            else "an operation that Loopscope knows",
             advice=_advice(layers[0][1]),
         )
 
@@ -92,7 +96,11 @@ def operation_not_in_opset(subject: Subject) -> Iterator[Finding]:
         <layer type="Loop" version="opset5" .../>
     """
     for place, node in subject.nodes():
-        versions = subject.catalogue.elsewhere(node.type, node.opset) if subject.operation(node) is None else ()
+        versions = (
+            subject.catalogue.elsewhere(node.type, node.opset)
+            if subject.operation(node) is None
+            else ()
+        )
         if versions:
             ranges = [
                 f"{one.title} in opset{one.opsets[0]} to opset{one.opsets[1]}"
@@ -105,7 +113,9 @@ def operation_not_in_opset(subject: Subject) -> Iterator[Finding]:
                 f"{shorten(node.opset, 40)!r} holds no operation {shorten(node.type, 60)!r}.",
                 found=f"version {shorten(node.opset, 40)!r}",
                 expected="; ".join(ranges[:8]),
-                advice="Correct the version of the layer." if subject.is_openvino else "Correct the opset that the model imports.",
+                advice="Correct the version of the layer."
+                if subject.is_openvino
+                else "Correct the opset that the model imports.",
             )
 
 
@@ -125,13 +135,21 @@ def bad_attribute(subject: Subject) -> Iterator[Finding]:
     for place, node in subject.nodes():
         operation = subject.operation(node)
         # The value of an ONNX Constant is in the node itself.
-        if operation is None or not operation.attributes or (node.constant is not None and not subject.is_openvino):
+        if (
+            operation is None
+            or not operation.attributes
+            or (node.constant is not None and not subject.is_openvino)
+        ):
             continue
         if operation.role in (Role.PARAMETER, Role.CONSTANT) and _is_typed_by_port(node):
             continue
-        # What feeds a body decides: OpenVINO writes it so, and in If and Loop it reads a Parameter that says nothing as well.
+        # What feeds a body decides: OpenVINO writes it so, and in If and Loop it reads a Parameter
+        # that says nothing as well.
         unsaid = "dynamic" if place.address in bodies else None
-        if operation.role is Role.PARAMETER and node.attributes.get("element_type", unsaid) in ("dynamic", "undefined"):
+        if operation.role is Role.PARAMETER and node.attributes.get("element_type", unsaid) in (
+            "dynamic",
+            "undefined",
+        ):
             continue
         try:
             typed(operation, node.attributes)
@@ -140,20 +158,37 @@ def bad_attribute(subject: Subject) -> Iterator[Finding]:
                 subject.where(place, node),
                 f"{str(problem)[:1].upper()}{str(problem)[1:]}.",
                 found=_spelled(node),
-                expected=", ".join(one.name + (" (required)" if one.default is REQUIRED else "") for one in operation.attributes[:20]),
-                advice=f"Correct <data> of the layer; see the specification of {operation.title}." if subject.is_openvino else "",
+                expected=", ".join(
+                    one.name + (" (required)" if one.default is REQUIRED else "")
+                    for one in operation.attributes[:20]
+                ),
+                advice=f"Correct <data> of the layer; see the specification of {operation.title}."
+                if subject.is_openvino
+                else "",
             )
 
 
 def _is_typed_by_port(node: Node) -> bool:
-    """A Parameter or Const says what it is in its port too; what was built in Python says it only there."""
+    """A Parameter or Const says what it is in its port too; what was built in Python says it
+    only there.
+    """
     return node.constant is not None or (
-        "element_type" not in node.attributes and bool(node.outputs) and node.outputs[0].element_type is not None
+        "element_type" not in node.attributes
+        and bool(node.outputs)
+        and node.outputs[0].element_type is not None
     )
 
 
 def _spelled(node: Node) -> str:
-    return shorten(" ".join(f'{name}="{shorten(str(text), 40)}"' for name, text in list(node.attributes.items())[:20])) or "no attributes"
+    return (
+        shorten(
+            " ".join(
+                f'{name}="{shorten(str(text), 40)}"'
+                for name, text in list(node.attributes.items())[:20]
+            )
+        )
+        or "no attributes"
+    )
 
 
 def unknown_attribute(subject: Subject) -> Iterator[Finding]:
@@ -171,9 +206,18 @@ def unknown_attribute(subject: Subject) -> Iterator[Finding]:
     """
     for place, node in subject.nodes():
         operation = subject.operation(node)
-        if operation is None or not node.attributes or operation.role is not Role.COMPUTE or not _is_declared(subject, node):
+        if (
+            operation is None
+            or not node.attributes
+            or operation.role is not Role.COMPUTE
+            or not _is_declared(subject, node)
+        ):
             continue
-        unknown = sorted(name for name in node.attributes.keys() - {one.name for one in operation.attributes} if name[:2] != "__")
+        unknown = sorted(
+            name
+            for name in node.attributes.keys() - {one.name for one in operation.attributes}
+            if name[:2] != "__"
+        )
         if unknown:
             known = [attribute.name for attribute in operation.attributes]
             yield Finding(
@@ -181,19 +225,31 @@ def unknown_attribute(subject: Subject) -> Iterator[Finding]:
                 f"{operation.title} has no attribute {listed(unknown)}.",
                 found=_spelled(node),
                 expected=", ".join(known[:20]) or "no attributes",
-                advice="It is ignored, as OpenVINO does." if subject.is_openvino else _of_other_opsets(subject, node, unknown),
+                advice="It is ignored, as OpenVINO does."
+                if subject.is_openvino
+                else _of_other_opsets(subject, node, unknown),
             )
 
 
 def _is_declared(subject: Subject, node: Node) -> bool:
-    """Whether all attributes of an operation are known: those of com.microsoft are as far as a kernel here has them."""
+    """Whether all attributes of an operation are known: those of com.microsoft are as far as a
+    kernel here has them.
+    """
     return subject.is_openvino or node.opset.startswith("ai.onnx")
 
 
 def _of_other_opsets(subject: Subject, node: Node, unknown: Sequence[str]) -> str:
     elsewhere = subject.catalogue.elsewhere(node.type, node.opset)
-    having = [one.title for one in elsewhere if {attribute.name for attribute in one.attributes}.issuperset(unknown)]
-    other = f" {having[-1]} has it: was the opset raised or lowered without converting the node?" if having else ""
+    having = [
+        one.title
+        for one in elsewhere
+        if {attribute.name for attribute in one.attributes}.issuperset(unknown)
+    ]
+    other = (
+        f" {having[-1]} has it: was the opset raised or lowered without converting the node?"
+        if having
+        else ""
+    )
     return f"It is ignored here, and ONNX Runtime refuses the model.{other}"
 
 
@@ -258,7 +314,13 @@ def output_that_does_not_exist(subject: Subject) -> Iterator[Finding]:
             )
 
 
-_BODIES = {LOOP: ("body",), TENSOR_ITERATOR: ("body",), IF: ("then", "else"), SCAN: ("body",), SEQUENCE_MAP: ("body",)}
+_BODIES = {
+    LOOP: ("body",),
+    TENSOR_ITERATOR: ("body",),
+    IF: ("then", "else"),
+    SCAN: ("body",),
+    SEQUENCE_MAP: ("body",),
+}
 
 
 def missing_body(subject: Subject) -> Iterator[Finding]:
@@ -302,7 +364,12 @@ def missing_output(subject: Subject) -> Iterator[Finding]:
     """
     for place, node in subject.nodes():
         operation = subject.operation(node)
-        if operation is None or operation.role is not Role.COMPUTE or not operation.outputs or node.outputs:
+        if (
+            operation is None
+            or operation.role is not Role.COMPUTE
+            or not operation.outputs
+            or node.outputs
+        ):
             continue
         plural = "" if operation.outputs == 1 else "s"
         yield Finding(
@@ -316,10 +383,28 @@ def missing_output(subject: Subject) -> Iterator[Finding]:
 
 RULES = (
     Rule("LS301", "unknown-operation", Severity.ERROR, unknown_operation, before_running=True),
-    Rule("LS302", "operation-not-in-opset", Severity.ERROR, operation_not_in_opset, before_running=True),
+    Rule(
+        "LS302",
+        "operation-not-in-opset",
+        Severity.ERROR,
+        operation_not_in_opset,
+        before_running=True,
+    ),
     Rule("LS303", "bad-attribute", Severity.ERROR, bad_attribute, before_running=True),
-    Rule("LS304", "wrong-number-of-inputs", Severity.ERROR, wrong_number_of_inputs, before_running=True),
-    Rule("LS305", "output-that-does-not-exist", Severity.ERROR, output_that_does_not_exist, before_running=True),
+    Rule(
+        "LS304",
+        "wrong-number-of-inputs",
+        Severity.ERROR,
+        wrong_number_of_inputs,
+        before_running=True,
+    ),
+    Rule(
+        "LS305",
+        "output-that-does-not-exist",
+        Severity.ERROR,
+        output_that_does_not_exist,
+        before_running=True,
+    ),
     Rule("LS306", "missing-body", Severity.ERROR, missing_body, before_running=True),
     Rule("LS307", "unknown-attribute", Severity.WARNING, unknown_attribute),
     Rule("LS308", "missing-output", Severity.ERROR, missing_output, before_running=True),

@@ -56,7 +56,9 @@ def several_execution_conditions(subject: Subject) -> Iterator[Finding]:
         one of them
     """
     for region in subject.loops:
-        conditions = [entry for entry in region.body.outputs if entry.purpose == "execution_condition"]
+        conditions = [
+            entry for entry in region.body.outputs if entry.purpose == "execution_condition"
+        ]
         if len(conditions) > 1:
             yield Finding(
                 subject.where(region.place, region.node),
@@ -72,11 +74,21 @@ def _conditions(subject: Subject) -> Iterator[tuple[Where, str, Known]]:
     for region in subject.loops:
         outer = subject.outer(region)
         if len(outer) > 1:
-            yield subject.where(region.place, region.node, "input 1"), "The initial condition", outer[1]
-        entry = next((entry for entry in region.body.outputs if entry.purpose == "execution_condition"), None)
+            yield (
+                subject.where(region.place, region.node, "input 1"),
+                "The initial condition",
+                outer[1],
+            )
+        entry = next(
+            (entry for entry in region.body.outputs if entry.purpose == "execution_condition"), None
+        )
         node = region.body.graph.by_id.get(entry.internal) if entry else None
         if node is not None:
-            yield subject.where(region.within, node), "The execution condition", subject.parameter(region, node.id)
+            yield (
+                subject.where(region.within, node),
+                "The execution condition",
+                subject.parameter(region, node.id),
+            )
 
 
 def condition_not_boolean(subject: Subject) -> Iterator[Finding]:
@@ -93,7 +105,9 @@ def condition_not_boolean(subject: Subject) -> Iterator[Finding]:
     """
     for where, what, known in _conditions(subject):
         if known.element_type is not None and known.element_type not in _CONDITION_TYPES:
-            yield _type_finding(where, what, known, "boolean", "Compare the value with zero (NotEqual) first.")
+            yield _type_finding(
+                where, what, known, "boolean", "Compare the value with zero (NotEqual) first."
+            )
 
 
 def condition_of_bytes(subject: Subject) -> Iterator[Finding]:
@@ -115,7 +129,11 @@ def condition_of_bytes(subject: Subject) -> Iterator[Finding]:
 
 def _type_finding(where: Where, what: str, known: Known, expected: str, advice: str) -> Finding:
     return Finding(
-        where, f"{what} is {known.element_type}, expected {expected}.", found=str(known.element_type), expected=expected, advice=advice
+        where,
+        f"{what} is {known.element_type}, expected {expected}.",
+        found=str(known.element_type),
+        expected=expected,
+        advice=advice,
     )
 
 
@@ -135,7 +153,9 @@ def condition_shape(subject: Subject) -> Iterator[Finding]:
         yield from _shape_findings(subject, where, what, known, _ONE_CONDITION)
 
 
-def _shape_findings(subject: Subject, where: Where, what: str, known: Known, advice: str) -> Iterator[Finding]:
+def _shape_findings(
+    subject: Subject, where: Where, what: str, known: Known, advice: str
+) -> Iterator[Finding]:
     if may_be_one_value(subject, known):
         return
     yield Finding(
@@ -148,11 +168,15 @@ def _shape_findings(subject: Subject, where: Where, what: str, known: Known, adv
 
 
 def may_be_one_value(subject: Subject, known: Known) -> bool:
-    """Whether a condition or count can have exactly one element; OpenVINO wants it to have one dimension at most."""
+    """Whether a condition or count can have exactly one element; OpenVINO wants it to have one
+    dimension at most.
+    """
     dimensions = known.shape.dimensions
     if dimensions is None:
         return True
-    return all(one.contains(1) for one in dimensions) and (len(dimensions) < 2 or not subject.is_openvino)
+    return all(one.contains(1) for one in dimensions) and (
+        len(dimensions) < 2 or not subject.is_openvino
+    )
 
 
 def _trip_counts(subject: Subject) -> Iterator[tuple[Where, Known]]:
@@ -193,7 +217,9 @@ def unusual_trip_count_type(subject: Subject) -> Iterator[Finding]:
     """
     for where, known in _trip_counts(subject) if subject.is_openvino else ():
         if known.element_type is not None and known.element_type not in INDEX_TYPES | _NO_COUNTS:
-            yield _type_finding(where, "The trip count", known, "i32 or i64", "It is taken as it is.")
+            yield _type_finding(
+                where, "The trip count", known, "i32 or i64", "It is taken as it is."
+            )
 
 
 def trip_count_shape(subject: Subject) -> Iterator[Finding]:
@@ -209,7 +235,13 @@ def trip_count_shape(subject: Subject) -> Iterator[Finding]:
         a trip count of shape [] or [1]
     """
     for where, known in _trip_counts(subject):
-        yield from _shape_findings(subject, where, "The trip count", known, "Take one of its elements (Gather), or Squeeze it.")
+        yield from _shape_findings(
+            subject,
+            where,
+            "The trip count",
+            known,
+            "Take one of its elements (Gather), or Squeeze it.",
+        )
 
 
 def _iteration_numbers(subject: Subject) -> Iterator[tuple[Where, Known]]:
@@ -218,7 +250,12 @@ def _iteration_numbers(subject: Subject) -> Iterator[tuple[Where, Known]]:
         uses = Counter(entry.internal for entry in region.body.inputs)
         for entry in region.body.inputs:
             node = region.body.graph.by_id.get(entry.internal)
-            if entry.is_iteration_number and uses[entry.internal] == 1 and node is not None and node.outputs:
+            if (
+                entry.is_iteration_number
+                and uses[entry.internal] == 1
+                and node is not None
+                and node.outputs
+            ):
                 port = node.outputs[0]
                 yield subject.where(region.within, node), Known(port.element_type, port.shape)
 
@@ -237,7 +274,13 @@ def iteration_number_type(subject: Subject) -> Iterator[Finding]:
     """
     for where, known in _iteration_numbers(subject):
         if known.element_type in _NO_COUNTS:
-            yield _type_finding(where, "The iteration number", known, "i32 or i64", "Declare it i64, and convert it in the body.")
+            yield _type_finding(
+                where,
+                "The iteration number",
+                known,
+                "i32 or i64",
+                "Declare it i64, and convert it in the body.",
+            )
 
 
 def unusual_iteration_number_type(subject: Subject) -> Iterator[Finding]:
@@ -254,7 +297,13 @@ def unusual_iteration_number_type(subject: Subject) -> Iterator[Finding]:
     """
     for where, known in _iteration_numbers(subject):
         if known.element_type is not None and known.element_type not in INDEX_TYPES | _NO_COUNTS:
-            yield _type_finding(where, "The iteration number", known, "i32 or i64", "It gets the number in the type that it declares.")
+            yield _type_finding(
+                where,
+                "The iteration number",
+                known,
+                "i32 or i64",
+                "It gets the number in the type that it declares.",
+            )
 
 
 def iteration_number_shape(subject: Subject) -> Iterator[Finding]:
@@ -270,17 +319,39 @@ def iteration_number_shape(subject: Subject) -> Iterator[Finding]:
         <data element_type="i64" shape=""/>
     """
     for where, known in _iteration_numbers(subject):
-        yield from _shape_findings(subject, where, "The iteration number", known, "Declare it a scalar, and reshape it in the body.")
+        yield from _shape_findings(
+            subject,
+            where,
+            "The iteration number",
+            known,
+            "Declare it a scalar, and reshape it in the body.",
+        )
 
 
 RULES = (
-    Rule("LS511", "no-execution-condition", Severity.ERROR, no_execution_condition, before_running=True),
-    Rule("LS512", "condition-not-boolean", Severity.ERROR, condition_not_boolean, before_running=True),
+    Rule(
+        "LS511",
+        "no-execution-condition",
+        Severity.ERROR,
+        no_execution_condition,
+        before_running=True,
+    ),
+    Rule(
+        "LS512", "condition-not-boolean", Severity.ERROR, condition_not_boolean, before_running=True
+    ),
     Rule("LS513", "condition-shape", Severity.ERROR, condition_shape, before_running=True),
     Rule("LS514", "trip-count-type", Severity.ERROR, trip_count_type, before_running=True),
     Rule("LS515", "trip-count-shape", Severity.ERROR, trip_count_shape, before_running=True),
-    Rule("LS516", "iteration-number-type", Severity.ERROR, iteration_number_type, before_running=True),
-    Rule("LS517", "iteration-number-shape", Severity.ERROR, iteration_number_shape, before_running=True),
+    Rule(
+        "LS516", "iteration-number-type", Severity.ERROR, iteration_number_type, before_running=True
+    ),
+    Rule(
+        "LS517",
+        "iteration-number-shape",
+        Severity.ERROR,
+        iteration_number_shape,
+        before_running=True,
+    ),
     Rule("LS518", "several-execution-conditions", Severity.WARNING, several_execution_conditions),
     Rule("LS519", "condition-of-bytes", Severity.NOTE, condition_of_bytes),
     Rule("LS520", "unusual-trip-count-type", Severity.NOTE, unusual_trip_count_type),

@@ -1,4 +1,6 @@
-"""A rule about what OpenVINO's ONNX frontend does not convert: each operation was tried with OpenVINO 2026.4.1."""
+"""A rule about what OpenVINO's ONNX frontend does not convert: each operation was tried with
+OpenVINO 2026.4.1.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +17,106 @@ from loopscope.ir.walk import PlacedGraph
 CODE = "LS950"
 
 _ONNX = "ai.onnx"
-_TENSORS = frozenset({"BitCast", "CausalConvWithState", "CumProd", "DeformConv", "Det", "LinearAttention", "MaxUnpool", "SwiGLU"})
-_TEXTS_AND_SIGNALS = frozenset({"ImageDecoder", "MelWeightMatrix", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"})
-_CONTAINERS = frozenset({"Optional", "OptionalGetElement", "OptionalHasElement", "SequenceMap", "TensorScatter", "TfIdfVectorizer"})
+_TENSORS = frozenset(
+    {
+        "BitCast",
+        "CausalConvWithState",
+        "CumProd",
+        "DeformConv",
+        "Det",
+        "LinearAttention",
+        "MaxUnpool",
+        "SwiGLU",
+    }
+)
+_TEXTS_AND_SIGNALS = frozenset(
+    {
+        "ImageDecoder",
+        "MelWeightMatrix",
+        "RegexFullMatch",
+        "StringConcat",
+        "StringNormalizer",
+        "StringSplit",
+    }
+)
+_CONTAINERS = frozenset(
+    {
+        "Optional",
+        "OptionalGetElement",
+        "OptionalHasElement",
+        "SequenceMap",
+        "TensorScatter",
+        "TfIdfVectorizer",
+    }
+)
 NOT_CONVERTED = _TENSORS | _TEXTS_AND_SIGNALS | _CONTAINERS
 """Operations of ONNX itself that have no conversion rule."""
-_FUSED_OF_MICROSOFT = frozenset({"BiasAdd", "BiasGelu", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "QuickGelu", "Trilu"})
-_ATTENTION_OF_MICROSOFT = frozenset({"Attention", "GroupQueryAttention", "MultiHeadAttention", "RotaryEmbedding"})
-_NORMALIZED_OF_MICROSOFT = frozenset({"EmbedLayerNormalization", "GroupNorm", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"})
+_FUSED_OF_MICROSOFT = frozenset(
+    {
+        "BiasAdd",
+        "BiasGelu",
+        "FastGelu",
+        "FusedConv",
+        "FusedGemm",
+        "FusedMatMul",
+        "Gelu",
+        "QuickGelu",
+        "Trilu",
+    }
+)
+_ATTENTION_OF_MICROSOFT = frozenset(
+    {"Attention", "GroupQueryAttention", "MultiHeadAttention", "RotaryEmbedding"}
+)
+_NORMALIZED_OF_MICROSOFT = frozenset(
+    {
+        "EmbedLayerNormalization",
+        "GroupNorm",
+        "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization",
+    }
+)
 _QUANTIZED_OF_MICROSOFT = frozenset(
-    {"DequantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "GatherBlockQuantized", "MatMulIntegerToFloat", "MatMulNBits"}
-    | {f"QLinear{kind}" for kind in ("Add", "AveragePool", "Concat", "LeakyRelu", "Mul", "ReduceMean", "Sigmoid", "Softmax", "Where")}
+    {
+        "DequantizeLinear",
+        "DynamicQuantizeLSTM",
+        "DynamicQuantizeMatMul",
+        "GatherBlockQuantized",
+        "MatMulIntegerToFloat",
+        "MatMulNBits",
+    }
+    | {
+        f"QLinear{kind}"
+        for kind in (
+            "Add",
+            "AveragePool",
+            "Concat",
+            "LeakyRelu",
+            "Mul",
+            "ReduceMean",
+            "Sigmoid",
+            "Softmax",
+            "Where",
+        )
+    }
     | {"QuantizeLinear"}
 )
 _OTHERS_OF_MICROSOFT = frozenset({"BifurcationDetector", "GatherND", "Pad", "Range"})
 CONVERTED_OF_MICROSOFT = (
-    _FUSED_OF_MICROSOFT | _ATTENTION_OF_MICROSOFT | _NORMALIZED_OF_MICROSOFT | _QUANTIZED_OF_MICROSOFT | _OTHERS_OF_MICROSOFT
+    _FUSED_OF_MICROSOFT
+    | _ATTENTION_OF_MICROSOFT
+    | _NORMALIZED_OF_MICROSOFT
+    | _QUANTIZED_OF_MICROSOFT
+    | _OTHERS_OF_MICROSOFT
 )
-"""Operations of com.microsoft that have a conversion rule; no operation of ai.onnx.ml or of another domain has one."""
+"""Operations of com.microsoft that have a conversion rule; no operation of ai.onnx.ml or of
+another domain has one.
+"""
 _OURS = "loopscope"
 _FIRST_SCAN = 9
 _TYPELESS = frozenset({"Add", "Div", "Mul", "Result", "SequenceInsert", "Sub"})
-"""Operations that convert although the type of what they take is not known: in a body, that of the elements of a sequence is not."""
+"""Operations that convert although the type of what they take is not known: in a body, that of
+the elements of a sequence is not.
+"""
 
 
 def not_converted(subject: Subject) -> Iterator[Finding]:
@@ -78,7 +158,9 @@ def not_converted(subject: Subject) -> Iterator[Finding]:
 
 
 def _needed(place: PlacedGraph) -> frozenset[LayerId]:
-    """Return the layers that a result is computed from, which are the only ones that the frontend converts."""
+    """Return the layers that a result is computed from, which are the only ones that the
+    frontend converts.
+    """
     results = [node.id for node in place.graph.results]
     return dependencies(place.graph, *results) | frozenset(results)
 
@@ -96,19 +178,29 @@ def _problem(subject: Subject, place: PlacedGraph, node: Node) -> str:
             return shown
         if node.type == "Scan" and version.isdigit() and int(version) < _FIRST_SCAN:
             # The reader writes it as a Scan over the batch that holds the Scan over the sequence.
-            is_written_out = place.owner is not None and (place.owner.type, place.owner.opset) == (node.type, node.opset)
+            is_written_out = place.owner is not None and (place.owner.type, place.owner.opset) == (
+                node.type,
+                node.opset,
+            )
             return "" if is_written_out else f"Scan of opset {version}"
         return _of_sequences(subject, place, node)
     if domain == "com.microsoft" and node.type in CONVERTED_OF_MICROSOFT:
         return ""
-    return f"the function {shorten(domain, 60)}.{shown}" if node.is_function else f"{shorten(domain, 60)}.{shown}"
+    return (
+        f"the function {shorten(domain, 60)}.{shown}"
+        if node.is_function
+        else f"{shorten(domain, 60)}.{shown}"
+    )
 
 
 def _at_the_border(place: PlacedGraph, node: Node) -> str:
     ports = node.outputs if node.type == "Parameter" else node.inputs
     if place.owner is not None or not ports or ports[0].form == "tensor":
         return ""
-    kind, side = "an optional" if ports[0].form.startswith("optional") else f"a {ports[0].form}", "input" if node.outputs else "output"
+    kind, side = (
+        "an optional" if ports[0].form.startswith("optional") else f"a {ports[0].form}",
+        "input" if node.outputs else "output",
+    )
     return f"{kind} as {side} of the model, {shorten(node.name, 60)!r}"
 
 
@@ -120,34 +212,60 @@ def _of_sequences(subject: Subject, place: PlacedGraph, node: Node) -> str:
         return "an If that gives a sequence"
     if node.type == LOOP and any(is_sequence):
         for region in subject.regions_of(node):
-            if not all(_is_appended_only(region, index) for index, sequence in enumerate(is_sequence) if sequence):
+            if not all(
+                _is_appended_only(region, index)
+                for index, sequence in enumerate(is_sequence)
+                if sequence
+            ):
                 return "a Loop that carries a sequence and does more than append to an empty one that is then joined"
     if node.type in ("SequenceAt", "ConcatFromSequence") and place.owner is not None:
-        used = [place.graph.by_id[layer].type for layer, _ in place.graph.consumers.get(OutputRef(node.id, 0), ())]
+        used = [
+            place.graph.by_id[layer].type
+            for layer, _ in place.graph.consumers.get(OutputRef(node.id, 0), ())
+        ]
         if not _TYPELESS.issuperset(used):
             return f"the {', '.join(sorted({*used} - _TYPELESS))} that a body computes with elements of a sequence"
     return ""
 
 
 def _is_appended_only(region: CheckedRegion, output: int) -> bool:
-    """True if a carried sequence begins empty, grows by one element in an iteration, is not read inside, and is joined afterwards."""
+    """True if a carried sequence begins empty, grows by one element in an iteration, is not read
+    inside, and is joined afterwards.
+    """
     outer, inner = region.place.graph, region.body.graph
     entry = region.body.outer_outputs[output] if output < len(region.body.outer_outputs) else None
-    edge = next((edge for edge in region.body.back_edges if entry is not None and edge.from_layer == entry.internal), None)
+    edge = next(
+        (
+            edge
+            for edge in region.body.back_edges
+            if entry is not None and edge.from_layer == entry.internal
+        ),
+        None,
+    )
     if edge is None:
         return False
     fed = region.entry_of.get(edge.to_layer)
     sources = outer.sources[region.node.id]
-    initial = sources[fed.external] if fed is not None and 0 <= fed.external < len(sources) else None
+    initial = (
+        sources[fed.external] if fed is not None and 0 <= fed.external < len(sources) else None
+    )
     last = inner.sources[edge.from_layer][0]
     if initial is None or last is None or outer.by_id[initial.layer].type != "SequenceEmpty":
         return False
     insert = inner.by_id[last.layer]
     taken = inner.sources[insert.id]
-    is_insert = insert.type == "SequenceInsert" and taken[0] == OutputRef(edge.to_layer, 0) and not any(taken[2:])
+    is_insert = (
+        insert.type == "SequenceInsert"
+        and taken[0] == OutputRef(edge.to_layer, 0)
+        and not any(taken[2:])
+    )
     reads = inner.consumers.get(OutputRef(edge.to_layer, 0), ())
     uses = outer.consumers.get(OutputRef(region.node.id, output), ())
-    return is_insert and len(reads) == 1 and all(outer.by_id[layer].type == "ConcatFromSequence" for layer, _ in uses)
+    return (
+        is_insert
+        and len(reads) == 1
+        and all(outer.by_id[layer].type == "ConcatFromSequence" for layer, _ in uses)
+    )
 
 
 RULES = (Rule(CODE, "not-converted", Severity.WARNING, not_converted, runtimes=OPENVINO),)

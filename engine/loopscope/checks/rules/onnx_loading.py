@@ -36,7 +36,9 @@ class _Scope:
     def names(self) -> list[tuple[str, Node]]:
         """Every name with the node that makes it, in the order of the file."""
         nodes = [node for node in self.place.graph.nodes if node.id not in self.captures]
-        return [(name, node) for node in nodes for port in node.outputs for name in port.names if name]
+        return [
+            (name, node) for node in nodes for port in node.outputs for name in port.names if name
+        ]
 
     @cached_property
     def first(self) -> Mapping[str, tuple[int, Node]]:
@@ -55,13 +57,19 @@ class _Scope:
         return None
 
     def is_before(self, maker: tuple[int, Node], holder: Node) -> bool:
-        """True if a node is in front of another in the file, or feeds it in a file that is not sorted."""
+        """True if a node is in front of another in the file, or feeds it in a file that is not
+        sorted.
+        """
         position, node = maker
-        return position < self._holders[holder.id] or node.id in dependencies(self.place.graph, holder.id)
+        return position < self._holders[holder.id] or node.id in dependencies(
+            self.place.graph, holder.id
+        )
 
     @cached_property
     def _holders(self) -> Mapping[LayerId, int]:
-        return {node.id: position for position, node in enumerate(self.place.graph.nodes) if node.bodies}
+        return {
+            node.id: position for position, node in enumerate(self.place.graph.nodes) if node.bodies
+        }
 
 
 def captures(place: PlacedGraph) -> frozenset[LayerId]:
@@ -71,16 +79,22 @@ def captures(place: PlacedGraph) -> frozenset[LayerId]:
         return frozenset()
     carried = {edge.to_layer for edge in body.back_edges}
     outer = dict(enumerate(port.names for port in owner.inputs))
-    unchanged = [entry for entry in body.inputs if entry.axis is None and entry.internal not in carried]
+    unchanged = [
+        entry for entry in body.inputs if entry.axis is None and entry.internal not in carried
+    ]
     by_id = place.graph.by_id
-    return frozenset(one.internal for one in unchanged if outer.get(one.external) == (by_id[one.internal].name,))
+    return frozenset(
+        one.internal for one in unchanged if outer.get(one.external) == (by_id[one.internal].name,)
+    )
 
 
 def _scopes(subject: Subject) -> Iterator[_Scope]:
     """Yield the scopes of an ONNX model, each function at its first call only."""
     if subject.is_openvino:
         return
-    holders = {id(node): place for place in subject.places for node in place.graph.nodes if node.bodies}
+    holders = {
+        id(node): place for place in subject.places for node in place.graph.nodes if node.bodies
+    }
     scopes: dict[int, _Scope] = {}
     functions: set[tuple[str, str]] = set()
     for place in subject.places:
@@ -127,18 +141,29 @@ def _made_here(subject: Subject, scope: _Scope) -> Iterator[Finding]:
                 yield _made_twice(subject, place, node, name, place, seen[name])
             continue
         seen[name] = node
-        if scope.outer is not None and node.type not in _MAY_HIDE and (outer := scope.outer_maker(name)):
+        if (
+            scope.outer is not None
+            and node.type not in _MAY_HIDE
+            and (outer := scope.outer_maker(name))
+        ):
             yield _made_twice(subject, place, node, name, *outer)
 
 
-def _made_twice(subject: Subject, place: PlacedGraph, node: Node, name: str, other: PlacedGraph, maker: Node) -> Finding:
+def _made_twice(
+    subject: Subject, place: PlacedGraph, node: Node, name: str, other: PlacedGraph, maker: Node
+) -> Finding:
     """Describe a name that ``node`` makes after ``maker``."""
     address = f"{other.address}/{other.labels[maker.id]}"
-    inner = "the inner value counts inside" if place is not other else "each node reads the last value before it"
+    inner = (
+        "the inner value counts inside"
+        if place is not other
+        else "each node reads the last value before it"
+    )
     shown = shorten(name, 60)
     verdict = "ONNX Runtime refuses to open the model"
     if place.owner is None and node.type in _CONSTANTS:
-        # ONNX Runtime makes initializers of Constant nodes, and allows them twice in the outermost graph.
+        # ONNX Runtime makes initializers of Constant nodes, and allows them twice in the outermost
+        # graph.
         opened = {"Parameter": "ONNX Runtime takes the constant for the default of the input"}
         opened |= dict.fromkeys(_CONSTANTS, "ONNX Runtime takes the last one")
         verdict = opened.get(maker.type, verdict)
@@ -185,7 +210,9 @@ def outer_value_given_back(subject: Subject) -> Iterator[Finding]:
         owner = place.owner
         if owner is None or owner.is_foreign:
             continue
-        inputs = {node.id for node in place.graph.parameters} if owner.is_function else scope.captures
+        inputs = (
+            {node.id for node in place.graph.parameters} if owner.is_function else scope.captures
+        )
         for number, result in enumerate(place.graph.results):
             source = next(iter(place.graph.sources.get(result.id, ())), None)
             if source is None or source.layer not in inputs:
@@ -203,7 +230,9 @@ def outer_value_given_back(subject: Subject) -> Iterator[Finding]:
 
 
 def _part(place: PlacedGraph) -> str:
-    return "body" if place.body is None or place.body.name == "body" else f"{place.body.name} branch"
+    return (
+        "body" if place.body is None or place.body.name == "body" else f"{place.body.name} branch"
+    )
 
 
 def initializer_twice(subject: Subject) -> Iterator[Finding]:
@@ -223,7 +252,11 @@ def initializer_twice(subject: Subject) -> Iterator[Finding]:
         for name in dict.fromkeys(place.graph.replaced_initializers):
             count = place.graph.replaced_initializers.count(name) + 1
             inside = place.owner is not None
-            verdict = "ONNX Runtime refuses to open the model" if inside else "ONNX Runtime takes the last one"
+            verdict = (
+                "ONNX Runtime refuses to open the model"
+                if inside
+                else "ONNX Runtime takes the last one"
+            )
             yield Finding(
                 Where(subject.model.file, address=place.address),
                 f"The initializer {shorten(name, 60)!r} is there {'twice' if count == 2 else f'{count} times'} in this graph: {verdict}.",
@@ -235,6 +268,12 @@ def initializer_twice(subject: Subject) -> Iterator[Finding]:
 
 RULES = (
     Rule("LS940", "name-made-twice", Severity.WARNING, name_made_twice, runtimes=ONNXRUNTIME),
-    Rule("LS941", "outer-value-given-back", Severity.WARNING, outer_value_given_back, runtimes=ONNXRUNTIME),
+    Rule(
+        "LS941",
+        "outer-value-given-back",
+        Severity.WARNING,
+        outer_value_given_back,
+        runtimes=ONNXRUNTIME,
+    ),
     Rule("LS942", "initializer-twice", Severity.WARNING, initializer_twice, runtimes=ONNXRUNTIME),
 )

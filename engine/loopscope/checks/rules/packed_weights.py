@@ -67,8 +67,16 @@ def _with_square_weights(subject: Subject) -> Iterator[_Product]:
             continue
         second = next(iter(place.graph.sources.get(node.id, ())[1:2]), None)
         weights = subject.constant(place, second)
-        if weights is not None and len(weights.shape) == 2 and weights.shape[0] == weights.shape[1] > 1:
+        if (
+            weights is not None
+            and len(weights.shape) == 2
+            and weights.shape[0] == weights.shape[1] > 1
+        ):
             yield _Product(place, node, weights)
 
 
-RULES = (Rule("LS919", "square-weights-turned", Severity.WARNING, square_weights_turned, runtimes=OPENVINO),)
+RULES = (
+    Rule(
+        "LS919", "square-weights-turned", Severity.WARNING, square_weights_turned, runtimes=OPENVINO
+    ),
+)

@@ -167,11 +167,17 @@ def parameter_unfed(subject: Subject) -> Iterator[Finding]:
         <input external_port_id="-1" internal_layer_id="0" purpose="current_iteration"/>
     """
     for region in subject.regions:
-        fed = {entry.internal for entry in region.body.inputs if entry.external != -1 or entry.is_iteration_number}
+        fed = {
+            entry.internal
+            for entry in region.body.inputs
+            if entry.external != -1 or entry.is_iteration_number
+        }
         fed |= {edge.to_layer for edge in region.body.back_edges}
         for node in region.body.graph.parameters:
             if node.id not in fed:
-                entry = next((entry for entry in region.body.inputs if entry.internal == node.id), None)
+                entry = next(
+                    (entry for entry in region.body.inputs if entry.internal == node.id), None
+                )
                 yield Finding(
                     subject.where(region.within, node),
                     f"Nothing feeds Parameter {shorten(node.name)!r} of the {region.part}.",
@@ -308,7 +314,9 @@ def unknown_purpose(subject: Subject) -> Iterator[Finding]:
                     subject.where(region.place, region.node, _port(entry)),
                     f"Purpose {shorten(entry.purpose, 40)!r} means nothing on this {_port(entry).split()[2]} of a {region.node.type}.",
                     found=spelled(entry),
-                    expected=f"{meant!r} or no purpose" if meant in known and not misplaced else "no purpose",
+                    expected=f"{meant!r} or no purpose"
+                    if meant in known and not misplaced
+                    else "no purpose",
                     advice="It is ignored.",
                 )
 
@@ -350,7 +358,9 @@ def unused_body_result(subject: Subject) -> Iterator[Finding]:
         a Result 9 with a port map output
     """
     for region in subject.regions:
-        used = {entry.internal for entry in region.body.outputs} | {edge.from_layer for edge in region.body.back_edges}
+        used = {entry.internal for entry in region.body.outputs} | {
+            edge.from_layer for edge in region.body.back_edges
+        }
         for node in region.body.graph.results:
             if node.id not in used:
                 yield Finding(
@@ -363,11 +373,21 @@ def unused_body_result(subject: Subject) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("LS401", "map-to-unknown-layer", Severity.ERROR, map_to_unknown_layer, before_running=True),
+    Rule(
+        "LS401", "map-to-unknown-layer", Severity.ERROR, map_to_unknown_layer, before_running=True
+    ),
     Rule("LS402", "map-to-wrong-kind", Severity.ERROR, map_to_wrong_kind, before_running=True),
-    Rule("LS403", "map-input-out-of-range", Severity.ERROR, map_input_out_of_range, before_running=True),
+    Rule(
+        "LS403",
+        "map-input-out-of-range",
+        Severity.ERROR,
+        map_input_out_of_range,
+        before_running=True,
+    ),
     Rule("LS404", "outer-input-unused", Severity.ERROR, outer_input_unused, before_running=True),
-    Rule("LS405", "output-never-produced", Severity.ERROR, output_never_produced, before_running=True),
+    Rule(
+        "LS405", "output-never-produced", Severity.ERROR, output_never_produced, before_running=True
+    ),
     Rule("LS406", "parameter-unfed", Severity.WARNING, parameter_unfed),
     Rule("LS407", "parameter-fed-twice", Severity.ERROR, parameter_fed_twice, before_running=True),
     Rule("LS408", "output-without-port", Severity.WARNING, output_without_port),

@@ -1,4 +1,6 @@
-"""Rules about what real runtimes refuse or do differently (measured on OpenVINO 2026.4 CPU and ONNX Runtime 1.31)."""
+"""Rules about what real runtimes refuse or do differently (measured on OpenVINO 2026.4 CPU and
+ONNX Runtime 1.31).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ def slices_run_out(subject: Subject) -> Iterator[Finding]:
         trip count 4 and a tensor of 4 parts
     """
     for region in subject.loops:
-        count, parts = trip_count(subject, region), trips.of_slices(region.body, subject.outer(region))
+        count, parts = (
+            trip_count(subject, region),
+            trips.of_slices(region.body, subject.outer(region)),
+        )
         if count is not None and parts.most is not None and count > parts.most:
             yield Finding(
                 subject.where(region.place, region.node),
@@ -82,7 +87,9 @@ def constant_zero_trips(subject: Subject) -> Iterator[Finding]:
         a trip count that is an input of the model
     """
     for region in subject.loops:
-        if trip_count(subject, region) == 0 and any(entry.axis is not None for entry in region.body.inputs):
+        if trip_count(subject, region) == 0 and any(
+            entry.axis is not None for entry in region.body.inputs
+        ):
             yield Finding(
                 subject.where(region.place, region.node, "input 0"),
                 "The trip count is the constant 0, and the Loop slices: OpenVINO's CPU dies of it.",
@@ -135,7 +142,9 @@ def negative_axis(subject: Subject) -> Iterator[Finding]:
             if entry.axis is not None and entry.axis < 0 and subject.is_openvino:
                 yield Finding(
                     subject.where(
-                        region.place, region.node, f"port map {'input' if entry in region.body.inputs else 'output'} {entry.external}"
+                        region.place,
+                        region.node,
+                        f"port map {'input' if entry in region.body.inputs else 'output'} {entry.external}",
                     ),
                     f"OpenVINO cannot read axis {entry.axis}.",
                     found=spelled(entry),
@@ -164,38 +173,69 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
         carried = {edge.to_layer: edge.from_layer for edge in region.body.back_edges}
         given = region.given_anew.union(carried)
         sources = {layer: _handed_on(region, last) for layer, last in carried.items()}
-        handed = {layer: source for layer, source in sources.items() if source is not None and source != layer and source in given}
+        handed = {
+            layer: source
+            for layer, source in sources.items()
+            if source is not None and source != layer and source in given
+        }
         if not handed:
             continue
         place = {entry.internal: number for number, entry in enumerate(region.body.inputs)}
         circle = circles(region.body.graph, [(last, layer) for layer, last in carried.items()])
-        late = [layer for layer, source in handed.items() if _is_overwritten(region, layer, source, place, circle)]
+        late = [
+            layer
+            for layer, source in handed.items()
+            if _is_overwritten(region, layer, source, place, circle)
+        ]
         if late:
             named = region.body.graph.by_id
             yield Finding(
                 subject.where(region.place, region.node),
                 "OpenVINO's CPU overwrites what carried values take over before it is read: they are wrong from the second iteration on.",
-                found=", ".join(f"{named[handed[layer]].name} goes back to {named[layer].name}" for layer in late[:8]),
+                found=", ".join(
+                    f"{named[handed[layer]].name} goes back to {named[layer].name}"
+                    for layer in late[:8]
+                ),
                 expected="a computation in between, or the one that is taken over later in the port map",
                 advice="Here all back edges fire together; for OpenVINO add 0 to what is taken over.",
             )
 
 
 def _handed_on(region: CheckedRegion, last: LayerId) -> LayerId | None:
-    """The node that a Result of a body gets its value from, as it is or in another shape, for which OpenVINO's CPU copies nothing."""
-    return next((node.id for _, node in backwards(region.body.graph, OutputRef(last, 0)) if node.type not in _PASSED_ON), None)
+    """The node that a Result of a body gets its value from, as it is or in another shape, for
+    which OpenVINO's CPU copies nothing.
+    """
+    return next(
+        (
+            node.id
+            for _, node in backwards(region.body.graph, OutputRef(last, 0))
+            if node.type not in _PASSED_ON
+        ),
+        None,
+    )
 
 
 def _is_overwritten(
-    region: CheckedRegion, layer: LayerId, source: LayerId, place: Mapping[LayerId, int], circle: Mapping[LayerId, int]
+    region: CheckedRegion,
+    layer: LayerId,
+    source: LayerId,
+    place: Mapping[LayerId, int],
+    circle: Mapping[LayerId, int],
 ) -> bool:
-    """Whether what a Parameter takes over is the new value already: that of a part always is, where anything reads it.
+    """Whether what a Parameter takes over is the new value already: that of a part always is, where
+    anything reads it.
 
-    That of a carried value is, where it comes first in the port map and is computed from the one that takes it over.
+    That of a carried value is, where it comes first in the port map and is computed from the one
+    that takes it over.
     """
     if source in region.given_anew:
         return OutputRef(layer, 0) in region.body.graph.consumers
-    return source in place and layer in place and place[source] < place[layer] and circle.get(layer) == circle[source]
+    return (
+        source in place
+        and layer in place
+        and place[source] < place[layer]
+        and circle.get(layer) == circle[source]
+    )
 
 
 def nested_tensor_iterator(subject: Subject) -> Iterator[Finding]:
@@ -234,7 +274,9 @@ def input_used_twice(subject: Subject) -> Iterator[Finding]:
         one <input external_port_id="1" .../> and two edges inside the branch; or two ports, with an edge to each
     """
     for region in subject.regions if subject.is_openvino else ():
-        fed = {(entry.external, entry.internal) for entry in region.body.inputs if entry.external != -1}
+        fed = {
+            (entry.external, entry.internal) for entry in region.body.inputs if entry.external != -1
+        }
         for external, count in sorted(Counter(external for external, _ in fed).items()):
             if count > 1:
                 yield Finding(
@@ -260,7 +302,9 @@ def stops_early(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.loops:
         count, possible = trip_count(subject, region), subject.trips(region)
-        joined = any(entry.axis is not None and entry.external != -1 for entry in region.body.outputs)
+        joined = any(
+            entry.axis is not None and entry.external != -1 for entry in region.body.outputs
+        )
         if joined and count is not None and count > 0 and not possible.is_static:
             yield Finding(
                 subject.where(region.place, region.node),
@@ -272,7 +316,8 @@ def stops_early(subject: Subject) -> Iterator[Finding]:
 
 
 def counted_as_one(subject: Subject) -> Iterator[Finding]:
-    """A Loop's only body output is a condition that is constant false, and its trip count is computed.
+    """A Loop's only body output is a condition that is constant false, and its trip count is
+    computed.
 
     What it does:
         Looks for Loops whose execution condition is constant false and whose trip count is not constant.
@@ -285,7 +330,11 @@ def counted_as_one(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.loops:
         again = execution_condition(subject, region)
-        if again is not None and scalar_value(again) is False and trip_count(subject, region) is None:
+        if (
+            again is not None
+            and scalar_value(again) is False
+            and trip_count(subject, region) is None
+        ):
             yield Finding(
                 subject.where(region.place, region.node),
                 "OpenVINO takes this Loop for one iteration, also when the trip count is 0.",
@@ -324,14 +373,32 @@ def minus_one_in_onnx(subject: Subject) -> Iterator[Finding]:
 
 RULES = (
     Rule("LS901", "slices-run-out", Severity.WARNING, slices_run_out),
-    Rule("LS902", "trip-count-beyond-32-bits", Severity.WARNING, trip_count_beyond_32_bits, runtimes=OPENVINO),
+    Rule(
+        "LS902",
+        "trip-count-beyond-32-bits",
+        Severity.WARNING,
+        trip_count_beyond_32_bits,
+        runtimes=OPENVINO,
+    ),
     Rule("LS903", "constant-zero-trips", Severity.WARNING, constant_zero_trips, runtimes=OPENVINO),
     Rule("LS904", "slice-start-or-end", Severity.WARNING, slice_start_or_end, runtimes=OPENVINO),
     Rule("LS905", "negative-axis", Severity.WARNING, negative_axis, runtimes=OPENVINO),
     Rule("LS906", "overwritten-states", Severity.WARNING, overwritten_states, runtimes=OPENVINO),
-    Rule("LS907", "nested-tensor-iterator", Severity.WARNING, nested_tensor_iterator, runtimes=OPENVINO),
+    Rule(
+        "LS907",
+        "nested-tensor-iterator",
+        Severity.WARNING,
+        nested_tensor_iterator,
+        runtimes=OPENVINO,
+    ),
     Rule("LS908", "input-used-twice", Severity.WARNING, input_used_twice, runtimes=OPENVINO),
     Rule("LS909", "counted-as-one", Severity.WARNING, counted_as_one, runtimes=OPENVINO),
-    Rule("LS910", "minus-one-in-onnx", Severity.WARNING, minus_one_in_onnx, runtimes=OPENVINO | ONNXRUNTIME),
+    Rule(
+        "LS910",
+        "minus-one-in-onnx",
+        Severity.WARNING,
+        minus_one_in_onnx,
+        runtimes=OPENVINO | ONNXRUNTIME,
+    ),
     Rule("LS911", "stops-early", Severity.NOTE, stops_early, runtimes=OPENVINO),
 )

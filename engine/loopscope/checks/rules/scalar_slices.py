@@ -26,7 +26,9 @@ def slice_at_a_computed_index(subject: Subject) -> Iterator[Finding]:
         Gather (x, i), or the same slice with shrink_axis_mask="0" and a Squeeze
     """
     for place, node in subject.nodes() if subject.is_openvino else ():
-        if node.type != "StridedSlice" or "1" not in str(node.attributes.get("shrink_axis_mask", "")):
+        if node.type != "StridedSlice" or "1" not in str(
+            node.attributes.get("shrink_axis_mask", "")
+        ):
             continue
         data, *bounds = subject.inputs(place, node)[: _BOUNDS[-1] + 1]
         if data.shape.is_static and any(bound.value is None for bound in bounds):
@@ -39,4 +41,12 @@ def slice_at_a_computed_index(subject: Subject) -> Iterator[Finding]:
             )
 
 
-RULES = (Rule("LS925", "slice-at-a-computed-index", Severity.WARNING, slice_at_a_computed_index, runtimes=OPENVINO),)
+RULES = (
+    Rule(
+        "LS925",
+        "slice-at-a-computed-index",
+        Severity.WARNING,
+        slice_at_a_computed_index,
+        runtimes=OPENVINO,
+    ),
+)

@@ -1,4 +1,6 @@
-"""Rules about slicing and concatenation: axis, start, end, stride, part_size (Loop-5, TensorIterator-1)."""
+"""Rules about slicing and concatenation: axis, start, end, stride, part_size (Loop-5,
+TensorIterator-1).
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def axis_out_of_range(subject: Subject) -> Iterator[Finding]:
                     _where(subject, region, entry),
                     f"Axis {axis} is out of range for a tensor of shape {shape}.",
                     found=spelled(entry),
-                    expected=f"{-rank} to {rank - 1}" if rank else "a tensor with at least one dimension",
+                    expected=f"{-rank} to {rank - 1}"
+                    if rank
+                    else "a tensor with at least one dimension",
                     advice="Correct the axis.",
                 )
 
@@ -82,7 +86,11 @@ def joined_axis_out_of_range(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.iterating:
         for entry in region.body.outputs:
-            if entry.axis is None or entry.external == -1 or entry.internal not in region.body.graph.by_id:
+            if (
+                entry.axis is None
+                or entry.external == -1
+                or entry.internal not in region.body.graph.by_id
+            ):
                 continue
             shape = subject.parameter(region, entry.internal).shape
             rank = None if shape.rank is None else max(1, shape.rank + (1 if entry.stacked else 0))
@@ -157,13 +165,18 @@ def parts_differ(subject: Subject) -> Iterator[Finding]:
         two tensors of 5 parts
     """
     for region in subject.tensor_iterators:
-        counts = [(entry, trips.parts(entry, trips.axis_length(shape, entry.axis or 0))) for entry, shape in _sliced(subject, region)]
+        counts = [
+            (entry, trips.parts(entry, trips.axis_length(shape, entry.axis or 0)))
+            for entry, shape in _sliced(subject, region)
+        ]
         for entry, count in counts[1:]:
             if count.intersect(counts[0][1]) is None:
                 yield Finding(
                     _where(subject, region, entry),
                     f"Input {entry.external} has {count} parts, input {counts[0][0].external} has {counts[0][1]}.",
-                    found=", ".join(f"input {one.external}: {number}" for one, number in counts[:8]),
+                    found=", ".join(
+                        f"input {one.external}: {number}" for one, number in counts[:8]
+                    ),
                     expected="the same number of parts of every sliced input",
                     advice="Make the tensors equally long along their axes, or correct start, end and part_size.",
                 )
@@ -208,7 +221,9 @@ def slice_against_stride(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.tensor_iterators:
         for entry, length in _sliced_lengths(subject, region):
-            start, end = (place + length if place < 0 else place for place in (entry.start, entry.end))
+            start, end = (
+                place + length if place < 0 else place for place in (entry.start, entry.end)
+            )
             if length and entry.stride and start != end and (end < start) != (entry.stride < 0):
                 yield Finding(
                     _where(subject, region, entry),
@@ -359,7 +374,11 @@ def unlimited_slices(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.loops:
         count = trip_count(subject, region)
-        if count is not None and count < 0 and any(entry.axis is not None for entry in region.body.inputs):
+        if (
+            count is not None
+            and count < 0
+            and any(entry.axis is not None for entry in region.body.inputs)
+        ):
             parts = trips.of_slices(region.body, subject.outer(region))
             yield Finding(
                 subject.where(region.place, region.node, "input 0"),
@@ -372,12 +391,26 @@ def unlimited_slices(subject: Subject) -> Iterator[Finding]:
 
 RULES = (
     Rule("LS531", "axis-out-of-range", Severity.ERROR, axis_out_of_range, before_running=True),
-    Rule("LS532", "joined-axis-out-of-range", Severity.ERROR, joined_axis_out_of_range, before_running=True),
-    Rule("LS533", "part-size-not-positive", Severity.ERROR, part_size_not_positive, before_running=True),
+    Rule(
+        "LS532",
+        "joined-axis-out-of-range",
+        Severity.ERROR,
+        joined_axis_out_of_range,
+        before_running=True,
+    ),
+    Rule(
+        "LS533",
+        "part-size-not-positive",
+        Severity.ERROR,
+        part_size_not_positive,
+        before_running=True,
+    ),
     Rule("LS534", "stride-zero", Severity.ERROR, stride_zero, before_running=True),
     Rule("LS535", "parts-differ", Severity.ERROR, parts_differ, before_running=True),
     Rule("LS536", "slice-outside", Severity.ERROR, slice_outside, before_running=True),
-    Rule("LS537", "slice-against-stride", Severity.ERROR, slice_against_stride, before_running=True),
+    Rule(
+        "LS537", "slice-against-stride", Severity.ERROR, slice_against_stride, before_running=True
+    ),
     Rule("LS538", "ends-of-loop-slice", Severity.WARNING, ends_of_loop_slice),
     Rule("LS539", "stride-not-part-size", Severity.WARNING, stride_not_part_size),
     Rule("LS540", "rest-left-over", Severity.WARNING, rest_left_over),

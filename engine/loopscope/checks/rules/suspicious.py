@@ -16,7 +16,9 @@ from loopscope.ops.declare import Known
 
 def execution_condition(subject: Subject, region: CheckedRegion) -> Known | None:
     """What is known of the condition that a Loop's body computes."""
-    entry = next((entry for entry in region.body.outputs if entry.purpose == "execution_condition"), None)
+    entry = next(
+        (entry for entry in region.body.outputs if entry.purpose == "execution_condition"), None
+    )
     return None if entry is None else subject.parameter(region, entry.internal)
 
 
@@ -41,7 +43,13 @@ def endless_loop(subject: Subject) -> Iterator[Finding]:
     for region in subject.loops:
         count, again = trip_count(subject, region), execution_condition(subject, region)
         starts = scalar_value(subject.outer(region)[1])
-        if count is None or count >= 0 or again is None or not scalar_value(again) or starts is False:
+        if (
+            count is None
+            or count >= 0
+            or again is None
+            or not scalar_value(again)
+            or starts is False
+        ):
             continue
         if not any(entry.axis is not None for entry in region.body.inputs):
             yield Finding(
@@ -101,7 +109,11 @@ def state_never_read(subject: Subject) -> Iterator[Finding]:
     for region in subject.iterating:
         for edge in region.body.back_edges:
             node = region.body.graph.by_id.get(edge.to_layer)
-            if node is not None and node.type == "Parameter" and OutputRef(node.id, 0) not in region.body.graph.consumers:
+            if (
+                node is not None
+                and node.type == "Parameter"
+                and OutputRef(node.id, 0) not in region.body.graph.consumers
+            ):
                 yield Finding(
                     subject.where(region.within, node),
                     f"The carried value {shorten(node.name)!r} is never read.",
@@ -126,15 +138,24 @@ def growing_state(subject: Subject) -> Iterator[Finding]:
     for region in subject.iterating:
         for edge in region.body.back_edges:
             node = region.body.graph.by_id.get(edge.to_layer)
-            if node is None or node.type != "Parameter" or not node.outputs or not node.outputs[0].shape.is_static:
+            if (
+                node is None
+                or node.type != "Parameter"
+                or not node.outputs
+                or not node.outputs[0].shape.is_static
+            ):
                 continue
-            declared, carried = node.outputs[0].shape, subject.parameter(region, edge.from_layer).shape
+            declared, carried = (
+                node.outputs[0].shape,
+                subject.parameter(region, edge.from_layer).shape,
+            )
             if carried.dimensions is not None and declared.intersect(carried) != carried:
                 yield Finding(
                     subject.where(region.within, node),
                     f"The carried value {shorten(node.name)!r} is declared {declared}, but comes back as {carried}.",
                     found=f"declared {declared}",
-                    expected="a declaration that holds for every iteration, such as " + str(declared.unite(carried)),
+                    expected="a declaration that holds for every iteration, such as "
+                    + str(declared.unite(carried)),
                     advice="It may have any shape here; declare the lengths that change as '?'.",
                 )
 
@@ -152,13 +173,21 @@ def impossible_declared_length(subject: Subject) -> Iterator[Finding]:
         <dim>4</dim>
     """
     for region in subject.regions:
-        if region.body is not region.node.bodies[0] or len(region.body.outer_outputs) != len(region.node.outputs):
+        if region.body is not region.node.bodies[0] or len(region.body.outer_outputs) != len(
+            region.node.outputs
+        ):
             continue
         for index, port in enumerate(region.node.outputs):
             known = subject.propagated.output(region.place.address, region.node.id, index)
-            differs = port.element_type is not None and known.element_type not in (None, port.element_type)
+            differs = port.element_type is not None and known.element_type not in (
+                None,
+                port.element_type,
+            )
             if differs or port.shape.intersect(known.shape) is None:
-                declared, follows = f"{port.element_type or '?'} {port.shape}", f"{known.element_type or '?'} {known.shape}"
+                declared, follows = (
+                    f"{port.element_type or '?'} {port.shape}",
+                    f"{known.element_type or '?'} {known.shape}",
+                )
                 yield Finding(
                     subject.where(region.place, region.node, f"output {index}"),
                     f"Output {index} is declared {declared}, but it is {follows}.",
@@ -190,7 +219,11 @@ def unused_result(subject: Subject) -> Iterator[Finding]:
     for place in subject.places:
         used = {source.layer for source in place.graph.consumers}
         for node in place.graph.nodes:
-            if node.outputs and node.id not in used and node.type not in ("Parameter", "Result", "Assign"):
+            if (
+                node.outputs
+                and node.id not in used
+                and node.type not in ("Parameter", "Result", "Assign")
+            ):
                 yield Finding(
                     subject.where(place, node),
                     f"The outputs of {shorten(node.name)!r} are unused.",
@@ -240,10 +273,20 @@ def dead_output(subject: Subject) -> Iterator[Finding]:
     for region in subject.regions:
         if region.body is not region.node.bodies[0]:
             continue
-        unused = [number for number in range(len(region.node.outputs)) if not _is_used(region, number)]
+        unused = [
+            number for number in range(len(region.node.outputs)) if not _is_used(region, number)
+        ]
         for number, entry in enumerate(region.body.outer_outputs):
-            if number in unused and len(unused) < len(region.node.outputs) and (entry.axis is not None or region.node.type == IF):
-                what = "all iterations are joined" if entry.axis is not None else "both branches make it"
+            if (
+                number in unused
+                and len(unused) < len(region.node.outputs)
+                and (entry.axis is not None or region.node.type == IF)
+            ):
+                what = (
+                    "all iterations are joined"
+                    if entry.axis is not None
+                    else "both branches make it"
+                )
                 yield Finding(
                     subject.where(region.place, region.node, f"output {number}"),
                     f"Output {number} of this {region.node.type} is unused: {what} for nothing.",
@@ -294,7 +337,10 @@ def never_runs(subject: Subject) -> Iterator[Finding]:
         an If whose condition is computed
     """
     for region in subject.regions:
-        if region.within.address in subject.never_run and region.place.address not in subject.never_run:
+        if (
+            region.within.address in subject.never_run
+            and region.place.address not in subject.never_run
+        ):
             yield Finding(
                 subject.where(region.place, region.node),
                 f"The {region.part} of this {region.node.type} never runs.",

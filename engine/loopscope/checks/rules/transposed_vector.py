@@ -14,7 +14,9 @@ from loopscope.ir.shape import static
 from loopscope.ir.walk import PlacedGraph
 
 _BETWEEN = frozenset({"Cast", "Div", "Identity", "Mul"})
-"""Operations that ONNX Runtime fuses too, with a constant as the other operand of Mul and Div, or moves out of the way."""
+"""Operations that ONNX Runtime fuses too, with a constant as the other operand of Mul and Div,
+or moves out of the way.
+"""
 _FUSED_TYPES = frozenset({ElementType.F32, ElementType.F64})
 _VECTOR = 1
 
@@ -39,12 +41,20 @@ def transposed_matrix_times_vector(subject: Subject) -> Iterator[Finding]:
         if node.type not in ("MatMul", "FusedMatMul"):
             continue
         first, second = (*subject.inputs(place, node), None, None)[:2]
-        if first is None or second is None or second.shape.dimensions is None or len(second.shape.dimensions) != _VECTOR:
+        if (
+            first is None
+            or second is None
+            or second.shape.dimensions is None
+            or len(second.shape.dimensions) != _VECTOR
+        ):
             continue
         lengths = (first.shape.dimensions or ())[-2:]
         if static(1) in lengths or second.element_type not in _FUSED_TYPES:
             continue
-        if _is_fused(node) or (node.type == "MatMul" and _is_transposed(subject, place, place.graph.sources[node.id][0])):
+        if _is_fused(node) or (
+            node.type == "MatMul"
+            and _is_transposed(subject, place, place.graph.sources[node.id][0])
+        ):
             yield Finding(
                 subject.where(place, node),
                 "ONNX Runtime 1.31 and 1.32 multiply the matrix by the vector as if it were not transposed: the numbers are wrong.",
@@ -65,9 +75,14 @@ def _is_transposed(subject: Subject, place: PlacedGraph, source: OutputRef | Non
         if any(layer in results for layer, _ in place.graph.consumers.get(tensor, ())):
             return False
         if node.type == "Transpose":
-            return _exchanges_the_last_two(node) and subject.constant(place, place.graph.sources[node.id][0]) is None
+            return (
+                _exchanges_the_last_two(node)
+                and subject.constant(place, place.graph.sources[node.id][0]) is None
+            )
         scales = place.graph.sources[node.id][1:2] if node.type in ("Mul", "Div") else ()
-        if node.type not in _BETWEEN or any(subject.constant(place, scale) is None for scale in scales):
+        if node.type not in _BETWEEN or any(
+            subject.constant(place, scale) is None for scale in scales
+        ):
             return False
     return False
 
@@ -83,4 +98,12 @@ def _exchanges_the_last_two(node: Node) -> bool:
     return last > 0 and axes == (*range(last - 1), last, last - 1)
 
 
-RULES = (Rule("LS924", "transposed-matrix-times-vector", Severity.WARNING, transposed_matrix_times_vector, runtimes=ONNXRUNTIME),)
+RULES = (
+    Rule(
+        "LS924",
+        "transposed-matrix-times-vector",
+        Severity.WARNING,
+        transposed_matrix_times_vector,
+        runtimes=ONNXRUNTIME,
+    ),
+)

@@ -1,4 +1,6 @@
-"""A rule about kinds of values (tensors, sequences, optionals) in ONNX files, for which ONNX Runtime 1.32 refuses to open a model."""
+"""A rule about kinds of values (tensors, sequences, optionals) in ONNX files, for which ONNX
+Runtime 1.32 refuses to open a model.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,19 @@ _OUTPUT_FORMS: Mapping[str, str] = {
     "Constant": "tensor",
     "Const": "tensor",
 }
-"""The kind of value that an operation gives whatever it takes; an operation that takes tensors only gives tensors."""
-_TAKES_SEQUENCE = frozenset({"SequenceAt", "SequenceInsert", "SequenceErase", "SequenceLength", "ConcatFromSequence"})
-_KINDS = {"tensor": "a tensor", "sequence": "a sequence", "map": "a map", "optional": "an optional", "optional sequence": "an optional"}
+"""The kind of value that an operation gives whatever it takes; an operation that takes tensors
+only gives tensors.
+"""
+_TAKES_SEQUENCE = frozenset(
+    {"SequenceAt", "SequenceInsert", "SequenceErase", "SequenceLength", "ConcatFromSequence"}
+)
+_KINDS = {
+    "tensor": "a tensor",
+    "sequence": "a sequence",
+    "map": "a map",
+    "optional": "an optional",
+    "optional sequence": "an optional",
+}
 
 
 def tensor_or_container(subject: Subject) -> Iterator[Finding]:
@@ -54,28 +66,48 @@ def tensor_or_container(subject: Subject) -> Iterator[Finding]:
     for place in subject.places:
         if any(_is_of_containers(node) for node in place.graph.nodes):
             for node in place.graph.nodes:
-                yield from _declared(subject, place, node) if node.type == "Result" else _operands(subject, place, node)
+                yield from (
+                    _declared(subject, place, node)
+                    if node.type == "Result"
+                    else _operands(subject, place, node)
+                )
 
 
 def _carried(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
     outer = region.place.graph.sources.get(region.node.id, ())
     for edge in region.body.back_edges:
-        parameter, result = (region.body.graph.by_id.get(layer) for layer in (edge.to_layer, edge.from_layer))
+        parameter, result = (
+            region.body.graph.by_id.get(layer) for layer in (edge.to_layer, edge.from_layer)
+        )
         if parameter is None or result is None:
             continue
         entry = region.entry_of.get(edge.to_layer)
-        initial = outer[entry.external] if entry is not None and 0 <= entry.external < len(outer) else None
+        initial = (
+            outer[entry.external]
+            if entry is not None and 0 <= entry.external < len(outer)
+            else None
+        )
         kinds = {
             "the initial value": _kind_of(subject, region.place, initial),
-            "the input of the body": _declared_kind(parameter.outputs[0]) if parameter.outputs else "",
+            "the input of the body": _declared_kind(parameter.outputs[0])
+            if parameter.outputs
+            else "",
             "the output of the body": _kind_of_result(subject, region.within, result),
         }
-        yield from _apart(subject, region.place, region.node, f"The carried value {shorten(parameter.name, 60)!r}", kinds)
+        yield from _apart(
+            subject,
+            region.place,
+            region.node,
+            f"The carried value {shorten(parameter.name, 60)!r}",
+            kinds,
+        )
 
 
 def _branches(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Finding]:
     first, second = subject.regions_of(node)[:2]
-    for number, (one, other) in enumerate(zip(first.body.graph.results, second.body.graph.results, strict=False)):
+    for number, (one, other) in enumerate(
+        zip(first.body.graph.results, second.body.graph.results, strict=False)
+    ):
         kinds = {
             f"the {first.part}": _kind_of_result(subject, first.within, one),
             f"the {second.part}": _kind_of_result(subject, second.within, other),
@@ -103,7 +135,11 @@ def _only_tensors(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
 
 
 def _is_of_containers(node: Node) -> bool:
-    is_maker = _OUTPUT_FORMS.get(node.type) == "sequence" or node.type in _TAKES_SEQUENCE or node.type == "Optional"
+    is_maker = (
+        _OUTPUT_FORMS.get(node.type) == "sequence"
+        or node.type in _TAKES_SEQUENCE
+        or node.type == "Optional"
+    )
     return is_maker or any(port.form != "tensor" for port in (*node.inputs, *node.outputs))
 
 
@@ -111,7 +147,11 @@ def _operands(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Find
     """Find inputs of an operation that are of another kind than the operation takes."""
     operation = None if node.bodies else subject.operation(node)
     takes_tensors = operation is not None and operation.only_tensors
-    sources = place.graph.sources.get(node.id, ()) if takes_tensors or node.type in _TAKES_SEQUENCE else ()
+    sources = (
+        place.graph.sources.get(node.id, ())
+        if takes_tensors or node.type in _TAKES_SEQUENCE
+        else ()
+    )
     for index, source in enumerate(sources):
         kind = _kind_of(subject, place, source)
         expected = "tensor" if takes_tensors or index else "sequence"
@@ -128,15 +168,22 @@ def _operands(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Find
 def _declared(subject: Subject, place: PlacedGraph, result: Node) -> Iterator[Finding]:
     declared = _declared_kind(result.inputs[0]) if result.inputs else ""
     source = next(iter(place.graph.sources.get(result.id, ())), None)
-    kinds = {"its declaration": declared, "the node that makes it": _kind_of(subject, place, source)}
+    kinds = {
+        "its declaration": declared,
+        "the node that makes it": _kind_of(subject, place, source),
+    }
     yield from _apart(subject, place, result, f"The output {shorten(result.name, 60)!r}", kinds)
 
 
-def _apart(subject: Subject, place: PlacedGraph, node: Node, value: str, kinds: Mapping[str, str]) -> Iterator[Finding]:
+def _apart(
+    subject: Subject, place: PlacedGraph, node: Node, value: str, kinds: Mapping[str, str]
+) -> Iterator[Finding]:
     known = {where: _KINDS[kind] for where, kind in kinds.items() if kind}
     if len(set(known.values())) < 2:
         return
-    (first, one), (second, other) = next((a, b) for a in known.items() for b in known.items() if a[1] != b[1])
+    (first, one), (second, other) = next(
+        (a, b) for a in known.items() for b in known.items() if a[1] != b[1]
+    )
     yield Finding(
         subject.where(place, node),
         f"{value} is {one} in {first} and {other} in {second}: ONNX gives a value one kind.",
@@ -151,13 +198,19 @@ def _kind_of_result(subject: Subject, place: PlacedGraph, result: Node) -> str:
 
 
 def _kind_of(subject: Subject, place: PlacedGraph, source: OutputRef | None) -> str:
-    """Return the kind of a value: by its operation where that decides it, else as declared; empty when it is not known."""
+    """Return the kind of a value: by its operation where that decides it, else as declared;
+    empty when it is not known.
+    """
     if source is None:
         return ""
     graph = place.graph
     node = graph.by_id[source.layer]
     for _ in graph.nodes:
-        if node.type != "Identity" or not (before := graph.sources[node.id][:1]) or before[0] is None:
+        if (
+            node.type != "Identity"
+            or not (before := graph.sources[node.id][:1])
+            or before[0] is None
+        ):
             break
         source, node = before[0], graph.by_id[before[0].layer]
     if node.type in _OUTPUT_FORMS:
@@ -165,7 +218,11 @@ def _kind_of(subject: Subject, place: PlacedGraph, source: OutputRef | None) -> 
     if node.type == "Optional":
         return "optional"
     operation = None if node.bodies else subject.operation(node)
-    if operation is not None and operation.only_tensors and node.type not in ("Parameter", "Result"):
+    if (
+        operation is not None
+        and operation.only_tensors
+        and node.type not in ("Parameter", "Result")
+    ):
         return "tensor"
     return _declared_kind(node.outputs[source.output]) if source.output < len(node.outputs) else ""
 
@@ -175,4 +232,8 @@ def _declared_kind(port: Port) -> str:
     return "" if port.form == "tensor" and port.element_type is None else port.form
 
 
-RULES = (Rule("LS943", "tensor-or-container", Severity.WARNING, tensor_or_container, runtimes=ONNXRUNTIME),)
+RULES = (
+    Rule(
+        "LS943", "tensor-or-container", Severity.WARNING, tensor_or_container, runtimes=ONNXRUNTIME
+    ),
+)

@@ -26,7 +26,9 @@ def stale_output(subject: Subject) -> Iterator[Finding]:
         a constant trip count above 0, initial condition constant true
     """
     for region in subject.loops:
-        joined = any(entry.axis is not None and entry.external != -1 for entry in region.body.outputs)
+        joined = any(
+            entry.axis is not None and entry.external != -1 for entry in region.body.outputs
+        )
         if joined and subject.trips(region).least == 0:
             yield Finding(
                 subject.where(region.place, region.node),
@@ -62,7 +64,8 @@ def false_start(subject: Subject) -> Iterator[Finding]:
 
 
 def unread_state(subject: Subject) -> Iterator[Finding]:
-    """The last value of a state that the body never reads is an output of a Loop that may have no iteration.
+    """The last value of a state that the body never reads is an output of a Loop that may have no
+    iteration.
 
     What it does:
         Looks for carried values that nothing in the body uses, whose last value is an output, where the number of iterations may be 0.
@@ -76,11 +79,17 @@ def unread_state(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.loops:
         graph = region.body.graph
-        last = {entry.internal for entry in region.body.outputs if entry.axis is None and entry.external != -1}
+        last = {
+            entry.internal
+            for entry in region.body.outputs
+            if entry.axis is None and entry.external != -1
+        }
         unread = [
             graph.by_id[edge.to_layer].name
             for edge in region.body.back_edges
-            if edge.from_layer in last and edge.to_layer in graph.by_id and OutputRef(edge.to_layer, 0) not in graph.consumers
+            if edge.from_layer in last
+            and edge.to_layer in graph.by_id
+            and OutputRef(edge.to_layer, 0) not in graph.consumers
         ]
         if unread and subject.trips(region).least == 0:
             yield Finding(

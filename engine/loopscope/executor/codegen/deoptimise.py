@@ -1,4 +1,6 @@
-"""Back from generated code to the explicit state: the locals of a function that an exception left become slots and frames."""
+"""Back from generated code to the explicit state: the locals of a function that an exception
+left become slots and frames.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from loopscope.executor.plan.plan import Instruction, LoopRegion
 
 
 def deoptimise(machine: Machine, loop: Loop, error: BaseException) -> Instruction | None:
-    """Writes the locals of a generated function that was left by an exception into the machine; gives the instruction it stood at."""
+    """Writes the locals of a generated function that was left by an exception into the machine;
+    gives the instruction it stood at.
+    """
     trace = _trace_of(error, loop)
     place = loop.places[trace.tb_lineno]
     found = trace.tb_frame.f_locals
@@ -33,7 +37,9 @@ def deoptimise(machine: Machine, loop: Loop, error: BaseException) -> Instructio
     frame = machine.frames[-1]
     if place.kind == "boundary" and place.context.region is not None:
         machine.reenter(frame, place.context.region)
-    at_instruction = place.kind == "operation" and place.position < len(place.context.program.instructions)
+    at_instruction = place.kind == "operation" and place.position < len(
+        place.context.program.instructions
+    )
     return place.context.program.instructions[place.position] if at_instruction else None
 
 
@@ -69,7 +75,9 @@ def _push_frames(machine: Machine, place: CodePlace, found: dict[str, Any]) -> N
 
 
 def _bind_counters(machine: Machine, frames: Sequence[Frame]) -> None:
-    """The iteration numbers that nothing reads have no local variable; those outside the function may be set by hand."""
+    """The iteration numbers that nothing reads have no local variable; those outside the
+    function may be set by hand.
+    """
     for frame in frames:
         for counter in frame.region.counters if frame.region else ():
             machine.values[counter.parameter] = counter.number(frame.iteration)
@@ -78,7 +86,9 @@ def _bind_counters(machine: Machine, frames: Sequence[Frame]) -> None:
 def _compute_inlined(machine: Machine, loop: Loop) -> None:
     """Computes the values without a local variable whose operations have run in the open graphs."""
     for frame in machine.frames:
-        for number in sorted(frame.program.producer[slot] for slot in loop.inlined & frame.program.producer.keys()):
+        for number in sorted(
+            frame.program.producer[slot] for slot in loop.inlined & frame.program.producer.keys()
+        ):
             if number < frame.position:
                 execute(frame.program.instructions[number], machine.values)
 
@@ -92,7 +102,11 @@ def _return_iterations(machine: Machine, place: CodePlace, found: dict[str, Any]
             if not under_way and not holds_loops(context.program):
                 # Those that were to run in one go and did not begin.
                 at = LoopNames(context.region.table)
-                left += found[at.chunk_end] - found[at.iteration] - (place.kind not in ("boundary", "join"))
+                left += (
+                    found[at.chunk_end]
+                    - found[at.iteration]
+                    - (place.kind not in ("boundary", "join"))
+                )
             under_way += 1
         context = context.outer
     machine.control.leave(left, under_way - (place.kind == "boundary"))
@@ -100,5 +114,9 @@ def _return_iterations(machine: Machine, place: CodePlace, found: dict[str, Any]
 
 def _fill_frame(frame: Frame, region: LoopRegion, found: dict[str, Any]) -> None:
     at = LoopNames(region.table)
-    frame.iteration, frame.bound, frame.bound_ending = found[at.iteration], found[at.bound], found[at.bound_ending]
+    frame.iteration, frame.bound, frame.bound_ending = (
+        found[at.iteration],
+        found[at.bound],
+        found[at.bound_ending],
+    )
     frame.collected = tuple(found[at.pieces(number)] for number in range(len(concatenated(region))))

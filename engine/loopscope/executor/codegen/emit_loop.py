@@ -1,7 +1,9 @@
-"""Writes the function of a loop nest: its iterations, the loops and Ifs inside, what is recorded of them, line by line.
+"""Writes the function of a loop nest: its iterations, the loops and Ifs inside, what is recorded of
+them, line by line.
 
-Identifiers are synthetic (``generated_names.py``); no text of the model enters the source. When an instruction fails or the run pauses, the
-function's local variables are written back into the machine's explicit state, so that stepping can go on there.
+Identifiers are synthetic (``generated_names.py``); no text of the model enters the source. When an
+instruction fails or the run pauses, the function's local variables are written back into the
+machine's explicit state, so that stepping can go on there.
 """
 
 from __future__ import annotations
@@ -13,11 +15,28 @@ import numpy as np
 from loopscope.executor.codegen import generated_names
 from loopscope.executor.codegen.emit_operation import Computing
 from loopscope.executor.codegen.emitter import CodeLines
-from loopscope.executor.codegen.generated_names import FRAME, LEFT, ROWS, RUN, TABLES, VALUES, LoopNames
+from loopscope.executor.codegen.generated_names import (
+    FRAME,
+    LEFT,
+    ROWS,
+    RUN,
+    TABLES,
+    VALUES,
+    LoopNames,
+)
 from loopscope.executor.codegen.inlining import used_once
 from loopscope.executor.codegen.shape_proofs import constant_bound, fits
 from loopscope.executor.codegen.source_map import CodePlace, Context, LoggedBranch, Loop
-from loopscope.executor.machine.regions import concatenated, entering, holds_loops, is_true, iteration_bound, join, part, then_is_taken
+from loopscope.executor.machine.regions import (
+    concatenated,
+    entering,
+    holds_loops,
+    is_true,
+    iteration_bound,
+    join,
+    part,
+    then_is_taken,
+)
 from loopscope.executor.machine.state import NO_BOUND
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
 from loopscope.executor.plan.numbers import Slot
@@ -32,7 +51,13 @@ _CONDITION = ENDINGS.index("condition")
 class Writer(CodeLines):
     """Writes the function of one loop nest for what a recording records."""
 
-    def __init__(self, region: LoopRegion, recording: Recording, computing: Computing, numbers: Mapping[Slot, np.dtype]) -> None:
+    def __init__(
+        self,
+        region: LoopRegion,
+        recording: Recording,
+        computing: Computing,
+        numbers: Mapping[Slot, np.dtype],
+    ) -> None:
         super().__init__()
         self.region = region
         self.recording = recording
@@ -43,9 +68,17 @@ class Writer(CodeLines):
     def loop(self, safepoint: Callable[..., int]) -> Loop:
         region, at = self.region, LoopNames(self.region.table)
         context = Context(region.program, region, None, None, 0)
-        self.constants |= {"iteration_bound": iteration_bound, "is_true": is_true, "then_is_taken": then_is_taken, "part": part}
+        self.constants |= {
+            "iteration_bound": iteration_bound,
+            "is_true": is_true,
+            "then_is_taken": then_is_taken,
+            "part": part,
+        }
         self.constants |= {"entering": entering, "join": join, "fits": fits, "safepoint": safepoint}
-        self.constants |= {generated_names.NO_BOUND: NO_BOUND, "ENDINGS": {ending: number for number, ending in enumerate(ENDINGS)}}
+        self.constants |= {
+            generated_names.NO_BOUND: NO_BOUND,
+            "ENDINGS": {ending: number for number, ending in enumerate(ENDINGS)},
+        }
         for carried in region.carried:
             self.moving.add(self.imported(carried.parameter))
         self._share_back_edge(region)
@@ -59,12 +92,17 @@ class Writer(CodeLines):
         for slot in region.program.hidden:
             self.tail.append(f"{VALUES}[{slot}] = {self.value(slot)}")
         start = [f"def loop({RUN}, {FRAME}):", f"{VALUES} = {RUN}.values"]
-        start += [f"{ROWS} = {RUN}.recording.rows", f"{TABLES} = {RUN}.recording.tables", f"{LEFT} = {RUN}.control.allowed"]
+        start += [
+            f"{ROWS} = {RUN}.recording.rows",
+            f"{TABLES} = {RUN}.recording.tables",
+            f"{LEFT} = {RUN}.control.allowed",
+        ]
         made = self.function(start, f"return {at.iteration}, {at.ending}, {LEFT}")
         made.logged = tuple(self.logged)
         return made
 
-    # -- structure ------------------------------------------------------------------------------------------------
+    # -- structure
+    # ------------------------------------------------------------------------------------------------
 
     def _core(self, region: LoopRegion, context: Context) -> None:
         """The iterations of a loop, in chunks, with a safepoint after each."""
@@ -80,7 +118,9 @@ class Writer(CodeLines):
         innermost = not holds_loops(body)
         if innermost:
             # So many may run in one go; what is left of them at the end is given back.
-            self.emit(f"if {at.chunk_end} - {at.iteration} > {LEFT}: {at.chunk_end} = {at.iteration} + {LEFT}")
+            self.emit(
+                f"if {at.chunk_end} - {at.iteration} > {LEFT}: {at.chunk_end} = {at.iteration} + {LEFT}"
+            )
             self.emit(f"{LEFT} -= {at.chunk_end} - {at.iteration}")
         self.emit(f"for {at.iteration} in range({at.iteration}, {at.chunk_end}):")
         self.indent += 1
@@ -108,7 +148,9 @@ class Writer(CodeLines):
         if self._may_end(region):
             self.emit(f"{at.iteration} += 1")
             if innermost:
-                self.emit(f"{LEFT} += {at.chunk_end} - {at.iteration}; {at.chunk_end} = {at.iteration}")
+                self.emit(
+                    f"{LEFT} += {at.chunk_end} - {at.iteration}; {at.chunk_end} = {at.iteration}"
+                )
             self.emit(f"{at.ending} = {_CONDITION}")
             self.emit("break")
         self.indent -= 1
@@ -118,11 +160,16 @@ class Writer(CodeLines):
         for number, sliced in enumerate(region.sliced):
             constant = self.constant(at.sliced(number), sliced)
             source = self.value(sliced.source)
-            self.emit(f"{self.assigned(sliced.parameter)} = part({at.region}, {constant}, {source}, {at.iteration})")
+            self.emit(
+                f"{self.assigned(sliced.parameter)} = part({at.region}, {constant}, {source}, {at.iteration})"
+            )
         for number, counter in enumerate(region.counters):
             if not region.program.takes(counter.parameter):
                 continue
-            call = self.constant(at.counter(number), counter.element_type.dtype.type if counter.is_plain else counter.number)
+            call = self.constant(
+                at.counter(number),
+                counter.element_type.dtype.type if counter.is_plain else counter.number,
+            )
             self.emit(f"{self.assigned(counter.parameter)} = {call}({at.iteration})")
         self._record(region.program, produced=False)
 
@@ -136,22 +183,39 @@ class Writer(CodeLines):
         if self._may_end(region):
             assert region.condition_result is not None
             self.emit(f"if not {self.value(region.condition_result)}: break")
-        pairs = [(self.names[carried.parameter], self.value(carried.result)) for carried in region.carried]
+        pairs = [
+            (self.names[carried.parameter], self.value(carried.result))
+            for carried in region.carried
+        ]
         moved = [(to, value) for to, value in pairs if to != value]
         if moved:
-            self.emit(f"{', '.join(to for to, _ in moved)} = {', '.join(value for _, value in moved)}")
+            self.emit(
+                f"{', '.join(to for to, _ in moved)} = {', '.join(value for _, value in moved)}"
+            )
 
     def _share_back_edge(self, region: LoopRegion) -> None:
-        """Lets the last instruction of a body write what is carried where the next iteration reads it, if nothing needs the old value."""
+        """Lets the last instruction of a body write what is carried where the next iteration
+        reads it, if nothing needs the old value.
+        """
         if len(region.carried) != 1 or self._may_end(region):
             return
         (carried,) = region.carried
-        writing = [one for one in region.program.instructions if not one.is_identity or carried.parameter in one.inputs]
-        if writing and writing[-1].outputs == (carried.result,) and all(output.result != carried.parameter for output in region.outputs):
+        writing = [
+            one
+            for one in region.program.instructions
+            if not one.is_identity or carried.parameter in one.inputs
+        ]
+        if (
+            writing
+            and writing[-1].outputs == (carried.result,)
+            and all(output.result != carried.parameter for output in region.outputs)
+        ):
             self.names[carried.result] = self.names[carried.parameter]
 
     def _may_end(self, region: LoopRegion) -> bool:
-        """Whether the condition of a loop may become false: not where a true constant is its Result."""
+        """Whether the condition of a loop may become false: not where a true constant is its
+        Result.
+        """
         slot = region.condition_result
         if slot is None:
             return False
@@ -162,12 +226,24 @@ class Writer(CodeLines):
         return constant is not None and np.size(constant) == 1 and is_true(constant)
 
     def _fleeting(self, region: LoopRegion) -> list[Slot]:
-        """Results that are carried Parameters themselves: the back edges overwrite them, so last values are set aside."""
+        """Results that are carried Parameters themselves: the back edges overwrite them, so last
+        values are set aside.
+        """
         parameters = {carried.parameter for carried in region.carried}
-        return sorted({output.result for output in region.outputs if isinstance(output, LastValue) and output.result in parameters})
+        return sorted(
+            {
+                output.result
+                for output in region.outputs
+                if isinstance(output, LastValue) and output.result in parameters
+            }
+        )
 
     def _result(self, region: LoopRegion, slot: Slot) -> str:
-        return generated_names.last_of_slot(slot) if slot in self._fleeting(region) else self.value(slot)
+        return (
+            generated_names.last_of_slot(slot)
+            if slot in self._fleeting(region)
+            else self.value(slot)
+        )
 
     def _record(self, program: Program, *, produced: bool) -> None:
         rows = self.recording.rows.get(program.index)
@@ -181,7 +257,9 @@ class Writer(CodeLines):
 
     def _body(self, program: Program, context: Context) -> None:
         rows = self.recording.rows.get(program.index)
-        self.inlined |= (used_once(program, context.region) & self.numbers.keys()).difference(rows.columns if rows else ())
+        self.inlined |= (used_once(program, context.region) & self.numbers.keys()).difference(
+            rows.columns if rows else ()
+        )
         for position, instruction in enumerate(program.instructions):
             self.place = CodePlace(context, position, "operation")
             match instruction.region:
@@ -224,11 +302,15 @@ class Writer(CodeLines):
         """How many iterations a loop inside may have, and what it ends by when it gets there."""
         at, fixed = LoopNames(region.table), constant_bound(self.computing.overrides, region)
         if fixed is not None:
-            self.emit(f"{at.bound} = {fixed}; {at.bound_ending} = 'trip_count'; {at.ending} = {ENDINGS.index('trip_count')}")
+            self.emit(
+                f"{at.bound} = {fixed}; {at.bound_ending} = 'trip_count'; {at.ending} = {ENDINGS.index('trip_count')}"
+            )
         else:
             trips = "None" if region.trip_count is None else self.value(region.trip_count)
             sources = "".join(f"{self.value(sliced.source)}, " for sliced in region.sliced)
-            self.emit(f"{at.bound}, {at.bound_ending} = iteration_bound({at.region}, {trips}, ({sources}))")
+            self.emit(
+                f"{at.bound}, {at.bound_ending} = iteration_bound({at.region}, {trips}, ({sources}))"
+            )
             self.emit(f"{at.ending} = ENDINGS[{at.bound_ending}]")
         self.emit(f"{at.iteration} = 0")
         if region.condition is not None and not self._is_true(outer, region.condition):
@@ -240,20 +322,30 @@ class Writer(CodeLines):
         for invariant in region.invariants:
             if invariant.parameter in region.declared:
                 source = self.value(invariant.source)
-                self.emit(f"{self.assigned(invariant.parameter)} = entering({at.region}, {invariant.parameter}, {source})")
+                self.emit(
+                    f"{self.assigned(invariant.parameter)} = entering({at.region}, {invariant.parameter}, {source})"
+                )
             else:
                 self.names[invariant.parameter] = self.value(invariant.source)
         for carried in region.carried:
-            initial = f"{RUN}.unfed({at.region}, {int(carried.layer)})" if carried.initial is None else self.value(carried.initial)
+            initial = (
+                f"{RUN}.unfed({at.region}, {int(carried.layer)})"
+                if carried.initial is None
+                else self.value(carried.initial)
+            )
             if carried.parameter in region.declared and carried.initial is not None:
                 initial = f"entering({at.region}, {carried.parameter}, {initial})"
             self.emit(f"{self.assigned(carried.parameter)} = {initial}")
             self.moving.add(self.names[carried.parameter])
         self._share_back_edge(region)
         for unfed in region.unfed:
-            self.emit(f"{self.assigned(unfed.parameter)} = {RUN}.unfed({at.region}, {int(unfed.layer)})")
+            self.emit(
+                f"{self.assigned(unfed.parameter)} = {RUN}.unfed({at.region}, {int(unfed.layer)})"
+            )
         for number in range(len(concatenated(region))):
-            self.emit(f"{at.pieces(number)} = []; {at.add_piece(number)} = {at.pieces(number)}.append")
+            self.emit(
+                f"{at.pieces(number)} = []; {at.add_piece(number)} = {at.pieces(number)}.append"
+            )
 
     def _leave_loop(self, region: LoopRegion) -> None:
         at, number = LoopNames(region.table), 0
@@ -269,13 +361,17 @@ class Writer(CodeLines):
                 self.emit(f"{generated_names.log_of(logged.table)}.append(-{at.iteration})")
         rows = self.recording.rows.get(region.program.index)
         if rows is not None:
-            # Where the outer loop is slow to ask, what the inner one writes down would leave the processor's cache.
+            # Where the outer loop is slow to ask, what the inner one writes down would leave the
+            # processor's cache.
             newest = generated_names.record_of(region.program.index, next(iter(rows.columns)))
             self.emit(f"if len({newest}) > {_MOST_PENDING}: {RUN}.recording.pack(all_of_it=False)")
 
     def _inner_if(self, region: IfRegion, outer: Context, position: int) -> None:
         log = self._log(region, outer, position)
-        for test, taken, branch in ((f"if {self._chosen(region)}:", 1, region.then), ("else:", 0, region.otherwise)):
+        for test, taken, branch in (
+            (f"if {self._chosen(region)}:", 1, region.then),
+            ("else:", 0, region.otherwise),
+        ):
             context = Context(branch.program, None, branch, outer, position)
             self.place = CodePlace(outer, position, "operation")
             self.emit(test)
@@ -314,17 +410,27 @@ class Writer(CodeLines):
         )
 
     def _log(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:
-        """The line that writes down a branch of an If, for each branch that is not left out: the other one follows."""
-        table, rarer, log = region.table, self.recording.branch_log(region.table).rarer, generated_names.log_of(region.table)
+        """The line that writes down a branch of an If, for each branch that is not left out: the
+        other one follows.
+        """
+        table, rarer, log = (
+            region.table,
+            self.recording.branch_log(region.table).rarer,
+            generated_names.log_of(region.table),
+        )
         if outer.region is None:
             self.head.append(f"{log} = {TABLES}[{table}].pending")
             return {taken: f"{log}.append({taken})" for taken in (0, 1)}
         self.head.append(f"{log} = {TABLES}[{table}].iterations")
-        self.logged.append(LoggedBranch(program=outer.program.index, position=position, table=table, branch=rarer))
+        self.logged.append(
+            LoggedBranch(program=outer.program.index, position=position, table=table, branch=rarer)
+        )
         return {rarer: f"{log}.append({LoopNames(outer.region.table).iteration})"}
 
     def _share_results(self, region: IfRegion, branch: Branch) -> None:
-        """Lets the instructions of a branch write its results where they are read; what back edges overwrite only at its very end."""
+        """Lets the instructions of a branch write its results where they are read; what back
+        edges overwrite only at its very end.
+        """
         last = len(branch.program.instructions) - 1
         for slot, result in zip(region.outputs, branch.results, strict=False):
             number, target = branch.program.producer.get(result), self.assigned(slot)

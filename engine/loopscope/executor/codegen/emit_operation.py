@@ -1,4 +1,6 @@
-"""The lines of generated code that compute one instruction: an expression where there is one, else a call of its kernel."""
+"""The lines of generated code that compute one instruction: an expression where there is one,
+else a call of its kernel.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ _NUMBER = re.compile(r"(?<![\w.{])\d+(?![\w.}])")
 
 @dataclass(frozen=True, eq=False)
 class Computing:
-    """Writes lines for instructions, judged by the values of first iterations: what follows from element types is fixed, what follows from
-    ranks is only a guess at what is worth a line."""
+    """Writes lines for instructions, judged by the values of first iterations: what follows from
+    element types is fixed, what follows from ranks is only a guess at what is worth a line.
+    """
 
     overrides: Overrides
     values: list[Any]
@@ -45,44 +48,70 @@ class Computing:
             self._variable(lines, instruction, arguments[0])
             return
         if instruction.is_identity and arguments[0] not in lines.moving:
-            # Another name for the same value, which nothing overwrites before the end of the iteration.
+            # Another name for the same value, which nothing overwrites before the end of the
+            # iteration.
             lines.names[instruction.outputs[0]] = arguments[0]
             return
         symbol = expression(instruction, self.values)
         if symbol:
             self._expression(lines, instruction, program, symbol, arguments)
-        elif not instruction.checked and all(slot in self.numbers for slot in (*instruction.inputs, *instruction.outputs)):
+        elif not instruction.checked and all(
+            slot in self.numbers for slot in (*instruction.inputs, *instruction.outputs)
+        ):
             self._number(lines, instruction, program, arguments)
         else:
             self._call(lines, instruction, arguments)
 
-    def _number(self, lines: CodeLines, instruction: Instruction, program: Program, arguments: list[str]) -> None:
+    def _number(
+        self, lines: CodeLines, instruction: Instruction, program: Program, arguments: list[str]
+    ) -> None:
         """Numbers give a number: neither sizes nor ranks are looked at."""
-        text = of_integers(instruction, self.numbers, lambda slot: self.overrides.constant_of(program, slot))
+        text = of_integers(
+            instruction, self.numbers, lambda slot: self.overrides.constant_of(program, slot)
+        )
         if text:
             lines.put(instruction.outputs[0], text.format(*arguments))
         else:
-            kernel = lines.constant(generated_names.kernel_of(instruction.outputs[0]), instruction.call)
+            kernel = lines.constant(
+                generated_names.kernel_of(instruction.outputs[0]), instruction.call
+            )
             lines.put(instruction.outputs[0], f"{kernel}({', '.join(arguments)})[()]")
 
     def _is_named_again(self, lines: CodeLines, instruction: Instruction) -> bool:
-        """Another instruction has computed the same: its values get another name, unless they are overwritten in this iteration."""
+        """Another instruction has computed the same: its values get another name, unless they
+        are overwritten in this iteration.
+        """
         same = [lines.value(slot) for slot in instruction.same_as]
         if any(name in lines.moving for name in same):
             return False
         lines.names.update(zip(instruction.outputs, same, strict=True))
         return True
 
-    def _expression(self, lines: CodeLines, instruction: Instruction, program: Program, symbol: str, arguments: list[str]) -> None:
+    def _expression(
+        self,
+        lines: CodeLines,
+        instruction: Instruction,
+        program: Program,
+        symbol: str,
+        arguments: list[str],
+    ) -> None:
         if any(self._has_rank(slot) for slot in instruction.inputs):
-            arguments = [self._operand(lines, program, slot, name) for slot, name in zip(instruction.inputs, arguments, strict=True)]
+            arguments = [
+                self._operand(lines, program, slot, name)
+                for slot, name in zip(instruction.inputs, arguments, strict=True)
+            ]
             symbol = self._with_arrays(lines, instruction, symbol)
-        if self.grows and (self.overrides.items or not self.defaults.is_small(program.address, instruction.node.id, SMALL)):
+        if self.grows and (
+            self.overrides.items
+            or not self.defaults.is_small(program.address, instruction.node.id, SMALL)
+        ):
             symbol = guarded(instruction, self.values, symbol)
         lines.put(instruction.outputs[0], symbol.format(*arguments))
 
     def _operand(self, lines: CodeLines, program: Program, slot: Slot, name: str) -> str:
-        """A constant number that meets an array is best an array of rank 0: numpy takes 200 ns less for it, with the same result."""
+        """A constant number that meets an array is best an array of rank 0: numpy takes 200 ns
+        less for it, with the same result.
+        """
         constant = self.overrides.constant_of(program, slot)
         if not isinstance(constant, np.generic):
             return name
@@ -99,7 +128,9 @@ class Computing:
 
     def _call(self, lines: CodeLines, instruction: Instruction, arguments: list[str]) -> None:
         targets = [lines.assigned(slot) for slot in instruction.outputs]
-        kernel = lines.constant(generated_names.kernel_of(instruction.outputs[0]), bounded(instruction))
+        kernel = lines.constant(
+            generated_names.kernel_of(instruction.outputs[0]), bounded(instruction)
+        )
         if instruction.state is not None:
             state = lines.value(instruction.state)
             arguments.append(f"state={state}")
@@ -115,9 +146,15 @@ class Computing:
         if instruction.settled:
             lines.emit(f"{', '.join(targets)}, = {MADE}")
             return
-        values = [MADE] if not instruction.several else [f"{MADE}[{number}]" for number in range(len(targets))]
+        values = (
+            [MADE]
+            if not instruction.several
+            else [f"{MADE}[{number}]" for number in range(len(targets))]
+        )
         for target, value in zip(targets, values, strict=True):
-            lines.emit(f"{target} = {value} if {value}.ndim or {value}.dtype.char in 'OV' else {value}[()]")
+            lines.emit(
+                f"{target} = {value} if {value}.ndim or {value}.dtype.char in 'OV' else {value}[()]"
+            )
 
     def _has_rank(self, slot: Slot) -> bool:
         """Whether a slot held an array in the first iterations."""
@@ -131,4 +168,6 @@ class Computing:
             for slot in instruction.outputs:
                 lines.emit(f"{lines.assigned(slot)} = {variable}")
         else:
-            lines.emit(f"{lines.assigned(instruction.outputs[0])} = {given} if {variable} is None else {variable}")
+            lines.emit(
+                f"{lines.assigned(instruction.outputs[0])} = {given} if {variable} is None else {variable}"
+            )

@@ -1,4 +1,6 @@
-"""The text of a generated function while it is written: its lines, what each of them does, its local variables and its constants."""
+"""The text of a generated function while it is written: its lines, what each of them does, its
+local variables and its constants.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from loopscope.executor.plan.plan import ABSENT
 
 @dataclass(eq=False)
 class CodeLines:
-    """Lines so far. A function has a head that reads what comes from outside, its lines, and a tail that hands out results."""
+    """Lines so far. A function has a head that reads what comes from outside, its lines, and a
+    tail that hands out results.
+    """
 
     lines: list[str] = field(default_factory=list[str])
     places: list[CodePlace | None] = field(default_factory=list["CodePlace | None"])
@@ -23,7 +27,9 @@ class CodeLines:
     """What the lines that are being written do."""
     indent: int = 1
     names: dict[Slot, str] = field(default_factory=dict[Slot, str])
-    """The local variable of each slot, or its expression; two slots share one where both hold one value."""
+    """The local variable of each slot, or its expression; two slots share one where both hold
+    one value.
+    """
     head: list[str] = field(default_factory=list[str])
     tail: list[str] = field(default_factory=list[str])
     constants: dict[str, Any] = field(default_factory=lambda: {"np": np})
@@ -54,7 +60,9 @@ class CodeLines:
         return self.names.setdefault(slot, generated_names.of_slot(slot))
 
     def put(self, slot: Slot, computed: str) -> None:
-        """Assigns an expression to a slot; an expression that only a condition reads is written into the condition."""
+        """Assigns an expression to a slot; an expression that only a condition reads is written
+        into the condition.
+        """
         if slot in self.inlined:
             self.names[slot] = f"({computed})"
         else:
@@ -67,9 +75,17 @@ class CodeLines:
 
     def function(self, start: list[str], end: str) -> Loop:
         """The whole: ``start`` is what is before the head, ``end`` the last line."""
-        imports = [f"{generated_names.of_slot(slot)} = {generated_names.VALUES}[{slot}]" for slot in self._read]
-        first = [start[0], *("    " + line for line in (*start[1:], *imports, *dict.fromkeys(self.head)))]
+        imports = [
+            f"{generated_names.of_slot(slot)} = {generated_names.VALUES}[{slot}]"
+            for slot in self._read
+        ]
+        first = [
+            start[0],
+            *("    " + line for line in (*start[1:], *imports, *dict.fromkeys(self.head))),
+        ]
         last = ["    " + line for line in (*dict.fromkeys(self.tail), end)]
         text = "\n".join([*first, *self.lines, *last])
-        places: list[CodePlace | None] = [None] * (len(first) + 1) + self.places + [None] * (len(last) + 1)
+        places: list[CodePlace | None] = (
+            [None] * (len(first) + 1) + self.places + [None] * (len(last) + 1)
+        )
         return compiled(text, self.constants, places, self.names, self.inlined)

@@ -1,4 +1,5 @@
-"""The identifiers of generated code: synthetic, with the numbers of slots, loops and graphs. No text of a model is ever one.
+"""The identifiers of generated code: synthetic, with the numbers of slots, loops and graphs. No
+text of a model is ever one.
 
 ``emit_loop.py`` writes them, and ``deoptimise.py`` finds the local variables again by them.
 """
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 
 RUN, FRAME, VALUES, ROWS, TABLES = "run", "frame", "values", "rows", "tables"
-"""The run, the frame of the outermost loop, the run's slots, what is recorded by graph and by table."""
+"""The run, the frame of the outermost loop, the run's slots, what is recorded by graph and by
+table.
+"""
 LEFT = "left"
 """How many executions of bodies may still begin."""
 MADE = "made"
@@ -24,7 +27,9 @@ def of_slot(slot: Slot) -> str:
 
 
 def last_of_slot(slot: Slot) -> str:
-    """The variable that keeps what a slot held in the last iteration, where the back edge overwrites it."""
+    """The variable that keeps what a slot held in the last iteration, where the back edge
+    overwrites it.
+    """
     return f"last_{slot}"
 
 

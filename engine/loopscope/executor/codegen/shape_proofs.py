@@ -18,7 +18,9 @@ _MOST_DIMENSIONS = 64
 
 
 def grows(region: LoopRegion, values: list[Any]) -> bool:
-    """Whether what a nest of loops computes elementwise may become larger than small: not when it does nothing else, on small values."""
+    """Whether what a nest of loops computes elementwise may become larger than small: not when
+    it does nothing else, on small values.
+    """
     waiting, lengths = list(region.programs), [1] * _MOST_DIMENSIONS
     while waiting:
         for instruction in waiting.pop().instructions:
@@ -37,7 +39,9 @@ def guarded(instruction: Instruction, values: list[Any], symbol: str) -> str:
 
     Not asked where all inputs but one were scalars in the first iterations.
     """
-    ranked = [number for number, slot in enumerate(instruction.inputs) if getattr(values[slot], "ndim", 0)]
+    ranked = [
+        number for number, slot in enumerate(instruction.inputs) if getattr(values[slot], "ndim", 0)
+    ]
     if not instruction.broadcasts or len(ranked) < 2:
         return symbol
     names = [f"{{{number}}}" for number in ranked]
@@ -61,8 +65,9 @@ def fits(*arguments: Any) -> bool:
 
 
 def bounded(instruction: Instruction) -> Callable[..., Any] | None:
-    """The kernel of an instruction, with a look at the size of its result where that may exceed its inputs, and at what else is asked of
-    an instruction that is ``checked``."""
+    """The kernel of an instruction, with a look at the size of its result where that may exceed its
+    inputs, and at what else is asked of an instruction that is ``checked``.
+    """
     call = instruction.call
     if call is None or not (instruction.broadcasts or instruction.checked):
         return call

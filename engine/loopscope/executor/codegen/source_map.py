@@ -17,7 +17,9 @@ from loopscope.executor.plan.plan import Branch, LoopRegion, Program
 from loopscope.executor.record.endings import ENDINGS, LoopEnding
 
 PlaceKind = Literal["operation", "begin", "boundary", "join"]
-"""An operation, the begin of an iteration, the boundary between two, or the join of outputs after the last."""
+"""An operation, the begin of an iteration, the boundary between two, or the join of outputs
+after the last.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +35,9 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class CodePlace:
-    """What a line of generated code does: instruction ``position`` of a context, or what lies between the instructions."""
+    """What a line of generated code does: instruction ``position`` of a context, or what lies
+    between the instructions.
+    """
 
     context: Context
     position: int
@@ -63,21 +67,31 @@ class Loop:
     inlined: set[Slot]
     """Slots that have no local variable."""
     scalars: tuple[tuple[ProgramIndex, Slot, np.dtype], ...] = ()
-    """Recorded slots, with the numbers of their programs, that hold numbers of one type in every row."""
+    """Recorded slots, with the numbers of their programs, that hold numbers of one type in every
+    row.
+    """
     logged: tuple[LoggedBranch, ...] = ()
 
     def __call__(self, machine: RunState, frame: Frame) -> tuple[int, LoopEnding, int]:
-        """How many iterations ran, why it ended, and how many executions of bodies may still begin."""
+        """How many iterations ran, why it ended, and how many executions of bodies may still
+        begin.
+        """
         count, ending, left = self.function(machine, frame)
         return count, ENDINGS[ending], left
 
     @property
     def annotated(self) -> str:
-        """Its text for people, which is never compiled: where a line begins an operation, the address of that after it."""
+        """Its text for people, which is never compiled: where a line begins an operation, the
+        address of that after it.
+        """
         lines, before = list[str](), ""
         for line, place in zip(self.text.splitlines(), self.places[1:], strict=False):
             address = _address(place)
-            lines.append(f"{line:<{_ADDRESS_COLUMN}}  # {address}\n" if address not in ("", before) else f"{line}\n")
+            lines.append(
+                f"{line:<{_ADDRESS_COLUMN}}  # {address}\n"
+                if address not in ("", before)
+                else f"{line}\n"
+            )
             before = address
         return "".join(lines)
 
@@ -86,10 +100,22 @@ _ADDRESS_COLUMN = 80
 _NUMBERS = count()
 
 
-def compiled(text: str, constants: dict[str, Any], places: list[CodePlace | None], names: dict[Slot, str], inlined: set[Slot]) -> Loop:
-    """The function of a text. Tracebacks and debuggers of Python show its lines as long as it is there."""
+def compiled(
+    text: str,
+    constants: dict[str, Any],
+    places: list[CodePlace | None],
+    names: dict[Slot, str],
+    inlined: set[Slot],
+) -> Loop:
+    """The function of a text. Tracebacks and debuggers of Python show its lines as long as it is
+    there.
+    """
     file = f"<generated loop {next(_NUMBERS)}>"
-    code = next(constant for constant in compile(text, file, "exec").co_consts if isinstance(constant, CodeType))
+    code = next(
+        constant
+        for constant in compile(text, file, "exec").co_consts
+        if isinstance(constant, CodeType)
+    )
     loop = Loop(FunctionType(code, constants), text, places, names, inlined)
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     weakref.finalize(loop, linecache.cache.pop, file, None)
@@ -97,7 +123,11 @@ def compiled(text: str, constants: dict[str, Any], places: list[CodePlace | None
 
 
 def _address(place: CodePlace | None) -> str:
-    if place is None or place.kind != "operation" or place.position == len(place.context.program.instructions):
+    if (
+        place is None
+        or place.kind != "operation"
+        or place.position == len(place.context.program.instructions)
+    ):
         return ""
     program = place.context.program
     return f"{program.address}/{program.instructions[place.position].label}"

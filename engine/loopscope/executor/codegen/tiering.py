@@ -1,4 +1,6 @@
-"""Tiering: which loops run through generated code, and how they get into it from the explicit state and out of it again."""
+"""Tiering: which loops run through generated code, and how they get into it from the explicit
+state and out of it again.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ from loopscope.executor.record.recording import can_prove_endless
 from loopscope.ops.bounds import TooLarge, at_once
 
 STEPPED_FIRST = 16
-"""Iterations of a loop, over all its executions in all runs of a plan, that are stepped through before it gets code: making code for an
-operation takes as long as stepping it about that often. What loops inside it were stepped counts too: then they need none of their own."""
+"""Iterations of a loop, over all its executions in all runs of a plan, that are stepped through
+before it gets code: making code for an operation takes as long as stepping it about that often.
+What loops inside it were stepped counts too: then they need none of their own.
+"""
 _WATCH_AFTER = 1 << 16
 """Iterations of a loop without a limit after which its state is watched for a cycle."""
 
@@ -34,46 +38,66 @@ _SHARE_OF_CARRIED = 16
 
 
 def is_worth_generating(machine: Machine, frame: Frame) -> bool:
-    """Whether a frame is at the beginning of an iteration, but not the first, of a loop that has been stepped through often enough."""
+    """Whether a frame is at the beginning of an iteration, but not the first, of a loop that has
+    been stepped through often enough.
+    """
     region = frame.region
     if region is None or frame.position or not frame.iteration:
         return False
     if _is_large(machine, region):
         return False
-    return source.stepped_again(machine.overrides, region) >= STEPPED_FIRST and source.can_generate(region)
+    return source.stepped_again(machine.overrides, region) >= STEPPED_FIRST and source.can_generate(
+        region
+    )
 
 
 def _is_large(machine: Machine, region: LoopRegion) -> bool:
-    """Return True if the carried values may come near the limit of memory, which only steps check."""
+    """Return True if the carried values may come near the limit of memory, which only steps
+    check.
+    """
     limit = machine.control.limits.memory_bytes
     carried = (machine.values[one.parameter] for one in region.carried)
-    return limit is not None and sum(getattr(one, "nbytes", 0) for one in carried) > max(LARGE, limit // _SHARE_OF_CARRIED)
+    return limit is not None and sum(getattr(one, "nbytes", 0) for one in carried) > max(
+        LARGE, limit // _SHARE_OF_CARRIED
+    )
 
 
 def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
-    """Runs a loop, whose frame is on top, from the beginning of an iteration to its end. ``Paused`` and ``Failure`` leave the machine
-    at the place."""
+    """Runs a loop, whose frame is on top, from the beginning of an iteration to its end. ``Paused``
+    and ``Failure`` leave the machine at the place.
+    """
     machine.last = None
     recording, control = machine.recording, machine.control
     undo_constants(machine.overrides, region.program, machine.values)
     _unrecord_row(machine, region.program)
     if recording.rows:
-        recording.leave_out(region, machine.values, source.scalars(machine.overrides, region, machine.values))
-    loop = source.loop(machine.overrides, region, recording, machine.values, machine.defaults, safepoint)
+        recording.leave_out(
+            region, machine.values, source.scalars(machine.overrides, region, machine.values)
+        )
+    loop = source.loop(
+        machine.overrides, region, recording, machine.values, machine.defaults, safepoint
+    )
     recording.prove(loop.scalars, holds=True)
     for logged in loop.logged:
-        recording.branch_log(logged.table).begin(logged.branch, frame.iteration if logged.program == region.program.index else 0)
+        recording.branch_log(logged.table).begin(
+            logged.branch, frame.iteration if logged.program == region.program.index else 0
+        )
     control.enter(sum(one.region is not None for one in machine.frames) - 1)
     try:
         _call(machine, frame, loop)
     finally:
         recording.prove(loop.scalars, holds=False)
-        begun = {one.program.index: one.position + (one is not machine.frames[-1]) for one in machine.frames}
+        begun = {
+            one.program.index: one.position + (one is not machine.frames[-1])
+            for one in machine.frames
+        }
         _close_logs(machine, frame, loop, begun)
         recording.pack()
 
 
-def _close_logs(machine: Machine, frame: Frame, loop: Loop, begun: Mapping[ProgramIndex, int]) -> None:
+def _close_logs(
+    machine: Machine, frame: Frame, loop: Loop, begun: Mapping[ProgramIndex, int]
+) -> None:
     """Generated code, which writes down one branch of an If, was left: how often did the If run?"""
     iterations = {one.program.index: one.iteration for one in machine.frames}
     for logged in loop.logged:
@@ -102,7 +126,11 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
             raise machine.failed(cause_of(error), error) from error
         raise machine.failed(describe(instruction, machine.values, error), error) from error
     machine.control.leave(left, 0)
-    frame.iteration, frame.position, frame.is_behind = count - 1, len(frame.program.instructions), True
+    frame.iteration, frame.position, frame.is_behind = (
+        count - 1,
+        len(frame.program.instructions),
+        True,
+    )
     try:
         machine.finish_loop(frame, count, ending)
     except Exception as error:
@@ -117,10 +145,20 @@ def _unrecord_row(machine: Machine, program: Program) -> None:
             rows.columns[slot].pending.pop()
 
 
-def safepoint(machine: Machine, frame: Frame | None, region: LoopRegion, done: int, iteration: int, unlimited: bool, left: int) -> int:
-    """Between two chunks of generated code: checks limits, packs what was recorded, and gives the length of the next chunk.
+def safepoint(
+    machine: Machine,
+    frame: Frame | None,
+    region: LoopRegion,
+    done: int,
+    iteration: int,
+    unlimited: bool,
+    left: int,
+) -> int:
+    """Between two chunks of generated code: checks limits, packs what was recorded, and gives the
+    length of the next chunk.
 
-    ``left`` is how many executions of bodies may still begin; ``frame`` that of the outermost loop, None for a loop inside it.
+    ``left`` is how many executions of bodies may still begin; ``frame`` that of the outermost loop,
+    None for a loop inside it.
     """
     recording, control = machine.recording, machine.control
     change = machine.next_stop(iteration) if frame is not None else None
@@ -144,12 +182,16 @@ def safepoint(machine: Machine, frame: Frame | None, region: LoopRegion, done: i
     return chunk if change is None else min(chunk, change - iteration)
 
 
-def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegion, iteration: int) -> None:
+def _look_for_repetition(
+    machine: Machine, frame: Frame | None, region: LoopRegion, iteration: int
+) -> None:
     rows = machine.recording.rows[region.program.index]
     rows.pack(rows.begun)
     if frame is None or not can_prove_endless(region):
         return
-    newest = max((len(column.chunks[-1]) for column in rows.columns.values() if column.chunks), default=0)
+    newest = max(
+        (len(column.chunks[-1]) for column in rows.columns.values() if column.chunks), default=0
+    )
     found = None
     # What a person sets feeds an iteration too.
     if frame.cycles is not None or machine.last_override() < iteration - newest * rows.stride:
@@ -157,12 +199,16 @@ def _look_for_repetition(machine: Machine, frame: Frame | None, region: LoopRegi
         first = iteration - newest - frame.cycles.seen
         found = frame.cycles.look(rows, first)
         if found is not None and rows.stride == 1 and not rows.forget:
-            found = first_return(rows, rows.packed_rows - iteration, machine.last_override() + 1, *found)
+            found = first_return(
+                rows, rows.packed_rows - iteration, machine.last_override() + 1, *found
+            )
     if rows.forget:
         for column in rows.columns.values():
             column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0
     if found is not None:
         one, other = found
         # When only some rows of the state are kept, the numbers of its iterations are unknown here.
-        which = f"of iterations {one:,} and {other:,} is equal" if rows.stride == 1 else "comes back"
+        which = (
+            f"of iterations {one:,} and {other:,} is equal" if rows.stride == 1 else "comes back"
+        )
         raise Endless(f"the carried state {which}, and nothing else feeds the next iteration")

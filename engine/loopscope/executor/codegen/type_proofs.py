@@ -1,7 +1,8 @@
-"""Proves which slots of a nest of loops hold numpy numbers of one type in every row, so that columns of them need no second look.
+"""Proves which slots of a nest of loops hold numpy numbers of one type in every row, so that
+columns of them need no second look.
 
-Every slot first gets the type that follows if carried values keep the type that they enter with; what contradicts that, and
-all that depends on it, is taken back.
+Every slot first gets the type that follows if carried values keep the type that they enter with;
+what contradicts that, and all that depends on it, is taken back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from loopscope.ops.declare import Known
 
 
 def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[Slot, np.dtype]:
-    """The types of the slots that hold numbers whatever the run; ``values`` are those that enter the body now."""
+    """The types of the slots that hold numbers whatever the run; ``values`` are those that enter
+    the body now.
+    """
     proof = _Proof(plan, values)
     given = [one.parameter for one in region.invariants]
     given += [carried.parameter for carried in region.carried]
@@ -38,7 +41,9 @@ def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[Slot
 class _Proof:
     def __init__(self, plan: Plan, values: list[Any]) -> None:
         self.values = values
-        self.types: dict[Slot, np.dtype] = {slot: value.dtype for slot, value in plan.constants if isinstance(value, np.generic)}
+        self.types: dict[Slot, np.dtype] = {
+            slot: value.dtype for slot, value in plan.constants if isinstance(value, np.generic)
+        }
         self.used: defaultdict[Slot, list[Slot]] = defaultdict(list)
         """For each slot, those whose type was concluded from its."""
         self.wrong: list[Slot] = []
@@ -68,7 +73,9 @@ class _Proof:
                         for parameter, source in branch.bindings:
                             self._follow(parameter, source)
                         self._program(branch.program)
-                    for slot, one, other in zip(region.outputs, region.then.results, region.otherwise.results, strict=False):
+                    for slot, one, other in zip(
+                        region.outputs, region.then.results, region.otherwise.results, strict=False
+                    ):
                         self._follow(slot, one)
                         self._same(slot, other)
                 case _:
@@ -94,11 +101,17 @@ class _Proof:
 
     def _compute(self, instruction: Instruction) -> None:
         types = [self.types.get(slot) for slot in instruction.inputs]
-        if instruction.kernel is None or None in types or not (expression(instruction, self.values) or _gives_a_number(instruction, types)):
+        if (
+            instruction.kernel is None
+            or None in types
+            or not (expression(instruction, self.values) or _gives_a_number(instruction, types))
+        ):
             return
         try:
             with computing():
-                made = np.asarray(instruction.kernel(*[dtype.type(1) for dtype in types if dtype is not None]))
+                made = np.asarray(
+                    instruction.kernel(*[dtype.type(1) for dtype in types if dtype is not None])
+                )
         except (TypeError, ValueError, IndexError):
             return
         if made.ndim == 0:
@@ -120,11 +133,24 @@ class _Proof:
 
 
 def _gives_a_number(instruction: Instruction, types: Sequence[np.dtype | None]) -> bool:
-    """Whether the shape function gives rank 0 for numbers of these types, and the kernel what it gives and nothing else."""
-    if instruction.infer is None or instruction.checked or instruction.several or instruction.state is not None:
+    """Whether the shape function gives rank 0 for numbers of these types, and the kernel what it
+    gives and nothing else.
+    """
+    if (
+        instruction.infer is None
+        or instruction.checked
+        or instruction.several
+        or instruction.state is not None
+    ):
         return False
     try:
-        (made,) = instruction.infer([Known(ElementType.of_dtype(dtype), PartialShape.of(())) for dtype in types if dtype is not None])
+        (made,) = instruction.infer(
+            [
+                Known(ElementType.of_dtype(dtype), PartialShape.of(()))
+                for dtype in types
+                if dtype is not None
+            ]
+        )
     except (ValueError, KeyError):
         return False
     return made.shape.is_static and not made.shape.lengths

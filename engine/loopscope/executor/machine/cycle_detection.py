@@ -1,4 +1,6 @@
-"""Proves that a loop can never end: its whole carried state comes back exactly, and nothing else feeds the next iteration."""
+"""Proves that a loop can never end: its whole carried state comes back exactly, and nothing else
+feeds the next iteration.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from loopscope.ops.values import is_tensor
 
 @dataclass(eq=False)
 class CycleDetector:
-    """Brent's comparison at doubling distances over one execution of one loop: a marked state, moved when twice as far."""
+    """Brent's comparison at doubling distances over one execution of one loop: a marked state,
+    moved when twice as far.
+    """
 
     marked_row: int = -1
     marked: tuple[bytes, ...] = ()
@@ -22,7 +26,9 @@ class CycleDetector:
     seen: int = 0
 
     def look(self, rows: RecordedRows, first: int = 0) -> tuple[int, int] | None:
-        """Looks at the newest packed chunk; two iterations of equal state, or None. ``first``: the one where watching began."""
+        """Looks at the newest packed chunk; two iterations of equal state, or None. ``first``:
+        the one where watching began.
+        """
         chunks = [column.chunks[-1] for column in rows.columns.values() if column.chunks]
         if len(chunks) < len(rows.columns) or not chunks:
             return None
@@ -47,10 +53,19 @@ class CycleDetector:
     def _first_equal(self, chunks: list[Any], begin: int, end: int) -> int | None:
         candidates: Any = range(begin, end)
         for chunk, bits in zip(chunks, self.marked, strict=True):
-            if isinstance(chunk, np.ndarray) and chunk.ndim == 1 and chunk.dtype.names is None and chunk.itemsize in (1, 2, 4, 8):
+            if (
+                isinstance(chunk, np.ndarray)
+                and chunk.ndim == 1
+                and chunk.dtype.names is None
+                and chunk.itemsize in (1, 2, 4, 8)
+            ):
                 codes = chunk[begin:end].view(f"u{chunk.itemsize}")
                 equal = np.flatnonzero(codes == np.frombuffer(bits, codes.dtype)[0]) + begin
-                candidates = [index for index in candidates if index in set(equal.tolist())] if len(equal) else ()
+                candidates = (
+                    [index for index in candidates if index in set(equal.tolist())]
+                    if len(equal)
+                    else ()
+                )
             else:
                 candidates = [index for index in candidates if _bits(chunk[index]) == bits]
             if not len(candidates):
@@ -58,14 +73,21 @@ class CycleDetector:
         return int(candidates[0])
 
 
-def first_return(rows: RecordedRows, begin: int, least: int, one: int, other: int) -> tuple[int, int]:
-    """The first two iterations, from ``least`` on, that are as far apart as two of equal state and equal too; all rows are kept.
+def first_return(
+    rows: RecordedRows, begin: int, least: int, one: int, other: int
+) -> tuple[int, int]:
+    """The first two iterations, from ``least`` on, that are as far apart as two of equal state and
+    equal too; all rows are kept.
 
-    ``begin``: the row of iteration 0. What has come back once always does, so halving finds where that began.
+    ``begin``: the row of iteration 0. What has come back once always does, so halving finds where
+    that began.
     """
 
     def comes_back(iteration: int) -> bool:
-        return all(_bits(column[begin + iteration]) == _bits(column[begin + iteration + other - one]) for column in rows.columns.values())
+        return all(
+            _bits(column[begin + iteration]) == _bits(column[begin + iteration + other - one])
+            for column in rows.columns.values()
+        )
 
     found = least + bisect_left(range(least, one), True, key=comes_back)
     return found, found + other - one
@@ -77,4 +99,8 @@ def _bits(value: Any) -> bytes:
     array = np.asarray(value)
     if array.dtype == object:
         return repr((array.shape, array.reshape(-1).tolist())).encode()
-    return repr((array.shape, array.dtype.str)).encode() + array.tobytes() if array.ndim else array.tobytes()
+    return (
+        repr((array.shape, array.dtype.str)).encode() + array.tobytes()
+        if array.ndim
+        else array.tobytes()
+    )

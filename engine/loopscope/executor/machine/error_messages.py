@@ -61,19 +61,41 @@ _TOLD: Mapping[str, Callable[[re.Match[str]], str]] = {
     r"cannot reshape array of size (\d+) into shape \(([\w,-]*)\)": _reshaped,
     r"but along dimension (\d+), the array at index (\d+) has size (\d+) and the array at index (\d+) has size (\d+)": _unequal,
     r"mismatch in its core dimension \d+, .*\(size (\d+) is different from (\d+)\)": _product,
-    r"axis (-?\d+) is out of bounds for array of dimension (\d+)": _as(r"axis \1 is out of range for rank \2"),
-    r"^index (-?\d+) is out of bounds for axis \d+ with size (\d+)": _as(r"index \1 is out of range for an axis of length \2"),
-    r"too many indices for array: array is (\d+)-dimensional, but (\d+) were indexed": _as(r"\2 indices for a tensor of rank \1"),
-    r"cannot select an axis to squeeze out which has size not equal to one": _as("an axis that is to go has another length than 1"),
-    r"repeated axis|axes don't match array|duplicate value in 'axis'": _as("the axes are not those of the input, each once"),
+    r"axis (-?\d+) is out of bounds for array of dimension (\d+)": _as(
+        r"axis \1 is out of range for rank \2"
+    ),
+    r"^index (-?\d+) is out of bounds for axis \d+ with size (\d+)": _as(
+        r"index \1 is out of range for an axis of length \2"
+    ),
+    r"too many indices for array: array is (\d+)-dimensional, but (\d+) were indexed": _as(
+        r"\2 indices for a tensor of rank \1"
+    ),
+    r"cannot select an axis to squeeze out which has size not equal to one": _as(
+        "an axis that is to go has another length than 1"
+    ),
+    r"repeated axis|axes don't match array|duplicate value in 'axis'": _as(
+        "the axes are not those of the input, each once"
+    ),
     r"attempt to get arg(m..) of an empty sequence": _as(r"an axis without elements has no \1imum"),
-    r"zero-size array to reduction operation (\w+) which has no identity": _as(r"no elements have no \1"),
+    r"zero-size array to reduction operation (\w+) which has no identity": _as(
+        r"no elements have no \1"
+    ),
     r"NoneType": _as("an input is left out that the operation needs"),
-    r"won't fit into a C|too large to convert|cannot fit 'int' into": _as("a number is larger than the operation takes"),
-    r"truth value of an array|only (?:0-dimensional|length-1|integer scalar) arrays": _as("an input has several elements, expected one"),
+    r"won't fit into a C|too large to convert|cannot fit 'int' into": _as(
+        "a number is larger than the operation takes"
+    ),
+    r"truth value of an array|only (?:0-dimensional|length-1|integer scalar) arrays": _as(
+        "an input has several elements, expected one"
+    ),
     r"cannot convert float (infinity|NaN) to integer": _as(r"a number is \1, expected a whole one"),
-    r"^(?:integer |float )?division by zero$|modulo by zero$": _as("a number is 0 that the operation divides by"),
-    r"^Input type mismatch: (\w+) != (\w+)": _as(r"the element types are \1 and \2, expected one and the same"),
+    r"^(?:integer |float )?division by zero$|modulo by zero$": _as(
+        "a number is 0 that the operation divides by"
+    ),
+    r"^Input type mismatch: (\w+) != (\w+)": _as(
+        r"the element types are \1 and \2, expected one and the same"
+    ),
     r"^'?(-?\d+|(?<=')\w+)'?$": _as(r"\1 is none of the values that the operation takes"),
-    r"(?:tuple|list|assignment) index out of range|is not iterable|iteration over a 0-d|unsized object|too small depth": _as(_FEWER),
+    r"(?:tuple|list|assignment) index out of range|is not iterable|iteration over a 0-d|unsized object|too small depth": _as(
+        _FEWER
+    ),
 }

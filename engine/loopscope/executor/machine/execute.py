@@ -22,15 +22,18 @@ SMALL = 1 << 24
 LARGE = 1 << 22
 """Bytes of the outputs of one operation."""
 _BUFFER_ELEMENTS = 512
-"""numpy's buffers hold so many elements. Where they hold more than a row, it copies what is broadcast along rows into them first, and
-adding a bias takes twice the time."""
+"""numpy's buffers hold so many elements. Where they hold more than a row, it copies what is
+broadcast along rows into them first, and adding a bias takes twice the time.
+"""
 
 _COLUMN_BUFFER_ELEMENTS = 8192
 
 
 @contextmanager
 def computing() -> Iterator[None]:
-    """How kernels run in every run and replay, so that their results have the same bits: with the same buffers, and without warnings."""
+    """How kernels run in every run and replay, so that their results have the same bits: with
+    the same buffers, and without warnings.
+    """
     with np.errstate(all="ignore"):
         np.setbufsize(_BUFFER_ELEMENTS)  # until the end of errstate
         yield
@@ -38,14 +41,18 @@ def computing() -> Iterator[None]:
 
 @contextmanager
 def computing_columns() -> Iterator[None]:
-    """How elementwise operations run over columns of many rows: in large buffers, which change no bit of their results."""
+    """How elementwise operations run over columns of many rows: in large buffers, which change
+    no bit of their results.
+    """
     with np.errstate(all="ignore"):
         np.setbufsize(_COLUMN_BUFFER_ELEMENTS)
         yield
 
 
 def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) -> None:
-    """Runs one computing instruction over the slots; ``anew``: though another has computed the same."""
+    """Runs one computing instruction over the slots; ``anew``: though another has computed the
+    same.
+    """
     if instruction.variable is not None:
         _access_variable(instruction, values)
         return
@@ -72,18 +79,29 @@ def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) 
 
 
 def check_broadcast(arguments: Sequence[Any]) -> None:
-    """``ValueError`` before elementwise operations whose inputs broadcast to more elements than allowed."""
+    """``ValueError`` before elementwise operations whose inputs broadcast to more elements than
+    allowed.
+    """
     pairs = 1
     for argument in arguments:
         if argument is not None:
             pairs *= argument.size
     if pairs > SMALL:
-        shapes = [argument.shape for argument in arguments if argument is not None and argument.ndim]
+        shapes = [
+            argument.shape for argument in arguments if argument is not None and argument.ndim
+        ]
         check_elements(math.prod(np.broadcast_shapes(*shapes)), "the result")
 
 
-def check_held(instruction: Instruction, values: list[Any], constants: Container[int], limit: int, recorded: Callable[[], int]) -> None:
-    """Raise ``ValueError`` and drop the outputs if a large output brings all values together, constants apart, over a limit in bytes.
+def check_held(
+    instruction: Instruction,
+    values: list[Any],
+    constants: Container[int],
+    limit: int,
+    recorded: Callable[[], int],
+) -> None:
+    """Raise ``ValueError`` and drop the outputs if a large output brings all values together,
+    constants apart, over a limit in bytes.
 
     ``recorded`` returns the bytes that the run has collected and recorded beside its values.
     """
@@ -100,7 +118,9 @@ def check_held(instruction: Instruction, values: list[Any], constants: Container
 
 
 def held_bytes(values: list[Any], constants: Container[int]) -> int:
-    """Return the bytes of all values by slot, constants apart; arrays that share memory count once."""
+    """Return the bytes of all values by slot, constants apart; arrays that share memory count
+    once.
+    """
     held: dict[int, int] = {}
     for slot, value in enumerate(values):
         if isinstance(value, np.ndarray) and slot not in constants:
@@ -113,7 +133,9 @@ def held_bytes(values: list[Any], constants: Container[int]) -> int:
 def expect_room(total: int, limit: int) -> None:
     """Raise ``ValueError`` if all values of a run take more bytes than the limit."""
     if total > limit:
-        raise ValueError(f"all values of the run together would take {total:,} bytes, more than the limit of {limit:,}")
+        raise ValueError(
+            f"all values of the run together would take {total:,} bytes, more than the limit of {limit:,}"
+        )
 
 
 def _access_variable(instruction: Instruction, values: list[Any]) -> None:
@@ -126,17 +148,29 @@ def _access_variable(instruction: Instruction, values: list[Any]) -> None:
     else:
         kept = values[variable]
         if kept is None:
-            kept = settle(instruction.call()) if instruction.call is not None else values[instruction.inputs[0]]
+            kept = (
+                settle(instruction.call())
+                if instruction.call is not None
+                else values[instruction.inputs[0]]
+            )
         values[instruction.outputs[0]] = kept
 
 
 def cause_of(error: BaseException) -> str:
-    """Why a loop could not go on, where no operation is at fault: numpy's own words of memory say nothing to a user."""
-    return "out of memory" if isinstance(error, MemoryError) else elided(str(error), MOST_OF_A_SENTENCE)
+    """Why a loop could not go on, where no operation is at fault: numpy's own words of memory
+    say nothing to a user.
+    """
+    return (
+        "out of memory"
+        if isinstance(error, MemoryError)
+        else elided(str(error), MOST_OF_A_SENTENCE)
+    )
 
 
 def describe(instruction: Instruction, values: list[Any], error: BaseException) -> str:
-    """One sentence for a failed instruction: the operation, the cause, and the inputs that it met."""
+    """One sentence for a failed instruction: the operation, the cause, and the inputs that it
+    met.
+    """
     inputs = "; ".join(_describe_value(values[slot]) for slot in instruction.inputs)
     cause = (
         "out of memory"
@@ -158,4 +192,8 @@ def _describe_value(value: Any) -> str:
         kind = str(array.dtype)
     shape = ",".join(str(length) for length in array.shape)
     text = f"{kind}[{shape}]"
-    return f"{text} = {shorten(str(array.tolist()), 60)}" if array.size <= 8 and max(array.shape, default=0) <= 8 else text
+    return (
+        f"{text} = {shorten(str(array.tolist()), 60)}"
+        if array.size <= 8 and max(array.shape, default=0) <= 8
+        else text
+    )

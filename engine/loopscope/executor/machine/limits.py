@@ -26,8 +26,12 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("iterations", "seconds", "memory_bytes"):
             bound = getattr(self, name)
-            if bound is not None and not (isinstance(bound, (int, float, np.number)) and bound >= 0):
-                raise InputError(f"the limit of {name} is {bound!r}: a number from 0 on is expected, or None for no bound")
+            if bound is not None and not (
+                isinstance(bound, (int, float, np.number)) and bound >= 0
+            ):
+                raise InputError(
+                    f"the limit of {name} is {bound!r}: a number from 0 on is expected, or None for no bound"
+                )
 
 
 class Paused(Exception):
@@ -40,7 +44,9 @@ class Paused(Exception):
 
 
 class Endless(Paused):
-    """The run stops in a loop of which it is proved that it can never end; ``why`` is the proof, in words."""
+    """The run stops in a loop of which it is proved that it can never end; ``why`` is the proof,
+    in words.
+    """
 
     def __init__(self, why: str) -> None:
         super().__init__("limit", f"this loop can never end: {why}")
@@ -78,8 +84,14 @@ class RunControl:
 
     @property
     def elements_at_once(self) -> int | None:
-        """Return the elements of an operation's output from which it is looked first whether the limit has room for it."""
-        return None if self.limits.memory_bytes is None else max(_FEW_ELEMENTS, self.limits.memory_bytes // _SHARE_AT_ONCE)
+        """Return the elements of an operation's output from which it is looked first whether the
+        limit has room for it.
+        """
+        return (
+            None
+            if self.limits.memory_bytes is None
+            else max(_FEW_ELEMENTS, self.limits.memory_bytes // _SHARE_AT_ONCE)
+        )
 
     def begin(self) -> None:
         """Computing starts: the clock runs."""
@@ -111,10 +123,16 @@ class RunControl:
             self.stop.clear()
             raise Paused("stopped", "the run was stopped")
         limits = self.limits
-        if limits.seconds is not None and self.used_seconds + time.perf_counter() - self._since > limits.seconds:
+        if (
+            limits.seconds is not None
+            and self.used_seconds + time.perf_counter() - self._since > limits.seconds
+        ):
             raise Paused("limit", f"the limit of {limits.seconds:g} seconds is reached")
         if limits.memory_bytes is not None and held_bytes > limits.memory_bytes:
-            raise Paused("limit", f"the limit of {limits.memory_bytes:,} bytes is reached: loops have collected {held_bytes:,}")
+            raise Paused(
+                "limit",
+                f"the limit of {limits.memory_bytes:,} bytes is reached: loops have collected {held_bytes:,}",
+            )
 
     def left(self, under_way: int) -> int:
         """How many executions of loop bodies may still begin while so many are under way."""
@@ -124,7 +142,9 @@ class RunControl:
 
     @property
     def reached(self) -> int:
-        """Executions of loop bodies that have ended, with those that generated code has reported so far."""
+        """Executions of loop bodies that have ended, with those that generated code has reported
+        so far.
+        """
         return self.iterations + self._inside
 
     def look(self, left: int) -> None:
@@ -138,20 +158,27 @@ class RunControl:
             raise Paused("limit", f"the limit of {self.limits.iterations:,} iterations is reached")
 
     def enter(self, under_way: int) -> None:
-        """Generated code begins to count, while so many executions of bodies outside it are under way."""
+        """Generated code begins to count, while so many executions of bodies outside it are
+        under way.
+        """
         self.allowed = self.left(under_way)
 
     def leave(self, left: int, under_way: int) -> None:
-        """Generated code has ended, and so many more may begin; ``under_way`` are those that it began and did not end."""
+        """Generated code has ended, and so many more may begin; ``under_way`` are those that it
+        began and did not end.
+        """
         self.iterations += self.allowed - left - under_way
         self.allowed, self._inside = left, 0
 
     def next_chunk(self, chunk: int) -> int:
-        """How many iterations to run before the next look, so that looks are some milliseconds apart."""
+        """How many iterations to run before the next look, so that looks are some milliseconds
+        apart.
+        """
         now = time.perf_counter()
         elapsed = now - self._safepoint
         if now - self._yielded > _YIELD_EVERY:
-            # The interpreter hands over between threads when it likes, which may take half a second: too long for who wants to stop us.
+            # The interpreter hands over between threads when it likes, which may take half a
+            # second: too long for who wants to stop us.
             time.sleep(1e-6)
             self._yielded = now = time.perf_counter()
         self._safepoint = now

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from loopscope.executor.machine import overriding, regions
-from loopscope.executor.machine.execute import LARGE, cause_of, check_held, describe, execute, expect_room, held_bytes
+from loopscope.executor.machine.execute import (
+    LARGE,
+    cause_of,
+    check_held,
+    describe,
+    execute,
+    expect_room,
+    held_bytes,
+)
 from loopscope.executor.machine.limits import Limits, Paused, RunControl
 from loopscope.executor.machine.returned import first_of, returned
 from loopscope.executor.machine.state import NO_BOUND, Failure, Frame, RunState
@@ -18,7 +26,15 @@ from loopscope.executor.machine.step_table import steps
 from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.overrides import Overrides
-from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, Instruction, LoopRegion, Program, settle
+from loopscope.executor.plan.plan import (
+    Branch,
+    CallRegion,
+    IfRegion,
+    Instruction,
+    LoopRegion,
+    Program,
+    settle,
+)
 from loopscope.executor.record.endings import ENDINGS, LoopEnding
 from loopscope.executor.record.recording import NOTHING, LoopTable, Record, Recording
 from loopscope.ops.bounds import TooLarge, at_once
@@ -28,7 +44,9 @@ __all__ = ["Failure", "Frame", "Machine"]
 _OF_AN_ELEMENT = 4
 """Bytes that are counted for an element before its array is made."""
 _OF_A_NUMBER, _OF_AN_ARRAY = 40, 240
-"""Bytes of a value beside its data, with its place in a list; an array is often a view of another one."""
+"""Bytes of a value beside its data, with its place in a list; an array is often a view of
+another one.
+"""
 _COUNTED = 1 << 10
 """Values of a column whose bytes are counted one by one, before they are packed."""
 _SECONDS_BETWEEN_LOOKS = 0.002
@@ -49,12 +67,22 @@ class Machine(RunState):
         variables: Mapping[Slot, Any] | None = None,
         keeps: bool = True,
     ) -> Machine:
-        """A machine before its first instruction; ``inputs`` and ``variables`` are values by slot."""
+        """A machine before its first instruction; ``inputs`` and ``variables`` are values by
+        slot.
+        """
         plan = overrides.plan
         values = plan.fresh_values(entropy)
         for slot, value in {**inputs, **(variables or {})}.items():
             values[slot] = settle(value)
-        machine = Machine(plan, values, Recording(plan, record), RunControl(limits), Defaults(plan), overrides, keeps=keeps)
+        machine = Machine(
+            plan,
+            values,
+            Recording(plan, record),
+            RunControl(limits),
+            Defaults(plan),
+            overrides,
+            keeps=keeps,
+        )
         machine.begun_with = {slot: values[slot] for slot in plan.main.hidden}
         machine.frames.append(Frame(plan.main))
         machine._begin_row(plan.main)
@@ -62,10 +90,13 @@ class Machine(RunState):
             machine._finish_main()
         return machine
 
-    # -- stepping -------------------------------------------------------------------------------------------------
+    # -- stepping
+    # -------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Runs one instruction, begins one region, or ends one body execution. ``Failure`` leaves the machine at the place."""
+        """Runs one instruction, begins one region, or ends one body execution. ``Failure``
+        leaves the machine at the place.
+        """
         frame = self.frames[-1]
         if frame.position == len(frame.program.instructions):
             self.last = None
@@ -75,7 +106,9 @@ class Machine(RunState):
             self._run(frame, self.last)
 
     def run_straight(self) -> bool:
-        """Runs up to the next loop or the end of the graph or iteration, into and out of branches; whether there was anything to run."""
+        """Runs up to the next loop or the end of the graph or iteration, into and out of
+        branches; whether there was anything to run.
+        """
         moved = False
         while self.state == "paused":
             frame = self.frames[-1]
@@ -95,7 +128,9 @@ class Machine(RunState):
         return moved
 
     def _run_operations(self, frame: Frame) -> bool:
-        """Runs the operations up to the next region or the end of the graph; whether there were any."""
+        """Runs the operations up to the next region or the end of the graph; whether there were
+        any.
+        """
         program, begun = frame.program, frame.position
         values, control, recording = self.values, self.control, self.recording
         most_bytes, lets_go = control.limits.memory_bytes, not self.keeps
@@ -126,9 +161,17 @@ class Machine(RunState):
                     values[output] = made if is_array and made.ndim else returned(self.last, made)
                 if most_bytes is not None and not is_small:
                     made = None
-                    check_held(self.last, values, self.plan.constant_numbers, most_bytes, self.recorded_bytes)
+                    check_held(
+                        self.last,
+                        values,
+                        self.plan.constant_numbers,
+                        most_bytes,
+                        self.recorded_bytes,
+                    )
                 if set_here is not None:
-                    overriding.put(self.overrides, program, self.iterations, self.last.outputs, values)
+                    overriding.put(
+                        self.overrides, program, self.iterations, self.last.outputs, values
+                    )
             except Exception as error:
                 raise self.failed(describe(self.last, values, error), error) from error
             if lets_go:
@@ -148,7 +191,9 @@ class Machine(RunState):
                 execute(instruction, self.values, anew=anew)
 
     def _expect_room(self, large: TooLarge) -> None:
-        """Raise ``ValueError`` before an operation whose output brings all values together over the limit."""
+        """Raise ``ValueError`` before an operation whose output brings all values together over
+        the limit.
+        """
         limit = self.control.limits.memory_bytes
         if limit is not None:
             held = held_bytes(self.values, self.plan.constant_numbers) + self.recorded_bytes()
@@ -160,7 +205,13 @@ class Machine(RunState):
                 self._execute(instruction, anew=frame.program.index in self.overrides.by_program)
                 if self.control.limits.memory_bytes is not None:
                     limit = self.control.limits.memory_bytes
-                    check_held(instruction, self.values, self.plan.constant_numbers, limit, self.recorded_bytes)
+                    check_held(
+                        instruction,
+                        self.values,
+                        self.plan.constant_numbers,
+                        limit,
+                        self.recorded_bytes,
+                    )
                 self._go_on(frame)
             else:
                 self._enter(frame, instruction)
@@ -172,7 +223,8 @@ class Machine(RunState):
     def _finish_main(self) -> None:
         self.state = "finished"
 
-    # -- regions --------------------------------------------------------------------------------------------------
+    # -- regions
+    # --------------------------------------------------------------------------------------------------
 
     def _enter(self, frame: Frame, instruction: Instruction) -> None:
         match instruction.region:
@@ -204,7 +256,11 @@ class Machine(RunState):
         regions.bind_entry(region, self.values, self.defaults)
         collected: tuple[list[Any], ...] = tuple([] for _ in regions.concatenated(region))
         bound = NO_BOUND if bound == regions.UNLIMITED else bound
-        self.frames.append(Frame(region.program, region=region, bound=bound, bound_ending=ending, collected=collected))
+        self.frames.append(
+            Frame(
+                region.program, region=region, bound=bound, bound_ending=ending, collected=collected
+            )
+        )
         self._begin_iteration(self.frames[-1], region)
         self._check_iterations()
 
@@ -213,12 +269,18 @@ class Machine(RunState):
         self._begin_row(region.program)
 
     def _check_iterations(self) -> None:
-        """At the beginning of an iteration: ``Paused`` when as many as allowed have begun before it."""
+        """At the beginning of an iteration: ``Paused`` when as many as allowed have begun before
+        it.
+        """
         if self.control.left(len(self.frames)) == 0:
-            self.control.check_left(self.control.left(sum(frame.region is not None for frame in self.frames) - 1))
+            self.control.check_left(
+                self.control.left(sum(frame.region is not None for frame in self.frames) - 1)
+            )
 
     def _begin_row(self, program: Program) -> None:
-        """What a row begins with is there: it is changed where a person wants it, and written down."""
+        """What a row begins with is there: it is changed where a person wants it, and written
+        down.
+        """
         if self.overrides.items:
             overriding.begin(self.overrides, self.defaults, program, self.iterations, self.values)
         rows = self.recording.rows.get(program.index)
@@ -227,17 +289,29 @@ class Machine(RunState):
                 rows.columns[slot].pending.append(self.values[slot])
 
     def recorded_bytes(self) -> int:
-        """Return the bytes that loops have collected and that were recorded, apart from the newest row, whose values are in slots."""
-        columns = (column for rows in self.recording.rows.values() for column in rows.columns.values())
-        pending = sum(getattr(value, "nbytes", 0) for column in columns for value in column.pending[-_COUNTED:-1])
+        """Return the bytes that loops have collected and that were recorded, apart from the
+        newest row, whose values are in slots.
+        """
+        columns = (
+            column for rows in self.recording.rows.values() for column in rows.columns.values()
+        )
+        pending = sum(
+            getattr(value, "nbytes", 0)
+            for column in columns
+            for value in column.pending[-_COUNTED:-1]
+        )
         return self.collected_bytes() + self.recording.bytes + pending
 
     def collected_bytes(self) -> int:
-        """About how many bytes the loops under way have collected: all parts are as large as the larger of the first and the last one."""
+        """About how many bytes the loops under way have collected: all parts are as large as the
+        larger of the first and the last one.
+        """
         return sum(_together(parts) for frame in tuple(self.frames) for parts in frame.collected)
 
     def _end_body(self, frame: Frame) -> None:
-        """Ends a body: a branch gives its results; a loop checks its condition and starts the next iteration or gives its outputs."""
+        """Ends a body: a branch gives its results; a loop checks its condition and starts the
+        next iteration or gives its outputs.
+        """
         rows = self.recording.rows.get(frame.program.index)
         if rows is not None:
             for slot in rows.columns.keys() & frame.program.producer.keys():
@@ -257,7 +331,9 @@ class Machine(RunState):
 
     def _end_iteration(self, frame: Frame, region: LoopRegion) -> None:
         try:
-            for output, collected in zip(regions.concatenated(region), frame.collected, strict=True):
+            for output, collected in zip(
+                regions.concatenated(region), frame.collected, strict=True
+            ):
                 collected.append(self.values[output.result])
             goes_on = regions.goes_on(region, self.values)
             self.control.iterations += 1
@@ -268,7 +344,9 @@ class Machine(RunState):
                 self._begin_iteration(frame, region)
                 self._check_iterations()
             else:
-                self.finish_loop(frame, frame.iteration + 1, frame.bound_ending if goes_on else "condition")
+                self.finish_loop(
+                    frame, frame.iteration + 1, frame.bound_ending if goes_on else "condition"
+                )
         except Paused:
             raise
         except Exception as error:
@@ -281,7 +359,9 @@ class Machine(RunState):
         self.frames.pop()
         self._leave_loop(self.frames[-1], frame.region, count, ending, outputs)
 
-    def _leave_loop(self, outer: Frame, region: LoopRegion, count: int, ending: LoopEnding, outputs: list[Any]) -> None:
+    def _leave_loop(
+        self, outer: Frame, region: LoopRegion, count: int, ending: LoopEnding, outputs: list[Any]
+    ) -> None:
         table = self.recording.tables[region.table]
         assert isinstance(table, LoopTable)
         table.counts.append(count)
@@ -304,7 +384,9 @@ class Machine(RunState):
         frame.position += 1
 
     def reenter(self, frame: Frame, region: LoopRegion) -> None:
-        """Puts a loop that generated code left between two iterations at the beginning of the next."""
+        """Puts a loop that generated code left between two iterations at the beginning of the
+        next.
+        """
         frame.position = 0
         self._begin_iteration(frame, region)
 
@@ -313,5 +395,9 @@ def _together(parts: list[Any]) -> int:
     """Bytes of the parts that a loop has collected."""
     ends = (*parts[:1], *parts[-1:])
     return len(parts) * max(
-        (getattr(one, "nbytes", 0) + (_OF_AN_ARRAY if getattr(one, "ndim", 0) else _OF_A_NUMBER) for one in ends), default=0
+        (
+            getattr(one, "nbytes", 0) + (_OF_AN_ARRAY if getattr(one, "ndim", 0) else _OF_A_NUMBER)
+            for one in ends
+        ),
+        default=0,
     )

@@ -1,7 +1,9 @@
-"""What a region means: what its graphs receive, what is carried on, when a loop ends and what it gives; said here and nowhere else.
+"""What a region means: what its graphs receive, what is carried on, when a loop ends and what it
+gives; said here and nowhere else.
 
-The rules of Loop-5, TensorIterator-1 and If-8. ``values`` are those of all slots of a run, which the functions read and write.
-Generated code says the same a second time (``emit_loop.py``), and drawn models hold the two together.
+The rules of Loop-5, TensorIterator-1 and If-8. ``values`` are those of all slots of a run, which
+the functions read and write. Generated code says the same a second time (``emit_loop.py``), and
+drawn models hold the two together.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ UNLIMITED = -1
 
 
 def bind_entry(region: LoopRegion, values: list[Any], defaults: Defaults) -> None:
-    """A loop is entered: its Parameters receive what they have in all iterations, and what they have in the first."""
+    """A loop is entered: its Parameters receive what they have in all iterations, and what they
+    have in the first.
+    """
     bind_invariants(region, values, defaults)
     for one in region.carried:
         if one.initial is None:
@@ -38,13 +42,17 @@ def bind_entry(region: LoopRegion, values: list[Any], defaults: Defaults) -> Non
 def bind_invariants(region: LoopRegion, values: list[Any], defaults: Defaults) -> None:
     """The Parameters that have one value in all iterations."""
     for invariant in region.invariants:
-        values[invariant.parameter] = entering(region, invariant.parameter, values[invariant.source])
+        values[invariant.parameter] = entering(
+            region, invariant.parameter, values[invariant.source]
+        )
     for unfed in region.unfed:
         values[unfed.parameter] = defaults.parameter(region.program.address, unfed.layer)
 
 
 def bind_iteration(region: LoopRegion, iteration: int, values: list[Any]) -> None:
-    """An iteration begins: what is carried is there; parts of sliced inputs and the iteration number are new."""
+    """An iteration begins: what is carried is there; parts of sliced inputs and the iteration
+    number are new.
+    """
     for sliced in region.sliced:
         values[sliced.parameter] = part(region, sliced, values[sliced.source], iteration)
     for counter in region.counters:
@@ -73,9 +81,13 @@ def leave_branch(region: IfRegion | CallRegion, branch: Branch, values: list[Any
 
 
 def first_bound(region: LoopRegion, values: list[Any]) -> tuple[int, LoopEnding]:
-    """How many iterations a loop that is entered may run (``UNLIMITED`` for no limit), and why it ends when it gets there."""
+    """How many iterations a loop that is entered may run (``UNLIMITED`` for no limit), and why
+    it ends when it gets there.
+    """
     trips = None if region.trip_count is None else values[region.trip_count]
-    bound, ending = iteration_bound(region, trips, [values[sliced.source] for sliced in region.sliced])
+    bound, ending = iteration_bound(
+        region, trips, [values[sliced.source] for sliced in region.sliced]
+    )
     if bound != 0 and region.condition is not None and not is_true(values[region.condition]):
         return 0, "initial_condition"
     return bound, ending
@@ -92,9 +104,14 @@ def concatenated(region: LoopRegion) -> list[Concatenated]:
 
 
 def outputs(region: LoopRegion, values: list[Any], collected: Sequence[list[Any]]) -> list[Any]:
-    """What a loop gives after its last iteration; ``collected`` has what is joined, for each concatenated output."""
+    """What a loop gives after its last iteration; ``collected`` has what is joined, for each
+    concatenated output.
+    """
     joined = iter(collected)
-    return [join(one, next(joined)) if isinstance(one, Concatenated) else values[one.result] for one in region.outputs]
+    return [
+        join(one, next(joined)) if isinstance(one, Concatenated) else values[one.result]
+        for one in region.outputs
+    ]
 
 
 def outputs_of_none(region: LoopRegion, values: list[Any], defaults: Defaults) -> list[Any]:
@@ -102,15 +119,25 @@ def outputs_of_none(region: LoopRegion, values: list[Any], defaults: Defaults) -
     return [_output_of_none(region, output, values, defaults) for output in region.outputs]
 
 
-def _output_of_none(region: LoopRegion, output: LastValue | Concatenated, values: list[Any], defaults: Defaults) -> Any:
+def _output_of_none(
+    region: LoopRegion, output: LastValue | Concatenated, values: list[Any], defaults: Defaults
+) -> Any:
     address = region.program.address
     if isinstance(output, Concatenated):
         element_type, shape = defaults.known_result(address, output.layer)
         return empty_join(output, shape, (element_type or ElementType.F32).dtype)
     if output.initial is not None:
         return values[output.initial]
-    carried = region.binding.get(output.carried_without_initial) if output.carried_without_initial is not None else None
-    return defaults.parameter(address, carried.layer) if isinstance(carried, CarriedValue) else defaults.result(address, output.layer)
+    carried = (
+        region.binding.get(output.carried_without_initial)
+        if output.carried_without_initial is not None
+        else None
+    )
+    return (
+        defaults.parameter(address, carried.layer)
+        if isinstance(carried, CarriedValue)
+        else defaults.result(address, output.layer)
+    )
 
 
 def loops_in(program: Program) -> Iterator[LoopRegion]:
@@ -131,9 +158,13 @@ def holds_loops(program: Program) -> bool:
 
 
 def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
-    """A Loop's trip count, a scalar or one element: any negative number means no limit (in ONNX: no iteration)."""
+    """A Loop's trip count, a scalar or one element: any negative number means no limit (in ONNX:
+    no iteration).
+    """
     if not isinstance(value, (np.ndarray, np.generic)):
-        raise ValueError(f"the trip count is {'left out' if value is None else 'not a tensor'}, expected one element")
+        raise ValueError(
+            f"the trip count is {'left out' if value is None else 'not a tensor'}, expected one element"
+        )
     if np.size(value) != 1:
         raise ValueError(f"the trip count has shape {list(np.shape(value))}, expected one element")
     count = int(value.item())
@@ -141,21 +172,31 @@ def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
 
 
 def is_true(value: Any) -> bool:
-    """A condition: scalar or one element. What is not boolean counts as true when it is not zero."""
+    """A condition: scalar or one element. What is not boolean counts as true when it is not
+    zero.
+    """
     if not isinstance(value, (np.ndarray, np.generic)):
-        raise ValueError(f"the condition is {'left out' if value is None else 'not a tensor'}, expected one element")
+        raise ValueError(
+            f"the condition is {'left out' if value is None else 'not a tensor'}, expected one element"
+        )
     if np.size(value) != 1:
         raise ValueError(f"the condition has shape {list(np.shape(value))}, expected one element")
     return bool(value.item())
 
 
 def then_is_taken(region: IfRegion, value: Any) -> bool:
-    """Whether an If runs its then branch. Of a list of several elements the first decides in IR, as in OpenVINO; ONNX refuses it."""
-    return is_true(value[0] if region.first_decides and np.ndim(value) == 1 and np.size(value) > 1 else value)
+    """Whether an If runs its then branch. Of a list of several elements the first decides in IR,
+    as in OpenVINO; ONNX refuses it.
+    """
+    return is_true(
+        value[0] if region.first_decides and np.ndim(value) == 1 and np.size(value) > 1 else value
+    )
 
 
 def parts(region: LoopRegion, sliced: Sliced, source: Any) -> int:
-    """How many parts a sliced input has; for a TensorIterator ``start`` and ``end`` count, both included."""
+    """How many parts a sliced input has; for a TensorIterator ``start`` and ``end`` count, both
+    included.
+    """
     if isinstance(source, tuple):
         return len(source)
     length = _length(source, sliced.axis)
@@ -165,14 +206,20 @@ def parts(region: LoopRegion, sliced: Sliced, source: Any) -> int:
     if length == 0:
         return 0
     if not (0 <= start < length and 0 <= end < length):
-        raise ValueError(f"a slice from {sliced.start} to {sliced.end} lies outside axis {sliced.axis} of length {length}")
+        raise ValueError(
+            f"a slice from {sliced.start} to {sliced.end} lies outside axis {sliced.axis} of length {length}"
+        )
     if (end < start) != (sliced.stride < 0) and end != start:
-        raise ValueError(f"a slice from {sliced.start} to {sliced.end} does not go the way of its stride {sliced.stride}")
+        raise ValueError(
+            f"a slice from {sliced.start} to {sliced.end} does not go the way of its stride {sliced.stride}"
+        )
     return (abs(end - start) + 1) // sliced.part_size
 
 
 def part(region: LoopRegion, sliced: Sliced, source: Any, iteration: int) -> Any:
-    """Part ``iteration`` of a sliced input; a view. Of a sequence its element; a tensor goes whole into every call of a SequenceMap."""
+    """Part ``iteration`` of a sliced input; a view. Of a sequence its element; a tensor goes
+    whole into every call of a SequenceMap.
+    """
     if isinstance(source, tuple):
         return source[iteration]
     if region.kind == SEQUENCE_MAP:
@@ -181,11 +228,15 @@ def part(region: LoopRegion, sliced: Sliced, source: Any, iteration: int) -> Any
     begin, size = part_begin(region, sliced, source.shape[axis], iteration), sliced.part_size
     if not sliced.whole_parts:
         return settle(source[(slice(None),) * axis + (begin,)])
-    return entering(region, sliced.parameter, source[(slice(None),) * axis + (slice(begin, begin + size),)])
+    return entering(
+        region, sliced.parameter, source[(slice(None),) * axis + (slice(begin, begin + size),)]
+    )
 
 
 def part_begin(region: LoopRegion, sliced: Sliced, length: int, iteration: Any) -> Any:
-    """Where part ``iteration`` begins along an axis of some length; of many iterations at once, too."""
+    """Where part ``iteration`` begins along an axis of some length; of many iterations at once,
+    too.
+    """
     size = sliced.part_size
     if region.kind != TENSOR_ITERATOR:
         return iteration * size if sliced.stride > 0 else length - (iteration + 1) * size
@@ -194,17 +245,23 @@ def part_begin(region: LoopRegion, sliced: Sliced, length: int, iteration: Any) 
 
 
 def entering(region: LoopRegion, parameter: Slot, value: Any) -> Any:
-    """What a Parameter receives from outside: for a TensorIterator in the element type that the Parameter declares, as in OpenVINO."""
+    """What a Parameter receives from outside: for a TensorIterator in the element type that the
+    Parameter declares, as in OpenVINO.
+    """
     wanted = region.declared.get(parameter)
     if wanted is None or value.dtype == wanted.dtype:
         return value
     return settle(cast(value, wanted))
 
 
-def iteration_bound(region: LoopRegion, trips_asked: Any, sources: Sequence[Any]) -> tuple[int, LoopEnding]:
-    """How many iterations a loop may run (``UNLIMITED`` for no limit), and what ``ended_by`` says when it gets there.
+def iteration_bound(
+    region: LoopRegion, trips_asked: Any, sources: Sequence[Any]
+) -> tuple[int, LoopEnding]:
+    """How many iterations a loop may run (``UNLIMITED`` for no limit), and what ``ended_by`` says
+    when it gets there.
 
-    ``trips_asked`` is the value of the trip count (None where there is none), ``sources`` the tensors of its sliced inputs.
+    ``trips_asked`` is the value of the trip count (None where there is none), ``sources`` the
+    tensors of its sliced inputs.
     """
     counts = [
         parts(region, sliced, source)
@@ -212,7 +269,11 @@ def iteration_bound(region: LoopRegion, trips_asked: Any, sources: Sequence[Any]
         if region.kind != SEQUENCE_MAP or isinstance(source, tuple)
     ]
     if region.kind == LOOP:
-        trips = UNLIMITED if trips_asked is None else trip_count(trips_asked, negative_is_no_limit=region.negative_is_no_limit)
+        trips = (
+            UNLIMITED
+            if trips_asked is None
+            else trip_count(trips_asked, negative_is_no_limit=region.negative_is_no_limit)
+        )
         if trips == 0:
             return 0, "zero_trip_count"
         fewest = min(counts, default=UNLIMITED)
@@ -221,13 +282,17 @@ def iteration_bound(region: LoopRegion, trips_asked: Any, sources: Sequence[Any]
         return trips, "trip_count"
     if counts:
         if len(set(counts)) > 1:
-            raise ValueError(f"the sliced inputs have {', '.join(str(count) for count in counts)} parts: they must agree")
+            raise ValueError(
+                f"the sliced inputs have {', '.join(str(count) for count in counts)} parts: they must agree"
+            )
         return counts[0], "slices_exhausted"
     return _count_of_outputs(region), "trip_count"
 
 
 def _count_of_outputs(region: LoopRegion) -> int:
-    """A TensorIterator without slices: from a concatenated output whose start and end fix the count, else 1."""
+    """A TensorIterator without slices: from a concatenated output whose start and end fix the
+    count, else 1.
+    """
     for output in region.outputs:
         if isinstance(output, Concatenated) and output.start >= 0 and output.end >= 0:
             return (abs(output.end - output.start) + 1) // output.part_size
@@ -252,7 +317,9 @@ def join(output: Concatenated, collected: list[Any]) -> Any:
 
 
 def empty_join(output: Concatenated, shape: PartialShape, dtype: np.dtype) -> Any:
-    """The value of a concatenated output of zero iterations: 0 along its axis and in every dimension that is dynamic."""
+    """The value of a concatenated output of zero iterations: 0 along its axis and in every
+    dimension that is dynamic.
+    """
     if output.into_sequence:
         return ()
     if shape.dimensions is None:
@@ -265,7 +332,9 @@ def empty_join(output: Concatenated, shape: PartialShape, dtype: np.dtype) -> An
     else:
         lengths[output.axis] = 0
     if not is_of_an_array(lengths):
-        raise ValueError(f"the joined output of no iterations would have the shape {lengths}, which no array can have")
+        raise ValueError(
+            f"the joined output of no iterations would have the shape {lengths}, which no array can have"
+        )
     return np.zeros(lengths, dtype)
 
 

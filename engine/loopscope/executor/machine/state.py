@@ -1,4 +1,6 @@
-"""The explicit state of a run: its open graphs, its slots, what it has written down, and how far it may go."""
+"""The explicit state of a run: its open graphs, its slots, what it has written down, and how far
+it may go.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,16 @@ NO_BOUND = 1 << 62
 
 @dataclass(eq=False, slots=True)
 class Frame:
-    """One graph that is being run: its position, and for a loop's body its iteration and what it has collected."""
+    """One graph that is being run: its position, and for a loop's body its iteration and what it
+    has collected.
+    """
 
     program: Program
     _: KW_ONLY
     position: int = 0
-    """Number of the instruction that runs next; the number of instructions when the graph is done."""
+    """Number of the instruction that runs next; the number of instructions when the graph is
+    done.
+    """
     region: LoopRegion | None = None
     """Set when this is the body of a loop."""
     branch: Branch | None = None
@@ -41,7 +47,9 @@ class Frame:
     collected: tuple[list[Any], ...] = ()
     cycles: CycleDetector | None = None
     is_behind: bool = False
-    """Its last iteration is complete, and what generated code computed in it did not all come into the slots."""
+    """Its last iteration is complete, and what generated code computed in it did not all come
+    into the slots.
+    """
 
 
 class Failure(Exception):
@@ -69,7 +77,9 @@ class RunState:
     last: Instruction | None = None
     """What ran last; None after the end of a body, and after generated code."""
     keeps: bool = True
-    """False: values of the outermost graph go as soon as nothing in it needs them any more, outputs apart."""
+    """False: values of the outermost graph go as soon as nothing in it needs them any more,
+    outputs apart.
+    """
     looked_into: tuple[tuple[ProgramIndex, int], ...] = ()
     """Iterations of loops that are to be stepped through: the body's number and the iteration."""
     begun_with: Mapping[Slot, Any] = field(default_factory=dict[Slot, Any])
@@ -87,7 +97,9 @@ class RunState:
         self.out_of_memory = isinstance(error, MemoryError)
         return Failure(message)
 
-    def open_frame(self, program: Program, region: LoopRegion | None, branch: Branch | None) -> Frame:
+    def open_frame(
+        self, program: Program, region: LoopRegion | None, branch: Branch | None
+    ) -> Frame:
         """A frame on top of the others; what is in its slots is up to the caller."""
         self.frames.append(Frame(program, region=region, branch=branch))
         return self.frames[-1]
@@ -101,16 +113,23 @@ class RunState:
         return regions.outputs_of_none(region, self.values, self.defaults)
 
     def next_override(self, iteration: int) -> int | None:
-        """The first iteration of the loop on top, not before the given one, in which a person sets anything."""
+        """The first iteration of the loop on top, not before the given one, in which a person
+        sets anything.
+        """
         if not self.overrides.items:
             return None
         return self.overrides.next_in(self._bodies, (*self.iterations[:-1], iteration))
 
     def next_stop(self, iteration: int) -> int | None:
-        """The same, or where somebody wants to look into an iteration: generated code does not go beyond it."""
+        """The same, or where somebody wants to look into an iteration: generated code does not
+        go beyond it.
+        """
         program = self.frames[-1].program.index
         wanted = (one for place, one in self.looked_into if place == program and one >= iteration)
-        return min((one for one in (self.next_override(iteration), *wanted) if one is not None), default=None)
+        return min(
+            (one for one in (self.next_override(iteration), *wanted) if one is not None),
+            default=None,
+        )
 
     def last_override(self) -> int:
         """The last such iteration of the loop on top; -1 for none."""

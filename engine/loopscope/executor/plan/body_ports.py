@@ -1,4 +1,6 @@
-"""The ports of a loop's body, in slots: what each of its Parameters receives, and what the loop gives of its Results."""
+"""The ports of a loop's body, in slots: what each of its Parameters receives, and what the loop
+gives of its Results.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Sliced:
     part_size: int
     layer: LayerId
     whole_parts: bool = True
-    """False for ONNX: a part is one element along the axis, and the axis is dropped. Sequences are taken apart too."""
+    """False for ONNX: a part is one element along the axis, and the axis is dropped. Sequences
+    are taken apart too.
+    """
 
 
 _WIDE = 4
@@ -60,14 +64,21 @@ class Counter:
     def is_plain(self) -> bool:
         """True if numpy's own type for a number of the element type has all iteration numbers."""
         dtype = self.element_type.dtype
-        return not self.shape and dtype.isbuiltin == 1 and dtype.kind in "iuf" and dtype.itemsize >= _WIDE
+        return (
+            not self.shape
+            and dtype.isbuiltin == 1
+            and dtype.kind in "iuf"
+            and dtype.itemsize >= _WIDE
+        )
 
     def number(self, iteration: int) -> np.ndarray | np.generic:
         """Return the iteration number in the declared type and shape; ``ValueError`` for text."""
         if self.is_plain:
             plain: np.generic = self.element_type.dtype.type(iteration)
             return plain
-        value: np.ndarray | np.generic = np.asarray(cast(np.asarray(iteration), self.element_type))[()]
+        value: np.ndarray | np.generic = np.asarray(cast(np.asarray(iteration), self.element_type))[
+            ()
+        ]
         if not self.shape:
             return value
         check_whole(math.prod(self.shape), "the iteration number")
@@ -104,7 +115,9 @@ class LastValue:
     initial: Slot | None
     """Outer slot that it equals when no iteration ran; None: never computed then."""
     carried_without_initial: Slot | None
-    """Parameter slot whose zeros it equals when no iteration ran (unconnected carried Parameter)."""
+    """Parameter slot whose zeros it equals when no iteration ran (unconnected carried
+    Parameter).
+    """
     layer: LayerId
 
 

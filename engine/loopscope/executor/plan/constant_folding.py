@@ -1,4 +1,6 @@
-"""Kernels that need not run again because their inputs never change: weights that a model stores in a smaller type and converts."""
+"""Kernels that need not run again because their inputs never change: weights that a model stores
+in a smaller type and converts.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ _KEPT_AT_ONCE = 1 << 20
 
 
 class FoldedKernel:
-    """A kernel whose inputs are constants: it stores its outputs and returns them for the very same inputs, unless they are larger
-    than expected.
+    """A kernel whose inputs are constants: it stores its outputs and returns them for the very same
+    inputs, unless they are larger than expected.
 
-    Large outputs are stored at the second call: a run that is the only one does not pay for memory that nothing would use again.
-    Stored outputs are the inputs of the next operation of a chain, so that a whole chain is folded by one run. A value that a person
-    sets is no array of before.
+    Large outputs are stored at the second call: a run that is the only one does not pay for memory
+    that nothing would use again. Stored outputs are the inputs of the next operation of a chain, so
+    that a whole chain is folded by one run. A value that a person sets is no array of before.
     """
 
     def __init__(self, kernel: Callable[..., Any], most_bytes: int) -> None:
@@ -52,7 +54,9 @@ def _are_same(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
 
 
 def _never_changes(value: Any) -> bool:
-    return isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.flags.writeable)
+    return isinstance(value, np.generic) or (
+        isinstance(value, np.ndarray) and not value.flags.writeable
+    )
 
 
 def _frozen(value: Any) -> Any:

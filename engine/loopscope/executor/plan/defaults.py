@@ -1,4 +1,6 @@
-"""Values of what was never computed: zeros of the shape and type that inference gives, dynamic dimensions counted as 0."""
+"""Values of what was never computed: zeros of the shape and type that inference gives, dynamic
+dimensions counted as 0.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ class Defaults:
         if self.plan.model.dialect != "onnx":
             return {}
         return {
-            (place.address, node.id): node.inputs[0] for place in graphs(self.plan.model) for node in place.graph.results if node.inputs
+            (place.address, node.id): node.inputs[0]
+            for place in graphs(self.plan.model)
+            for node in place.graph.results
+            if node.inputs
         }
 
     def is_small(self, address: str, layer: LayerId, most: int) -> bool:
@@ -57,4 +62,8 @@ class Defaults:
         lengths = shape.lengths_or_zeros()
         check_whole(int(np.prod(lengths, dtype=object)), "a value that was never computed")
         dtype = (element_type or ElementType.F32).dtype
-        return settle(np.full(lengths, "", dtype) if element_type is ElementType.STRING else np.zeros(lengths, dtype))
+        return settle(
+            np.full(lengths, "", dtype)
+            if element_type is ElementType.STRING
+            else np.zeros(lengths, dtype)
+        )

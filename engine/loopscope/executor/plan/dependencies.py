@@ -1,4 +1,6 @@
-"""What a value may be computed from, whatever the run: back through operations, bodies and the graphs around."""
+"""What a value may be computed from, whatever the run: back through operations, bodies and the
+graphs around.
+"""
 
 from __future__ import annotations
 
@@ -28,4 +30,6 @@ def backward_slice(program: Program, slot: Slot) -> Iterator[Slot]:
 def _feeding(graph: Program, instruction: Instruction) -> list[tuple[Program, Slot]]:
     """The inputs of an operation; for one with bodies, their Results too."""
     inner = instruction.region.programs if instruction.region else ()
-    return [(graph, slot) for slot in instruction.inputs] + [(body, slot) for body in inner for slot in body.results.values()]
+    return [(graph, slot) for slot in instruction.inputs] + [
+        (body, slot) for body in inner for slot in body.results.values()
+    ]

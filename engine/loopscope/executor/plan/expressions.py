@@ -14,18 +14,36 @@ _FLOATS = "fd"
 
 
 def expression(instruction: Instruction, values: list[Any]) -> str:
-    """The Python expression of an operation for the types that its inputs have in these slots; empty when it has none."""
+    """The Python expression of an operation for the types that its inputs have in these slots;
+    empty when it has none.
+    """
     if instruction.symbol or not instruction.float_symbol:
         return instruction.symbol
     same = {getattr(values[slot], "dtype", None) for slot in instruction.inputs}
     dtype = next(iter(same))
-    return instruction.float_symbol if len(same) == 1 and isinstance(dtype, np.dtype) and dtype.char in _FLOATS else ""
+    return (
+        instruction.float_symbol
+        if len(same) == 1 and isinstance(dtype, np.dtype) and dtype.char in _FLOATS
+        else ""
+    )
 
 
-def of_integers(instruction: Instruction, numbers: Mapping[Slot, np.dtype], constant_of: Callable[[Slot], Any]) -> str:
-    """The Python expression of an operation on slots that hold ``numbers`` of these types; empty when it has none for integers."""
-    text, (first, *others) = instruction.integer_symbol, [numbers[slot] for slot in instruction.inputs]
-    if not text or first.kind not in "iu" or first.isbuiltin != 1 or any(other != first for other in others):
+def of_integers(
+    instruction: Instruction, numbers: Mapping[Slot, np.dtype], constant_of: Callable[[Slot], Any]
+) -> str:
+    """The Python expression of an operation on slots that hold ``numbers`` of these types; empty
+    when it has none for integers.
+    """
+    text, (first, *others) = (
+        instruction.integer_symbol,
+        [numbers[slot] for slot in instruction.inputs],
+    )
+    if (
+        not text
+        or first.kind not in "iu"
+        or first.isbuiltin != 1
+        or any(other != first for other in others)
+    ):
         return ""
     divides = "/" in text or "%" in text
     return text if not divides or constant_of(instruction.inputs[1]) else ""

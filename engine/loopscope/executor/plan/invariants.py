@@ -9,8 +9,11 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Plan, Program
 
 
-def invariant_source(program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()) -> Slot | None:
-    """The slot of a Const, of an input of the model or of an operation of the outermost graph that always gives a slot its value.
+def invariant_source(
+    program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()
+) -> Slot | None:
+    """The slot of a Const, of an input of the model or of an operation of the outermost graph that
+    always gives a slot its value.
 
     None when the value may differ from row to row, or passes through a ``changed`` slot.
     """
@@ -26,9 +29,15 @@ def invariant_source(program: Program, slot: Slot, changed: frozenset[Slot] = fr
     return None
 
 
-def constant_of(plan: Plan, program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()) -> Any | None:
-    """The value of a slot that always equals a Const; None for any other, and where a ``changed`` slot lies between."""
-    while (number := program.producer.get(slot)) is not None and program.instructions[number].is_identity:
+def constant_of(
+    plan: Plan, program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()
+) -> Any | None:
+    """The value of a slot that always equals a Const; None for any other, and where a
+    ``changed`` slot lies between.
+    """
+    while (number := program.producer.get(slot)) is not None and program.instructions[
+        number
+    ].is_identity:
         if slot in changed:
             return None
         slot = program.instructions[number].inputs[0]

@@ -1,11 +1,21 @@
-"""Lowers the port maps of loops and branches to slots: what each Parameter receives, and what the node gives of the Results."""
+"""Lowers the port maps of loops and branches to slots: what each Parameter receives, and what
+the node gives of the Results.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import get_args
 
-from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
+from loopscope.executor.plan.body_ports import (
+    CarriedValue,
+    Concatenated,
+    Counter,
+    Invariant,
+    LastValue,
+    Sliced,
+    Unfed,
+)
 from loopscope.executor.plan.numbers import Slot, TableIndex
 from loopscope.executor.plan.plan import ABSENT, Branch, LoopKind, LoopRegion, Program
 from loopscope.ir.element_type import ElementType
@@ -15,16 +25,39 @@ LOOP_KINDS: Mapping[str, LoopKind] = {kind: kind for kind in get_args(LoopKind)}
 
 
 def branch(body: Body, program: Program, inputs: tuple[Slot, ...]) -> Branch:
-    fed = {entry.internal: inputs[entry.external] for entry in body.inputs if entry.external != -1 and entry.internal in program.parameters}
+    fed = {
+        entry.internal: inputs[entry.external]
+        for entry in body.inputs
+        if entry.external != -1 and entry.internal in program.parameters
+    }
     bindings = tuple((program.parameters[layer], slot) for layer, slot in fed.items())
-    unfed = tuple(Unfed(slot, layer) for layer, slot in program.parameters.items() if layer not in fed)
-    return Branch(body.name, program, bindings, unfed, tuple(program.results[entry.internal] for entry in body.outer_outputs))
+    unfed = tuple(
+        Unfed(slot, layer) for layer, slot in program.parameters.items() if layer not in fed
+    )
+    return Branch(
+        body.name,
+        program,
+        bindings,
+        unfed,
+        tuple(program.results[entry.internal] for entry in body.outer_outputs),
+    )
 
 
-def loop(node: Node, body: Body, program: Program, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...], table: TableIndex) -> LoopRegion:
+def loop(
+    node: Node,
+    body: Body,
+    program: Program,
+    inputs: tuple[Slot, ...],
+    outputs: tuple[Slot, ...],
+    table: TableIndex,
+) -> LoopRegion:
     is_loop = node.type == LOOP
     # Of several back edges into one Parameter the first counts, as in OpenVINO.
-    result_of = {edge.to_layer: edge.from_layer for edge in reversed(body.back_edges) if edge.to_layer in program.parameters}
+    result_of = {
+        edge.to_layer: edge.from_layer
+        for edge in reversed(body.back_edges)
+        if edge.to_layer in program.parameters
+    }
     invariants: list[Invariant] = []
     carried: dict[LayerId, CarriedValue] = {}
     sliced: list[Sliced] = []
@@ -38,16 +71,32 @@ def loop(node: Node, body: Body, program: Program, inputs: tuple[Slot, ...], out
             counters.append(_counter(body.graph.by_id[layer], slot))
         elif entry is not None and outer is not None and entry.axis is not None:
             whole = node.type not in (SCAN, SEQUENCE_MAP)
-            cut = {"axis": entry.axis, "start": entry.start, "end": entry.end, "stride": entry.stride, "part_size": entry.part_size}
-            sliced.append(Sliced(parameter=slot, source=outer, **cut, layer=layer, whole_parts=whole))
+            cut = {
+                "axis": entry.axis,
+                "start": entry.start,
+                "end": entry.end,
+                "stride": entry.stride,
+                "part_size": entry.part_size,
+            }
+            sliced.append(
+                Sliced(parameter=slot, source=outer, **cut, layer=layer, whole_parts=whole)
+            )
         elif layer in result_of:
             source = result_of[layer]
-            carried[layer] = CarriedValue(parameter=slot, initial=outer, result=program.results[source], layer=layer, result_layer=source)
+            carried[layer] = CarriedValue(
+                parameter=slot,
+                initial=outer,
+                result=program.results[source],
+                layer=layer,
+                result_layer=source,
+            )
         elif outer is not None:
             invariants.append(Invariant(slot, outer))
         else:
             unfed.append(Unfed(slot, layer))
-    condition = next((entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None)
+    condition = next(
+        (entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None
+    )
     return LoopRegion(
         kind=LOOP_KINDS[node.type],
         program=program,
@@ -59,19 +108,29 @@ def loop(node: Node, body: Body, program: Program, inputs: tuple[Slot, ...], out
         sliced=tuple(sliced),
         counters=tuple(counters),
         unfed=tuple(unfed),
-        outputs=_loop_outputs(body, program, tuple(carried.values()), outputs, into_sequence=node.type == SEQUENCE_MAP),
+        outputs=_loop_outputs(
+            body, program, tuple(carried.values()), outputs, into_sequence=node.type == SEQUENCE_MAP
+        ),
         table=table,
         declared=_declared_types(body, program) if node.type == TENSOR_ITERATOR else {},
     )
 
 
 def _declared_types(body: Body, program: Program) -> dict[Slot, ElementType]:
-    types = {slot: body.graph.by_id[layer].outputs[0].element_type for layer, slot in program.parameters.items()}
+    types = {
+        slot: body.graph.by_id[layer].outputs[0].element_type
+        for layer, slot in program.parameters.items()
+    }
     return {slot: element_type for slot, element_type in types.items() if element_type is not None}
 
 
 def _loop_outputs(
-    body: Body, program: Program, carried: tuple[CarriedValue, ...], outputs: tuple[Slot, ...], *, into_sequence: bool
+    body: Body,
+    program: Program,
+    carried: tuple[CarriedValue, ...],
+    outputs: tuple[Slot, ...],
+    *,
+    into_sequence: bool,
 ) -> tuple[LastValue | Concatenated, ...]:
     made: list[LastValue | Concatenated] = []
     for slot, entry in zip(outputs, body.outer_outputs, strict=False):
@@ -80,7 +139,15 @@ def _loop_outputs(
             state = next((one for one in carried if one.result_layer == entry.internal), None)
             initial = state.initial if state else None
             zeros = state.parameter if state and state.initial is None else None
-            made.append(LastValue(slot=slot, result=result, initial=initial, carried_without_initial=zeros, layer=entry.internal))
+            made.append(
+                LastValue(
+                    slot=slot,
+                    result=result,
+                    initial=initial,
+                    carried_without_initial=zeros,
+                    layer=entry.internal,
+                )
+            )
         else:
             made.append(
                 Concatenated(

@@ -1,4 +1,6 @@
-"""Values that a person sets: what a run puts in place of a value, in one iteration of each loop around it."""
+"""Values that a person sets: what a run puts in place of a value, in one iteration of each loop
+around it.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,14 @@ class Override:
         return self.iterations[: len(iterations)] == iterations
 
     def put(self, values: list[Any]) -> None:
-        """Sets the value; ``ValueError`` when it turns out to have another element type than what it replaces."""
+        """Sets the value; ``ValueError`` when it turns out to have another element type than
+        what it replaces.
+        """
         was, now = (getattr(value, "dtype", None) for value in (values[self.slot], self.value))
         if not self.is_sure and was != now:
-            raise ValueError(f"{self.address} was to be set to a value of type {now}, and holds {was or 'what is not a tensor'}")
+            raise ValueError(
+                f"{self.address} was to be set to a value of type {now}, and holds {was or 'what is not a tensor'}"
+            )
         values[self.slot] = self.value
 
 
@@ -57,14 +63,24 @@ class Overrides:
 
     @cached_property
     def slots(self) -> frozenset[Slot]:
-        """Slots that are set somewhere: they are not the same in all rows, whatever the model says."""
+        """Slots that are set somewhere: they are not the same in all rows, whatever the model
+        says.
+        """
         return frozenset(one.slot for one in self.items)
 
     @cached_property
     def constants(self) -> tuple[tuple[Program, Slot], ...]:
         """The slots of Consts in bodies that are set somewhere, with their graphs."""
-        bodies = [program for program in self.plan.programs if program.parent is not None] if self.items else []
-        return tuple((body, slot) for body in bodies for slot in sorted(self.slots & self.plan.constant_numbers & body.owned))
+        bodies = (
+            [program for program in self.plan.programs if program.parent is not None]
+            if self.items
+            else []
+        )
+        return tuple(
+            (body, slot)
+            for body in bodies
+            for slot in sorted(self.slots & self.plan.constant_numbers & body.owned)
+        )
 
     def constant_of(self, program: Program, slot: Slot) -> Any | None:
         """The value of a slot that equals a Const in the whole run; None for any other."""
@@ -73,14 +89,23 @@ class Overrides:
     def at(self, program: Program, iterations: tuple[int, ...], slot: Slot) -> Override | None:
         """What is set of a slot in one row."""
         mine = self.by_program.get(program.index, ())
-        return next((one for one in mine if one.slot == slot and one.iterations == iterations), None)
+        return next(
+            (one for one in mine if one.slot == slot and one.iterations == iterations), None
+        )
 
     def next_in(self, loops: Sequence[Program], iterations: tuple[int, ...]) -> int | None:
-        """The first iteration of the innermost of these open loops, not before the given one, in which anything is set."""
-        return min((number for number in self._in(loops, iterations) if number >= iterations[-1]), default=None)
+        """The first iteration of the innermost of these open loops, not before the given one, in
+        which anything is set.
+        """
+        return min(
+            (number for number in self._in(loops, iterations) if number >= iterations[-1]),
+            default=None,
+        )
 
     def last_in(self, loops: Sequence[Program], iterations: tuple[int, ...]) -> int:
-        """The last iteration of the innermost of these open loops in which anything is set; -1 for none."""
+        """The last iteration of the innermost of these open loops in which anything is set; -1
+        for none.
+        """
         return max(self._in(loops, iterations), default=-1)
 
     def _in(self, loops: Sequence[Program], iterations: tuple[int, ...]) -> Iterable[int]:
@@ -92,5 +117,17 @@ class Overrides:
     def inside(self, program: Program, iterations: tuple[int, ...]) -> Overrides:
         """Those in what a row runs, its own apart, as they are named from there."""
         depth = len(iterations)
-        found = [one for one in self.items if one.program is not program and one.is_within(iterations) and program in one.program.around()]
-        return Overrides(self.plan, tuple(replace(one, loops=one.loops[depth:], iterations=one.iterations[depth:]) for one in found))
+        found = [
+            one
+            for one in self.items
+            if one.program is not program
+            and one.is_within(iterations)
+            and program in one.program.around()
+        ]
+        return Overrides(
+            self.plan,
+            tuple(
+                replace(one, loops=one.loops[depth:], iterations=one.iterations[depth:])
+                for one in found
+            ),
+        )

@@ -1,4 +1,6 @@
-"""What the machine runs: every value in a numbered slot, every node an instruction with its kernel bound, every region lowered."""
+"""What the machine runs: every value in a numbered slot, every node an instruction with its
+kernel bound, every region lowered.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from typing import Any, Literal
 import numpy as np
 
 from loopscope.checks.propagate import Propagated, propagate
-from loopscope.executor.plan.body_ports import Binding, CarriedValue, Concatenated, Counter, Invariant, LastValue, Sliced, Unfed
+from loopscope.executor.plan.body_ports import (
+    Binding,
+    CarriedValue,
+    Concatenated,
+    Counter,
+    Invariant,
+    LastValue,
+    Sliced,
+    Unfed,
+)
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import Optimise
 from loopscope.ir import aligned
@@ -52,7 +63,9 @@ class LoopRegion:
     negative_is_no_limit: bool = True
     """What a negative trip count means: no limit in OpenVINO, no iteration in ONNX."""
     declared: Mapping[Slot, ElementType] = field(default_factory=dict[Slot, ElementType])
-    """Of a TensorIterator, the element types of its Parameters by slot: what enters is converted to them, as in OpenVINO."""
+    """Of a TensorIterator, the element types of its Parameters by slot: what enters is converted
+    to them, as in OpenVINO.
+    """
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -61,14 +74,26 @@ class LoopRegion:
     @cached_property
     def binding(self) -> Mapping[Slot, Binding]:
         """What each Parameter receives, by slot."""
-        every: tuple[Binding, ...] = (*self.invariants, *self.unfed, *self.carried, *self.sliced, *self.counters)
+        every: tuple[Binding, ...] = (
+            *self.invariants,
+            *self.unfed,
+            *self.carried,
+            *self.sliced,
+            *self.counters,
+        )
         return {one.parameter: one for one in every}
 
     @cached_property
     def outer_slots(self) -> frozenset[Slot]:
         """The slots of the graph around that Parameters receive values from."""
         initial = (one.initial for one in self.carried if one.initial is not None)
-        return frozenset((*(one.source for one in self.invariants), *(one.source for one in self.sliced), *initial))
+        return frozenset(
+            (
+                *(one.source for one in self.invariants),
+                *(one.source for one in self.sliced),
+                *initial,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,9 +178,13 @@ class Instruction:
     only_tensors: bool = True
     """As the operation's."""
     checked: bool = False
-    """Whether its inputs are looked at, and in generated code what it returns: its kernel is a user's, or the model holds sequences."""
+    """Whether its inputs are looked at, and in generated code what it returns: its kernel is a
+    user's, or the model holds sequences.
+    """
     kernel: Callable[..., Any] | None = None
-    """The kernel with its attributes bound; ``call`` gives the same, and may keep what it makes of constants."""
+    """The kernel with its attributes bound; ``call`` gives the same, and may keep what it makes
+    of constants.
+    """
     is_identity: bool = False
     """Whether its output is its input."""
     shows: Callable[..., str] | None = None
@@ -163,9 +192,13 @@ class Instruction:
     shows_first: int = -1
     """So many executions show one; all, where it is negative."""
     infer: Callable[[Sequence[Known]], tuple[Known, ...]] | None = None
-    """Its shape function with its attributes bound, where there is one and nobody has a say in what the kernel returns."""
+    """Its shape function with its attributes bound, where there is one and nobody has a say in
+    what the kernel returns.
+    """
     same_as: tuple[Slot, ...] = ()
-    """The outputs of an earlier instruction of its graph that computes the very same, one for one; empty where there is none."""
+    """The outputs of an earlier instruction of its graph that computes the very same, one for
+    one; empty where there is none.
+    """
 
     @property
     def reads(self) -> tuple[Slot, ...]:
@@ -188,7 +221,9 @@ class Program:
     """Slot of each Parameter."""
     results: Mapping[LayerId, Slot] = field(default_factory=dict[LayerId, Slot])
     """Slot of the value that each Result takes."""
-    slots: Mapping[tuple[LayerId, int], Slot] = field(default_factory=dict[tuple[LayerId, int], Slot])
+    slots: Mapping[tuple[LayerId, int], Slot] = field(
+        default_factory=dict[tuple[LayerId, int], Slot]
+    )
     """Slot of every node output; a Result counts as its input."""
     layer_of_label: Mapping[str, LayerId] = field(default_factory=dict[str, LayerId])
     regions: tuple[int, ...] = ()
@@ -210,7 +245,9 @@ class Program:
 
     @property
     def branch(self) -> Branch | None:
-        """The branch of an If, or the called function, that it is; None for the body of a loop and the outermost graph."""
+        """The branch of an If, or the called function, that it is; None for the body of a loop
+        and the outermost graph.
+        """
         match self.region:
             case IfRegion() as region:
                 return region.then if self is region.then.program else region.otherwise
@@ -226,12 +263,22 @@ class Program:
     @cached_property
     def producer(self) -> Mapping[Slot, int]:
         """For each slot that an instruction fills, the number of that instruction."""
-        return {slot: number for number, instruction in enumerate(self.instructions) for slot in instruction.outputs}
+        return {
+            slot: number
+            for number, instruction in enumerate(self.instructions)
+            for slot in instruction.outputs
+        }
 
     @cached_property
     def done_with(self) -> tuple[tuple[Slot, ...], ...]:
-        """For each instruction, the slots of earlier instructions and its own that nothing reads after it; never what a Result takes."""
-        last = {slot: number for number, one in enumerate(self.instructions) for slot in (*one.reads, *one.outputs)}
+        """For each instruction, the slots of earlier instructions and its own that nothing reads
+        after it; never what a Result takes.
+        """
+        last = {
+            slot: number
+            for number, one in enumerate(self.instructions)
+            for slot in (*one.reads, *one.outputs)
+        }
         done: list[list[Slot]] = [[] for _ in self.instructions]
         for slot in self.producer.keys() - self.results.values() - self.fetched:
             done[last[slot]].append(slot)
@@ -239,7 +286,9 @@ class Program:
 
     def takes(self, slot: Slot) -> bool:
         """Whether anything in it takes a slot's value, or it hands it on."""
-        return slot in self.results.values() or any(slot in instruction.reads for instruction in self.instructions)
+        return slot in self.results.values() or any(
+            slot in instruction.reads for instruction in self.instructions
+        )
 
     @cached_property
     def parameter_slots(self) -> frozenset[Slot]:
@@ -284,9 +333,15 @@ class Plan:
     live: frozenset[Slot] | None = None
     """The slots that get values, of a plan for a few tensors only; None: all."""
     removed: tuple[str, ...] = ()
-    """Of such a plan the operations that do not run, by static address; of a node with bodies not what is in them."""
-    parts: dict[object, Plan | None] = field(default_factory=dict[object, "Plan | None"], init=False, repr=False)
-    """Plans for a few of its tensors that runs have asked for lately, with the code that was generated for them; None: this plan."""
+    """Of such a plan the operations that do not run, by static address; of a node with bodies
+    not what is in them.
+    """
+    parts: dict[object, Plan | None] = field(
+        default_factory=dict[object, "Plan | None"], init=False, repr=False
+    )
+    """Plans for a few of its tensors that runs have asked for lately, with the code that was
+    generated for them; None: this plan.
+    """
 
     @cached_property
     def propagated(self) -> Propagated:
@@ -298,12 +353,18 @@ class Plan:
         """Slot and value of every Const, decoded when the plan first runs."""
         outermost = self.main.owned
         return tuple(
-            (slot, settle(_constant(node) if slot in outermost else _on_cache_lines(_constant(node)))) for slot, node in self.constant_slots
+            (
+                slot,
+                settle(_constant(node) if slot in outermost else _on_cache_lines(_constant(node))),
+            )
+            for slot, node in self.constant_slots
         )
 
     @property
     def made_bytes(self) -> int:
-        """Bytes of constants that had to be copied, and of what kernels keep of them; none before the first run."""
+        """Bytes of constants that had to be copied, and of what kernels keep of them; none
+        before the first run.
+        """
         if "constants" not in self.__dict__:
             return 0
         return self.kept_bytes + sum(_own_bytes(value) for _, value in self.constants)
@@ -320,15 +381,22 @@ class Plan:
 
     @cached_property
     def lacks_weights(self) -> bool:
-        """Whether there are Consts without their data: the model is that of a run which was saved without weights."""
-        return any(node.constant is not None and not node.constant.is_kept for _, node in self.constant_slots)
+        """Whether there are Consts without their data: the model is that of a run which was
+        saved without weights.
+        """
+        return any(
+            node.constant is not None and not node.constant.is_kept
+            for _, node in self.constant_slots
+        )
 
     @cached_property
     def program_by_address(self) -> Mapping[str, Program]:
         return {program.address: program for program in self.programs}
 
     def fresh_values(self, entropy: int) -> list[Any]:
-        """The slots at the start of a run: constants in place, random states at the run's entropy."""
+        """The slots at the start of a run: constants in place, random states at the run's
+        entropy.
+        """
         values = self._values_before_a_run.copy()
         for number, slot in enumerate(self.states):
             values[slot] = (entropy + 0x9E3779B97F4A7C15 * number) % 2**63
@@ -344,16 +412,24 @@ class Plan:
     @cached_property
     def prints(self) -> bool:
         """Whether a run may show anything."""
-        return any(instruction.shows is not None for program in self.programs for instruction in program.instructions)
+        return any(
+            instruction.shows is not None
+            for program in self.programs
+            for instruction in program.instructions
+        )
 
 
 def find_hidden(programs: Sequence[Program]) -> None:
-    """Random states and variables of a program include those of its bodies; inner programs come after outer ones."""
+    """Random states and variables of a program include those of its bodies; inner programs come
+    after outer ones.
+    """
     hidden: dict[ProgramIndex, set[Slot]] = {program.index: set() for program in programs}
     for program in reversed(programs):
         found = hidden[program.index]
         for instruction in program.instructions:
-            found.update(slot for slot in (instruction.state, instruction.variable) if slot is not None)
+            found.update(
+                slot for slot in (instruction.state, instruction.variable) if slot is not None
+            )
         program.hidden = tuple(sorted(found))
         if program.parent is not None:
             hidden[program.parent.index] |= found
@@ -366,10 +442,16 @@ def _constant(node: Node) -> Any:
 
 
 def _on_cache_lines(array: Any) -> Any:
-    """The array where it is fast to multiply with, when that pays: weights of a loop, in each iteration."""
+    """The array where it is fast to multiply with, when that pays: weights of a loop, in each
+    iteration.
+    """
     if array is NOT_KEPT:
         return array
-    worth = _LEAST_MOVED <= array.nbytes <= _MOST_MOVED and array.dtype.kind == "f" and array.flags.c_contiguous
+    worth = (
+        _LEAST_MOVED <= array.nbytes <= _MOST_MOVED
+        and array.dtype.kind == "f"
+        and array.flags.c_contiguous
+    )
     if not worth or aligned.is_aligned(array):
         return array
     moved = aligned.empty(array.shape, array.dtype)
@@ -380,7 +462,12 @@ def _on_cache_lines(array: Any) -> Any:
 
 def settle(value: Any) -> Any:
     """Rank-0 numbers become numpy scalars, which compute ten times faster than 0-d arrays."""
-    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.names is None and value.dtype != object:
+    if (
+        isinstance(value, np.ndarray)
+        and value.ndim == 0
+        and value.dtype.names is None
+        and value.dtype != object
+    ):
         return value[()]
     return value
 

@@ -1,4 +1,6 @@
-"""Model -> Plan: gives every value a slot, binds kernels and their attributes, and lowers port maps to slots."""
+"""Model -> Plan: gives every value a slot, binds kernels and their attributes, and lowers port
+maps to slots.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,12 @@ from loopscope.ops.infer import comparison, elementwise
 from loopscope.ops.mixed_types import promoting
 
 
-def plan_of(model: Model, catalogue: Catalogue = CATALOGUE, optimise: Optimise = EVERYTHING) -> Plan:
-    """The plan of a whole model, made once for each model, catalogue and choice; ``InvalidModel`` when the model has errors."""
+def plan_of(
+    model: Model, catalogue: Catalogue = CATALOGUE, optimise: Optimise = EVERYTHING
+) -> Plan:
+    """The plan of a whole model, made once for each model, catalogue and choice;
+    ``InvalidModel`` when the model has errors.
+    """
     plans = _PLANS.setdefault(model, weakref.WeakKeyDictionary()).setdefault(catalogue, {})
     plan = plans.get(optimise)
     if plan is None:
@@ -61,12 +67,17 @@ def plans_of(model: Model) -> list[Plan]:
     return [plan for plans in list(_PLANS.get(model, {}).values()) for plan in list(plans.values())]
 
 
-_PLANS: weakref.WeakKeyDictionary[Model, weakref.WeakKeyDictionary[Catalogue, dict[Optimise, Plan]]] = weakref.WeakKeyDictionary()
+_PLANS: weakref.WeakKeyDictionary[
+    Model, weakref.WeakKeyDictionary[Catalogue, dict[Optimise, Plan]]
+] = weakref.WeakKeyDictionary()
 
 
-def plan_checked(checked_model: CheckedModel, catalogue: Catalogue, optimise: Optimise = EVERYTHING) -> Plan:
+def plan_checked(
+    checked_model: CheckedModel, catalogue: Catalogue, optimise: Optimise = EVERYTHING
+) -> Plan:
     """The plan of a model that has been checked."""
-    # A copy of the outermost object: a plan that held the model itself would keep it, and so itself, in the table above for ever.
+    # A copy of the outermost object: a plan that held the model itself would keep it, and so
+    # itself, in the table above for ever.
     plan = _Planner(replace(checked_model.model), catalogue, optimise, checked_model.mixed).plan()
     if optimise.cse:
         share(plan)
@@ -87,15 +98,21 @@ class _Planner:
     slot_count: int = 1
     programs: list[Program] = field(default_factory=list[Program])
     graphs: list[ModelGraph] = field(default_factory=list[ModelGraph])
-    tables: list[tuple[Program, Instruction] | None] = field(default_factory=list["tuple[Program, Instruction] | None"])
+    tables: list[tuple[Program, Instruction] | None] = field(
+        default_factory=list["tuple[Program, Instruction] | None"]
+    )
     constants: list[tuple[Slot, Node]] = field(default_factory=list[tuple[Slot, Node]])
     variables: dict[str, Slot] = field(default_factory=dict[str, Slot])
     states: list[Slot] = field(default_factory=list[Slot])
-    operations: dict[tuple[ProgramIndex, LayerId], Operation] = field(default_factory=dict[tuple[ProgramIndex, LayerId], Operation])
+    operations: dict[tuple[ProgramIndex, LayerId], Operation] = field(
+        default_factory=dict[tuple[ProgramIndex, LayerId], Operation]
+    )
     kept_bytes: int = 0
     """Bytes that kernels may keep of what they make of constants."""
     steady: set[Slot] = field(default_factory=set[Slot])
-    """Slots that hold the same in all runs: a Const, what is computed from such, and what a body takes of either."""
+    """Slots that hold the same in all runs: a Const, what is computed from such, and what a body
+    takes of either.
+    """
     true: Slot | None = None
     """Slot of a condition that is always true."""
 
@@ -126,7 +143,9 @@ class _Planner:
         return Slot(self.slot_count - 1)
 
     def _open(self, address: str, graph: ModelGraph, parent: Program | None, owner: int) -> Program:
-        """A program with slots for everything in its graph; its instructions are filled in later, so that nesting needs no recursion."""
+        """A program with slots for everything in its graph; its instructions are filled in
+        later, so that nesting needs no recursion.
+        """
         program = Program(address, ProgramIndex(len(self.programs)), parent, owner)
         slots: dict[tuple[LayerId, int], Slot] = {}
         for node in graph.nodes:
@@ -155,16 +174,32 @@ class _Planner:
             elif role not in (Role.PARAMETER, Role.RESULT):
                 assert operation is not None
                 self.operations[program.index, node.id] = operation
-                instructions.append(self._instruction(program, graph, node, label[node.id], operation, len(instructions)))
+                instructions.append(
+                    self._instruction(
+                        program, graph, node, label[node.id], operation, len(instructions)
+                    )
+                )
         program.instructions = tuple(instructions)
-        program.regions = tuple(number for number, instruction in enumerate(instructions) if instruction.region)
+        program.regions = tuple(
+            number for number, instruction in enumerate(instructions) if instruction.region
+        )
         for number in program.regions:
             region = instructions[number].region
             assert region is not None
             self.tables[region.table] = (program, instructions[number])
 
-    def _instruction(self, program: Program, graph: ModelGraph, node: Node, label: str, operation: Operation, number: int) -> Instruction:
-        inputs = tuple(_source_slot(graph, program.slots, node, index) for index in range(len(node.inputs)))
+    def _instruction(
+        self,
+        program: Program,
+        graph: ModelGraph,
+        node: Node,
+        label: str,
+        operation: Operation,
+        number: int,
+    ) -> Instruction:
+        inputs = tuple(
+            _source_slot(graph, program.slots, node, index) for index in range(len(node.inputs))
+        )
         outputs = tuple(program.slots[node.id, index] for index in range(len(node.outputs)))
         made = partial(Instruction, node, label, operation.title, inputs, outputs)
         match operation.role:
@@ -172,23 +207,39 @@ class _Planner:
                 return made(region=self._region(program, node, label, inputs, outputs, number))
             case Role.READ_VALUE | Role.ASSIGN:
                 variable = self._variable(str(node.attributes.get("variable_id", "")))
-                return made(_initial(operation, node), variable=variable, assigns=operation.role is Role.ASSIGN)
+                return made(
+                    _initial(operation, node),
+                    variable=variable,
+                    assigns=operation.role is Role.ASSIGN,
+                )
         return self._computing(program, graph, node, operation, made)
 
     def _computing(
-        self, program: Program, graph: ModelGraph, node: Node, operation: Operation, made: Callable[..., Instruction]
+        self,
+        program: Program,
+        graph: ModelGraph,
+        node: Node,
+        operation: Operation,
+        made: Callable[..., Instruction],
     ) -> Instruction:
-        """An instruction that calls a kernel; ``made`` takes what it has beside its inputs and outputs."""
+        """An instruction that calls a kernel; ``made`` takes what it has beside its inputs and
+        outputs.
+        """
         attributes = typed(operation, node.attributes)
         keywords = dict(attributes)
         own = self.catalogue.is_foreign(operation)
         checked, tensors = own or self._holds_sequences, operation.only_tensors
         called = checked and (own or tensors)
-        symbol, of_floats, of_integers = ("", "", "") if called else _expressions(operation, keywords, self._types(graph, node))
+        symbol, of_floats, of_integers = (
+            ("", "", "") if called else _expressions(operation, keywords, self._types(graph, node))
+        )
         if operation.counts_outputs:
             keywords["outputs"] = len(node.outputs)
         made = partial(
-            made, state=self._state() if operation.stateful else None, only_tensors=tensors, checked=checked or self._lacks_weights
+            made,
+            state=self._state() if operation.stateful else None,
+            only_tensors=tensors,
+            checked=checked or self._lacks_weights,
         )
         mixed = (program.address, node.id) in self.mixed
         if operation.prepare is not None:
@@ -226,19 +277,36 @@ class _Planner:
 
     @cached_property
     def _lacks_weights(self) -> bool:
-        return any(node.constant is not None and not node.constant.is_kept for _, node in nodes(self.model))
+        return any(
+            node.constant is not None and not node.constant.is_kept for _, node in nodes(self.model)
+        )
 
     def _keeping(
-        self, program: Program, graph: ModelGraph, node: Node, operation: Operation, keywords: Mapping[str, Any], kernel: Callable[..., Any]
+        self,
+        program: Program,
+        graph: ModelGraph,
+        node: Node,
+        operation: Operation,
+        keywords: Mapping[str, Any],
+        kernel: Callable[..., Any],
     ) -> Callable[..., Any] | None:
-        """For inputs that are constants, a kernel that keeps what it makes of them, within a bound for all; None for others."""
+        """For inputs that are constants, a kernel that keeps what it makes of them, within a
+        bound for all; None for others.
+        """
         sources = graph.sources[node.id]
         kept = sources[operation.kept_input] if len(sources) > operation.kept_input else None
         foldable = self.optimise.fold and operation.pure and not operation.stateful
-        if operation.kernel is not None and foldable and sources and all(self._is_steady(program, source) for source in sources):
+        if (
+            operation.kernel is not None
+            and foldable
+            and sources
+            and all(self._is_steady(program, source) for source in sources)
+        ):
             size = _bytes([Known(port.element_type, port.shape) for port in node.outputs])
             if self._keeps(size):
-                self.steady.update(program.slots[node.id, index] for index in range(len(node.outputs)))
+                self.steady.update(
+                    program.slots[node.id, index] for index in range(len(node.outputs))
+                )
                 return FoldedKernel(kernel, size)
         elif operation.by_constant is not None and self._is_steady(program, kept):
             made = operation.by_constant(self._constant(graph, kept), **keywords)
@@ -249,7 +317,10 @@ class _Planner:
     def _types(self, graph: ModelGraph, node: Node) -> list[ElementType | None]:
         """What each input is declared to be, where it is."""
         sources = graph.sources[node.id]
-        return [None if one is None else graph.by_id[one.layer].outputs[one.output].element_type for one in sources[: len(node.inputs)]]
+        return [
+            None if one is None else graph.by_id[one.layer].outputs[one.output].element_type
+            for one in sources[: len(node.inputs)]
+        ]
 
     def _is_steady(self, program: Program, source: OutputRef | None) -> bool:
         return source is not None and program.slots[source.layer, source.output] in self.steady
@@ -283,30 +354,61 @@ class _Planner:
         self.states.append(self._slot())
         return self.states[-1]
 
-    def _region(self, program: Program, node: Node, label: str, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...], number: int) -> Region:
+    def _region(
+        self,
+        program: Program,
+        node: Node,
+        label: str,
+        inputs: tuple[Slot, ...],
+        outputs: tuple[Slot, ...],
+        number: int,
+    ) -> Region:
         self.tables.append(None)
         table = TableIndex(len(self.tables) - 1)
         place = f"{program.address}/{label}"
-        inner = {body.name: self._open(f"{place}/{body.name}", body.graph, program, number) for body in node.bodies}
+        inner = {
+            body.name: self._open(f"{place}/{body.name}", body.graph, program, number)
+            for body in node.bodies
+        }
         if "then" in inner:
-            then, otherwise = (branch(node.body(name), inner[name], inputs) for name in ("then", "else"))
+            then, otherwise = (
+                branch(node.body(name), inner[name], inputs) for name in ("then", "else")
+            )
             self._take((*then.bindings, *otherwise.bindings))
-            return IfRegion(inputs[0], then, otherwise, outputs, table, first_decides=self.model.dialect != "onnx")
+            return IfRegion(
+                inputs[0],
+                then,
+                otherwise,
+                outputs,
+                table,
+                first_decides=self.model.dialect != "onnx",
+            )
         body = node.body("body")
         if node.type not in LOOP_KINDS:
             called = branch(body, inner["body"], inputs)
             self._take(called.bindings)
             return CallRegion(called, outputs, table)
         onnx_loop = node.type == LOOP and self.model.dialect == "onnx"
-        region = loop(node, body, inner["body"], self._with_condition(inputs) if onnx_loop else inputs, outputs, table)
+        region = loop(
+            node,
+            body,
+            inner["body"],
+            self._with_condition(inputs) if onnx_loop else inputs,
+            outputs,
+            table,
+        )
         if not region.declared:
             self._take((one.parameter, one.source) for one in region.invariants)
         if not onnx_loop:
             return region
-        return replace(region, condition=None if inputs[1] == ABSENT else inputs[1], negative_is_no_limit=False)
+        return replace(
+            region, condition=None if inputs[1] == ABSENT else inputs[1], negative_is_no_limit=False
+        )
 
     def _with_condition(self, inputs: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        """The inputs of an ONNX Loop: a condition that is left out is true, also for the body, which may look at it."""
+        """The inputs of an ONNX Loop: a condition that is left out is true, also for the body,
+        which may look at it.
+        """
         if inputs[1] != ABSENT:
             return inputs
         if self.true is None:
@@ -326,7 +428,9 @@ def _bytes(tensors: Sequence[Known]) -> int:
 
 
 def _takes(operation: Operation, inputs: int) -> bool:
-    """Whether the operation's expression is one of so many inputs: variadic operations have it for two."""
+    """Whether the operation's expression is one of so many inputs: variadic operations have it
+    for two.
+    """
     text = operation.symbol or operation.float_symbol
     return f"{{{inputs - 1}}}" in text and f"{{{inputs}}}" not in text
 
@@ -335,17 +439,30 @@ def _holds(when: Mapping[str, object], keywords: Mapping[str, object]) -> bool:
     return all(keywords.get(name) == value for name, value in when.items())
 
 
-def _expressions(operation: Operation, attributes: Mapping[str, Any], inputs: Sequence[ElementType | None]) -> tuple[str, str, str]:
-    """The Python expressions of an operation with these attributes, for all types, floats and integers; empty where there is none.
+def _expressions(
+    operation: Operation, attributes: Mapping[str, Any], inputs: Sequence[ElementType | None]
+) -> tuple[str, str, str]:
+    """The Python expressions of an operation with these attributes, for all types, floats and
+    integers; empty where there is none.
 
-    None holds for inputs of a type that the operation does not have, such as numbers that are negated as booleans.
+    None holds for inputs of a type that the operation does not have, such as numbers that are
+    negated as booleans.
     """
     types = operation.types
-    foreign = types and any(one is not None and one not in types[min(at, len(types) - 1)] for at, one in enumerate(inputs))
-    if foreign or not (_holds(operation.symbol_when, attributes) and _takes(operation, len(inputs))):
+    foreign = types and any(
+        one is not None and one not in types[min(at, len(types) - 1)]
+        for at, one in enumerate(inputs)
+    )
+    if foreign or not (
+        _holds(operation.symbol_when, attributes) and _takes(operation, len(inputs))
+    ):
         return "", "", ""
     some = operation.symbol or operation.float_symbol  # integers have none where these have none
-    of_integers = operation.integer_symbol if some and _holds(operation.integer_symbol_when, attributes) else ""
+    of_integers = (
+        operation.integer_symbol
+        if some and _holds(operation.integer_symbol_when, attributes)
+        else ""
+    )
     return operation.symbol, operation.float_symbol, of_integers
 
 
@@ -354,15 +471,21 @@ def _broadcasts(operation: Operation) -> bool:
     return operation.infer in (elementwise, comparison)
 
 
-def _source_slot(graph: ModelGraph, slots: Mapping[tuple[LayerId, int], Slot], node: Node, index: int) -> Slot:
+def _source_slot(
+    graph: ModelGraph, slots: Mapping[tuple[LayerId, int], Slot], node: Node, index: int
+) -> Slot:
     sources = graph.sources[node.id]
     source = sources[index] if index < len(sources) else None
     return ABSENT if source is None else slots[source.layer, source.output]
 
 
 def _initial(operation: Operation, node: Node) -> Callable[[], np.ndarray] | None:
-    """What a variable without an initial value begins with: zeros of its declared type and shape, dynamic dimensions counted as 0."""
+    """What a variable without an initial value begins with: zeros of its declared type and
+    shape, dynamic dimensions counted as 0.
+    """
     if operation.role != Role.READ_VALUE or node.inputs or operation.infer is None:
         return None
     (own,) = operation.infer((), typed(operation, node.attributes))
-    return partial(np.zeros, own.shape.lengths_or_zeros(), (own.element_type or ElementType.F32).dtype)
+    return partial(
+        np.zeros, own.shape.lengths_or_zeros(), (own.element_type or ElementType.F32).dtype
+    )

@@ -1,7 +1,9 @@
-"""What of a plan has to run for some of its values, bodies included, and the plan that runs no more than that.
+"""What of a plan has to run for some of its values, bodies included, and the plan that runs no more
+than that.
 
-The values that are needed, and what they are computed from: of a loop the condition and the back edges that feed what is needed, to a
-fixed point, so that other carried variables and outputs go. What decides how often a loop runs is always needed.
+The values that are needed, and what they are computed from: of a loop the condition and the back
+edges that feed what is needed, to a fixed point, so that other carried variables and outputs go.
+What decides how often a loop runs is always needed.
 """
 
 from __future__ import annotations
@@ -9,9 +11,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Invariant, LastValue, Sliced
+from loopscope.executor.plan.body_ports import (
+    CarriedValue,
+    Concatenated,
+    Invariant,
+    LastValue,
+    Sliced,
+)
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
-from loopscope.executor.plan.plan import ABSENT, Branch, CallRegion, IfRegion, Instruction, LoopRegion, Plan, Program, Region, find_hidden
+from loopscope.executor.plan.plan import (
+    ABSENT,
+    Branch,
+    CallRegion,
+    IfRegion,
+    Instruction,
+    LoopRegion,
+    Plan,
+    Program,
+    Region,
+    find_hidden,
+)
 from loopscope.executor.plan.sharing import share
 from loopscope.ir.model import TENSOR_ITERATOR
 
@@ -29,21 +48,32 @@ class Need:
         return (program.index, number) in self.instructions
 
 
-def needed(plan: Plan, wanted: Iterable[Wanted], given: Collection[Slot] = (), *, assigns: bool) -> Need:
-    """What some values need. ``given``: slots of the outermost graph whose values are not computed. ``assigns``: variables are assigned
-    whether or not a value needs it, as OpenVINO does; otherwise only where something that is needed may read them afterwards."""
+def needed(
+    plan: Plan, wanted: Iterable[Wanted], given: Collection[Slot] = (), *, assigns: bool
+) -> Need:
+    """What some values need. ``given``: slots of the outermost graph whose values are not computed.
+    ``assigns``: variables are assigned whether or not a value needs it, as OpenVINO does; otherwise
+    only where something that is needed may read them afterwards.
+    """
     search = _Search(plan, frozenset(given))
     for program, slot in wanted:
         search.want(program, slot)
     if assigns:
         search.running += search.assigns
     search.run()
-    return Need(frozenset(search.slots), frozenset((program.index, number) for program, number in search.kept))
+    return Need(
+        frozenset(search.slots),
+        frozenset((program.index, number) for program, number in search.kept),
+    )
 
 
 def everything(plan: Plan) -> Need:
     """Nothing is left out."""
-    numbers = ((program.index, number) for program in plan.programs for number in range(len(program.instructions)))
+    numbers = (
+        (program.index, number)
+        for program in plan.programs
+        for number in range(len(program.instructions))
+    )
     return Need(frozenset(map(Slot, range(plan.slot_count))), frozenset(numbers))
 
 
@@ -149,7 +179,9 @@ class _Search:
                 if isinstance(output, Concatenated) and output.start >= 0 and output.end >= 0:
                     self.want(program, output.slot)
 
-    def _before(self, program: Program, number: int, reader: Instruction) -> Iterator[tuple[Program, int]]:
+    def _before(
+        self, program: Program, number: int, reader: Instruction
+    ) -> Iterator[tuple[Program, int]]:
         """The Assigns that may have run before a ReadValue of their variable."""
         again = any(one.loop is not None for one in program.around())
         for other, position in self.assigns:
@@ -158,12 +190,20 @@ class _Search:
                 yield other, position
 
 
-def part_of(plan: Plan, need: Need, given: Collection[Slot] = (), fetched: Collection[Slot] = ()) -> Plan:
-    """The plan that runs only what is needed; slots mean what they mean in the whole plan. The very plan where nothing can go.
+def part_of(
+    plan: Plan, need: Need, given: Collection[Slot] = (), fetched: Collection[Slot] = ()
+) -> Plan:
+    """The plan that runs only what is needed; slots mean what they mean in the whole plan. The very
+    plan where nothing can go.
 
-    ``given``: slots of the outermost graph whose values nothing overwrites. ``fetched``: slots whose values are kept to the end.
+    ``given``: slots of the outermost graph whose values nothing overwrites. ``fetched``: slots
+    whose values are kept to the end.
     """
-    return plan if not given and not fetched and _is_whole(plan, need) else _Part(plan, need, frozenset(given), frozenset(fetched)).plan()
+    return (
+        plan
+        if not given and not fetched and _is_whole(plan, need)
+        else _Part(plan, need, frozenset(given), frozenset(fetched)).plan()
+    )
 
 
 def _is_whole(plan: Plan, need: Need) -> bool:
@@ -171,9 +211,16 @@ def _is_whole(plan: Plan, need: Need) -> bool:
         return False
     regions = [instruction.region for _, instruction in plan.regions]
     given = {
-        slot for region in regions if isinstance(region, LoopRegion) for slot in (*(one.slot for one in region.outputs), *region.binding)
+        slot
+        for region in regions
+        if isinstance(region, LoopRegion)
+        for slot in (*(one.slot for one in region.outputs), *region.binding)
     }
-    return need.slots.issuperset(given.union(*(region.outputs for region in regions if not isinstance(region, LoopRegion | None))))
+    return need.slots.issuperset(
+        given.union(
+            *(region.outputs for region in regions if not isinstance(region, LoopRegion | None))
+        )
+    )
 
 
 @dataclass(eq=False)
@@ -184,7 +231,9 @@ class _Part:
     fetched: frozenset[Slot]
     programs: list[Program] = field(default_factory=list[Program])
     wholes: list[Program] = field(default_factory=list[Program])
-    tables: list[tuple[Program, Instruction]] = field(default_factory=list["tuple[Program, Instruction]"])
+    tables: list[tuple[Program, Instruction]] = field(
+        default_factory=list["tuple[Program, Instruction]"]
+    )
     removed: list[str] = field(default_factory=list[str])
 
     def plan(self) -> Plan:
@@ -203,8 +252,16 @@ class _Part:
             programs=tuple(self.programs),
             slot_count=whole.slot_count + 1,
             regions=tuple(self.tables),
-            constant_slots=tuple((slot, node) for slot, node in whole.constant_slots if slot in self.need.slots and slot not in self.given),
-            operations={(of[index], layer): one for (index, layer), one in whole.operations.items() if index in of},
+            constant_slots=tuple(
+                (slot, node)
+                for slot, node in whole.constant_slots
+                if slot in self.need.slots and slot not in self.given
+            ),
+            operations={
+                (of[index], layer): one
+                for (index, layer), one in whole.operations.items()
+                if index in of
+            },
             live=self.need.slots,
             removed=tuple(self.removed),
         )
@@ -214,10 +271,24 @@ class _Part:
 
     def _open(self, whole: Program, parent: Program | None, owner: int) -> Program:
         live = self.need.slots
-        parameters = {layer: slot for layer, slot in whole.parameters.items() if parent is None or slot in live}
+        parameters = {
+            layer: slot
+            for layer, slot in whole.parameters.items()
+            if parent is None or slot in live
+        }
         results = {layer: slot for layer, slot in whole.results.items() if slot in live}
         index = ProgramIndex(len(self.programs))
-        program = Program(whole.address, index, parent, owner, (), parameters, results, whole.slots, whole.layer_of_label)
+        program = Program(
+            whole.address,
+            index,
+            parent,
+            owner,
+            (),
+            parameters,
+            results,
+            whole.slots,
+            whole.layer_of_label,
+        )
         self.programs.append(program)
         self.wholes.append(whole)
         return program
@@ -228,14 +299,21 @@ class _Part:
             if not self.need.keeps(whole, number):
                 self.removed.append(f"{whole.address}/{instruction.label}")
             elif instruction.region is None:
-                outputs = tuple(Slot(self.whole.slot_count) if slot in self.given else slot for slot in instruction.outputs)
+                outputs = tuple(
+                    Slot(self.whole.slot_count) if slot in self.given else slot
+                    for slot in instruction.outputs
+                )
                 made.append(replace(instruction, outputs=outputs, same_as=()))
             else:
                 made.append(self._region(program, len(made), instruction, instruction.region))
         program.instructions = tuple(made)
-        program.regions = tuple(number for number, instruction in enumerate(made) if instruction.region)
+        program.regions = tuple(
+            number for number, instruction in enumerate(made) if instruction.region
+        )
 
-    def _region(self, program: Program, number: int, instruction: Instruction, region: Region) -> Instruction:
+    def _region(
+        self, program: Program, number: int, instruction: Instruction, region: Region
+    ) -> Instruction:
         live, table = self.need.slots - self.given, TableIndex(len(self.tables))
         inner = [self._open(one, program, number) for one in region.programs]
         made: Region
@@ -253,10 +331,19 @@ class _Part:
                 )
             case IfRegion() | CallRegion():
                 kept = [number for number, slot in enumerate(region.outputs) if slot in live]
-                branches = [self._branch(one, program, kept) for one, program in zip(_branches(region), inner, strict=True)]
+                branches = [
+                    self._branch(one, program, kept)
+                    for one, program in zip(_branches(region), inner, strict=True)
+                ]
                 outputs = tuple(region.outputs[number] for number in kept)
                 if isinstance(region, IfRegion):
-                    made = replace(region, then=branches[0], otherwise=branches[1], outputs=outputs, table=table)
+                    made = replace(
+                        region,
+                        then=branches[0],
+                        otherwise=branches[1],
+                        outputs=outputs,
+                        table=table,
+                    )
                 else:
                     made = replace(region, branch=branches[0], outputs=outputs, table=table)
         outputs = tuple(slot for slot in instruction.outputs if slot in live)
@@ -269,9 +356,13 @@ class _Part:
         return replace(
             branch,
             program=program,
-            bindings=tuple((parameter, outer) for parameter, outer in branch.bindings if parameter in live),
+            bindings=tuple(
+                (parameter, outer) for parameter, outer in branch.bindings if parameter in live
+            ),
             unfed=tuple(one for one in branch.unfed if one.parameter in live),
-            results=tuple(branch.results[number] for number in kept if number < len(branch.results)),
+            results=tuple(
+                branch.results[number] for number in kept if number < len(branch.results)
+            ),
         )
 
 

@@ -21,13 +21,19 @@ class LeftOut:
     """Each with the operation that computes the very same for it."""
 
     def sentences(self, most: int = 3) -> tuple[str, ...]:
-        """One for each that there is; it names the operations where they are not more than ``most``, else it counts them."""
+        """One for each that there is; it names the operations where they are not more than
+        ``most``, else it counts them.
+        """
         removed = f"removed as not needed: {_some(self.removed, most)}" if self.removed else ""
         count = len(self.folded)
         named = f" ({', '.join(self.folded)})" if count <= most else ""
-        folded = f"folded: {count:,} operation{'s' * (count != 1)} on constants{named}" if count else ""
+        folded = (
+            f"folded: {count:,} operation{'s' * (count != 1)} on constants{named}" if count else ""
+        )
         pairs = tuple(f"{one} with {other}" for one, other in self.computed_once)
-        return tuple(filter(None, (removed, folded, f"computed once: {_some(pairs, most)}" if pairs else "")))
+        return tuple(
+            filter(None, (removed, folded, f"computed once: {_some(pairs, most)}" if pairs else ""))
+        )
 
 
 def _some(names: tuple[str, ...], most: int) -> str:
@@ -35,7 +41,9 @@ def _some(names: tuple[str, ...], most: int) -> str:
 
 
 def left_out_for_outputs(plan: Plan) -> LeftOut:
-    """What a run of a whole plan for the model's outputs leaves out; a Debugger, which shows everything, prunes nothing."""
+    """What a run of a whole plan for the model's outputs leaves out; a Debugger, which shows
+    everything, prunes nothing.
+    """
     if not plan.optimise.prune:
         return left_out(plan)
     wanted = [(plan.main, slot) for slot in plan.main.results.values()]

@@ -8,8 +8,14 @@ from loopscope.ops.catalogue import Catalogue
 
 
 def holds_sequences(model: Model, catalogue: Catalogue) -> bool:
-    """Whether anything in a model makes or takes other values than tensors. What makes them is prepared; Identity hands them on."""
-    for node in (node for place in graphs(model) for node in place.graph.nodes) if model.dialect == "onnx" else ():
+    """Whether anything in a model makes or takes other values than tensors. What makes them is
+    prepared; Identity hands them on.
+    """
+    for node in (
+        (node for place in graphs(model) for node in place.graph.nodes)
+        if model.dialect == "onnx"
+        else ()
+    ):
         operation = catalogue.find(node.type, node.opset)
         if node.type == SEQUENCE_MAP or any(port.form != "tensor" for port in node.outputs):
             return True

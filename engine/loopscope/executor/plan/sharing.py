@@ -1,4 +1,6 @@
-"""Common subexpressions: operations of one graph that compute the very same are computed once, and each still has its value."""
+"""Common subexpressions: operations of one graph that compute the very same are computed once,
+and each still has its value.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,15 @@ from loopscope.executor.plan.plan import Instruction, Plan, Program
 from loopscope.ir.model import Node
 
 _MOST_ELEMENTS = 64
-"""Constants and lists of so few elements are compared; larger ones are the same only where it is one Const."""
+"""Constants and lists of so few elements are compared; larger ones are the same only where it is
+one Const.
+"""
 
 
 def share(plan: Plan) -> None:
-    """Lets each instruction that computes what an earlier one of its graph has computed take that."""
+    """Lets each instruction that computes what an earlier one of its graph has computed take
+    that.
+    """
     same_constant = _equal_constants(plan)
     for program in plan.programs:
         program.instructions = _shared(plan, program, dict(same_constant))
@@ -34,24 +40,44 @@ def _shared(plan: Plan, program: Program, first_of: dict[Slot, Slot]) -> tuple[I
     return tuple(made)
 
 
-def _key(plan: Plan, program: Program, instruction: Instruction, first_of: Mapping[Slot, Slot]) -> Hashable | None:
-    """What is equal for instructions that compute the same; None for one that is not to be shared."""
+def _key(
+    plan: Plan, program: Program, instruction: Instruction, first_of: Mapping[Slot, Slot]
+) -> Hashable | None:
+    """What is equal for instructions that compute the same; None for one that is not to be
+    shared.
+    """
     node = instruction.node
     operation = plan.operations[program.index, node.id]
-    has_effects = operation.stateful or not operation.pure or instruction.variable is not None or instruction.shows is not None
+    has_effects = (
+        operation.stateful
+        or not operation.pure
+        or instruction.variable is not None
+        or instruction.shows is not None
+    )
     if instruction.region or has_effects or instruction.is_identity:
         return None
     inputs = tuple(first_of.get(slot, slot) for slot in instruction.inputs)
     attributes = [(name, _exact(value)) for name, value in node.attributes.items()]
     if any(text is None for _, text in attributes):
         return None
-    return operation.name, operation.opset, operation.version, frozenset(attributes), inputs, len(instruction.outputs)
+    return (
+        operation.name,
+        operation.opset,
+        operation.version,
+        frozenset(attributes),
+        inputs,
+        len(instruction.outputs),
+    )
 
 
 def _exact(value: object) -> str | None:
-    """An attribute as text that differs wherever the value does (0.0 and -0.0, 1 and True); None for tensors, long lists and the like."""
+    """An attribute as text that differs wherever the value does (0.0 and -0.0, 1 and True); None
+    for tensors, long lists and the like.
+    """
     if isinstance(value, tuple):
-        if len(value) > _MOST_ELEMENTS:  # such as the nodes of a forest, which take longer to write than to compute with
+        if (
+            len(value) > _MOST_ELEMENTS
+        ):  # such as the nodes of a forest, which take longer to write than to compute with
             return None
         texts = [_exact(one) for one in value]
         return None if None in texts else repr(texts)

@@ -1,4 +1,6 @@
-"""Which instructions only unpack weights that a file keeps in a narrower type: conversions, zero points and scales between constants."""
+"""Which instructions only unpack weights that a file keeps in a narrower type: conversions, zero
+points and scales between constants.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,15 @@ _BITS = 16
 
 
 def unpacking(plan: Plan, program: Program) -> Mapping[int, ElementType]:
-    """The numbers of those instructions of a graph, each with the type of the weights that it unpacks."""
+    """The numbers of those instructions of a graph, each with the type of the weights that it
+    unpacks.
+    """
     nodes = {slot: node for slot, node in plan.constant_slots if slot in program.owned}
-    packed = {slot: of for slot, node in nodes.items() if node.constant and (of := node.constant.element_type) and _is_packed(of)}
+    packed = {
+        slot: of
+        for slot, node in nodes.items()
+        if node.constant and (of := node.constant.element_type) and _is_packed(of)
+    }
     found: dict[int, ElementType] = {}
     made = set(nodes)
     for number, one in enumerate(program.instructions):

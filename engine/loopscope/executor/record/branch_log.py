@@ -1,4 +1,6 @@
-"""The branch log: which branch each execution of an If took. Generated code writes down only the rarer one."""
+"""The branch log: which branch each execution of an If took. Generated code writes down only the
+rarer one.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,22 @@ _LOOKED_BACK = 1024
 class BranchLog:
     """The branch of each execution of one If: 1 then, 0 else.
 
-    Generated code appends to ``pending`` a branch for each execution; or, where the If lies in the body of a loop itself and so runs once
-    in each iteration, to ``iterations`` only the iterations in which the rarer branch ran.
+    Generated code appends to ``pending`` a branch for each execution; or, where the If lies in the
+    body of a loop itself and so runs once in each iteration, to ``iterations`` only the iterations
+    in which the rarer branch ran.
     """
 
     pending: list[int] = field(default_factory=list[int])
     """The newest; appending to a list is the fastest there is."""
     iterations: list[int] = field(default_factory=list[int])
-    """The newest iterations, from 0 on, in which the ``logged`` branch ran; after each execution of the loop the negative of its count."""
+    """The newest iterations, from 0 on, in which the ``logged`` branch ran; after each execution
+    of the loop the negative of its count.
+    """
     logged: int = 0
     _caught_up: int = 0
-    """Of the execution of the loop that the first of them belongs to: how many of its iterations are packed."""
+    """Of the execution of the loop that the first of them belongs to: how many of its iterations
+    are packed.
+    """
     _packed: bytearray = field(default_factory=bytearray)
 
     @staticmethod
@@ -59,7 +66,9 @@ class BranchLog:
             self._caught_up = 0
 
     def begin(self, branch: int, iteration: int) -> None:
-        """Generated code begins at an iteration of the loop, and writes down one branch from now on."""
+        """Generated code begins at an iteration of the loop, and writes down one branch from now
+        on.
+        """
         self.pack()
         self.logged, self._caught_up = branch, iteration
 
@@ -81,7 +90,9 @@ class BranchLog:
         return len(self.pending) + len(self.iterations) > _MOST_ITERATIONS
 
     def _unfolded(self, iterations: np.ndarray) -> bytes:
-        """A byte for each execution that ``iterations`` encodes; its last entry is a count, which is negative."""
+        """A byte for each execution that ``iterations`` encodes; its last entry is a count,
+        which is negative.
+        """
         is_count = iterations < 0
         starts = np.concatenate([[0], np.cumsum(-iterations[is_count])]) - self._caught_up
         taken = np.full(int(starts[-1]), 1 - self.logged, np.uint8)

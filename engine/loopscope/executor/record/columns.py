@@ -1,4 +1,6 @@
-"""Columns of recorded values: appended one by one, packed into chunks, thinned when they take too much room."""
+"""Columns of recorded values: appended one by one, packed into chunks, thinned when they take
+too much room.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,14 @@ class SlotColumn:
     """Set while all that is pending is known to be numbers of this type."""
 
     def take(self, count: int, first: int, stride: int) -> Any:
-        """So many pending values as a chunk, every ``stride``-th row of them; ``first`` is the row of the first pending value."""
+        """So many pending values as a chunk, every ``stride``-th row of them; ``first`` is the
+        row of the first pending value.
+        """
         later = self.pending[count:]
         del self.pending[count:]
-        chunk = _packed(self.pending[-first % stride :: stride] if stride > 1 else self.pending, self.scalar)
+        chunk = _packed(
+            self.pending[-first % stride :: stride] if stride > 1 else self.pending, self.scalar
+        )
         if chunk is self.pending:
             chunk = list(chunk)
         self.pending[:] = later
@@ -63,7 +69,11 @@ class SlotColumn:
 
 def _alone(value: Any) -> Any:
     """A value that does not hold the memory of others."""
-    return value.copy() if isinstance(value, np.ndarray) and value.base is not None and value.nbytes > SMALL else value
+    return (
+        value.copy()
+        if isinstance(value, np.ndarray) and value.base is not None and value.nbytes > SMALL
+        else value
+    )
 
 
 def _packed(values: list[Any], scalar: np.dtype | None) -> Any:
@@ -86,13 +96,17 @@ def _packed(values: list[Any], scalar: np.dtype | None) -> Any:
 
 
 def _stacked(values: list[Any], first: np.ndarray) -> np.ndarray | None:
-    """Arrays of one shape and type as one; None when they differ. Concatenating looks at all but the first lengths."""
+    """Arrays of one shape and type as one; None when they differ. Concatenating looks at all but
+    the first lengths.
+    """
     if list(map(type, values)).count(np.ndarray) < len(values):
         return None
     try:
         if list(map(len, values)).count(len(first)) < len(values):
             return None
-        return np.concatenate(values, dtype=first.dtype, casting="no").reshape(len(values), *first.shape)
+        return np.concatenate(values, dtype=first.dtype, casting="no").reshape(
+            len(values), *first.shape
+        )
     except (TypeError, ValueError):
         return None
 
@@ -125,12 +139,17 @@ class RecordedRows:
     @property
     def begun(self) -> int:
         """Rows so far, with those that are pending."""
-        return self.packed_rows + max((len(column.pending) for column in self.columns.values()), default=0)
+        return self.packed_rows + max(
+            (len(column.pending) for column in self.columns.values()), default=0
+        )
 
     @property
     def is_light(self) -> bool:
         """Whether what is pending is little: few numbers."""
-        return all(column.scalar is not None and len(column.pending) < _FEW for column in self.columns.values())
+        return all(
+            column.scalar is not None and len(column.pending) < _FEW
+            for column in self.columns.values()
+        )
 
     def pack(self, complete: int) -> None:
         """Packs what is pending of the first ``complete`` rows."""
@@ -160,18 +179,27 @@ class RecordedRows:
     def whole(self, slot: Slot) -> np.ndarray | None:
         """All kept values of a slot as one array, when they have one shape and type."""
         column = self.columns[slot]
-        pending = [_packed(list(column.pending), None)] if self.stride == 1 and column.pending else []
-        stacked = [_stacked(chunk, chunk[0]) if isinstance(chunk, list) else chunk for chunk in (*column.chunks, *pending)]
+        pending = (
+            [_packed(list(column.pending), None)] if self.stride == 1 and column.pending else []
+        )
+        stacked = [
+            _stacked(chunk, chunk[0]) if isinstance(chunk, list) else chunk
+            for chunk in (*column.chunks, *pending)
+        ]
         chunks = [chunk for chunk in stacked if isinstance(chunk, np.ndarray)]
         if not chunks or len(chunks) < len(stacked):
             return None
         first = chunks[0]
-        if any(chunk.dtype != first.dtype or chunk.shape[1:] != first.shape[1:] for chunk in chunks):
+        if any(
+            chunk.dtype != first.dtype or chunk.shape[1:] != first.shape[1:] for chunk in chunks
+        ):
             return None
         return np.concatenate(chunks) if len(chunks) > 1 else first
 
     def has_kept(self, row: int, slot: Slot) -> bool:
-        """Whether the value of a slot at a row is kept, which may be None: a variable before it is assigned."""
+        """Whether the value of a slot at a row is kept, which may be None: a variable before it
+        is assigned.
+        """
         column = self.columns.get(slot)
         if column is None:
             return False

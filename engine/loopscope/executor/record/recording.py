@@ -1,8 +1,10 @@
-"""What a run writes down: how often each loop ran and why it ended, which branch each If took, and columns of values.
+"""What a run writes down: how often each loop ran and why it ended, which branch each If took, and
+columns of values.
 
-Neutral buffers: the machine and the generated code append to them, the trace reads them. A *row* of a program is one
-execution of its graph; rows are numbered in the order in which they ran. Execution k of a region belongs to row k of the
-program that holds it, since every row runs each of its regions once.
+Neutral buffers: the machine and the generated code append to them, the trace reads them. A *row* of
+a program is one execution of its graph; rows are numbered in the order in which they ran. Execution
+k of a region belongs to row k of the program that holds it, since every row runs each of its
+regions once.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from loopscope.ir.model import LOOP
 
 @dataclass(eq=False)
 class LoopTable:
-    """Each execution of one loop that ended: how many iterations, and the number of its ending in ``ENDINGS``."""
+    """Each execution of one loop that ended: how many iterations, and the number of its ending
+    in ``ENDINGS``.
+    """
 
     counts: list[int] = field(default_factory=list[int])
     endings: list[int] = field(default_factory=list[int])
@@ -32,8 +36,10 @@ class LoopTable:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a run records, within a budget of bytes: the carried state of each loop, or ``everything``, which is the value of every
-    operation but those that are cheap to compute again; with ``recompute=False`` those too, for a file without weights."""
+    """What a run records, within a budget of bytes: the carried state of each loop, or
+    ``everything``, which is the value of every operation but those that are cheap to compute again;
+    with ``recompute=False`` those too, for a file without weights.
+    """
 
     everything: bool = False
     state: bool = True
@@ -42,7 +48,9 @@ class Record:
 
     def __post_init__(self) -> None:
         if not self.budget_bytes >= 0:
-            raise InputError(f"the budget of a recording is {self.budget_bytes} bytes: a number from 0 on is expected")
+            raise InputError(
+                f"the budget of a recording is {self.budget_bytes} bytes: a number from 0 on is expected"
+            )
 
 
 NOTHING = Record(state=False)
@@ -67,7 +75,9 @@ class Recording:
 
     def __post_init__(self) -> None:
         for _, instruction in self.plan.regions:
-            self.tables.append(BranchLog() if isinstance(instruction.region, IfRegion) else LoopTable())
+            self.tables.append(
+                BranchLog() if isinstance(instruction.region, IfRegion) else LoopTable()
+            )
             if isinstance(instruction.region, LoopRegion):
                 self._loops[instruction.region.program.index] = instruction.region.table
         self._counted = [0] * len(self.tables)
@@ -78,7 +88,9 @@ class Recording:
                 self.rows[program.index] = RecordedRows.of(slots)
 
     def iterations(self) -> int:
-        """Iterations of all loop executions that have ended. Each call counts only those that are new."""
+        """Iterations of all loop executions that have ended. Each call counts only those that
+        are new.
+        """
         for number, table in enumerate(self.tables):
             if isinstance(table, LoopTable) and len(table.counts) > self._counted[number]:
                 self._ended[number] += sum(table.counts[self._counted[number] :])
@@ -86,17 +98,26 @@ class Recording:
         return sum(self._ended)
 
     def leave_out(self, region: LoopRegion, values: list[Any], scalars: Container[Slot]) -> None:
-        """From now on, what is cheap to compute again is not recorded in a nest of loops; ``values`` are those of its first iterations."""
+        """From now on, what is cheap to compute again is not recorded in a nest of loops;
+        ``values`` are those of its first iterations.
+        """
         waiting: list[Program] = [region.program] if self.record.recompute else []
         while waiting:
             program = waiting.pop()
-            waiting += (inner for number in program.regions if (one := program.instructions[number].region) for inner in one.programs)
+            waiting += (
+                inner
+                for number in program.regions
+                if (one := program.instructions[number].region)
+                for inner in one.programs
+            )
             rows = self.rows.get(program.index)
             if rows is None or rows.forget or rows.is_judged:
                 continue
             rows.is_judged = True
             cheap = cheap_slots(program, values, scalars)
-            rows.columns = {slot: column for slot, column in rows.columns.items() if slot not in cheap}
+            rows.columns = {
+                slot: column for slot, column in rows.columns.items() if slot not in cheap
+            }
             if not rows.columns:
                 del self.rows[program.index]
 
@@ -107,10 +128,16 @@ class Recording:
         return found
 
     def prove(self, scalars: Iterable[tuple[ProgramIndex, Slot, np.dtype]], *, holds: bool) -> None:
-        """What is appended to columns (program number and slot) is, from now on or no longer, known to be numbers of a type."""
+        """What is appended to columns (program number and slot) is, from now on or no longer,
+        known to be numbers of a type.
+        """
         for index, slot, dtype in scalars:
             column = self.rows[index].columns[slot]
-            column.scalar = dtype if holds and all(type(value) is dtype.type for value in column.pending) else None
+            column.scalar = (
+                dtype
+                if holds and all(type(value) is dtype.type for value in column.pending)
+                else None
+            )
 
     def watch(self, region: LoopRegion) -> None:
         """Looks at the carried state of a loop from now on, without keeping it."""
@@ -118,8 +145,10 @@ class Recording:
         self.rows.setdefault(region.program.index, RecordedRows(columns, forget=True))
 
     def pack(self, *, all_of_it: bool = True) -> None:
-        """Packs all columns, but for the newest row of a loop that has not ended: it may be unfinished; or only (not ``all_of_it``)
-        where that is worth while. Keeps fewer rows of the largest when the budget is exceeded."""
+        """Packs all columns, but for the newest row of a loop that has not ended: it may be
+        unfinished; or only (not ``all_of_it``) where that is worth while. Keeps fewer rows of the
+        largest when the budget is exceeded.
+        """
         self.iterations()
         for index, rows in self.rows.items():
             if not all_of_it and rows.is_light:
@@ -155,7 +184,9 @@ def recorded_slots(program: Program, record: Record) -> tuple[Slot, ...]:
 
 
 def can_prove_endless(region: LoopRegion) -> bool:
-    """Whether nothing but the carried state feeds the next iteration, so that an equal state means a loop without end."""
+    """Whether nothing but the carried state feeds the next iteration, so that an equal state
+    means a loop without end.
+    """
     return (
         region.kind == LOOP
         and not region.sliced

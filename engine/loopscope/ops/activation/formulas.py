@@ -25,11 +25,14 @@ def elu(data: Array, /, *, alpha: float) -> Array:
 
 @through_float
 def gelu(data: Array, /, *, approximation_mode: str = "erf") -> Array:
-    """x times the normal distribution function at x, or its approximation by tanh. Page activation/gelu-7."""
+    """x times the normal distribution function at x, or its approximation by tanh. Page
+    activation/gelu-7.
+    """
     real = data.dtype.type
     if approximation_mode == "erf":
         return real(0.5) * data * (1 + special.erf(data * real(math.sqrt(0.5))))
-    # In place where there is an array: a large temporary costs more to get from the system than to compute.
+    # In place where there is an array: a large temporary costs more to get from the system than to
+    # compute.
     inner = data * data
     inner *= real(0.044715)
     inner += 1
@@ -51,7 +54,8 @@ def gelu_exact(data: Array, /) -> Array:
 @through_float
 def mish(data: Array, /) -> Array:
     """x tanh(ln(1 + e^x)). Page activation/mish-4."""
-    # tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2); beyond 20 it is 1 in any float, and e^2 would overflow.
+    # tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2); beyond 20 it is 1 in any float, and e^2
+    # would overflow.
     power = np.exp(np.minimum(data, 20))
     ratio = power * (power + 2)
     return data * (ratio / (ratio + 2))
@@ -59,7 +63,9 @@ def mish(data: Array, /) -> Array:
 
 @through_float
 def selu(data: Array, alpha: Array, scale: Array, /) -> Array:
-    """``scale`` x where x > 0, ``scale alpha`` (e^x - 1) elsewhere; both are scalars or one element. Page activation/selu-1."""
+    """``scale`` x where x > 0, ``scale alpha`` (e^x - 1) elsewhere; both are scalars or one
+    element. Page activation/selu-1.
+    """
     alpha, scale = _single(alpha, "alpha"), _single(scale, "lambda")
     return scale * np.where(data > 0, data, alpha * np.expm1(np.minimum(data, 0)))
 
@@ -84,7 +90,9 @@ def softsign(data: Array, /) -> Array:
 
 @through_float
 def swish(data: Array, beta: Array | None = None, /) -> Array:
-    """x / (1 + e^(-beta x)); ``beta`` is a scalar or one element, 1 by default. Page activation/swish-4."""
+    """x / (1 + e^(-beta x)); ``beta`` is a scalar or one element, 1 by default. Page
+    activation/swish-4.
+    """
     return data / (1 + np.exp(-data if beta is None else -data * _single(beta, "beta")))
 
 
@@ -104,8 +112,20 @@ _APPROXIMATION = Attribute("approximation_mode", "str", "erf", allowed=("erf", "
 row = family("activation", infer=same, types=(COMPUTED_FLOATS,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Elu", elu, attributes=(Attribute("alpha", "float"),), types=(COMPUTED,), gradient=gradients.elu),
-    row("Exp", exponential, types=(COMPUTED,), float_symbol="np.exp({0})", gradient=gradients.exponential),
+    row(
+        "Elu",
+        elu,
+        attributes=(Attribute("alpha", "float"),),
+        types=(COMPUTED,),
+        gradient=gradients.elu,
+    ),
+    row(
+        "Exp",
+        exponential,
+        types=(COMPUTED,),
+        float_symbol="np.exp({0})",
+        gradient=gradients.exponential,
+    ),
     row("Gelu", gelu_exact, version=2, opsets=(2, 6), gradient=gradients.gelu),
     row(
         "Gelu",
@@ -114,10 +134,24 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(Attribute("approximation_mode", "str", "erf", allowed=("erf", "tanh")),),
         gradient=gradients.gelu,
     ),
-    row("Identity", identity, version=16, types=(ANY_TYPE,), symbol="{0}", identity=True, gradient=gradients.identity),
+    row(
+        "Identity",
+        identity,
+        version=16,
+        types=(ANY_TYPE,),
+        symbol="{0}",
+        identity=True,
+        gradient=gradients.identity,
+    ),
     row("Mish", mish, version=4, gradient=gradients.mish),
     row("Selu", selu, inputs=(3, 3), gradient=gradients.selu),
-    row("Sigmoid", sigmoid, types=(COMPUTED,), float_symbol="1 / (1 + np.exp(-{0}))", gradient=gradients.sigmoid),
+    row(
+        "Sigmoid",
+        sigmoid,
+        types=(COMPUTED,),
+        float_symbol="1 / (1 + np.exp(-{0}))",
+        gradient=gradients.sigmoid,
+    ),
     row("SoftPlus", softplus, version=4, page="activation/softplus-4", gradient=gradients.softplus),
     row("SoftSign", softsign, version=9, page="activation/softsign-9", gradient=gradients.softsign),
     row("Swish", swish, version=4, inputs=(1, 2), gradient=gradients.swish),

@@ -9,7 +9,14 @@ from functools import lru_cache
 import numpy as np
 
 from loopscope.ops.declare import Array, Attribute, Operation
-from loopscope.ops.elements import COMPUTED, COMPUTED_FLOATS, INTEGER_DTYPES, integer_limits, own_type, through_float
+from loopscope.ops.elements import (
+    COMPUTED,
+    COMPUTED_FLOATS,
+    INTEGER_DTYPES,
+    integer_limits,
+    own_type,
+    through_float,
+)
 from loopscope.ops.family import family
 from loopscope.ops.gradients import activation as gradients
 from loopscope.ops.infer import same
@@ -43,7 +50,9 @@ def _whole(bound: float, rounding: Callable[[float], int], dtype: np.dtype) -> i
 def hard_sigmoid(data: Array, alpha: Array, beta: Array, /) -> Array:
     """``alpha`` x + ``beta`` cut to 0 .. 1; both are scalars. Page activation/hard-sigmoid-1."""
     if alpha.size != 1 or beta.size != 1:
-        raise ValueError(f"alpha and beta have shapes {alpha.shape} and {beta.shape}, expected one element each")
+        raise ValueError(
+            f"alpha and beta have shapes {alpha.shape} and {beta.shape}, expected one element each"
+        )
     return np.minimum(np.maximum(data * alpha.reshape(()) + beta.reshape(()), 0), 1)
 
 
@@ -62,7 +71,8 @@ def hswish(data: Array, /) -> Array:
 def prelu(data: Array, slope: Array, /) -> Array:
     """x where x >= 0, ``slope`` x elsewhere. Page activation/prelu-1.
 
-    A slope of rank 1 whose length is that of the second dimension holds one value per channel; others broadcast as numpy does.
+    A slope of rank 1 whose length is that of the second dimension holds one value per channel;
+    others broadcast as numpy does.
     """
     if slope.ndim == 1 and data.ndim > 2 and slope.shape[0] == data.shape[1]:
         slope = slope.reshape(-1, *[1] * (data.ndim - 2))
@@ -80,10 +90,27 @@ def relu(data: Array, /) -> Array:
 row = family("activation", infer=same, types=(COMPUTED,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Clamp", clamp, attributes=(Attribute("min", "float"), Attribute("max", "float")), gradient=gradients.clamp),
+    row(
+        "Clamp",
+        clamp,
+        attributes=(Attribute("min", "float"), Attribute("max", "float")),
+        gradient=gradients.clamp,
+    ),
     row("HSigmoid", hsigmoid, version=5, page="activation/hsigmoid-5", gradient=gradients.hsigmoid),
     row("HSwish", hswish, version=4, page="activation/hswish-4", gradient=gradients.hswish),
-    row("HardSigmoid", hard_sigmoid, inputs=(3, 3), types=(COMPUTED_FLOATS,), gradient=gradients.hard_sigmoid),
+    row(
+        "HardSigmoid",
+        hard_sigmoid,
+        inputs=(3, 3),
+        types=(COMPUTED_FLOATS,),
+        gradient=gradients.hard_sigmoid,
+    ),
     row("PReLU", prelu, page="activation/prelu-1", inputs=(2, 2), gradient=gradients.prelu),
-    row("ReLU", relu, page="activation/relu-1", float_symbol="np.maximum({0}, 0)", gradient=gradients.relu),
+    row(
+        "ReLU",
+        relu,
+        page="activation/relu-1",
+        float_symbol="np.maximum({0}, 0)",
+        gradient=gradients.relu,
+    ),
 )

@@ -16,14 +16,17 @@ from loopscope.ops.index import axis_within
 
 @through_float
 def softmax(data: Array, /, *, axis: int = 1) -> Array:
-    """e^x divided by the sum of e^x along ``axis``. Pages activation/softmax-1 and activation/softmax-8."""
+    """e^x divided by the sum of e^x along ``axis``. Pages activation/softmax-1 and
+    activation/softmax-8.
+    """
     axis = axis_within(axis, data.ndim)
     if data.size == 0:
         return data.copy()
     powers = data - data.max(axis, keepdims=True)
     np.exp(powers, out=powers)
     if axis == data.ndim - 1:
-        # Row sums as a matrix-vector product: BLAS is several times faster than the reduction on short rows.
+        # Row sums as a matrix-vector product: BLAS is several times faster than the reduction on
+        # short rows.
         sums = powers @ np.ones(data.shape[-1], data.dtype)
         powers /= sums[..., None]
     else:
@@ -71,5 +74,12 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(Attribute("axis", "int", 1, least=0),),
         gradient=gradients.softmax,
     ),
-    row("SoftMax", softmax, version=8, page="activation/softmax-8", attributes=(_AXIS,), gradient=gradients.softmax),
+    row(
+        "SoftMax",
+        softmax,
+        version=8,
+        page="activation/softmax-8",
+        attributes=(_AXIS,),
+        gradient=gradients.softmax,
+    ),
 )

@@ -1,4 +1,6 @@
-"""Arithmetic of two tensors: the results of the spec's formulas in the element type that both inputs share."""
+"""Arithmetic of two tensors: the results of the spec's formulas in the element type that both
+inputs share.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,14 @@ subtract = binary(operator.sub, "Difference of two tensors.")
 multiply = binary(operator.mul, "Product of two tensors.")
 
 
-def divide(left: Array, right: Array, /, *, auto_broadcast: str = "numpy", m_pythondiv: bool = True) -> Array:
-    """Quotient of two tensors; of integers rounded down, or towards zero when ``m_pythondiv`` is false.
+def divide(
+    left: Array, right: Array, /, *, auto_broadcast: str = "numpy", m_pythondiv: bool = True
+) -> Array:
+    """Quotient of two tensors; of integers rounded down, or towards zero when ``m_pythondiv`` is
+    false.
 
-    ``ValueError`` for an integer divided by zero, which the spec leaves undefined and OpenVINO refuses.
-    Page arithmetic/divide-1.
+    ``ValueError`` for an integer divided by zero, which the spec leaves undefined and OpenVINO
+    refuses. Page arithmetic/divide-1.
     """
     if auto_broadcast != "numpy":
         right = fitted(left, right, auto_broadcast)
@@ -61,7 +66,9 @@ def mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array
 
 
 def power(base: Array, exponent: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """The first tensor raised to the power of the second; of integers truncated. Page arithmetic/power-1."""
+    """The first tensor raised to the power of the second; of integers truncated. Page
+    arithmetic/power-1.
+    """
     if auto_broadcast != "numpy":
         exponent = fitted(base, exponent, auto_broadcast)
     if base.dtype in INTEGER_DTYPES:
@@ -80,7 +87,8 @@ def _integer_power(base: Array, exponent: Array) -> Array:
     numbers, exponents = as_numbers(base), as_numbers(exponent)
     if exponents.dtype.kind == "u" or (exponents >= 0).all():
         return own_type(np.power(numbers, exponents), base.dtype)
-    # Only 1 and -1 have an integer inverse; a fraction truncates to 0, and the inverse of 0 is refused.
+    # Only 1 and -1 have an integer inverse; a fraction truncates to 0, and the inverse of 0 is
+    # refused.
     negative = exponents < 0
     if (negative & (numbers == 0)).any():
         raise ValueError("0 to a negative power is no integer")
@@ -115,7 +123,9 @@ def refuse_zeros(divisor: Array) -> None:
     """``ValueError`` when an integer would be divided by zero."""
     # Testing a scalar itself takes 8 ns, its all() 600.
     if not (divisor if divisor.ndim == 0 else divisor.all()):
-        raise ValueError(f"integer division by zero: {int((divisor == 0).sum())} of {divisor.size} divisors are 0")
+        raise ValueError(
+            f"integer division by zero: {int((divisor == 0).sum())} of {divisor.size} divisors are 0"
+        )
 
 
 _PYTHON_DIVISION = Attribute("m_pythondiv", "bool", True)
@@ -123,7 +133,14 @@ GREATER, LESSER = "{0} if {0} >= {1} else {1}", "{0} if {0} <= {1} else {1}"
 """Of two whole numbers."""
 _NUMPY = {"auto_broadcast": "numpy"}
 
-row = family("arithmetic", infer=elementwise, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(COMPUTED,), symbol_when=_NUMPY)
+row = family(
+    "arithmetic",
+    infer=elementwise,
+    inputs=(2, 2),
+    attributes=(AUTO_BROADCAST,),
+    types=(COMPUTED,),
+    symbol_when=_NUMPY,
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     row("Add", add, symbol="{0} + {1}", gradient=gradients.add),
@@ -144,11 +161,28 @@ OPERATIONS: tuple[Operation, ...] = (
         integer_symbol="{0} % {1}",
         gradient=gradients.floor_mod,
     ),
-    row("Maximum", maximum, float_symbol="np.maximum({0}, {1})", integer_symbol=GREATER, gradient=gradients.maximum),
-    row("Minimum", minimum, float_symbol="np.minimum({0}, {1})", integer_symbol=LESSER, gradient=gradients.minimum),
+    row(
+        "Maximum",
+        maximum,
+        float_symbol="np.maximum({0}, {1})",
+        integer_symbol=GREATER,
+        gradient=gradients.maximum,
+    ),
+    row(
+        "Minimum",
+        minimum,
+        float_symbol="np.minimum({0}, {1})",
+        integer_symbol=LESSER,
+        gradient=gradients.minimum,
+    ),
     row("Mod", mod, float_symbol="np.fmod({0}, {1})", gradient=gradients.mod),
     row("Multiply", multiply, symbol="{0} * {1}", gradient=gradients.multiply),
     row("Power", power, gradient=gradients.power),
-    row("SquaredDifference", squared_difference, float_symbol="np.square({0} - {1})", gradient=gradients.squared_difference),
+    row(
+        "SquaredDifference",
+        squared_difference,
+        float_symbol="np.square({0} - {1})",
+        gradient=gradients.squared_difference,
+    ),
     row("Subtract", subtract, symbol="{0} - {1}", gradient=gradients.subtract),
 )

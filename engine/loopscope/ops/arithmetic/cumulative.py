@@ -12,10 +12,14 @@ from loopscope.ops.index import axis_within
 from loopscope.ops.infer import same
 
 
-def cumulative_sum(data: Array, axis: Array | None = None, /, *, exclusive: bool = False, reverse: bool = False) -> Array:
-    """Sums of all elements before and including each one along an axis (a scalar or one element; 0 by default).
+def cumulative_sum(
+    data: Array, axis: Array | None = None, /, *, exclusive: bool = False, reverse: bool = False
+) -> Array:
+    """Sums of all elements before and including each one along an axis (a scalar or one element; 0
+    by default).
 
-    ``exclusive`` leaves the element itself out, ``reverse`` sums from the far end. Page arithmetic/cumsum-3.
+    ``exclusive`` leaves the element itself out, ``reverse`` sums from the far end. Page
+    arithmetic/cumsum-3.
     """
     if axis is not None and axis.size != 1:
         raise ValueError(f"axis has {axis.size} elements, expected one")

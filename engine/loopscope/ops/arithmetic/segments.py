@@ -17,17 +17,35 @@ from loopscope.ops.index import positions, whole_number
 from loopscope.ops.precision import accumulator
 
 
-def segment_max(data: Array, segment_ids: Array, num_segments: Array | None = None, /, *, fill_mode: str) -> Array:
-    """Greatest element of each segment of rows of ``data``; ``segment_ids`` [rows] ascends. Empty segments: zero, or the lowest value."""
+def segment_max(
+    data: Array, segment_ids: Array, num_segments: Array | None = None, /, *, fill_mode: str
+) -> Array:
+    """Greatest element of each segment of rows of ``data``; ``segment_ids`` [rows] ascends.
+    Empty segments: zero, or the lowest value.
+    """
     ids = np.asarray(positions(segment_ids))
-    if ids.ndim != 1 or ids.shape != data.shape[:1] or (ids.size and (ids.min() < 0 or np.diff(ids).min(initial=0) < 0)):
-        raise ValueError(f"segment ids of shape {list(ids.shape)} are not ascending numbers, one for each row of {list(data.shape)}")
-    count = whole_number(num_segments) if num_segments is not None else int(ids[-1]) + 1 if ids.size else 0
+    if (
+        ids.ndim != 1
+        or ids.shape != data.shape[:1]
+        or (ids.size and (ids.min() < 0 or np.diff(ids).min(initial=0) < 0))
+    ):
+        raise ValueError(
+            f"segment ids of shape {list(ids.shape)} are not ascending numbers, one for each row of {list(data.shape)}"
+        )
+    count = (
+        whole_number(num_segments)
+        if num_segments is not None
+        else int(ids[-1]) + 1
+        if ids.size
+        else 0
+    )
     check_elements(count * max(math.prod(data.shape[1:]), 1), "the segments")
     wide = accumulator(data.dtype)
     inside = ids < count
     sizes = np.bincount(ids[inside], minlength=count)
-    found = np.full((count, *data.shape[1:]), 0 if fill_mode == "zero" else _lowest(data.dtype), wide)
+    found = np.full(
+        (count, *data.shape[1:]), 0 if fill_mode == "zero" else _lowest(data.dtype), wide
+    )
     filled = np.flatnonzero(sizes)
     if filled.size:
         starts = np.cumsum(sizes) - sizes
@@ -44,7 +62,9 @@ def _lowest(dtype: np.dtype) -> Any:
     return -(2 ** (element_type.bits - 1)) if element_type.is_signed else 0
 
 
-def _infer_segment_max(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_segment_max(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     data, ids = inputs[:2]
     rows = UNKNOWN
     if len(inputs) > 2:
@@ -52,7 +72,12 @@ def _infer_segment_max(inputs: Sequence[Known], attributes: Mapping[str, Any], /
     elif ids.value is not None:
         rows = static(int(ids.value.reshape(-1)[-1]) + 1 if ids.value.size else 0)
     dimensions = data.shape.dimensions
-    return (Known(data.element_type, DYNAMIC if dimensions is None else PartialShape((rows, *dimensions[1:]))),)
+    return (
+        Known(
+            data.element_type,
+            DYNAMIC if dimensions is None else PartialShape((rows, *dimensions[1:])),
+        ),
+    )
 
 
 OPERATIONS: tuple[Operation, ...] = (

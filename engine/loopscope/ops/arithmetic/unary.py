@@ -7,7 +7,14 @@ import numpy as np
 from loopscope.ops import special_functions as special
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.derivative import flat
-from loopscope.ops.elements import COMPUTED, COMPUTED_FLOATS, INTEGER_DTYPES, elementwise, own_type, through_float
+from loopscope.ops.elements import (
+    COMPUTED,
+    COMPUTED_FLOATS,
+    INTEGER_DTYPES,
+    elementwise,
+    own_type,
+    through_float,
+)
 from loopscope.ops.family import family
 from loopscope.ops.gradients import arithmetic as gradients
 from loopscope.ops.infer import same
@@ -68,23 +75,54 @@ def rounded(data: Array, /, *, mode: str = "half_to_even") -> Array:
     return whole + np.copysign((abs(data - whole) >= 0.5).astype(data.dtype), data)
 
 
-_ROUNDING = Attribute("mode", "str", "half_to_even", allowed=("half_to_even", "half_away_from_zero"))
+_ROUNDING = Attribute(
+    "mode", "str", "half_to_even", allowed=("half_to_even", "half_away_from_zero")
+)
 
 row = family("arithmetic", infer=same, types=(COMPUTED,))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("Abs", absolute, float_symbol="abs({0})", gradient=gradients.absolute),
     row("Acos", arccos, float_symbol="np.arccos({0})", gradient=gradients.arccos),
-    row("Acosh", arccosh, version=4, page="arithmetic/acosh-3", float_symbol="np.arccosh({0})", gradient=gradients.arccosh),
+    row(
+        "Acosh",
+        arccosh,
+        version=4,
+        page="arithmetic/acosh-3",
+        float_symbol="np.arccosh({0})",
+        gradient=gradients.arccosh,
+    ),
     row("Asin", arcsin, float_symbol="np.arcsin({0})", gradient=gradients.arcsin),
-    row("Asinh", arcsinh, version=4, page="arithmetic/asinh-3", float_symbol="np.arcsinh({0})", gradient=gradients.arcsinh),
+    row(
+        "Asinh",
+        arcsinh,
+        version=4,
+        page="arithmetic/asinh-3",
+        float_symbol="np.arcsinh({0})",
+        gradient=gradients.arcsinh,
+    ),
     row("Atan", arctan, float_symbol="np.arctan({0})", gradient=gradients.arctan),
-    row("Atanh", arctanh, version=4, page="arithmetic/atanh-3", float_symbol="np.arctanh({0})", gradient=gradients.arctanh),
+    row(
+        "Atanh",
+        arctanh,
+        version=4,
+        page="arithmetic/atanh-3",
+        float_symbol="np.arctanh({0})",
+        gradient=gradients.arctanh,
+    ),
     row("Ceiling", ceiling, float_symbol="np.ceil({0})", integer_symbol="{0}", gradient=flat),
     row("Cos", cos, float_symbol="np.cos({0})", gradient=gradients.cos),
     row("Cosh", cosh, float_symbol="np.cosh({0})", gradient=gradients.cosh),
     row("Erf", erf, gradient=gradients.erf),
-    row("ErfInv", erfinv, version=17, opsets=(17, 17), page="arithmetic/erfinv-17", types=(COMPUTED_FLOATS,), gradient=gradients.erfinv),
+    row(
+        "ErfInv",
+        erfinv,
+        version=17,
+        opsets=(17, 17),
+        page="arithmetic/erfinv-17",
+        types=(COMPUTED_FLOATS,),
+        gradient=gradients.erfinv,
+    ),
     row("Floor", floor, float_symbol="np.floor({0})", integer_symbol="{0}", gradient=flat),
     row("Log", log, float_symbol="np.log({0})", gradient=gradients.log),
     row("Negative", negative, float_symbol="-{0}", gradient=gradients.negative),

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 from loopscope.ops.convolution.binary import binary_convolution, infer_binary_convolution
-from loopscope.ops.convolution.deformable import deformable_convolution, infer_deformable_convolution
-from loopscope.ops.convolution.dense import convolution, group_convolution, infer_convolution, infer_group_convolution
+from loopscope.ops.convolution.deformable import (
+    deformable_convolution,
+    infer_deformable_convolution,
+)
+from loopscope.ops.convolution.dense import (
+    convolution,
+    group_convolution,
+    infer_convolution,
+    infer_group_convolution,
+)
 from loopscope.ops.convolution.transposed import (
     convolution_backprop_data,
     group_convolution_backprop_data,
@@ -26,12 +34,23 @@ _WINDOW = (
     Attribute("auto_pad", "str", "explicit", allowed=AUTO_PADS),
 )
 _TRANSPOSED = (*_WINDOW, Attribute("output_padding", "ints", (), least=0))
-_DEFORMABLE = (*_WINDOW, Attribute("group", "int", 1, least=1), Attribute("deformable_group", "int", 1, least=1))
+_DEFORMABLE = (
+    *_WINDOW,
+    Attribute("group", "int", 1, least=1),
+    Attribute("deformable_group", "int", 1, least=1),
+)
 
 row = family("convolution", types=(COMPUTED,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Convolution", convolution, infer=infer_convolution, inputs=(2, 2), attributes=_WINDOW, gradient=gradients.convolution),
+    row(
+        "Convolution",
+        convolution,
+        infer=infer_convolution,
+        inputs=(2, 2),
+        attributes=_WINDOW,
+        gradient=gradients.convolution,
+    ),
     row(
         "GroupConvolution",
         group_convolution,
@@ -63,7 +82,11 @@ OPERATIONS: tuple[Operation, ...] = (
         binary_convolution,
         infer=infer_binary_convolution,
         inputs=(2, 2),
-        attributes=(*_WINDOW, Attribute("mode", "str", allowed=("xnor-popcount",)), Attribute("pad_value", "float")),
+        attributes=(
+            *_WINDOW,
+            Attribute("mode", "str", allowed=("xnor-popcount",)),
+            Attribute("pad_value", "float"),
+        ),
         types=(COMPUTED, frozenset({ElementType.U1})),
     ),
     row(

@@ -14,19 +14,35 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Known
 from loopscope.ops.infer import common_type
 from loopscope.ops.precision import computable, rounded
-from loopscope.ops.window import Lengths, inferred, overlap, padded, pads, per_axis, places, span, windows
+from loopscope.ops.window import (
+    Lengths,
+    inferred,
+    overlap,
+    padded,
+    pads,
+    per_axis,
+    places,
+    span,
+    windows,
+)
 
 _BLOCK_ELEMENTS = 1 << 18
-"""Columns of any window are built and multiplied in blocks of about this many elements, which stay in a processor's cache."""
+"""Columns of any window are built and multiplied in blocks of about this many elements, which
+stay in a processor's cache.
+"""
 _ROWS_ELEMENTS = 1 << 22
 """Columns of kernel rows, which are built once and used by all kernel rows, may be this big."""
 _GROUPS_ELEMENTS = 1 << 19
 """The columns of so many groups together are about as big as this."""
 _STACK_ELEMENTS = 1 << 18
 _FEW_ELEMENTS = 1 << 14
-"""Columns of so few elements together are taken one by one: what they cost otherwise is mostly calls."""
+"""Columns of so few elements together are taken one by one: what they cost otherwise is mostly
+calls.
+"""
 _ROWS_FROM_PLACES = 600
-"""From so many output places on, one product for each kernel row costs less than copying its columns for one big product."""
+"""From so many output places on, one product for each kernel row costs less than copying its
+columns for one big product.
+"""
 
 
 def convolution(
@@ -42,10 +58,17 @@ def convolution(
 ) -> Array:
     """Correlation of 1 to 3 spatial axes with filters.
 
-    ``[N, I, lengths...] x [O, I, kernel...] -> [N, O, places...]``. Spec: convolution/convolution-1.
+    ``[N, I, lengths...] x [O, I, kernel...] -> [N, O, places...]``. Spec:
+    convolution/convolution-1.
     """
     return group_convolution(
-        data, filters[None], strides=strides, pads_begin=pads_begin, pads_end=pads_end, dilations=dilations, auto_pad=auto_pad
+        data,
+        filters[None],
+        strides=strides,
+        pads_begin=pads_begin,
+        pads_end=pads_end,
+        dilations=dilations,
+        auto_pad=auto_pad,
     )
 
 
@@ -62,15 +85,22 @@ def group_convolution(
 ) -> Array:
     """Correlation within each group of channels.
 
-    ``[N, G*I, lengths...] x [G, O, I, kernel...] -> [N, G*O, places...]``. Spec: convolution/group-convolution-1.
+    ``[N, G*I, lengths...] x [G, O, I, kernel...] -> [N, G*O, places...]``. Spec:
+    convolution/group-convolution-1.
     """
     axes = data.ndim - 2
     if not 1 <= axes <= 3 or filters.ndim != axes + 3:
-        raise ValueError(f"data of shape {list(data.shape)} and filters of rank {filters.ndim - 1} do not fit")
+        raise ValueError(
+            f"data of shape {list(data.shape)} and filters of rank {filters.ndim - 1} do not fit"
+        )
     groups, outputs, inputs, *sizes = filters.shape
     if data.shape[1] != groups * inputs:
-        raise ValueError(f"the data has {data.shape[1]} channels, the filters expect {groups * inputs}")
-    placed = placed_windows(data.shape[2:], tuple(sizes), strides, dilations, pads_begin, pads_end, auto_pad)
+        raise ValueError(
+            f"the data has {data.shape[1]} channels, the filters expect {groups * inputs}"
+        )
+    placed = placed_windows(
+        data.shape[2:], tuple(sizes), strides, dilations, pads_begin, pads_end, auto_pad
+    )
     batch = data.shape[0]
     check_elements(batch * groups * outputs * placed.places, "the result of the convolution")
     grouped = computable(data).reshape(batch, groups, inputs, *data.shape[2:])
@@ -94,42 +124,73 @@ class WindowPlacement(NamedTuple):
 
 @lru_cache(maxsize=256)
 def placed_windows(
-    lengths: Lengths, kernel: Lengths, strides: Lengths, dilations: Lengths, pads_begin: Lengths, pads_end: Lengths, auto_pad: str
+    lengths: Lengths,
+    kernel: Lengths,
+    strides: Lengths,
+    dilations: Lengths,
+    pads_begin: Lengths,
+    pads_end: Lengths,
+    auto_pad: str,
 ) -> WindowPlacement:
-    """Of windows of a kernel on axes of such lengths. A model asks for few of them again and again."""
+    """Of windows of a kernel on axes of such lengths. A model asks for few of them again and
+    again.
+    """
     axes = len(kernel)
-    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
-    begin, end = per_axis(pads_begin, axes, 0, "pads_begin"), per_axis(pads_end, axes, 0, "pads_end")
+    strides, dilations = (
+        per_axis(strides, axes, 1, "strides"),
+        per_axis(dilations, axes, 1, "dilations"),
+    )
+    begin, end = (
+        per_axis(pads_begin, axes, 0, "pads_begin"),
+        per_axis(pads_end, axes, 0, "pads_end"),
+    )
     begin, end = pads(lengths, kernel, strides, dilations, begin, end, auto_pad)
     each = zip(lengths, kernel, dilations, strides, begin, end, strict=True)
-    counts = tuple(places(length, span(size, dilation), stride, low, high) for length, size, dilation, stride, low, high in each)
+    counts = tuple(
+        places(length, span(size, dilation), stride, low, high)
+        for length, size, dilation, stride, low, high in each
+    )
     is_bare = all(size == 1 for size in kernel) and not any(begin) and not any(end)
     return WindowPlacement(kernel, strides, dilations, begin, end, counts, prod(counts), is_bare)
 
 
 @lru_cache(maxsize=64)
 def _taps(lengths: Lengths, placed: WindowPlacement) -> tuple[Array, Array | None]:
-    """For each tap of the kernel and each place, the element of all spatial axes together, and which lie outside, if any does."""
+    """For each tap of the kernel and each place, the element of all spatial axes together, and
+    which lie outside, if any does.
+    """
     found, outside = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.bool_)
     for length, size, stride, dilation, low, count in zip(
-        lengths, placed.kernel, placed.strides, placed.dilations, placed.begin, placed.counts, strict=True
+        lengths,
+        placed.kernel,
+        placed.strides,
+        placed.dilations,
+        placed.begin,
+        placed.counts,
+        strict=True,
     ):
         along = np.arange(count) * stride + np.arange(size)[:, None] * dilation - low
         beyond = (along < 0) | (along >= length)
         taps, spots = len(found) * size, found.shape[1] * count
-        found = (found[:, None, :, None] * length + along.clip(0, length - 1)[:, None]).reshape(taps, spots)
+        found = (found[:, None, :, None] * length + along.clip(0, length - 1)[:, None]).reshape(
+            taps, spots
+        )
         outside = (outside[:, None, :, None] | beyond[:, None]).reshape(taps, spots)
     return found, outside if outside.any() else None
 
 
 def _by_taps(data: Array, filters: Array, placed: WindowPlacement) -> Array:
-    """One product of filters with all columns, which are few: their elements are taken one by one, without a padded copy."""
+    """One product of filters with all columns, which are few: their elements are taken one by
+    one, without a padded copy.
+    """
     groups, outputs, inputs = filters.shape[:3]
     found, outside = _taps(data.shape[3:], placed)
     columns = data.reshape(len(data), groups, inputs, -1).take(found, 3)
     if outside is not None:
         np.copyto(columns, 0, where=outside)
-    return np.matmul(filters.reshape(groups, outputs, -1), columns.reshape(len(data), groups, -1, placed.places))
+    return np.matmul(
+        filters.reshape(groups, outputs, -1), columns.reshape(len(data), groups, -1, placed.places)
+    )
 
 
 def _correlate(data: Array, filters: Array, placed: WindowPlacement) -> Array:
@@ -140,25 +201,40 @@ def _correlate(data: Array, filters: Array, placed: WindowPlacement) -> Array:
     if is_bare:
         every: tuple[Any, ...] = (..., *(slice(None, None, stride) for stride in strides))
         taken = data[every] if any(stride > 1 for stride in strides) else data
-        return np.matmul(filters.reshape(groups, outputs, inputs), taken.reshape(batch, groups, inputs, spots))
+        return np.matmul(
+            filters.reshape(groups, outputs, inputs), taken.reshape(batch, groups, inputs, spots)
+        )
     if data.size > 0 and 0 < batch * groups * inputs * prod(kernel) * spots <= _FEW_ELEMENTS:
         return _by_taps(data, filters, placed)
     result = np.empty((batch, groups, outputs, spots), data.dtype)
     if not result.size:
         return result
-    if len(kernel) == 2 and strides[0] == 1 and kernel[0] > 1 and (inputs > 1 or (groups > outputs == 1 and kernel[1] > 1)):
+    if (
+        len(kernel) == 2
+        and strides[0] == 1
+        and kernel[0] > 1
+        and (inputs > 1 or (groups > outputs == 1 and kernel[1] > 1))
+    ):
         lines = (counts[0] + (kernel[0] - 1) * dilations[0]) * counts[1]
         together = max(1, _GROUPS_ELEMENTS // (inputs * kernel[1] * lines))
         for start in range(0, groups, together):
             some = slice(start, start + together)
-            _by_kernel_rows(data[:, some], filters[some], result[:, some], counts, strides[1], dilations, begin)
+            _by_kernel_rows(
+                data[:, some], filters[some], result[:, some], counts, strides[1], dilations, begin
+            )
     else:
-        _by_columns(windows(padded(data, begin, end), kernel, counts, strides, dilations), filters.reshape(groups, outputs, -1), result)
+        _by_columns(
+            windows(padded(data, begin, end), kernel, counts, strides, dilations),
+            filters.reshape(groups, outputs, -1),
+            result,
+        )
     return result
 
 
 def _by_columns(view: Array, filters: Array, result: Array) -> None:
-    """One product of filters ``[G, O, C]`` with columns for each block of places along the first spatial axis."""
+    """One product of filters ``[G, O, C]`` with columns for each block of places along the first
+    spatial axis.
+    """
     batch, groups = view.shape[:2]
     counts = view.shape[3 + (view.ndim - 3) // 2 :]
     column = filters.shape[2]
@@ -168,19 +244,39 @@ def _by_columns(view: Array, filters: Array, result: Array) -> None:
     middle = (slice(None),) * ((view.ndim - 3) // 2 + 1)
     for start in range(0, batch, together):
         for top in range(0, counts[0], step):
-            block = view[(slice(start, start + together), slice(None), *middle, slice(top, top + step))]
+            block = view[
+                (slice(start, start + together), slice(None), *middle, slice(top, top + step))
+            ]
             rows = block.shape[3 + len(counts)]
-            columns = np.ascontiguousarray(block).reshape(block.shape[0], groups, column, rows * row)
-            np.matmul(filters, columns, out=result[start : start + together, :, :, top * row : (top + rows) * row])
+            columns = np.ascontiguousarray(block).reshape(
+                block.shape[0], groups, column, rows * row
+            )
+            np.matmul(
+                filters,
+                columns,
+                out=result[start : start + together, :, :, top * row : (top + rows) * row],
+            )
 
 
-def _by_kernel_rows(data: Array, filters: Array, result: Array, counts: Lengths, stride: int, dilations: Lengths, begin: Lengths) -> None:
+def _by_kernel_rows(
+    data: Array,
+    filters: Array,
+    result: Array,
+    counts: Lengths,
+    stride: int,
+    dilations: Lengths,
+    begin: Lengths,
+) -> None:
     """Columns of one kernel row serve all kernel rows, shifted by whole lines."""
     groups, _, inputs, height, width = filters.shape
     reach = (height - 1) * dilations[0]
     whole = prod(counts) >= _ROWS_FROM_PLACES or inputs == 1
     multiply = _row_by_row if whole else _stacked
-    some = inputs if whole or groups > 1 else min(inputs, max(1, _STACK_ELEMENTS // (height * width * prod(counts))))
+    some = (
+        inputs
+        if whole or groups > 1
+        else min(inputs, max(1, _STACK_ELEMENTS // (height * width * prod(counts))))
+    )
     step = min(counts[0], max(1, _ROWS_ELEMENTS // (groups * inputs * width * counts[1])))
     columns = np.empty((groups, some, width, step + reach, counts[1]), data.dtype)
     for image in range(data.shape[0]):
@@ -190,20 +286,33 @@ def _by_kernel_rows(data: Array, filters: Array, result: Array, counts: Lengths,
             for start in range(0, inputs, some):
                 channels = slice(start, min(start + some, inputs))
                 part = columns[:, : channels.stop - start, :, : rows + reach]
-                _fill_rows(part, data[image, :, channels], top - begin[0], stride, dilations[1], begin[1])
-                shifted = [part[:, :, :, place : place + rows] for place in range(0, reach + 1, dilations[0])]
+                _fill_rows(
+                    part, data[image, :, channels], top - begin[0], stride, dilations[1], begin[1]
+                )
+                shifted = [
+                    part[:, :, :, place : place + rows]
+                    for place in range(0, reach + 1, dilations[0])
+                ]
                 multiply(filters[:, :, channels], shifted, target, start > 0)
 
 
 def _row_by_row(filters: Array, shifted: Sequence[Array], target: Array, add: bool) -> None:
-    """``[G, O, C, Y, X]`` times columns ``[G, C, X, lines, places]`` for each kernel row, summed into ``target [G, O, P]``."""
+    """``[G, O, C, Y, X]`` times columns ``[G, C, X, lines, places]`` for each kernel row, summed
+    into ``target [G, O, P]``.
+    """
     groups, outputs, inputs, height, width = filters.shape
-    by_row = np.ascontiguousarray(filters.transpose(3, 0, 1, 2, 4)).reshape(height, groups, outputs, inputs * width)
+    by_row = np.ascontiguousarray(filters.transpose(3, 0, 1, 2, 4)).reshape(
+        height, groups, outputs, inputs * width
+    )
     scratch = np.empty(target.shape, target.dtype)
     for row, columns in enumerate(shifted):
         fresh = not row and not add
         # Whole lines lie one after the other within each channel: merging the axes does not copy.
-        np.matmul(by_row[row], columns.reshape(groups, inputs * width, -1), out=target if fresh else scratch)
+        np.matmul(
+            by_row[row],
+            columns.reshape(groups, inputs * width, -1),
+            out=target if fresh else scratch,
+        )
         if not fresh:
             target += scratch
 
@@ -221,8 +330,11 @@ def _stacked(filters: Array, shifted: Sequence[Array], target: Array, add: bool)
         np.matmul(filters.reshape(groups, outputs, -1), flat, out=target)
 
 
-def _fill_rows(columns: Array, image: Array, first: int, stride: int, dilation: int, before: int) -> None:
-    """``columns [G, I, W, lines, places]`` from ``image [G, I, Y, X]``: the kernel's columns side by side for lines from ``first`` on.
+def _fill_rows(
+    columns: Array, image: Array, first: int, stride: int, dilation: int, before: int
+) -> None:
+    """``columns [G, I, W, lines, places]`` from ``image [G, I, Y, X]``: the kernel's columns side
+    by side for lines from ``first`` on.
 
     What lies outside the image is 0.
     """
@@ -239,17 +351,23 @@ def _fill_rows(columns: Array, image: Array, first: int, stride: int, dilation: 
         part[..., source] = image[:, :, first + above : first + below, target]
 
 
-def infer_convolution(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_convolution(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Batch of the data, channels of the filters, places of the windows."""
     return _infer(inputs, attributes, grouped=False)
 
 
-def infer_group_convolution(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_group_convolution(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """As Convolution, channels of all groups together."""
     return _infer(inputs, attributes, grouped=True)
 
 
-def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: bool) -> tuple[Known, ...]:
+def _infer(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: bool
+) -> tuple[Known, ...]:
     element_type = common_type(inputs[:2])
     axes = spatial_axes(inputs[0], inputs[1], 3 if grouped else 2, attributes)
     if axes is None:
@@ -260,29 +378,59 @@ def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: b
     if filters.dimensions is not None and data.at(1).intersect(expected) is None:
         raise ValueError(f"the data has {data.at(1)} channels, the filters expect {expected}")
     channels = filters.at(0) if not grouped else groups_of(data, filters, 2) * filters.at(1)
-    strides, dilations = per_axis(attributes["strides"], axes, 1, "strides"), per_axis(attributes["dilations"], axes, 1, "dilations")
-    begin, end = per_axis(attributes["pads_begin"], axes, 0, "pads_begin"), per_axis(attributes["pads_end"], axes, 0, "pads_end")
+    strides, dilations = (
+        per_axis(attributes["strides"], axes, 1, "strides"),
+        per_axis(attributes["dilations"], axes, 1, "dilations"),
+    )
+    begin, end = (
+        per_axis(attributes["pads_begin"], axes, 0, "pads_begin"),
+        per_axis(attributes["pads_end"], axes, 0, "pads_end"),
+    )
     result: list[Dimension] = [data.at(0), channels if filters.dimensions is not None else UNKNOWN]
     for axis in range(axes):
         kernel = filters.at(leading + axis)
-        result.append(inferred(data.at(2 + axis), kernel, strides[axis], dilations[axis], begin[axis], end[axis], attributes["auto_pad"]))
+        result.append(
+            inferred(
+                data.at(2 + axis),
+                kernel,
+                strides[axis],
+                dilations[axis],
+                begin[axis],
+                end[axis],
+                attributes["auto_pad"],
+            )
+        )
     return (Known(element_type, PartialShape(tuple(result))),)
 
 
 def groups_of(data: PartialShape, filters: PartialShape, channels: int) -> Dimension:
-    """The number of groups: of the filters, or as many as the data has of the ``channels`` that the filters take at that axis."""
+    """The number of groups: of the filters, or as many as the data has of the ``channels`` that
+    the filters take at that axis.
+    """
     whole, part = data.at(1), filters.at(channels)
     follows = not filters.at(0).is_static and whole.is_static and part.is_static and part.length > 0
     return static(whole.length // part.length) if follows else filters.at(0)
 
 
-def spatial_axes(data: Known, filters: Known, leading: int, attributes: Mapping[str, Any]) -> int | None:
-    """Number of spatial axes as far as it is known, be it from the strides; ``ValueError`` when data and filters disagree."""
+def spatial_axes(
+    data: Known, filters: Known, leading: int, attributes: Mapping[str, Any]
+) -> int | None:
+    """Number of spatial axes as far as it is known, be it from the strides; ``ValueError`` when
+    data and filters disagree.
+    """
     one = None if data.shape.rank is None else data.shape.rank - 2
     other = None if filters.shape.rank is None else filters.shape.rank - leading
     if one is not None and other is not None and one != other:
-        raise ValueError(f"data of shape {data.shape} and filters of shape {filters.shape} differ in spatial axes")
-    axes = one if one is not None else other if other is not None else len(attributes["strides"]) or None
+        raise ValueError(
+            f"data of shape {data.shape} and filters of shape {filters.shape} differ in spatial axes"
+        )
+    axes = (
+        one
+        if one is not None
+        else other
+        if other is not None
+        else len(attributes["strides"]) or None
+    )
     if axes is not None and not 1 <= axes <= 3:
         raise ValueError(f"data of shape {data.shape}: there must be 1 to 3 spatial axes")
     return axes

@@ -1,4 +1,6 @@
-"""ConvolutionBackpropData and GroupConvolutionBackpropData: each input value spreads its filters over the output."""
+"""ConvolutionBackpropData and GroupConvolutionBackpropData: each input value spreads its filters
+over the output.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ def convolution_backprop_data(
 ) -> Array:
     """Transposed convolution of 1 to 3 spatial axes.
 
-    ``[N, I, lengths...] x [I, O, kernel...] -> [N, O, places...]``; ``output_shape`` gives the spatial lengths instead of
-    the padding. Spec: convolution/convolution-backprop-data-1.
+    ``[N, I, lengths...] x [I, O, kernel...] -> [N, O, places...]``; ``output_shape`` gives the
+    spatial lengths instead of the padding. Spec: convolution/convolution-backprop-data-1.
     """
     return group_convolution_backprop_data(
         data,
@@ -63,35 +65,54 @@ def group_convolution_backprop_data(
 ) -> Array:
     """Transposed convolution within each group of channels.
 
-    ``[N, G*I, lengths...] x [G, I, O, kernel...] -> [N, G*O, places...]``. Spec: convolution/group-convolution-backprop-data-1.
+    ``[N, G*I, lengths...] x [G, I, O, kernel...] -> [N, G*O, places...]``. Spec:
+    convolution/group-convolution-backprop-data-1.
     """
     axes = data.ndim - 2
     if not 1 <= axes <= 3 or filters.ndim != axes + 3:
-        raise ValueError(f"data of shape {list(data.shape)} and filters of rank {filters.ndim - 1} do not fit")
+        raise ValueError(
+            f"data of shape {list(data.shape)} and filters of rank {filters.ndim - 1} do not fit"
+        )
     groups, inputs, outputs, *kernel = filters.shape
     if data.shape[1] != groups * inputs:
-        raise ValueError(f"the data has {data.shape[1]} channels, the filters expect {groups * inputs}")
-    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
+        raise ValueError(
+            f"the data has {data.shape[1]} channels, the filters expect {groups * inputs}"
+        )
+    strides, dilations = (
+        per_axis(strides, axes, 1, "strides"),
+        per_axis(dilations, axes, 1, "dilations"),
+    )
     lengths, begin = [], []
-    wanted = None if output_shape is None else [int(one) for one in np.asarray(output_shape).reshape(-1)]
+    wanted = (
+        None if output_shape is None else [int(one) for one in np.asarray(output_shape).reshape(-1)]
+    )
     if wanted is not None and len(wanted) != axes:
         raise ValueError(f"output_shape {wanted[:8]} does not name {axes} spatial lengths")
     extra = per_axis(output_padding, axes, 0, "output_padding")
     low, high = per_axis(pads_begin, axes, 0, "pads_begin"), per_axis(pads_end, axes, 0, "pads_end")
     for axis in range(axes):
-        full = _spread_length(data.shape[2 + axis], strides[axis], kernel[axis], dilations[axis]) + extra[axis]
-        length, cut = _cut(full, None if wanted is None else wanted[axis], low[axis], high[axis], auto_pad)
+        full = (
+            _spread_length(data.shape[2 + axis], strides[axis], kernel[axis], dilations[axis])
+            + extra[axis]
+        )
+        length, cut = _cut(
+            full, None if wanted is None else wanted[axis], low[axis], high[axis], auto_pad
+        )
         lengths.append(length)
         begin.append(cut)
     batch = data.shape[0]
-    check_elements(batch * groups * outputs * prod(lengths), "the result of the transposed convolution")
+    check_elements(
+        batch * groups * outputs * prod(lengths), "the result of the transposed convolution"
+    )
     grouped = computable(data).reshape(batch, groups, inputs, *data.shape[2:])
     result = _spread(grouped, computable(filters), tuple(lengths), strides, dilations, tuple(begin))
     return rounded(result.reshape(batch, groups * outputs, *lengths), data.dtype)
 
 
 def _cut(full: int, wanted: int | None, low: int, high: int, auto_pad: str) -> tuple[int, int]:
-    """Length of the result along an axis, and how much of the full spread is cut from its beginning."""
+    """Length of the result along an axis, and how much of the full spread is cut from its
+    beginning.
+    """
     if auto_pad == "valid":
         low = high = 0
     if wanted is not None:
@@ -99,7 +120,9 @@ def _cut(full: int, wanted: int | None, low: int, high: int, auto_pad: str) -> t
             raise ValueError(f"output_shape has the negative length {wanted}")
         total = max(0, full - wanted)
         # It is the output that is cut, so SAME_UPPER takes the odd one from the beginning.
-        return wanted, {"same_upper": total - total // 2, "same_lower": total // 2}.get(auto_pad, low)
+        return wanted, {"same_upper": total - total // 2, "same_lower": total // 2}.get(
+            auto_pad, low
+        )
     if auto_pad != "explicit":
         low = high = 0
     if full < low + high:
@@ -107,8 +130,17 @@ def _cut(full: int, wanted: int | None, low: int, high: int, auto_pad: str) -> t
     return full - low - high, low
 
 
-def _spread(data: Array, filters: Array, lengths: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths) -> Array:
-    """``[N, G, I, in...] x [G, I, O, kernel...] -> [N, G, O, lengths...]``: one product, then one strided sum for each kernel place."""
+def _spread(
+    data: Array,
+    filters: Array,
+    lengths: Lengths,
+    strides: Lengths,
+    dilations: Lengths,
+    begin: Lengths,
+) -> Array:
+    """``[N, G, I, in...] x [G, I, O, kernel...] -> [N, G, O, lengths...]``: one product, then
+    one strided sum for each kernel place.
+    """
     batch, groups, inputs, *inner = data.shape
     outputs, kernel = filters.shape[2], filters.shape[3:]
     result = np.zeros((batch, groups, outputs, *lengths), data.dtype)
@@ -116,11 +148,15 @@ def _spread(data: Array, filters: Array, lengths: Lengths, strides: Lengths, dil
         return result
     turned = np.ascontiguousarray(filters.reshape(groups, inputs, -1).swapaxes(1, 2))
     for image in range(batch):
-        product = np.matmul(turned, data[image].reshape(groups, inputs, -1)).reshape(groups, outputs, *kernel, *inner)
+        product = np.matmul(turned, data[image].reshape(groups, inputs, -1)).reshape(
+            groups, outputs, *kernel, *inner
+        )
         for place in np.ndindex(*kernel):
             targets, sources = [], []
             for axis, tap in enumerate(place):
-                target, source = overlap(tap * dilations[axis] - begin[axis], strides[axis], inner[axis], lengths[axis])
+                target, source = overlap(
+                    tap * dilations[axis] - begin[axis], strides[axis], inner[axis], lengths[axis]
+                )
                 targets.append(target)
                 sources.append(source)
             target_of: tuple[Any, ...] = (image, slice(None), slice(None), *targets)
@@ -129,17 +165,25 @@ def _spread(data: Array, filters: Array, lengths: Lengths, strides: Lengths, dil
     return result
 
 
-def infer_convolution_backprop_data(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batch of the data, channels of the filters, lengths from ``output_shape`` or by the formula."""
+def infer_convolution_backprop_data(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    """Batch of the data, channels of the filters, lengths from ``output_shape`` or by the
+    formula.
+    """
     return _infer(inputs, attributes, grouped=False)
 
 
-def infer_group_convolution_backprop_data(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_group_convolution_backprop_data(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """As ConvolutionBackpropData, channels of all groups together."""
     return _infer(inputs, attributes, grouped=True)
 
 
-def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: bool) -> tuple[Known, ...]:
+def _infer(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: bool
+) -> tuple[Known, ...]:
     element_type = common_type(inputs[:2])
     leading = 3 if grouped else 2
     axes = spatial_axes(inputs[0], inputs[1], leading, attributes)
@@ -155,7 +199,9 @@ def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], *, grouped: b
     return (Known(element_type, PartialShape((data.at(0), channels, *lengths))),)
 
 
-def _infer_length(inputs: Sequence[Known], attributes: Mapping[str, Any], axis: int, axes: int, kernel: Dimension) -> Dimension:
+def _infer_length(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], axis: int, axes: int, kernel: Dimension
+) -> Dimension:
     if len(inputs) > 2:
         wanted = spelled(inputs[2]).dimensions
         return wanted[axis] if wanted is not None and len(wanted) == axes else UNKNOWN
@@ -176,5 +222,7 @@ def _infer_length(inputs: Sequence[Known], attributes: Mapping[str, Any], axis: 
 
 
 def _spread_length(length: int, stride: int, kernel: int, dilation: int) -> int:
-    """How far the values of an axis reach, each with its filter; that of nothing is that of one, as in OpenVINO."""
+    """How far the values of an axis reach, each with its filter; that of nothing is that of one,
+    as in OpenVINO.
+    """
     return stride * (max(1, length) - 1) + span(kernel, dilation)

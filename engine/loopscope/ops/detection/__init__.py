@@ -1,4 +1,6 @@
-"""Category detection of the OpenVINO operation specs: priors, proposals, pooled regions, and what was detected."""
+"""Category detection of the OpenVINO operation specs: priors, proposals, pooled regions, and
+what was detected.
+"""
 
 from __future__ import annotations
 

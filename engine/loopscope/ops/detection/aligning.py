@@ -1,4 +1,6 @@
-"""Regions resampled without rounding: ROIAlign, ROIAlignRotated and the feature extractor over a pyramid."""
+"""Regions resampled without rounding: ROIAlign, ROIAlignRotated and the feature extractor over a
+pyramid.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _CANONICAL_SIZE, _CANONICAL_LEVEL = 224.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """A region in pixels of the feature map: corner and size, then turned by an angle around a centre."""
+    """A region in pixels of the feature map: corner and size, then turned by an angle around a
+    centre.
+    """
 
     left: float
     top: float
@@ -48,14 +52,21 @@ def roi_align(
     mode: str,
     aligned_mode: str = "asymmetric",
 ) -> Array:
-    """Features [N, C, H, W] pooled in regions [n, 4] (x1, y1, x2, y2) of images ``batches`` [n]: [n, C, pooled_h, pooled_w].
+    """Features [N, C, H, W] pooled in regions [n, 4] (x1, y1, x2, y2) of images ``batches`` [n]:
+    [n, C, pooled_h, pooled_w].
 
-    Each bin takes the mean or the greatest of bilinear samples; samples more than a pixel outside count as 0.
+    Each bin takes the mean or the greatest of bilinear samples; samples more than a pixel outside
+    count as 0.
     """
-    before, after = {"asymmetric": (0.0, 0.0), "half_pixel_for_nn": (0.0, -0.5)}.get(aligned_mode, (0.5, -0.5))
+    before, after = {"asymmetric": (0.0, 0.0), "half_pixel_for_nn": (0.0, -0.5)}.get(
+        aligned_mode, (0.5, -0.5)
+    )
     scaled = (_rows(regions, 4) + before) * np.float32(spatial_scale) + np.float32(after)
     least = 1.0 if aligned_mode == "asymmetric" else -math.inf
-    found = [_Region(left, top, max(right - left, least), max(bottom - top, least)) for left, top, right, bottom in scaled]
+    found = [
+        _Region(left, top, max(right - left, least), max(bottom - top, least))
+        for left, top, right, bottom in scaled
+    ]
     return _pooled(features, found, batches, (pooled_h, pooled_w), sampling_ratio, mode)
 
 
@@ -71,20 +82,31 @@ def roi_align_rotated(
     spatial_scale: float,
     clockwise_mode: bool = False,
 ) -> Array:
-    """As ROIAlign with mode avg, for regions [n, 5] of centre x and y, width, height and an angle in radians."""
+    """As ROIAlign with mode avg, for regions [n, 5] of centre x and y, width, height and an
+    angle in radians.
+    """
     rows = _rows(regions, 5)
     sizes = rows[:, :4] * np.float32(spatial_scale)
     found = []
-    for (x, y, width, height), angle in zip(sizes, rows[:, 4] * (-1 if clockwise_mode else 1), strict=True):
+    for (x, y, width, height), angle in zip(
+        sizes, rows[:, 4] * (-1 if clockwise_mode else 1), strict=True
+    ):
         turn = (x - np.float32(0.5), y - np.float32(0.5), np.cos(angle), np.sin(angle))
         found.append(_Region(-width / 2, -height / 2, width, height, turn))
     return _pooled(features, found, batches, (pooled_h, pooled_w), sampling_ratio, "avg")
 
 
 def feature_extractor(
-    regions: Array, /, *pyramid: Array, output_size: int, sampling_ratio: int, pyramid_scales: tuple[int, ...], aligned: bool = False
+    regions: Array,
+    /,
+    *pyramid: Array,
+    output_size: int,
+    sampling_ratio: int,
+    pyramid_scales: tuple[int, ...],
+    aligned: bool = False,
 ) -> tuple[Array, Array]:
-    """Features [n, C, size, size] of regions [n, 4], each from the level of the pyramid that its size asks for; and the regions.
+    """Features [n, C, size, size] of regions [n, 4], each from the level of the pyramid that its
+    size asks for; and the regions.
 
     A region without area has features of 0.
     """
@@ -94,15 +116,22 @@ def feature_extractor(
     for layer in pyramid:
         check_rank(layer, 4, "a level of the pyramid")
     levels = _levels(rows, len(pyramid))
-    check_elements(len(rows) * pyramid[0].shape[1] * output_size * output_size, "the features of the regions")
+    check_elements(
+        len(rows) * pyramid[0].shape[1] * output_size * output_size, "the features of the regions"
+    )
     features = np.zeros((len(rows), pyramid[0].shape[1], output_size, output_size), regions.dtype)
     offset = 0.5 if aligned else 0.0
     for level, layer in enumerate(pyramid):
         mine = np.flatnonzero(levels == level)
         scaled = rows[mine] * np.float32(1 / pyramid_scales[level]) - np.float32(offset)
-        found = [_Region(left, top, max(right - left, 1.0), max(bottom - top, 1.0)) for left, top, right, bottom in scaled]
+        found = [
+            _Region(left, top, max(right - left, 1.0), max(bottom - top, 1.0))
+            for left, top, right, bottom in scaled
+        ]
         batches = np.zeros(len(mine), np.int64)
-        features[mine] = _pooled(layer, found, batches, (output_size, output_size), sampling_ratio, "avg")
+        features[mine] = _pooled(
+            layer, found, batches, (output_size, output_size), sampling_ratio, "avg"
+        )
     return features, regions
 
 
@@ -120,9 +149,18 @@ def _rows(regions: Array, size: int) -> np.ndarray:
     return np.asarray(widened(np.asarray(regions)))
 
 
-def _pooled(features: Array, regions: Sequence[_Region], batches: Array, bins: tuple[int, int], ratio: int, mode: str) -> np.ndarray:
+def _pooled(
+    features: Array,
+    regions: Sequence[_Region],
+    batches: Array,
+    bins: tuple[int, int],
+    ratio: int,
+    mode: str,
+) -> np.ndarray:
     if features.ndim != 4 or batches.shape != (len(regions),):
-        raise ValueError(f"features of shape {list(features.shape)} and batches of shape {list(batches.shape)} for {len(regions)} regions")
+        raise ValueError(
+            f"features of shape {list(features.shape)} and batches of shape {list(batches.shape)} for {len(regions)} regions"
+        )
     channels = features.shape[1]
     check_elements(len(regions) * channels * bins[0] * bins[1], "the pooled regions")
     images = positions_within(np.asarray(batches), len(features), "batch index")
@@ -131,7 +169,9 @@ def _pooled(features: Array, regions: Sequence[_Region], batches: Array, bins: t
     for number, region in enumerate(regions):
         samples = _sampled(values[images[number]], region, bins, ratio)
         if samples.shape[3] and samples.shape[4]:
-            pooled[number] = np.maximum(samples.max((3, 4)), 0) if mode == "max" else samples.mean((3, 4))
+            pooled[number] = (
+                np.maximum(samples.max((3, 4)), 0) if mode == "max" else samples.mean((3, 4))
+            )
     return narrowed(pooled, features.dtype)
 
 
@@ -139,8 +179,12 @@ def _sampled(image: np.ndarray, region: _Region, bins: tuple[int, int], ratio: i
     """Bilinear samples [C, bins, bins, samples, samples] of one region."""
     high, wide = region.height / bins[0], region.width / bins[1]
     if not (math.isfinite(high) and math.isfinite(wide)):
-        raise ValueError(f"a region of {region.width} by {region.height} pixels cannot be divided into bins")
-    down, across = (ratio, ratio) if ratio > 0 else (max(math.ceil(high), 0), max(math.ceil(wide), 0))
+        raise ValueError(
+            f"a region of {region.width} by {region.height} pixels cannot be divided into bins"
+        )
+    down, across = (
+        (ratio, ratio) if ratio > 0 else (max(math.ceil(high), 0), max(math.ceil(wide), 0))
+    )
     check_elements(4 * len(image) * bins[0] * bins[1] * down * across, "the samples of a region")
     ys = _places(region.top, high, bins[0], down)[:, None, :, None]
     xs = _places(region.left, wide, bins[1], across)[None, :, None, :]
@@ -151,7 +195,9 @@ def _sampled(image: np.ndarray, region: _Region, bins: tuple[int, int], ratio: i
 
 
 def _places(start: float, size: float, bins: int, samples: int) -> np.ndarray:
-    """Coordinates [bins, samples] along one side, in f32 as runtimes compute them unless the corners are f64."""
+    """Coordinates [bins, samples] along one side, in f32 as runtimes compute them unless the
+    corners are f64.
+    """
     real: type[np.floating] = np.float64 if isinstance(start, np.float64) else np.float32
     one = real(size)
     offsets = (np.arange(samples, dtype=real) + real(0.5)) * (one / real(max(samples, 1)))
@@ -164,7 +210,10 @@ def _bilinear(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
     outside = ~((ys >= -1) & (ys <= height) & (xs >= -1) & (xs <= width))
     if not height or not width:
         return np.zeros((len(image), *ys.shape), image.dtype)
-    ys, xs = (np.clip(np.where(outside, 0, one), 0, length - 1) for one, length in ((ys, height), (xs, width)))
+    ys, xs = (
+        np.clip(np.where(outside, 0, one), 0, length - 1)
+        for one, length in ((ys, height), (xs, width))
+    )
     top, left = np.floor(ys).astype(np.int64), np.floor(xs).astype(np.int64)
     down, right = (ys - top).astype(image.dtype), (xs - left).astype(image.dtype)
     bottom, end = np.minimum(top + 1, height - 1), np.minimum(left + 1, width - 1)
@@ -174,19 +223,31 @@ def _bilinear(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
 
 
 def _infer_align(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    features, regions = of_rank(inputs[0], 4, "the feature map"), of_rank(inputs[1], 2, "the table of regions")
+    features, regions = (
+        of_rank(inputs[0], 4, "the feature map"),
+        of_rank(inputs[1], 2, "the table of regions"),
+    )
     images = of_rank(inputs[2], 1, "the list of images")
     count = regions.at(0).intersect(images.at(0))
     if count is None:
         raise ValueError(f"{regions.at(0)} regions and {images.at(0)} batch indices")
-    shape = PartialShape((count, features.at(1), static(attributes["pooled_h"]), static(attributes["pooled_w"])))
+    shape = PartialShape(
+        (count, features.at(1), static(attributes["pooled_h"]), static(attributes["pooled_w"]))
+    )
     return (Known(inputs[0].element_type, shape),)
 
 
-def _infer_extractor(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    count, size = of_rank(inputs[0], 2, "the table of regions").at(0), static(attributes["output_size"])
+def _infer_extractor(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    count, size = (
+        of_rank(inputs[0], 2, "the table of regions").at(0),
+        static(attributes["output_size"]),
+    )
     channels, element_type = of_rank(inputs[1], 4, "the first level").at(1), inputs[0].element_type
-    return Known(element_type, PartialShape((count, channels, size, size))), Known(element_type, PartialShape((count, static(4))))
+    return Known(element_type, PartialShape((count, channels, size, size))), Known(
+        element_type, PartialShape((count, static(4)))
+    )
 
 
 _ALIGN = (
@@ -203,15 +264,31 @@ _ALIGNED_MODES = ("asymmetric", "half_pixel_for_nn", "half_pixel")
 row = family("detection", infer=_infer_align, inputs=(3, 3), types=_TYPES)
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("ROIAlign", roi_align, version=3, opsets=(3, 8), attributes=(*_ALIGN, _MODE), gradient=gradient_of_roi_align),
+    row(
+        "ROIAlign",
+        roi_align,
+        version=3,
+        opsets=(3, 8),
+        attributes=(*_ALIGN, _MODE),
+        gradient=gradient_of_roi_align,
+    ),
     row(
         "ROIAlign",
         roi_align,
         version=9,
-        attributes=(*_ALIGN, _MODE, Attribute("aligned_mode", "str", "asymmetric", allowed=_ALIGNED_MODES)),
+        attributes=(
+            *_ALIGN,
+            _MODE,
+            Attribute("aligned_mode", "str", "asymmetric", allowed=_ALIGNED_MODES),
+        ),
         gradient=gradient_of_roi_align,
     ),
-    row("ROIAlignRotated", roi_align_rotated, version=15, attributes=(*_ALIGN, Attribute("clockwise_mode", "bool", False))),
+    row(
+        "ROIAlignRotated",
+        roi_align_rotated,
+        version=15,
+        attributes=(*_ALIGN, Attribute("clockwise_mode", "bool", False)),
+    ),
     row(
         "ExperimentalDetectronROIFeatureExtractor",
         feature_extractor,

@@ -1,4 +1,6 @@
-"""What was detected, from box offsets and class scores: DetectionOutput and the Detectron variant."""
+"""What was detected, from box offsets and class scores: DetectionOutput and the Detectron
+variant.
+"""
 
 from __future__ import annotations
 
@@ -67,47 +69,83 @@ def detection_output(
 ) -> Array:
     """Rows [1, 1, n, 7] of image, class, score and corners; a row that begins with -1 ends them.
 
-    Boxes are offsets [N, priors * classes * 4] from priors [1 or N, 1 or 2, priors * 4 or 5]; with five inputs they are offset twice, and
-    priors with little ``objectness`` count as background.
+    Boxes are offsets [N, priors * classes * 4] from priors [1 or N, 1 or 2, priors * 4 or 5]; with
+    five inputs they are offset twice, and priors with little ``objectness`` count as background.
     """
     images, size, keep = len(offsets), 4 if normalized else 5, keep_top_k[0] if keep_top_k else -1
-    count, classes, places = _counts(offsets, confidences, priors, size, num_classes, share_location)
+    count, classes, places = _counts(
+        offsets, confidences, priors, size, num_classes, share_location
+    )
     length = _rows(images, count, classes, keep, top_k)
     check_elements(length * 7, "the detections")
     scores = _wide(confidences).reshape(images, count, classes)
-    boxes, variances = _prior_boxes(_wide(priors), count, size, (input_width, input_height), variance_encoded_in_target)
+    boxes, variances = _prior_boxes(
+        _wide(priors), count, size, (input_width, input_height), variance_encoded_in_target
+    )
     decode = partial(_decoded, variances=variances, code=code_type, clip=clip_before_nms)
     if objectness is not None and first_offsets is not None:
-        scores = _with_objectness(scores, _wide(objectness).reshape(images, count, 2), objectness_score, background_label_id)
+        scores = _with_objectness(
+            scores,
+            _wide(objectness).reshape(images, count, 2),
+            objectness_score,
+            background_label_id,
+        )
         # As in OpenVINO, where what is decoded counts as pixels each time.
-        pixels = np.array([1 if normalized else input_width, 1 if normalized else input_height] * 2, _F32)
+        pixels = np.array(
+            [1 if normalized else input_width, 1 if normalized else input_height] * 2, _F32
+        )
         boxes = decode(boxes, _wide(first_offsets).reshape(images, count, places, 4)) / pixels
     decoded = decode(boxes, _wide(offsets).reshape(images, count, places, 4))
     pick = _by_best_class if decrease_label_id else _by_class
     rows = []
     for image, own in enumerate(decoded):
-        found = _limited(pick(own, scores[image], background_label_id, confidence_threshold, top_k, nms_threshold), keep)
+        found = _limited(
+            pick(
+                own, scores[image], background_label_id, confidence_threshold, top_k, nms_threshold
+            ),
+            keep,
+        )
         rows.append(_rows_of(image, found, own, int(decrease_label_id), clip_after_nms))
     return narrowed(_ended(rows, length).reshape(1, 1, length, 7), offsets.dtype)
 
 
-def _counts(offsets: Array, scores: Array, priors: Array, size: int, num_classes: int, shared: bool) -> tuple[int, int, int]:
-    """How many priors and classes there are, and for how many classes a prior has offsets of its own."""
-    for array, rank, what in ((offsets, 2, "the table of offsets"), (scores, 2, "the table of scores"), (priors, 3, "the priors")):
+def _counts(
+    offsets: Array, scores: Array, priors: Array, size: int, num_classes: int, shared: bool
+) -> tuple[int, int, int]:
+    """How many priors and classes there are, and for how many classes a prior has offsets of its
+    own.
+    """
+    for array, rank, what in (
+        (offsets, 2, "the table of offsets"),
+        (scores, 2, "the table of scores"),
+        (priors, 3, "the priors"),
+    ):
         check_rank(array, rank, what)
     images, count = len(offsets), priors.shape[2] // size
     classes = num_classes or (scores.shape[1] // count if count else 0)
     places = 1 if shared else classes
-    if not count or offsets.size != images * count * places * 4 or scores.size != images * count * classes:
-        raise ValueError(f"offsets {offsets.shape}, scores {scores.shape} and priors {priors.shape} do not fit together")
+    if (
+        not count
+        or offsets.size != images * count * places * 4
+        or scores.size != images * count * classes
+    ):
+        raise ValueError(
+            f"offsets {offsets.shape}, scores {scores.shape} and priors {priors.shape} do not fit together"
+        )
     return count, classes, places
 
 
-def _rows_of(image: int, found: _Detections, boxes: np.ndarray, first_label: int, clip: bool) -> np.ndarray:
-    """The rows of what was found in an image, of whose boxes [priors, places, 4] they have the corners."""
+def _rows_of(
+    image: int, found: _Detections, boxes: np.ndarray, first_label: int, clip: bool
+) -> np.ndarray:
+    """The rows of what was found in an image, of whose boxes [priors, places, 4] they have the
+    corners.
+    """
     corners = boxes[found.priors, found.labels if boxes.shape[1] > 1 else 0]
     corners = np.clip(corners, 0, 1) if clip else corners
-    return np.column_stack([np.full(len(corners), image), found.labels - first_label, found.scores, corners])
+    return np.column_stack(
+        [np.full(len(corners), image), found.labels - first_label, found.scores, corners]
+    )
 
 
 def _ended(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
@@ -129,7 +167,9 @@ def _rows(images: int, priors: int, classes: int, keep: int, top: int) -> int:
     return images * (top if top > 0 else priors) * classes
 
 
-def _prior_boxes(priors: np.ndarray, count: int, size: int, image: tuple[int, int], encoded: bool) -> tuple[np.ndarray, np.ndarray | None]:
+def _prior_boxes(
+    priors: np.ndarray, count: int, size: int, image: tuple[int, int], encoded: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Corners [1 or N, priors, 1, 4] in shares of the image, and variances of the same shape."""
     if priors.shape[1] < (1 if encoded else 2):
         raise ValueError(f"priors of shape {list(priors.shape)} have no variances")
@@ -139,7 +179,9 @@ def _prior_boxes(priors: np.ndarray, count: int, size: int, image: tuple[int, in
     return boxes, None if encoded else priors[:, 1, : count * 4].reshape(-1, count, 1, 4)
 
 
-def _decoded(boxes: np.ndarray, offsets: np.ndarray, *, variances: np.ndarray | None, code: str, clip: bool) -> np.ndarray:
+def _decoded(
+    boxes: np.ndarray, offsets: np.ndarray, *, variances: np.ndarray | None, code: str, clip: bool
+) -> np.ndarray:
     """Corners [N, priors, places, 4]."""
     moves = offsets if variances is None else offsets * variances
     if code == _CORNER:
@@ -152,14 +194,18 @@ def _decoded(boxes: np.ndarray, offsets: np.ndarray, *, variances: np.ndarray | 
     return np.clip(corners, 0, 1) if clip else corners
 
 
-def _with_objectness(scores: np.ndarray, objectness: np.ndarray, least: float, background: int) -> np.ndarray:
+def _with_objectness(
+    scores: np.ndarray, objectness: np.ndarray, least: float, background: int
+) -> np.ndarray:
     empty = np.zeros(scores.shape[2], _F32)
     if 0 <= background < len(empty):
         empty[background] = 1
     return np.where(objectness[..., 1:] < _F32(least), empty, scores)
 
 
-def _by_class(boxes: np.ndarray, scores: np.ndarray, background: int, least: float, top: int, threshold: float) -> _Detections:
+def _by_class(
+    boxes: np.ndarray, scores: np.ndarray, background: int, least: float, top: int, threshold: float
+) -> _Detections:
     """Suppression within each class, as in Caffe."""
     parts = []
     for label in range(scores.shape[1]):
@@ -170,13 +216,20 @@ def _by_class(boxes: np.ndarray, scores: np.ndarray, background: int, least: flo
     return _joined(parts, scores)
 
 
-def _by_best_class(boxes: np.ndarray, scores: np.ndarray, background: int, least: float, top: int, threshold: float) -> _Detections:
+def _by_best_class(
+    boxes: np.ndarray, scores: np.ndarray, background: int, least: float, top: int, threshold: float
+) -> _Detections:
     """Each prior votes for its best class only, as in MXNet; class 0 is never one."""
     chances = scores.copy()
     chances[:, [label for label in {0, background} if 0 <= label < scores.shape[1]]] = -1
     labels = chances.argmax(1)
     values = chances[np.arange(len(labels)), labels]
-    order = best_first(np.where(values > -1, values, -math.inf), float(_F32(least)), None if top < 0 else top, inclusive=True)
+    order = best_first(
+        np.where(values > -1, values, -math.inf),
+        float(_F32(least)),
+        None if top < 0 else top,
+        inclusive=True,
+    )
     parts = []
     for label in range(1, scores.shape[1]):
         mine = order[labels[order] == label]
@@ -187,12 +240,16 @@ def _by_best_class(boxes: np.ndarray, scores: np.ndarray, background: int, least
 
 def _joined(parts: Sequence[tuple[int, np.ndarray]], scores: np.ndarray) -> _Detections:
     priors = np.concatenate([np.zeros(0, np.int64), *[kept for _, kept in parts]])
-    labels = np.concatenate([np.zeros(0, np.int64), *[np.full(len(kept), label) for label, kept in parts]])
+    labels = np.concatenate(
+        [np.zeros(0, np.int64), *[np.full(len(kept), label) for label, kept in parts]]
+    )
     return _Detections(labels, priors, scores[priors, labels])
 
 
 def _limited(detections: _Detections, most: int) -> _Detections:
-    """The ``most`` best of all classes, class by class again; all of them when ``most`` is negative."""
+    """The ``most`` best of all classes, class by class again; all of them when ``most`` is
+    negative.
+    """
     if most < 0 or len(detections.labels) <= most:
         return detections
     kept = detections.best(most)
@@ -215,7 +272,8 @@ def detectron_output(
     class_agnostic_box_regression: bool = False,
     deltas_weights: tuple[float, ...],
 ) -> tuple[Array, Array, Array]:
-    """Boxes [m, 4], classes [m] and scores [m] of m = ``max_detections_per_image`` detections; zeros where there are fewer.
+    """Boxes [m, 4], classes [m] and scores [m] of m = ``max_detections_per_image`` detections;
+    zeros where there are fewer.
 
     Class 0 is the background.
     """
@@ -223,32 +281,66 @@ def detectron_output(
     _check_detectron(regions, deltas, scores, image_info, deltas_weights, num_classes)
     check_elements(4 * max_detections_per_image, "the detections")
     chances = _wide(scores)
-    boxes, usable = _refined(_wide(regions), _wide(deltas).reshape(len(regions), num_classes, 4), deltas_weights, max_delta_log_wh)
+    boxes, usable = _refined(
+        _wide(regions),
+        _wide(deltas).reshape(len(regions), num_classes, 4),
+        deltas_weights,
+        max_delta_log_wh,
+    )
     parts = []
     for label in range(1, num_classes):
         order = best_first(np.where(usable, chances[:, label], 0), float(_F32(score_threshold)))
-        parts.append((label, order[best(boxes[order, label], nms_threshold, len(order), pixels=True)[:post_nms_count]]))
+        parts.append(
+            (
+                label,
+                order[
+                    best(boxes[order, label], nms_threshold, len(order), pixels=True)[
+                        :post_nms_count
+                    ]
+                ],
+            )
+        )
     found = _joined(parts, chances)
     if len(found.labels) > max_detections_per_image:
         found = found.best(max_detections_per_image)
     corners = np.zeros((max_detections_per_image, 4), _F32)
-    labels, values = np.zeros(max_detections_per_image, np.int32), np.zeros(max_detections_per_image, _F32)
+    labels, values = (
+        np.zeros(max_detections_per_image, np.int32),
+        np.zeros(max_detections_per_image, _F32),
+    )
     filled = len(found.labels)
-    corners[:filled], labels[:filled], values[:filled] = boxes[found.priors, found.labels], found.labels, found.scores
+    corners[:filled], labels[:filled], values[:filled] = (
+        boxes[found.priors, found.labels],
+        found.labels,
+        found.scores,
+    )
     return narrowed(corners, regions.dtype), labels, narrowed(values, regions.dtype)
 
 
-def _check_detectron(regions: Array, deltas: Array, scores: Array, image_info: Array, weights: Sequence[float], classes: int) -> None:
+def _check_detectron(
+    regions: Array,
+    deltas: Array,
+    scores: Array,
+    image_info: Array,
+    weights: Sequence[float],
+    classes: int,
+) -> None:
     check_rank(regions, 2, "the table of regions")
     expected = [(len(regions), 4), (len(regions), 4 * classes), (len(regions), classes)]
     if [regions.shape, deltas.shape, scores.shape] != expected or image_info.size < 2:
-        raise ValueError(f"regions {regions.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together")
+        raise ValueError(
+            f"regions {regions.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together"
+        )
     if len(weights) != 4:
         raise ValueError(f"{len(weights)} weights of the deltas: expected 4")
 
 
-def _refined(regions: np.ndarray, deltas: np.ndarray, weights: Sequence[float], most: float) -> tuple[np.ndarray, np.ndarray]:
-    """Boxes [n, classes, 4] and which regions have an area [n]. As in OpenVINO, boxes may reach beyond the image's far sides."""
+def _refined(
+    regions: np.ndarray, deltas: np.ndarray, weights: Sequence[float], most: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes [n, classes, 4] and which regions have an area [n]. As in OpenVINO, boxes may reach
+    beyond the image's far sides.
+    """
     size = regions[:, 2:] - regions[:, :2] + _F32(1)
     moves = deltas / np.array(weights, _F32)
     centre = moves[..., :2] * size[:, None] + (regions[:, :2] + _F32(0.5) * size)[:, None]
@@ -259,21 +351,36 @@ def _refined(regions: np.ndarray, deltas: np.ndarray, weights: Sequence[float], 
 
 def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     keep, top = attributes["keep_top_k"][0] if attributes["keep_top_k"] else -1, attributes["top_k"]
-    images, boxes = of_rank(inputs[0], 2, "the table of offsets").at(0), of_rank(inputs[2], 3, "the priors")
+    images, boxes = (
+        of_rank(inputs[0], 2, "the table of offsets").at(0),
+        of_rank(inputs[2], 3, "the priors"),
+    )
     rows: Dimension = UNKNOWN
     if keep > 0:
         rows = images * keep
     elif attributes.get("num_classes"):
         priors = boxes.at(2)
-        each = top if top > 0 else priors.length // (4 if attributes["normalized"] else 5) if priors.is_static else None
+        each = (
+            top
+            if top > 0
+            else priors.length // (4 if attributes["normalized"] else 5)
+            if priors.is_static
+            else None
+        )
         rows = UNKNOWN if each is None else images * (each * attributes["num_classes"])
     return (Known(inputs[0].element_type, PartialShape((static(1), static(1), rows, static(7)))),)
 
 
-def _infer_detectron(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_detectron(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     count, element_type = static(attributes["max_detections_per_image"]), inputs[0].element_type
     one = PartialShape((count,))
-    return Known(element_type, PartialShape((count, static(4)))), Known(ElementType.I32, one), Known(element_type, one)
+    return (
+        Known(element_type, PartialShape((count, static(4)))),
+        Known(ElementType.I32, one),
+        Known(element_type, one),
+    )
 
 
 _OUTPUT = (
@@ -305,7 +412,13 @@ OPERATIONS: tuple[Operation, ...] = (
         page="detection/detectionoutput-1",
         attributes=(Attribute("num_classes", "int", least=1), *_OUTPUT),
     ),
-    row("DetectionOutput", detection_output, version=8, page="detection/detectionoutput-8", attributes=_OUTPUT),
+    row(
+        "DetectionOutput",
+        detection_output,
+        version=8,
+        page="detection/detectionoutput-8",
+        attributes=_OUTPUT,
+    ),
     row(
         "ExperimentalDetectronDetectionOutput",
         detectron_output,

@@ -22,10 +22,21 @@ _FAR = 2.0**40
 """Coordinates beyond this are cut off before they become integers."""
 
 
-def roi_pooling(features: Array, regions: Array, /, *, pooled_h: int, pooled_w: int, spatial_scale: float, method: str = "max") -> Array:
-    """Features [N, C, H, W] pooled in regions [n, 5] (image, x1, y1, x2, y2): [n, C, pooled_h, pooled_w].
+def roi_pooling(
+    features: Array,
+    regions: Array,
+    /,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    spatial_scale: float,
+    method: str = "max",
+) -> Array:
+    """Features [N, C, H, W] pooled in regions [n, 5] (image, x1, y1, x2, y2): [n, C, pooled_h,
+    pooled_w].
 
-    ``max``: the greatest value of each bin, corners rounded to pixels; ``bilinear``: one sample per bin, corners in shares of the image.
+    ``max``: the greatest value of each bin, corners rounded to pixels; ``bilinear``: one sample per
+    bin, corners in shares of the image.
     """
     values, rows, images = _checked(features, regions)
     check_elements(len(rows) * values.shape[1] * pooled_h * pooled_w, "the pooled regions")
@@ -41,14 +52,20 @@ def roi_pooling(features: Array, regions: Array, /, *, pooled_h: int, pooled_w: 
 def _checked(features: Array, regions: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Wide features, corners [n, 4] and images [n] of the regions."""
     if features.ndim != 4 or regions.ndim != 2 or regions.shape[1] != 5:
-        raise ValueError(f"features of shape {list(features.shape)} and regions of shape {list(regions.shape)}: expected rank 4 and [n, 5]")
+        raise ValueError(
+            f"features of shape {list(features.shape)} and regions of shape {list(regions.shape)}: expected rank 4 and [n, 5]"
+        )
     if not features.shape[2] or not features.shape[3]:
         raise ValueError(f"features of shape {list(features.shape)} have no pixels")
     rows = np.asarray(widened(np.asarray(regions)))
     images = _whole(np.trunc(rows[:, 0]))
     if (images < 0).any():
         raise ValueError(f"image {images.min()} of a region is negative")
-    return np.asarray(widened(np.asarray(features))), rows[:, 1:], positions_within(images, len(features), "image")
+    return (
+        np.asarray(widened(np.asarray(features))),
+        rows[:, 1:],
+        positions_within(images, len(features), "image"),
+    )
 
 
 def _whole(values: np.ndarray) -> np.ndarray:
@@ -59,7 +76,9 @@ def _half_away(values: np.ndarray) -> np.ndarray:
     return np.trunc(values + np.copysign(values.dtype.type(0.5), values))
 
 
-def _greatest(image: np.ndarray, corners: np.ndarray, bins: tuple[int, int], scale: float) -> np.ndarray:
+def _greatest(
+    image: np.ndarray, corners: np.ndarray, bins: tuple[int, int], scale: float
+) -> np.ndarray:
     left, top, right, bottom = _whole(_half_away(corners * _F32(scale)))
     rows = _bounds(int(top), int(bottom), bins[0], image.shape[1])
     columns = _bounds(int(left), int(right), bins[1], image.shape[2])
@@ -99,7 +118,9 @@ def _samples(start: np.floating, end: np.floating, bins: int, length: int) -> np
 
 
 def _between(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
-    """Values [C, ...] of an image [C, H, W] between its pixels; coordinates outside are moved to the border."""
+    """Values [C, ...] of an image [C, H, W] between its pixels; coordinates outside are moved to
+    the border.
+    """
     return _lerp(image, ys, xs, lambda rows, columns: image[:, rows, columns])
 
 
@@ -126,7 +147,9 @@ def ps_roi_pooling(
     spatial_bins_x: int = 1,
     spatial_bins_y: int = 1,
 ) -> Array:
-    """Each bin of a region [n, 5] reads its own channels of the features [N, C, H, W]: [n, output_dim, group_size, group_size]."""
+    """Each bin of a region [n, 5] reads its own channels of the features [N, C, H, W]: [n,
+    output_dim, group_size, group_size].
+    """
     values, rows, images = _checked(features, regions)
     needed = output_dim * (group_size**2 if mode == "average" else spatial_bins_x * spatial_bins_y)
     if values.shape[1] < needed or needed == 0:
@@ -135,10 +158,14 @@ def ps_roi_pooling(
     pooled = np.zeros((len(rows), output_dim, group_size, group_size), values.dtype)
     for number, (image, row) in enumerate(zip(images, rows, strict=True)):
         if mode == "average":
-            channels = values[image][:needed].reshape(output_dim, group_size, group_size, *values.shape[2:])
+            channels = values[image][:needed].reshape(
+                output_dim, group_size, group_size, *values.shape[2:]
+            )
             pooled[number] = _means(channels, row, spatial_scale)
         else:
-            channels = values[image][:needed].reshape(spatial_bins_y, spatial_bins_x, output_dim, *values.shape[2:])
+            channels = values[image][:needed].reshape(
+                spatial_bins_y, spatial_bins_x, output_dim, *values.shape[2:]
+            )
             pooled[number] = _blended(channels, row, spatial_scale, group_size)
     return narrowed(pooled, features.dtype)
 
@@ -180,11 +207,16 @@ def _blended(channels: np.ndarray, corners: np.ndarray, scale: float, bins: int)
     return total / channels.dtype.type(down * across)
 
 
-def _spread(start: np.floating, size: np.floating, number: int, bins: int, length: int) -> np.ndarray:
+def _spread(
+    start: np.floating, size: np.floating, number: int, bins: int, length: int
+) -> np.ndarray:
     first = start + _F32(number) * size
     if bins == 1:
         return np.array([(first + first + size) * _F32(length - 1) / _F32(2)], _F32)
-    return np.asarray(np.arange(bins, dtype=_F32) * (size * _F32(length - 1) / _F32(bins - 1)) + first * _F32(length - 1))
+    return np.asarray(
+        np.arange(bins, dtype=_F32) * (size * _F32(length - 1) / _F32(bins - 1))
+        + first * _F32(length - 1)
+    )
 
 
 def deformable_ps_roi_pooling(
@@ -202,7 +234,9 @@ def deformable_ps_roi_pooling(
     trans_std: float = 1.0,
     part_size: int = 1,
 ) -> Array:
-    """As PSROIPooling, with bilinear samples, and each bin moved by its offset [n, 2 * classes, part_size, part_size]."""
+    """As PSROIPooling, with bilinear samples, and each bin moved by its offset [n, 2 * classes,
+    part_size, part_size].
+    """
     del mode  # it has one value
     values, rows, images = _checked(features, regions)
     needed = output_dim * group_size**2
@@ -210,30 +244,54 @@ def deformable_ps_roi_pooling(
         raise ValueError(
             f"{values.shape[1]} channels, {spatial_bins_x} by {spatial_bins_y} sub-bins: {output_dim} outputs need {needed} channels"
         )
-    check_elements(len(rows) * output_dim * group_size**2 * spatial_bins_x * spatial_bins_y, "the samples of the regions")
+    check_elements(
+        len(rows) * output_dim * group_size**2 * spatial_bins_x * spatial_bins_y,
+        "the samples of the regions",
+    )
     shifts = _shifts(offsets, len(rows), output_dim, group_size, part_size, trans_std)
     pooled = np.zeros((len(rows), output_dim, group_size, group_size), values.dtype)
     for number, (image, row) in enumerate(zip(images, rows, strict=True)):
-        channels = values[image][:needed].reshape(output_dim, group_size, group_size, *values.shape[2:])
-        pooled[number] = _moved_means(channels, row, shifts[number], spatial_scale, (spatial_bins_y, spatial_bins_x))
+        channels = values[image][:needed].reshape(
+            output_dim, group_size, group_size, *values.shape[2:]
+        )
+        pooled[number] = _moved_means(
+            channels, row, shifts[number], spatial_scale, (spatial_bins_y, spatial_bins_x)
+        )
     return narrowed(pooled, features.dtype)
 
 
-def _shifts(offsets: Array | None, count: int, outputs: int, bins: int, part: int, scale: float) -> np.ndarray:
+def _shifts(
+    offsets: Array | None, count: int, outputs: int, bins: int, part: int, scale: float
+) -> np.ndarray:
     """Offsets [n, 2, outputs, bins, bins] (x, y) in shares of the region."""
     if offsets is None:
         return np.zeros((count, 2, outputs, bins, bins), _F32)
-    if offsets.ndim != 4 or len(offsets) < count or offsets.shape[1] < 2 or min(offsets.shape[2:]) < part:
-        raise ValueError(f"offsets of shape {list(offsets.shape)}: expected [{count}, 2 * classes, {part}, {part}]")
+    if (
+        offsets.ndim != 4
+        or len(offsets) < count
+        or offsets.shape[1] < 2
+        or min(offsets.shape[2:]) < part
+    ):
+        raise ValueError(
+            f"offsets of shape {list(offsets.shape)}: expected [{count}, 2 * classes, {part}, {part}]"
+        )
     classes = offsets.shape[1] // 2
     kinds = np.minimum(np.arange(outputs) // max(outputs // classes, 1), classes - 1)
     cells = np.arange(bins) * part // bins
-    values = np.asarray(widened(np.asarray(offsets[:count, : 2 * classes]))).reshape(count, classes, 2, *offsets.shape[2:])
+    values = np.asarray(widened(np.asarray(offsets[:count, : 2 * classes]))).reshape(
+        count, classes, 2, *offsets.shape[2:]
+    )
     chosen = values[:, kinds][:, :, :, cells][..., cells]
     return np.asarray(np.moveaxis(chosen, 2, 1) * _F32(scale))
 
 
-def _moved_means(channels: np.ndarray, corners: np.ndarray, shift: np.ndarray, scale: float, samples: tuple[int, int]) -> np.ndarray:
+def _moved_means(
+    channels: np.ndarray,
+    corners: np.ndarray,
+    shift: np.ndarray,
+    scale: float,
+    samples: tuple[int, int],
+) -> np.ndarray:
     outputs, bins, _, height, width = channels.shape
     rounded = _half_away(corners.astype(_F32))
     left, top = rounded[:2] * _F32(scale) - _F32(0.5)
@@ -241,24 +299,37 @@ def _moved_means(channels: np.ndarray, corners: np.ndarray, shift: np.ndarray, s
     wide, high = max(right - left, _F32(0.1)), max(bottom - top, _F32(0.1))
     starts_x = left + np.arange(bins, dtype=_F32) * (wide / _F32(bins)) + shift[0] * wide
     starts_y = top + np.arange(bins, dtype=_F32)[:, None] * (high / _F32(bins)) + shift[1] * high
-    ys = starts_y[..., None, None] + np.arange(samples[0], dtype=_F32)[:, None] * (high / _F32(bins) / _F32(samples[0]))
-    xs = starts_x[..., None, None] + np.arange(samples[1], dtype=_F32) * (wide / _F32(bins) / _F32(samples[1]))
+    ys = starts_y[..., None, None] + np.arange(samples[0], dtype=_F32)[:, None] * (
+        high / _F32(bins) / _F32(samples[0])
+    )
+    xs = starts_x[..., None, None] + np.arange(samples[1], dtype=_F32) * (
+        wide / _F32(bins) / _F32(samples[1])
+    )
     ys, xs = np.broadcast_arrays(ys, xs)
     inside = (ys >= -0.5) & (ys <= height - 0.5) & (xs >= -0.5) & (xs <= width - 0.5)
     cell = np.ogrid[:outputs, :bins, :bins]
     own = tuple(index[..., None, None] for index in cell)
     found = _lerp(channels, ys, xs, lambda rows, columns: channels[(*own, rows, columns)])
     counted = inside.sum((3, 4))
-    return np.asarray(np.where(inside, found, 0).sum((3, 4)) / np.maximum(counted, 1).astype(channels.dtype))
+    return np.asarray(
+        np.where(inside, found, 0).sum((3, 4)) / np.maximum(counted, 1).astype(channels.dtype)
+    )
 
 
-def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, grouped: bool) -> tuple[Known, ...]:
-    channels, count = of_rank(inputs[0], 4, "the feature map").at(1), of_rank(inputs[1], 2, "the table of regions").at(0)
+def _infer(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, grouped: bool
+) -> tuple[Known, ...]:
+    channels, count = (
+        of_rank(inputs[0], 4, "the feature map").at(1),
+        of_rank(inputs[1], 2, "the table of regions").at(0),
+    )
     if grouped:
         group = static(attributes["group_size"])
         shape = PartialShape((count, static(attributes["output_dim"]), group, group))
     else:
-        shape = PartialShape((count, channels, static(attributes["pooled_h"]), static(attributes["pooled_w"])))
+        shape = PartialShape(
+            (count, channels, static(attributes["pooled_h"]), static(attributes["pooled_w"]))
+        )
     return (Known(inputs[0].element_type, shape),)
 
 

@@ -1,4 +1,6 @@
-"""Boxes that exist before anything was detected: PriorBox, PriorBoxClustered, ExperimentalDetectronPriorGridGenerator."""
+"""Boxes that exist before anything was detected: PriorBox, PriorBoxClustered,
+ExperimentalDetectronPriorGridGenerator.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _SAME = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A box around every centre: where its own centre lies from there, and half its width and height, in pixels."""
+    """A box around every centre: where its own centre lies from there, and half its width and
+    height, in pixels.
+    """
 
     half_width: float
     half_height: float
@@ -54,7 +58,9 @@ def prior_box(
     density: tuple[float, ...] = (),
     min_max_aspect_ratios_order: bool = True,
 ) -> Array:
-    """Boxes and their variances [2, 4 * height * width * boxes per point], in shares of the image."""
+    """Boxes and their variances [2, 4 * height * width * boxes per point], in shares of the
+    image.
+    """
     (height, width), (image_height, image_width) = _sizes(output_size), _sizes(image_size)
     if not scale_all_sizes:
         step = image_height / max(height, 1) if step == -1 else step * image_height
@@ -66,7 +72,10 @@ def prior_box(
     ]
     check_elements(8 * height * width * len(boxes), "the prior boxes")
     if step == 0:
-        xs, ys = _centres(width, 0.5, image_width / max(width, 1)), _centres(height, 0.5, image_height / max(height, 1))
+        xs, ys = (
+            _centres(width, 0.5, image_width / max(width, 1)),
+            _centres(height, 0.5, image_height / max(height, 1)),
+        )
     else:
         xs, ys = _centres(width, offset, step), _centres(height, offset, step)
     placed = _placed(boxes, xs, ys, image_width, image_height)
@@ -91,7 +100,12 @@ def _ratios(given: Sequence[float], flip: bool) -> Iterator[float]:
                 yield one
 
 
-def _dense_boxes(sizes: Sequence[float], fixed: Sequence[float], density: Sequence[float], ratios: Sequence[float]) -> Iterator[_Box]:
+def _dense_boxes(
+    sizes: Sequence[float],
+    fixed: Sequence[float],
+    density: Sequence[float],
+    ratios: Sequence[float],
+) -> Iterator[_Box]:
     """Boxes of fixed sizes, ``density`` of them in each direction."""
     for number, size in enumerate(sizes):
         steps = int(density[number]) if number < len(density) else 1
@@ -110,16 +124,30 @@ def _dense_boxes(sizes: Sequence[float], fixed: Sequence[float], density: Sequen
 
 
 def _sized_boxes(
-    least: Sequence[float], greatest: Sequence[float], ratios: Sequence[float], every_size: bool, greatest_first: bool
+    least: Sequence[float],
+    greatest: Sequence[float],
+    ratios: Sequence[float],
+    every_size: bool,
+    greatest_first: bool,
 ) -> Iterator[_Box]:
-    """Boxes of the smallest sizes, of the geometric means with the greatest ones, and of the aspect ratios."""
+    """Boxes of the smallest sizes, of the geometric means with the greatest ones, and of the
+    aspect ratios.
+    """
     for number, size in enumerate(least):
         yield _Box(size / 2, size / 2)
-        means = [_Box(half, half) for half in [math.sqrt(size * greatest[number]) / 2]] if number < len(greatest) else []
+        means = (
+            [_Box(half, half) for half in [math.sqrt(size * greatest[number]) / 2]]
+            if number < len(greatest)
+            else []
+        )
         shaped: list[_Box] = []
         if every_size or number == len(least) - 1:
             half = (size if every_size else least[0]) / 2
-            shaped = [_Box(half * math.sqrt(ratio), half / math.sqrt(ratio)) for ratio in ratios if abs(ratio - 1) >= _SAME]
+            shaped = [
+                _Box(half * math.sqrt(ratio), half / math.sqrt(ratio))
+                for ratio in ratios
+                if abs(ratio - 1) >= _SAME
+            ]
         yield from (*means, *shaped) if greatest_first else (*shaped, *means)
 
 
@@ -127,18 +155,27 @@ def _centres(count: int, offset: float, step: float) -> np.ndarray:
     return (np.arange(count, dtype=_F32) + _F32(offset)) * _F32(step)
 
 
-def _placed(boxes: Sequence[_Box], xs: np.ndarray, ys: np.ndarray, image_width: int, image_height: int) -> np.ndarray:
+def _placed(
+    boxes: Sequence[_Box], xs: np.ndarray, ys: np.ndarray, image_width: int, image_height: int
+) -> np.ndarray:
     """Corners [height, width, boxes, 4] of all boxes at all centres."""
     right, down, half_width, half_height = (
-        np.array([getattr(box, name) for box in boxes], _F32) for name in ("right", "down", "half_width", "half_height")
+        np.array([getattr(box, name) for box in boxes], _F32)
+        for name in ("right", "down", "half_width", "half_height")
     )
     across = xs[None, :, None] + right + np.zeros((len(ys), 1, 1), _F32)
     along = ys[:, None, None] + down + np.zeros((1, len(xs), 1), _F32)
     wide, high = _F32(1) / _F32(max(image_width, 1)), _F32(1) / _F32(max(image_height, 1))
-    sides = [(across - half_width) * wide, (along - half_height) * high, (across + half_width) * wide, (along + half_height) * high]
+    sides = [
+        (across - half_width) * wide,
+        (along - half_height) * high,
+        (across + half_width) * wide,
+        (along + half_height) * high,
+    ]
     inside = np.array([box.inside for box in boxes], bool)
     sides = [
-        np.where(inside, np.maximum(side, 0) if low else np.minimum(side, 1), side) for side, low in zip(sides, (1, 1, 0, 0), strict=True)
+        np.where(inside, np.maximum(side, 0) if low else np.minimum(side, 1), side)
+        for side, low in zip(sides, (1, 1, 0, 0), strict=True)
     ]
     return np.stack(sides, -1).astype(_F32)
 
@@ -164,7 +201,9 @@ def prior_box_clustered(
     offset: float = 0.0,
     variance: tuple[float, ...] = (),
 ) -> Array:
-    """Boxes of given widths and heights, and their variances [2, 4 * height * width * boxes], in shares of the image."""
+    """Boxes of given widths and heights, and their variances [2, 4 * height * width * boxes], in
+    shares of the image.
+    """
     if len(width) != len(height):
         raise ValueError(f"{len(width)} widths and {len(height)} heights")
     (rows, columns), (image_height, image_width) = _sizes(output_size), _sizes(image_size)
@@ -173,7 +212,13 @@ def prior_box_clustered(
     if across == 0 and along == 0:
         across, along = image_width / max(columns, 1), image_height / max(rows, 1)
     boxes = [_Box(wide / 2, high / 2) for wide, high in zip(width, height, strict=True)]
-    placed = _placed(boxes, _centres(columns, offset, across), _centres(rows, offset, along), image_width, image_height)
+    placed = _placed(
+        boxes,
+        _centres(columns, offset, across),
+        _centres(rows, offset, along),
+        image_width,
+        image_height,
+    )
     return _with_variances(np.clip(placed, 0, 1) if clip else placed, variance)
 
 
@@ -189,16 +234,22 @@ def prior_grid(
     stride_x: float = 0.0,
     stride_y: float = 0.0,
 ) -> Array:
-    """Priors [n, 4] moved to the centre of every cell of a feature map: [height * width * n, 4], or [height, width, n, 4].
+    """Priors [n, 4] moved to the centre of every cell of a feature map: [height * width * n, 4], or
+    [height, width, n, 4].
 
-    Where ``h`` and ``w`` ask for fewer cells than the feature map has, the rest is zero (the page leaves it undefined).
+    Where ``h`` and ``w`` ask for fewer cells than the feature map has, the rest is zero (the page
+    leaves it undefined).
     """
     if priors.ndim != 2 or priors.shape[1] != 4 or features.ndim != 4 or image.ndim != 4:
-        raise ValueError(f"shapes {priors.shape}, {features.shape}, {image.shape}: expected [n, 4] and two of rank 4")
+        raise ValueError(
+            f"shapes {priors.shape}, {features.shape}, {image.shape}: expected [n, 4] and two of rank 4"
+        )
     height, width = features.shape[2:]
     rows, columns = h or height, w or width
     if rows > height or columns > width:
-        raise ValueError(f"a grid of {rows} by {columns} cells over a feature map of {height} by {width}")
+        raise ValueError(
+            f"a grid of {rows} by {columns} cells over a feature map of {height} by {width}"
+        )
     check_elements(height * width * priors.size, "the grid of priors")
     xs = _centres(columns, 0.5, stride_x or image.shape[3] / max(columns, 1))
     ys = _centres(rows, 0.5, stride_y or image.shape[2] / max(rows, 1))
@@ -210,7 +261,9 @@ def prior_grid(
     return found if flatten else found.reshape(height, width, len(priors), 4)
 
 
-def _infer_boxes(inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, clustered: bool) -> tuple[Known, ...]:
+def _infer_boxes(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, clustered: bool
+) -> tuple[Known, ...]:
     count = UNKNOWN
     value = inputs[0].value
     if value is not None:
@@ -222,17 +275,33 @@ def _infer_boxes(inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, c
 
 def _boxes_per_point(attributes: Mapping[str, Any]) -> int:
     ratios = tuple(_ratios(attributes["aspect_ratio"], attributes["flip"]))
-    dense = _dense_boxes(attributes["fixed_size"], attributes["fixed_ratio"], attributes["density"], ratios)
+    dense = _dense_boxes(
+        attributes["fixed_size"], attributes["fixed_ratio"], attributes["density"], ratios
+    )
     every = attributes["scale_all_sizes"]
-    sized = _sized_boxes(attributes["min_size"], attributes["max_size"], ratios, every, attributes.get("min_max_aspect_ratios_order", True))
+    sized = _sized_boxes(
+        attributes["min_size"],
+        attributes["max_size"],
+        ratios,
+        every,
+        attributes.get("min_max_aspect_ratios_order", True),
+    )
     return sum(1 for _ in dense) + sum(1 for _ in sized)
 
 
 def _infer_grid(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    priors, features = of_rank(inputs[0], 2, "the table of priors"), of_rank(inputs[1], 4, "the feature map")
+    priors, features = (
+        of_rank(inputs[0], 2, "the table of priors"),
+        of_rank(inputs[1], 4, "the feature map"),
+    )
     height, width, count = features.at(2), features.at(3), priors.at(0)
     flat = (height * width * count, static(4))
-    return (Known(inputs[0].element_type, PartialShape(flat if attributes["flatten"] else (height, width, count, static(4)))),)
+    return (
+        Known(
+            inputs[0].element_type,
+            PartialShape(flat if attributes["flatten"] else (height, width, count, static(4))),
+        ),
+    )
 
 
 _PRIOR_BOX = (
@@ -251,7 +320,9 @@ _PRIOR_BOX = (
 )
 
 
-def _prior_box(version: int, opsets: tuple[int, int], attributes: tuple[Attribute, ...]) -> Operation:
+def _prior_box(
+    version: int, opsets: tuple[int, int], attributes: tuple[Attribute, ...]
+) -> Operation:
     return Operation(
         name="PriorBox",
         version=version,

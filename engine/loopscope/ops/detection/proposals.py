@@ -1,4 +1,6 @@
-"""Regions worth a look, from anchors and scores: Proposal, GenerateProposals and the Detectron variant for one image."""
+"""Regions worth a look, from anchors and scores: Proposal, GenerateProposals and the Detectron
+variant for one image.
+"""
 
 from __future__ import annotations
 
@@ -48,34 +50,53 @@ def proposal_4(
     box_coordinate_scale: float = 1.0,
     framework: str = "",
 ) -> tuple[Array, Array]:
-    """Scores [N, 2K, H, W] and deltas [N, 4K, H, W]: regions [N * post_nms_topn, 5] (image, x1, y1, x2, y2) and their scores.
+    """Scores [N, 2K, H, W] and deltas [N, 4K, H, W]: regions [N * post_nms_topn, 5] (image, x1, y1,
+    x2, y2) and their scores.
 
     Fewer regions end with a row that begins with -1; zeros follow.
     """
     batch, channels, height, width = _four(scores)
     count, tensorflow = channels // 2, framework == "tensorflow"
-    if deltas.shape != (batch, 4 * count, height, width) or len(ratio) * len(scale) != count or image_info.size < 3:
-        raise ValueError(f"scores {scores.shape}, deltas {deltas.shape}, {len(ratio) * len(scale)} anchors: they do not fit together")
+    if (
+        deltas.shape != (batch, 4 * count, height, width)
+        or len(ratio) * len(scale) != count
+        or image_info.size < 3
+    ):
+        raise ValueError(
+            f"scores {scores.shape}, deltas {deltas.shape}, {len(ratio) * len(scale)} anchors: they do not fit together"
+        )
     check_elements(batch * post_nms_topn * 5, "the proposals")
     info = np.asarray(widened(np.asarray(image_info))).reshape(-1).astype(_F32)
     limits = info[[0, 1, 0, 1] if tensorflow else [1, 0, 1, 0]]  # TensorFlow's boxes begin with y
     edge = _F32(0 if tensorflow else 1)
     least = _F32(min_size) * _scale_of(info)
-    anchors = _shifts(height, width, feat_stride, tensorflow) + _anchors(base_size, ratio, scale, tensorflow)
+    anchors = _shifts(height, width, feat_stride, tensorflow) + _anchors(
+        base_size, ratio, scale, tensorflow
+    )
     anchors = np.clip(anchors, 0, limits) if tensorflow else anchors
     growth = np.array([box_coordinate_scale] * 2 + [box_size_scale] * 2, _F32)
-    regions, chances = np.zeros((batch, post_nms_topn, 5), _F32), np.zeros((batch, post_nms_topn), _F32)
+    regions, chances = (
+        np.zeros((batch, post_nms_topn, 5), _F32),
+        np.zeros((batch, post_nms_topn), _F32),
+    )
     for number in range(batch):
         boxes = _moved(anchors, _by_cell(widened(np.asarray(deltas))[number], 4) / growth, edge, 0)
         boxes = np.clip(boxes, 0, limits - edge) if clip_before_nms else boxes
-        values = _by_cell(widened(np.asarray(scores))[number, count:], 1)[..., 0] * _are_large(boxes, edge, least)
+        values = _by_cell(widened(np.asarray(scores))[number, count:], 1)[..., 0] * _are_large(
+            boxes, edge, least
+        )
         found, chance = _top(boxes.reshape(-1, 4), values.reshape(-1), pre_nms_topn)
         kept = best(found, nms_thresh, post_nms_topn, pixels=not tensorflow)
         final = np.clip(found[kept], 0, limits) if clip_after_nms else found[kept]
-        regions[number, : len(kept), 0], regions[number, : len(kept), 1:] = number, final / limits if normalize else final
+        regions[number, : len(kept), 0], regions[number, : len(kept), 1:] = (
+            number,
+            final / limits if normalize else final,
+        )
         regions[number, len(kept) : len(kept) + 1, 0] = -1
         chances[number, : len(kept)] = chance[kept]
-    return narrowed(regions.reshape(-1, 5), scores.dtype), narrowed(chances.reshape(-1), scores.dtype)
+    return narrowed(regions.reshape(-1, 5), scores.dtype), narrowed(
+        chances.reshape(-1), scores.dtype
+    )
 
 
 def _four(scores: Array) -> tuple[int, int, int, int]:
@@ -85,7 +106,9 @@ def _four(scores: Array) -> tuple[int, int, int, int]:
 
 
 def _scale_of(info: np.ndarray) -> np.ndarray:
-    """How much an image was enlarged along each axis, from what is known of it: its height, width, and one scale or two."""
+    """How much an image was enlarged along each axis, from what is known of it: its height,
+    width, and one scale or two.
+    """
     return info[[3 if info.size > 3 else 2, 2]]
 
 
@@ -96,11 +119,15 @@ def _are_large(boxes: np.ndarray, edge: np.floating, least: np.ndarray) -> np.nd
 
 def _shifts(height: int, width: int, stride: int, tensorflow: bool) -> np.ndarray:
     """Where each cell lies, [H, W, 1, 4]."""
-    down, across = np.broadcast_arrays(np.arange(height, dtype=_F32)[:, None] * stride, np.arange(width, dtype=_F32) * stride)
+    down, across = np.broadcast_arrays(
+        np.arange(height, dtype=_F32)[:, None] * stride, np.arange(width, dtype=_F32) * stride
+    )
     return np.stack([down, across] * 2 if tensorflow else [across, down] * 2, -1)[:, :, None]
 
 
-def _anchors(base: int, ratios: Sequence[float], scales: Sequence[float], tensorflow: bool) -> np.ndarray:
+def _anchors(
+    base: int, ratios: Sequence[float], scales: Sequence[float], tensorflow: bool
+) -> np.ndarray:
     """Boxes [K, 4] around the first cell; Caffe rounds to pixels, TensorFlow centres them on 0."""
     offset = _F32(0 if tensorflow else 1)
     ratio = np.array(ratios, _F32)[:, None]
@@ -113,16 +140,28 @@ def _anchors(base: int, ratios: Sequence[float], scales: Sequence[float], tensor
     factor = np.array(scales, _F32)
     half_width, half_height = (_F32(0.5) * (side * factor - offset) for side in (width, height))
     centre = _F32(0.5) * (_F32(base) - offset) - (_F32(0.5) * _F32(base) if tensorflow else _F32(0))
-    return np.stack([centre - half_width, centre - half_height, centre + half_width, centre + half_height], -1).reshape(-1, 4)
+    return np.stack(
+        [centre - half_width, centre - half_height, centre + half_width, centre + half_height], -1
+    ).reshape(-1, 4)
 
 
 def _by_cell(planes: np.ndarray, size: int) -> np.ndarray:
     """Planes [K * size, H, W] as [H, W, K, size] in f32."""
-    return np.asarray(np.moveaxis(planes.reshape(-1, size, *planes.shape[1:]), (0, 1), (2, 3)).astype(_F32))
+    return np.asarray(
+        np.moveaxis(planes.reshape(-1, size, *planes.shape[1:]), (0, 1), (2, 3)).astype(_F32)
+    )
 
 
-def _moved(anchors: np.ndarray, deltas: np.ndarray, edge: np.floating, inner: float, most: np.floating | float = math.inf) -> np.ndarray:
-    """Anchors [..., 4] moved by shares of their size and grown by exponents; ``inner`` is taken off the last corner."""
+def _moved(
+    anchors: np.ndarray,
+    deltas: np.ndarray,
+    edge: np.floating,
+    inner: float,
+    most: np.floating | float = math.inf,
+) -> np.ndarray:
+    """Anchors [..., 4] moved by shares of their size and grown by exponents; ``inner`` is taken
+    off the last corner.
+    """
     size = anchors[..., 2:] - anchors[..., :2] + edge
     centre = deltas[..., :2] * size + (anchors[..., :2] + _F32(0.5) * size)
     half = _F32(0.5) * (np.exp(np.minimum(deltas[..., 2:], _F32(most))) * size)
@@ -149,19 +188,27 @@ def generate_proposals(
     nms_eta: float = 1.0,
     roi_num_type: ElementType = ElementType.I64,
 ) -> tuple[Array, Array, Array]:
-    """Anchors [H, W, K, 4], deltas [N, 4K, H, W], scores [N, K, H, W]: regions [n, 4] of all images, scores [n], counts [N]."""
+    """Anchors [H, W, K, 4], deltas [N, 4K, H, W], scores [N, K, H, W]: regions [n, 4] of all
+    images, scores [n], counts [N].
+    """
     batch, count, height, width = _four(scores)
     if (
         anchors.shape != (height, width, count, 4)
         or deltas.shape != (batch, 4 * count, height, width)
         or image_info.shape not in ((batch, 3), (batch, 4))
     ):
-        raise ValueError(f"anchors {anchors.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together")
+        raise ValueError(
+            f"anchors {anchors.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together"
+        )
     found, chances, counts = [np.zeros((0, 4), _F32)], [np.zeros(0, _F32)], []
     for number in range(batch):
         info = np.asarray(widened(np.asarray(image_info)))[number].astype(_F32)
         boxes, values = _in_image(
-            info, widened(np.asarray(anchors)), widened(np.asarray(deltas))[number], widened(np.asarray(scores))[number], normalized
+            info,
+            widened(np.asarray(anchors)),
+            widened(np.asarray(deltas))[number],
+            widened(np.asarray(scores))[number],
+            normalized,
         )
         boxes, values = _top(boxes, values, pre_nms_count)
         edge = _F32(0 if normalized else 1)
@@ -172,14 +219,28 @@ def generate_proposals(
         chances.append(values[kept])
         counts.append(len(kept))
     regions, values = np.concatenate(found), np.concatenate(chances)
-    return narrowed(regions, scores.dtype), narrowed(values, scores.dtype), np.array(counts, roi_num_type.dtype)
+    return (
+        narrowed(regions, scores.dtype),
+        narrowed(values, scores.dtype),
+        np.array(counts, roi_num_type.dtype),
+    )
 
 
-def _in_image(info: np.ndarray, anchors: Array, deltas: Array, scores: Array, normalized: bool) -> tuple[np.ndarray, np.ndarray]:
+def _in_image(
+    info: np.ndarray, anchors: Array, deltas: Array, scores: Array, normalized: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Boxes [n, 4] and scores [n] of one image, cell by cell, clipped to the image."""
     edge = _F32(0 if normalized else 1)
-    boxes = _moved(np.asarray(anchors).astype(_F32), _by_cell(np.asarray(deltas), 4), edge, float(edge), _MOST_GROWTH)
-    return np.clip(boxes, 0, info[[1, 0, 1, 0]] - edge).reshape(-1, 4), _by_cell(np.asarray(scores), 1).reshape(-1)
+    boxes = _moved(
+        np.asarray(anchors).astype(_F32),
+        _by_cell(np.asarray(deltas), 4),
+        edge,
+        float(edge),
+        _MOST_GROWTH,
+    )
+    return np.clip(boxes, 0, info[[1, 0, 1, 0]] - edge).reshape(-1, 4), _by_cell(
+        np.asarray(scores), 1
+    ).reshape(-1)
 
 
 def proposals_of_one_image(
@@ -194,18 +255,27 @@ def proposals_of_one_image(
     pre_nms_count: int,
     post_nms_count: int,
 ) -> tuple[Array, Array]:
-    """Anchors [H * W * K, 4], deltas [4K, H, W], scores [K, H, W]: regions [post_nms_count, 4] and scores, zeros at the end.
+    """Anchors [H * W * K, 4], deltas [4K, H, W], scores [K, H, W]: regions [post_nms_count, 4] and
+    scores, zeros at the end.
 
     A box smaller than ``min_size`` keeps its place with a score of 0.
     """
     check_rank(scores, 3, "the scores")
-    if image_info.size < 2 or deltas.shape != (4 * scores.shape[0], *scores.shape[1:]) or anchors.shape != (scores.size, 4):
-        raise ValueError(f"anchors {anchors.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together")
+    if (
+        image_info.size < 2
+        or deltas.shape != (4 * scores.shape[0], *scores.shape[1:])
+        or anchors.shape != (scores.size, 4)
+    ):
+        raise ValueError(
+            f"anchors {anchors.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together"
+        )
     check_elements(post_nms_count * 4, "the proposals")
     count, height, width = scores.shape
     info = np.asarray(widened(np.asarray(image_info))).reshape(-1).astype(_F32)
     cells = widened(np.asarray(anchors)).reshape(height, width, count, 4)
-    boxes, values = _in_image(info, cells, widened(np.asarray(deltas)), widened(np.asarray(scores)), False)
+    boxes, values = _in_image(
+        info, cells, widened(np.asarray(deltas)), widened(np.asarray(scores)), False
+    )
     large = (boxes[:, 2:] - boxes[:, :2] + _F32(1) >= _F32(min_size)).all(-1)
     boxes, values = _top(boxes, values * large, pre_nms_count)
     kept = best(boxes, nms_threshold, post_nms_count, pixels=False)
@@ -216,14 +286,20 @@ def proposals_of_one_image(
 
 def _infer_proposal(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     count = of_rank(inputs[0], 4, "the scores").at(0) * attributes["post_nms_topn"]
-    return Known(inputs[0].element_type, PartialShape((count, static(5)))), Known(inputs[0].element_type, PartialShape((count,)))
+    return Known(inputs[0].element_type, PartialShape((count, static(5)))), Known(
+        inputs[0].element_type, PartialShape((count,))
+    )
 
 
-def _infer_first_proposal(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_first_proposal(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     return _infer_proposal(inputs, attributes)[:1]
 
 
-def _infer_generated(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_generated(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     batch, element_type = of_rank(inputs[3], 4, "the scores").at(0), inputs[3].element_type
     most = None if batch.most is None else batch.most * attributes["post_nms_count"]
     count = Dimension(0, most) if most is not None else UNKNOWN
@@ -234,9 +310,13 @@ def _infer_generated(inputs: Sequence[Known], attributes: Mapping[str, Any], /) 
     )
 
 
-def _infer_one_image(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_one_image(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     count, element_type = static(attributes["post_nms_count"]), inputs[3].element_type
-    return Known(element_type, PartialShape((count, static(4)))), Known(element_type, PartialShape((count,)))
+    return Known(element_type, PartialShape((count, static(4)))), Known(
+        element_type, PartialShape((count,))
+    )
 
 
 _PROPOSAL = (
@@ -265,8 +345,23 @@ _GENERATE = (
 row = family("detection", types=(REAL_FLOATS,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Proposal", proposal, opsets=(1, 3), infer=_infer_first_proposal, inputs=(3, 3), attributes=_PROPOSAL),
-    row("Proposal", proposal_4, version=4, infer=_infer_proposal, inputs=(3, 3), outputs=2, attributes=_PROPOSAL),
+    row(
+        "Proposal",
+        proposal,
+        opsets=(1, 3),
+        infer=_infer_first_proposal,
+        inputs=(3, 3),
+        attributes=_PROPOSAL,
+    ),
+    row(
+        "Proposal",
+        proposal_4,
+        version=4,
+        infer=_infer_proposal,
+        inputs=(3, 3),
+        outputs=2,
+        attributes=_PROPOSAL,
+    ),
     row(
         "GenerateProposals",
         generate_proposals,
@@ -278,7 +373,9 @@ OPERATIONS: tuple[Operation, ...] = (
             *_GENERATE,
             Attribute("normalized", "bool", True),
             Attribute("nms_eta", "float", 1.0),
-            Attribute("roi_num_type", "type", ElementType.I64, allowed=(ElementType.I32, ElementType.I64)),
+            Attribute(
+                "roi_num_type", "type", ElementType.I64, allowed=(ElementType.I32, ElementType.I64)
+            ),
         ),
     ),
     row(

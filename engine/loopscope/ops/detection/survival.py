@@ -8,19 +8,29 @@ from loopscope.ops.sort.overlapping_boxes import overlap, survivors
 
 
 def pixel_overlap(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Intersection over union [n, m] of boxes [n, 4] and [m, 4] whose corners are pixels: a box from 3 to 3 is one pixel wide."""
+    """Intersection over union [n, m] of boxes [n, 4] and [m, 4] whose corners are pixels: a box
+    from 3 to 3 is one pixel wide.
+    """
     shared = overlap(ones, others, 1.0)
-    apart = (ones[:, None, :2] > others[None, :, 2:]).any(-1) | (others[None, :, :2] > ones[:, None, 2:]).any(-1)
+    apart = (ones[:, None, :2] > others[None, :, 2:]).any(-1) | (
+        others[None, :, :2] > ones[:, None, 2:]
+    ).any(-1)
     return np.where(apart, ones.dtype.type(0), shared)
 
 
 def best(boxes: np.ndarray, threshold: float, most: int, *, pixels: bool) -> list[int]:
-    """Positions of the boxes, given best first, that overlap none kept before them; at most ``most``."""
+    """Positions of the boxes, given best first, that overlap none kept before them; at most
+    ``most``.
+    """
     return survivors(boxes, threshold, most, pixel_overlap if pixels else overlap)
 
 
-def adaptively_best(boxes: np.ndarray, threshold: float, most: int, eta: float, *, pixels: bool) -> list[int]:
-    """As :func:`best`, with a threshold that shrinks by ``eta`` after each kept box while it is above one half."""
+def adaptively_best(
+    boxes: np.ndarray, threshold: float, most: int, eta: float, *, pixels: bool
+) -> list[int]:
+    """As :func:`best`, with a threshold that shrinks by ``eta`` after each kept box while it is
+    above one half.
+    """
     kept: list[int] = []
     alive = np.arange(len(boxes))
     while alive.size and len(kept) < most:

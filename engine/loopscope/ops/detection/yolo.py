@@ -31,16 +31,20 @@ def region_yolo(
     mask: tuple[int, ...] = (),
     anchors: tuple[float, ...] = (),
 ) -> Array:
-    """Turns raw predictions [N, regions * (coords + 1 + classes), H, W] into shares of 1: centre, confidence, and class scores.
+    """Turns raw predictions [N, regions * (coords + 1 + classes), H, W] into shares of 1: centre,
+    confidence, and class scores.
 
-    With ``do_softmax`` classes go through softmax and ``axis`` to ``end_axis`` are flattened, else each through the sigmoid.
+    With ``do_softmax`` classes go through softmax and ``axis`` to ``end_axis`` are flattened, else
+    each through the sigmoid.
     """
     del anchors  # only the decoder of the boxes needs them
     regions = num if do_softmax else len(mask)
     entries = coords + classes + 1
     batch, channels, height, width = _four(data)
     if channels < regions * entries:
-        raise ValueError(f"{channels} channels: {regions} regions of {entries} need {regions * entries}")
+        raise ValueError(
+            f"{channels} channels: {regions} regions of {entries} need {regions * entries}"
+        )
     values = np.array(widened(np.asarray(data)))
     rows = values[:, : regions * entries].reshape(batch, regions, entries, height, width)
     done = rows.copy()
@@ -75,16 +79,22 @@ def _flattened(shape: tuple[int, ...], axis: int, end_axis: int) -> tuple[int, .
 
 
 def reorg_yolo(data: Array, /, *, stride: tuple[int, ...]) -> Array:
-    """Moves space to channels: [N, C, H, W] to [N, C * stride^2, H / stride, W / stride], in Darknet's order of elements.
+    """Moves space to channels: [N, C, H, W] to [N, C * stride^2, H / stride, W / stride], in
+    Darknet's order of elements.
 
-    Darknet reads the memory as [N, C / stride^2, H * stride, W * stride] and picks every stride-th row and column of that.
+    Darknet reads the memory as [N, C / stride^2, H * stride, W * stride] and picks every stride-th
+    row and column of that.
     """
     step = _step(stride)
     batch, channels, height, width = _four(data)
     if channels % (step * step) or height % step or width % step:
-        raise ValueError(f"data of shape {list(data.shape)} cannot be reorganized with stride {step}")
+        raise ValueError(
+            f"data of shape {list(data.shape)} cannot be reorganized with stride {step}"
+        )
     cut = np.asarray(data).reshape(batch, channels // (step * step), height, step, width, step)
-    return cut.transpose(0, 3, 5, 1, 2, 4).reshape(batch, channels * step * step, height // step, width // step)
+    return cut.transpose(0, 3, 5, 1, 2, 4).reshape(
+        batch, channels * step * step, height // step, width // step
+    )
 
 
 def _step(stride: Sequence[int]) -> int:
@@ -98,19 +108,33 @@ def _infer_region(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     shape = of_rank(data, 4, "the data")
     batch, dimensions, height, width = shape.at(0), shape.dimensions or (), shape.at(2), shape.at(3)
     if not attributes["do_softmax"]:
-        channels = static(len(attributes["mask"]) * (attributes["coords"] + attributes["classes"] + 1))
+        channels = static(
+            len(attributes["mask"]) * (attributes["coords"] + attributes["classes"] + 1)
+        )
         return (Known(data.element_type, PartialShape((batch, channels, height, width))),)
     first, last = axis_within(attributes["axis"], 4), axis_within(attributes["end_axis"], 4)
     flat: Dimension = static(1)
     for dimension in dimensions[first : last + 1]:
         flat = flat * dimension
-    return (Known(data.element_type, PartialShape((*dimensions[:first], flat, *dimensions[last + 1 :]))),)
+    return (
+        Known(
+            data.element_type, PartialShape((*dimensions[:first], flat, *dimensions[last + 1 :]))
+        ),
+    )
 
 
 def _infer_reorg(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     shape, step = of_rank(inputs[0], 4, "the data"), _step(attributes["stride"])
-    height, width = (static(one.length // step) if one.is_static else UNKNOWN for one in (shape.at(2), shape.at(3)))
-    return (Known(inputs[0].element_type, PartialShape((shape.at(0), shape.at(1) * (step * step), height, width))),)
+    height, width = (
+        static(one.length // step) if one.is_static else UNKNOWN
+        for one in (shape.at(2), shape.at(3))
+    )
+    return (
+        Known(
+            inputs[0].element_type,
+            PartialShape((shape.at(0), shape.at(1) * (step * step), height, width)),
+        ),
+    )
 
 
 row = family("detection")

@@ -16,12 +16,25 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.infer import spelled, spelled_length
 
 
-def eye(rows: Array, columns: Array, diagonal: Array, batch: Array | None = None, /, *, output_type: ElementType) -> Array:
+def eye(
+    rows: Array,
+    columns: Array,
+    diagonal: Array,
+    batch: Array | None = None,
+    /,
+    *,
+    output_type: ElementType,
+) -> Array:
     """Zeros with ones on one diagonal, shape (*batch, rows, columns). Page generation/eye-9.
 
-    ``rows``, ``columns`` and ``diagonal`` are scalars or one element; a positive diagonal lies above the main one.
+    ``rows``, ``columns`` and ``diagonal`` are scalars or one element; a positive diagonal lies
+    above the main one.
     """
-    shape = (*([] if batch is None else batch.reshape(-1).tolist()), _single(rows, "num_rows"), _single(columns, "num_columns"))
+    shape = (
+        *([] if batch is None else batch.reshape(-1).tolist()),
+        _single(rows, "num_rows"),
+        _single(columns, "num_columns"),
+    )
     if min(shape) < 0:
         raise ValueError(f"shape {shape} has a negative length")
     check_elements(math.prod(shape), f"the matrix of shape {shape}")
@@ -38,7 +51,11 @@ def _single(value: Array, name: str) -> int:
 
 def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     matrix = (spelled_length(inputs[0]), spelled_length(inputs[1]))
-    return (Known(attributes["output_type"], _with_batch(inputs[3] if len(inputs) > 3 else None, matrix)),)
+    return (
+        Known(
+            attributes["output_type"], _with_batch(inputs[3] if len(inputs) > 3 else None, matrix)
+        ),
+    )
 
 
 def _with_batch(batch: Known | None, matrix: tuple[Dimension, Dimension]) -> PartialShape:
@@ -57,7 +74,11 @@ OPERATIONS: tuple[Operation, ...] = (
         kernel=eye,
         infer=_rule,
         inputs=(3, 4),
-        attributes=(Attribute("output_type", "type", allowed=tuple(one for one in ElementType if one in NUMERIC)),),
+        attributes=(
+            Attribute(
+                "output_type", "type", allowed=tuple(one for one in ElementType if one in NUMERIC)
+            ),
+        ),
         types=(INDEX_TYPES,),
     ),
 )

@@ -12,12 +12,16 @@ _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 
 
 def philox(key: int, counter: int, first: int, groups: int) -> np.ndarray:
-    """Four uint32 numbers, as uint64, for each of ``groups`` consecutive positions from ``first``; shape (groups, 4).
+    """Four uint32 numbers, as uint64, for each of ``groups`` consecutive positions from ``first``;
+    shape (groups, 4).
 
-    A position that overflows 64 bits carries into ``counter``. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3".
+    A position that overflows 64 bits carries into ``counter``. Salmon et al., "Parallel Random
+    Numbers: As Easy as 1, 2, 3".
     """
     position = np.arange(groups, dtype=np.uint64) + np.uint64(first)
-    carried = np.where(position < np.uint64(first), np.uint64((counter + 1) % 2**64), np.uint64(counter))
+    carried = np.where(
+        position < np.uint64(first), np.uint64((counter + 1) % 2**64), np.uint64(counter)
+    )
     lanes = [position & _LOW, position >> _HALF, carried & _LOW, carried >> _HALF]
     low_key, high_key = key & 0xFFFFFFFF, key >> 32
     for _ in range(_ROUNDS):
@@ -28,10 +32,17 @@ def philox(key: int, counter: int, first: int, groups: int) -> np.ndarray:
             (even >> _HALF) ^ lanes[3] ^ np.uint64(high_key),
             even & _LOW,
         ]
-        low_key, high_key = (low_key + _KEY_STEPS[0]) & 0xFFFFFFFF, (high_key + _KEY_STEPS[1]) & 0xFFFFFFFF
+        low_key, high_key = (
+            (low_key + _KEY_STEPS[0]) & 0xFFFFFFFF,
+            (high_key + _KEY_STEPS[1]) & 0xFFFFFFFF,
+        )
     return np.stack(lanes, axis=1)
 
 
 def mersenne(seed: int, count: int) -> np.ndarray:
     """The first ``count`` uint32 numbers of MT19937, as uint64."""
-    return np.random.RandomState(seed & 0xFFFFFFFF).randint(0, 2**32, count, np.uint32).astype(np.uint64)
+    return (
+        np.random.RandomState(seed & 0xFFFFFFFF)
+        .randint(0, 2**32, count, np.uint32)
+        .astype(np.uint64)
+    )

@@ -29,31 +29,48 @@ def multinomial(
     op_seed: int = 0,
     state: int | Stream,
 ) -> tuple[Array, Stream]:
-    """Class numbers, shape (batch, samples), by probabilities of shape (batch, classes). Page generation/multinomial-13.
+    """Class numbers, shape (batch, samples), by probabilities of shape (batch, classes). Page
+    generation/multinomial-13.
 
-    The spec names no generator: the uniform numbers are those of RandomUniform-8 in f64 for the same seeds.
+    The spec names no generator: the uniform numbers are those of RandomUniform-8 in f64 for the
+    same seeds.
     """
     count = int(samples.item()) if samples.size == 1 else -1
     if probabilities.ndim != 2 or count < 0:
-        raise ValueError(f"probs has shape {probabilities.shape}, num_samples is {samples}: expected rank 2 and one count")
+        raise ValueError(
+            f"probs has shape {probabilities.shape}, num_samples is {samples}: expected rank 2 and one count"
+        )
     batch, classes = probabilities.shape
     if not with_replacement and count > classes:
         raise ValueError(f"{count} different classes asked for, there are {classes}")
     check_elements(batch * count, "the samples")
     shape = np.array((batch, count), _SHAPE_TYPE)
     drawn, following = random_uniform(
-        shape, np.array(0.0), np.array(1.0), output_type=ElementType.F64, global_seed=global_seed, op_seed=op_seed, state=state
+        shape,
+        np.array(0.0),
+        np.array(1.0),
+        output_type=ElementType.F64,
+        global_seed=global_seed,
+        op_seed=op_seed,
+        state=state,
     )
     weights = probabilities.astype(np.float64)
     weights = np.exp(weights) if log_probs else weights
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights.sum(axis=1) > 0).all()):
-        raise ValueError("probabilities must be finite and not negative, and at least one of each row positive")
+    if not (
+        np.isfinite(weights).all() and (weights >= 0).all() and (weights.sum(axis=1) > 0).all()
+    ):
+        raise ValueError(
+            "probabilities must be finite and not negative, and at least one of each row positive"
+        )
     choose = _repeatedly if with_replacement else _without_repeating
     return choose(weights, drawn).astype(convert_type.dtype), following
 
 
 def _repeatedly(weights: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    chosen = [np.searchsorted(_cumulative(row), numbers, "left") for row, numbers in zip(weights, drawn, strict=True)]
+    chosen = [
+        np.searchsorted(_cumulative(row), numbers, "left")
+        for row, numbers in zip(weights, drawn, strict=True)
+    ]
     return np.array(chosen).reshape(drawn.shape)
 
 
@@ -76,7 +93,9 @@ def _cumulative(weights: np.ndarray) -> np.ndarray:
 def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     shape, samples = inputs[0].shape, inputs[1].value
     batch = shape.at(0) if shape.rank == 2 else UNKNOWN
-    count: Dimension = UNKNOWN if samples is None or samples.size != 1 else static(max(int(samples.item()), 0))
+    count: Dimension = (
+        UNKNOWN if samples is None or samples.size != 1 else static(max(int(samples.item()), 0))
+    )
     return (Known(attributes["convert_type"], PartialShape((batch, count))),)
 
 

@@ -20,8 +20,15 @@ Stream = tuple[int, int, int]
 
 _NUMBERS_PER_GROUP = 4
 _SKIPPED_PER_ELEMENT = 256
-"""Positions that TensorFlow, and OpenVINO's CPU with it, reserves for each element that it has drawn."""
-_MANTISSA_BITS = {ElementType.F64: 52, ElementType.F32: 23, ElementType.F16: 10, ElementType.BF16: 7}
+"""Positions that TensorFlow, and OpenVINO's CPU with it, reserves for each element that it has
+drawn.
+"""
+_MANTISSA_BITS = {
+    ElementType.F64: 52,
+    ElementType.F32: 23,
+    ElementType.F16: 10,
+    ElementType.BF16: 7,
+}
 _TWO_NUMBERS = frozenset({ElementType.F64, ElementType.I64})
 
 
@@ -37,10 +44,11 @@ def random_uniform(
     alignment: str = "TENSORFLOW",
     state: int | Stream,
 ) -> tuple[Array, Stream]:
-    """Random numbers from ``least`` to below ``most``, both scalars or one element. Page generation/random-uniform-8.
+    """Random numbers from ``least`` to below ``most``, both scalars or one element. Page
+    generation/random-uniform-8.
 
-    ``TENSORFLOW`` draws from Philox and goes on where the last call ended, ``PYTORCH`` from Mersenne Twister, anew each time.
-    When both seeds are 0 the run's entropy is the key.
+    ``TENSORFLOW`` draws from Philox and goes on where the last call ended, ``PYTORCH`` from
+    Mersenne Twister, anew each time. When both seeds are 0 the run's entropy is the key.
     """
     lengths = tuple(int(length) for length in shape.reshape(-1).tolist())
     if lengths and min(lengths) < 0:
@@ -50,7 +58,9 @@ def random_uniform(
     low, high = _bound(least, "minval", output_type), _bound(most, "maxval", output_type)
     if not low < high:
         raise ValueError(f"minval is {low}, maxval is {high}: expected a minimum below the maximum")
-    key, counter, position = state if isinstance(state, tuple) else _start(global_seed, op_seed, state)
+    key, counter, position = (
+        state if isinstance(state, tuple) else _start(global_seed, op_seed, state)
+    )
     if alignment == "PYTORCH":
         values = _from_mersenne(key, count, low, high, output_type)
     else:
@@ -81,7 +91,9 @@ def _bound(value: Array, name: str, output_type: ElementType) -> Any:
     return number
 
 
-def _from_philox(stream: Stream, count: int, low: Any, high: Any, output_type: ElementType) -> Array:
+def _from_philox(
+    stream: Stream, count: int, low: Any, high: Any, output_type: ElementType
+) -> Array:
     width = 2 if output_type in _TWO_NUMBERS else 1
     groups = -(-count * width // _NUMBERS_PER_GROUP)
     numbers = philox(*stream, groups).reshape(-1)[: count * width]
@@ -97,7 +109,9 @@ def _from_philox(stream: Stream, count: int, low: Any, high: Any, output_type: E
 
 
 def _from_mersenne(seed: int, count: int, low: Any, high: Any, output_type: ElementType) -> Array:
-    double = output_type is ElementType.F64 or (output_type is ElementType.I64 and max(low, high) > 2**32 - 1)
+    double = output_type is ElementType.F64 or (
+        output_type is ElementType.I64 and max(low, high) > 2**32 - 1
+    )
     numbers = mersenne(seed, count * 2 if double else count)
     if double:
         numbers = (numbers[::2] << np.uint64(32)) + numbers[1::2]
@@ -122,7 +136,14 @@ def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Kn
     return (Known(attributes["output_type"], spelled(inputs[0])),)
 
 
-_OUTPUT_TYPES = (ElementType.F32, ElementType.F64, ElementType.F16, ElementType.BF16, ElementType.I32, ElementType.I64)
+_OUTPUT_TYPES = (
+    ElementType.F32,
+    ElementType.F64,
+    ElementType.F16,
+    ElementType.BF16,
+    ElementType.I32,
+    ElementType.I64,
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(

@@ -23,7 +23,8 @@ Number = int | float
 
 
 def sequence(start: Array, stop: Array, step: Array, /, *, output_type: ElementType) -> Array:
-    """Numbers from ``start`` up or down to, not including, ``stop``; each input is a scalar or one element.
+    """Numbers from ``start`` up or down to, not including, ``stop``; each input is a scalar or one
+    element.
 
     Inputs are cut off towards zero first when the output is an integer. Page generation/range-4.
     """
@@ -31,7 +32,9 @@ def sequence(start: Array, stop: Array, step: Array, /, *, output_type: ElementT
 
 
 def sequence_of_own_type(start: Array, stop: Array, step: Array, /) -> Array:
-    """Numbers from ``start`` up or down to, not including, ``stop``, in the inputs' type. Page generation/range-1."""
+    """Numbers from ``start`` up or down to, not including, ``stop``, in the inputs' type. Page
+    generation/range-1.
+    """
     element_type = ElementType.of(start)
     return _made(*_numbers((start, stop, step), element_type), element_type)
 
@@ -41,7 +44,9 @@ def _numbers(inputs: Sequence[Array], output_type: ElementType) -> tuple[Number,
     for name, value in zip(("start", "stop", "step"), inputs, strict=True):
         if value.size != 1:
             raise ValueError(f"{name} has shape {value.shape}, expected one element")
-        number = value.item() if value.dtype.kind in "fiu" else float(value.astype(np.float64).item())
+        number = (
+            value.item() if value.dtype.kind in "fiu" else float(value.astype(np.float64).item())
+        )
         if not math.isfinite(number):
             raise ValueError(f"{name} is {number}, expected a finite number")
         found.append(int(number) if output_type.is_integer else float(number))
@@ -78,9 +83,17 @@ def _shape(inputs: Sequence[Known], output_type: ElementType | None) -> PartialS
 
 
 def _partial_count(start: Known, stop: Known, step: Known) -> Dimension:
-    """Of whole numbers whose step is known: from the shortest way between the bounds to the longest."""
+    """Of whole numbers whose step is known: from the shortest way between the bounds to the
+    longest.
+    """
     first, last = start.elements, stop.elements
-    if first is None or last is None or step.value is None or step.value.dtype.kind not in "iu" or not step.value.item():
+    if (
+        first is None
+        or last is None
+        or step.value is None
+        or step.value.dtype.kind not in "iu"
+        or not step.value.item()
+    ):
         return UNKNOWN
     by = step.value.item()
     ways = [(last.least - first.most).item() / by, (last.most - first.least).item() / by]
@@ -97,12 +110,22 @@ def _own_type_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
     return (Known(element_type, _shape(inputs, element_type)),)
 
 
-_OUTPUT_TYPE = Attribute("output_type", "type", allowed=tuple(one for one in ElementType if one in NUMERIC))
+_OUTPUT_TYPE = Attribute(
+    "output_type", "type", allowed=tuple(one for one in ElementType if one in NUMERIC)
+)
 
 row = family("generation")
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Range", sequence_of_own_type, opsets=(1, 3), infer=_own_type_rule, inputs=(3, 3), types=(COMPUTED,), gradient=gradients.sequence),
+    row(
+        "Range",
+        sequence_of_own_type,
+        opsets=(1, 3),
+        infer=_own_type_rule,
+        inputs=(3, 3),
+        types=(COMPUTED,),
+        gradient=gradients.sequence,
+    ),
     row(
         "Range",
         sequence,

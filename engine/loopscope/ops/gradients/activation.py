@@ -9,7 +9,9 @@ import numpy as np
 from loopscope.ops.derivative import Adjoints, Reverse, Value, elementwise
 
 exponential = elementwise(lambda at: at.outputs[0])
-hsigmoid = elementwise(lambda at: at.where(_between(at, at.inputs[0], -3.0, 3.0), at.filled(1 / 6, at.inputs[0])))
+hsigmoid = elementwise(
+    lambda at: at.where(_between(at, at.inputs[0], -3.0, 3.0), at.filled(1 / 6, at.inputs[0]))
+)
 """0 at both bounds, as PyTorch has it."""
 sigmoid = elementwise(lambda at: at.outputs[0] * (1.0 - at.outputs[0]))
 softplus = elementwise(lambda at: at.ops.sigmoid(at.inputs[0]))
@@ -34,7 +36,9 @@ def clamp(at: Reverse, /) -> Adjoints:
 
 def elu(at: Reverse, /) -> Adjoints:
     """``alpha`` at 0, as PyTorch has it."""
-    slope = at.ops.select(at.inputs[0] > 0.0, at.filled(1, at.inputs[0]), at.outputs[0] + at.attributes["alpha"])
+    slope = at.ops.select(
+        at.inputs[0] > 0.0, at.filled(1, at.inputs[0]), at.outputs[0] + at.attributes["alpha"]
+    )
     return (at.adjoint * slope,)
 
 
@@ -79,11 +83,17 @@ def softsign(at: Reverse) -> Value:
 def swish(at: Reverse, /) -> Adjoints:
     """``beta`` sums over all elements."""
     data = at.inputs[0]
-    beta = _scalar(at, at.inputs[1]) if len(at.inputs) > 1 else at.constant(np.ones((), _dtype(data)))
+    beta = (
+        _scalar(at, at.inputs[1]) if len(at.inputs) > 1 else at.constant(np.ones((), _dtype(data)))
+    )
     gate = at.ops.sigmoid(data * beta)
     bend = data * gate * (1.0 - gate)
     of_data = at.adjoint * (gate + beta * bend)
-    return (of_data,) if len(at.inputs) == 1 else (of_data, _total(at, at.adjoint * data * bend, at.inputs[1]))
+    return (
+        (of_data,)
+        if len(at.inputs) == 1
+        else (of_data, _total(at, at.adjoint * data * bend, at.inputs[1]))
+    )
 
 
 @elementwise
@@ -105,7 +115,9 @@ def prelu(at: Reverse, /) -> Adjoints:
     """The slope at 0, as PyTorch has it."""
     data, slope = at.inputs
     if data.rank is None or slope.rank is None:
-        raise ValueError(f"the ranks of data and slope are not known ({data.shape} and {slope.shape}): give the model's inputs their ranks")
+        raise ValueError(
+            f"the ranks of data and slope are not known ({data.shape} and {slope.shape}): give the model's inputs their ranks"
+        )
     fitted = slope
     if slope.rank == 1 and data.rank > 2:
         fitted = at.ops.reshape(slope, _of_channels(at, data, slope), special_zero=False)
@@ -116,18 +128,25 @@ def prelu(at: Reverse, /) -> Adjoints:
 
 
 def _of_channels(at: Reverse, data: Value, slope: Value) -> Value:
-    """The shape of one value for each channel where there are as many, else for each place along the last axis."""
+    """The shape of one value for each channel where there are as many, else for each place along
+    the last axis.
+    """
     ops, rank = at.ops, data.rank or 0
     channels = np.array([1, -1, *[1] * (rank - 2)])
     channel = ops.gather(at.shape_of(data), np.array([1]), np.array(0), batch_dims=0)
-    return ops.select(ops.equal(at.shape_of(slope), channel), channels, np.array([*[1] * (rank - 1), -1]))
+    return ops.select(
+        ops.equal(at.shape_of(slope), channel), channels, np.array([*[1] * (rank - 1), -1])
+    )
 
 
 def softmax(at: Reverse, /) -> Adjoints:
     """Along the axis the shares sum to 1, so that what raises all of them alike changes nothing."""
     shares = at.outputs[0]
     weighted = at.adjoint * shares
-    return (weighted - shares * at.ops.reduce_sum(weighted, np.array([at.attributes["axis"]]), keep_dims=True),)
+    return (
+        weighted
+        - shares * at.ops.reduce_sum(weighted, np.array([at.attributes["axis"]]), keep_dims=True),
+    )
 
 
 def log_softmax(at: Reverse, /) -> Adjoints:
@@ -142,7 +161,11 @@ def _between(at: Reverse, data: Value, low: float, high: float) -> Value:
 
 def _scalar(at: Reverse, value: Value) -> Value:
     """One element as a scalar."""
-    return value if value.rank == 0 else at.ops.reshape(value, np.zeros(0, np.int64), special_zero=False)
+    return (
+        value
+        if value.rank == 0
+        else at.ops.reshape(value, np.zeros(0, np.int64), special_zero=False)
+    )
 
 
 def _total(at: Reverse, adjoint: Value, like: Value) -> Value:

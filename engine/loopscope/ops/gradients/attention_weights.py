@@ -24,7 +24,12 @@ def scaled_dot_product_attention(at: Reverse, /) -> Adjoints:
     of_weights = at.sum_to(product(at, at.adjoint, value, False, True), weights)
     pulled = at.ops.reduce_sum(of_weights * weights, _LAST, keep_dims=True)
     of_scores = weights * (of_weights - pulled)
-    if not at.attributes["causal"] and mask is not None and mask.rank != 0 and mask.element_type is ElementType.BOOLEAN:
+    if (
+        not at.attributes["causal"]
+        and mask is not None
+        and mask.rank != 0
+        and mask.element_type is ElementType.BOOLEAN
+    ):
         of_scores = at.where(mask, of_scores)
     of_products = at.sum_to(of_scores, products)
     scaled = of_products * factor
@@ -34,7 +39,12 @@ def scaled_dot_product_attention(at: Reverse, /) -> Adjoints:
         at.sum_to(product(at, weights, at.adjoint, True, False), value),
     ]
     if mask is not None:
-        added = not at.attributes["causal"] and mask.rank != 0 and mask.element_type is not None and mask.element_type.is_float
+        added = (
+            not at.attributes["causal"]
+            and mask.rank != 0
+            and mask.element_type is not None
+            and mask.element_type.is_float
+        )
         found.append(at.sum_to(of_scores, mask) if added else None)
     if scale is not None:
         row = at.ops.reshape(of_products * products, _LAST, special_zero=False)
@@ -45,7 +55,9 @@ def scaled_dot_product_attention(at: Reverse, /) -> Adjoints:
     return found
 
 
-def product(at: Reverse, left: Value, right: Value, transpose_left: bool, transpose_right: bool) -> Value:
+def product(
+    at: Reverse, left: Value, right: Value, transpose_left: bool, transpose_right: bool
+) -> Value:
     return at.ops.matmul(left, right, transpose_a=transpose_left, transpose_b=transpose_right)
 
 
@@ -66,18 +78,29 @@ def _masked(at: Reverse, scores: Value, mask: Value | None) -> Value:
     if at.attributes["causal"]:
         rows, columns = (
             at.ops.range(
-                np.int64(0), at.ops.gather(at.shape_of(scores), np.array(axis), np.array(0), batch_dims=0), np.int64(1), output_type="i64"
+                np.int64(0),
+                at.ops.gather(at.shape_of(scores), np.array(axis), np.array(0), batch_dims=0),
+                np.int64(1),
+                output_type="i64",
             )
             for axis in (-2, -1)
         )
-        return at.ops.select(at.ops.greater(columns, at.ops.unsqueeze(rows, np.array([1]))), hidden, scores)
+        return at.ops.select(
+            at.ops.greater(columns, at.ops.unsqueeze(rows, np.array([1]))), hidden, scores
+        )
     if mask is None or mask.rank == 0:
         return scores
     if mask.rank is None or mask.element_type is None:
-        raise ValueError("the rank or type of the mask is not known: give the model's inputs theirs")
+        raise ValueError(
+            "the rank or type of the mask is not known: give the model's inputs theirs"
+        )
     if mask.element_type.is_float:
         return scores + mask
-    lowest = np.full((), np.finfo(hidden.dtype).min if hidden.dtype.isbuiltin else ml_dtypes.finfo(hidden.dtype).min, hidden.dtype)
+    lowest = np.full(
+        (),
+        np.finfo(hidden.dtype).min if hidden.dtype.isbuiltin else ml_dtypes.finfo(hidden.dtype).min,
+        hidden.dtype,
+    )
     return at.ops.select(mask, scores, lowest)
 
 
@@ -94,7 +117,9 @@ def weights_of_seen(at: Reverse, scores: Value) -> Value:
     return at.where(at.ops.logical_not(blind), shares)
 
 
-def _weights(at: Reverse, scores: Value, mask: Value | None, sink: Value | None) -> tuple[Value, Value | None]:
+def _weights(
+    at: Reverse, scores: Value, mask: Value | None, sink: Value | None
+) -> tuple[Value, Value | None]:
     """The weights, and that of the sink."""
     if sink is None:
         seen_by_all = at.attributes["causal"] or mask is None or mask.rank == 0

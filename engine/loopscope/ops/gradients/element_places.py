@@ -1,4 +1,6 @@
-"""Derivatives of what takes elements from places or writes them there: adjoints go back to where the elements came from."""
+"""Derivatives of what takes elements from places or writes them there: adjoints go back to where
+the elements came from.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def strided_slice(at: Reverse, /) -> Adjoints:
 
 
 def gather(at: Reverse, /) -> Adjoints:
-    """The sum over all copies of a slice. Indices outside the data, which gather zeros, are refused when the gradient runs."""
+    """The sum over all copies of a slice. Indices outside the data, which gather zeros, are
+    refused when the gradient runs.
+    """
     data, indices, along = at.inputs
     rank, picked, batch = data.rank, indices.rank, at.attributes.get("batch_dims", 0)
     if rank is None or picked is None:
@@ -47,14 +51,22 @@ def gather(at: Reverse, /) -> Adjoints:
     axis, batch = whole_number(along, "axis") % rank, batch % picked if batch < 0 else batch
     if axis == batch == 0:
         rows = at.ops.unsqueeze(indices, np.array([-1]))
-        return at.ops.scatter_nd_update(at.zeros_like(data), rows, at.adjoint, reduction="sum"), None, None
+        return (
+            at.ops.scatter_nd_update(at.zeros_like(data), rows, at.adjoint, reduction="sum"),
+            None,
+            None,
+        )
     count = at.ops.reduce_prod(
         at.ops.slice(at.shape_of(indices), np.array([batch]), np.array([picked]), np.array([1])),
         np.array([0]),
         keep_dims=True,
     )
     adjoint = at.ops.reshape(at.adjoint, _with_length(at, data, axis, count), special_zero=False)
-    line = at.ops.reshape(indices, np.array([*[0] * batch, *[1] * (axis - batch), -1, *[1] * (rank - axis - 1)]), special_zero=True)
+    line = at.ops.reshape(
+        indices,
+        np.array([*[0] * batch, *[1] * (axis - batch), -1, *[1] * (rank - axis - 1)]),
+        special_zero=True,
+    )
     places = at.ops.broadcast(line, at.shape_of(adjoint), mode="numpy")
     return _summed_at(at, data, places, adjoint, axis), None, None
 
@@ -69,33 +81,47 @@ def gather_nd(at: Reverse, /) -> Adjoints:
     """The sum over all copies of a slice."""
     data, indices = at.inputs
     if at.attributes["batch_dims"] == 0:
-        return at.ops.scatter_nd_update(at.zeros_like(data), indices, at.adjoint, reduction="sum"), None
+        return at.ops.scatter_nd_update(
+            at.zeros_like(data), indices, at.adjoint, reduction="sum"
+        ), None
     # Of version 5 the result has another shape, but its elements are in the same order.
-    came_from = at.ops.gather_nd(numbered(at, data), indices, batch_dims=at.attributes["batch_dims"])
+    came_from = at.ops.gather_nd(
+        numbered(at, data), indices, batch_dims=at.attributes["batch_dims"]
+    )
     return sent_back(at, came_from, data).of_data, None
 
 
 def scatter_update(at: Reverse, /) -> Adjoints:
-    """What was overwritten counts no longer: the data's slices, and updates whose index comes again later."""
+    """What was overwritten counts no longer: the data's slices, and updates whose index comes
+    again later.
+    """
     data, indices, updates, along = at.inputs
     axis = whole_number(along, "axis")
     kept = at.ops.scatter_update(at.adjoint, indices, at.zeros_like(updates), along)
     of_updates = at.ops.gather(at.adjoint, indices, along, batch_dims=0)
     if not _different(indices):
         if data.rank is None:
-            raise ValueError(f"the rank of the data is not known ({data.shape}): give the model's inputs their ranks")
+            raise ValueError(
+                f"the rank of the data is not known ({data.shape}): give the model's inputs their ranks"
+            )
         flat = at.ops.reshape(indices, _FLAT, special_zero=False)
         length = at.ops.gather(at.shape_of(data), np.array([axis]), _FIRST, batch_dims=0)
         numbers = numbered(at, flat)
-        written = at.ops.scatter_update(at.ops.broadcast(np.int64(0), length, mode="numpy"), flat, numbers, _FIRST)
+        written = at.ops.scatter_update(
+            at.ops.broadcast(np.int64(0), length, mode="numpy"), flat, numbers, _FIRST
+        )
         last = at.ops.equal(at.ops.gather(written, flat, _FIRST, batch_dims=0), numbers)
-        shape = at.ops.concat(at.shape_of(indices), np.ones(data.rank - axis % data.rank - 1, np.int64), axis=0)
+        shape = at.ops.concat(
+            at.shape_of(indices), np.ones(data.rank - axis % data.rank - 1, np.int64), axis=0
+        )
         of_updates = at.where(at.ops.reshape(last, shape, special_zero=False), of_updates)
     return kept, None, at.reshaped(of_updates, updates), None
 
 
 def scatter_elements(at: Reverse, /) -> Adjoints:
-    """Of ``none`` what was overwritten counts no longer, of ``sum`` everything that was added does, of a fold what went into it."""
+    """Of ``none`` what was overwritten counts no longer, of ``sum`` everything that was added
+    does, of a fold what went into it.
+    """
     data, indices, updates, along = at.inputs
     reduction, axis = at.attributes.get("reduction", "none"), whole_number(along, "axis")
 
@@ -103,7 +129,9 @@ def scatter_elements(at: Reverse, /) -> Adjoints:
         return at.ops.gather_elements(_within(at, value, indices, axis), indices, axis=axis)
 
     def put(into: Value, written: Value, reduction: str) -> Value:
-        return at.ops.scatter_elements_update(into, indices, written, along, reduction=reduction, use_init_val=True)
+        return at.ops.scatter_elements_update(
+            into, indices, written, along, reduction=reduction, use_init_val=True
+        )
 
     if reduction in FOLDS:
         if not at.attributes["use_init_val"]:
@@ -123,7 +151,9 @@ def scatter_elements(at: Reverse, /) -> Adjoints:
 
 
 def scatter_nd(at: Reverse, /) -> Adjoints:
-    """Of ``none`` what was overwritten counts no longer, of ``sum`` and ``sub`` everything that was added does, of a fold what went in."""
+    """Of ``none`` what was overwritten counts no longer, of ``sum`` and ``sub`` everything that
+    was added does, of a fold what went in.
+    """
     data, indices, updates = at.inputs
     reduction = at.attributes.get("reduction", "none")
 
@@ -157,18 +187,35 @@ class SentBack:
 
 
 def numbered(at: Reverse, data: Value) -> Value:
-    """The numbers of all elements from 1 on, i64, in the shape of a tensor; 0 is for what comes from none."""
+    """The numbers of all elements from 1 on, i64, in the shape of a tensor; 0 is for what comes
+    from none.
+    """
     shape = at.shape_of(data)
     count = at.ops.reduce_prod(shape, _FIRST, keep_dims=False)
-    return at.ops.reshape(at.ops.range(np.int64(1), count + 1, np.int64(1), output_type="i64"), shape, special_zero=False)
+    return at.ops.reshape(
+        at.ops.range(np.int64(1), count + 1, np.int64(1), output_type="i64"),
+        shape,
+        special_zero=False,
+    )
 
 
 def sent_back(at: Reverse, came_from: Value, data: Value, given: Value | None = None) -> SentBack:
-    """The adjoint of output 0, or what is given in its stead, whose elements came from those with the numbers ``came_from``."""
+    """The adjoint of output 0, or what is given in its stead, whose elements came from those
+    with the numbers ``came_from``.
+    """
     count = at.ops.reduce_prod(at.shape_of(data), np.array([0]), keep_dims=True)
-    blank = at.ops.broadcast(np.zeros((), data.element_type.dtype if data.element_type else np.float32), count + 1, mode="numpy")
-    places, adjoint = (at.ops.reshape(one, _FLAT, special_zero=False) for one in (came_from, at.adjoint if given is None else given))
-    sums = at.ops.scatter_elements_update(blank, places, adjoint, _FIRST, reduction="sum", use_init_val=True)
+    blank = at.ops.broadcast(
+        np.zeros((), data.element_type.dtype if data.element_type else np.float32),
+        count + 1,
+        mode="numpy",
+    )
+    places, adjoint = (
+        at.ops.reshape(one, _FLAT, special_zero=False)
+        for one in (came_from, at.adjoint if given is None else given)
+    )
+    sums = at.ops.scatter_elements_update(
+        blank, places, adjoint, _FIRST, reduction="sum", use_init_val=True
+    )
     of_nothing, rest = at.several("VariadicSplit", sums, _FIRST, np.array([1, -1]))
     return SentBack(at.ops.reshape(rest, at.shape_of(data), special_zero=False), of_nothing)
 
@@ -188,7 +235,9 @@ def whole_numbers(value: Value, name: str) -> tuple[int, ...]:
 
 
 def _summed_at(at: Reverse, data: Value, places: Value, adjoint: Value, axis: int) -> Value:
-    return at.ops.scatter_elements_update(at.zeros_like(data), places, adjoint, np.array(axis), reduction="sum", use_init_val=True)
+    return at.ops.scatter_elements_update(
+        at.zeros_like(data), places, adjoint, np.array(axis), reduction="sum", use_init_val=True
+    )
 
 
 def _with_length(at: Reverse, data: Value, axis: int, length: Value) -> Value:
@@ -203,17 +252,27 @@ def _with_length(at: Reverse, data: Value, axis: int, length: Value) -> Value:
 
 
 def _within(at: Reverse, data: Value, indices: Value, axis: int) -> Value:
-    """The data as far as the indices reach, which are shorter along other axes than the one they count along."""
+    """The data as far as the indices reach, which are shorter along other axes than the one they
+    count along.
+    """
     rank = data.rank
     if rank is None:
-        raise ValueError(f"the rank of the data is not known ({data.shape}): give the model's inputs their ranks")
+        raise ValueError(
+            f"the rank of the data is not known ({data.shape}): give the model's inputs their ranks"
+        )
     others = np.array([one for one in range(rank) if one != axis % rank], np.int64)
-    if data.shape.is_static and indices.shape.is_static and all(data.shape.lengths[one] == indices.shape.lengths[one] for one in others):
+    if (
+        data.shape.is_static
+        and indices.shape.is_static
+        and all(data.shape.lengths[one] == indices.shape.lengths[one] for one in others)
+    ):
         return data
     if not others.size:
         return data
     ends = at.ops.gather(at.shape_of(indices), others, _FIRST, batch_dims=0)
-    return at.ops.slice(data, np.zeros(len(others), np.int64), ends, np.ones(len(others), np.int64), others)
+    return at.ops.slice(
+        data, np.zeros(len(others), np.int64), ends, np.ones(len(others), np.int64), others
+    )
 
 
 def _different(indices: Value) -> bool:
@@ -230,6 +289,8 @@ def _at_most_one(indices: Value, axes: int | None) -> bool:
 
 
 def top_k(at: Reverse, /) -> Adjoints:
-    """What was taken gets the adjoint of its place among the greatest or least; which ones are taken does not change."""
+    """What was taken gets the adjoint of its place among the greatest or least; which ones are
+    taken does not change.
+    """
     data = at.inputs[0]
     return _summed_at(at, data, at.outputs[1], at.adjoint, at.attributes["axis"]), None

@@ -8,11 +8,19 @@ from loopscope.ops.derivative import Adjoints, Reverse, Value
 
 
 def sequence(at: Reverse, /) -> Adjoints:
-    """The start is in every element, the step as often as the element's number; how many there are does not change."""
+    """The start is in every element, the step as often as the element's number; how many there
+    are does not change.
+    """
     start, _, step = at.inputs
     count = at.ops.reduce_prod(at.shape_of(at.adjoint), np.array([0]), keep_dims=False)
-    numbers = at.ops.convert_like(at.ops.range(np.int64(0), count, np.int64(1), output_type="i64"), at.adjoint)
-    return _converted(at, _sum(at, at.adjoint), start), None, _converted(at, _sum(at, at.adjoint * numbers), step)
+    numbers = at.ops.convert_like(
+        at.ops.range(np.int64(0), count, np.int64(1), output_type="i64"), at.adjoint
+    )
+    return (
+        _converted(at, _sum(at, at.adjoint), start),
+        None,
+        _converted(at, _sum(at, at.adjoint * numbers), step),
+    )
 
 
 def one_hot(at: Reverse, /) -> Adjoints:
@@ -24,7 +32,9 @@ def one_hot(at: Reverse, /) -> Adjoints:
 
 
 def _sum(at: Reverse, value: Value) -> Value:
-    return at.ops.reduce_sum(at.ops.reshape(value, np.array([-1]), special_zero=False), np.array([0]), keep_dims=False)
+    return at.ops.reduce_sum(
+        at.ops.reshape(value, np.array([-1]), special_zero=False), np.array([0]), keep_dims=False
+    )
 
 
 def _converted(at: Reverse, total: Value, like: Value) -> Value | None:

@@ -9,20 +9,32 @@ from loopscope.ops.einsum import subscripts
 
 
 def matmul(at: Reverse, /) -> Adjoints:
-    """Each operand's adjoint is the product of the output's adjoint with the other; operands of rank 1 get an axis for it.
+    """Each operand's adjoint is the product of the output's adjoint with the other; operands of
+    rank 1 get an axis for it.
 
     Axes of stacks of matrices broadcast as numpy does, so that adjoints are summed over them.
     """
     left, right = at.inputs
     if left.rank is None or right.rank is None:
-        raise ValueError(f"the ranks of the operands are not known ({left.shape} and {right.shape}): give the model's inputs their ranks")
-    transpose_left, transpose_right = at.attributes["transpose_a"] and left.rank > 1, at.attributes["transpose_b"] and right.rank > 1
+        raise ValueError(
+            f"the ranks of the operands are not known ({left.shape} and {right.shape}): give the model's inputs their ranks"
+        )
+    transpose_left, transpose_right = (
+        at.attributes["transpose_a"] and left.rank > 1,
+        at.attributes["transpose_b"] and right.rank > 1,
+    )
     adjoint = at.adjoint
     one, other = left, right
     if right.rank == 1:
-        other, adjoint = at.ops.unsqueeze(right, np.array([1])), at.ops.unsqueeze(adjoint, np.array([-1]))
+        other, adjoint = (
+            at.ops.unsqueeze(right, np.array([1])),
+            at.ops.unsqueeze(adjoint, np.array([-1])),
+        )
     if left.rank == 1:
-        one, adjoint = at.ops.unsqueeze(left, np.array([0])), at.ops.unsqueeze(adjoint, np.array([-2]))
+        one, adjoint = (
+            at.ops.unsqueeze(left, np.array([0])),
+            at.ops.unsqueeze(adjoint, np.array([-2])),
+        )
     if transpose_left:
         of_one = _product(at, adjoint, other, (False, not transpose_right), transposed=True)
     else:
@@ -31,7 +43,9 @@ def matmul(at: Reverse, /) -> Adjoints:
     return at.reshaped(at.sum_to(of_one, one), left), at.reshaped(at.sum_to(of_other, other), right)
 
 
-def _product(at: Reverse, left: Value, right: Value, transposes: tuple[bool, bool], *, transposed: bool) -> Value:
+def _product(
+    at: Reverse, left: Value, right: Value, transposes: tuple[bool, bool], *, transposed: bool
+) -> Value:
     """The product, or its transpose: that of the operands in the other order, each transposed."""
     if transposed:
         left, right, transposes = right, left, (not transposes[1], not transposes[0])
@@ -39,10 +53,12 @@ def _product(at: Reverse, left: Value, right: Value, transposes: tuple[bool, boo
 
 
 def product_with_turned(at: Reverse, left: Value, right: Value, transpose_right: bool) -> Value:
-    """A product whose right operand the forward pass has on the right as well, and turned the other way.
+    """A product whose right operand the forward pass has on the right as well, and turned the other
+    way.
 
-    OpenVINO's CPU plugin (2026.4) keeps one packed form of a square constant for both, so that one of the products is wrong without a
-    word. On the left it packs nothing: there the product is computed turned.
+    OpenVINO's CPU plugin (2026.4) keeps one packed form of a square constant for both, so that one
+    of the products is wrong without a word. On the left it packs nothing: there the product is
+    computed turned.
     """
     rank = max(left.rank or 0, right.rank or 0)
     if not _is_square(right) or left.rank is None or left.rank < 2:
@@ -69,27 +85,43 @@ def inverse(at: Reverse, /) -> Adjoints:
 
 
 def einsum(at: Reverse, /) -> Adjoints:
-    """Each operand's adjoint is the sum of products of the output's adjoint and the other operands, over the labels that it has not."""
+    """Each operand's adjoint is the sum of products of the output's adjoint and the other
+    operands, over the labels that it has not.
+    """
     ranks = [one.rank for one in at.inputs]
     known = [rank for rank in ranks if rank is not None]
     if len(known) < len(ranks):
-        raise ValueError("the ranks of the operands are not all known: give the model's inputs their ranks")
+        raise ValueError(
+            "the ranks of the operands are not all known: give the model's inputs their ranks"
+        )
     labels, result = subscripts(at.attributes["equation"], known)
     return [_of_operand(at, number, labels, result) for number in range(len(labels))]
 
 
 def _of_operand(at: Reverse, number: int, labels: list[str], result: str) -> Value:
     operand, mine = at.inputs[number], labels[number]
-    others = [(one, label) for place, (one, label) in enumerate(zip(at.inputs, labels, strict=True)) if place != number]
+    others = [
+        (one, label)
+        for place, (one, label) in enumerate(zip(at.inputs, labels, strict=True))
+        if place != number
+    ]
     there = set(result).union(*(label for _, label in others))
-    kept = [place for place, label in enumerate(mine) if label in there and label not in mine[:place]]
+    kept = [
+        place for place, label in enumerate(mine) if label in there and label not in mine[:place]
+    ]
     left = ",".join([result, *(label for _, label in others)])
-    found = at.ops.einsum(at.adjoint, *(one for one, _ in others), equation=f"{left}->{''.join(mine[place] for place in kept)}")
+    found = at.ops.einsum(
+        at.adjoint,
+        *(one for one, _ in others),
+        equation=f"{left}->{''.join(mine[place] for place in kept)}",
+    )
     added = [place for place in range(len(mine)) if place not in kept]
     if added:
         found = at.ops.unsqueeze(found, np.array(added, np.int64))
     if not (found.shape.is_static and found.shape == operand.shape):
-        found = at.sum_to(at.ops.broadcast(found, at.shape_of(operand), mode="bidirectional"), operand)
+        found = at.sum_to(
+            at.ops.broadcast(found, at.shape_of(operand), mode="bidirectional"), operand
+        )
     for place in range(len(mine)):
         if mine[place] in mine[:place]:
             found = at.where(_diagonal(at, operand, mine.index(mine[place]), place), found)
@@ -100,5 +132,8 @@ def _diagonal(at: Reverse, operand: Value, first: int, second: int) -> Value:
     """Where two axes are at the same place."""
     length = at.ops.gather(at.shape_of(operand), np.array(first), np.array(0), batch_dims=0)
     line = at.ops.range(np.int64(0), length, np.int64(1), output_type="i64")
-    shapes = [np.array([-1 if axis == one else 1 for axis in range(operand.rank or 0)]) for one in (first, second)]
+    shapes = [
+        np.array([-1 if axis == one else 1 for axis in range(operand.rank or 0)])
+        for one in (first, second)
+    ]
     return at.ops.equal(*(at.ops.reshape(line, shape, special_zero=False) for shape in shapes))

@@ -36,12 +36,20 @@ def concat(at: Reverse, /) -> Adjoints:
         lengths = at.constant(np.array([one.shape.at(axis).length for one in at.inputs], np.int64))
     else:
         along = np.array([axis])
-        lengths = at.ops.concat(*(at.ops.gather(at.shape_of(one), along, np.array(0), batch_dims=0) for one in at.inputs), axis=0)
+        lengths = at.ops.concat(
+            *(
+                at.ops.gather(at.shape_of(one), along, np.array(0), batch_dims=0)
+                for one in at.inputs
+            ),
+            axis=0,
+        )
     return at.several("VariadicSplit", at.adjoint, np.array(axis), lengths)
 
 
 def split(at: Reverse, /) -> Adjoints:
-    """Split and VariadicSplit: the parts joined, zeros for those that the target does not depend on."""
+    """Split and VariadicSplit: the parts joined, zeros for those that the target does not depend
+    on.
+    """
     axis = whole_number(at.inputs[1], "axis")
     parts = [at.adjoint_of(number) for number in range(len(at.outputs))]
     return (at.ops.concat(*parts, axis=axis), *[None] * (len(at.inputs) - 1))
@@ -54,11 +62,15 @@ def transpose(at: Reverse, /) -> Adjoints:
         return at.ops.transpose(at.adjoint, order), None
     known = order.known.value
     if known is not None:
-        back: np.ndarray | Value = np.argsort(np.asarray(known, np.int64) % len(known)).astype(np.int64)
+        back: np.ndarray | Value = np.argsort(np.asarray(known, np.int64) % len(known)).astype(
+            np.int64
+        )
     elif order.shape.is_static:
         count = order.shape.lengths[0]
         blank, places = np.zeros(count, np.int64), np.arange(count)
-        back = at.ops.scatter_elements_update(blank, order, places, np.array(0), reduction="none", use_init_val=True)
+        back = at.ops.scatter_elements_update(
+            blank, order, places, np.array(0), reduction="none", use_init_val=True
+        )
     else:
         raise ValueError("it is not known how many axes the order names: make it a constant")
     return at.ops.transpose(at.adjoint, back), None
@@ -68,18 +80,28 @@ def tile(at: Reverse, /) -> Adjoints:
     """The sum over all copies: each axis falls into the copies and the axis that they repeat."""
     ops, (data, repeats) = at.ops, at.inputs
     if data.rank is None or not repeats.shape.is_static:
-        raise ValueError(f"the rank of the data ({data.shape}) or the number of repeats ({repeats.shape}) is not known")
+        raise ValueError(
+            f"the rank of the data ({data.shape}) or the number of repeats ({repeats.shape}) is not known"
+        )
     count = repeats.shape.lengths[0]
     rank = max(data.rank, count)
     times = ops.convert(repeats, destination_type="i64")
-    each = [ops.concat(np.ones(rank - short, np.int64), one, axis=0) for short, one in ((count, times), (data.rank, at.shape_of(data)))]
+    each = [
+        ops.concat(np.ones(rank - short, np.int64), one, axis=0)
+        for short, one in ((count, times), (data.rank, at.shape_of(data)))
+    ]
     pairs = ops.concat(*(ops.unsqueeze(one, np.array([1])) for one in each), axis=1)
-    apart = ops.reshape(at.adjoint, ops.reshape(pairs, np.array([-1]), special_zero=False), special_zero=False)
-    return at.reshaped(ops.reduce_sum(apart, np.arange(0, 2 * rank, 2), keep_dims=False), data), None
+    apart = ops.reshape(
+        at.adjoint, ops.reshape(pairs, np.array([-1]), special_zero=False), special_zero=False
+    )
+    return at.reshaped(
+        ops.reduce_sum(apart, np.arange(0, 2 * rank, 2), keep_dims=False), data
+    ), None
 
 
 def pad(at: Reverse, /) -> Adjoints:
-    """Of ``constant`` the adjoint is cut where the data grew, and grows where the data was cut; the value gets what lies around.
+    """Of ``constant`` the adjoint is cut where the data grew, and grows where the data was cut; the
+    value gets what lies around.
 
     Of the others each element gets the sum over its images.
     """
@@ -91,9 +113,18 @@ def pad(at: Reverse, /) -> Adjoints:
     of_data = at.ops.pad(at.adjoint, -begin, -end, pad_mode=mode)
     if not value:
         return of_data, None, None
-    inside = at.ops.pad(at.ops.broadcast(np.array(True), at.shape_of(data), mode="numpy"), begin, end, pad_mode=mode)
-    around = at.ops.reshape(at.where(at.ops.logical_not(inside), at.adjoint), np.array([-1]), special_zero=False)
-    return of_data, None, None, at.reshaped(at.ops.reduce_sum(around, np.array([0]), keep_dims=False), value[0])
+    inside = at.ops.pad(
+        at.ops.broadcast(np.array(True), at.shape_of(data), mode="numpy"), begin, end, pad_mode=mode
+    )
+    around = at.ops.reshape(
+        at.where(at.ops.logical_not(inside), at.adjoint), np.array([-1]), special_zero=False
+    )
+    return (
+        of_data,
+        None,
+        None,
+        at.reshaped(at.ops.reduce_sum(around, np.array([0]), keep_dims=False), value[0]),
+    )
 
 
 def roll(at: Reverse, /) -> Adjoints:

@@ -15,7 +15,9 @@ def mvn(at: Reverse, /) -> Adjoints:
     axes = at.attributes["reduction_axes"]
     if not axes:
         if rank is None:
-            raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
+            raise ValueError(
+                "the rank of the data is not known: give the model's inputs their ranks"
+            )
         axes = range(1 if at.attributes["across_channels"] else 2, rank)
     return (_standardized(at, np.array(axes, np.int64), "inside_sqrt"),)
 
@@ -37,11 +39,14 @@ def _standardized(at: Reverse, axes: Value | np.ndarray, eps_mode: str) -> Value
     if eps_mode == "inside_sqrt":
         spread = at.ops.sqrt(variance + epsilon)
         return _without_mean(mean, (at.adjoint - result * mean(at.adjoint * result)) / spread)
-    # Of elements that are all equal the root of the variance has no derivative; they are 0 after they are centred.
+    # Of elements that are all equal the root of the variance has no derivative; they are 0 after
+    # they are centred.
     some = variance > 0.0
     root = at.ops.sqrt(at.ops.select(some, variance, at.filled(1, variance)))
     spread = at.where(some, root) + epsilon
-    return _without_mean(mean, (at.adjoint - centred * at.where(some, mean(at.adjoint * result) / root)) / spread)
+    return _without_mean(
+        mean, (at.adjoint - centred * at.where(some, mean(at.adjoint * result) / root)) / spread
+    )
 
 
 def _without_mean(mean: Callable[[Value], Value], value: Value) -> Value:
@@ -49,11 +54,16 @@ def _without_mean(mean: Callable[[Value], Value], value: Value) -> Value:
 
 
 def normalize_l2(at: Reverse, /) -> Adjoints:
-    """Along the axes; with no axes it gives ones, which are flat. Where ``eps`` is the greater, the length is ``eps``'s root."""
+    """Along the axes; with no axes it gives ones, which are flat. Where ``eps`` is the greater,
+    the length is ``eps``'s root.
+    """
     data, axes = at.inputs
     if axes.shape.is_static and 0 in axes.shape.lengths:
         return None, None
-    epsilon, squares = float(at.attributes["eps"]), at.ops.reduce_sum(data * data, axes, keep_dims=True)
+    epsilon, squares = (
+        float(at.attributes["eps"]),
+        at.ops.reduce_sum(data * data, axes, keep_dims=True),
+    )
     if at.attributes["eps_mode"] == "add":
         return _by_length(at, at.ops.sqrt(squares + epsilon), axes), None
     long = squares >= epsilon
@@ -75,7 +85,9 @@ def _by_length(at: Reverse, length: Value, axes: Value | np.ndarray) -> Value:
 
 
 def batch_norm(at: Reverse, /) -> Adjoints:
-    """All five inputs have a derivative; gamma, beta, mean and variance sum over everything but the channels."""
+    """All five inputs have a derivative; gamma, beta, mean and variance sum over everything but
+    the channels.
+    """
     return _batch_norm(at, *at.inputs)
 
 
@@ -88,7 +100,9 @@ def batch_norm_1(at: Reverse, /) -> Adjoints:
     return _batch_norm(at, *at.inputs)
 
 
-def _batch_norm(at: Reverse, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value) -> list[Value]:
+def _batch_norm(
+    at: Reverse, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value
+) -> list[Value]:
     rank = data.rank
     if rank is None:
         raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
@@ -105,7 +119,13 @@ def _batch_norm(at: Reverse, data: Value, gamma: Value, beta: Value, mean: Value
     of_beta = total(at.adjoint)
     of_gamma = total(at.adjoint * (data - each(mean))) * shrunk
     of_data = at.adjoint * each(gamma * shrunk)
-    return [of_data, of_gamma, of_beta, -(of_beta * gamma * shrunk), of_gamma * gamma * shrunk * shrunk * -0.5]
+    return [
+        of_data,
+        of_gamma,
+        of_beta,
+        -(of_beta * gamma * shrunk),
+        of_gamma * gamma * shrunk * shrunk * -0.5,
+    ]
 
 
 def group_normalization(at: Reverse, /) -> Adjoints:
@@ -115,7 +135,10 @@ def group_normalization(at: Reverse, /) -> Adjoints:
     if rank is None:
         raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
     others, row = np.array([axis for axis in range(rank) if axis != 1]), np.array([2])
-    each, groups = np.array([1, -1, *[1] * (rank - 2)]), np.array([0, at.attributes["num_groups"], -1])
+    each, groups = (
+        np.array([1, -1, *[1] * (rank - 2)]),
+        np.array([0, at.attributes["num_groups"], -1]),
+    )
 
     def mean(value: Value) -> Value:
         return at.ops.reduce_mean(value, row, keep_dims=True)
@@ -128,4 +151,8 @@ def group_normalization(at: Reverse, /) -> Adjoints:
     adjoint = at.ops.reshape(scaled, groups, special_zero=True)
     of_rows = _without_mean(mean, (adjoint - standard * mean(adjoint * standard)) / spread)
     of_scale = at.ops.reduce_sum(at.adjoint * at.reshaped(standard, data), others, keep_dims=False)
-    return at.reshaped(of_rows, data), of_scale, at.ops.reduce_sum(at.adjoint, others, keep_dims=False)
+    return (
+        at.reshaped(of_rows, data),
+        of_scale,
+        at.ops.reduce_sum(at.adjoint, others, keep_dims=False),
+    )

@@ -1,4 +1,6 @@
-"""Derivatives of recurrent cells: what the gates were is computed again from the inputs, and walked back by the chain rule."""
+"""Derivatives of recurrent cells: what the gates were is computed again from the inputs, and
+walked back by the chain rule.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +28,53 @@ class _Gate:
 def rnn_cell(at: Reverse, /) -> Adjoints:
     """Of one gate, which is the new state."""
     data, hidden, weights, recurrence, *bias = at.inputs
-    gate = _gate(at, _affine(at, data, weights, bias) + _affine(at, hidden, recurrence, ()), _functions(at, "tanh")[0])
+    gate = _gate(
+        at,
+        _affine(at, data, weights, bias) + _affine(at, hidden, recurrence, ()),
+        _functions(at, "tanh")[0],
+    )
     adjoint = _before(at, gate, at.adjoint)
     of_hidden, of_recurrence = _of_product(at, adjoint, hidden, recurrence)
     of_data, of_weights = _of_product(at, adjoint, data, weights)
-    return of_data, of_hidden, of_weights, of_recurrence, *([_of_bias(at, adjoint, bias[0])] if bias else [])
+    return (
+        of_data,
+        of_hidden,
+        of_weights,
+        of_recurrence,
+        *([_of_bias(at, adjoint, bias[0])] if bias else []),
+    )
 
 
 def lstm_cell(at: Reverse, /) -> Adjoints:
     """Of the hidden state and the cell state; gates in the order fico."""
     data, hidden, cell, weights, recurrence, *bias = at.inputs
     if len(bias) > 1 or at.attributes.get("input_forget", False):
-        raise ValueError("of cells with peepholes or input_forget there is no derivative here: write the model for opset4 or later")
+        raise ValueError(
+            "of cells with peepholes or input_forget there is no derivative here: write the model for opset4 or later"
+        )
     first, second, third = _functions(at, "sigmoid", "tanh", "tanh")
-    parts = at.several("Split", _affine(at, data, weights, bias) + _affine(at, hidden, recurrence, ()), _COLUMNS, num_splits=4)
-    forget, enter, candidate, leave = (_gate(at, part, name) for part, name in zip(parts, (first, first, second, first), strict=True))
+    parts = at.several(
+        "Split",
+        _affine(at, data, weights, bias) + _affine(at, hidden, recurrence, ()),
+        _COLUMNS,
+        num_splits=4,
+    )
+    forget, enter, candidate, leave = (
+        _gate(at, part, name)
+        for part, name in zip(parts, (first, first, second, first), strict=True)
+    )
     shown = _applied(at, at.outputs[1], third)
     of_state = at.adjoint_of(1) + at.adjoint * leave.value * _slope(at, shown, third)
-    of_gates = (of_state * cell, of_state * candidate.value, of_state * enter.value, at.adjoint * shown)
-    each = [_before(at, gate, adjoint) for gate, adjoint in zip((forget, enter, candidate, leave), of_gates, strict=True)]
+    of_gates = (
+        of_state * cell,
+        of_state * candidate.value,
+        of_state * enter.value,
+        at.adjoint * shown,
+    )
+    each = [
+        _before(at, gate, adjoint)
+        for gate, adjoint in zip((forget, enter, candidate, leave), of_gates, strict=True)
+    ]
     adjoint = at.ops.concat(*each, axis=1)
     of_data, of_weights = _of_product(at, adjoint, data, weights)
     of_hidden, of_recurrence = _of_product(at, adjoint, hidden, recurrence)
@@ -60,7 +90,9 @@ def gru_cell(at: Reverse, /) -> Adjoints:
     inner, outer = _biases(at, flat, size, linear)
     first, second = _functions(at, "sigmoid", "tanh")
     both, single = at.several("VariadicSplit", recurrence, np.array(0), np.array([2 * size, size]))
-    projected, of_candidate = at.several("VariadicSplit", _affine(at, data, weights, inner), _COLUMNS, np.array([2 * size, size]))
+    projected, of_candidate = at.several(
+        "VariadicSplit", _affine(at, data, weights, inner), _COLUMNS, np.array([2 * size, size])
+    )
     parts = at.several("Split", projected + _affine(at, hidden, both, ()), _COLUMNS, num_splits=2)
     update, reset = (_gate(at, part, first) for part in parts)
     recurrent = _affine(at, hidden, single, outer) if linear else reset.value * hidden
@@ -84,11 +116,21 @@ def gru_cell(at: Reverse, /) -> Adjoints:
     summed = at.ops.concat(adjoint, of_recurrent, axis=1) if linear else adjoint
     of_recurrence = at.ops.concat(of_both, of_single, axis=0)
     of_bias = [_of_bias(at, summed, bias[0])] if bias else []
-    return of_data, of_hidden + of_kept + at.adjoint * update.value, of_weights, of_recurrence, *of_bias
+    return (
+        of_data,
+        of_hidden + of_kept + at.adjoint * update.value,
+        of_weights,
+        of_recurrence,
+        *of_bias,
+    )
 
 
-def _biases(at: Reverse, bias: Sequence[Value], size: int, linear: bool) -> tuple[Sequence[Value], Sequence[Value]]:
-    """What is added to the projected inputs, and of the linear form to the recurrent part of the candidate."""
+def _biases(
+    at: Reverse, bias: Sequence[Value], size: int, linear: bool
+) -> tuple[Sequence[Value], Sequence[Value]]:
+    """What is added to the projected inputs, and of the linear form to the recurrent part of the
+    candidate.
+    """
     if not linear or not bias:
         return bias, ()
     inner, outer = at.several("VariadicSplit", bias[0], np.array(0), np.array([3 * size, size]))

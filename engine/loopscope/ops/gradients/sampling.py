@@ -1,4 +1,6 @@
-"""Derivatives of GridSample: each point is a weighted sum of pixels; the same sampling of the pixels' numbers says which ones."""
+"""Derivatives of GridSample: each point is a weighted sum of pixels; the same sampling of the
+pixels' numbers says which ones.
+"""
 
 from __future__ import annotations
 
@@ -29,34 +31,59 @@ class _Tap:
 def grid_sample(at: Reverse, /) -> Adjoints:
     """Of the image and, where weights change with the place, of the grid."""
     image, grid = at.inputs
-    points = [at.ops.gather(grid, np.array(number), np.array(3), batch_dims=0) for number in range(2)]
-    lengths = [at.ops.convert_like(at.ops.gather(at.shape_of(image), np.array(axis), np.array(0), batch_dims=0), grid) for axis in (3, 2)]
-    columns, rows = (_taps(at, _pixels(at, point, length)) for point, length in zip(points, lengths, strict=True))
+    points = [
+        at.ops.gather(grid, np.array(number), np.array(3), batch_dims=0) for number in range(2)
+    ]
+    lengths = [
+        at.ops.convert_like(
+            at.ops.gather(at.shape_of(image), np.array(axis), np.array(0), batch_dims=0), grid
+        )
+        for axis in (3, 2)
+    ]
+    columns, rows = (
+        _taps(at, _pixels(at, point, length)) for point, length in zip(points, lengths, strict=True)
+    )
     of_image: Value | None = None
     slopes: list[Value | None] = [None, None]
     numbers = numbered(at, image)
     for row in rows:
         for column in columns:
-            places = [_grid(at, tap.place, length) for tap, length in zip((column, row), lengths, strict=True)]
-            grid_of_taps = at.ops.concat(*(at.ops.unsqueeze(one, np.array([3])) for one in places), axis=3)
+            places = [
+                _grid(at, tap.place, length)
+                for tap, length in zip((column, row), lengths, strict=True)
+            ]
+            grid_of_taps = at.ops.concat(
+                *(at.ops.unsqueeze(one, np.array([3])) for one in places), axis=3
+            )
             came_from = _nearest(at, numbers, grid_of_taps)
             share = _product(at, at.adjoint, column.weight, row.weight)
             part = sent_back(at, came_from, image, share).of_data
             of_image = part if of_image is None else of_image + part
             if column.slope is None or row.slope is None:
                 continue
-            found = at.ops.reduce_sum(at.adjoint * _nearest(at, image, grid_of_taps), np.array([1]), keep_dims=False)
-            for number, (one, other) in enumerate(((column.slope, row.weight), (row.slope, column.weight))):
+            found = at.ops.reduce_sum(
+                at.adjoint * _nearest(at, image, grid_of_taps), np.array([1]), keep_dims=False
+            )
+            for number, (one, other) in enumerate(
+                ((column.slope, row.weight), (row.slope, column.weight))
+            ):
                 change = found * one if other is None else found * one * other
                 before = slopes[number]
                 slopes[number] = change if before is None else before + change
     scales = [_steps(at, length) / 2.0 for length in lengths]
-    given = [at.ops.unsqueeze(one * scale, np.array([3])) for one, scale in zip(slopes, scales, strict=True) if one is not None]
+    given = [
+        at.ops.unsqueeze(one * scale, np.array([3]))
+        for one, scale in zip(slopes, scales, strict=True)
+        if one is not None
+    ]
     return of_image, at.ops.concat(*given, axis=3) if given else None
 
 
 def _nearest(at: Reverse, image: Value, grid: Value) -> Value:
-    rest = {"align_corners": at.attributes["align_corners"], "padding_mode": at.attributes["padding_mode"]}
+    rest = {
+        "align_corners": at.attributes["align_corners"],
+        "padding_mode": at.attributes["padding_mode"],
+    }
     return at.ops.grid_sample(image, grid, mode="nearest", **rest)
 
 
@@ -66,11 +93,15 @@ def _steps(at: Reverse, length: Value) -> Value:
 
 
 def _pixels(at: Reverse, point: Value, length: Value) -> Value:
-    return ((point + 1.0) * _steps(at, length) - (0.0 if at.attributes["align_corners"] else 1.0)) / 2.0
+    return (
+        (point + 1.0) * _steps(at, length) - (0.0 if at.attributes["align_corners"] else 1.0)
+    ) / 2.0
 
 
 def _grid(at: Reverse, pixel: Value, length: Value) -> Value:
-    """The other way round; of an axis of one pixel whose corners are its centre, every point is that pixel."""
+    """The other way round; of an axis of one pixel whose corners are its centre, every point is
+    that pixel.
+    """
     if at.attributes["align_corners"]:
         return pixel * 2.0 / at.ops.maximum(length - 1.0, np.array(1)) - 1.0
     return (pixel * 2.0 + 1.0) / length - 1.0

@@ -8,13 +8,16 @@ from loopscope.ops.derivative import Adjoints, Reverse
 
 
 def fake_quantize(at: Reverse, /) -> Adjoints:
-    """Straight through: the data between the input limits gets the adjoint, scaled as the range is; the limits what moves the result.
+    """Straight through: the data between the input limits gets the adjoint, scaled as the range is;
+    the limits what moves the result.
 
     The output limits are weighed by the level that was taken, which is exact.
     """
     data, low, high, target_low, target_high = at.inputs
     if at.attributes["auto_broadcast"] not in ("numpy", "none"):
-        raise ValueError(f"auto_broadcast is {at.attributes['auto_broadcast']!r}: only numpy's has a derivative here")
+        raise ValueError(
+            f"auto_broadcast is {at.attributes['auto_broadcast']!r}: only numpy's has a derivative here"
+        )
     below = data <= at.ops.minimum(low, high)
     above = data > at.ops.maximum(low, high)
     inside = at.ops.logical_not(at.ops.logical_or(below, above))

@@ -13,6 +13,8 @@ def convert(at: Reverse, /) -> Adjoints:
 def convert_both(at: Reverse, /) -> Adjoints:
     """Each adjoint in the type of its input; of whole numbers there is none."""
     return [
-        at.ops.convert_like(at.adjoint_of(number), one) if one.element_type is None or one.element_type.is_float else None
+        at.ops.convert_like(at.adjoint_of(number), one)
+        if one.element_type is None or one.element_type.is_float
+        else None
         for number, one in enumerate(at.inputs)
     ]

@@ -20,7 +20,9 @@ _F32 = np.float32
 
 
 def nv12_to_colour(*planes: Array, reverse: bool = False) -> Array:
-    """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and UV [N, H/2, W/2, 2]."""
+    """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and UV [N,
+    H/2, W/2, 2].
+    """
     luma = np.asarray(planes[0])
     if len(planes) == 1:
         luma, rest = _split(luma)
@@ -31,7 +33,9 @@ def nv12_to_colour(*planes: Array, reverse: bool = False) -> Array:
 
 
 def i420_to_colour(*planes: Array, reverse: bool = False) -> Array:
-    """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and U and V [N, H/2, W/2, 1]."""
+    """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and U and V
+    [N, H/2, W/2, 1].
+    """
     luma = np.asarray(planes[0])
     if len(planes) == 1:
         luma, rest = _split(luma)
@@ -43,16 +47,28 @@ def i420_to_colour(*planes: Array, reverse: bool = False) -> Array:
     return _colour(luma, u, v, reverse)
 
 
-def colour_to_nv12(image: Array, /, *, single_plane: bool = True, reverse: bool = False) -> tuple[Array, ...]:
-    """One plane [N, 3H/2, W, 1], or Y [N, H, W, 1] and UV [N, H/2, W/2, 2], from a frame [N, H, W, 3] with even H and W."""
+def colour_to_nv12(
+    image: Array, /, *, single_plane: bool = True, reverse: bool = False
+) -> tuple[Array, ...]:
+    """One plane [N, 3H/2, W, 1], or Y [N, H, W, 1] and UV [N, H/2, W/2, 2], from a frame [N, H,
+    W, 3] with even H and W.
+    """
     image = np.asarray(image)
     if image.ndim != 4 or image.shape[3] != 3 or image.shape[1] % 2 or image.shape[2] % 2:
-        raise ValueError(f"an image of shape {list(image.shape)}: expected [N, H, W, 3] with even H and W")
+        raise ValueError(
+            f"an image of shape {list(image.shape)}: expected [N, H, W, 3] with even H and W"
+        )
     batch, height, width, _ = image.shape
     red, green, blue = np.moveaxis(image[..., ::-1] if reverse else image, -1, 0).astype(_F32)
-    luma = _clipped(_F32(0.257) * red + _F32(0.504) * green + _F32(0.098) * blue + _F32(16), image.dtype)
-    u = _clipped(_F32(-0.148) * red - _F32(0.291) * green + _F32(0.439) * blue + _F32(128), image.dtype)
-    v = _clipped(_F32(0.439) * red - _F32(0.368) * green - _F32(0.071) * blue + _F32(128), image.dtype)
+    luma = _clipped(
+        _F32(0.257) * red + _F32(0.504) * green + _F32(0.098) * blue + _F32(16), image.dtype
+    )
+    u = _clipped(
+        _F32(-0.148) * red - _F32(0.291) * green + _F32(0.439) * blue + _F32(128), image.dtype
+    )
+    v = _clipped(
+        _F32(0.439) * red - _F32(0.368) * green - _F32(0.071) * blue + _F32(128), image.dtype
+    )
     chroma = np.stack([_clipped(_quartered(plane), image.dtype) for plane in (u, v)], -1)
     if not single_plane:
         return luma[..., None], chroma
@@ -62,18 +78,26 @@ def colour_to_nv12(image: Array, /, *, single_plane: bool = True, reverse: bool 
 def _quartered(plane: np.ndarray) -> np.ndarray:
     """Means of 2 by 2 pixels."""
     batch, height, width = plane.shape
-    return np.asarray(plane.astype(_F32).reshape(batch, height // 2, 2, width // 2, 2).sum((2, 4)) / _F32(4))
+    return np.asarray(
+        plane.astype(_F32).reshape(batch, height // 2, 2, width // 2, 2).sum((2, 4)) / _F32(4)
+    )
 
 
 def _split(plane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if plane.ndim != 4 or plane.shape[3] != 1 or plane.shape[1] % 3 or plane.shape[2] % 2:
-        raise ValueError(f"a plane of shape {list(plane.shape)}: expected [N, 3H/2, W, 1] with a height divisible by 3 and an even width")
+        raise ValueError(
+            f"a plane of shape {list(plane.shape)}: expected [N, 3H/2, W, 1] with a height divisible by 3 and an even width"
+        )
     height = plane.shape[1] // 3 * 2
     return plane[:, :height], plane[:, height:]
 
 
 def _checked(chroma: np.ndarray, luma: np.ndarray, channels: int) -> np.ndarray:
-    expected = (luma.shape[0], luma.shape[1] // 2, luma.shape[2] // 2, channels) if luma.ndim == 4 and luma.shape[3] == 1 else None
+    expected = (
+        (luma.shape[0], luma.shape[1] // 2, luma.shape[2] // 2, channels)
+        if luma.ndim == 4 and luma.shape[3] == 1
+        else None
+    )
     if chroma.shape != expected or luma.shape[1] % 2 or luma.shape[2] % 2:
         raise ValueError(
             f"planes of shapes {list(luma.shape)} and {list(chroma.shape)}: expected [N, H, W, 1] and [N, H/2, W/2, {channels}]"
@@ -83,13 +107,17 @@ def _checked(chroma: np.ndarray, luma: np.ndarray, channels: int) -> np.ndarray:
 
 def _colour(luma: np.ndarray, u: np.ndarray, v: np.ndarray, reverse: bool) -> np.ndarray:
     brightness = _F32(1.164) * (luma[..., 0].astype(_F32) - _F32(16))
-    blueness, redness = ((plane.astype(_F32) - _F32(128)).repeat(2, 1).repeat(2, 2) for plane in (u, v))
+    blueness, redness = (
+        (plane.astype(_F32) - _F32(128)).repeat(2, 1).repeat(2, 2) for plane in (u, v)
+    )
     red = brightness + _F32(1.596) * redness
     green = brightness - _F32(0.391) * blueness - _F32(0.813) * redness
     blue = brightness + _F32(2.018) * blueness
     channels = (blue, green, red) if reverse else (red, green, blue)
     whole = luma.dtype == np.uint8
-    return np.stack([np.clip(np.rint(one) if whole else one, 0, 255).astype(luma.dtype) for one in channels], -1)
+    return np.stack(
+        [np.clip(np.rint(one) if whole else one, 0, 255).astype(luma.dtype) for one in channels], -1
+    )
 
 
 def _clipped(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -103,7 +131,9 @@ def _infer_colour(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     height = shape.at(1)
     if len(inputs) == 1:
         height = static(height.length // 3 * 2) if height.is_static else UNKNOWN
-    return (Known(inputs[0].element_type, PartialShape((shape.at(0), height, shape.at(2), static(3)))),)
+    return (
+        Known(inputs[0].element_type, PartialShape((shape.at(0), height, shape.at(2), static(3)))),
+    )
 
 
 def _infer_nv12(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -114,7 +144,14 @@ def _infer_nv12(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
         return Known(inputs[0].element_type, PartialShape(dimensions))
 
     if attributes["single_plane"]:
-        return (plane(batch, static(height.length * 3 // 2) if height.is_static else UNKNOWN, width, static(1)),)
+        return (
+            plane(
+                batch,
+                static(height.length * 3 // 2) if height.is_static else UNKNOWN,
+                width,
+                static(1),
+            ),
+        )
     halves = [static(one.length // 2) if one.is_static else UNKNOWN for one in (height, width)]
     return plane(batch, height, width, static(1)), plane(batch, *halves, static(2))
 
@@ -127,13 +164,23 @@ def _bgr(kernel: Kernel) -> Kernel:
 
 
 decoder = family("image", infer=_infer_colour, inputs=(1, 2), types=(_TYPES,))
-encoder = family("image", infer=_infer_nv12, outputs=None, attributes=(Attribute("single_plane", "bool", True),), types=(_TYPES,))
+encoder = family(
+    "image",
+    infer=_infer_nv12,
+    outputs=None,
+    attributes=(Attribute("single_plane", "bool", True),),
+    types=(_TYPES,),
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     decoder("NV12toRGB", nv12_to_colour, version=8, page="image/nv12-to-rgb-8"),
     decoder("NV12toBGR", _bgr(nv12_to_colour), version=8, page="image/nv12-to-bgr-8"),
     decoder("I420toRGB", i420_to_colour, version=8, page="image/i420-to-rgb-8", inputs=(1, 3)),
-    decoder("I420toBGR", _bgr(i420_to_colour), version=8, page="image/i420-to-bgr-8", inputs=(1, 3)),
+    decoder(
+        "I420toBGR", _bgr(i420_to_colour), version=8, page="image/i420-to-bgr-8", inputs=(1, 3)
+    ),
     encoder("RGBtoNV12", colour_to_nv12, version=17, opsets=(17, 17), page="image/rgb-to-nv12-17"),
-    encoder("BGRtoNV12", _bgr(colour_to_nv12), version=17, opsets=(17, 17), page="image/bgr-to-nv12-17"),
+    encoder(
+        "BGRtoNV12", _bgr(colour_to_nv12), version=17, opsets=(17, 17), page="image/bgr-to-nv12-17"
+    ),
 )

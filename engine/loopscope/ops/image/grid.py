@@ -20,10 +20,22 @@ from loopscope.ops.ranks import of_rank
 _FARTHEST = 2.0**62
 
 
-def grid_sample(data: Array, grid: Array, /, *, align_corners: bool = False, mode: str = "bilinear", padding_mode: str = "zeros") -> Array:
-    """Samples an image [N, C, H, W] at grid points [N, H', W', 2] (x, then y, from -1 to 1): [N, C, H', W']."""
+def grid_sample(
+    data: Array,
+    grid: Array,
+    /,
+    *,
+    align_corners: bool = False,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+) -> Array:
+    """Samples an image [N, C, H, W] at grid points [N, H', W', 2] (x, then y, from -1 to 1): [N,
+    C, H', W'].
+    """
     if data.ndim != 4 or grid.ndim != 4 or data.shape[0] != grid.shape[0] or grid.shape[3] != 2:
-        raise ValueError(f"an image of shape {data.shape} and a grid of shape {grid.shape}: expected [N, C, H, W] and [N, H', W', 2]")
+        raise ValueError(
+            f"an image of shape {data.shape} and a grid of shape {grid.shape}: expected [N, C, H, W] and [N, H', W', 2]"
+        )
     check_elements(math.prod(data.shape[:2]) * math.prod(grid.shape[1:3]), "the sampled image")
     points = np.asarray(widened(grid))
     xs = _pixels(points[..., 0], data.shape[3], align_corners)
@@ -45,7 +57,9 @@ def _in_type(values: np.ndarray, dtype: np.dtype) -> Array:
 
 
 def _pixels(coordinates: np.ndarray, length: int, align_corners: bool) -> np.ndarray:
-    """From -1 .. 1 to positions of pixels: the ends are the outer pixels' centres, or their outer edges."""
+    """From -1 .. 1 to positions of pixels: the ends are the outer pixels' centres, or their
+    outer edges.
+    """
     dtype = coordinates.dtype.type
     if align_corners:
         return (coordinates + dtype(1)) * dtype(length - 1) / dtype(2)
@@ -53,7 +67,9 @@ def _pixels(coordinates: np.ndarray, length: int, align_corners: bool) -> np.nda
 
 
 class _Sampler:
-    """Reads pixels [N, C, H', W'] at whole positions [N, H', W'], whichever way the outside is padded."""
+    """Reads pixels [N, C, H', W'] at whole positions [N, H', W'], whichever way the outside is
+    padded.
+    """
 
     def __init__(self, data: np.ndarray, padding: str, align_corners: bool) -> None:
         self._data = data
@@ -70,14 +86,20 @@ class _Sampler:
             found = self._data[batch, :, rows, columns]
         found = np.moveaxis(found, -1, 1)
         if self._padding == "zeros":
-            outside = (ys < 0) | (ys >= height) | (xs < 0) | (xs >= width) | np.isnan(ys) | np.isnan(xs)
+            outside = (
+                (ys < 0) | (ys >= height) | (xs < 0) | (xs >= width) | np.isnan(ys) | np.isnan(xs)
+            )
             found = np.where(outside[:, None], found.dtype.type(0), found)
         return found
 
     def _inside(self, positions: np.ndarray, length: int) -> np.ndarray:
         whole = np.clip(np.nan_to_num(positions), -_FARTHEST, _FARTHEST).astype(np.int64)
         if self._padding == "reflection" and length > 0:
-            whole = _reflected_at_centres(whole, length) if self._align else _reflected_at_edges(whole, length)
+            whole = (
+                _reflected_at_centres(whole, length)
+                if self._align
+                else _reflected_at_edges(whole, length)
+            )
         return np.clip(whole, 0, max(length - 1, 0))
 
 
@@ -102,8 +124,14 @@ def _bilinear(sample: _Sampler, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
 
 def _bicubic(sample: _Sampler, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
     top, left = np.floor(ys), np.floor(xs)
-    down, right = cubic_weights(ys - top, -0.75)[:, :, None], cubic_weights(xs - left, -0.75)[:, :, None]
-    rows = [sum(right[column] * sample(top + row - 1, left + column - 1) for column in range(4)) for row in range(4)]
+    down, right = (
+        cubic_weights(ys - top, -0.75)[:, :, None],
+        cubic_weights(xs - left, -0.75)[:, :, None],
+    )
+    rows = [
+        sum(right[column] * sample(top + row - 1, left + column - 1) for column in range(4))
+        for row in range(4)
+    ]
     total = down[0] * rows[0]
     for row in range(1, 4):
         total = total + down[row] * rows[row]
@@ -117,7 +145,9 @@ def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[K
     batch = data.at(0).intersect(grid.at(0))
     if batch is None:
         raise ValueError(f"batches of {data.at(0)} and {grid.at(0)} differ")
-    return (Known(inputs[0].element_type, PartialShape((batch, data.at(1), grid.at(1), grid.at(2)))),)
+    return (
+        Known(inputs[0].element_type, PartialShape((batch, data.at(1), grid.at(1), grid.at(2)))),
+    )
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -16,21 +16,46 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturated, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients import resizing_axes as gradients
-from loopscope.ops.image.sampling import PILLOW, Axis, Choices, Taps, cubic, linear, linear_onnx, nearest, pillow
+from loopscope.ops.image.sampling import (
+    PILLOW,
+    Axis,
+    Choices,
+    Taps,
+    cubic,
+    linear,
+    linear_onnx,
+    nearest,
+    pillow,
+)
 from loopscope.ops.index import axes_within, whole_numbers
 from loopscope.ops.interpolate_1 import as_version_11
 
-COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+COORDINATES = (
+    "half_pixel",
+    "pytorch_half_pixel",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+    "align_corners",
+)
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 MODES = ("nearest", "linear", "linear_onnx", "cubic")
 
 
 def interpolate_4(
-    image: Array, sizes: Array, scales: Array, axes: Array | None = None, /, *, shape_calculation_mode: str = "sizes", **attributes: Any
+    image: Array,
+    sizes: Array,
+    scales: Array,
+    axes: Array | None = None,
+    /,
+    *,
+    shape_calculation_mode: str = "sizes",
+    **attributes: Any,
 ) -> Array:
     """Resizes some axes of an image to given sizes or by given scales."""
     given = scales if shape_calculation_mode == "scales" else sizes
-    return interpolate_11(image, given, axes, shape_calculation_mode=shape_calculation_mode, **attributes)
+    return interpolate_11(
+        image, given, axes, shape_calculation_mode=shape_calculation_mode, **attributes
+    )
 
 
 def interpolate_11(
@@ -50,17 +75,27 @@ def interpolate_11(
 ) -> Array:
     """Resizes some axes of an image to given sizes or by given scales.
 
-    Zeros are added first (``pads_begin``, ``pads_end``). Every mode weighs each axis on its own, so the axes are resized in turn.
+    Zeros are added first (``pads_begin``, ``pads_end``). Every mode weighs each axis on its own, so
+    the axes are resized in turn.
     """
     padded = _padded(np.asarray(image), pads_begin, pads_end)
-    chosen = list(range(image.ndim)) if axes is None else axes_within(whole_numbers(axes), image.ndim)
-    real: type[np.floating] = np.float64 if padded.dtype == np.float64 and mode != "nearest" else np.float32
-    resized = _axes_to_resize(padded.shape, chosen, np.asarray(scales_or_sizes), shape_calculation_mode, real)
+    chosen = (
+        list(range(image.ndim)) if axes is None else axes_within(whole_numbers(axes), image.ndim)
+    )
+    real: type[np.floating] = (
+        np.float64 if padded.dtype == np.float64 and mode != "nearest" else np.float32
+    )
+    resized = _axes_to_resize(
+        padded.shape, chosen, np.asarray(scales_or_sizes), shape_calculation_mode, real
+    )
     choices = Choices(coordinate_transformation_mode, nearest_mode, cube_coeff, real)
     if mode in PILLOW and len(chosen) != 2:
         raise ValueError(f"mode {mode} resizes two axes, got axes {chosen}")
     shrinks = any(axis.scale < 1 for axis in resized.values())
-    taps = {number: _taps(axis, mode, choices, antialias and shrinks) for number, axis in resized.items()}
+    taps = {
+        number: _taps(axis, mode, choices, antialias and shrinks)
+        for number, axis in resized.items()
+    }
     return _resampled(padded, taps, rounds_each=mode in PILLOW)
 
 
@@ -78,7 +113,13 @@ def interpolate_1(
 ) -> Array:
     """Resizes the axes to the target sizes."""
     attributes = as_version_11(
-        image.ndim, axes=axes, mode=mode, align_corners=align_corners, antialias=antialias, pads_begin=pads_begin, pads_end=pads_end
+        image.ndim,
+        axes=axes,
+        mode=mode,
+        align_corners=align_corners,
+        antialias=antialias,
+        pads_begin=pads_begin,
+        pads_end=pads_end,
     )
     return interpolate_11(image, target, np.array(axes, np.int64), **attributes)
 
@@ -89,7 +130,10 @@ def _padded(image: np.ndarray, begin: Sequence[int], end: Sequence[int]) -> np.n
     if max(len(begin), len(end)) > image.ndim:
         raise ValueError(f"pads {list(begin)} and {list(end)} for an image of rank {image.ndim}")
     pads = [(_at(begin, axis), _at(end, axis)) for axis in range(image.ndim)]
-    check_elements(math.prod(length + sum(pad) for length, pad in zip(image.shape, pads, strict=True)), "the padded image")
+    check_elements(
+        math.prod(length + sum(pad) for length, pad in zip(image.shape, pads, strict=True)),
+        "the padded image",
+    )
     return np.pad(image, pads)
 
 
@@ -98,7 +142,11 @@ def _at(pads: Sequence[int], axis: int) -> int:
 
 
 def _axes_to_resize(
-    shape: Sequence[int], axes: Sequence[int], given: np.ndarray, shapes_by: str, real: type[np.floating]
+    shape: Sequence[int],
+    axes: Sequence[int],
+    given: np.ndarray,
+    shapes_by: str,
+    real: type[np.floating],
 ) -> dict[int, Axis]:
     numbers = _numbers(given, shapes_by)
     if len(numbers) != len(axes):
@@ -109,9 +157,16 @@ def _axes_to_resize(
         resized = resized_length(length, value) if shapes_by == "scales" else int(value)
         if resized < 0 or (length == 0 and resized > 0):
             raise ValueError(f"axis {axis} of length {length} cannot be resized to {resized}")
-        scale = float(value) if shapes_by == "scales" else float(real(resized) / real(max(length, 1)))
+        scale = (
+            float(value) if shapes_by == "scales" else float(real(resized) / real(max(length, 1)))
+        )
         found[axis] = Axis(length, resized, scale)
-    check_elements(math.prod(found[axis].resized if axis in found else length for axis, length in enumerate(shape)), "the resized image")
+    check_elements(
+        math.prod(
+            found[axis].resized if axis in found else length for axis, length in enumerate(shape)
+        ),
+        "the resized image",
+    )
     return found
 
 
@@ -125,7 +180,8 @@ def _numbers(given: Array, shapes_by: str) -> list[float]:
 
 
 def resized_length(length: int, scale: float) -> int:
-    """floor(length * scale), multiplied in f32 as runtimes do; ``ValueError`` for a scale that is not a positive number.
+    """floor(length * scale), multiplied in f32 as runtimes do; ``ValueError`` for a scale that is
+    not a positive number.
 
     >>> resized_length(5, 0.5), resized_length(10, float(np.float32(0.7)))
     (2, 7)
@@ -133,7 +189,9 @@ def resized_length(length: int, scale: float) -> int:
     if not 0 < scale < math.inf:
         raise ValueError(f"scale {scale} is not a positive number")
     if length * scale > 2**63:
-        raise ValueError(f"an axis of length {length} cannot be resized by {scale}: more than the limit")
+        raise ValueError(
+            f"an axis of length {length} cannot be resized by {scale}: more than the limit"
+        )
     return math.floor(np.float32(length) * np.float32(scale))
 
 
@@ -152,7 +210,9 @@ def _taps(axis: Axis, mode: str, choices: Choices, antialias: bool) -> Taps:
 
 
 def _resampled(image: np.ndarray, taps: Mapping[int, Taps], *, rounds_each: bool) -> np.ndarray:
-    """Applies the taps axis by axis, last axis first; integers are rounded at the end, or (Pillow) after each axis."""
+    """Applies the taps axis by axis, last axis first; integers are rounded at the end, or
+    (Pillow) after each axis.
+    """
     whole = image.dtype in INTEGER_DTYPES
     values = image
     for axis in sorted(taps, reverse=True):
@@ -181,26 +241,38 @@ def _weighted(values: np.ndarray, taps: Taps, axis: int) -> np.ndarray:
     return total
 
 
-def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, given: int, axes: int) -> tuple[Known, ...]:
+def _infer(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, given: int, axes: int
+) -> tuple[Known, ...]:
     """Axes that are resized are known where sizes or scales are; the others grow by their pads."""
     image = inputs[0]
     if image.shape.dimensions is None:
         return (Known(image.element_type),)
     rank = len(image.shape.dimensions)
     begin, end = attributes["pads_begin"], attributes["pads_end"]
-    dimensions = [one + (_at(begin, axis) + _at(end, axis)) for axis, one in enumerate(image.shape.dimensions)]
+    dimensions = [
+        one + (_at(begin, axis) + _at(end, axis)) for axis, one in enumerate(image.shape.dimensions)
+    ]
     chosen = _known_axes(inputs, attributes, axes, rank)
     if chosen is None:
         return (Known(image.element_type, PartialShape.unknown(rank)),)
     by_scale = attributes.get("shape_calculation_mode") == "scales"
     source = inputs[given - 1] if not by_scale and given == 2 else inputs[given]
-    values = [] if source.value is None else _numbers(source.value, "scales" if by_scale else "sizes")
+    values = (
+        [] if source.value is None else _numbers(source.value, "scales" if by_scale else "sizes")
+    )
     for number, axis in enumerate(chosen):
-        dimensions[axis] = _resized(dimensions[axis], values[number], by_scale) if number < len(values) else UNKNOWN
+        dimensions[axis] = (
+            _resized(dimensions[axis], values[number], by_scale)
+            if number < len(values)
+            else UNKNOWN
+        )
     return (Known(image.element_type, PartialShape(tuple(dimensions))),)
 
 
-def _known_axes(inputs: Sequence[Known], attributes: Mapping[str, Any], position: int, rank: int) -> list[int] | None:
+def _known_axes(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], position: int, rank: int
+) -> list[int] | None:
     if "axes" in attributes:
         return axes_within(attributes["axes"], rank)
     if len(inputs) <= position:

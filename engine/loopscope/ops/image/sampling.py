@@ -1,4 +1,6 @@
-"""Where each position of a resized axis looks in the original axis, and with which weights, for every mode of Interpolate."""
+"""Where each position of a resized axis looks in the original axis, and with which weights, for
+every mode of Interpolate.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """``positions`` [taps, resized] within the original axis, and their ``weights``, of the same shape."""
+    """``positions`` [taps, resized] within the original axis, and their ``weights``, of the same
+    shape.
+    """
 
     positions: np.ndarray
     weights: np.ndarray
@@ -35,11 +39,15 @@ class Choices:
     nearest: str = "round_prefer_floor"
     cube: float = -0.75
     real: type[np.floating] = np.float32
-    """What coordinates and weights are computed in, except those of the nearest, of which ties depend on f32."""
+    """What coordinates and weights are computed in, except those of the nearest, of which ties
+    depend on f32.
+    """
 
 
 def original_coordinates(axis: Axis, mode: str, real: type[np.floating] = np.float32) -> np.ndarray:
-    """The coordinate in the original axis of each resized position, in f32 as runtimes compute it, unless f64 is asked for."""
+    """The coordinate in the original axis of each resized position, in f32 as runtimes compute
+    it, unless f64 is asked for.
+    """
     resized = np.arange(axis.resized, dtype=real)
     scale, half = real(axis.scale), real(0.5)
     if axis.scale == 1 or axis.length == axis.resized:
@@ -52,7 +60,11 @@ def original_coordinates(axis: Axis, mode: str, real: type[np.floating] = np.flo
         case "tf_half_pixel_for_nn":
             return (resized + half) / scale
         case "align_corners":
-            return np.zeros_like(resized) if axis.resized <= 1 else resized * real(axis.length - 1) / real(axis.resized - 1)
+            return (
+                np.zeros_like(resized)
+                if axis.resized <= 1
+                else resized * real(axis.length - 1) / real(axis.resized - 1)
+            )
         case _:
             return (resized + half) / scale - half
 
@@ -71,7 +83,9 @@ ROUNDING: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
-"""How ``nearest_mode`` makes a position of a coordinate; ``simple`` depends on the direction of the resize."""
+"""How ``nearest_mode`` makes a position of a coordinate; ``simple`` depends on the direction of
+the resize.
+"""
 
 
 def nearest(axis: Axis, choices: Choices) -> Taps:
@@ -84,14 +98,19 @@ def nearest(axis: Axis, choices: Choices) -> Taps:
 
 def linear_onnx(axis: Axis, choices: Choices) -> Taps:
     """The two neighbours of the coordinate, which is first moved inside the axis."""
-    coordinates = np.clip(original_coordinates(axis, choices.coordinates, choices.real), 0, axis.length - 1)
+    coordinates = np.clip(
+        original_coordinates(axis, choices.coordinates, choices.real), 0, axis.length - 1
+    )
     left = np.floor(coordinates)
     share = coordinates - left
-    return Taps(np.stack([_within(left, axis), _within(left + 1, axis)]), np.stack([1 - share, share]))
+    return Taps(
+        np.stack([_within(left, axis), _within(left + 1, axis)]), np.stack([1 - share, share])
+    )
 
 
 def linear(axis: Axis, choices: Choices, *, stretch: float) -> Taps:
-    """A triangle over the coordinate, as wide as the scale asks for when antialiasing; what falls outside the axis does not count.
+    """A triangle over the coordinate, as wide as the scale asks for when antialiasing; what falls
+    outside the axis does not count.
 
     ``stretch`` is the slope of the triangle: the scale when antialiasing, else 1.
     """
@@ -104,21 +123,29 @@ def linear(axis: Axis, choices: Choices, *, stretch: float) -> Taps:
 
 
 def cubic(axis: Axis, choices: Choices) -> Taps:
-    """Four neighbours, weighted by the cubic kernel with parameter ``cube``; positions outside repeat the border."""
+    """Four neighbours, weighted by the cubic kernel with parameter ``cube``; positions outside
+    repeat the border.
+    """
     coordinates = original_coordinates(axis, choices.coordinates, choices.real)
     left = np.floor(coordinates)
     positions = left + np.arange(-1, 3, dtype=choices.real)[:, None]
-    return Taps(_within(positions, axis), cubic_weights(coordinates - left, choices.real(choices.cube)))
+    return Taps(
+        _within(positions, axis), cubic_weights(coordinates - left, choices.real(choices.cube))
+    )
 
 
 def cubic_weights(share: np.ndarray, cube: np.floating | float) -> np.ndarray:
-    """Weights [4, ...] of the positions -1, 0, 1, 2 for a point at ``share`` (0 to 1) between positions 0 and 1."""
+    """Weights [4, ...] of the positions -1, 0, 1, 2 for a point at ``share`` (0 to 1) between
+    positions 0 and 1.
+    """
     offsets = np.arange(-1, 3).astype(share.dtype).reshape(4, *[1] * share.ndim)
     return cubic_kernel(np.abs(share - offsets), share.dtype.type(cube))
 
 
 def cubic_kernel(distance: np.ndarray, cube: np.floating | float) -> np.ndarray:
-    """Keys' cubic convolution kernel (IEEE 1163711) with parameter ``cube``, for distances of at least 0."""
+    """Keys' cubic convolution kernel (IEEE 1163711) with parameter ``cube``, for distances of at
+    least 0.
+    """
     near = ((cube + 2) * distance - (cube + 3)) * distance * distance + 1
     far = ((cube * distance - 5 * cube) * distance + 8 * cube) * distance - 4 * cube
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0)).astype(distance.dtype)
@@ -136,7 +163,9 @@ PILLOW: Mapping[str, tuple[Callable[[np.ndarray, float], np.ndarray], float]] = 
 
 
 def pillow(axis: Axis, choices: Choices, *, mode: str) -> Taps:
-    """All positions under a kernel that is stretched when the axis shrinks, as the Pillow library resamples."""
+    """All positions under a kernel that is stretched when the axis shrinks, as the Pillow
+    library resamples.
+    """
     kernel, reach = PILLOW[mode]
     step = axis.length / axis.resized if axis.resized else 1.0
     stretch = max(step, 1.0)

@@ -1,4 +1,6 @@
-"""The operations that ONNX Runtime adds to ONNX, in the domain com.microsoft: files that it has optimized or quantized hold them."""
+"""The operations that ONNX Runtime adds to ONNX, in the domain com.microsoft: files that it has
+optimized or quantized hold them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Activations of the domain com.microsoft: the forms of GELU that ONNX Runtime fuses, and softmax after a bias."""
+"""Activations of the domain com.microsoft: the forms of GELU that ONNX Runtime fuses, and
+softmax after a bias.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def bias_gelu(data: Array, bias: Array, /) -> Array:
 
 
 def fast_gelu(data: Array, bias: Array | None = None, /) -> Array:
-    """GELU by its approximation with tanh, of a tensor or of its sum with a bias for its last axis."""
+    """GELU by its approximation with tanh, of a tensor or of its sum with a bias for its last
+    axis.
+    """
     if bias is None:
         return gelu(data, approximation_mode="tanh")
     return gelu_of_sum(data, _bias(data, bias), approximation_mode="tanh")
@@ -38,7 +42,9 @@ def gelu_of_sum(data: Array, bias: Array, /, *, approximation_mode: str) -> Arra
 
 def _bias(data: Array, bias: Array) -> Array:
     if bias.ndim != 1 or not data.ndim or bias.shape[0] != data.shape[-1]:
-        raise ValueError(f"the bias has shape {list(bias.shape)}, expected one number for each of the last axis of {list(data.shape)}")
+        raise ValueError(
+            f"the bias has shape {list(bias.shape)}, expected one number for each of the last axis of {list(data.shape)}"
+        )
     return bias
 
 
@@ -51,14 +57,17 @@ def quick_gelu(data: Array, /, *, alpha: float) -> Array:
 def bias_softmax(data: Array, bias: Array, /, *, axis: int, is_inner_broadcast: int) -> Array:
     """Softmax over all axes from ``axis`` on, taken as one, of the sum of a tensor and a bias.
 
-    The bias has the shape of the softmax's rows and broadcasts as numpy does; with ``is_inner_broadcast`` each of its rows serves
-    so many rows of the tensor that follow each other, otherwise its rows are used over and over.
+    The bias has the shape of the softmax's rows and broadcasts as numpy does; with
+    ``is_inner_broadcast`` each of its rows serves so many rows of the tensor that follow each
+    other, otherwise its rows are used over and over.
     """
     start = axis_within(axis, data.ndim)
     outer, width = math.prod(data.shape[:start]), math.prod(data.shape[start:])
     rows = bias.size // width if width else 0
     if not width or bias.size != rows * width or not rows or outer % rows:
-        raise ValueError(f"the bias has shape {list(bias.shape)}, expected rows of {width} numbers that divide {outer} rows of the data")
+        raise ValueError(
+            f"the bias has shape {list(bias.shape)}, expected rows of {width} numbers that divide {outer} rows of the data"
+        )
     inner = (rows, outer // rows, width) if is_inner_broadcast else (outer // rows, rows, width)
     added = bias.reshape((rows, 1, width) if is_inner_broadcast else (1, rows, width))
     return _softmax_of_sum(data.reshape(inner), added).reshape(data.shape)
@@ -81,7 +90,13 @@ OPERATIONS: tuple[Operation, ...] = (
     row("Gelu", gelu, infer=same, types=(FLOATING,)),
     row("BiasGelu", bias_gelu, infer=infer_with_bias, inputs=(2, 2), types=(FLOATING,)),
     row("FastGelu", fast_gelu, infer=infer_with_bias, inputs=(1, 2), types=(FLOATING,)),
-    row("QuickGelu", quick_gelu, infer=same, attributes=(Attribute("alpha", "float", 1.702),), types=(FLOATING,)),
+    row(
+        "QuickGelu",
+        quick_gelu,
+        infer=same,
+        attributes=(Attribute("alpha", "float", 1.702),),
+        types=(FLOATING,),
+    ),
     row(
         "BiasSoftmax",
         bias_softmax,

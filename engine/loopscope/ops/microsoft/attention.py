@@ -1,4 +1,6 @@
-"""Attention of the domain com.microsoft: queries, keys and values from one product, with a cache of both."""
+"""Attention of the domain com.microsoft: queries, keys and values from one product, with a cache
+of both.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.infer import common_type
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import joined_heads, scaled_scores, split_heads, to_add, weighted
+from loopscope.ops.microsoft.scores import (
+    joined_heads,
+    scaled_scores,
+    split_heads,
+    to_add,
+    weighted,
+)
 from loopscope.ops.precision import computable
 
 FILTER = -10000.0
@@ -40,19 +48,38 @@ def attention(
     rotary_embedding_dim: int | None,
     past_present_share_buffer: int | None,
 ) -> tuple[Array, ...]:
-    """Attention of several heads over one product of the data, which holds queries, keys and values side by side.
+    """Attention of several heads over one product of the data, which holds queries, keys and values
+    side by side.
 
-    ``[B, S, D], [D, Q + K + V] -> [B, S, V]``; with a past of ``[2, B, N, P, H]`` keys and values before these, also both together.
+    ``[B, S, D], [D, Q + K + V] -> [B, S, V]``; with a past of ``[2, B, N, P, H]`` keys and values
+    before these, also both together.
     """
     if do_rotary:
-        raise ValueError("do_rotary is 1, which ONNX Runtime's CPU does not compute either: export RotaryEmbedding and MultiHeadAttention")
+        raise ValueError(
+            "do_rotary is 1, which ONNX Runtime's CPU does not compute either: export RotaryEmbedding and MultiHeadAttention"
+        )
     if past_present_share_buffer:
-        raise ValueError("past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either: export without a shared buffer")
+        raise ValueError(
+            "past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either: export without a shared buffer"
+        )
     product = _product(data, weights, bias)
     widths = tuple(qkv_hidden_sizes or ()) or (weights.shape[1] // 3,) * 3
     filter_value = FILTER if mask_filter_value is None else mask_filter_value
-    made, *cache = attended(product, widths, mask, past, attention_bias, num_heads, bool(unidirectional), scale, filter_value)
-    return tuple(one.astype(data.dtype, copy=False) for one in ((made, present(*cache)) if outputs > 1 else (made,)))
+    made, *cache = attended(
+        product,
+        widths,
+        mask,
+        past,
+        attention_bias,
+        num_heads,
+        bool(unidirectional),
+        scale,
+        filter_value,
+    )
+    return tuple(
+        one.astype(data.dtype, copy=False)
+        for one in ((made, present(*cache)) if outputs > 1 else (made,))
+    )
 
 
 def attended(
@@ -66,12 +93,27 @@ def attended(
     scale: float | None,
     filter_value: float,
 ) -> tuple[Array, Array, Array]:
-    """``[B, S, V]`` of a product ``[B, S, Q + K + V]``; also the keys and values ``[B, N, P + S, H]``, those of the past before."""
-    if len(widths) != 3 or sum(widths) != product.shape[2] or widths[0] != widths[1] or min(widths) < 0:
-        raise ValueError(f"weights of {product.shape[2]} columns do not hold queries, keys and values of the widths {list(widths)[:8]}")
-    query, key, value = (split_heads(one, heads, "the product") for one in np.split(product, np.cumsum(widths)[:2], 2))
+    """``[B, S, V]`` of a product ``[B, S, Q + K + V]``; also the keys and values ``[B, N, P + S,
+    H]``, those of the past before.
+    """
+    if (
+        len(widths) != 3
+        or sum(widths) != product.shape[2]
+        or widths[0] != widths[1]
+        or min(widths) < 0
+    ):
+        raise ValueError(
+            f"weights of {product.shape[2]} columns do not hold queries, keys and values of the widths {list(widths)[:8]}"
+        )
+    query, key, value = (
+        split_heads(one, heads, "the product")
+        for one in np.split(product, np.cumsum(widths)[:2], 2)
+    )
     if past is not None:
-        key, value = (np.concatenate((before, now), 2) for before, now in zip(_checked_past(past, key, value), (key, value), strict=True))
+        key, value = (
+            np.concatenate((before, now), 2)
+            for before, now in zip(_checked_past(past, key, value), (key, value), strict=True)
+        )
     scores = scaled_scores(query, key, scale)
     before = key.shape[2] - product.shape[1] if in_order else None
     more = to_add(mask, bias, scores, filter_value, before)
@@ -82,26 +124,39 @@ def attended(
 def _product(data: Array, weights: Array, bias: Array | None) -> Array:
     """Queries, keys and values side by side."""
     if data.ndim != 3 or weights.ndim != 2 or data.shape[2] != weights.shape[0]:
-        raise ValueError(f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, expected [B, S, D] and [D, widths]")
+        raise ValueError(
+            f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, expected [B, S, D] and [D, widths]"
+        )
     product = matmul(computable(data), computable(weights), transpose_a=False, transpose_b=False)
     if bias is not None:
         if bias.shape != weights.shape[1:]:
-            raise ValueError(f"the bias has shape {list(bias.shape)}, expected {list(weights.shape[1:])}")
+            raise ValueError(
+                f"the bias has shape {list(bias.shape)}, expected {list(weights.shape[1:])}"
+            )
         product = product + computable(bias)
     return product
 
 
 def _checked_past(past: Array, key: Array, value: Array) -> tuple[Array, Array]:
     batch, heads, _, width = key.shape
-    if past.ndim != 5 or past.shape[:3] != (2, batch, heads) or past.shape[4] != width or value.shape[3] != width:
-        raise ValueError(f"the past has shape {list(past.shape)}, expected [2, {batch}, {heads}, length, {width}] for keys and values")
+    if (
+        past.ndim != 5
+        or past.shape[:3] != (2, batch, heads)
+        or past.shape[4] != width
+        or value.shape[3] != width
+    ):
+        raise ValueError(
+            f"the past has shape {list(past.shape)}, expected [2, {batch}, {heads}, length, {width}] for keys and values"
+        )
     return computable(past[0]), computable(past[1])
 
 
 def present(key: Array, value: Array) -> Array:
     """The cache ``[2, B, N, P + S, H]``."""
     if key.shape != value.shape:
-        raise ValueError(f"keys of width {key.shape[3]} and values of width {value.shape[3]} for a head cannot be given back as one tensor")
+        raise ValueError(
+            f"keys of width {key.shape[3]} and values of width {value.shape[3]} for a head cannot be given back as one tensor"
+        )
     return np.stack((key, value))
 
 
@@ -110,7 +165,13 @@ def infer_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
     kind, data, weights = common_type(inputs[:2]), inputs[0].shape, inputs[1].shape
     heads, sizes = attributes["num_heads"], attributes.get("qkv_hidden_sizes")
     width = weights.at(1) if weights.rank == 2 else UNKNOWN
-    value = static(sizes[2]) if sizes and len(sizes) == 3 else static(width.least // 3) if width.is_static else UNKNOWN
+    value = (
+        static(sizes[2])
+        if sizes and len(sizes) == 3
+        else static(width.least // 3)
+        if width.is_static
+        else UNKNOWN
+    )
     batch, length = (data.at(axis) if data.rank == 3 else UNKNOWN for axis in (0, 1))
     past = inputs[4].shape if len(inputs) > 4 else PartialShape()
     before = static(0) if len(inputs) < 5 else past.at(3) if past.rank == 5 else UNKNOWN

@@ -1,4 +1,6 @@
-"""The cache of GroupQueryAttention: keys or values of earlier tokens, whole or the last ones alone, in floats or quantized."""
+"""The cache of GroupQueryAttention: keys or values of earlier tokens, whole or the last ones
+alone, in floats or quantized.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,21 @@ from loopscope.ops.precision import computable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
-    """How numbers lie in a cache: as they are (``scale`` None), in 8 bits, or two of 4 bits in a byte."""
+    """How numbers lie in a cache: as they are (``scale`` None), in 8 bits, or two of 4 bits in a
+    byte.
+    """
 
     dtype: np.dtype
     scale: Array | None = None
     bits: int = 8
 
     @staticmethod
-    def of(kind: str, scale: Array | None, past: Array | None, bits: int, dtype: np.dtype) -> Stored:
-        """From the attributes and inputs of a node; ``ValueError`` where they contradict each other."""
+    def of(
+        kind: str, scale: Array | None, past: Array | None, bits: int, dtype: np.dtype
+    ) -> Stored:
+        """From the attributes and inputs of a node; ``ValueError`` where they contradict each
+        other.
+        """
         if kind == "NONE":
             return Stored(dtype)
         if kind not in ("PER_TENSOR", "PER_CHANNEL") or bits not in (4, 8) or scale is None:
@@ -34,7 +42,13 @@ class Stored:
         narrow = np.dtype(np.int8 if bits == 8 else np.uint8)
         if past is not None and past.dtype != narrow:
             raise ValueError(f"a cache of {bits} bits has the type {past.dtype}, expected {narrow}")
-        return Stored(narrow, computable(scale).reshape(-1, 1, scale.shape[-1]) if scale.ndim > 1 else computable(scale), bits)
+        return Stored(
+            narrow,
+            computable(scale).reshape(-1, 1, scale.shape[-1])
+            if scale.ndim > 1
+            else computable(scale),
+            bits,
+        )
 
     def encoded(self, values: Array) -> Array:
         """``[..., L, H]`` as they lie in the cache, rounded to the nearest, halves to even."""
@@ -59,7 +73,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """What the queries of one of the batch may look at: ``[M, R, H]``, and the position of the first row."""
+    """What the queries of one of the batch may look at: ``[M, R, H]``, and the position of the
+    first row.
+    """
 
     rows: Array
     first: int
@@ -78,15 +94,27 @@ class KeyValueCache:
     """The greatest number of tokens of the batch, the new ones among them."""
 
     @staticmethod
-    def of(past: Array | None, now: Array, stored: Stored, window: int | None, longest: int) -> KeyValueCache:
+    def of(
+        past: Array | None, now: Array, stored: Stored, window: int | None, longest: int
+    ) -> KeyValueCache:
         """``ValueError`` where the shapes do not fit."""
         batch, heads, _, width = now.shape
-        expected = (batch, heads, width // 2 if stored.scale is not None and stored.bits == 4 else width)
-        if past is not None and (past.ndim != 4 or (past.shape[0], past.shape[1], past.shape[3]) != expected):
-            raise ValueError(f"a cache has shape {list(past.shape)}, expected [{batch}, {heads}, length, {expected[2]}]")
+        expected = (
+            batch,
+            heads,
+            width // 2 if stored.scale is not None and stored.bits == 4 else width,
+        )
+        if past is not None and (
+            past.ndim != 4 or (past.shape[0], past.shape[1], past.shape[3]) != expected
+        ):
+            raise ValueError(
+                f"a cache has shape {list(past.shape)}, expected [{batch}, {heads}, length, {expected[2]}]"
+            )
         if window is not None and (past is None or not 0 < window <= past.shape[2]):
             room = "left out" if past is None else f"of {past.shape[2]} places"
-            raise ValueError(f"with sliding_window_cache local_window_size is {window} and the cache {room}, expected at least as many")
+            raise ValueError(
+                f"with sliding_window_cache local_window_size is {window} and the cache {room}, expected at least as many"
+            )
         return KeyValueCache(past, now, stored, window, longest)
 
     @property
@@ -96,22 +124,33 @@ class KeyValueCache:
         return before if self.window is not None else max(before, self.longest)
 
     def resident(self, tokens: int) -> int:
-        """Of so many tokens, how many the cache holds: when it is full, as many go at once as the window lets go."""
+        """Of so many tokens, how many the cache holds: when it is full, as many go at once as
+        the window lets go.
+        """
         if self.window is None or tokens <= self.room:
             return tokens
         going = self.room - self.window + 1
         return tokens - going * math.ceil((tokens - self.room) / going)
 
     def seen(self, number: int, before: int, total: int) -> Seen:
-        """One of the batch, which has so many tokens before the new ones, and with them; new ones beyond are padding."""
-        new = self.stored.decoded(self.stored.encoded(self.now[number, :, : max(total - before, 0)]))
+        """One of the batch, which has so many tokens before the new ones, and with them; new
+        ones beyond are padding.
+        """
+        new = self.stored.decoded(
+            self.stored.encoded(self.now[number, :, : max(total - before, 0)])
+        )
         held = self.resident(before)
         if not held:
             return Seen(new, before)
         room = 0 if self.past is None else self.past.shape[2]
         if self.past is None or held > room:
-            raise ValueError(f"{before} tokens come before the new ones, and the cache has room for {room}")
-        return Seen(np.concatenate((self.stored.decoded(self.past[number, :, :held]), new), 1), before - held)
+            raise ValueError(
+                f"{before} tokens come before the new ones, and the cache has room for {room}"
+            )
+        return Seen(
+            np.concatenate((self.stored.decoded(self.past[number, :, :held]), new), 1),
+            before - held,
+        )
 
     def handed_on(self, before: Sequence[int], totals: Sequence[int]) -> Array:
         """The cache with the new tokens; 0 where none is."""
@@ -121,7 +160,13 @@ class KeyValueCache:
         made = np.zeros((batch, heads, self.room, now.shape[3]), now.dtype)
         for number, (earlier, total) in enumerate(zip(before, totals, strict=True)):
             held = self.resident(earlier)
-            whole = now[number] if self.past is None or not held else np.concatenate((self.past[number, :, :held], now[number]), 1)
-            kept = whole if self.window is None else whole[:, whole.shape[1] - self.resident(total) :]
+            whole = (
+                now[number]
+                if self.past is None or not held
+                else np.concatenate((self.past[number, :, :held], now[number]), 1)
+            )
+            kept = (
+                whole if self.window is None else whole[:, whole.shape[1] - self.resident(total) :]
+            )
             made[number, :, : kept.shape[1]] = kept
         return made

@@ -29,19 +29,30 @@ DOMAIN = "com.microsoft"
 _CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
     # By the names that OpenVINO's categories have.
     "activation": activation.OPERATIONS,
-    "matrix": (*products.OPERATIONS, *distances.OPERATIONS, *blocks.OPERATIONS, *quantized_products.OPERATIONS),
+    "matrix": (
+        *products.OPERATIONS,
+        *distances.OPERATIONS,
+        *blocks.OPERATIONS,
+        *quantized_products.OPERATIONS,
+    ),
     "movement": movement.OPERATIONS,
     "normalization": normalization.OPERATIONS,
     "pooling": quantized_windows.OPERATIONS,
     "quantization": quantized.OPERATIONS,
     "sequence": tuple(
-        row for rows in (attention, grouped, multi_head, rotary, quantized_attention, quantized_lstm) for row in rows.OPERATIONS
+        row
+        for rows in (attention, grouped, multi_head, rotary, quantized_attention, quantized_lstm)
+        for row in rows.OPERATIONS
     ),
     "string": words.OPERATIONS,
 }
-CATEGORY: Mapping[str, str] = {row.name: category for category, rows in _CATEGORIES.items() for row in rows}
+CATEGORY: Mapping[str, str] = {
+    row.name: category for category, rows in _CATEGORIES.items() for row in rows
+}
 """Of each operation by its name."""
-MICROSOFT: Mapping[str, Operation] = {row.name: row for rows in _CATEGORIES.values() for row in rows}
+MICROSOFT: Mapping[str, Operation] = {
+    row.name: row for rows in _CATEGORIES.values() for row in rows
+}
 
 IN_ONNX: Mapping[str, Operation] = {row.name: row for row in normalization.IN_ONNX}
 """What ONNX Runtime adds to ONNX's own domain."""

@@ -20,13 +20,21 @@ _BLOCK = 1 << 22
 
 
 def distances(first: Array, second: Array, /, *, metric: str) -> Array:
-    """The distance of each row of a matrix from each row of another: ``[M, N], [K, N] -> [M, K]``."""
+    """The distance of each row of a matrix from each row of another: ``[M, N], [K, N] -> [M,
+    K]``.
+    """
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
-        raise ValueError(f"the shapes are {list(first.shape)} and {list(second.shape)}, expected [M, N] and [K, N]")
+        raise ValueError(
+            f"the shapes are {list(first.shape)} and {list(second.shape)}, expected [M, N] and [K, N]"
+        )
     if metric not in ("sqeuclidean", "euclidean"):
-        raise ValueError(f"metric is {metric[:40]!r}, which ONNX Runtime does not compute either: expected sqeuclidean or euclidean")
+        raise ValueError(
+            f"metric is {metric[:40]!r}, which ONNX Runtime does not compute either: expected sqeuclidean or euclidean"
+        )
     check_elements(len(first) * len(second), "the distances")
-    squares = _by_products(first, second) if first.dtype == np.float32 else _by_differences(first, second)
+    squares = (
+        _by_products(first, second) if first.dtype == np.float32 else _by_differences(first, second)
+    )
     return np.sqrt(squares) if metric == "euclidean" else squares
 
 

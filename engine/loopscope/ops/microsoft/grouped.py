@@ -1,4 +1,6 @@
-"""GroupQueryAttention of the domain com.microsoft: several heads of queries share one of keys and values, which a cache holds."""
+"""GroupQueryAttention of the domain com.microsoft: several heads of queries share one of keys
+and values, which a cache holds.
+"""
 
 from __future__ import annotations
 
@@ -57,16 +59,22 @@ def group_query_attention(
     kv_cache_bit_width: int | None,
     qk_norm_epsilon: float,
 ) -> tuple[Array, ...]:
-    """Attention over a cache and what is new, each token to those before it and, with a window, to no more than so many.
+    """Attention over a cache and what is new, each token to those before it and, with a window, to
+    no more than so many.
 
-    Queries ``[B, S, N H]`` with keys and values ``[B, S, M H]`` each, or all three side by side; caches ``[B, M, P, H]``.
-    ``last_places``: for each of the batch, one less than the tokens so far. ``-> [B, S, N H], [B, M, T, H] twice, [B, N, S, T]``.
+    Queries ``[B, S, N H]`` with keys and values ``[B, S, M H]`` each, or all three side by side;
+    caches ``[B, M, P, H]``. ``last_places``: for each of the batch, one less than the tokens so
+    far. ``-> [B, S, N H], [B, M, T, H] twice, [B, N, S, T]``.
     """
     if query_norm is not None or key_norm is not None:
-        raise ValueError("q_norm_weight or k_norm_weight is given, which ONNX Runtime's CPU does not compute either")
+        raise ValueError(
+            "q_norm_weight or k_norm_weight is given, which ONNX Runtime's CPU does not compute either"
+        )
     if not causal and local_window_size != -1:
         raise ValueError(f"local_window_size is {local_window_size} where causal is 0, expected -1")
-    queries, keys, values = (computable(one) for one in _heads(query, key, value, num_heads, kv_num_heads))
+    queries, keys, values = (
+        computable(one) for one in _heads(query, key, value, num_heads, kv_num_heads)
+    )
     batch, _, length, width = queries.shape
     totals = _totals(last_places, batch)
     longest = whole_number(total_length)
@@ -78,12 +86,23 @@ def group_query_attention(
         queries, keys = _turned(queries, keys, places, cosines, sines, bool(rotary_interleaved))
     window, bits = local_window_size if sliding_window_cache else None, kv_cache_bit_width or 8
     caches = [
-        KeyValueCache.of(past, now, Stored.of(kind, amount, past, bits, query.dtype), window, longest)
-        for past, now, kind, amount in ((past_key, keys, k_quant_type, key_scale), (past_value, values, v_quant_type, value_scale))
+        KeyValueCache.of(
+            past, now, Stored.of(kind, amount, past, bits, query.dtype), window, longest
+        )
+        for past, now, kind, amount in (
+            (past_key, keys, k_quant_type, key_scale),
+            (past_value, values, v_quant_type, value_scale),
+        )
     ]
     sinks = _sinks(sinks, smooth_softmax, num_heads)
-    rule = _Rule(scale or 1 / math.sqrt(width or 1), softcap or 0.0, local_window_size, bool(causal), sinks)
-    bias = None if attention_bias is None else computable(checked_bias(attention_bias, (batch, num_heads, length, longest)))
+    rule = _Rule(
+        scale or 1 / math.sqrt(width or 1), softcap or 0.0, local_window_size, bool(causal), sinks
+    )
+    bias = (
+        None
+        if attention_bias is None
+        else computable(checked_bias(attention_bias, (batch, num_heads, length, longest)))
+    )
     check_elements(batch * num_heads * length * longest if outputs > 3 else 0, "the scores")
     shown = np.zeros((batch, num_heads, length, longest), np.float32) if outputs > 3 else None
     made = _attended(rule, queries, caches, before, totals, bias, shown, shares=qk_output == 2)
@@ -111,26 +130,38 @@ def _attended(
     made = np.zeros_like(queries)
     for number, (query, earlier, total) in enumerate(zip(queries, before, totals, strict=True)):
         key, value = (cache.seen(number, earlier, total) for cache in caches)
-        scores = rule.scores(query, key.rows, key.first, None if bias is None else bias[number % len(bias)])
+        scores = rule.scores(
+            query, key.rows, key.first, None if bias is None else bias[number % len(bias)]
+        )
         seen = rule.seen(query.shape[1], scores.shape[2], key.first, earlier)
         weights = rule.shares(scores, seen)
         made[number] = _summed(weights, value.rows)
         if shown is not None:
-            shown[number, :, :, key.first : key.first + scores.shape[2]] = weights if shares else np.where(seen, scores, 0)
+            shown[number, :, :, key.first : key.first + scores.shape[2]] = (
+                weights if shares else np.where(seen, scores, 0)
+            )
     return made
 
 
-def _heads(query: Array, key: Array | None, value: Array | None, heads: int, shared: int) -> tuple[Array, Array, Array]:
+def _heads(
+    query: Array, key: Array | None, value: Array | None, heads: int, shared: int
+) -> tuple[Array, Array, Array]:
     """Queries, keys and values as heads, given apart or side by side."""
     if shared < 1 or heads % shared:
         raise ValueError(f"{heads} heads of queries are not a multiple of {shared} heads of keys")
     if (key is None) != (value is None):
         raise ValueError("keys come with values, or both are packed into the queries")
     if key is not None and value is not None:
-        given = split_heads(query, heads, "query"), split_heads(key, shared, "key"), split_heads(value, shared, "value")
+        given = (
+            split_heads(query, heads, "query"),
+            split_heads(key, shared, "key"),
+            split_heads(value, shared, "value"),
+        )
         if len({(one.shape[0], one.shape[2], one.shape[3]) for one in given}) > 1:
             shapes = [list(one.shape) for one in (query, key, value)]
-            raise ValueError(f"queries, keys and values have shapes {shapes}, expected the same batch, length and width of a head")
+            raise ValueError(
+                f"queries, keys and values have shapes {shapes}, expected the same batch, length and width of a head"
+            )
         return given
     whole = split_heads(query, heads + 2 * shared, "query, packed with keys and values,")
     return whole[:, :heads], whole[:, heads : heads + shared], whole[:, heads + shared :]
@@ -144,23 +175,41 @@ def _totals(last_places: Array, batch: int) -> list[int]:
 
 def _check_lengths(before: Sequence[int], totals: Sequence[int], longest: int) -> None:
     if min(before, default=0) < 0 or max(totals, default=0) > longest or min(totals, default=0) < 0:
-        raise ValueError(f"seqlens_k says {[one - 1 for one in totals[:8]]}, which does not fit total_sequence_length {longest}")
+        raise ValueError(
+            f"seqlens_k says {[one - 1 for one in totals[:8]]}, which does not fit total_sequence_length {longest}"
+        )
 
 
-def _places(before: Sequence[int], length: int, positions: Array | None, first_prompt: bool) -> Array:
-    """The position of each token, ``[B, S]``: of a first prompt those that follow the first position given, as its page says."""
+def _places(
+    before: Sequence[int], length: int, positions: Array | None, first_prompt: bool
+) -> Array:
+    """The position of each token, ``[B, S]``: of a first prompt those that follow the first
+    position given, as its page says.
+    """
     if positions is None or (first_prompt and not positions.size):
         return np.array(before)[:, None] + np.arange(length)
-    return np.full((len(before), 1), positions.reshape(-1)[0]) + np.arange(length) if first_prompt else positions
+    return (
+        np.full((len(before), 1), positions.reshape(-1)[0]) + np.arange(length)
+        if first_prompt
+        else positions
+    )
 
 
 def _turned(
-    queries: Array, keys: Array, places: Array, cosines: Array | None, sines: Array | None, interleaved: bool
+    queries: Array,
+    keys: Array,
+    places: Array,
+    cosines: Array | None,
+    sines: Array | None,
+    interleaved: bool,
 ) -> tuple[Array, Array]:
     if cosines is None or sines is None:
         raise ValueError("do_rotary is 1, and cos_cache or sin_cache is left out")
     width = 2 * cosines.shape[-1]
-    query, key = (turned(one, places, cosines, sines, interleaved=interleaved, width=width) for one in (queries, keys))
+    query, key = (
+        turned(one, places, cosines, sines, interleaved=interleaved, width=width)
+        for one in (queries, keys)
+    )
     return query, key
 
 
@@ -185,7 +234,9 @@ class _Rule:
     sinks: Array | None
 
     def scores(self, query: Array, key: Array, first: int, bias: Array | None) -> Array:
-        """``[N, S, H], [M, R, H] -> [N, S, R]``; the first key has the position ``first``, which the last axis of the bias counts."""
+        """``[N, S, H], [M, R, H] -> [N, S, R]``; the first key has the position ``first``, which
+        the last axis of the bias counts.
+        """
         heads, length, width = query.shape
         shared, count = key.shape[:2]
         check_elements(heads * length * count, "the scores")
@@ -196,7 +247,9 @@ class _Rule:
         return scores if bias is None else scores + bias[..., first : first + count]
 
     def shares(self, scores: Array, seen: Array) -> Array:
-        """The softmax of what each query sees; 0 elsewhere, and everywhere for one that sees nothing."""
+        """The softmax of what each query sees; 0 elsewhere, and everywhere for one that sees
+        nothing.
+        """
         powers = np.where(seen, scores, np.float32(-np.inf))
         top = powers.max(-1, keepdims=True, initial=-np.inf)
         top = top if self.sinks is None else np.maximum(top, self.sinks)
@@ -218,10 +271,14 @@ class _Rule:
 def _summed(shares: Array, value: Array) -> Array:
     """``[N, S, R], [M, R, H] -> [N, S, H]``."""
     heads, length, count = shares.shape
-    return np.matmul(shares.reshape(len(value), -1, length, count), value[:, None]).reshape(heads, length, -1)
+    return np.matmul(shares.reshape(len(value), -1, length, count), value[:, None]).reshape(
+        heads, length, -1
+    )
 
 
-def infer_group_query_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_group_query_attention(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Batch and length of the queries; where all is packed, the width of the queries among them."""
     query, kind = inputs[0].shape, inputs[0].element_type
     heads, shared = attributes["num_heads"], attributes["kv_num_heads"]

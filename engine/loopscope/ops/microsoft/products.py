@@ -1,4 +1,6 @@
-"""Products of the domain com.microsoft: matrices transposed and scaled on the way, and products with the activation that follows."""
+"""Products of the domain com.microsoft: matrices transposed and scaled on the way, and products
+with the activation that follows.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +24,46 @@ from loopscope.ops.precision import computable
 
 
 def fused_matmul(
-    first: Array, second: Array, /, *, alpha: float, transA: int, transB: int, transBatchA: int = 0, transBatchB: int = 0
+    first: Array,
+    second: Array,
+    /,
+    *,
+    alpha: float,
+    transA: int,
+    transB: int,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
 ) -> Array:
-    """``alpha`` times the product of the matrices in the last two axes, either transposed before; vectors are not transposed.
+    """``alpha`` times the product of the matrices in the last two axes, either transposed before;
+    vectors are not transposed.
 
-    With ``transBatch`` the rows of that side are its first axis, before all batches: ``[M, ..., K]`` is taken as ``[..., M, K]``.
+    With ``transBatch`` the rows of that side are its first axis, before all batches: ``[M, ...,
+    K]`` is taken as ``[..., M, K]``.
     """
-    return _fused(partial(matmul, transpose_a=bool(transA), transpose_b=bool(transB)), alpha, transBatchA, transBatchB, first, second)
+    return _fused(
+        partial(matmul, transpose_a=bool(transA), transpose_b=bool(transB)),
+        alpha,
+        transBatchA,
+        transBatchB,
+        first,
+        second,
+    )
 
 
-def _fused(multiply: Kernel, alpha: float, batch_a: int, batch_b: int, first: Array, second: Array, /) -> Array:
-    product = multiply(_rows_last(first) if batch_a else first, _rows_last(second) if batch_b else second)
+def _fused(
+    multiply: Kernel, alpha: float, batch_a: int, batch_b: int, first: Array, second: Array, /
+) -> Array:
+    product = multiply(
+        _rows_last(first) if batch_a else first, _rows_last(second) if batch_b else second
+    )
     return product if alpha == 1 else product * product.dtype.type(alpha)
 
 
 def _rows_last(array: Array) -> Array:
     if array.ndim < 3:
-        raise ValueError(f"a matrix of shape {list(array.shape)} has no batches, and transBatch asks for them")
+        raise ValueError(
+            f"a matrix of shape {list(array.shape)} has no batches, and transBatch asks for them"
+        )
     return np.moveaxis(array, 0, -2)
 
 
@@ -62,10 +87,14 @@ def fused_gemm(
     name = activation or ""
     product = gemm(first, second, third, alpha=alpha, beta=beta, transA=transA, transB=transB)
     if name not in _OF_GEMM:
-        raise ValueError(f"the activation is {shorten(name, 40)!r}, expected one of {', '.join(_OF_GEMM)}")
+        raise ValueError(
+            f"the activation is {shorten(name, 40)!r}, expected one of {', '.join(_OF_GEMM)}"
+        )
     given = [numbers[one] for one in _OF_GEMM[name]]
     if None in given:
-        raise ValueError(f"the activation {name} needs {' and '.join(f'activation_{one}' for one in _OF_GEMM[name])}")
+        raise ValueError(
+            f"the activation {name} needs {' and '.join(f'activation_{one}' for one in _OF_GEMM[name])}"
+        )
     return _activated(product, name, [float(one) for one in given if one is not None])
 
 
@@ -80,16 +109,26 @@ def fused_conv(
     activation_params: tuple[float, ...] | None,
     **window: Any,
 ) -> Array:
-    """An activation of the sum of a convolution, its bias and a tensor of the convolution's shape."""
+    """An activation of the sum of a convolution, its bias and a tensor of the convolution's
+    shape.
+    """
     name, numbers = activation or "", activation_params or ()
     if name not in _OF_CONV:
-        raise ValueError(f"the activation is {shorten(name, 40)!r}, expected one of {', '.join(filter(None, _OF_CONV))}")
+        raise ValueError(
+            f"the activation is {shorten(name, 40)!r}, expected one of {', '.join(filter(None, _OF_CONV))}"
+        )
     if len(numbers) < _OF_CONV[name]:
-        raise ValueError(f"activation_params is {list(numbers)[:8]}, and the activation {name} needs {_OF_CONV[name]} numbers")
-    made = conv(data, filters, bias, **{one: value for one, value in window.items() if value is not None})
+        raise ValueError(
+            f"activation_params is {list(numbers)[:8]}, and the activation {name} needs {_OF_CONV[name]} numbers"
+        )
+    made = conv(
+        data, filters, bias, **{one: value for one, value in window.items() if value is not None}
+    )
     if added is not None:
         if added.shape != made.shape:
-            raise ValueError(f"the tensor to add has shape {list(added.shape)}, expected that of the convolution, {list(made.shape)}")
+            raise ValueError(
+                f"the tensor to add has shape {list(added.shape)}, expected that of the convolution, {list(made.shape)}"
+            )
         made = made + added
     return _activated(made, name, numbers[: _OF_CONV[name]])
 
@@ -97,7 +136,9 @@ def fused_conv(
 def _activated(data: Array, name: str, numbers: Sequence[float]) -> Array:
     """Computed in f32 where the tensor's floats are smaller, and rounded once."""
     wide = computable(data)
-    return np.asarray(_ACTIVATIONS[name](wide, *(wide.dtype.type(one) for one in numbers))).astype(data.dtype, copy=False)
+    return np.asarray(_ACTIVATIONS[name](wide, *(wide.dtype.type(one) for one in numbers))).astype(
+        data.dtype, copy=False
+    )
 
 
 _ACTIVATIONS: Mapping[str, Callable[..., Any]] = {
@@ -110,7 +151,9 @@ _ACTIVATIONS: Mapping[str, Callable[..., Any]] = {
     "ParametricSoftplus": lambda data, alpha, beta: alpha * softplus(beta * data),
     "Relu": relu,
     "ScaledTanh": lambda data, alpha, beta: alpha * np.tanh(beta * data),
-    "Selu": lambda data, alpha, gamma: gamma * np.where(data > 0, data, alpha * np.expm1(np.minimum(data, 0))),
+    "Selu": lambda data, alpha, gamma: (
+        gamma * np.where(data > 0, data, alpha * np.expm1(np.minimum(data, 0)))
+    ),
     "Sigmoid": sigmoid,
     "Softplus": softplus,
     "Softsign": softsign,
@@ -132,11 +175,22 @@ _OF_GEMM: Mapping[str, tuple[str, ...]] = {
     "Tanh": (),
     "ThresholdedRelu": ("alpha",),
 }
-_OF_CONV: Mapping[str, int] = {"": 0, "Clip": 2, "HardSigmoid": 2, "HardSwish": 0, "LeakyRelu": 1, "Relu": 0, "Sigmoid": 0, "Tanh": 0}
+_OF_CONV: Mapping[str, int] = {
+    "": 0,
+    "Clip": 2,
+    "HardSigmoid": 2,
+    "HardSwish": 0,
+    "LeakyRelu": 1,
+    "Relu": 0,
+    "Sigmoid": 0,
+    "Tanh": 0,
+}
 """How many numbers each takes."""
 
 
-def infer_fused_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_fused_matmul(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Batches broadcast, rows of the first and columns of the second."""
     kind = common_type(inputs)
     first, second = (
@@ -149,8 +203,12 @@ def infer_fused_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any], /
         raise ValueError(f"shapes {first} and {second}: a scalar has no matrix product")
     inner = first.at(-1), second.at(-2 if second.rank > 1 else 0)
     if inner[0].intersect(inner[1]) is None:
-        raise ValueError(f"shapes {first} and {second}: {inner[0]} columns and {inner[1]} rows do not fit")
-    batch = broadcast_shapes(PartialShape(first.dimensions[:-2]), PartialShape(second.dimensions[:-2]))
+        raise ValueError(
+            f"shapes {first} and {second}: {inner[0]} columns and {inner[1]} rows do not fit"
+        )
+    batch = broadcast_shapes(
+        PartialShape(first.dimensions[:-2]), PartialShape(second.dimensions[:-2])
+    )
     rows, columns = first.dimensions[-2:-1], second.dimensions[-1:] if second.rank > 1 else ()
     return (Known(kind, PartialShape((*(batch.dimensions or ()), *rows, *columns))),)
 
@@ -164,32 +222,52 @@ def _turned(shape: PartialShape, transposed: int, by_batch: int) -> PartialShape
     return shape if shape.dimensions is None else PartialShape(tuple(lengths))
 
 
-def infer_fused_gemm(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_fused_gemm(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Rows of the first, columns of the second."""
-    shapes = [_turned(one.shape, attributes[name], 0) for one, name in zip(inputs[:2], ("transA", "transB"), strict=True)]
+    shapes = [
+        _turned(one.shape, attributes[name], 0)
+        for one, name in zip(inputs[:2], ("transA", "transB"), strict=True)
+    ]
     if any(one.rank not in (None, 2) for one in shapes):
         raise ValueError(f"shapes {inputs[0].shape} and {inputs[1].shape}, expected two matrices")
     return (Known(common_type(inputs), PartialShape((shapes[0].at(0), shapes[1].at(1)))),)
 
 
-def infer_fused_conv(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_fused_conv(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Batch and filters; the lengths are left to the run, but for a tensor that is added."""
     data, filters = inputs[0].shape, inputs[1].shape
     if len(inputs) > 3 and inputs[3].shape.dimensions is not None:
         return (Known(common_type(inputs[:2]), inputs[3].shape),)
     if data.dimensions is None or len(data.dimensions) < 3:
         return (Known(common_type(inputs[:2]), DYNAMIC),)
-    return (Known(common_type(inputs[:2]), PartialShape((data.at(0), filters.at(0), *[UNKNOWN] * (len(data.dimensions) - 2)))),)
+    return (
+        Known(
+            common_type(inputs[:2]),
+            PartialShape((data.at(0), filters.at(0), *[UNKNOWN] * (len(data.dimensions) - 2))),
+        ),
+    )
 
 
-_TRANSPOSED = (Attribute("alpha", "float", 1.0), Attribute("transA", "int", 0), Attribute("transB", "int", 0))
+_TRANSPOSED = (
+    Attribute("alpha", "float", 1.0),
+    Attribute("transA", "int", 0),
+    Attribute("transB", "int", 0),
+)
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "FusedMatMul",
         fused_matmul,
         infer=infer_fused_matmul,
         inputs=(2, 2),
-        attributes=(*_TRANSPOSED, Attribute("transBatchA", "int", 0), Attribute("transBatchB", "int", 0)),
+        attributes=(
+            *_TRANSPOSED,
+            Attribute("transBatchA", "int", 0),
+            Attribute("transBatchB", "int", 0),
+        ),
         types=(FLOATING,),
     ),
     row(
@@ -209,7 +287,10 @@ OPERATIONS: tuple[Operation, ...] = (
             *_TRANSPOSED,
             Attribute("beta", "float", 1.0),
             Attribute("activation", "str", None),
-            *(Attribute(f"activation_{name}", "float", None) for name in ("alpha", "beta", "gamma")),
+            *(
+                Attribute(f"activation_{name}", "float", None)
+                for name in ("alpha", "beta", "gamma")
+            ),
         ),
         types=(FLOATING,),
     ),
@@ -223,7 +304,10 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("activation_params", "floats", None),
             Attribute("auto_pad", "str", "NOTSET"),
             Attribute("group", "int", 1),
-            *(Attribute(name, "ints", None) for name in ("dilations", "kernel_shape", "pads", "strides")),
+            *(
+                Attribute(name, "ints", None)
+                for name in ("dilations", "kernel_shape", "pads", "strides")
+            ),
         ),
         types=(FLOATING,),
     ),

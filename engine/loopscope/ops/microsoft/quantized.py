@@ -1,4 +1,6 @@
-"""Operations of the domain com.microsoft that work on quantized tensors element by element, or along one axis."""
+"""Operations of the domain com.microsoft that work on quantized tensors element by element, or
+along one axis.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,28 @@ from loopscope.ops.onnx.quantizing import dequantize_linear, quanta, quantize_li
 BYTES = frozenset({ElementType.I8, ElementType.U8})
 SCALES = frozenset({ElementType.F32})
 _HALVES = frozenset({ElementType.F16, ElementType.F32})
-_QUANTA = frozenset({ElementType.I8, ElementType.U8, ElementType.I16, ElementType.U16, ElementType.I4, ElementType.U4})
+_QUANTA = frozenset(
+    {
+        ElementType.I8,
+        ElementType.U8,
+        ElementType.I16,
+        ElementType.U16,
+        ElementType.I4,
+        ElementType.U4,
+    }
+)
 
 
 def one_number(parameter: Array | None, like: Array) -> Array:
-    """A scale or zero point of a whole tensor, of whatever rank it was written; 0 of a tensor's type where it is left out."""
+    """A scale or zero point of a whole tensor, of whatever rank it was written; 0 of a tensor's
+    type where it is left out.
+    """
     if parameter is None:
         return np.zeros((), like.dtype)
     if parameter.size != 1:
-        raise ValueError(f"a scale or zero point has shape {list(parameter.shape)}, expected one number")
+        raise ValueError(
+            f"a scale or zero point has shape {list(parameter.shape)}, expected one number"
+        )
     return parameter.reshape(())
 
 
@@ -44,16 +59,22 @@ def q_linear_add(
     zero: Array | None = None,
     /,
 ) -> Array:
-    """The sum of two quantized tensors, quantized: rounded once, with the zero point in it, in the steps of ONNX Runtime.
+    """The sum of two quantized tensors, quantized: rounded once, with the zero point in it, in the
+    steps of ONNX Runtime.
 
-    ``first * r + (second * s + rest)``, where ``r`` and ``s`` are the scales by that of the sum and both products are added unrounded.
+    ``first * r + (second * s + rest)``, where ``r`` and ``s`` are the scales by that of the sum and
+    both products are added unrounded.
     """
     whole = one_number(scale, scale)
-    by_first, by_second = (np.float32(one_number(one, one) / whole) for one in (first_scale, second_scale))
+    by_first, by_second = (
+        np.float32(one_number(one, one) / whole) for one in (first_scale, second_scale)
+    )
     zeros = [np.float32(one_number(one, first)) for one in (first_zero, second_zero, zero)]
     rest = zeros[2] - (by_first * zeros[0] + by_second * zeros[1])
     inner = (second.astype(np.float64) * by_second + rest).astype(np.float32)
-    return quanta((first.astype(np.float64) * by_first + inner).astype(np.float32), None, first.dtype)
+    return quanta(
+        (first.astype(np.float64) * by_first + inner).astype(np.float32), None, first.dtype
+    )
 
 
 def q_linear_mul(
@@ -68,22 +89,33 @@ def q_linear_mul(
     /,
 ) -> Array:
     """The product of two quantized tensors, quantized: rounded once, with the zero point in it."""
-    ratio = one_number(first_scale, first) * one_number(second_scale, first) / one_number(scale, first)
+    ratio = (
+        one_number(first_scale, first) * one_number(second_scale, first) / one_number(scale, first)
+    )
     one, other = (
         data.astype(np.float32) - one_number(offset, first).astype(np.float32)
         for data, offset in ((first, first_zero), (second, second_zero))
     )
-    return quanta(one * other * ratio + one_number(zero, first).astype(np.float32), None, first.dtype)
+    return quanta(
+        one * other * ratio + one_number(zero, first).astype(np.float32), None, first.dtype
+    )
 
 
 def by_table(function: Callable[[Array], Array], data: Array) -> Array:
-    """A function of each element of an 8-bit tensor: computed once for each value that there is, and looked up."""
+    """A function of each element of an 8-bit tensor: computed once for each value that there is,
+    and looked up.
+    """
     every = np.arange(256, dtype=np.uint8).view(data.dtype)
     return np.take(function(every), np.asarray(data).view(np.uint8))
 
 
 def _requantized(
-    function: Callable[[Array], Array], data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None
+    function: Callable[[Array], Array],
+    data: Array,
+    scale: Array,
+    zero: Array | None,
+    to_scale: Array,
+    to_zero: Array | None,
 ) -> Array:
     """A function of the numbers that a quantized tensor stands for, quantized."""
     offsets = [one_number(one, data) for one in (zero, to_zero)]
@@ -95,13 +127,22 @@ def _requantized(
     return by_table(whole, data)
 
 
-def q_linear_sigmoid(data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None = None, /) -> Array:
+def q_linear_sigmoid(
+    data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None = None, /
+) -> Array:
     """1 / (1 + e^-x) of a quantized tensor, quantized."""
     return _requantized(sigmoid, data, scale, zero, to_scale, to_zero)
 
 
 def q_linear_leaky_relu(
-    data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None = None, /, *, alpha: float
+    data: Array,
+    scale: Array,
+    zero: Array | None,
+    to_scale: Array,
+    to_zero: Array | None = None,
+    /,
+    *,
+    alpha: float,
 ) -> Array:
     """x of a quantized tensor where x is 0 or more, ``alpha`` x elsewhere, quantized."""
     return _requantized(partial(_leaky, np.float32(alpha)), data, scale, zero, to_scale, to_zero)
@@ -111,10 +152,22 @@ def _leaky(alpha: np.float32, numbers: Array) -> Array:
     return np.where(numbers >= 0, numbers, alpha * numbers)
 
 
-def q_linear_softmax(data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array, /, *, axis: int, opset: int) -> Array:
-    """Softmax of a quantized tensor, quantized: along an axis, or before ``opset`` 13 over all axes from it on.
+def q_linear_softmax(
+    data: Array,
+    scale: Array,
+    zero: Array | None,
+    to_scale: Array,
+    to_zero: Array,
+    /,
+    *,
+    axis: int,
+    opset: int,
+) -> Array:
+    """Softmax of a quantized tensor, quantized: along an axis, or before ``opset`` 13 over all axes
+    from it on.
 
-    1 by the output's scale is taken as a whole number, as ONNX Runtime does: 254 where the scale is the f32 next to 1 / 255.
+    1 by the output's scale is taken as a whole number, as ONNX Runtime does: 254 where the scale is
+    the f32 next to 1 / 255.
     """
     numbers = dequantize_linear(data, one_number(scale, data), one_number(zero, data))
     rows = numbers if opset >= 13 else flattened(numbers, axis=axis)
@@ -124,9 +177,13 @@ def q_linear_softmax(data: Array, scale: Array, zero: Array | None, to_scale: Ar
 
 
 def q_linear_concat(to_scale: Array, to_zero: Array, /, *inputs: Array, axis: int) -> Array:
-    """Quantized tensors, each with its scale and zero point, with the same scale and zero point after one another along an axis."""
+    """Quantized tensors, each with its scale and zero point, with the same scale and zero point
+    after one another along an axis.
+    """
     if len(inputs) % 3:
-        raise ValueError(f"there are {len(inputs)} inputs after the first two, expected a tensor, a scale and a zero point each")
+        raise ValueError(
+            f"there are {len(inputs)} inputs after the first two, expected a tensor, a scale and a zero point each"
+        )
     parts = [
         _requantized(_unchanged, data, scale, zero, to_scale, to_zero)
         for data, scale, zero in zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
@@ -150,28 +207,40 @@ def q_linear_where(
     zero: Array,
     /,
 ) -> Array:
-    """Elements of one quantized tensor where the condition is true, of another elsewhere, quantized alike."""
+    """Elements of one quantized tensor where the condition is true, of another elsewhere,
+    quantized alike.
+    """
     one = _requantized(_unchanged, then, then_scale, then_zero, scale, zero)
     other = _requantized(_unchanged, otherwise, otherwise_scale, otherwise_zero, scale, zero)
     return np.where(condition, one, other)
 
 
-def quantize(data: Array, scale: Array, zero_point: Array | None = None, /, *, axis: int | None) -> Array:
+def quantize(
+    data: Array, scale: Array, zero_point: Array | None = None, /, *, axis: int | None
+) -> Array:
     """ONNX's QuantizeLinear, also to 16 and 4 bits."""
     return quantize_linear(data, scale, zero_point, axis=1 if axis is None else axis)
 
 
-def dequantize(data: Array, scale: Array, zero_point: Array | None = None, /, *, axis: int | None) -> Array:
+def dequantize(
+    data: Array, scale: Array, zero_point: Array | None = None, /, *, axis: int | None
+) -> Array:
     """ONNX's DequantizeLinear, also from 16 and 4 bits."""
     return dequantize_linear(data, scale, zero_point, axis=1 if axis is None else axis)
 
 
 def infer_of_two(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     """Shapes of the two tensors broadcast together."""
-    return (Known(common_type([inputs[0], inputs[3]]), broadcast_shapes(inputs[0].shape, inputs[3].shape)),)
+    return (
+        Known(
+            common_type([inputs[0], inputs[3]]), broadcast_shapes(inputs[0].shape, inputs[3].shape)
+        ),
+    )
 
 
-def infer_concat_of_quanta(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_concat_of_quanta(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Lengths along the axis added up."""
     (joined,) = infer_concat([Known(None, one.shape) for one in inputs[2::3]], attributes)
     return (Known(inputs[1].element_type, joined.shape),)
@@ -179,7 +248,12 @@ def infer_concat_of_quanta(inputs: Sequence[Known], attributes: Mapping[str, Any
 
 def infer_where(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     """Shapes of the condition and the two tensors broadcast together."""
-    return (Known(common_type([inputs[1], inputs[4], inputs[8]]), broadcast_shapes(*(inputs[number].shape for number in (0, 1, 4)))),)
+    return (
+        Known(
+            common_type([inputs[1], inputs[4], inputs[8]]),
+            broadcast_shapes(*(inputs[number].shape for number in (0, 1, 4))),
+        ),
+    )
 
 
 def infer_quantize(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -188,7 +262,9 @@ def infer_quantize(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
     return (Known(kind, inputs[0].shape),)
 
 
-def infer_dequantize(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_dequantize(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Shape of the data, type of the scale."""
     return (Known(inputs[1].element_type, inputs[0].shape),)
 
@@ -197,9 +273,30 @@ _OF_ONE = (BYTES, SCALES, BYTES, SCALES, BYTES)
 _OF_TWO = (BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES)
 _AXIS = (Attribute("axis", "int", None),)
 OPERATIONS: tuple[Operation, ...] = (
-    row("QLinearAdd", q_linear_add, infer=infer_of_two, inputs=(7, 8), optional_inputs=frozenset({2, 5}), types=_OF_TWO),
-    row("QLinearMul", q_linear_mul, infer=infer_of_two, inputs=(7, 8), optional_inputs=frozenset({2, 5}), types=_OF_TWO),
-    row("QLinearSigmoid", q_linear_sigmoid, infer=same, inputs=(4, 5), optional_inputs=frozenset({2}), types=_OF_ONE),
+    row(
+        "QLinearAdd",
+        q_linear_add,
+        infer=infer_of_two,
+        inputs=(7, 8),
+        optional_inputs=frozenset({2, 5}),
+        types=_OF_TWO,
+    ),
+    row(
+        "QLinearMul",
+        q_linear_mul,
+        infer=infer_of_two,
+        inputs=(7, 8),
+        optional_inputs=frozenset({2, 5}),
+        types=_OF_TWO,
+    ),
+    row(
+        "QLinearSigmoid",
+        q_linear_sigmoid,
+        infer=same,
+        inputs=(4, 5),
+        optional_inputs=frozenset({2}),
+        types=_OF_ONE,
+    ),
     row(
         "QLinearLeakyRelu",
         q_linear_leaky_relu,
@@ -231,9 +328,26 @@ OPERATIONS: tuple[Operation, ...] = (
         q_linear_where,
         infer=infer_where,
         inputs=(9, 9),
-        types=(frozenset({ElementType.BOOLEAN}), BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES),
+        types=(
+            frozenset({ElementType.BOOLEAN}),
+            BYTES,
+            SCALES,
+            BYTES,
+            BYTES,
+            SCALES,
+            BYTES,
+            SCALES,
+            BYTES,
+        ),
     ),
-    row("QuantizeLinear", quantize, infer=infer_quantize, inputs=(2, 3), attributes=_AXIS, types=(_HALVES, _HALVES, _QUANTA)),
+    row(
+        "QuantizeLinear",
+        quantize,
+        infer=infer_quantize,
+        inputs=(2, 3),
+        attributes=_AXIS,
+        types=(_HALVES, _HALVES, _QUANTA),
+    ),
     row(
         "DequantizeLinear",
         dequantize,

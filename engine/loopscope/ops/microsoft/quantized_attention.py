@@ -36,27 +36,48 @@ def q_attention(
     do_rotary: int | None,
     past_present_share_buffer: int | None,
 ) -> tuple[Array, ...]:
-    """Attention of several heads over one product of quantized data and weights; all after that product is in floats.
+    """Attention of several heads over one product of quantized data and weights; all after that
+    product is in floats.
 
-    ``[B, S, D], [D, 3 V] -> [B, S, V]``; with a past of ``[2, B, N, P, H]`` keys and values before these, also both together.
+    ``[B, S, D], [D, 3 V] -> [B, S, V]``; with a past of ``[2, B, N, P, H]`` keys and values before
+    these, also both together.
     """
     if do_rotary or past_present_share_buffer:
-        raise ValueError("do_rotary or past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either")
+        raise ValueError(
+            "do_rotary or past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either"
+        )
     if data.ndim != 3 or weights.ndim != 2 or data.shape[2] != weights.shape[0]:
-        raise ValueError(f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, expected [B, S, D] and [D, widths]")
+        raise ValueError(
+            f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, expected [B, S, D] and [D, widths]"
+        )
     zero = one_number(data_zero, data)
-    product = computable(matmul_integer_to_float(data, weights, data_scale, weights_scale, zero, weights_zero, bias))
+    product = computable(
+        matmul_integer_to_float(data, weights, data_scale, weights_scale, zero, weights_zero, bias)
+    )
     widths = (weights.shape[1] // 3,) * 3
     filter_value = FILTER if mask_filter_value is None else mask_filter_value
-    made, *cache = attended(product, widths, mask, past, None, num_heads, bool(unidirectional), scale, filter_value)
-    return tuple(np.asarray(one).astype(bias.dtype, copy=False) for one in ((made, present(*cache)) if outputs > 1 else (made,)))
+    made, *cache = attended(
+        product, widths, mask, past, None, num_heads, bool(unidirectional), scale, filter_value
+    )
+    return tuple(
+        np.asarray(one).astype(bias.dtype, copy=False)
+        for one in ((made, present(*cache)) if outputs > 1 else (made,))
+    )
 
 
-def infer_q_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_q_attention(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """As Attention, in the type of the bias."""
     kind = inputs[2].element_type
     past = [Known(kind, inputs[8].shape)] if len(inputs) > 8 else []
-    known = [Known(kind, inputs[0].shape), Known(kind, inputs[1].shape), inputs[2], *([inputs[2]] * len(past)), *past]
+    known = [
+        Known(kind, inputs[0].shape),
+        Known(kind, inputs[1].shape),
+        inputs[2],
+        *([inputs[2]] * len(past)),
+        *past,
+    ]
     return infer_attention(known, attributes)
 
 
@@ -77,6 +98,16 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("do_rotary", "int", None),
             Attribute("past_present_share_buffer", "int", None),
         ),
-        types=(BYTES, BYTES, _HALVES, _HALVES, _HALVES, frozenset({ElementType.I32}), BYTES, BYTES, _HALVES),
+        types=(
+            BYTES,
+            BYTES,
+            _HALVES,
+            _HALVES,
+            _HALVES,
+            frozenset({ElementType.I32}),
+            BYTES,
+            BYTES,
+            _HALVES,
+        ),
     ),
 )

@@ -1,4 +1,6 @@
-"""The LSTM of the domain com.microsoft whose weights are 8-bit integers, and whose inputs and states are quantized as it runs."""
+"""The LSTM of the domain com.microsoft whose weights are 8-bit integers, and whose inputs and
+states are quantized as it runs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from loopscope.ops.microsoft.quantized import BYTES, SCALES
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.onnx.byte_products import ByteMatrix
 from loopscope.ops.onnx.quantizing import dynamic_bytes
-from loopscope.ops.onnx.recurrent import Activation, activations_of, directions_of, initial_state, lstm_of_gates
+from loopscope.ops.onnx.recurrent import (
+    Activation,
+    activations_of,
+    directions_of,
+    initial_state,
+    lstm_of_gates,
+)
 
 
 def dynamic_quantize_lstm(
@@ -34,30 +42,39 @@ def dynamic_quantize_lstm(
     /,
     **attributes: Any,
 ) -> tuple[Array, Array, Array]:
-    """ONNX's LSTM with weights ``[directions, I, 4 H]`` and ``[directions, H, 4 H]``, each with one scale, or one for each gate's unit.
+    """ONNX's LSTM with weights ``[directions, I, 4 H]`` and ``[directions, H, 4 H]``, each with one
+    scale, or one for each gate's unit.
 
-    The inputs of all times are quantized together to u8, those after the ends of sequences too, and so are the states of a whole batch
-    before each step: that is how ONNX Runtime finds the range.
+    The inputs of all times are quantized together to u8, those after the ends of sequences too, and
+    so are the states of a whole batch before each step: that is how ONNX Runtime finds the range.
     """
     inner, outer = _of_directions(w, w_scale, w_zero), _of_directions(r, r_scale, r_zero)
     return _layer(inner, outer, x, bias, lengths, hidden, cell, peepholes, **attributes)
 
 
 class _OneLayer:
-    """``dynamic_quantize_lstm`` with one and the same weights, which are made ready when the first run asks for it."""
+    """``dynamic_quantize_lstm`` with one and the same weights, which are made ready when the
+    first run asks for it.
+    """
 
     def __init__(self, kernel_attributes: Mapping[str, Any], most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self._attributes = kernel_attributes
         self._kept: tuple[tuple[Array, ...], Sequence[_Weights], Sequence[_Weights]] | None = None
-        """The arrays that were given, and what was made of them; set as one, for the threads that share a plan."""
+        """The arrays that were given, and what was made of them; set as one, for the threads
+        that share a plan.
+        """
 
     def __call__(self, *arrays: Any) -> tuple[Array, Array, Array]:
         x, w, r, bias, lengths, hidden, cell, peepholes, *others = arrays
         given, kept = (w, r, *others), self._kept
         if kept is None or not all(map(is_, kept[0], given)):
             w_scale, w_zero, r_scale, r_zero = others
-            kept = self._kept = given, _of_directions(w, w_scale, w_zero), _of_directions(r, r_scale, r_zero)
+            kept = self._kept = (
+                given,
+                _of_directions(w, w_scale, w_zero),
+                _of_directions(r, r_scale, r_zero),
+            )
         return _layer(*kept[1:], x, bias, lengths, hidden, cell, peepholes, **self._attributes)
 
 
@@ -97,7 +114,9 @@ def _layer(
         raise ValueError(f"the weights have shapes {found[0]} and {found[1]}, expected {expected}")
     counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
     if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
-        raise ValueError(f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}")
+        raise ValueError(
+            f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}"
+        )
     functions = activations_of(settings, ("Sigmoid", "Tanh", "Tanh"), directions)
     sums = np.zeros((directions, 8 * size), np.float32) if bias is None else bias
     last = [initial_state(one, directions, batch, size, x.dtype, False) for one in (hidden, cell)]
@@ -107,7 +126,9 @@ def _layer(
         gates = inner[index].times(data.reshape(-1, width)).reshape(steps, batch, -1)
         gates += sums[index, : 4 * size] + sums[index, 4 * size :]
         seen = None if peepholes is None else peepholes[index]
-        shown = _over_time(gates, last, index, counts, outer[index], seen, functions[index], settings)
+        shown = _over_time(
+            gates, last, index, counts, outer[index], seen, functions[index], settings
+        )
         made[:, index] = _turned(shown, counts) if backwards else shown
     return made, last[0], last[1]
 
@@ -122,14 +143,21 @@ class _Weights:
     def times(self, rows: Array) -> Array:
         """``[B, I] -> [B, 4 H]``."""
         steps, scale = dynamic_bytes(rows)
-        return np.asarray(np.multiply(self._matrix.sums(steps), scale * self._scale, dtype=np.float32, casting="unsafe"))
+        return np.asarray(
+            np.multiply(
+                self._matrix.sums(steps), scale * self._scale, dtype=np.float32, casting="unsafe"
+            )
+        )
 
 
 def _of_directions(weights: Array, scale: Array, zero: Array) -> list[_Weights]:
     if weights.ndim != 3:
         raise ValueError(f"the weights have shape {list(weights.shape)}, expected 3 lengths")
     of_columns, offsets = (one.reshape(len(weights), -1) for one in (scale, zero))
-    return [_Weights(matrix, factor, offset) for matrix, factor, offset in zip(weights, of_columns, offsets, strict=True)]
+    return [
+        _Weights(matrix, factor, offset)
+        for matrix, factor, offset in zip(weights, of_columns, offsets, strict=True)
+    ]
 
 
 def _over_time(
@@ -142,13 +170,18 @@ def _over_time(
     functions: Sequence[Activation],
     settings: Mapping[str, Any],
 ) -> Array:
-    """What one direction shows [T, B, H], zeros after the end of a sequence; ``last`` gets the states at the ends."""
+    """What one direction shows [T, B, H], zeros after the end of a sequence; ``last`` gets the
+    states at the ends.
+    """
     hidden, cell = (state[index].copy() for state in last)
     shown = np.zeros((len(gates), *hidden.shape), np.float32)
     shortest = int(counts.min(initial=len(gates)))
     for time, projected in enumerate(gates):
         sums = projected + recurrent.times(hidden)
-        hidden, cell = (one.astype(np.float32, copy=False) for one in lstm_of_gates(sums, cell, peepholes, functions, settings))
+        hidden, cell = (
+            one.astype(np.float32, copy=False)
+            for one in lstm_of_gates(sums, cell, peepholes, functions, settings)
+        )
         if time >= shortest - 1:
             runs = time < counts
             hidden[~runs] = 0
@@ -191,6 +224,19 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("hidden_size", "int", None),
             Attribute("input_forget", "int", 0),
         ),
-        types=(SCALES, BYTES, BYTES, SCALES, frozenset({ElementType.I32}), SCALES, SCALES, SCALES, SCALES, BYTES, SCALES, BYTES),
+        types=(
+            SCALES,
+            BYTES,
+            BYTES,
+            SCALES,
+            frozenset({ElementType.I32}),
+            SCALES,
+            SCALES,
+            SCALES,
+            SCALES,
+            BYTES,
+            SCALES,
+            BYTES,
+        ),
     ),
 )

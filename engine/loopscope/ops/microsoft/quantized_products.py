@@ -1,4 +1,6 @@
-"""Matrix products of quantized tensors in the domain com.microsoft, whose sums are exact and whose scales come after them."""
+"""Matrix products of quantized tensors in the domain com.microsoft, whose sums are exact and
+whose scales come after them.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,12 @@ def matmul_integer_to_float(
 ) -> Array:
     """The product of quantized matrices as floats, plus a bias for each column.
 
-    ``[..., M, K] x [..., K, N] -> [..., M, N]``; the first has one scale, or one for each row, the second one, or one for each column.
+    ``[..., M, K] x [..., K, N] -> [..., M, N]``; the first has one scale, or one for each row, the
+    second one, or one for each column.
     """
-    return _scaled(ready, rows_less(first, first_zero), first_scale, second, second_scale, second_zero, bias)
+    return _scaled(
+        ready, rows_less(first, first_zero), first_scale, second, second_scale, second_zero, bias
+    )
 
 
 def dynamic_quantize_matmul(
@@ -48,7 +53,9 @@ def dynamic_quantize_matmul(
     *,
     ready: MadeReady = ByteMatrix.of,
 ) -> Array:
-    """The product of floats and a quantized matrix, for which all of the floats are quantized to u8 between their extremes."""
+    """The product of floats and a quantized matrix, for which all of the floats are quantized to
+    u8 between their extremes.
+    """
     steps, scale = dynamic_bytes(first)
     return _scaled(ready, steps, scale, second, second_scale, second_zero, bias)
 
@@ -62,8 +69,14 @@ def _scaled(
     second_zero: Array | None,
     bias: Array | None,
 ) -> Array:
-    factors = computable(_scale_of_rows(first_scale, first.numbers)) * computable(_scale_of_columns(second_scale, second))
-    sums = np.asarray(np.multiply(ready(second, second_zero).sums(first), factors, dtype=np.float32, casting="unsafe"))
+    factors = computable(_scale_of_rows(first_scale, first.numbers)) * computable(
+        _scale_of_columns(second_scale, second)
+    )
+    sums = np.asarray(
+        np.multiply(
+            ready(second, second_zero).sums(first), factors, dtype=np.float32, casting="unsafe"
+        )
+    )
     if bias is not None:
         if bias.ndim != 1 or bias.shape[0] != sums.shape[-1]:
             raise ValueError(f"the bias has shape {list(bias.shape)}, expected [{sums.shape[-1]}]")
@@ -77,7 +90,9 @@ def _scale_of_rows(scale: Array, matrix: Array) -> Array:
     if scale.ndim == 1 and matrix.ndim > 1 and scale.shape[0] == matrix.shape[-2]:
         return scale.reshape(-1, 1)
     if scale.ndim < 2:
-        raise ValueError(f"there are {scale.size} scales for a matrix of shape {list(matrix.shape)}, expected one, or one for each row")
+        raise ValueError(
+            f"there are {scale.size} scales for a matrix of shape {list(matrix.shape)}, expected one, or one for each row"
+        )
     return scale
 
 
@@ -85,7 +100,9 @@ def _scale_of_columns(scale: Array, matrix: Array) -> Array:
     if scale.size == 1:
         return scale.reshape(())
     if scale.shape[-1] != matrix.shape[-1]:
-        raise ValueError(f"there are {scale.size} scales for a matrix of shape {list(matrix.shape)}, expected one, or one for each column")
+        raise ValueError(
+            f"there are {scale.size} scales for a matrix of shape {list(matrix.shape)}, expected one, or one for each column"
+        )
     return scale
 
 
@@ -105,25 +122,39 @@ def q_gemm(
     transA: int,
     transB: int,
 ) -> Array:
-    """``alpha`` times the product of two quantized matrices, and a third of i32 that is added to its sums: quantized, or in f32.
+    """``alpha`` times the product of two quantized matrices, and a third of i32 that is added to
+    its sums: quantized, or in f32.
 
     It is in f32 where the output has no scale or no zero point.
     """
     if first.ndim != 2 or second.ndim != 2:
-        raise ValueError(f"the shapes are {list(first.shape)} and {list(second.shape)}, expected two matrices")
+        raise ValueError(
+            f"the shapes are {list(first.shape)} and {list(second.shape)}, expected two matrices"
+        )
     left, right = first.T if transA else first, second.T if transB else second
     sums = matmul_integer(left, right, one_number(first_zero, first), second_zero)
     if third is not None:
         sums = sums + _broadcast_to(third, sums)
-    factors = np.float32(alpha) * one_number(first_scale, first) * _scale_of_columns(second_scale, right)
+    factors = (
+        np.float32(alpha) * one_number(first_scale, first) * _scale_of_columns(second_scale, right)
+    )
     if scale is None or zero is None:
         return sums.astype(np.float32) * factors
-    return quanta(sums.astype(np.float32) * (factors / one_number(scale, first)), one_number(zero, first), zero.dtype)
+    return quanta(
+        sums.astype(np.float32) * (factors / one_number(scale, first)),
+        one_number(zero, first),
+        zero.dtype,
+    )
 
 
 def _broadcast_to(third: Array, sums: Array) -> Array:
-    if third.ndim > 2 or any(length not in (1, whole) for length, whole in zip(third.shape[::-1], sums.shape[::-1], strict=False)):
-        raise ValueError(f"the third shape is {list(third.shape)}, expected one that is broadcast to {list(sums.shape)}")
+    if third.ndim > 2 or any(
+        length not in (1, whole)
+        for length, whole in zip(third.shape[::-1], sums.shape[::-1], strict=False)
+    ):
+        raise ValueError(
+            f"the third shape is {list(third.shape)}, expected one that is broadcast to {list(sums.shape)}"
+        )
     return third
 
 
@@ -131,19 +162,34 @@ def matmul_integer_16(first: Array, second: Array, /) -> Array:
     """The product of matrices of 16-bit integers, in 32 bits, which wrap around."""
     # f64 holds every sum of fewer than 2^22 such products, and BLAS does the work.
     return (
-        matmul(first.astype(np.float64), second.astype(np.float64), transpose_a=False, transpose_b=False).astype(np.int64).astype(np.int32)
+        matmul(
+            first.astype(np.float64),
+            second.astype(np.float64),
+            transpose_a=False,
+            transpose_b=False,
+        )
+        .astype(np.int64)
+        .astype(np.int32)
     )
 
 
 def infer_product(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batches broadcast, rows of the first and columns of the second; the type of the scale of the second."""
-    (made,) = infer_fused_matmul([Known(None, one.shape) for one in inputs[:2]], {"transA": 0, "transB": 0})
+    """Batches broadcast, rows of the first and columns of the second; the type of the scale of
+    the second.
+    """
+    (made,) = infer_fused_matmul(
+        [Known(None, one.shape) for one in inputs[:2]], {"transA": 0, "transB": 0}
+    )
     return (Known(inputs[2].element_type, made.shape),)
 
 
-def infer_product_16(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_product_16(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """As a product of any other matrices, in i32."""
-    (made,) = infer_fused_matmul([Known(None, one.shape) for one in inputs[:2]], {"transA": 0, "transB": 0})
+    (made,) = infer_fused_matmul(
+        [Known(None, one.shape) for one in inputs[:2]], {"transA": 0, "transB": 0}
+    )
     return (Known(ElementType.I32, made.shape),)
 
 
@@ -176,8 +222,28 @@ OPERATIONS: tuple[Operation, ...] = (
         q_gemm,
         infer=infer_q_gemm,
         inputs=(6, 9),
-        attributes=(Attribute("alpha", "float", 1.0), Attribute("transA", "int", 0), Attribute("transB", "int", 0)),
-        types=(BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, frozenset({ElementType.I32}), SCALES, BYTES),
+        attributes=(
+            Attribute("alpha", "float", 1.0),
+            Attribute("transA", "int", 0),
+            Attribute("transB", "int", 0),
+        ),
+        types=(
+            BYTES,
+            SCALES,
+            BYTES,
+            BYTES,
+            SCALES,
+            BYTES,
+            frozenset({ElementType.I32}),
+            SCALES,
+            BYTES,
+        ),
     ),
-    row("MatMulInteger16", matmul_integer_16, infer=infer_product_16, inputs=(2, 2), types=(frozenset({ElementType.I16}),)),
+    row(
+        "MatMulInteger16",
+        matmul_integer_16,
+        infer=infer_product_16,
+        inputs=(2, 2),
+        types=(frozenset({ElementType.I16}),),
+    ),
 )

@@ -1,4 +1,6 @@
-"""Convolutions and poolings of quantized tensors in the domain com.microsoft, with channels second or last."""
+"""Convolutions and poolings of quantized tensors in the domain com.microsoft, with channels
+second or last.
+"""
 
 from __future__ import annotations
 
@@ -34,34 +36,71 @@ def q_linear_conv(
     channels_last: int,
     **window: Any,
 ) -> Array:
-    """ONNX's QLinearConv; with ``channels_last`` the data and what is made of it are ``[N, lengths..., C]``, the filters as ever."""
+    """ONNX's QLinearConv; with ``channels_last`` the data and what is made of it are ``[N,
+    lengths..., C]``, the filters as ever.
+    """
     made = qlinear_conv(
-        _channels_second(data, channels_last), data_scale, data_zero, filters, filters_scale, filters_zero, scale, zero, bias, **window
+        _channels_second(data, channels_last),
+        data_scale,
+        data_zero,
+        filters,
+        filters_scale,
+        filters_zero,
+        scale,
+        zero,
+        bias,
+        **window,
     )
     return _as_it_came(made, channels_last)
 
 
 def q_linear_average_pool(
-    data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None = None, /, *, channels_last: int, **window: Any
+    data: Array,
+    scale: Array,
+    zero: Array | None,
+    to_scale: Array,
+    to_zero: Array | None = None,
+    /,
+    *,
+    channels_last: int,
+    **window: Any,
 ) -> Array:
-    """AveragePool of the numbers that a quantized tensor stands for, quantized: rounded once, with the zero point in it."""
-    numbers = dequantize_linear(_channels_second(data, channels_last), one_number(scale, data), one_number(zero, data))
+    """AveragePool of the numbers that a quantized tensor stands for, quantized: rounded once,
+    with the zero point in it.
+    """
+    numbers = dequantize_linear(
+        _channels_second(data, channels_last), one_number(scale, data), one_number(zero, data)
+    )
     (averages,) = average_pool((numbers,), window, 1)
     moved = averages / one_number(to_scale, data) + one_number(to_zero, data).astype(np.float32)
     return _as_it_came(quanta(moved, None, data.dtype), channels_last)
 
 
 def q_linear_global_average_pool(
-    data: Array, scale: Array, zero: Array, to_scale: Array, to_zero: Array, /, *, channels_last: int
+    data: Array,
+    scale: Array,
+    zero: Array,
+    to_scale: Array,
+    to_zero: Array,
+    /,
+    *,
+    channels_last: int,
 ) -> Array:
-    """The mean over all places of each channel of a quantized tensor, quantized; the sums are exact."""
+    """The mean over all places of each channel of a quantized tensor, quantized; the sums are
+    exact.
+    """
     images = _channels_second(data, channels_last)
     places = math.prod(images.shape[2:])
     if not places:
         raise ValueError(f"the data has shape {list(data.shape)}: there is no mean of no places")
-    sums = difference(images, one_number(zero, data)).sum(axis=tuple(range(2, images.ndim)), dtype=np.float64, keepdims=True)
+    sums = difference(images, one_number(zero, data)).sum(
+        axis=tuple(range(2, images.ndim)), dtype=np.float64, keepdims=True
+    )
     ratio = one_number(scale, data) / (one_number(to_scale, data) * np.float32(places))
-    return _as_it_came(quanta(sums.astype(np.float32) * ratio, one_number(to_zero, data), data.dtype), channels_last)
+    return _as_it_came(
+        quanta(sums.astype(np.float32) * ratio, one_number(to_zero, data), data.dtype),
+        channels_last,
+    )
 
 
 def nhwc_max_pool(data: Array, /, **window: Any) -> Array:
@@ -72,7 +111,9 @@ def nhwc_max_pool(data: Array, /, **window: Any) -> Array:
 
 def _channels_second(data: Array, channels_last: int) -> Array:
     if data.ndim < 3:
-        raise ValueError(f"the data has shape {list(data.shape)}, expected a batch, channels and lengths")
+        raise ValueError(
+            f"the data has shape {list(data.shape)}, expected a batch, channels and lengths"
+        )
     return np.ascontiguousarray(np.moveaxis(data, -1, 1)) if channels_last else data
 
 
@@ -84,10 +125,17 @@ def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
     """Batch and channels of the data, places of the windows."""
     shape = _turned(inputs[0].shape, attributes.get("channels_last", 1), to=1)
     window = pool_of(attributes, len(attributes["kernel_shape"]))
-    return (Known(inputs[0].element_type, _turned(pooled_shape(shape, window), attributes.get("channels_last", 1), to=-1)),)
+    return (
+        Known(
+            inputs[0].element_type,
+            _turned(pooled_shape(shape, window), attributes.get("channels_last", 1), to=-1),
+        ),
+    )
 
 
-def infer_global_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_global_pool(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """One place for each channel."""
     shape = inputs[0].shape
     if shape.dimensions is None:
@@ -98,17 +146,23 @@ def infer_global_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /)
 
 
 def infer_conv(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batch of the data, one channel for each filter, places of the windows; the type of the last zero point."""
+    """Batch of the data, one channel for each filter, places of the windows; the type of the
+    last zero point.
+    """
     kind, filters = inputs[7].element_type, inputs[3].shape
     if filters.dimensions is None or inputs[0].shape.dimensions is None:
         return (Known(kind),)
     shape = _turned(inputs[0].shape, attributes["channels_last"], to=1)
     if shape.rank != filters.rank or len(filters.dimensions) < 3:
-        raise ValueError(f"data of shape {inputs[0].shape} and filters of shape {filters} differ in spatial axes")
+        raise ValueError(
+            f"data of shape {inputs[0].shape} and filters of shape {filters} differ in spatial axes"
+        )
     lengths = PartialShape(filters.dimensions[2:])
     if not lengths.is_static:
         return (Known(kind, PartialShape.unknown(len(filters.dimensions))),)
-    places = pooled_shape(shape, pool_of({**attributes, "kernel_shape": lengths.lengths}, len(lengths.lengths)))
+    places = pooled_shape(
+        shape, pool_of({**attributes, "kernel_shape": lengths.lengths}, len(lengths.lengths))
+    )
     made = PartialShape((shape.at(0), filters.at(0), *(places.dimensions or ())[2:]))
     return (Known(kind, _turned(made, attributes["channels_last"], to=-1)),)
 
@@ -118,11 +172,17 @@ def _turned(shape: PartialShape, channels_last: int, *, to: int) -> PartialShape
     if shape.dimensions is None or not channels_last or len(shape.dimensions) < 2:
         return shape
     batch, *others = shape.dimensions
-    return PartialShape((batch, others[-1], *others[:-1]) if to == 1 else (batch, *others[1:], others[0]))
+    return PartialShape(
+        (batch, others[-1], *others[:-1]) if to == 1 else (batch, *others[1:], others[0])
+    )
 
 
 _LAST = Attribute("channels_last", "int", 0)
-_MOVES = (Attribute("auto_pad", "str", "NOTSET"), Attribute("pads", "ints", None), Attribute("strides", "ints", None))
+_MOVES = (
+    Attribute("auto_pad", "str", "NOTSET"),
+    Attribute("pads", "ints", None),
+    Attribute("strides", "ints", None),
+)
 _KERNEL = Attribute("kernel_shape", "ints")
 _OF_ONE = (BYTES, SCALES, BYTES, SCALES, BYTES)
 OPERATIONS: tuple[Operation, ...] = (
@@ -138,7 +198,17 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("dilations", "ints", None),
             Attribute("kernel_shape", "ints", None),
         ),
-        types=(BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES, frozenset({ElementType.I32})),
+        types=(
+            BYTES,
+            SCALES,
+            BYTES,
+            BYTES,
+            SCALES,
+            BYTES,
+            SCALES,
+            BYTES,
+            frozenset({ElementType.I32}),
+        ),
     ),
     row(
         "QLinearAveragePool",
@@ -146,7 +216,13 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=infer_pool,
         inputs=(4, 5),
         optional_inputs=frozenset({2}),
-        attributes=(*_MOVES, _LAST, _KERNEL, Attribute("ceil_mode", "int", 0), Attribute("count_include_pad", "int", 0)),
+        attributes=(
+            *_MOVES,
+            _LAST,
+            _KERNEL,
+            Attribute("ceil_mode", "int", 0),
+            Attribute("count_include_pad", "int", 0),
+        ),
         types=_OF_ONE,
     ),
     row(
@@ -161,7 +237,12 @@ OPERATIONS: tuple[Operation, ...] = (
         "NhwcMaxPool",
         nhwc_max_pool,
         infer=infer_pool,
-        attributes=(*_MOVES, _KERNEL, Attribute("ceil_mode", "int", 0), Attribute("dilations", "ints", None)),
+        attributes=(
+            *_MOVES,
+            _KERNEL,
+            Attribute("ceil_mode", "int", 0),
+            Attribute("dilations", "ints", None),
+        ),
         types=(BYTES,),
     ),
 )

@@ -19,17 +19,28 @@ _START, _END = "\x02", "\x03"
 
 
 def tokenizer(
-    texts: Array, /, *, mark: int, pad_value: str, mincharnum: int, separators: tuple[str, ...] | None, tokenexp: str | None
+    texts: Array,
+    /,
+    *,
+    mark: int,
+    pad_value: str,
+    mincharnum: int,
+    separators: tuple[str, ...] | None,
+    tokenexp: str | None,
 ) -> Array:
-    """The parts of each text, as many for all: ``[...] -> [..., most parts]``, filled up with ``pad_value``.
+    """The parts of each text, as many for all: ``[...] -> [..., most parts]``, filled up with
+    ``pad_value``.
 
-    Parts lie between separators, each a pattern of RE2, which are looked for one after the other; or they match ``tokenexp``; or they
-    are the characters, for a separator "" and for a ``tokenexp`` of ``.``. With ``mark`` they begin with U+0002 and end with U+0003.
+    Parts lie between separators, each a pattern of RE2, which are looked for one after the other;
+    or they match ``tokenexp``; or they are the characters, for a separator "" and for a
+    ``tokenexp`` of ``.``. With ``mark`` they begin with U+0002 and end with U+0003.
     """
     if texts.ndim not in (1, 2):
         raise ValueError(f"the texts have shape {list(texts.shape)}, expected one axis or two")
     if not texts.size:
-        return np.empty((*texts.shape[:-1], 0), object) if texts.ndim > 1 or not len(texts) else texts
+        return (
+            np.empty((*texts.shape[:-1], 0), object) if texts.ndim > 1 or not len(texts) else texts
+        )
     parts_of = _parts_of(separators, tokenexp, mincharnum)
     parts = [parts_of(str(text)) for text in texts.reshape(-1)]
     most = max(map(len, parts))
@@ -45,9 +56,13 @@ def tokenizer(
     return made.reshape(*texts.shape, most)
 
 
-def _parts_of(separators: Sequence[str] | None, pattern: str | None, least: int) -> Callable[[str], list[str]]:
+def _parts_of(
+    separators: Sequence[str] | None, pattern: str | None, least: int
+) -> Callable[[str], list[str]]:
     if least < 1 or not (separators or pattern):
-        raise ValueError(f"mincharnum is {least}, expected 1 or more, with separators or a tokenexp")
+        raise ValueError(
+            f"mincharnum is {least}, expected 1 or more, with separators or a tokenexp"
+        )
     if separators == ("",) or (not separators and pattern == "."):
         if least > 1:
             raise ValueError(f"mincharnum is {least}, and single characters are asked for")
@@ -88,7 +103,9 @@ def _compiled(pattern: str) -> Any:
 def murmur_hash(data: Array, /, *, positive: int, seed: int) -> Array:
     """MurmurHash3 of 32 bits of each number's bytes, or of each text's in UTF-8."""
     if data.dtype == object:
-        made = np.array([_hash_of(str(one).encode(), seed) for one in data.reshape(-1)], np.uint32).reshape(data.shape)
+        made = np.array(
+            [_hash_of(str(one).encode(), seed) for one in data.reshape(-1)], np.uint32
+        ).reshape(data.shape)
     else:
         words = np.ascontiguousarray(data).reshape(-1, 1).view(np.uint32)
         made = _hash_of_words(words, seed).reshape(data.shape)
@@ -146,25 +163,46 @@ def word_conv_embedding(
     conv_window_size: int | None,
     char_embedding_size: int | None,
 ) -> Array:
-    """For each word the greatest value of each filter over the windows of its characters, after tanh: ``[N, L] -> [N, F]``.
+    """For each word the greatest value of each filter over the windows of its characters, after
+    tanh: ``[N, L] -> [N, F]``.
 
-    ``words`` holds rows of ``characters [V, E]``; a word is as long as it has characters that are not 0. ``filters [F, 1, window, E]``,
-    ``bias [F]``. A word that is shorter than the window is looked at as far as the window goes, and one without characters gives 0.
+    ``words`` holds rows of ``characters [V, E]``; a word is as long as it has characters that are
+    not 0. ``filters [F, 1, window, E]``, ``bias [F]``. A word that is shorter than the window is
+    looked at as far as the window goes, and one without characters gives 0.
     """
-    if filters.ndim != 4 or characters.ndim != 2 or words.ndim != 2 or filters.shape[3] != characters.shape[1] or filters.shape[1] != 1:
+    if (
+        filters.ndim != 4
+        or characters.ndim != 2
+        or words.ndim != 2
+        or filters.shape[3] != characters.shape[1]
+        or filters.shape[1] != 1
+    ):
         shapes = [list(one.shape) for one in (words, filters, characters)]
         raise ValueError(f"the shapes are {shapes}, expected [N, L], [F, 1, window, E] and [V, E]")
     count, _, window, width = filters.shape
     given = (embedding_size, conv_window_size, char_embedding_size)
-    if any(one is not None and one != expected for one, expected in zip(given, (count, window, width), strict=True)):
-        raise ValueError(f"embedding, window and character sizes are {given}, and the filters have {(count, window, width)}")
+    if any(
+        one is not None and one != expected
+        for one, expected in zip(given, (count, window, width), strict=True)
+    ):
+        raise ValueError(
+            f"embedding, window and character sizes are {given}, and the filters have {(count, window, width)}"
+        )
     length = words.shape[1]
     if length < window or (words.size and not 0 <= words.min() <= words.max() < len(characters)):
-        raise ValueError(f"words of {length} characters of {len(characters)} kinds, expected at least {window}, and known ones")
+        raise ValueError(
+            f"words of {length} characters of {len(characters)} kinds, expected at least {window}, and known ones"
+        )
     places = length - window + 1
     check_elements(words.size * window * width, "the windows")
-    windows = np.lib.stride_tricks.sliding_window_view(characters[words], window, 1).swapaxes(2, 3).reshape(-1, window * width)
-    scores = np.tanh((windows @ filters.reshape(count, -1).T + bias).reshape(len(words), places, count))
+    windows = (
+        np.lib.stride_tricks.sliding_window_view(characters[words], window, 1)
+        .swapaxes(2, 3)
+        .reshape(-1, window * width)
+    )
+    scores = np.tanh(
+        (windows @ filters.reshape(count, -1).T + bias).reshape(len(words), places, count)
+    )
     ends = (words != 0).sum(1)
     seen = np.arange(places) < np.maximum(ends - window + 1, 1)[:, None]
     made = np.where(seen[..., None], scores, -np.inf).max(1)
@@ -184,14 +222,28 @@ def infer_hash(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
     return (Known(ElementType.U32 if attributes["positive"] else ElementType.I32, inputs[0].shape),)
 
 
-def infer_word_conv_embedding(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_word_conv_embedding(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """The number of filters in place of the characters."""
     lengths = [one.shape.at(0) if one.shape.rank else UNKNOWN for one in inputs[:2]]
     return (Known(inputs[1].element_type, PartialShape.of(lengths)),)
 
 
 _F32, _TEXT = frozenset({ElementType.F32}), frozenset({ElementType.STRING})
-_HASHED = frozenset({ElementType.U32, ElementType.I32, ElementType.U64, ElementType.I64, ElementType.F32, ElementType.F64}) | _TEXT
+_HASHED = (
+    frozenset(
+        {
+            ElementType.U32,
+            ElementType.I32,
+            ElementType.U64,
+            ElementType.I64,
+            ElementType.F32,
+            ElementType.F64,
+        }
+    )
+    | _TEXT
+)
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "Tokenizer",
@@ -218,7 +270,10 @@ OPERATIONS: tuple[Operation, ...] = (
         word_conv_embedding,
         infer=infer_word_conv_embedding,
         inputs=(4, 4),
-        attributes=tuple(Attribute(name, "int", None) for name in ("embedding_size", "conv_window_size", "char_embedding_size")),
+        attributes=tuple(
+            Attribute(name, "int", None)
+            for name in ("embedding_size", "conv_window_size", "char_embedding_size")
+        ),
         types=(frozenset({ElementType.I32}), _F32, _F32, _F32),
     ),
 )

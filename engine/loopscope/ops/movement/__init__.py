@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from loopscope.ops.declare import Operation
-from loopscope.ops.movement import blocks, distinct, gathering, growing, joining, ordering, patches, scattering, slicing
+from loopscope.ops.movement import (
+    blocks,
+    distinct,
+    gathering,
+    growing,
+    joining,
+    ordering,
+    patches,
+    scattering,
+    slicing,
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     *joining.OPERATIONS,

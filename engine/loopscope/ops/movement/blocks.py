@@ -18,7 +18,9 @@ from loopscope.ops.index import whole_numbers
 
 
 def depth_to_space(data: Array, /, *, mode: str, block_size: int = 1) -> Array:
-    """[N, C * b^k, D1, ..., Dk] to [N, C, D1 * b, ..., Dk * b]; ``mode`` says which part of the depth is the block."""
+    """[N, C * b^k, D1, ..., Dk] to [N, C, D1 * b, ..., Dk * b]; ``mode`` says which part of the
+    depth is the block.
+    """
     batch, depth, *lengths = _spatial(data)
     rank = len(lengths)
     blocks = block_size**rank
@@ -26,22 +28,36 @@ def depth_to_space(data: Array, /, *, mode: str, block_size: int = 1) -> Array:
         raise ValueError(f"depth {depth} is not a multiple of {block_size} to the power of {rank}")
     grid = (block_size,) * rank
     first = mode == "blocks_first"
-    cut = data.reshape((batch, *grid, depth // blocks, *lengths) if first else (batch, depth // blocks, *grid, *lengths))
+    cut = data.reshape(
+        (batch, *grid, depth // blocks, *lengths)
+        if first
+        else (batch, depth // blocks, *grid, *lengths)
+    )
     offset = 1 if first else 2
     woven = [axis for pair in range(rank) for axis in (rank + 2 + pair, offset + pair)]
-    return cut.transpose((0, rank + 1 if first else 1, *woven)).reshape((batch, depth // blocks, *(one * block_size for one in lengths)))
+    return cut.transpose((0, rank + 1 if first else 1, *woven)).reshape(
+        (batch, depth // blocks, *(one * block_size for one in lengths))
+    )
 
 
 def space_to_depth(data: Array, /, *, mode: str, block_size: int = 1) -> Array:
-    """[N, C, D1 * b, ..., Dk * b] to [N, C * b^k, D1, ..., Dk]; the inverse of ``depth_to_space``."""
+    """[N, C, D1 * b, ..., Dk * b] to [N, C * b^k, D1, ..., Dk]; the inverse of
+    ``depth_to_space``.
+    """
     batch, depth, *lengths = _spatial(data)
     rank = len(lengths)
     if any(length % block_size for length in lengths):
-        raise ValueError(f"spatial lengths {lengths} are not multiples of the block size {block_size}")
-    cut = data.reshape((batch, depth, *(part for length in lengths for part in (length // block_size, block_size))))
+        raise ValueError(
+            f"spatial lengths {lengths} are not multiples of the block size {block_size}"
+        )
+    cut = data.reshape(
+        (batch, depth, *(part for length in lengths for part in (length // block_size, block_size)))
+    )
     places, blocks = [2 + 2 * pair for pair in range(rank)], [3 + 2 * pair for pair in range(rank)]
     order = (0, *blocks, 1, *places) if mode == "blocks_first" else (0, 1, *blocks, *places)
-    return cut.transpose(order).reshape((batch, depth * block_size**rank, *(length // block_size for length in lengths)))
+    return cut.transpose(order).reshape(
+        (batch, depth * block_size**rank, *(length // block_size for length in lengths))
+    )
 
 
 def _spatial(data: Array) -> tuple[int, ...]:
@@ -56,7 +72,9 @@ def _spatial_dimensions(shape: PartialShape) -> tuple[Dimension, ...] | None:
     return shape.dimensions
 
 
-def _infer_depth_to_space(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_depth_to_space(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     dimensions = _spatial_dimensions(inputs[0].shape)
     if dimensions is None:
         return (Known(inputs[0].element_type),)
@@ -66,7 +84,9 @@ def _infer_depth_to_space(inputs: Sequence[Known], attributes: Mapping[str, Any]
     return (Known(inputs[0].element_type, PartialShape(shape)),)
 
 
-def _infer_space_to_depth(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_space_to_depth(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     dimensions = _spatial_dimensions(inputs[0].shape)
     if dimensions is None:
         return (Known(inputs[0].element_type),)
@@ -85,8 +105,12 @@ def _divided(whole: Dimension, parts: int, what: str) -> Dimension:
     return Dimension(least, None if whole.most is None else max(whole.most // parts, least))
 
 
-def batch_to_space(data: Array, block_shape: Array, crops_begin: Array, crops_end: Array, /) -> Array:
-    """[B1 * ... * Bk * N, D1, ..., Dk] to [N, D1 * B1, ..., Dk * Bk], cropped; all other inputs are [k + 1]."""
+def batch_to_space(
+    data: Array, block_shape: Array, crops_begin: Array, crops_end: Array, /
+) -> Array:
+    """[B1 * ... * Bk * N, D1, ..., Dk] to [N, D1 * B1, ..., Dk * Bk], cropped; all other inputs
+    are [k + 1].
+    """
     blocks, begins, ends = _block_inputs(data, block_shape, crops_begin, crops_end)
     batch, *lengths = data.shape
     rank, count = len(lengths), math.prod(blocks)
@@ -94,25 +118,44 @@ def batch_to_space(data: Array, block_shape: Array, crops_begin: Array, crops_en
         raise ValueError(f"batch {batch} is not a multiple of the {count} blocks")
     cut = data.reshape((*blocks[1:], batch // count, *lengths))
     woven = [axis for pair in range(rank) for axis in (rank + 1 + pair, pair)]
-    whole = cut.transpose((rank, *woven)).reshape((batch // count, *(a * b for a, b in zip(lengths, blocks[1:], strict=True))))
+    whole = cut.transpose((rank, *woven)).reshape(
+        (batch // count, *(a * b for a, b in zip(lengths, blocks[1:], strict=True)))
+    )
     for axis, (length, begin, end) in enumerate(zip(whole.shape, begins, ends, strict=True)):
         if begin + end > length:
-            raise ValueError(f"crops {begin} and {end} are more than the {length} elements of axis {axis}")
-    return whole[tuple(slice(begin, length - end) for length, begin, end in zip(whole.shape, begins, ends, strict=True))]
+            raise ValueError(
+                f"crops {begin} and {end} are more than the {length} elements of axis {axis}"
+            )
+    return whole[
+        tuple(
+            slice(begin, length - end)
+            for length, begin, end in zip(whole.shape, begins, ends, strict=True)
+        )
+    ]
 
 
 def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end: Array, /) -> Array:
-    """[N, D1, ..., Dk], padded with zeros, to [B1 * ... * Bk * N, D1 / B1, ..., Dk / Bk]; the inverse of ``batch_to_space``."""
+    """[N, D1, ..., Dk], padded with zeros, to [B1 * ... * Bk * N, D1 / B1, ..., Dk / Bk]; the
+    inverse of ``batch_to_space``.
+    """
     blocks, begins, ends = _block_inputs(data, block_shape, pads_begin, pads_end)
-    lengths = [begin + length + end for length, begin, end in zip(data.shape, begins, ends, strict=True)]
+    lengths = [
+        begin + length + end for length, begin, end in zip(data.shape, begins, ends, strict=True)
+    ]
     if any(length % block for length, block in zip(lengths, blocks, strict=True)):
         raise ValueError(f"padded lengths {lengths} are not multiples of the blocks {blocks}")
     check_elements(math.prod(lengths), "the padded tensor")
     padded = np.zeros(lengths, data.dtype)
-    padded[tuple(slice(begin, begin + length) for begin, length in zip(begins, data.shape, strict=True))] = data
+    padded[
+        tuple(
+            slice(begin, begin + length) for begin, length in zip(begins, data.shape, strict=True)
+        )
+    ] = data
     rank = len(lengths) - 1
     parts = [length // block for length, block in zip(lengths, blocks, strict=True)]
-    cut = padded.reshape((lengths[0], *(one for pair in zip(parts[1:], blocks[1:], strict=True) for one in pair)))
+    cut = padded.reshape(
+        (lengths[0], *(one for pair in zip(parts[1:], blocks[1:], strict=True) for one in pair))
+    )
     order = (*(2 + 2 * pair for pair in range(rank)), 0, *(1 + 2 * pair for pair in range(rank)))
     return cut.transpose(order).reshape((math.prod(blocks) * lengths[0], *parts[1:]))
 
@@ -120,34 +163,55 @@ def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end:
 def _block_inputs(data: Array, *tensors: Array) -> tuple[list[int], list[int], list[int]]:
     blocks, begins, ends = (whole_numbers(tensor) for tensor in tensors)
     if data.ndim < 2 or not len(blocks) == len(begins) == len(ends) == data.ndim:
-        raise ValueError(f"blocks {blocks}, {begins}, {ends} do not fit a tensor of shape {list(data.shape)}")
-    if min(blocks) < 1 or min(begins) < 0 or min(ends) < 0 or blocks[0] != 1 or begins[0] or ends[0]:
-        raise ValueError(f"blocks {blocks}, {begins}, {ends}: blocks are at least 1, the others at least 0, the batch axis has 1, 0 and 0")
+        raise ValueError(
+            f"blocks {blocks}, {begins}, {ends} do not fit a tensor of shape {list(data.shape)}"
+        )
+    if (
+        min(blocks) < 1
+        or min(begins) < 0
+        or min(ends) < 0
+        or blocks[0] != 1
+        or begins[0]
+        or ends[0]
+    ):
+        raise ValueError(
+            f"blocks {blocks}, {begins}, {ends}: blocks are at least 1, the others at least 0, the batch axis has 1, 0 and 0"
+        )
     return blocks, begins, ends
 
 
-def _infer_batch_to_space(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_batch_to_space(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     values = _values(inputs)
     dimensions = inputs[0].shape.dimensions
     if values is None or dimensions is None:
         return (Known(inputs[0].element_type, _same_rank(inputs)),)
     blocks, begins, ends = values
     found = [_divided(dimensions[0], math.prod(blocks), "batch")]
-    for one, block, begin, end in zip(dimensions[1:], blocks[1:], begins[1:], ends[1:], strict=True):
+    for one, block, begin, end in zip(
+        dimensions[1:], blocks[1:], begins[1:], ends[1:], strict=True
+    ):
         whole = one * block
         least = max(whole.least - begin - end, 0)
-        found.append(Dimension(least, None if whole.most is None else max(whole.most - begin - end, least)))
+        found.append(
+            Dimension(least, None if whole.most is None else max(whole.most - begin - end, least))
+        )
     return (Known(inputs[0].element_type, PartialShape(tuple(found))),)
 
 
-def _infer_space_to_batch(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_space_to_batch(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     values = _values(inputs)
     dimensions = inputs[0].shape.dimensions
     if values is None or dimensions is None:
         return (Known(inputs[0].element_type, _same_rank(inputs)),)
     blocks, begins, ends = values
     found = [dimensions[0] * math.prod(blocks)]
-    for one, block, begin, end in zip(dimensions[1:], blocks[1:], begins[1:], ends[1:], strict=True):
+    for one, block, begin, end in zip(
+        dimensions[1:], blocks[1:], begins[1:], ends[1:], strict=True
+    ):
         found.append(_divided(one + (begin + end), block, "padded length"))
     return (Known(inputs[0].element_type, PartialShape(tuple(found))),)
 
@@ -164,7 +228,13 @@ def _values(inputs: Sequence[Known]) -> list[list[int]] | None:
 
 def _same_rank(inputs: Sequence[Known]) -> PartialShape:
     count = inputs[1].shape.at(0) if inputs[1].shape.rank == 1 else UNKNOWN
-    rank = inputs[0].shape.rank if inputs[0].shape.rank is not None else count.length if count.is_static and count.least <= 64 else None
+    rank = (
+        inputs[0].shape.rank
+        if inputs[0].shape.rank is not None
+        else count.length
+        if count.is_static and count.least <= 64
+        else None
+    )
     return PartialShape(None) if rank is None else PartialShape.unknown(rank)
 
 
@@ -183,7 +253,13 @@ OPERATIONS: tuple[Operation, ...] = (
         types=(ANY_TYPE, INTEGERS),
         gradient=gradients.batch_to_space,
     ),
-    row("DepthToSpace", depth_to_space, infer=_infer_depth_to_space, attributes=(_MODE, _BLOCK_SIZE), gradient=gradients.depth_to_space),
+    row(
+        "DepthToSpace",
+        depth_to_space,
+        infer=_infer_depth_to_space,
+        attributes=(_MODE, _BLOCK_SIZE),
+        gradient=gradients.depth_to_space,
+    ),
     row(
         "SpaceToBatch",
         space_to_batch,
@@ -193,5 +269,11 @@ OPERATIONS: tuple[Operation, ...] = (
         types=(ANY_TYPE, INTEGERS),
         gradient=gradients.space_to_batch,
     ),
-    row("SpaceToDepth", space_to_depth, infer=_infer_space_to_depth, attributes=(_MODE, _BLOCK_SIZE), gradient=gradients.space_to_depth),
+    row(
+        "SpaceToDepth",
+        space_to_depth,
+        infer=_infer_space_to_depth,
+        attributes=(_MODE, _BLOCK_SIZE),
+        gradient=gradients.space_to_depth,
+    ),
 )

@@ -23,9 +23,11 @@ def unique(
     index_element_type: ElementType = ElementType.I64,
     count_element_type: ElementType = ElementType.I64,
 ) -> tuple[Array, ...]:
-    """Distinct elements (slices along ``axis``), where each is first, which one each input element is, and how often each occurs.
+    """Distinct elements (slices along ``axis``), where each is first, which one each input element
+    is, and how often each occurs.
 
-    Not sorted, they are in the order of their first occurrence. Slices are ordered by their first differing element.
+    Not sorted, they are in the order of their first occurrence. Slices are ordered by their first
+    differing element.
     """
     if axis is None:
         data, along = data.reshape(-1), 0
@@ -40,11 +42,18 @@ def unique(
         place[order] = np.arange(len(order))
         first, inverse, counts = first[order], place[inverse], counts[order]
     index_type = index_element_type.dtype
-    return data.take(first, along), first.astype(index_type), inverse.astype(index_type), counts.astype(count_element_type.dtype)
+    return (
+        data.take(first, along),
+        first.astype(index_type),
+        inverse.astype(index_type),
+        counts.astype(count_element_type.dtype),
+    )
 
 
 def _ordinal(data: Array) -> np.ndarray:
-    """Keys that numpy can compare, in the same order: strings become their ranks, packed types their codes."""
+    """Keys that numpy can compare, in the same order: strings become their ranks, packed types
+    their codes.
+    """
     if data.dtype.kind == "O":
         ranks = np.unique(np.asarray(data).reshape(-1), return_inverse=True)[1]
         return ranks.reshape(data.shape)
@@ -53,7 +62,11 @@ def _ordinal(data: Array) -> np.ndarray:
     element_type = ElementType.of(data)
     if element_type.is_float and data.dtype.itemsize < 4:
         return data.astype(np.float32)
-    return data.astype(np.int8) if element_type.is_integer and element_type.bits < 8 else np.asarray(data)
+    return (
+        data.astype(np.int8)
+        if element_type.is_integer and element_type.bits < 8
+        else np.asarray(data)
+    )
 
 
 def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -76,7 +89,9 @@ def _infer_unique(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     dimensions = data.shape.dimensions
     shape, whole = PartialShape(None), UNKNOWN
     if len(inputs) < 2:
-        whole = math.prod(dimensions or (UNKNOWN,), start=static(1)) if dimensions != () else static(1)
+        whole = (
+            math.prod(dimensions or (UNKNOWN,), start=static(1)) if dimensions != () else static(1)
+        )
         shape = PartialShape((_kinds(whole),))
     elif dimensions is not None and inputs[1].value is not None:
         along = axis_within(whole_number(inputs[1].value), len(dimensions))
@@ -84,7 +99,12 @@ def _infer_unique(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
         shape = PartialShape((*dimensions[:along], _kinds(whole), *dimensions[along + 1 :]))
     index_type, count_type = attributes["index_element_type"], attributes["count_element_type"]
     kinds = PartialShape((_kinds(whole),))
-    return Known(data.element_type, shape), Known(index_type, kinds), Known(index_type, PartialShape((whole,))), Known(count_type, kinds)
+    return (
+        Known(data.element_type, shape),
+        Known(index_type, kinds),
+        Known(index_type, PartialShape((whole,))),
+        Known(count_type, kinds),
+    )
 
 
 def _kinds(whole: Dimension) -> Dimension:

@@ -19,24 +19,39 @@ from loopscope.ops.infer import common_type
 
 
 def gather(data: Array, indices: Array, axis: Array, /, *, batch_dims: int = 0) -> Array:
-    """Slices of ``data`` along ``axis`` (scalar) at ``indices``: ``data[:axis] + indices[batch_dims:] + data[axis + 1:]``.
+    """Slices of ``data`` along ``axis`` (scalar) at ``indices``: ``data[:axis] +
+    indices[batch_dims:] + data[axis + 1:]``.
 
     Negative indices count from the end; those outside give zeros (gather-8, example 7).
     """
     along = axis_within(whole_number(axis), data.ndim)
     if batch_dims:
-        return _gather_in_batches(data, positions(indices), along, batch_dims + indices.ndim if batch_dims < 0 else batch_dims)
+        return _gather_in_batches(
+            data,
+            positions(indices),
+            along,
+            batch_dims + indices.ndim if batch_dims < 0 else batch_dims,
+        )
     if indices.ndim:
-        check_elements(indices.size * (data.size // max(data.shape[along], 1)), "the gathered tensor")
+        check_elements(
+            indices.size * (data.size // max(data.shape[along], 1)), "the gathered tensor"
+        )
     try:
-        found = data.take(positions(indices) if indices.dtype.kind not in "iu" or indices.dtype == np.uint64 else indices, along)
+        found = data.take(
+            positions(indices)
+            if indices.dtype.kind not in "iu" or indices.dtype == np.uint64
+            else indices,
+            along,
+        )
     except IndexError:
         found = _gather_or_zero(data, np.asarray(positions(indices)), along)
     return found if isinstance(found, (np.ndarray, np.generic)) else _text(found)
 
 
 def _text(found: object) -> Array:
-    """Numpy hands out the only element of an object array as it is; a tensor of strings stays an array."""
+    """Numpy hands out the only element of an object array as it is; a tensor of strings stays an
+    array.
+    """
     array = np.empty((), object)
     array[()] = found
     return array
@@ -58,7 +73,9 @@ def _gather_or_zero(data: Array, indices: np.ndarray, axis: int) -> Array:
 def _gather_in_batches(data: Array, indices: np.ndarray, axis: int, batch_dims: int) -> Array:
     batch = indices.shape[:batch_dims]
     if not 0 <= batch_dims <= axis or data.shape[:batch_dims] != batch:
-        raise ValueError(f"data of shape {list(data.shape)} and indices of shape {list(indices.shape)} share no {batch_dims} batch axes")
+        raise ValueError(
+            f"data of shape {list(data.shape)} and indices of shape {list(indices.shape)} share no {batch_dims} batch axes"
+        )
     length = data.shape[axis]
     between, after = data.shape[batch_dims:axis], data.shape[axis + 1 :]
     batches = math.prod(batch)
@@ -84,9 +101,16 @@ def _infer_gather(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     batch_dims = attributes.get("batch_dims", 0)
     batch_dims += len(picked) if batch_dims < 0 else 0
     if not 0 <= batch_dims <= min(len(picked), len(dimensions)):
-        raise ValueError(f"batch_dims {batch_dims} does not fit data {data.shape} and indices {indices.shape}")
+        raise ValueError(
+            f"batch_dims {batch_dims} does not fit data {data.shape} and indices {indices.shape}"
+        )
     if axis.value is None:
-        return (Known(data.element_type, PartialShape.unknown(len(dimensions) + len(picked) - batch_dims - 1)),)
+        return (
+            Known(
+                data.element_type,
+                PartialShape.unknown(len(dimensions) + len(picked) - batch_dims - 1),
+            ),
+        )
     along = axis_within(whole_number(axis.value), len(dimensions))
     if along < batch_dims:
         raise ValueError(f"axis {along} is one of the {batch_dims} batch axes")
@@ -94,22 +118,44 @@ def _infer_gather(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     for position in range(batch_dims):
         both = dimensions[position].intersect(picked[position])
         if both is None:
-            raise ValueError(f"data {data.shape} and indices {indices.shape} differ in batch axis {position}")
+            raise ValueError(
+                f"data {data.shape} and indices {indices.shape} differ in batch axis {position}"
+            )
         batch.append(both)
     return (
-        Known(data.element_type, PartialShape((*batch, *dimensions[batch_dims:along], *picked[batch_dims:], *dimensions[along + 1 :]))),
+        Known(
+            data.element_type,
+            PartialShape(
+                (
+                    *batch,
+                    *dimensions[batch_dims:along],
+                    *picked[batch_dims:],
+                    *dimensions[along + 1 :],
+                )
+            ),
+        ),
     )
 
 
 def gather_elements(data: Array, indices: Array, /, *, axis: int) -> Array:
-    """For each element of ``indices`` the element of ``data`` at that position along ``axis``, elsewhere at its own place."""
+    """For each element of ``indices`` the element of ``data`` at that position along ``axis``,
+    elsewhere at its own place.
+    """
     along = axis_within(axis, data.ndim)
-    if indices.ndim != data.ndim or data.shape[:along] + data.shape[along + 1 :] != indices.shape[:along] + indices.shape[along + 1 :]:
-        raise ValueError(f"indices of shape {list(indices.shape)} and data of shape {list(data.shape)} differ outside axis {along}")
+    if (
+        indices.ndim != data.ndim
+        or data.shape[:along] + data.shape[along + 1 :]
+        != indices.shape[:along] + indices.shape[along + 1 :]
+    ):
+        raise ValueError(
+            f"indices of shape {list(indices.shape)} and data of shape {list(data.shape)} differ outside axis {along}"
+        )
     return np.take_along_axis(data, positions_within(indices, data.shape[along], "index"), along)
 
 
-def _infer_gather_elements(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_gather_elements(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     data, indices = inputs
     dimensions, picked = data.shape.dimensions, indices.shape.dimensions
     if dimensions is None or picked is None:
@@ -127,63 +173,111 @@ def _infer_gather_elements(inputs: Sequence[Known], attributes: Mapping[str, Any
 
 
 def gather_nd(data: Array, indices: Array, /, *, batch_dims: int = 0) -> Array:
-    """The slices of ``data`` at the tuples in the last axis of ``indices``: ``indices[:-1] + data[batch_dims + indices[-1]:]``."""
+    """The slices of ``data`` at the tuples in the last axis of ``indices``: ``indices[:-1] +
+    data[batch_dims + indices[-1]:]``.
+    """
     depth = _tuple_depth(data.shape, indices.shape, batch_dims)
     batch = np.broadcast_shapes(data.shape[:batch_dims], indices.shape[:batch_dims])
-    check_elements(math.prod((*batch, *indices.shape[batch_dims:-1], *data.shape[batch_dims + depth :])), "the gathered tensor")
+    check_elements(
+        math.prod((*batch, *indices.shape[batch_dims:-1], *data.shape[batch_dims + depth :])),
+        "the gathered tensor",
+    )
     picked = positions(indices)
-    index: list[Any] = [positions_within(picked[..., axis], data.shape[batch_dims + axis], "index") for axis in range(depth)]
+    index: list[Any] = [
+        positions_within(picked[..., axis], data.shape[batch_dims + axis], "index")
+        for axis in range(depth)
+    ]
     if not batch_dims:
         return data[(*index, ...)] if depth else _repeated(data, indices.shape[:-1])
     data = np.broadcast_to(data, (*batch, *data.shape[batch_dims:]))
     rest = indices.ndim - 1 - batch_dims
-    places = [np.arange(length).reshape([-1] + [1] * (len(batch) - axis - 1 + rest)) for axis, length in enumerate(batch)]
+    places = [
+        np.arange(length).reshape([-1] + [1] * (len(batch) - axis - 1 + rest))
+        for axis, length in enumerate(batch)
+    ]
     index = [np.broadcast_to(one, (*batch, *one.shape[batch_dims:])) for one in index]
-    return data[(*places, *index)] if depth else _repeated(data, indices.shape[batch_dims:-1], batch_dims)
+    return (
+        data[(*places, *index)]
+        if depth
+        else _repeated(data, indices.shape[batch_dims:-1], batch_dims)
+    )
 
 
 def _repeated(data: Array, lengths: tuple[int, ...], after: int = 0) -> Array:
     """Tuples without elements name the whole of ``data``."""
     shape = (*data.shape[:after], *(1,) * len(lengths), *data.shape[after:])
-    return np.broadcast_to(data.reshape(shape), (*data.shape[:after], *lengths, *data.shape[after:]))
+    return np.broadcast_to(
+        data.reshape(shape), (*data.shape[:after], *lengths, *data.shape[after:])
+    )
 
 
 def _tuple_depth(data: tuple[int, ...], indices: tuple[int, ...], batch_dims: int) -> int:
     if not 0 <= batch_dims < min(len(data), len(indices)) or indices[-1] > len(data) - batch_dims:
-        raise ValueError(f"indices of shape {list(indices)} do not index data of shape {list(data)} with {batch_dims} batch axes")
+        raise ValueError(
+            f"indices of shape {list(indices)} do not index data of shape {list(data)} with {batch_dims} batch axes"
+        )
     return indices[-1]
 
 
 def gather_nd_flat(data: Array, indices: Array, /, *, batch_dims: int = 0) -> Array:
     """As GatherND-8, but all batch axes are one axis of the result."""
     found = gather_nd(data, indices, batch_dims=batch_dims)
-    return found.reshape((math.prod(found.shape[:batch_dims]), *found.shape[batch_dims:])) if batch_dims > 1 else found
+    return (
+        found.reshape((math.prod(found.shape[:batch_dims]), *found.shape[batch_dims:]))
+        if batch_dims > 1
+        else found
+    )
 
 
-def _infer_gather_nd(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_gather_nd(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     data, indices = inputs
     dimensions, picked = data.shape.dimensions, indices.shape.dimensions
     if dimensions is None or picked is None or not picked or not picked[-1].is_static:
         return (Known(data.element_type),)
     batch_dims = attributes["batch_dims"]
-    depth = _tuple_depth((0,) * len(dimensions), (*(0,) * (len(picked) - 1), picked[-1].length), batch_dims)
-    batch = [mine.intersect(theirs) or UNKNOWN for mine, theirs in zip(dimensions[:batch_dims], picked[:batch_dims], strict=True)]
-    return (Known(data.element_type, PartialShape((*batch, *picked[batch_dims:-1], *dimensions[batch_dims + depth :]))),)
+    depth = _tuple_depth(
+        (0,) * len(dimensions), (*(0,) * (len(picked) - 1), picked[-1].length), batch_dims
+    )
+    batch = [
+        mine.intersect(theirs) or UNKNOWN
+        for mine, theirs in zip(dimensions[:batch_dims], picked[:batch_dims], strict=True)
+    ]
+    return (
+        Known(
+            data.element_type,
+            PartialShape((*batch, *picked[batch_dims:-1], *dimensions[batch_dims + depth :])),
+        ),
+    )
 
 
-def _infer_gather_nd_flat(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_gather_nd_flat(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     (known,) = _infer_gather_nd(inputs, attributes)
     batch_dims = attributes["batch_dims"]
     if batch_dims < 2 or known.shape.dimensions is None:
         return (known,)
     batch = known.shape.dimensions[:batch_dims]
     joined = math.prod(batch[1:], start=batch[0])
-    return (Known(known.element_type, PartialShape((joined, *known.shape.dimensions[batch_dims:]))),)
+    return (
+        Known(known.element_type, PartialShape((joined, *known.shape.dimensions[batch_dims:]))),
+    )
 
 
-def gather_tree(step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array, /) -> Array:
-    """The full beams of a beam search: from the last step backwards along ``parent_ids``; [steps, batch, beam]."""
-    if step_ids.ndim != 3 or parent_ids.shape != step_ids.shape or max_seq_len.shape != step_ids.shape[1:2] or end_token.size != 1:
+def gather_tree(
+    step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array, /
+) -> Array:
+    """The full beams of a beam search: from the last step backwards along ``parent_ids``;
+    [steps, batch, beam].
+    """
+    if (
+        step_ids.ndim != 3
+        or parent_ids.shape != step_ids.shape
+        or max_seq_len.shape != step_ids.shape[1:2]
+        or end_token.size != 1
+    ):
         raise ValueError(
             f"step ids {list(step_ids.shape)}, parent ids {list(parent_ids.shape)}, lengths {list(max_seq_len.shape)} do not fit"
         )
@@ -212,10 +306,14 @@ def _parents(ids: np.ndarray, beam: int) -> np.ndarray:
     return found
 
 
-def _infer_gather_tree(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_gather_tree(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     both = inputs[0].shape.intersect(inputs[1].shape)
     if both is None:
-        raise ValueError(f"step ids {inputs[0].shape} and parent ids {inputs[1].shape} have different shapes")
+        raise ValueError(
+            f"step ids {inputs[0].shape} and parent ids {inputs[1].shape} have different shapes"
+        )
     return (Known(common_type(inputs), both if both.rank == 3 else DYNAMIC),)
 
 
@@ -229,7 +327,14 @@ gathers = family("movement", infer=_infer_gather, inputs=(3, 3), types=_TYPES)
 
 OPERATIONS: tuple[Operation, ...] = (
     gathers("Gather", gather, opsets=(1, 6), gradient=gradients.gather),
-    gathers("Gather", gather, version=7, opsets=(7, 7), attributes=_BATCH_DIMS, gradient=gradients.gather),
+    gathers(
+        "Gather",
+        gather,
+        version=7,
+        opsets=(7, 7),
+        attributes=_BATCH_DIMS,
+        gradient=gradients.gather,
+    ),
     gathers("Gather", gather, version=8, attributes=_BATCH_DIMS, gradient=gradients.gather),
     row(
         "GatherElements",
@@ -240,8 +345,21 @@ OPERATIONS: tuple[Operation, ...] = (
         gradient=gradients.gather_elements,
     ),
     row(
-        "GatherND", gather_nd_flat, version=5, opsets=(5, 7), infer=_infer_gather_nd_flat, attributes=_LEADING, gradient=gradients.gather_nd
+        "GatherND",
+        gather_nd_flat,
+        version=5,
+        opsets=(5, 7),
+        infer=_infer_gather_nd_flat,
+        attributes=_LEADING,
+        gradient=gradients.gather_nd,
     ),
-    row("GatherND", gather_nd, version=8, infer=_infer_gather_nd, attributes=_LEADING, gradient=gradients.gather_nd),
+    row(
+        "GatherND",
+        gather_nd,
+        version=8,
+        infer=_infer_gather_nd,
+        attributes=_LEADING,
+        gradient=gradients.gather_nd,
+    ),
     row("GatherTree", gather_tree, infer=_infer_gather_tree, inputs=(4, 4), types=(NUMERIC,)),
 )

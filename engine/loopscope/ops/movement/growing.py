@@ -22,8 +22,11 @@ _MAPPED = ("explicit", "none")
 """Both say that axes_mapping is given: OpenVINO writes version 1's ``explicit`` as ``none``."""
 
 
-def broadcast(data: Array, target_shape: Array, axes_mapping: Array | None = None, /, *, mode: str = "numpy") -> Array:
-    """``data`` replicated to ``target_shape`` [n]; ``axes_mapping`` [rank of data] says where its axes go in mode ``explicit``.
+def broadcast(
+    data: Array, target_shape: Array, axes_mapping: Array | None = None, /, *, mode: str = "numpy"
+) -> Array:
+    """``data`` replicated to ``target_shape`` [n]; ``axes_mapping`` [rank of data] says where its
+    axes go in mode ``explicit``.
 
     Mode ``pdpd`` has no attribute ``axis`` here, so that the data lies at the end, as in ``numpy``.
     """
@@ -49,7 +52,9 @@ def _lengths(shape: Array) -> list[int]:
 
 def _mapped(shape: tuple[int, ...], mapping: list[int], rank: int) -> list[int]:
     if len(mapping) != len(shape):
-        raise ValueError(f"axes_mapping {mapping} names {len(mapping)} axes, the data has shape {list(shape)}")
+        raise ValueError(
+            f"axes_mapping {mapping} names {len(mapping)} axes, the data has shape {list(shape)}"
+        )
     if sorted(mapping) != mapping:
         raise ValueError(f"axes_mapping {mapping} is not in ascending order")
     found = [1] * rank
@@ -58,15 +63,27 @@ def _mapped(shape: tuple[int, ...], mapping: list[int], rank: int) -> list[int]:
     return found
 
 
-def _infer_broadcast(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_broadcast(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     data, target = inputs[:2]
-    shape, given = spelled(target) if target.value is None else PartialShape.of(_lengths(target.value)), data.shape
+    shape, given = (
+        spelled(target) if target.value is None else PartialShape.of(_lengths(target.value)),
+        data.shape,
+    )
     if attributes["mode"] == "bidirectional":
         return (Known(data.element_type, broadcast_shapes(given, shape)),)
     if not shape.is_static:
         return (Known(data.element_type, shape),)
-    if attributes["mode"] in _MAPPED and given.is_static and len(inputs) > 2 and inputs[2].value is not None:
-        given = PartialShape.of(_mapped(given.lengths, whole_numbers(inputs[2].value), len(shape.lengths)))
+    if (
+        attributes["mode"] in _MAPPED
+        and given.is_static
+        and len(inputs) > 2
+        and inputs[2].value is not None
+    ):
+        given = PartialShape.of(
+            _mapped(given.lengths, whole_numbers(inputs[2].value), len(shape.lengths))
+        )
     if (given.is_static and attributes["mode"] not in _MAPPED) or given is not data.shape:
         _check_fits(given.lengths, shape.lengths)
     return (Known(data.element_type, shape),)
@@ -74,12 +91,16 @@ def _infer_broadcast(inputs: Sequence[Known], attributes: Mapping[str, Any], /) 
 
 def _check_fits(given: tuple[int, ...], target: tuple[int, ...]) -> None:
     aligned = target[len(target) - len(given) :] if len(given) <= len(target) else ()
-    if len(aligned) != len(given) or any(one not in (1, other) for one, other in zip(given, aligned, strict=True)):
+    if len(aligned) != len(given) or any(
+        one not in (1, other) for one, other in zip(given, aligned, strict=True)
+    ):
         raise ValueError(f"a tensor of shape {list(given)} cannot be broadcast to {list(target)}")
 
 
 def tile(data: Array, repeats: Array, /) -> Array:
-    """``data`` repeated ``repeats`` [n] times along each axis; the shorter of shape and repeats is filled up with 1 in front."""
+    """``data`` repeated ``repeats`` [n] times along each axis; the shorter of shape and repeats
+    is filled up with 1 in front.
+    """
     times = whole_numbers(repeats)
     if times and min(times) < 0:
         raise ValueError(f"repeats {times} has a negative number")
@@ -87,7 +108,9 @@ def tile(data: Array, repeats: Array, /) -> Array:
     check_elements(data.size * math.prod(times), "the tiled tensor")
     if data.size * math.prod(times) == 0:
         lengths = (1,) * (len(times) - data.ndim) + data.shape
-        return np.empty([length * time for length, time in zip(lengths, times, strict=True)], data.dtype)
+        return np.empty(
+            [length * time for length, time in zip(lengths, times, strict=True)], data.dtype
+        )
     return np.tile(data, times)
 
 
@@ -103,11 +126,26 @@ def _infer_tile(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
         return (Known(data.element_type),)
     rank = max(len(times), len(dimensions))
     lengths, times = ((static(1),) * (rank - len(one)) + one for one in (dimensions, times))
-    return (Known(data.element_type, PartialShape(tuple(length * time for length, time in zip(lengths, times, strict=True)))),)
+    return (
+        Known(
+            data.element_type,
+            PartialShape(tuple(length * time for length, time in zip(lengths, times, strict=True))),
+        ),
+    )
 
 
-def pad(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None, /, *, pad_mode: str) -> Array:
-    """``data`` with ``pads_begin`` and ``pads_end`` [rank] elements more on each axis (fewer where negative)."""
+def pad(
+    data: Array,
+    pads_begin: Array,
+    pads_end: Array,
+    pad_value: Array | None = None,
+    /,
+    *,
+    pad_mode: str,
+) -> Array:
+    """``data`` with ``pads_begin`` and ``pads_end`` [rank] elements more on each axis (fewer
+    where negative).
+    """
     begins, ends = whole_numbers(pads_begin), whole_numbers(pads_end)
     lengths = _padded(data.shape, begins, ends)
     check_elements(math.prod(lengths), "the padded tensor")
@@ -129,11 +167,15 @@ def _padded(shape: Sequence[int], begins: list[int], ends: list[int]) -> list[in
         raise ValueError(f"pads {begins} and {ends} do not fit a tensor of shape {list(shape)}")
     if max(map(abs, (*begins, *ends)), default=0) > _FARTHEST:
         raise ValueError(f"pads {begins} and {ends} are beyond all bounds")
-    return [max(begin + length + end, 0) for begin, length, end in zip(begins, shape, ends, strict=True)]
+    return [
+        max(begin + length + end, 0) for begin, length, end in zip(begins, shape, ends, strict=True)
+    ]
 
 
 def _surrounded(data: Array, begins: list[int], lengths: list[int], value: Array | None) -> Array:
-    found = np.zeros(lengths, data.dtype) if data.dtype.kind != "O" else np.full(lengths, "", object)
+    found = (
+        np.zeros(lengths, data.dtype) if data.dtype.kind != "O" else np.full(lengths, "", object)
+    )
     if value is not None:
         found[...] = value.reshape(())
     inner, taken = [], []
@@ -153,7 +195,9 @@ def _mirrored(begin: int, length: int, whole: int, axis: int, pad_mode: str) -> 
     if length and whole == 0:
         raise ValueError(f"axis {axis} is empty and cannot be padded in mode '{pad_mode}'")
     if most is not None and max(begin, end) > most:
-        raise ValueError(f"pads {begin} and {end} of axis {axis} are more than mode '{pad_mode}' can mirror ({most})")
+        raise ValueError(
+            f"pads {begin} and {end} of axis {axis} are more than mode '{pad_mode}' can mirror ({most})"
+        )
     match pad_mode:
         case "edge":
             return np.clip(position, 0, max(whole - 1, 0))
@@ -173,12 +217,19 @@ def _infer_pad(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
         rank = spelled(begin).rank
         return (Known(element_type, DYNAMIC if rank is None else PartialShape.unknown(rank)),)
     if begin.value is not None and end.value is not None:
-        _padded([one.least for one in dimensions], whole_numbers(begin.value), whole_numbers(end.value))
+        _padded(
+            [one.least for one in dimensions], whole_numbers(begin.value), whole_numbers(end.value)
+        )
     begins, ends = begin.elements, end.elements
     if begins is None or ends is None:
         return (Known(element_type, PartialShape.unknown(len(dimensions))),)
     lengths = [
-        length_within((max(one.least + first[0] + last[0], 0), math.inf if one.most is None else max(one.most + first[1] + last[1], 0)))
+        length_within(
+            (
+                max(one.least + first[0] + last[0], 0),
+                math.inf if one.most is None else max(one.most + first[1] + last[1], 0),
+            )
+        )
         for one, first, last in zip(dimensions, begins.intervals, ends.intervals, strict=True)
     ]
     return (Known(element_type, PartialShape(tuple(lengths))),)
@@ -188,7 +239,13 @@ _MODES = ("constant", "edge", "reflect", "symmetric")
 
 _MODE = Attribute("mode", "str", "numpy", ("numpy", "explicit", "bidirectional", "pdpd"))
 _FIRST_MODE = Attribute("mode", "str", "numpy", ("numpy", "explicit", "none", "pdpd"))
-row = family("movement", infer=_infer_broadcast, inputs=(2, 3), attributes=(_MODE,), types=(ANY_TYPE, INTEGERS))
+row = family(
+    "movement",
+    infer=_infer_broadcast,
+    inputs=(2, 3),
+    attributes=(_MODE,),
+    types=(ANY_TYPE, INTEGERS),
+)
 pads = family(
     "movement",
     infer=_infer_pad,
@@ -198,7 +255,13 @@ pads = family(
 )
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Broadcast", broadcast, opsets=(1, 2), attributes=(_FIRST_MODE,), gradient=gradients.broadcast),
+    row(
+        "Broadcast",
+        broadcast,
+        opsets=(1, 2),
+        attributes=(_FIRST_MODE,),
+        gradient=gradients.broadcast,
+    ),
     row("Broadcast", broadcast, version=3, gradient=gradients.broadcast),
     pads("Pad", pad, opsets=(1, 11), gradient=gradients.pad),
     pads("Pad", pad, version=12, gradient=gradients.pad),

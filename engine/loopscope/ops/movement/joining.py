@@ -30,7 +30,9 @@ def concat(*tensors: Array, axis: int) -> Array:
         ranks = [tensor.ndim for tensor in tensors]
         if min(ranks) == max(ranks) > 0:
             raise
-        raise ValueError(f"the inputs have ranks {', '.join(map(str, ranks[:8]))}, expected equal ones of at least 1") from None
+        raise ValueError(
+            f"the inputs have ranks {', '.join(map(str, ranks[:8]))}, expected equal ones of at least 1"
+        ) from None
 
 
 def infer_concat(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -55,7 +57,9 @@ def _joined(one: PartialShape, other: PartialShape, axis: int) -> PartialShape:
     for position, (mine, theirs) in enumerate(zip(before, after, strict=True)):
         length = mine + theirs if position == axis else mine.intersect(theirs)
         if length is None:
-            raise ValueError(f"shapes {one} and {other} differ along axis {position} and cannot be joined along axis {axis}")
+            raise ValueError(
+                f"shapes {one} and {other} differ along axis {position} and cannot be joined along axis {axis}"
+            )
         lengths.append(length)
     return PartialShape(tuple(lengths))
 
@@ -67,11 +71,15 @@ def split(data: Array, axis: Array, /, *, num_splits: int) -> tuple[Array, ...]:
 
 @lru_cache(maxsize=256)
 def _cutter(shape: tuple[int, ...], axis: int, count: int) -> Callable[[Array], tuple[Array, ...]]:
-    """What cuts tensors of one shape into equal parts along an axis; loops ask for the same one again and again."""
+    """What cuts tensors of one shape into equal parts along an axis; loops ask for the same one
+    again and again.
+    """
     along = axis_within(axis, len(shape))
     size, rest = divmod(shape[along], count)
     if rest:
-        raise ValueError(f"{shape[along]} elements along axis {along} cannot be split into {count} equal parts")
+        raise ValueError(
+            f"{shape[along]} elements along axis {along} cannot be split into {count} equal parts"
+        )
     before = (slice(None),) * along
     cuts = [(*before, slice(part * size, part * size + size)) for part in range(count)]
     return itemgetter(*cuts) if count > 1 else lambda data: (data[cuts[0]],)
@@ -80,7 +88,9 @@ def _cutter(shape: tuple[int, ...], axis: int, count: int) -> Callable[[Array], 
 def _parts(data: Array, axis: int, lengths: Sequence[int]) -> tuple[Array, ...]:
     before = (slice(None),) * axis
     ends = accumulate(lengths)
-    return tuple(data[(*before, slice(end - length, end))] for end, length in zip(ends, lengths, strict=True))
+    return tuple(
+        data[(*before, slice(end - length, end))] for end, length in zip(ends, lengths, strict=True)
+    )
 
 
 def _infer_split(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -93,14 +103,18 @@ def _infer_split(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     along = axis_within(whole_number(axis.value), len(data.shape.dimensions))
     whole = data.shape.dimensions[along]
     if whole.is_static and whole.length % count:
-        raise ValueError(f"{whole} elements along axis {along} cannot be split into {count} equal parts")
+        raise ValueError(
+            f"{whole} elements along axis {along} cannot be split into {count} equal parts"
+        )
     least = -(-whole.least // count)
     part = Dimension(least, None if whole.most is None else max(whole.most // count, least))
     return (Known(data.element_type, _with_length(data.shape, along, part)),) * count
 
 
 def variadic_split(data: Array, axis: Array, split_lengths: Array, /) -> tuple[Array, ...]:
-    """Parts of ``data`` along ``axis`` as long as ``split_lengths`` [n] says; one of them may be -1, which takes the rest."""
+    """Parts of ``data`` along ``axis`` as long as ``split_lengths`` [n] says; one of them may be
+    -1, which takes the rest.
+    """
     along = axis_within(whole_number(axis), data.ndim)
     return _parts(data, along, _part_lengths(data.shape[along], whole_numbers(split_lengths)))
 
@@ -114,11 +128,15 @@ def _part_lengths(whole: int, lengths: list[int]) -> list[int]:
     return lengths
 
 
-def _infer_variadic_split(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_variadic_split(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     data, axis, lengths = inputs
     if lengths.value is None:
         count = lengths.shape.at(0) if lengths.shape.rank == 1 else UNKNOWN
-        return (Known(data.element_type, _of_rank(data.shape)),) * (count.length if count.is_static and count.least <= 4096 else 0)
+        return (Known(data.element_type, _of_rank(data.shape)),) * (
+            count.length if count.is_static and count.least <= 4096 else 0
+        )
     parts = whole_numbers(lengths.value)
     if axis.value is None or data.shape.dimensions is None:
         return (Known(data.element_type, _of_rank(data.shape)),) * len(parts)
@@ -126,7 +144,13 @@ def _infer_variadic_split(inputs: Sequence[Known], attributes: Mapping[str, Any]
     whole = data.shape.dimensions[along]
     if whole.is_static:
         parts = _part_lengths(whole.length, parts)
-    return tuple(Known(data.element_type, _with_length(data.shape, along, UNKNOWN if length == -1 else static(length))) for length in parts)
+    return tuple(
+        Known(
+            data.element_type,
+            _with_length(data.shape, along, UNKNOWN if length == -1 else static(length)),
+        )
+        for length in parts
+    )
 
 
 def _of_rank(shape: PartialShape) -> PartialShape:
@@ -141,7 +165,14 @@ def _with_length(shape: PartialShape, axis: int, length: Dimension) -> PartialSh
 row = family("movement")
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Concat", concat, infer=infer_concat, inputs=(1, None), attributes=(Attribute("axis", "int"),), gradient=gradients.concat),
+    row(
+        "Concat",
+        concat,
+        infer=infer_concat,
+        inputs=(1, None),
+        attributes=(Attribute("axis", "int"),),
+        gradient=gradients.concat,
+    ),
     row(
         "Split",
         split,

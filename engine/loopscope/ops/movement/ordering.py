@@ -1,4 +1,6 @@
-"""The same elements in another order along the same axes: transposed, reversed, rolled, shuffled."""
+"""The same elements in another order along the same axes: transposed, reversed, rolled,
+shuffled.
+"""
 
 from __future__ import annotations
 
@@ -25,25 +27,36 @@ def transpose(data: Array, order: Array, /) -> Array:
 
 def _permutation(order: list[int], rank: int) -> list[int]:
     if len(order) != rank:
-        raise ValueError(f"order {order} is not a permutation of the axes of a tensor of rank {rank}")
+        raise ValueError(
+            f"order {order} is not a permutation of the axes of a tensor of rank {rank}"
+        )
     return axes_within(order, rank)
 
 
-def _infer_transpose(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_transpose(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     data, order = inputs
     dimensions = data.shape.dimensions
     if order.value is None or dimensions is None:
         rank = order.shape.at(0) if order.shape.rank == 1 else None
         if dimensions is None and rank is not None and rank.is_static and 0 < rank.least <= 64:
             return (Known(data.element_type, PartialShape.unknown(rank.length)),)
-        return (Known(data.element_type, DYNAMIC if dimensions is None else PartialShape.unknown(len(dimensions))),)
+        return (
+            Known(
+                data.element_type,
+                DYNAMIC if dimensions is None else PartialShape.unknown(len(dimensions)),
+            ),
+        )
     named = whole_numbers(order.value)
     axes = _permutation(named, len(dimensions)) if named else list(range(len(dimensions)))[::-1]
     return (Known(data.element_type, PartialShape(tuple(dimensions[axis] for axis in axes))),)
 
 
 def reverse(data: Array, axes: Array | None = None, /, *, mode: str) -> Array:
-    """``data`` backwards along ``axes``: their numbers in mode ``index``, a boolean for each axis in mode ``mask``."""
+    """``data`` backwards along ``axes``: their numbers in mode ``index``, a boolean for each
+    axis in mode ``mask``.
+    """
     if axes is None:
         return data
     if mode == "index":
@@ -53,15 +66,21 @@ def reverse(data: Array, axes: Array | None = None, /, *, mode: str) -> Array:
     return np.flip(data, tuple(np.flatnonzero(axes).tolist()))
 
 
-def reverse_sequence(data: Array, seq_lengths: Array, /, *, batch_axis: int = 0, seq_axis: int = 1) -> Array:
-    """``data`` with the first ``seq_lengths[b]`` elements along ``seq_axis`` backwards, for each b along ``batch_axis``."""
+def reverse_sequence(
+    data: Array, seq_lengths: Array, /, *, batch_axis: int = 0, seq_axis: int = 1
+) -> Array:
+    """``data`` with the first ``seq_lengths[b]`` elements along ``seq_axis`` backwards, for each
+    b along ``batch_axis``.
+    """
     batch, along = axis_within(batch_axis, data.ndim), axis_within(seq_axis, data.ndim)
     steps = data.shape[along]
     lengths = np.asarray(positions(seq_lengths)).reshape(-1)
     if len(lengths) != data.shape[batch]:
         raise ValueError(f"{len(lengths)} sequence lengths for {data.shape[batch]} sequences")
     if lengths.size and (lengths.min() < 0 or lengths.max() > steps):
-        raise ValueError(f"sequence lengths from {lengths.min()} to {lengths.max()} for {steps} steps")
+        raise ValueError(
+            f"sequence lengths from {lengths.min()} to {lengths.max()} for {steps} steps"
+        )
     if batch == along:
         raise ValueError(f"batch_axis and seq_axis are both {batch}")
     step = np.arange(steps)
@@ -71,7 +90,9 @@ def reverse_sequence(data: Array, seq_lengths: Array, /, *, batch_axis: int = 0,
 
 
 def roll(data: Array, shift: Array, axes: Array, /) -> Array:
-    """``data`` moved by ``shift`` along ``axes``, what leaves at one end coming in at the other; an axis may be named again."""
+    """``data`` moved by ``shift`` along ``axes``, what leaves at one end coming in at the other;
+    an axis may be named again.
+    """
     along = [axis_within(axis, data.ndim) for axis in whole_numbers(axes)]
     shifts = whole_numbers(shift)
     if len(shifts) == 1:
@@ -114,7 +135,15 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(Attribute("batch_axis", "int", 0), Attribute("seq_axis", "int", 1)),
         gradient=gradients.reverse_sequence,
     ),
-    row("Roll", roll, version=7, infer=same, inputs=(3, 3), types=(ANY_TYPE, INTEGERS), gradient=gradients.roll),
+    row(
+        "Roll",
+        roll,
+        version=7,
+        infer=same,
+        inputs=(3, 3),
+        types=(ANY_TYPE, INTEGERS),
+        gradient=gradients.roll,
+    ),
     row(
         "ShuffleChannels",
         shuffle_channels,
@@ -122,5 +151,12 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(Attribute("axis", "int", 1), Attribute("group", "int", 1, least=1)),
         gradient=patches.rearranged("shuffle_channels"),
     ),
-    row("Transpose", transpose, infer=_infer_transpose, inputs=(2, 2), types=(ANY_TYPE, INTEGERS), gradient=gradients.transpose),
+    row(
+        "Transpose",
+        transpose,
+        infer=_infer_transpose,
+        inputs=(2, 2),
+        types=(ANY_TYPE, INTEGERS),
+        gradient=gradients.transpose,
+    ),
 )

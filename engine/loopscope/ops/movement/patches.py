@@ -19,33 +19,57 @@ from loopscope.ops.precision import accumulator
 
 
 def extract_image_patches(
-    data: Array, /, *, sizes: tuple[int, ...], strides: tuple[int, ...], rates: tuple[int, ...], auto_pad: str
+    data: Array,
+    /,
+    *,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    rates: tuple[int, ...],
+    auto_pad: str,
 ) -> Array:
-    """[N, C, H, W] to [N, rows * columns * C, H', W']: patches of ``sizes``, ``strides`` apart, their elements ``rates`` apart."""
+    """[N, C, H, W] to [N, rows * columns * C, H', W']: patches of ``sizes``, ``strides`` apart,
+    their elements ``rates`` apart.
+    """
     if data.ndim != 4:
         raise ValueError(f"an image of shape {list(data.shape)}, expected 4 axes")
     batch, depth = data.shape[:2]
     spans = [_span(*pair) for pair in zip(sizes, rates, strict=True)]
-    counts, pads = zip(*(_patches(*one, auto_pad) for one in zip(data.shape[2:], spans, strides, strict=True)), strict=True)
+    counts, pads = zip(
+        *(_patches(*one, auto_pad) for one in zip(data.shape[2:], spans, strides, strict=True)),
+        strict=True,
+    )
     shape = (batch, math.prod(sizes) * depth, *counts)
     check_elements(math.prod(shape), "the patches")
     if math.prod(shape) == 0:
         return np.zeros(shape, data.dtype)
-    lengths = [(count - 1) * stride + span for count, stride, span in zip(counts, strides, spans, strict=True)]
+    lengths = [
+        (count - 1) * stride + span
+        for count, stride, span in zip(counts, strides, spans, strict=True)
+    ]
     framed = _framed(data, pads, lengths)
     found = np.empty((batch, *sizes, depth, *counts), data.dtype)
     for row in range(sizes[0]):
         for column in range(sizes[1]):
-            rows, columns = _every(row * rates[0], strides[0], counts[0]), _every(column * rates[1], strides[1], counts[1])
+            rows, columns = (
+                _every(row * rates[0], strides[0], counts[0]),
+                _every(column * rates[1], strides[1], counts[1]),
+            )
             found[:, row, column] = framed[:, :, rows, columns]
     return found.reshape(shape)
 
 
 def _framed(data: Array, pads: Sequence[int], lengths: Sequence[int]) -> np.ndarray:
-    """``pads`` zeros before each spatial axis, then as much of it, or as many zeros, as make up ``lengths``."""
+    """``pads`` zeros before each spatial axis, then as much of it, or as many zeros, as make up
+    ``lengths``.
+    """
     framed = np.zeros((*data.shape[:2], *lengths), data.dtype)
-    rows, columns = (min(whole, length - pad) for whole, length, pad in zip(data.shape[2:], lengths, pads, strict=True))
-    framed[:, :, pads[0] : pads[0] + rows, pads[1] : pads[1] + columns] = data[:, :, :rows, :columns]
+    rows, columns = (
+        min(whole, length - pad)
+        for whole, length, pad in zip(data.shape[2:], lengths, pads, strict=True)
+    )
+    framed[:, :, pads[0] : pads[0] + rows, pads[1] : pads[1] + columns] = data[
+        :, :, :rows, :columns
+    ]
     return framed
 
 
@@ -69,9 +93,15 @@ def _infer_patches(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
     if not len(attributes["sizes"]) == len(attributes["strides"]) == len(attributes["rates"]) == 2:
         raise ValueError("sizes, strides and rates have two numbers each, for rows and columns")
     lengths = []
-    for whole, size, stride, rate in zip(dimensions[2:], attributes["sizes"], attributes["strides"], attributes["rates"], strict=True):
+    for whole, size, stride, rate in zip(
+        dimensions[2:], attributes["sizes"], attributes["strides"], attributes["rates"], strict=True
+    ):
         least = _patches(whole.least, _span(size, rate), stride, attributes["auto_pad"])[0]
-        most = None if whole.most is None else _patches(whole.most, _span(size, rate), stride, attributes["auto_pad"])[0]
+        most = (
+            None
+            if whole.most is None
+            else _patches(whole.most, _span(size, rate), stride, attributes["auto_pad"])[0]
+        )
         lengths.append(Dimension(least, most))
     shape = PartialShape((dimensions[0], dimensions[1] * math.prod(attributes["sizes"]), *lengths))
     return (Known(inputs[0].element_type, shape),)
@@ -88,13 +118,24 @@ def col2im(
     pads_begin: tuple[int, ...] = (0, 0),
     pads_end: tuple[int, ...] = (0, 0),
 ) -> Array:
-    """Blocks [N, C * rows * columns, L] (or without N) added up where they lie in an image [N, C, *output_size]."""
+    """Blocks [N, C * rows * columns, L] (or without N) added up where they lie in an image [N,
+    C, *output_size].
+    """
     output, kernel = whole_numbers(output_size), whole_numbers(kernel_size)
     counts = _block_counts(output, kernel, strides, dilations, pads_begin, pads_end)
     blocks = data if data.ndim == 3 else data[None]
-    if blocks.ndim != 3 or blocks.shape[1] % math.prod(kernel) or blocks.shape[2] != math.prod(counts):
-        raise ValueError(f"blocks of shape {list(data.shape)}: kernel {kernel} on an image {output} makes {math.prod(counts)} of them")
-    padded = [begin + length + end for begin, length, end in zip(pads_begin, output, pads_end, strict=True)]
+    if (
+        blocks.ndim != 3
+        or blocks.shape[1] % math.prod(kernel)
+        or blocks.shape[2] != math.prod(counts)
+    ):
+        raise ValueError(
+            f"blocks of shape {list(data.shape)}: kernel {kernel} on an image {output} makes {math.prod(counts)} of them"
+        )
+    padded = [
+        begin + length + end
+        for begin, length, end in zip(pads_begin, output, pads_end, strict=True)
+    ]
     batch, depth = blocks.shape[0], blocks.shape[1] // math.prod(kernel)
     check_elements(batch * depth * math.prod(padded), "the image")
     image = np.zeros((batch, depth, *padded), accumulator(data.dtype))
@@ -104,7 +145,9 @@ def col2im(
             rows = _every(row * dilations[0], strides[0], counts[0])
             columns = _every(column * dilations[1], strides[1], counts[1])
             image[:, :, rows, columns] += cut[:, :, row, column].astype(image.dtype)
-    inner = image[:, :, pads_begin[0] : pads_begin[0] + output[0], pads_begin[1] : pads_begin[1] + output[1]].astype(data.dtype)
+    inner = image[
+        :, :, pads_begin[0] : pads_begin[0] + output[0], pads_begin[1] : pads_begin[1] + output[1]
+    ].astype(data.dtype)
     return inner if data.ndim == 3 else inner[0]
 
 
@@ -114,7 +157,9 @@ def _every(start: int, stride: int, count: int) -> slice:
 
 def _block_counts(output: list[int], kernel: list[int], *settings: tuple[int, ...]) -> list[int]:
     if len(output) != 2 or len(kernel) != 2 or any(len(setting) != 2 for setting in settings):
-        raise ValueError(f"output {output}, kernel {kernel} and all attributes have two numbers each, for rows and columns")
+        raise ValueError(
+            f"output {output}, kernel {kernel} and all attributes have two numbers each, for rows and columns"
+        )
     if min(output) < 0 or min(kernel) < 1:
         raise ValueError(f"output {output} and kernel {kernel} are no sizes")
     counts = []
@@ -127,7 +172,11 @@ def _block_counts(output: list[int], kernel: list[int], *settings: tuple[int, ..
 
 def _infer_col2im(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     data, output, kernel = inputs
-    lengths = (UNKNOWN, UNKNOWN) if output.value is None else tuple(static(one) for one in whole_numbers(output.value))
+    lengths = (
+        (UNKNOWN, UNKNOWN)
+        if output.value is None
+        else tuple(static(one) for one in whole_numbers(output.value))
+    )
     if data.shape.dimensions is None:
         return (Known(data.element_type),)
     *batch, depth, _ = data.shape.dimensions

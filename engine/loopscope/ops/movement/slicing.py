@@ -19,7 +19,9 @@ from loopscope.ops.infer import common_type
 
 
 def bounded_slice(start: int | None, stop: int | None, step: int, length: int) -> slice:
-    """The Python slice of an axis; None is the open end. Unlike Python, a start far before a backward slice is element 0."""
+    """The Python slice of an axis; None is the open end. Unlike Python, a start far before a
+    backward slice is element 0.
+    """
     if step == 0:
         raise ValueError("a slice's step is 0")
     if step < 0 and start is not None and start < -length:
@@ -32,7 +34,10 @@ def slice_length(start: int | None, stop: int | None, step: int, whole: Dimensio
     if not whole.is_static and _may_shrink(start, stop, step):
         return Dimension(0, whole.most)
     longest = _ENDLESS if whole.most is None else whole.most
-    least, most = (_count(bounded_slice(start, stop, step, length), length) for length in (whole.least, longest))
+    least, most = (
+        _count(bounded_slice(start, stop, step, length), length)
+        for length in (whole.least, longest)
+    )
     return Dimension(least, most if most < _UNBOUNDED else None)
 
 
@@ -41,10 +46,14 @@ _UNBOUNDED, _ENDLESS = 2**53, 2**80
 
 
 def _may_shrink(start: int | None, stop: int | None, step: int) -> bool:
-    """Whether of a longer axis a slice may pick fewer elements: from near one end towards the other, or backwards from its begin."""
+    """Whether of a longer axis a slice may pick fewer elements: from near one end towards the
+    other, or backwards from its begin.
+    """
     if start is None or stop is None:
         return False
-    return (start < 0) == (step > 0) if (start < 0) != (stop < 0) else step < 0 and start <= stop < 0
+    return (
+        (start < 0) == (step > 0) if (start < 0) != (stop < 0) else step < 0 and start <= stop < 0
+    )
 
 
 def _count(part: slice, length: int) -> int:
@@ -52,7 +61,9 @@ def _count(part: slice, length: int) -> int:
     return max(-((start - stop) // step), 0)
 
 
-def _length_between(start: Interval | None, stop: Interval | None, step: int, whole: Dimension) -> Dimension:
+def _length_between(
+    start: Interval | None, stop: Interval | None, step: int, whole: Dimension
+) -> Dimension:
     """As ``slice_length``, where start and stop lie in intervals; None is the open end."""
     if any(ends is not None and ends[0] < 0 <= ends[1] for ends in (start, stop)):
         return Dimension(0, whole.most)
@@ -66,12 +77,18 @@ def _bound(ends: Interval | None, side: int) -> int | None:
     return None if ends is None else int(min(max(ends[side], -_ENDLESS), _ENDLESS))
 
 
-def slice_(data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None, /) -> Array:
-    """The elements of ``data`` from ``start`` to before ``stop`` by ``step`` (each [n]) along ``axes`` ([n]; the first n)."""
+def slice_(
+    data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None, /
+) -> Array:
+    """The elements of ``data`` from ``start`` to before ``stop`` by ``step`` (each [n]) along
+    ``axes`` ([n]; the first n).
+    """
     return data[_slices(data.shape, start, stop, step, axes)]
 
 
-def _slices(shape: tuple[int, ...], start: Array, stop: Array, step: Array, axes: Array | None) -> tuple[slice, ...]:
+def _slices(
+    shape: tuple[int, ...], start: Array, stop: Array, step: Array, axes: Array | None
+) -> tuple[slice, ...]:
     starts, stops, steps = whole_numbers(start), whole_numbers(stop), whole_numbers(step)
     along = _sliced_axes(len(shape), starts, stops, steps, axes)
     found = [slice(None)] * len(shape)
@@ -80,10 +97,14 @@ def _slices(shape: tuple[int, ...], start: Array, stop: Array, step: Array, axes
     return tuple(found)
 
 
-def _sliced_axes(rank: int, starts: Sequence, stops: Sequence, steps: Sequence, axes: Array | None) -> list[int]:
+def _sliced_axes(
+    rank: int, starts: Sequence, stops: Sequence, steps: Sequence, axes: Array | None
+) -> list[int]:
     along = list(range(len(starts))) if axes is None else whole_numbers(axes)
     if not len(starts) == len(stops) == len(steps) == len(along):
-        raise ValueError(f"starts {starts}, stops {stops}, steps {steps} and axes {along} are not equally many")
+        raise ValueError(
+            f"starts {starts}, stops {stops}, steps {steps} and axes {along} are not equally many"
+        )
     return axes_within(along, rank)
 
 
@@ -95,14 +116,22 @@ def _infer_slice(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     axes = inputs[4].value if len(inputs) > 4 else None
     start, stop, step = inputs[1].elements, inputs[2].elements, inputs[3].value
     if len(inputs) > 4 and axes is None:
-        return (Known(data.element_type, PartialShape(tuple(Dimension(0, one.most) for one in dimensions))),)
+        return (
+            Known(
+                data.element_type, PartialShape(tuple(Dimension(0, one.most) for one in dimensions))
+            ),
+        )
     if start is None or stop is None or step is None:
         along = _may_be_sliced(len(dimensions), inputs[1], axes)
-        lengths = tuple(Dimension(0, one.most) if axis in along else one for axis, one in enumerate(dimensions))
+        lengths = tuple(
+            Dimension(0, one.most) if axis in along else one for axis, one in enumerate(dimensions)
+        )
         return (Known(data.element_type, PartialShape(lengths)),)
     starts, stops, steps = start.intervals, stop.intervals, whole_numbers(step)
     found = list(dimensions)
-    for axis, first, last, stride in zip(_sliced_axes(len(dimensions), starts, stops, steps, axes), starts, stops, steps, strict=True):
+    for axis, first, last, stride in zip(
+        _sliced_axes(len(dimensions), starts, stops, steps, axes), starts, stops, steps, strict=True
+    ):
         found[axis] = _length_between(first, last, stride, dimensions[axis])
     return (Known(data.element_type, PartialShape(tuple(found))),)
 
@@ -143,7 +172,9 @@ def strided_slice(
     shrink_axis_mask: tuple[int, ...] = (),
     ellipsis_mask: tuple[int, ...] = (),
 ) -> Array:
-    """Slices of ``data`` by ``begin``, ``end``, ``stride`` (each [n]), with masks for open ends, new and dropped axes, ellipsis."""
+    """Slices of ``data`` by ``begin``, ``end``, ``stride`` (each [n]), with masks for open ends,
+    new and dropped axes, ellipsis.
+    """
     begins, ends = whole_numbers(begin), whole_numbers(end)
     strides = [1] * len(begins) if stride is None else whole_numbers(stride)
     masks = (begin_mask, end_mask, new_axis_mask, shrink_axis_mask, ellipsis_mask)
@@ -161,17 +192,25 @@ def strided_slice(
 def _one_position(pick: _Pick[int], length: int) -> int:
     position = (0 if pick.step > 0 else -1) if pick.start is None else pick.start
     if not -length <= position < length:
-        raise ValueError(f"position {position} is out of range for axis {pick.axis} of length {length}")
+        raise ValueError(
+            f"position {position} is out of range for axis {pick.axis} of length {length}"
+        )
     return position
 
 
 def _picks(
-    rank: int, begins: list[_Bound], ends: list[_Bound], strides: list[int], masks: tuple[tuple[int, ...], ...]
+    rank: int,
+    begins: list[_Bound],
+    ends: list[_Bound],
+    strides: list[int],
+    masks: tuple[tuple[int, ...], ...],
 ) -> list[_Pick[_Bound]]:
     count = len(begins)
     if not count == len(ends) == len(strides):
         raise ValueError(f"begins {begins}, ends {ends} and strides {strides} are not equally many")
-    opens, closes, news, shrinks, ellipses = (tuple(mask[:count]) + (0,) * (count - len(mask)) for mask in masks)
+    opens, closes, news, shrinks, ellipses = (
+        tuple(mask[:count]) + (0,) * (count - len(mask)) for mask in masks
+    )
     if sum(ellipses) > 1:
         raise ValueError(f"ellipsis_mask {list(ellipses)} has more than one ellipsis")
     taken = sum(1 for entry in range(count) if ellipses[entry] or not news[entry])
@@ -188,33 +227,61 @@ def _picks(
             picks.append(_Pick(None))
         else:
             start = None if opens[entry] else begins[entry]
-            picks.append(_Pick(axis, start, None if closes[entry] else ends[entry], strides[entry], bool(shrinks[entry])))
+            picks.append(
+                _Pick(
+                    axis,
+                    start,
+                    None if closes[entry] else ends[entry],
+                    strides[entry],
+                    bool(shrinks[entry]),
+                )
+            )
             axis += 1
     return picks + [_Pick(rest) for rest in range(axis, rank)]
 
 
-def _infer_strided_slice(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_strided_slice(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     data, begin, end = inputs[:3]
     dimensions = data.shape.dimensions
     starts, stops = begin.elements, end.elements
     stride = inputs[3].value if len(inputs) > 3 else None
-    masks = tuple(attributes[name] for name in ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"))
-    if dimensions is None or starts is None or stops is None or (len(inputs) > 3 and stride is None):
+    masks = tuple(
+        attributes[name]
+        for name in ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
+    )
+    if (
+        dimensions is None
+        or starts is None
+        or stops is None
+        or (len(inputs) > 3 and stride is None)
+    ):
         return (Known(data.element_type, _strided_rank(data.shape, begin, end, masks)),)
     begins = starts.intervals
     strides = [1] * len(begins) if stride is None else whole_numbers(stride)
     lengths = [
-        static(1) if pick.axis is None else _length_between(pick.start, pick.stop, pick.step, dimensions[pick.axis])
+        static(1)
+        if pick.axis is None
+        else _length_between(pick.start, pick.stop, pick.step, dimensions[pick.axis])
         for pick in _picks(len(dimensions), begins, stops.intervals, strides, masks)
         if not pick.shrinks
     ]
     return (Known(data.element_type, PartialShape(tuple(lengths))),)
 
 
-def _strided_rank(shape: PartialShape, begin: Known, end: Known, masks: tuple[tuple[int, ...], ...]) -> PartialShape:
+def _strided_rank(
+    shape: PartialShape, begin: Known, end: Known, masks: tuple[tuple[int, ...], ...]
+) -> PartialShape:
     """Bounds are not known: their number still says which axes are new, dropped, or untouched."""
     count = begin.shape.intersect(end.shape)
-    if shape.dimensions is None or count is None or count.rank != 1 or not count.is_static or count.at(0).least > 64:
+    if (
+        shape.dimensions is None
+        or count is None
+        or count.rank != 1
+        or not count.is_static
+        or count.at(0).least > 64
+    ):
         return DYNAMIC
     unknown = [0] * count.at(0).length
     thinned = [2] * len(unknown)
@@ -228,19 +295,33 @@ def _strided_rank(shape: PartialShape, begin: Known, end: Known, masks: tuple[tu
     return PartialShape(tuple(lengths))
 
 
-def slice_scatter(data: Array, updates: Array, start: Array, stop: Array, step: Array, axes: Array | None = None, /) -> Array:
-    """``data`` with the slice that Slice-8 would take replaced by ``updates``, which has that slice's shape."""
+def slice_scatter(
+    data: Array,
+    updates: Array,
+    start: Array,
+    stop: Array,
+    step: Array,
+    axes: Array | None = None,
+    /,
+) -> Array:
+    """``data`` with the slice that Slice-8 would take replaced by ``updates``, which has that
+    slice's shape.
+    """
     if data.ndim == 0:
         raise ValueError("a scalar has no slices")
     found = data.copy()
     target = found[_slices(data.shape, start, stop, step, axes)]
     if np.broadcast_shapes(target.shape, updates.shape) != target.shape:
-        raise ValueError(f"updates of shape {list(updates.shape)} do not fit a slice of shape {list(target.shape)}")
+        raise ValueError(
+            f"updates of shape {list(updates.shape)} do not fit a slice of shape {list(target.shape)}"
+        )
     target[...] = updates
     return found
 
 
-def _infer_slice_scatter(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_slice_scatter(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     return (Known(common_type(inputs[:2]), inputs[0].shape),)
 
 
@@ -249,7 +330,15 @@ _BITS = (0, 1)
 row = family("movement")
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("Slice", slice_, version=8, infer=_infer_slice, inputs=(4, 5), types=(ANY_TYPE, INTEGERS), gradient=gradients.slice_),
+    row(
+        "Slice",
+        slice_,
+        version=8,
+        infer=_infer_slice,
+        inputs=(4, 5),
+        types=(ANY_TYPE, INTEGERS),
+        gradient=gradients.slice_,
+    ),
     row(
         "SliceScatter",
         slice_scatter,

@@ -1,1 +1,3 @@
-"""The operations of ONNX: declared by the schemas of the onnx package, computed by its reference kernels."""
+"""The operations of ONNX: declared by the schemas of the onnx package, computed by its reference
+kernels.
+"""

@@ -1,4 +1,6 @@
-"""ONNX operations that fold tensors along axes, directly in numpy: products, reductions, normalizations."""
+"""ONNX operations that fold tensors along axes, directly in numpy: products, reductions,
+normalizations.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +27,45 @@ def product(first: Array, second: Array, /) -> Array:
     return matmul(first, second, transpose_a=False, transpose_b=False)
 
 
-def gemm(first: Array, second: Array, third: Array | None = None, /, *, alpha: float, beta: float, transA: int, transB: int) -> Array:
-    """``alpha`` times the product of two matrices, plus ``beta`` times a third that is broadcast to it; rounded once."""
+def gemm(
+    first: Array,
+    second: Array,
+    third: Array | None = None,
+    /,
+    *,
+    alpha: float,
+    beta: float,
+    transA: int,
+    transB: int,
+) -> Array:
+    """``alpha`` times the product of two matrices, plus ``beta`` times a third that is broadcast
+    to it; rounded once.
+    """
     turned = {"transpose_a": bool(transA), "transpose_b": bool(transB)}
     return _gemm(partial(matmul, **turned), alpha, beta, first, second, third)
 
 
-def _gemm(multiply: Kernel, alpha: float, beta: float, first: Array, second: Array, third: Array | None = None, /) -> Array:
+def _gemm(
+    multiply: Kernel,
+    alpha: float,
+    beta: float,
+    first: Array,
+    second: Array,
+    third: Array | None = None,
+    /,
+) -> Array:
     if first.ndim != 2 or second.ndim != 2:
-        raise ValueError(f"the shapes are {list(first.shape)} and {list(second.shape)}, expected two matrices")
+        raise ValueError(
+            f"the shapes are {list(first.shape)} and {list(second.shape)}, expected two matrices"
+        )
     same_type(first, second)
     dtype = first.dtype
     if dtype.char not in "fd":
-        first, second, third = computable(first), computable(second), None if third is None else computable(third)
+        first, second, third = (
+            computable(first),
+            computable(second),
+            None if third is None else computable(third),
+        )
     made = multiply(first, second)
     if made.dtype.kind in "iu" and (alpha, beta) != (1, 1):
         made = made.astype(np.float64)
@@ -50,13 +78,20 @@ def _scaled_and_added(made: Array, alpha: float, beta: float, third: Array | Non
         made *= alpha
     if third is None or beta == 0:
         return
-    if third.ndim > 2 or any(length not in (1, whole) for length, whole in zip(third.shape[::-1], made.shape[::-1], strict=False)):
-        raise ValueError(f"the third shape is {list(third.shape)}, expected one that is broadcast to {list(made.shape)}")
+    if third.ndim > 2 or any(
+        length not in (1, whole)
+        for length, whole in zip(third.shape[::-1], made.shape[::-1], strict=False)
+    ):
+        raise ValueError(
+            f"the third shape is {list(third.shape)}, expected one that is broadcast to {list(made.shape)}"
+        )
     made += third if beta == 1 else third * beta
 
 
 def softmax_along(data: Array, /, *, axis: int) -> Array:
-    """e^x divided by the sum of e^x along an axis. Floats of 16 bits are rounded at each step, as in the tests of the onnx package."""
+    """e^x divided by the sum of e^x along an axis. Floats of 16 bits are rounded at each step,
+    as in the tests of the onnx package.
+    """
     if data.ndim and data.dtype in WIDE_DTYPES:
         return softmax(data, axis=axis)
     if not data.size:
@@ -72,9 +107,18 @@ def log_softmax_along(data: Array, /, *, axis: int) -> Array:
 
 
 def layer_normalization(
-    data: Array, scale: Array, bias: Array | None = None, /, *, axis: int, epsilon: float, stash_type: int
+    data: Array,
+    scale: Array,
+    bias: Array | None = None,
+    /,
+    *,
+    axis: int,
+    epsilon: float,
+    stash_type: int,
 ) -> tuple[Array, ...]:
-    """All axes from ``axis`` on to mean 0 and variance 1, times ``scale`` plus ``bias``; also the mean, and 1 by the deviation, in f32."""
+    """All axes from ``axis`` on to mean 0 and variance 1, times ``scale`` plus ``bias``; also
+    the mean, and 1 by the deviation, in f32.
+    """
     if stash_type != 1:
         raise ValueError(f"stash_type is {stash_type}, expected 1: the steps are computed in f32")
     first = axis_within(axis, data.ndim)
@@ -82,7 +126,9 @@ def layer_normalization(
     rows = computable(data).reshape(math.prod(before), count)
     mean = np.add.reduce(rows, 1, keepdims=True) / count
     made = rows - mean
-    deviation = np.reciprocal(np.sqrt(np.add.reduce(made * made, 1, keepdims=True) / count + epsilon))
+    deviation = np.reciprocal(
+        np.sqrt(np.add.reduce(made * made, 1, keepdims=True) / count + epsilon)
+    )
     made *= deviation
     made = made.reshape(data.shape) * computable(scale)
     if bias is not None:
@@ -96,8 +142,12 @@ Fold = Callable[[np.ndarray, tuple[int, ...], bool], np.ndarray]
 """An array, the axes to fold, and whether they stay with length 1."""
 
 
-def _reduction(fold: Fold, text: str, *, alone: Callable[[np.ndarray], np.ndarray] = lambda data: data) -> Kernel:
-    """A kernel that folds axes, an attribute or an input; ``alone`` is what it makes of elements when no axis is to be folded."""
+def _reduction(
+    fold: Fold, text: str, *, alone: Callable[[np.ndarray], np.ndarray] = lambda data: data
+) -> Kernel:
+    """A kernel that folds axes, an attribute or an input; ``alone`` is what it makes of elements
+    when no axis is to be folded.
+    """
 
     def kernel(
         data: Array,
@@ -114,7 +164,11 @@ def _reduction(fold: Fold, text: str, *, alone: Callable[[np.ndarray], np.ndarra
         if not named and noop_with_empty_axes:
             made = alone(numbers)
         else:
-            folded = tuple(axis_within(axis, data.ndim) for axis in named) if named else tuple(range(data.ndim))
+            folded = (
+                tuple(axis_within(axis, data.ndim) for axis in named)
+                if named
+                else tuple(range(data.ndim))
+            )
             made = fold(numbers, folded, bool(keepdims))
         return made if made.dtype is dtype else made.astype(dtype)
 
@@ -122,7 +176,9 @@ def _reduction(fold: Fold, text: str, *, alone: Callable[[np.ndarray], np.ndarra
     return kernel
 
 
-def _folded(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], keep: bool, dtype: Any = None) -> np.ndarray:
+def _folded(
+    ufunc: np.ufunc, data: Array, axes: tuple[int, ...], keep: bool, dtype: Any = None
+) -> np.ndarray:
     made: np.ndarray = ufunc.reduce(data, axes, dtype, keepdims=keep)
     return made
 
@@ -144,7 +200,9 @@ def _sum_of_squares(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.n
 
 
 def _length(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
-    return np.sqrt(_sum_of_squares(data.astype(np.float64) if data.dtype.kind in "iu" else data, axes, keep))
+    return np.sqrt(
+        _sum_of_squares(data.astype(np.float64) if data.dtype.kind in "iu" else data, axes, keep)
+    )
 
 
 def _log_of_sum(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
@@ -152,11 +210,19 @@ def _log_of_sum(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarr
 
 
 def _greatest(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
-    return _folded(np.maximum, data, axes, keep) if data.size else _of_nothing(data, axes, keep, least=True)
+    return (
+        _folded(np.maximum, data, axes, keep)
+        if data.size
+        else _of_nothing(data, axes, keep, least=True)
+    )
 
 
 def _least(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
-    return _folded(np.minimum, data, axes, keep) if data.size else _of_nothing(data, axes, keep, least=False)
+    return (
+        _folded(np.minimum, data, axes, keep)
+        if data.size
+        else _of_nothing(data, axes, keep, least=False)
+    )
 
 
 def _of_nothing(data: np.ndarray, axes: tuple[int, ...], keep: bool, *, least: bool) -> np.ndarray:
@@ -184,7 +250,11 @@ def _mean(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
     """Of nothing 0, as ONNX Runtime has it."""
     count = math.prod(data.shape[axis] for axis in axes)
     total = _folded(np.add, data, axes, keep, np.int64 if data.dtype.kind == "i" else data.dtype)
-    return np.trunc(total / max(count, 1)) if data.dtype.kind in "iu" else total / data.dtype.type(max(count, 1))
+    return (
+        np.trunc(total / max(count, 1))
+        if data.dtype.kind in "iu"
+        else total / data.dtype.type(max(count, 1))
+    )
 
 
 FOLDING: Mapping[str, Direct] = {
@@ -193,16 +263,29 @@ FOLDING: Mapping[str, Direct] = {
     "Softmax": Direct(kernel=softmax_along, first=13),
     "LogSoftmax": Direct(kernel=log_softmax_along, first=13),
     "LayerNormalization": Direct(kernel=layer_normalization, first=17),
-    "ReduceL1": Direct(kernel=_reduction(_magnitudes, "Sum of magnitudes along axes.", alone=np.abs), first=1),
-    "ReduceL2": Direct(kernel=_reduction(_length, "Square root of the sum of squares along axes.", alone=np.abs), first=1),
-    "ReduceLogSum": Direct(kernel=_reduction(_log_of_sum, "Logarithm of the sum along axes.", alone=np.log), first=1),
-    "ReduceLogSumExp": Direct(kernel=_reduction(_log_of_sum_of_powers, "Logarithm of the sum of powers of e along axes."), first=1),
+    "ReduceL1": Direct(
+        kernel=_reduction(_magnitudes, "Sum of magnitudes along axes.", alone=np.abs), first=1
+    ),
+    "ReduceL2": Direct(
+        kernel=_reduction(_length, "Square root of the sum of squares along axes.", alone=np.abs),
+        first=1,
+    ),
+    "ReduceLogSum": Direct(
+        kernel=_reduction(_log_of_sum, "Logarithm of the sum along axes.", alone=np.log), first=1
+    ),
+    "ReduceLogSumExp": Direct(
+        kernel=_reduction(_log_of_sum_of_powers, "Logarithm of the sum of powers of e along axes."),
+        first=1,
+    ),
     "ReduceMax": Direct(kernel=_reduction(_greatest, "The greatest element along axes."), first=1),
     "ReduceMean": Direct(kernel=_reduction(_mean, "The mean along axes."), first=1),
     "ReduceMin": Direct(kernel=_reduction(_least, "The least element along axes."), first=1),
     "ReduceProd": Direct(kernel=_reduction(_product, "The product along axes."), first=1),
     "ReduceSum": Direct(kernel=_reduction(_sum, "The sum along axes."), first=1),
     "ReduceSumSquare": Direct(
-        kernel=_reduction(_sum_of_squares, "The sum of squares along axes.", alone=lambda data: data * data), first=1
+        kernel=_reduction(
+            _sum_of_squares, "The sum of squares along axes.", alone=lambda data: data * data
+        ),
+        first=1,
     ),
 }

@@ -1,4 +1,6 @@
-"""ONNX's Attention: scaled dot products of queries and keys, masked, as weights of values; grouped heads, caches, windows."""
+"""ONNX's Attention: scaled dot products of queries and keys, masked, as weights of values;
+grouped heads, caches, windows.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable, rounded
 
 _TOGETHER = 1 << 18
-"""So many weights are computed at a time: they stay in a processor's cache from the first product to the second."""
+"""So many weights are computed at a time: they stay in a processor's cache from the first
+product to the second.
+"""
 _PRECISIONS: Mapping[int, np.dtype] = {
     # TensorProto's floating-point types
     1: np.dtype(np.float32),
@@ -48,36 +52,49 @@ def attention(
     left_window_size: int = -1,
     right_window_size: int = -1,
 ) -> tuple[Array, ...]:
-    """``softmax(query x keyT * scale + mask) x value``, the keys and values with those of the past, and the scores that are asked for.
+    """``softmax(query x keyT * scale + mask) x value``, the keys and values with those of the past,
+    and the scores that are asked for.
 
-    ``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``, or all of rank 3 with the heads side by side.
-    ``filled`` says how many keys of each batch count. A query that sees no key gives 0.
+    ``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``, or all of
+    rank 3 with the heads side by side. ``filled`` says how many keys of each batch count. A query
+    that sees no key gives 0.
     """
     heads = {"q_num_heads": q_num_heads, "kv_num_heads": kv_num_heads}
     check_inputs("Attention", (query, key, value, mask, past_key, past_value), heads)
     side_by_side = query.ndim == 3
     if side_by_side:
-        query, key, value = (_apart(one, count or 1) for one, count in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads)))
+        query, key, value = (
+            _apart(one, count or 1)
+            for one, count in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads))
+        )
     keys = key if past_key is None else np.concatenate((past_key, key), axis=2)
     values = value if past_value is None else np.concatenate((past_value, value), axis=2)
     batch, count, length, size = query.shape
     check_elements(batch * count * length * keys.shape[2], "the attention weights")
     past = 0 if past_key is None else past_key.shape[2]
-    hidden = _hidden(query, keys, filled, past, bool(is_causal), left_window_size, right_window_size)
+    hidden = _hidden(
+        query, keys, filled, past, bool(is_causal), left_window_size, right_window_size
+    )
     wide = computable(query)
     scaled = wide * wide.dtype.type(1 / np.sqrt(size) if scale is None else scale)
     bias = _bias(mask, hidden, (batch, count, length, keys.shape[2]), scaled.dtype)
     asked = np.empty((batch, count, length, keys.shape[2]), scaled.dtype) if outputs > 3 else None
     scoring = _Scoring(softcap, softmax_precision, asked, qk_matmul_output_mode)
     mixed = _mixed(scaled, computable(keys), computable(values), bias, scoring)
-    result = mixed.swapaxes(1, 2).reshape(batch, length, count * values.shape[3]) if side_by_side else mixed
+    result = (
+        mixed.swapaxes(1, 2).reshape(batch, length, count * values.shape[3])
+        if side_by_side
+        else mixed
+    )
     scores = () if asked is None else (rounded(asked, query.dtype),)
     return (rounded(result, query.dtype), keys, values, *scores)[:outputs]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scoring:
-    """How scores become weights, and where those of all heads are kept in the state that is asked for."""
+    """How scores become weights, and where those of all heads are kept in the state that is
+    asked for.
+    """
 
     softcap: float
     precision: int | None
@@ -85,8 +102,12 @@ class _Scoring:
     mode: int
 
 
-def _mixed(query: Array, keys: Array, values: Array, bias: Array | None, scoring: _Scoring) -> Array:
-    """``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``, some heads at a time."""
+def _mixed(
+    query: Array, keys: Array, values: Array, bias: Array | None, scoring: _Scoring
+) -> Array:
+    """``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``, some
+    heads at a time.
+    """
     batch, count, length, size = query.shape
     group, depth = count // keys.shape[1], keys.shape[2]
     mixed = np.empty((batch, count, length, values.shape[3]), query.dtype)
@@ -95,11 +116,19 @@ def _mixed(query: Array, keys: Array, values: Array, bias: Array | None, scoring
         mine = slice(some.start * group, some.stop * group)
         # The queries of a group share their keys: one product for all of them.
         rows = (some.stop - some.start, group * length)
-        scores = np.matmul(query[image, mine].reshape(*rows, size), turned[image, some]).reshape(rows[0] * group, length, depth)
+        scores = np.matmul(query[image, mine].reshape(*rows, size), turned[image, some]).reshape(
+            rows[0] * group, length, depth
+        )
         kept = None if scoring.asked is None else scoring.asked[image, mine]
-        part = bias if bias is None else bias[image if len(bias) > 1 else 0, mine if bias.shape[1] > 1 else slice(None)]
+        part = (
+            bias
+            if bias is None
+            else bias[image if len(bias) > 1 else 0, mine if bias.shape[1] > 1 else slice(None)]
+        )
         weights = _weighted(scores, part, scoring, kept)
-        mixed[image, mine] = np.matmul(weights.reshape(*rows, depth), values[image, some]).reshape(len(weights), length, values.shape[3])
+        mixed[image, mine] = np.matmul(weights.reshape(*rows, depth), values[image, some]).reshape(
+            len(weights), length, values.shape[3]
+        )
     return mixed
 
 
@@ -115,14 +144,22 @@ def _blocks(batch: int, heads: int, weights: int) -> Iterator[tuple[int, slice]]
             yield image, slice(start, min(start + together, heads))
 
 
-def _hidden(query: Array, keys: Array, filled: Array | None, past: int, causal: bool, left: int, right: int) -> Array | None:
-    """Which keys each query may not see whatever the mask says, ``[1 or N, 1, L, S]``; None: all are seen."""
+def _hidden(
+    query: Array, keys: Array, filled: Array | None, past: int, causal: bool, left: int, right: int
+) -> Array | None:
+    """Which keys each query may not see whatever the mask says, ``[1 or N, 1, L, S]``; None: all
+    are seen.
+    """
     if left < -1 or right < -1:
-        raise ValueError(f"the window reaches {left} to the left and {right} to the right, expected -1 or more")
+        raise ValueError(
+            f"the window reaches {left} to the left and {right} to the right, expected -1 or more"
+        )
     batch, _, length, _ = query.shape
     if filled is not None and (past or filled.shape != (batch,)):
         found = "a past" if past else f"nonpad_kv_seqlen of shape {list(filled.shape)}"
-        raise ValueError(f"nonpad_kv_seqlen counts the keys of {batch} batches without a past, found {found}")
+        raise ValueError(
+            f"nonpad_kv_seqlen counts the keys of {batch} batches without a past, found {found}"
+        )
     columns = np.arange(keys.shape[2])
     before = np.array([past]) if filled is None else filled.reshape(-1) - length
     beyond = columns - (np.arange(length)[:, None] + before.reshape(-1, 1, 1, 1))
@@ -134,17 +171,29 @@ def _hidden(query: Array, keys: Array, filled: Array | None, past: int, causal: 
     if left >= 0:
         rules.append(beyond < -left)
     if filled is not None:
-        rules.append(np.broadcast_to(columns >= filled.reshape(-1, 1, 1, 1), (batch, 1, length, keys.shape[2])))
+        rules.append(
+            np.broadcast_to(
+                columns >= filled.reshape(-1, 1, 1, 1), (batch, 1, length, keys.shape[2])
+            )
+        )
     return np.logical_or.reduce(rules) if rules else None
 
 
-def _bias(mask: Array | None, hidden: Array | None, shape: tuple[int, ...], dtype: np.dtype) -> Array | None:
-    """What is added to the scores, ``[1 or N, 1 or heads, L, S]``: minus infinity where a key is not seen."""
+def _bias(
+    mask: Array | None, hidden: Array | None, shape: tuple[int, ...], dtype: np.dtype
+) -> Array | None:
+    """What is added to the scores, ``[1 or N, 1 or heads, L, S]``: minus infinity where a key is
+    not seen.
+    """
     if mask is None:
         return None if hidden is None else np.where(hidden, dtype.type(-np.inf), dtype.type(0))
     if mask.ndim > 4 or not mask.ndim or mask.shape[-1] > shape[-1]:
         raise ValueError(f"the mask has shape {list(mask.shape)} for scores of shape {list(shape)}")
-    added = np.where(mask, dtype.type(0), dtype.type(-np.inf)) if mask.dtype == np.bool_ else computable(mask).astype(dtype, copy=False)
+    added = (
+        np.where(mask, dtype.type(0), dtype.type(-np.inf))
+        if mask.dtype == np.bool_
+        else computable(mask).astype(dtype, copy=False)
+    )
     missing = shape[-1] - mask.shape[-1]
     if missing:
         added = np.pad(added, [(0, 0)] * (mask.ndim - 1) + [(0, missing)], constant_values=-np.inf)
@@ -154,11 +203,15 @@ def _bias(mask: Array | None, hidden: Array | None, shape: tuple[int, ...], dtyp
     try:
         return np.broadcast_to(added, (*added.shape[:2], *shape[2:]))
     except ValueError:
-        raise ValueError(f"the mask has shape {list(mask.shape)} for scores of shape {list(shape)}") from None
+        raise ValueError(
+            f"the mask has shape {list(mask.shape)} for scores of shape {list(shape)}"
+        ) from None
 
 
 def _weighted(weights: Array, bias: Array | None, scoring: _Scoring, kept: Array | None) -> Array:
-    """Scores of some heads ``[heads, L, S]`` made the weights of the values; the state that is asked for is copied to ``kept``."""
+    """Scores of some heads ``[heads, L, S]`` made the weights of the values; the state that is
+    asked for is copied to ``kept``.
+    """
 
     def keep(state: int) -> None:
         if kept is not None and scoring.mode == state:
@@ -185,9 +238,13 @@ def _weighted(weights: Array, bias: Array | None, scoring: _Scoring, kept: Array
 
 
 def _in_precision(scores: Array, precision: int) -> Array:
-    """Rounded to the type that the softmax is asked for in, and in the type that arithmetic on it is done in."""
+    """Rounded to the type that the softmax is asked for in, and in the type that arithmetic on
+    it is done in.
+    """
     if precision not in _PRECISIONS:
-        raise ValueError(f"softmax_precision is {precision}, expected one of {', '.join(map(str, _PRECISIONS))}")
+        raise ValueError(
+            f"softmax_precision is {precision}, expected one of {', '.join(map(str, _PRECISIONS))}"
+        )
     return computable(scores.astype(_PRECISIONS[precision], copy=False))
 
 
@@ -197,10 +254,13 @@ def _softmax(weights: Array) -> None:
     greatest[greatest == -np.inf] = 0
     weights -= greatest
     np.exp(weights, out=weights)
-    # Row sums as a matrix-vector product: BLAS is several times faster than the reduction on short rows.
+    # Row sums as a matrix-vector product: BLAS is several times faster than the reduction on short
+    # rows.
     total = weights @ np.ones(weights.shape[-1], weights.dtype)
     total[total == 0] = 1
     weights /= total[..., None]
 
 
-ATTENTION: Mapping[str, Direct] = {"Attention": Direct(kernel=attention, first=23, counts_outputs=True)}
+ATTENTION: Mapping[str, Direct] = {
+    "Attention": Direct(kernel=attention, first=23, counts_outputs=True)
+}

@@ -1,4 +1,6 @@
-"""Exact correlations of 8-bit integers with filters of 8-bit integers, both less their zero points: sums in i32, which wrap around."""
+"""Exact correlations of 8-bit integers with filters of 8-bit integers, both less their zero
+points: sums in i32, which wrap around.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,16 @@ from loopscope.ops.onnx.windows import convolved
 
 
 class ByteFilters:
-    """Filters ``[O, C / group, kernel...]`` less their zero points, of which there is one, or one for each filter; ready for data."""
+    """Filters ``[O, C / group, kernel...]`` less their zero points, of which there is one, or
+    one for each filter; ready for data.
+    """
 
     def __init__(self, filters: Bytes) -> None:
         self._filters = np.subtract(filters.numbers, filters.zero, dtype=np.float32)
         axes = tuple(range(1, self._filters.ndim))
-        self._greatest = float(np.abs(self._filters).sum(axis=axes, dtype=np.float64).max(initial=0))
+        self._greatest = float(
+            np.abs(self._filters).sum(axis=axes, dtype=np.float64).max(initial=0)
+        )
         """The greatest sum of magnitudes of a filter."""
 
     @classmethod
@@ -33,10 +39,14 @@ class ByteFilters:
         return 8 * prod(shape)
 
     def sums(self, data: Bytes, attributes: Mapping[str, Any]) -> Array:
-        """``[N, C, lengths...] -> [N, O, places...]`` with the attributes of Conv; padding lies at the zero point of the data, a number."""
+        """``[N, C, lengths...] -> [N, O, places...]`` with the attributes of Conv; padding lies
+        at the zero point of the data, a number.
+        """
         most = max(127 - int(data.zero[0]), int(data.zero[0]) + 128)
         if self._greatest * most > EXACT and self._filters.dtype != np.float64:
-            self._filters = self._filters.astype(np.float64)  # exact up to 2^53, which no filter in memory reaches
+            self._filters = self._filters.astype(
+                np.float64
+            )  # exact up to 2^53, which no filter in memory reaches
         numbers = np.subtract(data.numbers, data.zero, dtype=self._filters.dtype)
         sums = convolved(numbers, self._filters, attributes)
         if sums.dtype == np.float64:
@@ -49,5 +59,7 @@ def by_filter(numbers: Array | None, filters: Array, what: str) -> Array | None:
     if numbers is None or numbers.size == 1:
         return None if numbers is None else numbers.reshape(())
     if numbers.shape != filters.shape[:1]:
-        raise ValueError(f"the {what} of the filters have shape {list(numbers.shape)}, expected one number or {len(filters)}")
+        raise ValueError(
+            f"the {what} of the filters have shape {list(numbers.shape)}, expected one number or {len(filters)}"
+        )
     return numbers.reshape(-1, *[1] * (filters.ndim - 1))

@@ -1,4 +1,6 @@
-"""Exact products of matrices of 8-bit integers less their zero points: sums in i32, which wrap around, from products in f32."""
+"""Exact products of matrices of 8-bit integers less their zero points: sums in i32, which wrap
+around, from products in f32.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +17,34 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, KeepingKernel, Known
 
 EXACT = 1 << 24
-"""f32 has all integers up to this magnitude, and so all sums of integers whose magnitudes add up to no more."""
+"""f32 has all integers up to this magnitude, and so all sums of integers whose magnitudes add up
+to no more.
+"""
 _FEW_TERMS, _TERMS = 256, 1024
-"""Terms of a sum in f32: 256 products of two differences of bytes are always exact, 1024 if the matrix is not extreme."""
+"""Terms of a sum in f32: 256 products of two differences of bytes are always exact, 1024 if the
+matrix is not extreme.
+"""
 _FEW_ROWS, _WIDTH = 16, 64
-"""BLAS multiplies up to 16 rows with 64 columns without copying the matrix first, which would take most of the time."""
+"""BLAS multiplies up to 16 rows with 64 columns without copying the matrix first, which would
+take most of the time.
+"""
 _CONVERTED = 1 << 14
 """Elements that are converted together, in the processor's cache."""
 
 
 class Bytes(NamedTuple):
-    """Whole numbers as i8, and what each is measured from: i32 of at least one axis, which broadcasts with them."""
+    """Whole numbers as i8, and what each is measured from: i32 of at least one axis, which
+    broadcasts with them.
+    """
 
     numbers: Array
     zero: Array
 
     @staticmethod
     def of(data: Array, zero: Array | None) -> Bytes:
-        """Of i8 or u8 and zero points of the same type, one or some that broadcast. ``ValueError`` for what does not fit."""
+        """Of i8 or u8 and zero points of the same type, one or some that broadcast.
+        ``ValueError`` for what does not fit.
+        """
         if data.dtype not in LIMITS:
             raise ValueError(f"elements of type {ElementType.of(data)}, expected i8 or u8")
         shift = 128 if data.dtype == np.uint8 else 0
@@ -40,48 +52,70 @@ class Bytes(NamedTuple):
         if zero is None or not zero.size:
             return Bytes(numbers, np.array([-shift], np.int32))
         if zero.dtype != data.dtype:
-            raise ValueError(f"zero points of type {ElementType.of(zero)} for elements of type {ElementType.of(data)}, expected one type")
+            raise ValueError(
+                f"zero points of type {ElementType.of(zero)} for elements of type {ElementType.of(data)}, expected one type"
+            )
         if zero.size == 1:
             return Bytes(numbers, zero.reshape(1).astype(np.int32) - shift)
         if zero.ndim > data.ndim or not _fit(zero, data):
-            raise ValueError(f"zero points of shape {list(zero.shape)} do not fit data of shape {list(data.shape)}")
+            raise ValueError(
+                f"zero points of shape {list(zero.shape)} do not fit data of shape {list(data.shape)}"
+            )
         return Bytes(numbers, zero.astype(np.int32) - shift)
 
 
-LIMITS = {np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in (np.int8, np.uint8)}
+LIMITS = {
+    np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
+    for kind in (np.int8, np.uint8)
+}
 
 
 def _fit(zero: Array, data: Array) -> bool:
-    return all(length in (1, whole) for length, whole in zip(zero.shape[::-1], data.shape[::-1], strict=False))
+    return all(
+        length in (1, whole)
+        for length, whole in zip(zero.shape[::-1], data.shape[::-1], strict=False)
+    )
 
 
 def rows_less(rows: Array, zero: Array | None) -> Bytes:
     """Rows ``[..., M, K]`` and their zero points: one, ``[M]`` or ``[..., M, 1]``."""
     found = Bytes.of(rows, by_row(zero))
     if found.zero.size > 1 and found.zero.shape[-1] > 1:
-        raise ValueError(f"zero points of shape {list(found.zero.shape)} for rows of shape {list(rows.shape)}, expected one for each row")
+        raise ValueError(
+            f"zero points of shape {list(found.zero.shape)} for rows of shape {list(rows.shape)}, expected one for each row"
+        )
     return found
 
 
 def by_row(numbers: Array | None) -> Array | None:
     """Of a vector with a number for each row, a column."""
-    return numbers[:, None] if numbers is not None and numbers.ndim == 1 and numbers.size > 1 else numbers
+    return (
+        numbers[:, None]
+        if numbers is not None and numbers.ndim == 1 and numbers.size > 1
+        else numbers
+    )
 
 
 class ByteMatrix:
-    """``columns - zero`` ``[..., K, N]``, ready for products; zero points are one, ``[N]`` or ``[..., 1, N]``."""
+    """``columns - zero`` ``[..., K, N]``, ready for products; zero points are one, ``[N]`` or
+    ``[..., 1, N]``.
+    """
 
     def __init__(self, columns: Bytes) -> None:
         numbers, zero = columns
         self._is_vector = numbers.ndim == 1
-        if not numbers.ndim or (zero.size > 1 and (self._is_vector or (zero.ndim > 1 and zero.shape[-2] > 1))):
+        if not numbers.ndim or (
+            zero.size > 1 and (self._is_vector or (zero.ndim > 1 and zero.shape[-2] > 1))
+        ):
             raise ValueError(
                 f"zero points of shape {list(zero.shape)} for a matrix of shape {list(numbers.shape)}, expected one for each column"
             )
         if self._is_vector:
             numbers = numbers[:, None]
         self.shape = numbers.shape
-        self._turned = np.ascontiguousarray(np.subtract(numbers, zero, dtype=np.float32).swapaxes(-1, -2))
+        self._turned = np.ascontiguousarray(
+            np.subtract(numbers, zero, dtype=np.float32).swapaxes(-1, -2)
+        )
         self._greatest = _greatest_sum(self._turned)
 
     @classmethod
@@ -95,12 +129,16 @@ class ByteMatrix:
         return 4 * prod(shape)
 
     def sums(self, rows: Bytes) -> Array:
-        """``[..., M, K] -> [..., M, N]`` in i32, an array of the caller's own; a vector on either side has no axis in it."""
+        """``[..., M, K] -> [..., M, N]`` in i32, an array of the caller's own; a vector on
+        either side has no axis in it.
+        """
         numbers, zero = rows
         is_vector = numbers.ndim == 1
         if not numbers.ndim or numbers.shape[-1] != self.shape[-2]:
             columns = self.shape[:1] if self._is_vector else self.shape
-            raise ValueError(f"shapes {list(numbers.shape)} and {list(columns)} have no matrix product")
+            raise ValueError(
+                f"shapes {list(numbers.shape)} and {list(columns)} have no matrix product"
+            )
         if is_vector:
             numbers = numbers[None]
         result = self._products(numbers, zero)
@@ -121,7 +159,9 @@ class ByteMatrix:
         terms = _TERMS if self._greatest * most <= EXACT else _FEW_TERMS
         result = _product(rows[..., :terms], self._turned[..., :terms])
         for start in range(terms, inner, terms):
-            result += _product(rows[..., start : start + terms], self._turned[..., start : start + terms])
+            result += _product(
+                rows[..., start : start + terms], self._turned[..., start : start + terms]
+            )
         return result.reshape(shape)
 
 
@@ -135,13 +175,17 @@ def _product(rows: Array, turned: Array) -> Array:
     result = np.empty((count, columns), np.int32)
     whole = columns // _WIDTH * _WIDTH
     blocks = turned[:whole].reshape(whole // _WIDTH, _WIDTH, turned.shape[-1])
-    result[:, :whole].reshape(count, whole // _WIDTH, _WIDTH)[...] = np.matmul(rows, blocks.swapaxes(-1, -2)).swapaxes(0, 1)
+    result[:, :whole].reshape(count, whole // _WIDTH, _WIDTH)[...] = np.matmul(
+        rows, blocks.swapaxes(-1, -2)
+    ).swapaxes(0, 1)
     result[:, whole:] = np.matmul(rows, turned[whole:].T)
     return result
 
 
 def as_integers(numbers: Array) -> Array:
-    """Convert integers in f32 to i32, in the memory of a contiguous array: fresh memory of a large one takes longer than its sums."""
+    """Convert integers in f32 to i32, in the memory of a contiguous array: fresh memory of a
+    large one takes longer than its sums.
+    """
     if numbers.size <= _CONVERTED:
         return numbers.astype(np.int32)
     floats = numbers.reshape(-1)
@@ -152,11 +196,16 @@ def as_integers(numbers: Array) -> Array:
 
 
 def _greatest_sum(turned: Array) -> float:
-    """Return the greatest sum of magnitudes of 1024 terms of a column; 0 for a number of terms that is always exact."""
+    """Return the greatest sum of magnitudes of 1024 terms of a column; 0 for a number of terms
+    that is always exact.
+    """
     inner = turned.shape[-1]
     if inner <= _FEW_TERMS:
         return 0.0
-    return max(float(np.abs(turned[..., start : start + _TERMS]).sum(axis=-1).max(initial=0)) for start in range(0, inner, _TERMS))
+    return max(
+        float(np.abs(turned[..., start : start + _TERMS]).sum(axis=-1).max(initial=0))
+        for start in range(0, inner, _TERMS)
+    )
 
 
 class _Ready(Protocol):
@@ -178,7 +227,9 @@ class _Kept(Generic[_R]):
     def __init__(self, kind: type[_R]) -> None:
         self._kind = kind
         self._made: tuple[weakref.ref[Array], bytes, _R] | None = None
-        """The constant, its zero points, and what was made of both; set as one, for the threads that share a plan."""
+        """The constant, its zero points, and what was made of both; set as one, for the threads
+        that share a plan.
+        """
 
     def __call__(self, constant: Array, zero: Array | None) -> _R:
         key = b"" if zero is None else zero.tobytes()
@@ -200,11 +251,16 @@ class _Keeping:
 
 
 def keeping(kind: type[_Ready], kernel: Callable[..., Any]) -> Callable[..., KeepingKernel | None]:
-    """What makes the kernel of one node with a constant, from a kernel that takes what makes a ``kind`` of that as ``ready``."""
+    """What makes the kernel of one node with a constant, from a kernel that takes what makes a
+    ``kind`` of that as ``ready``.
+    """
 
     def made(constant: Known, /, **attributes: Any) -> KeepingKernel | None:
         if not constant.shape.is_static or not constant.shape.rank:
             return None
-        return _Keeping(partial(kernel, ready=_Kept(kind), **attributes), kind.most_bytes(constant.shape.lengths))
+        return _Keeping(
+            partial(kernel, ready=_Kept(kind), **attributes),
+            kind.most_bytes(constant.shape.lengths),
+        )
 
     return made

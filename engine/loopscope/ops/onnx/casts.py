@@ -24,23 +24,41 @@ _TARGETS: Mapping[int, np.dtype] = {
     for name, number in TensorProto.DataType.items()
     if not name.startswith(("UNDEFINED", "COMPLEX"))
 }
-_TEXT, _F8E8M0, _F4E2M1 = np.dtype(object), np.dtype(ml_dtypes.float8_e8m0fnu), np.dtype(ml_dtypes.float4_e2m1fn)
+_TEXT, _F8E8M0, _F4E2M1 = (
+    np.dtype(object),
+    np.dtype(ml_dtypes.float8_e8m0fnu),
+    np.dtype(ml_dtypes.float4_e2m1fn),
+)
 _F8 = frozenset(
-    np.dtype(kind) for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2, ml_dtypes.float8_e5m2fnuz)
+    np.dtype(kind)
+    for kind in (
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e4m3fnuz,
+        ml_dtypes.float8_e5m2,
+        ml_dtypes.float8_e5m2fnuz,
+    )
 )
 _PLAIN = "biuf"
 _ROUND_MODES = ("up", "down", "nearest")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf|nan", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf|nan", re.ASCII | re.IGNORECASE
+)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 
 
 def cast(attributes: Mapping[str, Any], outputs: int, /) -> Kernel:
-    """The kernel of a Cast, whose type is known before it runs. It gives a tuple, and raises what is wrong when it is called."""
+    """The kernel of a Cast, whose type is known before it runs. It gives a tuple, and raises
+    what is wrong when it is called.
+    """
     dtype = _TARGETS.get(attributes["to"])
     if dtype is None:
         return partial(_unknown, attributes["to"])
     saturate, round_mode = _bounds(attributes)
-    return _to_plain_numbers(dtype) if _is_plain(dtype) else partial(_cast_to, dtype, saturate, round_mode)
+    return (
+        _to_plain_numbers(dtype)
+        if _is_plain(dtype)
+        else partial(_cast_to, dtype, saturate, round_mode)
+    )
 
 
 def _unknown(number: int, value: Any, /) -> Any:
@@ -57,7 +75,11 @@ def cast_like(attributes: Mapping[str, Any], outputs: int, /) -> Kernel:
 
     def to_that_of(value: Any, like: Any, /) -> Any:
         dtype = like.dtype
-        return (value.astype(dtype),) if _is_plain(dtype) and value.dtype.kind in _PLAIN else _cast_to(dtype, saturate, round_mode, value)
+        return (
+            (value.astype(dtype),)
+            if _is_plain(dtype) and value.dtype.kind in _PLAIN
+            else _cast_to(dtype, saturate, round_mode, value)
+        )
 
     return to_that_of
 
@@ -69,7 +91,11 @@ def _bounds(attributes: Mapping[str, Any]) -> tuple[bool, str]:
 
 def _to_plain_numbers(dtype: np.dtype) -> Kernel:
     def to_plain_numbers(value: Any, /) -> Any:
-        return (value.astype(dtype),) if value.dtype.kind in _PLAIN else _cast_to(dtype, True, "up", value)
+        return (
+            (value.astype(dtype),)
+            if value.dtype.kind in _PLAIN
+            else _cast_to(dtype, True, "up", value)
+        )
 
     return to_plain_numbers
 
@@ -78,28 +104,41 @@ def _cast_to(dtype: np.dtype, saturate: bool, round_mode: str, value: Any, /) ->
     return (given(converted(np.asarray(value), dtype, saturate=saturate, round_mode=round_mode)),)
 
 
-def converted(data: Array, dtype: np.dtype, /, *, saturate: bool = True, round_mode: str = "up") -> Array:
-    """The elements in another type (page Cast; for integers of 2 and 4 bits "2 bit" and "4 bit integer types" of ONNX's technical details).
+def converted(
+    data: Array, dtype: np.dtype, /, *, saturate: bool = True, round_mode: str = "up"
+) -> Array:
+    """The elements in another type (page Cast; for integers of 2 and 4 bits "2 bit" and "4 bit
+    integer types" of ONNX's technical details).
 
-    Floats are cut off towards zero when they become integers of 8 bits and more; to 4 and 2 bits they are rounded to the nearest, halves
-    to even. Integers that do not fit lose their higher bits. ``saturate`` and ``round_mode`` are those of 8-bit floats. What ONNX leaves
-    open is what ONNX Runtime does: numbers are written with 8 digits, and nothing below 0 has an f8e8m0.
+    Floats are cut off towards zero when they become integers of 8 bits and more; to 4 and 2 bits
+    they are rounded to the nearest, halves to even. Integers that do not fit lose their higher
+    bits. ``saturate`` and ``round_mode`` are those of 8-bit floats. What ONNX leaves open is what
+    ONNX Runtime does: numbers are written with 8 digits, and nothing below 0 has an f8e8m0.
     ``ValueError`` for a text that is no number.
     """
     if dtype == _TEXT:
         return data if data.dtype == _TEXT else _texts(_numbers(data))
     if data.dtype == _TEXT:
-        return converted(_read(data, whole=dtype.isbuiltin == 1 and dtype.kind in "iu"), dtype, saturate=saturate, round_mode=round_mode)
+        return converted(
+            _read(data, whole=dtype.isbuiltin == 1 and dtype.kind in "iu"),
+            dtype,
+            saturate=saturate,
+            round_mode=round_mode,
+        )
     if dtype == _F8E8M0:
         if round_mode not in _ROUND_MODES:
-            raise ValueError(f"round_mode is {shorten(repr(round_mode))}, expected one of {', '.join(_ROUND_MODES)}")
+            raise ValueError(
+                f"round_mode is {shorten(repr(round_mode))}, expected one of {', '.join(_ROUND_MODES)}"
+            )
         return _powers_of_two(_numbers(data).astype(np.float64), saturate, round_mode)
     numbers = _numbers(data)
     if dtype.isbuiltin == 1:
         return numbers != 0 if dtype.kind == "b" else numbers.astype(dtype)
     if is_whole(dtype):
         return _few_bits(numbers, dtype)
-    near = _once_rounded(numbers) if dtype in _F8 or dtype == _F4E2M1 else numbers.astype(np.float32)
+    near = (
+        _once_rounded(numbers) if dtype in _F8 or dtype == _F4E2M1 else numbers.astype(np.float32)
+    )
     if dtype in _F8 and saturate:
         most = np.float32(ml_dtypes.finfo(dtype).max)
         near = np.clip(near, -most, most)
@@ -108,12 +147,20 @@ def converted(data: Array, dtype: np.dtype, /, *, saturate: bool = True, round_m
 
 def _numbers(data: Array) -> Array:
     """In a type that numpy computes with."""
-    return data if data.dtype.isbuiltin == 1 else data.astype(np.int8 if is_whole(data.dtype) else np.float32)
+    return (
+        data
+        if data.dtype.isbuiltin == 1
+        else data.astype(np.int8 if is_whole(data.dtype) else np.float32)
+    )
 
 
 def _few_bits(numbers: Array, dtype: np.dtype) -> Array:
     """Integers of 2 and 4 bits: the low bits of the nearest integer."""
-    whole = np.rint(numbers).astype(np.int64) if numbers.dtype.kind == "f" else numbers.astype(np.int64, copy=False)
+    whole = (
+        np.rint(numbers).astype(np.int64)
+        if numbers.dtype.kind == "f"
+        else numbers.astype(np.int64, copy=False)
+    )
     bits = int(ml_dtypes.iinfo(dtype).bits)
     codes = whole & (2**bits - 1)
     if int(ml_dtypes.iinfo(dtype).min) < 0:
@@ -122,7 +169,9 @@ def _few_bits(numbers: Array, dtype: np.dtype) -> Array:
 
 
 def _once_rounded(numbers: Array) -> Array:
-    """In f32, of which narrow floats are made; what f64 holds beyond that is kept as an odd last bit: so nothing is rounded twice."""
+    """In f32, of which narrow floats are made; what f64 holds beyond that is kept as an odd last
+    bit: so nothing is rounded twice.
+    """
     near = numbers.astype(np.float32)
     if numbers.dtype != np.float64:
         return near
@@ -134,18 +183,26 @@ _E8M0_BIAS, _E8M0_MOST, _E8M0_NAN = 127, 254, 255
 
 
 def _powers_of_two(numbers: Array, saturate: bool, round_mode: str) -> Array:
-    """Codes of f8e8m0 (OCP Microscaling formats 1.0), halfway up; what lies beyond its range is its end, or NaN."""
+    """Codes of f8e8m0 (OCP Microscaling formats 1.0), halfway up; what lies beyond its range is
+    its end, or NaN.
+    """
     mantissa, exponent = np.frexp(numbers)
     threshold = {"up": mantissa > 0.5, "down": False, "nearest": mantissa >= 0.75}[round_mode]
     codes = np.where(np.isfinite(numbers), exponent, 0) - 1 + _E8M0_BIAS + threshold
     below, above = numbers < 2.0**-_E8M0_BIAS, numbers > 2.0**_E8M0_BIAS
-    codes = np.where(below, 0 if saturate else _E8M0_NAN, np.where(above, _E8M0_MOST if saturate else _E8M0_NAN, codes))
+    codes = np.where(
+        below,
+        0 if saturate else _E8M0_NAN,
+        np.where(above, _E8M0_MOST if saturate else _E8M0_NAN, codes),
+    )
     return np.asarray(np.where(np.isnan(numbers), _E8M0_NAN, codes).astype(np.uint8)).view(_F8E8M0)
 
 
 def _texts(numbers: Array) -> Array:
     made = np.empty(numbers.shape, _TEXT)
-    write: Callable[[Any], str] = _written if numbers.dtype.kind == "f" else lambda number: str(int(number))
+    write: Callable[[Any], str] = (
+        _written if numbers.dtype.kind == "f" else lambda number: str(int(number))
+    )
     made.reshape(-1)[:] = [write(number) for number in numbers.reshape(-1).tolist()]
     return made
 
@@ -160,7 +217,11 @@ def _read(texts: Array, *, whole: bool) -> Array:
     read = [str(text).strip() for text in texts.reshape(-1).tolist()]
     if not whole:
         return np.array([_real(text) for text in read], np.float64).reshape(texts.shape)
-    return np.array([_whole(text) & 2**64 - 1 for text in read], np.uint64).view(np.int64).reshape(texts.shape)
+    return (
+        np.array([_whole(text) & 2**64 - 1 for text in read], np.uint64)
+        .view(np.int64)
+        .reshape(texts.shape)
+    )
 
 
 def _real(text: str) -> float:

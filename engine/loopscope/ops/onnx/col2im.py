@@ -25,14 +25,22 @@ def col2im(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """``[N, C * elements of a block, L] -> [N, C, *image_shape]``, of any number of axes; what lies in the padding is dropped."""
-    check_inputs("Col2Im", (data, image_shape, block_shape), {"dilations": dilations, "pads": pads, "strides": strides})
+    """``[N, C * elements of a block, L] -> [N, C, *image_shape]``, of any number of axes; what
+    lies in the padding is dropped.
+    """
+    check_inputs(
+        "Col2Im",
+        (data, image_shape, block_shape),
+        {"dilations": dilations, "pads": pads, "strides": strides},
+    )
     image, block = whole_numbers(image_shape), whole_numbers(block_shape)
     axes = len(image)
     steps, gaps, padding = strides or [1] * axes, dilations or [1] * axes, pads or [0] * (2 * axes)
     counts = [
         (length + before + after - gap * (size - 1) - 1) // step + 1
-        for length, size, step, gap, before, after in zip(image, block, steps, gaps, padding[:axes], padding[axes:], strict=True)
+        for length, size, step, gap, before, after in zip(
+            image, block, steps, gaps, padding[:axes], padding[axes:], strict=True
+        )
     ]
     channels = data.shape[1] // prod(block)
     check_elements(data.shape[0] * channels * prod(image), "the output of Col2Im")
@@ -40,7 +48,10 @@ def col2im(
     parts = data.reshape(data.shape[0], channels, *block, *counts)
     whole_rows = axes > 1 and tuple(steps[-2:]) == (1, 1) and counts[-1] == image[-1]
     for place in product(*map(range, block)):
-        offsets = [number * gap - before for number, gap, before in zip(place, gaps, padding[:axes], strict=True)]
+        offsets = [
+            number * gap - before
+            for number, gap, before in zip(place, gaps, padding[:axes], strict=True)
+        ]
         cuts = [_inside(*one) for one in zip(offsets, steps, counts, image, strict=True)]
         if whole_rows and 0 < abs(offsets[-1]) < image[-1]:
             cuts[-1] = (slice(None), slice(None))
@@ -54,14 +65,17 @@ def col2im(
 
 
 def _add_shifted(rows: Array, added: Array, shift: int) -> None:
-    """Adds to rows ``[..., H, W]`` others that lie ``shift`` further right, without what then lies outside.
+    """Adds to rows ``[..., H, W]`` others that lie ``shift`` further right, without what then lies
+    outside.
 
-    All rows as one line: numpy adds those several times faster than pieces of rows. What runs over the end of a row into
-    the next is undone.
+    All rows as one line: numpy adds those several times faster than pieces of rows. What runs over
+    the end of a row into the next is undone.
     """
     margin = rows[..., :shift] if shift > 0 else rows[..., shift:]
     before = margin.copy()
-    target, source = (one.reshape(*one.shape[:-2], one.shape[-2] * one.shape[-1]) for one in (rows, added))
+    target, source = (
+        one.reshape(*one.shape[:-2], one.shape[-2] * one.shape[-1]) for one in (rows, added)
+    )
     if shift > 0:
         target[..., shift:] += source[..., :-shift]
     else:
@@ -70,7 +84,9 @@ def _add_shifted(rows: Array, added: Array, shift: int) -> None:
 
 
 def _inside(offset: int, step: int, count: int, length: int) -> tuple[slice, slice]:
-    """Of so many places from an offset on in steps: where those within an axis lie, and which they are."""
+    """Of so many places from an offset on in steps: where those within an axis lie, and which
+    they are.
+    """
     first = max(0, -(offset // step))
     last = min(count, (length - 1 - offset) // step + 1)
     if last <= first:

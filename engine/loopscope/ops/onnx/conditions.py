@@ -1,4 +1,6 @@
-"""What ONNX asks of inputs that the onnx package's kernels take for granted: asked first, so that an error says what was expected."""
+"""What ONNX asks of inputs that the onnx package's kernels take for granted: asked first, so
+that an error says what was expected.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Attributes = Mapping[str, Any]
 
 
 def check_inputs(type: str, arguments: Arguments, attributes: Attributes) -> None:
-    """``ValueError`` when inputs do not fit each other or the attributes; arguments as reference kernels take them."""
+    """``ValueError`` when inputs do not fit each other or the attributes; arguments as reference
+    kernels take them.
+    """
     condition = _CONDITIONS.get(type)
     if condition is not None:
         condition(arguments, attributes)
@@ -27,12 +31,16 @@ def _of_channels(arguments: Arguments, attributes: Attributes) -> None:
     channels = data.shape[1] if data.ndim > 1 else 1
     for index, one in enumerate(arguments[1:], 1):
         if one is not None and one.shape != (channels,):
-            raise ValueError(f"input {index} has shape {list(one.shape)}, expected [{channels}] for data of shape {list(data.shape)}")
+            raise ValueError(
+                f"input {index} has shape {list(one.shape)}, expected [{channels}] for data of shape {list(data.shape)}"
+            )
 
 
 def _of_instances(arguments: Arguments, attributes: Attributes) -> None:
     if arguments[0].ndim < 2:
-        raise ValueError(f"the data has shape {list(arguments[0].shape)}, expected [N, C, lengths...]")
+        raise ValueError(
+            f"the data has shape {list(arguments[0].shape)}, expected [N, C, lengths...]"
+        )
     _of_channels(arguments, attributes)
 
 
@@ -44,16 +52,25 @@ def _by_coordinates(arguments: Arguments, attributes: Attributes) -> None:
         raise ValueError(
             f"data of shape {list(data.shape)} and indices of shape {list(indices.shape)}, expected at least one dimension each"
         )
-    if not 0 <= shared < min(data.ndim, indices.ndim) or data.shape[:shared] != indices.shape[:shared]:
-        raise ValueError(f"batch_dims is {shared} for data of shape {list(data.shape)} and indices of shape {list(indices.shape)}")
+    if (
+        not 0 <= shared < min(data.ndim, indices.ndim)
+        or data.shape[:shared] != indices.shape[:shared]
+    ):
+        raise ValueError(
+            f"batch_dims is {shared} for data of shape {list(data.shape)} and indices of shape {list(indices.shape)}"
+        )
     depth = indices.shape[-1]
     if depth > data.ndim - shared:
-        raise ValueError(f"the indices hold {depth} coordinates each, the data has {data.ndim - shared} axes for them")
+        raise ValueError(
+            f"the indices hold {depth} coordinates each, the data has {data.ndim - shared} axes for them"
+        )
     for place, length in enumerate(data.shape[shared : shared + depth]):
         along = indices[..., place]
         outside = along[(along < -length) | (along >= length)]
         if outside.size:
-            raise ValueError(f"index {outside[0]} is out of range for axis {shared + place} of length {length}")
+            raise ValueError(
+                f"index {outside[0]} is out of range for axis {shared + place} of length {length}"
+            )
 
 
 def _to_coordinates(arguments: Arguments, attributes: Attributes) -> None:
@@ -67,8 +84,12 @@ def _to_coordinates(arguments: Arguments, attributes: Attributes) -> None:
 def _to_elements(arguments: Arguments, attributes: Attributes) -> None:
     data, indices, updates = arguments[:3]
     if indices.shape != updates.shape or indices.ndim != data.ndim:
-        shapes = f"indices of shape {list(indices.shape)} and updates of shape {list(updates.shape)}"
-        raise ValueError(f"{shapes} for data of shape {list(data.shape)}, expected equal ones of its rank")
+        shapes = (
+            f"indices of shape {list(indices.shape)} and updates of shape {list(updates.shape)}"
+        )
+        raise ValueError(
+            f"{shapes} for data of shape {list(data.shape)}, expected equal ones of its rank"
+        )
 
 
 def one_axis(data: np.ndarray, axis: np.ndarray) -> None:
@@ -80,12 +101,16 @@ def one_axis(data: np.ndarray, axis: np.ndarray) -> None:
 
 def _direction(arguments: Arguments, attributes: Attributes) -> None:
     if attributes.get("direction") not in ("LEFT", "RIGHT"):
-        raise ValueError(f"direction is {str(attributes.get('direction'))[:40]!r}, expected LEFT or RIGHT")
+        raise ValueError(
+            f"direction is {str(attributes.get('direction'))[:40]!r}, expected LEFT or RIGHT"
+        )
 
 
 def _each_axis(arguments: Arguments, attributes: Attributes) -> None:
     if len(arguments) == 2 and arguments[1].shape != (arguments[0].ndim,):
-        raise ValueError(f"the repeats have shape {list(arguments[1].shape)}, expected a number for each of {arguments[0].ndim} axes")
+        raise ValueError(
+            f"the repeats have shape {list(arguments[1].shape)}, expected a number for each of {arguments[0].ndim} axes"
+        )
 
 
 def _matrix(arguments: Arguments, attributes: Attributes) -> None:
@@ -102,10 +127,18 @@ def _sequences(arguments: Arguments, attributes: Attributes) -> None:
     data, lengths = arguments
     batch, time = int(attributes.get("batch_axis", 1)), int(attributes.get("time_axis", 0))
     if data.ndim < 2 or {batch, time} != {0, 1}:
-        raise ValueError(f"batch_axis is {batch} and time_axis {time} for data of shape {list(data.shape)}, expected 0 and 1")
-    if lengths.shape != (data.shape[batch],) or (lengths < 0).any() or (lengths > data.shape[time]).any():
+        raise ValueError(
+            f"batch_axis is {batch} and time_axis {time} for data of shape {list(data.shape)}, expected 0 and 1"
+        )
+    if (
+        lengths.shape != (data.shape[batch],)
+        or (lengths < 0).any()
+        or (lengths > data.shape[time]).any()
+    ):
         expected = f"{data.shape[batch]} of at most {data.shape[time]}"
-        raise ValueError(f"the lengths are {lengths.reshape(-1)[:8].tolist()}, expected {expected} for data of shape {list(data.shape)}")
+        raise ValueError(
+            f"the lengths are {lengths.reshape(-1)[:8].tolist()}, expected {expected} for data of shape {list(data.shape)}"
+        )
 
 
 def _regions(arguments: Arguments, attributes: Attributes) -> None:
@@ -122,23 +155,40 @@ def _blocks(arguments: Arguments, attributes: Attributes) -> None:
     """DepthToSpace: the channels are blocks."""
     data, size = arguments[0], int(attributes.get("blocksize") or 0)
     if data.ndim != 4 or size < 1 or data.shape[1] % (size * size):
-        expected = f"[N, C, H, W] with C a multiple of {size * size}" if size > 0 else "a positive blocksize"
-        raise ValueError(f"blocksize is {size} for data of shape {list(data.shape)}, expected {expected}")
+        expected = (
+            f"[N, C, H, W] with C a multiple of {size * size}"
+            if size > 0
+            else "a positive blocksize"
+        )
+        raise ValueError(
+            f"blocksize is {size} for data of shape {list(data.shape)}, expected {expected}"
+        )
 
 
 def _cut_into_blocks(arguments: Arguments, attributes: Attributes) -> None:
     """SpaceToDepth: height and width are blocks."""
     data, size = arguments[0], int(attributes.get("blocksize") or 0)
     if data.ndim != 4 or size < 1 or data.shape[2] % size or data.shape[3] % size:
-        expected = f"[N, C, H, W] with H and W multiples of {size}" if size > 0 else "a positive blocksize"
-        raise ValueError(f"blocksize is {size} for data of shape {list(data.shape)}, expected {expected}")
+        expected = (
+            f"[N, C, H, W] with H and W multiples of {size}" if size > 0 else "a positive blocksize"
+        )
+        raise ValueError(
+            f"blocksize is {size} for data of shape {list(data.shape)}, expected {expected}"
+        )
 
 
 def _sampled(arguments: Arguments, attributes: Attributes) -> None:
     data, grid = arguments
-    if data.ndim < 3 or grid.ndim != data.ndim or grid.shape[0] != data.shape[0] or grid.shape[-1] != data.ndim - 2:
+    if (
+        data.ndim < 3
+        or grid.ndim != data.ndim
+        or grid.shape[0] != data.shape[0]
+        or grid.shape[-1] != data.ndim - 2
+    ):
         shapes = f"data of shape {list(data.shape)} and a grid of shape {list(grid.shape)}"
-        raise ValueError(f"{shapes}: expected [N, C, H, W] and [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3]")
+        raise ValueError(
+            f"{shapes}: expected [N, C, H, W] and [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3]"
+        )
 
 
 def _cuts(arguments: Arguments, attributes: Attributes) -> None:
@@ -148,55 +198,90 @@ def _cuts(arguments: Arguments, attributes: Attributes) -> None:
     if len(arguments) > 1:
         return
     if not len(starts) == len(ends) == len(axes):
-        raise ValueError(f"starts {list(starts)}, ends {list(ends)} and axes {list(axes)} are not equally many")
+        raise ValueError(
+            f"starts {list(starts)}, ends {list(ends)} and axes {list(axes)} are not equally many"
+        )
     outside = [axis for axis in axes if not -rank <= axis < rank]
     if outside:
         raise ValueError(f"axis {outside[0]} is out of range for rank {rank}")
 
 
 def _columns(arguments: Arguments, attributes: Attributes) -> None:
-    """Col2Im: so many columns as windows of the block fit into the image, of as many rows as blocks have elements."""
+    """Col2Im: so many columns as windows of the block fit into the image, of as many rows as
+    blocks have elements.
+    """
     data, image, block = arguments[:3]
     axes = image.size
     if data.ndim != 3 or image.ndim != 1 or block.shape != image.shape or (block < 1).any():
         shapes = f"data of shape {list(data.shape)}, the image {np.ravel(image)[:8].tolist()} and the block {np.ravel(block)[:8].tolist()}"
-        raise ValueError(f"{shapes}, expected [N, C * elements of a block, L] and a length for each axis of both")
-    strides, dilations = (np.array(attributes.get(name) or [1] * axes) for name in ("strides", "dilations"))
+        raise ValueError(
+            f"{shapes}, expected [N, C * elements of a block, L] and a length for each axis of both"
+        )
+    strides, dilations = (
+        np.array(attributes.get(name) or [1] * axes) for name in ("strides", "dilations")
+    )
     pads = np.array(attributes.get("pads") or [0] * (2 * axes))
     if strides.size != axes or dilations.size != axes or pads.size != 2 * axes or min(strides) < 1:
-        given = f"strides {strides.tolist()}, dilations {dilations.tolist()} and pads {pads.tolist()}"
+        given = (
+            f"strides {strides.tolist()}, dilations {dilations.tolist()} and pads {pads.tolist()}"
+        )
         raise ValueError(f"{given}, expected {axes}, {axes} and {2 * axes} numbers")
     windows = (image + pads[:axes] + pads[axes:] - dilations * (block - 1) - 1) // strides + 1
     rows, columns = math.prod(block.tolist()), math.prod(max(one, 0) for one in windows.tolist())
     if data.shape[1] % rows or data.shape[2] != columns:
-        raise ValueError(f"the data has shape {list(data.shape)}, expected [N, a multiple of {rows}, {columns}] for these blocks")
+        raise ValueError(
+            f"the data has shape {list(data.shape)}, expected [N, a multiple of {rows}, {columns}] for these blocks"
+        )
 
 
 def _attention(arguments: Arguments, attributes: Attributes) -> None:
     shapes = [tuple(one.shape) for one in arguments[:3]]
     told = f"Q, K and V have shapes {', '.join(str(list(one)) for one in shapes)}"
     if {len(one) for one in shapes} not in ({3}, {4}):
-        raise ValueError(f"{told}, expected [batch, heads, length, size] or [batch, length, heads * size] each")
+        raise ValueError(
+            f"{told}, expected [batch, heads, length, size] or [batch, length, heads * size] each"
+        )
     if len(shapes[0]) == 3:
         heads = [int(attributes.get(f"{name}_num_heads") or 0) for name in ("q", "kv", "kv")]
         if min(heads) < 1 or any(one[2] % count for one, count in zip(shapes, heads, strict=True)):
-            raise ValueError(f"{told}, q_num_heads is {heads[0]} and kv_num_heads {heads[1]}, expected divisors of the last lengths")
-        shapes = [(one[0], count, one[1], one[2] // count) for one, count in zip(shapes, heads, strict=True)]
+            raise ValueError(
+                f"{told}, q_num_heads is {heads[0]} and kv_num_heads {heads[1]}, expected divisors of the last lengths"
+            )
+        shapes = [
+            (one[0], count, one[1], one[2] // count)
+            for one, count in zip(shapes, heads, strict=True)
+        ]
     query, key, value = shapes
-    if query[0] != key[0] or key[:3] != value[:3] or query[3] != key[3] or not key[1] or query[1] % key[1]:
+    if (
+        query[0] != key[0]
+        or key[:3] != value[:3]
+        or query[3] != key[3]
+        or not key[1]
+        or query[1] % key[1]
+    ):
         expected = "equal batches, K and V of equal heads and lengths, Q and K of equal size, and the heads of K dividing those of Q"
         raise ValueError(f"{told}, expected {expected}")
     past = [None if one is None else tuple(one.shape) for one in (*arguments[4:6], None, None)[:2]]
     for name, before, now in (("past_key", past[0], key), ("past_value", past[1], value)):
-        if before is not None and (len(before) != 4 or (*before[:2], before[3]) != (*now[:2], now[3])):
-            raise ValueError(f"{name} has shape {list(before)}, expected [{now[0]}, {now[1]}, length, {now[3]}]")
-    if (past[0] is None) is not (past[1] is None) or (past[0] is not None and past[1] is not None and past[0][2] != past[1][2]):
-        raise ValueError("past_key and past_value are of different lengths, expected both of the same, or neither")
+        if before is not None and (
+            len(before) != 4 or (*before[:2], before[3]) != (*now[:2], now[3])
+        ):
+            raise ValueError(
+                f"{name} has shape {list(before)}, expected [{now[0]}, {now[1]}, length, {now[3]}]"
+            )
+    if (past[0] is None) is not (past[1] is None) or (
+        past[0] is not None and past[1] is not None and past[0][2] != past[1][2]
+    ):
+        raise ValueError(
+            "past_key and past_value are of different lengths, expected both of the same, or neither"
+        )
 
 
 def _squares(arguments: Arguments, attributes: Attributes) -> None:
     if arguments[0].ndim < 2 or arguments[0].shape[-1] != arguments[0].shape[-2]:
-        raise ValueError(f"the input has shape {list(arguments[0].shape)}, expected square matrices")
+        raise ValueError(
+            f"the input has shape {list(arguments[0].shape)}, expected square matrices"
+        )
 
 
 _MOST_SKIPPED = 1_000_000
@@ -204,15 +289,25 @@ _MOST_SKIPPED = 1_000_000
 
 
 def _grams(arguments: Arguments, attributes: Attributes) -> None:
-    least, most, skips = (attributes.get(name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
-    if least is None or most is None or skips is None or not 1 <= least <= most or not 0 <= skips <= _MOST_SKIPPED:
+    least, most, skips = (
+        attributes.get(name) for name in ("min_gram_length", "max_gram_length", "max_skip_count")
+    )
+    if (
+        least is None
+        or most is None
+        or skips is None
+        or not 1 <= least <= most
+        or not 0 <= skips <= _MOST_SKIPPED
+    ):
         raise ValueError(
             f"grams of {least} to {most} with up to {skips} skipped, expected lengths of at least 1 and at most {_MOST_SKIPPED:,} skipped"
         )
     pool = len(attributes.get("pool_int64s") or attributes.get("pool_strings") or ())
     starts = [int(one) for one in attributes.get("ngram_counts") or ()]
     if starts != sorted(starts) or any(not 0 <= one <= pool for one in starts):
-        raise ValueError(f"ngram_counts is {starts[:8]}, expected places in the pool of {pool}, none before the one in front of it")
+        raise ValueError(
+            f"ngram_counts is {starts[:8]}, expected places in the pool of {pool}, none before the one in front of it"
+        )
 
 
 _CONDITIONS: Mapping[str, Callable[[Arguments, Attributes], None]] = {

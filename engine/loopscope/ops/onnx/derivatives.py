@@ -1,4 +1,6 @@
-"""Derivatives of ONNX's operations: those of the operations of OpenVINO that are the same functions."""
+"""Derivatives of ONNX's operations: those of the operations of OpenVINO that are the same
+functions.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,39 @@ from loopscope.ops.onnx import derivatives_of_windows as windows
 from loopscope.ops.onnx.openvino_rules import by
 
 _SAME: Mapping[str, str] = {
-    **{name: name for name in ("Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp")},
-    **{name: name for name in ("Elu", "HSwish", "Log", "Mish", "Sigmoid", "Sin", "Sinh", "Softsign", "Sqrt", "Tan", "Tanh")},
+    **{
+        name: name
+        for name in (
+            "Abs",
+            "Acos",
+            "Acosh",
+            "Add",
+            "Asin",
+            "Asinh",
+            "Atan",
+            "Atanh",
+            "Cos",
+            "Cosh",
+            "Erf",
+            "Exp",
+        )
+    },
+    **{
+        name: name
+        for name in (
+            "Elu",
+            "HSwish",
+            "Log",
+            "Mish",
+            "Sigmoid",
+            "Sin",
+            "Sinh",
+            "Softsign",
+            "Sqrt",
+            "Tan",
+            "Tanh",
+        )
+    },
     "Div": "Divide",
     "HardSwish": "HSwish",
     "Max": "Maximum",
@@ -36,7 +69,15 @@ _SAME: Mapping[str, str] = {
 """By ONNX's name; what the attributes are called is the same."""
 _SINCE = {"Add": 7, "Sub": 7, "Mul": 7, "Div": 7, "Max": 8, "Min": 8}
 """Before, operands broadcast in another way."""
-_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2")
+_REDUCTIONS = (
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceL1",
+    "ReduceL2",
+)
 _FROM_13 = 13
 """The opset since which Softmax and LogSoftmax go along one axis."""
 _CLIP_BY_INPUTS = 11
@@ -62,8 +103,15 @@ def gradient_of(name: str, version: int) -> Gradient | None:
 def _same(openvino: str) -> Gradient:
     def gradient(at: Reverse, /) -> Adjoints:
         if openvino in ("Maximum", "Minimum") and len(at.inputs) != 2:
-            raise ValueError(f"it has {len(at.inputs)} inputs, and only the one of two is an operation of OpenVINO's")
-        return by(openvino, at, at.inputs, {name: value for name, value in at.attributes.items() if value is not None})
+            raise ValueError(
+                f"it has {len(at.inputs)} inputs, and only the one of two is an operation of OpenVINO's"
+            )
+        return by(
+            openvino,
+            at,
+            at.inputs,
+            {name: value for name, value in at.attributes.items() if value is not None},
+        )
 
     return gradient
 
@@ -101,8 +149,13 @@ def _matmul(at: Reverse, /) -> Adjoints:
 def _gemm(at: Reverse, /) -> Adjoints:
     """``alpha A B + beta C``, each operand transposed where it is asked for."""
     alpha, beta = at.attributes["alpha"], at.attributes["beta"]
-    transposes = {"transpose_a": bool(at.attributes["transA"]), "transpose_b": bool(at.attributes["transB"])}
-    factors = by("MatMul", replace(at, adjoints=(at.adjoint * alpha,)), at.inputs[:2], transposes)[:2]
+    transposes = {
+        "transpose_a": bool(at.attributes["transA"]),
+        "transpose_b": bool(at.attributes["transB"]),
+    }
+    factors = by("MatMul", replace(at, adjoints=(at.adjoint * alpha,)), at.inputs[:2], transposes)[
+        :2
+    ]
     return [*factors, *(at.sum_to(at.adjoint * beta, one) for one in at.inputs[2:])]
 
 
@@ -133,7 +186,12 @@ def _split(at: Reverse, /) -> Adjoints:
 
 
 def _gather(at: Reverse, /) -> Adjoints:
-    return by("Gather", at, (*at.inputs, at.constant(np.array(at.attributes["axis"] or 0, np.int64))), {"batch_dims": 0})
+    return by(
+        "Gather",
+        at,
+        (*at.inputs, at.constant(np.array(at.attributes["axis"] or 0, np.int64))),
+        {"batch_dims": 0},
+    )
 
 
 def _gather_elements(at: Reverse, /) -> Adjoints:
@@ -147,7 +205,10 @@ def _slice(at: Reverse, /) -> Adjoints:
     count = starts.shape.lengths[0]
     axes = rest[0] if rest else at.constant(np.arange(count))
     steps = rest[1] if len(rest) > 1 else at.constant(np.ones(count, np.int64))
-    return [by("Slice", at, (data, starts, ends, steps, axes), {})[0], *[None] * (len(at.inputs) - 1)]
+    return [
+        by("Slice", at, (data, starts, ends, steps, axes), {})[0],
+        *[None] * (len(at.inputs) - 1),
+    ]
 
 
 def _where(at: Reverse, /) -> Adjoints:
@@ -159,7 +220,12 @@ def _expand(at: Reverse, /) -> Adjoints:
 
 
 def _along_an_axis(openvino: str) -> Gradient:
-    return lambda at: by(openvino, at, at.inputs, {"axis": -1 if at.attributes["axis"] is None else at.attributes["axis"]})
+    return lambda at: by(
+        openvino,
+        at,
+        at.inputs,
+        {"axis": -1 if at.attributes["axis"] is None else at.attributes["axis"]},
+    )
 
 
 def _reduction(openvino: str) -> Gradient:
@@ -172,7 +238,9 @@ def _reduction(openvino: str) -> Gradient:
         elif at.attributes.get("noop_with_empty_axes"):
             raise ValueError("it folds nothing, and says so by noop_with_empty_axes")
         elif data.rank is None:
-            rank = at.ops.reshape(at.ops.shape_of(at.shape_of(data)), np.zeros(0, np.int64), special_zero=False)
+            rank = at.ops.reshape(
+                at.ops.shape_of(at.shape_of(data)), np.zeros(0, np.int64), special_zero=False
+            )
             axes = at.ops.range(np.array(0), rank, np.array(1), output_type="i64")
         else:
             axes = at.constant(np.arange(data.rank))
@@ -183,7 +251,16 @@ def _reduction(openvino: str) -> Gradient:
 
 
 _FLAT = (
-    *("Bernoulli", "Ceil", "DynamicQuantizeLinear", "EyeLike", "Floor", "Hardmax", "MelWeightMatrix", "RandomNormalLike"),
+    *(
+        "Bernoulli",
+        "Ceil",
+        "DynamicQuantizeLinear",
+        "EyeLike",
+        "Floor",
+        "Hardmax",
+        "MelWeightMatrix",
+        "RandomNormalLike",
+    ),
     *("RandomUniformLike", "Round", "Sign"),
 )
 """What they give does not change with what they are given, or only in steps."""

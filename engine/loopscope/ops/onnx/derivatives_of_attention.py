@@ -1,4 +1,6 @@
-"""The derivatives of ONNX's Attention and RotaryEmbedding; scores and weights are computed again from queries and keys."""
+"""The derivatives of ONNX's Attention and RotaryEmbedding; scores and weights are computed again
+from queries and keys.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loopscope.ops.derivative import Reverse, Value
-from loopscope.ops.gradients.attention_weights import minus_infinity, product, scale_of, weights_of_seen
+from loopscope.ops.gradients.attention_weights import (
+    minus_infinity,
+    product,
+    scale_of,
+    weights_of_seen,
+)
 from loopscope.ops.onnx.openvino_rules import through
 
 _QUERY, _KEY, _VALUE, _MASK, _PAST_KEY, _PAST_VALUE, _FILLED = range(7)
@@ -23,11 +30,15 @@ _ONE, _LAST, _SWAPPED = np.array([1]), np.array([-1]), np.array([0, 2, 1, 3])
 def attention(at: Reverse, /) -> Mapping[int, Value | None]:
     """Of queries, keys, values, what they have of the past, and a mask of floats."""
     if at.attributes.get("softmax_precision") not in _WHOLE:
-        raise ValueError(f"its softmax_precision is {at.attributes['softmax_precision']}, which rounds the scores")
+        raise ValueError(
+            f"its softmax_precision is {at.attributes['softmax_precision']}, which rounds the scores"
+        )
     form = _Form.of(at)
     weights, slope = form.weights()
     given = _heads(at, at.adjoint_of(_RESULT), "q_num_heads")
-    of_weights = form.asked(form.flat(product(at, form.grouped(given), form.shared(form.values), False, True)), _WEIGHTS)
+    of_weights = form.asked(
+        form.flat(product(at, form.grouped(given), form.shared(form.values), False, True)), _WEIGHTS
+    )
     pulled = at.ops.reduce_sum(of_weights * weights, _LAST, keep_dims=True)
     of_biased = form.asked(weights * (of_weights - pulled), _BIASED)
     of_capped = form.asked(of_biased, _CAPPED)
@@ -36,14 +47,21 @@ def attention(at: Reverse, /) -> Mapping[int, Value | None]:
     of_query = form.flat(product(at, scores, form.shared(form.keys), False, False))
     of_keys = form.summed(product(at, scores, form.grouped(form.query), True, False))
     of_values = form.summed(product(at, form.grouped(weights), form.grouped(given), True, False))
-    found: dict[int, Value | None] = {_QUERY: _side_by_side(at, of_query, _QUERY), _MASK: form.of_mask(of_biased)}
-    found |= form.of_present(of_keys, _KEYS, _KEY, _PAST_KEY) | form.of_present(of_values, _VALUES, _VALUE, _PAST_VALUE)
+    found: dict[int, Value | None] = {
+        _QUERY: _side_by_side(at, of_query, _QUERY),
+        _MASK: form.of_mask(of_biased),
+    }
+    found |= form.of_present(of_keys, _KEYS, _KEY, _PAST_KEY) | form.of_present(
+        of_values, _VALUES, _VALUE, _PAST_VALUE
+    )
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Queries [N, heads, L, E], keys [N, kv heads, S, E] and values [N, kv heads, S, V] with those of the past, and scores of them."""
+    """Queries [N, heads, L, E], keys [N, kv heads, S, E] and values [N, kv heads, S, V] with
+    those of the past, and scores of them.
+    """
 
     at: Reverse
     query: Value
@@ -59,7 +77,9 @@ class _Form:
             for own, past in ((_KEY, _PAST_KEY), (_VALUE, _PAST_VALUE))
         )
         scale = at.attributes["scale"]
-        return _Form(at, query, keys, values, scale_of(at, query, None) if scale is None else float(scale))
+        return _Form(
+            at, query, keys, values, scale_of(at, query, None) if scale is None else float(scale)
+        )
 
     @property
     def _one_each(self) -> bool:
@@ -68,11 +88,19 @@ class _Form:
         return all(one.is_static for one in lengths) and lengths[0] == lengths[1]
 
     def grouped(self, value: Value) -> Value:
-        """``[N, heads, L, X] -> [N, kv heads, heads of a group, L, X]``: the queries of a group share their keys."""
+        """``[N, heads, L, X] -> [N, kv heads, heads of a group, L, X]``: the queries of a group
+        share their keys.
+        """
         if self._one_each:
             return value
         at, shape = self.at, self.at.shape_of(value)
-        lengths = at.ops.concat(_some(at, shape, 0, 1), _some(at, at.shape_of(self.keys), 1, 2), _LAST, _some(at, shape, 2, 4), axis=0)
+        lengths = at.ops.concat(
+            _some(at, shape, 0, 1),
+            _some(at, at.shape_of(self.keys), 1, 2),
+            _LAST,
+            _some(at, shape, 2, 4),
+            axis=0,
+        )
         return at.ops.reshape(value, lengths, special_zero=False)
 
     def flat(self, value: Value) -> Value:
@@ -80,7 +108,12 @@ class _Form:
         if self._one_each:
             return value
         at, shape = self.at, self.at.shape_of(value)
-        lengths = at.ops.concat(_some(at, shape, 0, 1), _some(at, at.shape_of(self.query), 1, 2), _some(at, shape, 3, 5), axis=0)
+        lengths = at.ops.concat(
+            _some(at, shape, 0, 1),
+            _some(at, at.shape_of(self.query), 1, 2),
+            _some(at, shape, 3, 5),
+            axis=0,
+        )
         return at.ops.reshape(value, lengths, special_zero=False)
 
     def shared(self, value: Value) -> Value:
@@ -89,12 +122,21 @@ class _Form:
 
     def summed(self, value: Value) -> Value:
         """The adjoint of what a group shares."""
-        return value if self._one_each else self.at.ops.reduce_sum(value, np.array([2]), keep_dims=False)
+        return (
+            value
+            if self._one_each
+            else self.at.ops.reduce_sum(value, np.array([2]), keep_dims=False)
+        )
 
     def weights(self) -> tuple[Value, Value | None]:
-        """``[N, heads, L, S]``, and the slope of the cap where there is one; a query that sees no key has weights of 0."""
+        """``[N, heads, L, S]``, and the slope of the cap where there is one; a query that sees
+        no key has weights of 0.
+        """
         at, cap = self.at, float(self.at.attributes["softcap"])
-        scores = self.flat(product(at, self.grouped(self.query), self.shared(self.keys), False, True)) * self.scale
+        scores = (
+            self.flat(product(at, self.grouped(self.query), self.shared(self.keys), False, True))
+            * self.scale
+        )
         slope = None
         if cap > 0:
             bent = at.ops.tanh(scores / cap)
@@ -111,35 +153,56 @@ class _Form:
         if mask is None:
             return scores
         if mask.rank is None or mask.element_type is None:
-            raise ValueError("the rank or type of its mask is not known: give the model's inputs theirs")
+            raise ValueError(
+                "the rank or type of its mask is not known: give the model's inputs theirs"
+            )
         none = np.array(False) if not mask.element_type.is_float else minus_infinity(mask)
         length, reach = scores.shape.at(-1), mask.shape.at(-1)
         if not (length.is_static and reach.is_static and length == reach):
             # What lies behind a mask that is shorter than the keys is hidden.
-            missing = _some(at, at.shape_of(scores), 3, 4) - _some(at, at.shape_of(mask), mask.rank - 1, mask.rank)
+            missing = _some(at, at.shape_of(scores), 3, 4) - _some(
+                at, at.shape_of(mask), mask.rank - 1, mask.rank
+            )
             before = np.zeros(mask.rank, np.int64)
-            mask = at.ops.pad(mask, before, at.ops.concat(before[1:], missing, axis=0), none, pad_mode="constant")
-        return scores + mask if none.dtype != np.bool_ else at.ops.select(mask, scores, minus_infinity(scores))
+            mask = at.ops.pad(
+                mask, before, at.ops.concat(before[1:], missing, axis=0), none, pad_mode="constant"
+            )
+        return (
+            scores + mask
+            if none.dtype != np.bool_
+            else at.ops.select(mask, scores, minus_infinity(scores))
+        )
 
     def of_mask(self, of_biased: Value) -> Value | None:
         at, mask = self.at, self.at.input_at(_MASK)
-        if mask is None or mask.element_type is None or not mask.element_type.is_float or mask.rank is None:
+        if (
+            mask is None
+            or mask.element_type is None
+            or not mask.element_type.is_float
+            or mask.rank is None
+        ):
             return None
         reach = _some(at, at.shape_of(mask), mask.rank - 1, mask.rank)
         return at.sum_to(at.ops.slice(of_biased, np.array([0]), reach, _ONE, _LAST), mask)
 
     def _hidden(self, scores: Value) -> Value | None:
-        """Which keys each query may not see whatever the mask says, [1 or N, 1, L, S]; None: all are seen."""
+        """Which keys each query may not see whatever the mask says, [1 or N, 1, L, S]; None: all
+        are seen.
+        """
         at, filled = self.at, self.at.input_at(_FILLED)
         shape = at.shape_of(scores)
         rows, columns = (_numbers(at, shape, axis) for axis in (2, 3))
         past = at.input_at(_PAST_KEY)
-        before: Value | np.ndarray = np.array(0) if past is None else _some(at, at.shape_of(past), 2, 3)
+        before: Value | np.ndarray = (
+            np.array(0) if past is None else _some(at, at.shape_of(past), 2, 3)
+        )
         count = None if filled is None else at.reshaped_to(filled, (-1, 1, 1, 1))
         if count is not None:
             before = count - _some(at, shape, 2, 3)
         beyond = columns - (at.ops.unsqueeze(rows, _ONE) + before)
-        left, right = (int(at.attributes.get(f"{side}_window_size", -1)) for side in ("left", "right"))
+        left, right = (
+            int(at.attributes.get(f"{side}_window_size", -1)) for side in ("left", "right")
+        )
         rules = [beyond > 0] if at.attributes["is_causal"] else []
         rules += [beyond > right] if right >= 0 else []
         rules += [beyond < -left] if left >= 0 else []
@@ -154,10 +217,18 @@ class _Form:
     def asked(self, adjoint: Value, state: int) -> Value:
         """With the adjoint of the scores that the node shows, where it shows them in that state."""
         shown = self.at.adjoints[_SCORES] if len(self.at.adjoints) > _SCORES else None
-        return adjoint if shown is None or self.at.attributes["qk_matmul_output_mode"] != state else adjoint + shown
+        return (
+            adjoint
+            if shown is None or self.at.attributes["qk_matmul_output_mode"] != state
+            else adjoint + shown
+        )
 
-    def of_present(self, adjoint: Value, output: int, own: int, past: int) -> dict[int, Value | None]:
-        """Keys or values fall apart into those of the past and those that came; the node may show them."""
+    def of_present(
+        self, adjoint: Value, output: int, own: int, past: int
+    ) -> dict[int, Value | None]:
+        """Keys or values fall apart into those of the past and those that came; the node may
+        show them.
+        """
         at, earlier = self.at, self.at.input_at(past)
         shown = at.adjoints[output] if len(at.adjoints) > output else None
         whole = adjoint if shown is None else adjoint + shown
@@ -202,7 +273,9 @@ def _pairs(at: Reverse, value: Value) -> tuple[Value, Value]:
         first, second = at.several("Split", value, np.array(-1), num_splits=2)
         return first, second
     apart = at.ops.reshape(value, np.array([0, 0, 0, -1, 2]), special_zero=True)
-    first, second = (at.ops.gather(apart, np.array(place), np.array(-1), batch_dims=0) for place in range(2))
+    first, second = (
+        at.ops.gather(apart, np.array(place), np.array(-1), batch_dims=0) for place in range(2)
+    )
     return first, second
 
 
@@ -216,7 +289,9 @@ def _together(at: Reverse, first: Value, second: Value) -> Value:
 def _of_tokens(at: Reverse, place: int) -> Value:
     """The cosines or sines of each token, [N, 1, L, X]."""
     cache, positions = _input(at, place), at.input_at(_POSITIONS)
-    rows = cache if positions is None else at.ops.gather(cache, positions, np.array(0), batch_dims=0)
+    rows = (
+        cache if positions is None else at.ops.gather(cache, positions, np.array(0), batch_dims=0)
+    )
     return at.ops.unsqueeze(rows, _ONE)
 
 
@@ -226,7 +301,9 @@ def _of_cache(at: Reverse, adjoint: Value, place: int) -> Value | None:
     if positions is None:
         return at.sum_to(rows, cache)
     inner = replace(at, outputs=(), adjoints=(rows,))
-    return through("Gather", inner, (cache, positions, at.constant(np.array(0, np.int64))), {"batch_dims": 0})[0]
+    return through(
+        "Gather", inner, (cache, positions, at.constant(np.array(0, np.int64))), {"batch_dims": 0}
+    )[0]
 
 
 def _input(at: Reverse, place: int) -> Value:
@@ -238,10 +315,14 @@ def _input(at: Reverse, place: int) -> Value:
 def _heads(at: Reverse, value: Value, count: str) -> Value:
     """``[N, L, heads X] -> [N, heads, L, X]``; of rank 4 it is so already."""
     if _input(at, 0).rank is None:
-        raise ValueError("the rank of its first input is not known: give the model's inputs their ranks")
+        raise ValueError(
+            "the rank of its first input is not known: give the model's inputs their ranks"
+        )
     if _input(at, 0).rank == 4:
         return value
-    apart = at.ops.reshape(value, np.array([0, 0, int(at.attributes[count] or 1), -1]), special_zero=True)
+    apart = at.ops.reshape(
+        value, np.array([0, 0, int(at.attributes[count] or 1), -1]), special_zero=True
+    )
     return at.ops.transpose(apart, _SWAPPED)
 
 

@@ -1,4 +1,6 @@
-"""Derivatives of ONNX's activations, reductions and products that OpenVINO has in another form, or not at all."""
+"""Derivatives of ONNX's activations, reductions and products that OpenVINO has in another form,
+or not at all.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def clip(at: Reverse, /) -> Mapping[int, Value | None]:
         below = at.ops.logical_and(below, at.ops.logical_not(crossed))
         above = at.ops.logical_or(above, crossed)
     of_low, of_high = (
-        None if outside is None or bound is None else at.sum_to(at.where(outside, at.adjoint), bound)
+        None
+        if outside is None or bound is None
+        else at.sum_to(at.where(outside, at.adjoint), bound)
         for outside, bound in ((below, low), (above, high))
     )
     return {0: of_data, 1: of_low, 2: of_high}
@@ -36,19 +40,27 @@ def clip(at: Reverse, /) -> Mapping[int, Value | None]:
 
 def clip_by_attributes(at: Reverse, /) -> Adjoints:
     data = at.inputs[0]
-    inside = at.ops.logical_and(data >= float(at.attributes["min"]), data <= float(at.attributes["max"]))
+    inside = at.ops.logical_and(
+        data >= float(at.attributes["min"]), data <= float(at.attributes["max"])
+    )
     return (at.where(inside, at.adjoint),)
 
 
 def prelu(at: Reverse, /) -> Adjoints:
     data, slope = at.inputs
     negative = data < 0.0
-    return at.ops.select(negative, at.adjoint * slope, at.adjoint), at.sum_to(at.where(negative, at.adjoint * data), slope)
+    return at.ops.select(negative, at.adjoint * slope, at.adjoint), at.sum_to(
+        at.where(negative, at.adjoint * data), slope
+    )
 
 
 def selu(at: Reverse, /) -> Adjoints:
     gamma, alpha, data = float(at.attributes["gamma"]), float(at.attributes["alpha"]), at.inputs[0]
-    return (at.adjoint * gamma * at.ops.select(data > 0.0, at.filled(1, data), at.ops.exp(data) * alpha),)
+    return (
+        at.adjoint
+        * gamma
+        * at.ops.select(data > 0.0, at.filled(1, data), at.ops.exp(data) * alpha),
+    )
 
 
 def celu(at: Reverse, /) -> Adjoints:
@@ -94,7 +106,9 @@ def along_the_rest(logarithm: bool, at: Reverse) -> Adjoints:
     if not axes.size:
         return (at.zeros_like(data),)
     if logarithm:
-        return (at.adjoint - at.ops.exp(result) * at.ops.reduce_sum(at.adjoint, axes, keep_dims=True),)
+        return (
+            at.adjoint - at.ops.exp(result) * at.ops.reduce_sum(at.adjoint, axes, keep_dims=True),
+        )
     return (result * (at.adjoint - at.ops.reduce_sum(at.adjoint * result, axes, keep_dims=True)),)
 
 
@@ -103,7 +117,9 @@ def einsum(at: Reverse, /) -> Adjoints:
 
 
 def sum_of_squares(spread: Gradient) -> Gradient:
-    """``spread``: the rule of the sum over the same axes, which hands each sum's adjoint to its elements."""
+    """``spread``: the rule of the sum over the same axes, which hands each sum's adjoint to its
+    elements.
+    """
 
     def gradient(at: Reverse, /) -> Adjoints:
         given, *rest = spread(at)
@@ -122,7 +138,9 @@ def logarithm_of_sum(spread: Gradient) -> Gradient:
 
 
 def logarithm_of_exponentials(spread: Gradient) -> Gradient:
-    """``spread``: as of ``sum_of_squares``. Each element gets its part of the sum, which never overflows."""
+    """``spread``: as of ``sum_of_squares``. Each element gets its part of the sum, which never
+    overflows.
+    """
 
     def gradient(at: Reverse, /) -> Adjoints:
         given, *rest = spread(at)
@@ -134,7 +152,9 @@ def logarithm_of_exponentials(spread: Gradient) -> Gradient:
 
 
 def cumulative_product(at: Reverse, /) -> Adjoints:
-    """Each element counts in the products behind it, by what all others give: two folds, so that zeros are no special case."""
+    """Each element counts in the products behind it, by what all others give: two folds, so that
+    zeros are no special case.
+    """
     data, along = at.inputs
     axis, rank = whole_number(along, "axis"), data.rank
     if rank is None:
@@ -147,32 +167,52 @@ def cumulative_product(at: Reverse, /) -> Adjoints:
 
     def gathered(state: tuple[Value, Value], here: tuple[Value, Value]) -> tuple[Value, Value]:
         behind, (element, given) = state[1], here
-        return (behind, given + element * behind) if exclusive else (given + behind, element * (given + behind))
+        return (
+            (behind, given + element * behind)
+            if exclusive
+            else (given + behind, element * (given + behind))
+        )
 
-    before = at.scan(lambda products, element: (products[1], products[1] * element), elements, (one, one), turned)[0]
+    before = at.scan(
+        lambda products, element: (products[1], products[1] * element), elements, (one, one), turned
+    )[0]
     behind = at.scan(gathered, (elements, adjoint), (nothing, nothing), not turned)[0]
     return at.ops.transpose(before * behind, np.argsort(order)), None
 
 
 def determinant(at: Reverse, /) -> Adjoints:
-    """Each element's cofactor: the determinant times the transposed inverse, so of a singular matrix it is no number."""
+    """Each element's cofactor: the determinant times the transposed inverse, so of a singular
+    matrix it is no number.
+    """
     ends = np.array([-2, -1])
     cofactors = at.ops.unsqueeze(at.outputs[0], ends) * at.ops.inverse(at.inputs[0], adjoint=True)
     return (at.ops.unsqueeze(at.adjoint, ends) * cofactors,)
 
 
 def modulo(at: Reverse, /) -> Adjoints:
-    """Of floats the remainder with the sign of the dividend, or, where it may be of the divisor, of that."""
+    """Of floats the remainder with the sign of the dividend, or, where it may be of the divisor,
+    of that.
+    """
     return by("Mod" if at.attributes["fmod"] else "FloorMod", at, at.inputs, {})
 
 
 def one_hot(at: Reverse, /) -> Adjoints:
     """The values, first the one elsewhere, get the sums of their places."""
     places, depth, values = at.inputs
-    hot = at.ops.one_hot(places, at.ops.convert(at.reshaped_to(depth, ()), destination_type="i64"), True, False, axis=at.attributes["axis"])
+    hot = at.ops.one_hot(
+        places,
+        at.ops.convert(at.reshaped_to(depth, ()), destination_type="i64"),
+        True,
+        False,
+        axis=at.attributes["axis"],
+    )
     flat = np.array([-1])
     sums = [
-        at.ops.reduce_sum(at.ops.reshape(at.where(chosen, at.adjoint), flat, special_zero=False), np.array([0]), keep_dims=True)
+        at.ops.reduce_sum(
+            at.ops.reshape(at.where(chosen, at.adjoint), flat, special_zero=False),
+            np.array([0]),
+            keep_dims=True,
+        )
         for chosen in (at.ops.logical_not(hot), hot)
     ]
     return None, None, at.reshaped(at.ops.concat(*sums, axis=0), values)
@@ -184,5 +224,7 @@ def compress(at: Reverse, /) -> Adjoints:
     places = at.ops.squeeze(at.ops.non_zero(chosen), np.array([0]))
     axis = at.attributes["axis"]
     line = data if axis is not None else at.ops.reshape(data, np.array([-1]), special_zero=False)
-    found = through("Gather", at, (line, places, at.constant(np.array(axis or 0, np.int64))), {"batch_dims": 0})[0]
+    found = through(
+        "Gather", at, (line, places, at.constant(np.array(axis or 0, np.int64))), {"batch_dims": 0}
+    )[0]
     return None if found is None else at.reshaped(found, data), None

@@ -1,4 +1,6 @@
-"""Derivatives of ONNX's losses over classes: each element pulls at the score of its own class, as strongly as its class weighs."""
+"""Derivatives of ONNX's losses over classes: each element pulls at the score of its own class,
+as strongly as its class weighs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class _Elements:
     """What is known of the elements ``[N, 1, d1, ...]`` that a loss adds up."""
 
     hot: Value
-    """``[N, C, d1, ...]``: 1 at the class of an element, 0 elsewhere and for elements that are ignored."""
+    """``[N, C, d1, ...]``: 1 at the class of an element, 0 elsewhere and for elements that are
+    ignored.
+    """
     weight: Value
     """Of the class of each element, 0 for those that are ignored."""
     chosen: Value
@@ -35,7 +39,9 @@ def negative_log_likelihood_loss(at: Reverse, /) -> Mapping[int, Value | None]:
 
 
 def softmax_cross_entropy_loss(at: Reverse, /) -> Mapping[int, Value | None]:
-    """Of the scores, through their logarithms of probabilities, which may be a second output, and of the weights of the classes."""
+    """Of the scores, through their logarithms of probabilities, which may be a second output,
+    and of the weights of the classes.
+    """
     scores = at.input_at(_SCORES)
     assert scores is not None
     logarithms = at.ops.log_softmax(scores, axis=1)
@@ -70,18 +76,33 @@ def _elements(at: Reverse, scores: Value, weights: Value | None) -> _Elements:
     given = at.ops.convert(labels, destination_type="i64")
     none, one = at.filled_to(0, scores, ()), at.filled_to(1, scores, ())
     # Of a label that is ignored any number may stand there, and class 0 is as good as any.
-    counts = None if ignored is None else at.ops.unsqueeze(at.ops.not_equal(given, np.int64(ignored)), _CLASSES)
-    within = given if counts is None else at.ops.select(at.ops.squeeze(counts, _CLASSES), given, np.int64(0))
+    counts = (
+        None
+        if ignored is None
+        else at.ops.unsqueeze(at.ops.not_equal(given, np.int64(ignored)), _CLASSES)
+    )
+    within = (
+        given
+        if counts is None
+        else at.ops.select(at.ops.squeeze(counts, _CLASSES), given, np.int64(0))
+    )
     hot = at.ops.one_hot(within, count, one, none, axis=1)
     if counts is not None:
         hot = at.where(counts, hot)
     chosen = -at.ops.reduce_sum(at.where(hot > 0.0, scores), _CLASSES, keep_dims=True)
-    weighed = hot if weights is None else hot * at.ops.reshape(weights, np.array([-1, *[1] * (_rank(scores) - 2)]), special_zero=False)
+    weighed = (
+        hot
+        if weights is None
+        else hot
+        * at.ops.reshape(weights, np.array([-1, *[1] * (_rank(scores) - 2)]), special_zero=False)
+    )
     return _Elements(hot, at.ops.reduce_sum(weighed, _CLASSES, keep_dims=True), chosen)
 
 
 def _total(at: Reverse, weight: Value) -> Value:
-    return at.ops.reduce_sum(at.ops.reshape(weight, np.array([-1]), special_zero=False), np.array([0]), keep_dims=False)
+    return at.ops.reduce_sum(
+        at.ops.reshape(weight, np.array([-1]), special_zero=False), np.array([0]), keep_dims=False
+    )
 
 
 def _rank(scores: Value) -> int:

@@ -1,4 +1,6 @@
-"""Derivatives of ONNX's operations that move elements: pads, tiles, blocks, gathers, scatters, running sums, the largest."""
+"""Derivatives of ONNX's operations that move elements: pads, tiles, blocks, gathers, scatters,
+running sums, the largest.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,17 @@ def pad(at: Reverse, /) -> Mapping[int, Value | None]:
     if at.attributes["mode"] == "wrap":
         raise ValueError("its mode is wrap")
     rank = np.array([data.rank])
-    begin, end = at.ops.slice(pads, np.array([0]), rank, _ONE), at.ops.slice(pads, rank, 2 * rank, _ONE)
+    begin, end = (
+        at.ops.slice(pads, np.array([0]), rank, _ONE),
+        at.ops.slice(pads, rank, 2 * rank, _ONE),
+    )
     inputs = (data, begin, end) if value is None else (data, begin, end, at.reshaped_to(value, ()))
     found = through("Pad", at, inputs, {"pad_mode": at.attributes["mode"]})
     of_value = found[3] if value is not None and len(found) > 3 else None
-    return {0: found[0], 2: None if value is None or of_value is None else at.reshaped(of_value, value)}
+    return {
+        0: found[0],
+        2: None if value is None or of_value is None else at.reshaped(of_value, value),
+    }
 
 
 def tile(at: Reverse, /) -> Adjoints:
@@ -34,11 +42,18 @@ def tile(at: Reverse, /) -> Adjoints:
 
 def depth_to_space(at: Reverse, /) -> Adjoints:
     mode = {"DCR": "blocks_first", "CRD": "depth_first"}[at.attributes["mode"]]
-    return by("DepthToSpace", at, at.inputs, {"mode": mode, "block_size": at.attributes["blocksize"]})
+    return by(
+        "DepthToSpace", at, at.inputs, {"mode": mode, "block_size": at.attributes["blocksize"]}
+    )
 
 
 def space_to_depth(at: Reverse, /) -> Adjoints:
-    return by("SpaceToDepth", at, at.inputs, {"mode": "blocks_first", "block_size": at.attributes["blocksize"]})
+    return by(
+        "SpaceToDepth",
+        at,
+        at.inputs,
+        {"mode": "blocks_first", "block_size": at.attributes["blocksize"]},
+    )
 
 
 def gather_nd(at: Reverse, /) -> Adjoints:
@@ -112,17 +127,26 @@ _SAMPLED = {"linear": "bilinear", "cubic": "bicubic"}
 def grid_sample(at: Reverse, /) -> Adjoints:
     """Of images."""
     if at.inputs[0].rank != 4:
-        raise ValueError(f"the data has shape {at.inputs[0].shape}: only images [N, C, H, W] have a derivative here")
+        raise ValueError(
+            f"the data has shape {at.inputs[0].shape}: only images [N, C, H, W] have a derivative here"
+        )
     mode = str(at.attributes["mode"])
     attributes = {"mode": _SAMPLED.get(mode, mode), "padding_mode": at.attributes["padding_mode"]}
-    return by("GridSample", at, at.inputs, attributes | {"align_corners": bool(at.attributes["align_corners"])})
+    return by(
+        "GridSample",
+        at,
+        at.inputs,
+        attributes | {"align_corners": bool(at.attributes["align_corners"])},
+    )
 
 
 def blocks_laid(at: Reverse, /) -> Adjoints:
     """Col2Im of images of two axes."""
     block = at.inputs[2]
     if not (block.shape.is_static and block.shape.lengths == (2,)):
-        raise ValueError(f"its block_shape has shape {block.shape}: only blocks of two axes have a derivative here")
+        raise ValueError(
+            f"its block_shape has shape {block.shape}: only blocks of two axes have a derivative here"
+        )
     pads = tuple(at.attributes["pads"] or (0, 0, 0, 0))
     steps = {name: tuple(at.attributes[name] or (1, 1)) for name in ("strides", "dilations")}
     return by("Col2Im", at, at.inputs, steps | {"pads_begin": pads[:2], "pads_end": pads[2:]})

@@ -22,7 +22,11 @@ def layer_normalization(at: Reverse, /) -> Adjoints:
     _only_first(at)
     axes = _trailing(data, at.attributes["axis"])
     of_data, standard = _standardized(at, data, axes, at.adjoint * scale)
-    return [of_data, at.sum_to(at.adjoint * standard, scale), *(at.sum_to(at.adjoint, one) for one in bias)]
+    return [
+        of_data,
+        at.sum_to(at.adjoint * standard, scale),
+        *(at.sum_to(at.adjoint, one) for one in bias),
+    ]
 
 
 def rms_normalization(at: Reverse, /) -> Adjoints:
@@ -40,12 +44,20 @@ def instance_normalization(at: Reverse, /) -> Adjoints:
     each, others = np.array([1, -1, *[1] * (rank - 2)]), np.array([0, *range(2, rank)])
     weights = at.ops.reshape(scale, each, special_zero=False)
     of_data, standard = _standardized(at, data, range(2, rank), at.adjoint * weights)
-    of_scale, of_bias = (at.ops.reduce_sum(one, others, keep_dims=False) for one in (at.adjoint * standard, at.adjoint))
+    of_scale, of_bias = (
+        at.ops.reduce_sum(one, others, keep_dims=False)
+        for one in (at.adjoint * standard, at.adjoint)
+    )
     return [of_data, of_scale, of_bias]
 
 
 def group_normalization(at: Reverse, /) -> Adjoints:
-    return by("GroupNormalization", at, at.inputs, {name: at.attributes[name] for name in ("num_groups", "epsilon")})
+    return by(
+        "GroupNormalization",
+        at,
+        at.inputs,
+        {name: at.attributes[name] for name in ("num_groups", "epsilon")},
+    )
 
 
 def lp_normalization(at: Reverse, /) -> Adjoints:
@@ -54,12 +66,17 @@ def lp_normalization(at: Reverse, /) -> Adjoints:
     axis = np.array([at.attributes["axis"]])
     turned = at.ops.reduce_sum(at.adjoint * result, axis, keep_dims=True)
     if at.attributes["p"] == 1:
-        return ((at.adjoint - at.ops.sign(data) * turned) / at.ops.reduce_l1(data, axis, keep_dims=True),)
+        return (
+            (at.adjoint - at.ops.sign(data) * turned)
+            / at.ops.reduce_l1(data, axis, keep_dims=True),
+        )
     return ((at.adjoint - result * turned) / at.ops.reduce_l2(data, axis, keep_dims=True),)
 
 
 def mean_variance_normalization(at: Reverse, /) -> Adjoints:
-    """Less the mean, over the deviation, to which 1e-9 is added; of elements that are all alike the deviation counts as constant."""
+    """Less the mean, over the deviation, to which 1e-9 is added; of elements that are all alike
+    the deviation counts as constant.
+    """
     data = at.inputs[0]
     axes = _IMAGES if at.attributes.get("axes") is None else at.attributes["axes"]
     centred = data - _mean(at, data, axes)
@@ -77,11 +94,20 @@ _ADDED = np.float32(1e-9)
 def local_response_normalization(at: Reverse, /) -> Adjoints:
     """Among the channels; of an even size one neighbour more counts behind than before."""
     size, alpha = int(at.attributes["size"]), float(at.attributes["alpha"])
-    near = Neighbourhood((1,), (size - 1) // 2, size // 2, alpha / size, float(at.attributes["beta"]), float(at.attributes["bias"]))
+    near = Neighbourhood(
+        (1,),
+        (size - 1) // 2,
+        size // 2,
+        alpha / size,
+        float(at.attributes["beta"]),
+        float(at.attributes["bias"]),
+    )
     return (of_normalized(at, at.inputs[0], near),)
 
 
-def _standardized(at: Reverse, data: Value, axes: Sequence[int], given: Value) -> tuple[Value, Value]:
+def _standardized(
+    at: Reverse, data: Value, axes: Sequence[int], given: Value
+) -> tuple[Value, Value]:
     """The adjoint of the data, from that of its standardized form, and that form."""
     centred = data - _mean(at, data, axes)
     spread = at.ops.sqrt(_mean(at, centred * centred, axes) + float(at.attributes["epsilon"]))

@@ -1,4 +1,6 @@
-"""Derivatives of ONNX's LSTM, GRU and RNN: those of OpenVINO's sequences, whose axes and gates lie in another order."""
+"""Derivatives of ONNX's LSTM, GRU and RNN: those of OpenVINO's sequences, whose axes and gates
+lie in another order.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,11 @@ class _Kind:
 def _walked(at: Reverse, kind: _Kind) -> Mapping[int, Value | None]:
     form = _Form.of(at, kind)
     inputs = form.inputs()
-    attributes = {"direction": at.attributes["direction"], "hidden_size": form.size, "activations": _activations(at, kind)}
+    attributes = {
+        "direction": at.attributes["direction"],
+        "hidden_size": form.size,
+        "activations": _activations(at, kind),
+    }
     clip = at.attributes.get("clip")
     attributes["clip"] = float("inf") if not clip else float(clip)
     if kind.openvino == "GRUSequence":
@@ -60,9 +66,17 @@ def _activations(at: Reverse, kind: _Kind) -> tuple[str, ...]:
     named = [str(one).lower() for one in at.attributes.get("activations") or kind.activations]
     count = len(kind.activations)
     first = tuple(named[:count])
-    if at.attributes["direction"] == "bidirectional" and len(named) > count and tuple(named[count : 2 * count]) != first:
+    if (
+        at.attributes["direction"] == "bidirectional"
+        and len(named) > count
+        and tuple(named[count : 2 * count]) != first
+    ):
         raise ValueError("its directions have different activations")
-    if not set(first) <= set(_SMOOTH) or at.attributes.get("activation_alpha") or at.attributes.get("activation_beta"):
+    if (
+        not set(first) <= set(_SMOOTH)
+        or at.attributes.get("activation_alpha")
+        or at.attributes.get("activation_beta")
+    ):
         raise ValueError(
             f"its activations are {', '.join(first)}: of {', '.join(_SMOOTH)} without alpha and beta there is a derivative here"
         )
@@ -95,7 +109,9 @@ class _Form:
         """Data [B, T, I], states [B, D, H], lengths [B], weights and bias."""
         ops, data = self.at.ops, self._data(self._given(_DATA))
         shape = self.at.shape_of(data)
-        batch, time = (ops.slice(shape, np.array([axis]), np.array([axis + 1]), _ONE) for axis in range(2))
+        batch, time = (
+            ops.slice(shape, np.array([axis]), np.array([axis + 1]), _ONE) for axis in range(2)
+        )
         states = [self._state(place, batch, data) for place in (_HIDDEN, _CELL)[: self.kind.states]]
         lengths = self.at.input_at(_LENGTHS)
         steps = ops.broadcast(time, batch, mode="numpy") if lengths is None else lengths
@@ -106,12 +122,18 @@ class _Form:
         """Of what is shown [B, D, T, H] and of the last states [B, D, H]."""
         at, order = self.at, (0, 2, 1, 3) if self._batch_first else (2, 1, 0, 3)
         shown = at.ops.transpose(self._adjoint_of(0), np.array(order))
-        return (shown, *(self._turned(self._adjoint_of(1 + place)) for place in range(self.kind.states)))
+        return (
+            shown,
+            *(self._turned(self._adjoint_of(1 + place)) for place in range(self.kind.states)),
+        )
 
     def back(self, found: Sequence[Value | None]) -> Mapping[int, Value | None]:
         """The adjoints of the node's own inputs, by position."""
         of_data, *rest = found
-        states, (_, of_weights, of_recurrent, of_bias) = rest[: self.kind.states], rest[self.kind.states :]
+        states, (_, of_weights, of_recurrent, of_bias) = (
+            rest[: self.kind.states],
+            rest[self.kind.states :],
+        )
         made: dict[int, Value | None] = {_DATA: None if of_data is None else self._data(of_data)}
         for place, one in zip((_HIDDEN, _CELL), states, strict=False):
             made[place] = None if one is None else self._turned(one)
@@ -146,7 +168,9 @@ class _Form:
             return found
         data = self._given(_DATA)
         shape = at.shape_of(data)
-        first, second = (at.ops.slice(shape, np.array([axis]), np.array([axis + 1]), _ONE) for axis in range(2))
+        first, second = (
+            at.ops.slice(shape, np.array([axis]), np.array([axis + 1]), _ONE) for axis in range(2)
+        )
         time, batch = (second, first) if self._batch_first else (first, second)
         directions, size = np.array([self.directions]), np.array([self.size])
         inner = [batch, directions] if self._batch_first else [directions, batch]
@@ -163,7 +187,9 @@ class _Form:
         return self.at.reshaped(self.at.ops.gather(apart, order, np.array(1), batch_dims=0), value)
 
     def _bias(self, data: Value) -> Value:
-        """ONNX has two, for the input and for the state; OpenVINO has their sum, but for the last gate of a linear GRU."""
+        """ONNX has two, for the input and for the state; OpenVINO has their sum, but for the
+        last gate of a linear GRU.
+        """
         at, ops, gates = self.at, self.at.ops, len(self.kind.gates)
         both = at.input_at(_BIAS)
         count = gates + self.kind.linear_before_reset
@@ -174,7 +200,9 @@ class _Form:
             return self._in_order(first + second)
         kept = (gates - 1) * self.size
         summed = self._columns(first, 0, kept) + self._columns(second, 0, kept)
-        return ops.concat(summed, self._columns(first, kept, 2**31), self._columns(second, kept, 2**31), axis=1)
+        return ops.concat(
+            summed, self._columns(first, kept, 2**31), self._columns(second, kept, 2**31), axis=1
+        )
 
     def _bias_back(self, adjoint: Value) -> Value:
         ops = self.at.ops
@@ -183,7 +211,8 @@ class _Form:
             return ops.concat(ordered, ordered, axis=1)
         kept = (len(self.kind.gates) - 1) * self.size
         summed, first, second = (
-            self._columns(adjoint, start, end) for start, end in ((0, kept), (kept, kept + self.size), (kept + self.size, 2**31))
+            self._columns(adjoint, start, end)
+            for start, end in ((0, kept), (kept, kept + self.size), (kept + self.size, 2**31))
         )
         return ops.concat(summed, first, summed, second, axis=1)
 

@@ -1,4 +1,6 @@
-"""Derivatives of ONNX's Resize and Upsample: those of OpenVINO's Interpolate, whose coordinates have the same names."""
+"""Derivatives of ONNX's Resize and Upsample: those of OpenVINO's Interpolate, whose coordinates
+have the same names.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,34 @@ from loopscope.ops.onnx.openvino_rules import by, through
 
 _DATA, _SCALES, _SIZES = 0, 2, 3
 _MODES = {"nearest": "nearest", "linear": "linear_onnx", "cubic": "cubic"}
-_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
+_COORDINATES = (
+    "half_pixel",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+)
 
 
 def resize(at: Reverse, /) -> Mapping[int, Value | None]:
-    """Each element of the result is a weighted sum of the data's, and hands its adjoint back by the same weights."""
+    """Each element of the result is a weighted sum of the data's, and hands its adjoint back by
+    the same weights.
+    """
     data = at.input_at(_DATA)
     assert data is not None
-    mode, coordinates = str(at.attributes["mode"]), str(at.attributes["coordinate_transformation_mode"])
+    mode, coordinates = (
+        str(at.attributes["mode"]),
+        str(at.attributes["coordinate_transformation_mode"]),
+    )
     if mode not in _MODES or coordinates not in _COORDINATES:
         raise ValueError(
             f"its mode is {mode} and its coordinates are {coordinates}: of {', '.join(_COORDINATES)} there is a derivative here"
         )
-    for name, usual in (("antialias", 0), ("exclude_outside", 0), ("keep_aspect_ratio_policy", "stretch")):
+    for name, usual in (
+        ("antialias", 0),
+        ("exclude_outside", 0),
+        ("keep_aspect_ratio_policy", "stretch"),
+    ):
         if (at.attributes.get(name) or usual) != usual:
             raise ValueError(f"its {name} is {at.attributes[name]}")
     given, by_sizes = _given(at)
@@ -43,7 +60,9 @@ def resize(at: Reverse, /) -> Mapping[int, Value | None]:
 
 
 def _given(at: Reverse) -> tuple[Value, bool]:
-    """The scales or the sizes, and whether they are sizes; before opset 13 the other one may be there and empty."""
+    """The scales or the sizes, and whether they are sizes; before opset 13 the other one may be
+    there and empty.
+    """
     scales, sizes = at.input_at(_SCALES), at.input_at(_SIZES)
     if sizes is not None and not (sizes.shape.is_static and sizes.shape.lengths == (0,)):
         return sizes, True
@@ -59,7 +78,11 @@ def upsample(at: Reverse, /) -> Adjoints:
     elif named is not None:
         scales = at.constant(np.array(named, np.float32))
     else:
-        scales = at.constant(np.array([1, 1, at.attributes["height_scale"], at.attributes["width_scale"]], np.float32))
+        scales = at.constant(
+            np.array(
+                [1, 1, at.attributes["height_scale"], at.attributes["width_scale"]], np.float32
+            )
+        )
     mode = str(at.attributes["mode"])
     attributes = {
         "mode": "linear_onnx" if mode in ("linear", "bilinear") else mode,

@@ -1,4 +1,6 @@
-"""Derivatives of ONNX's convolutions and poolings: those of OpenVINO's, with groups and padding as these have them."""
+"""Derivatives of ONNX's convolutions and poolings: those of OpenVINO's, with groups and padding
+as these have them.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ def conv_transpose(at: Reverse, /) -> Adjoints:
 def _with_rank(at: Reverse, rank: int) -> Reverse:
     """The same with data and adjoint of a rank that is known, since the filters have it."""
     data, *rest = at.inputs
-    return replace(at, inputs=(at.ranked(data, rank), *rest), adjoints=(at.ranked(at.adjoint, rank), *at.adjoints[1:]))
+    return replace(
+        at,
+        inputs=(at.ranked(data, rank), *rest),
+        adjoints=(at.ranked(at.adjoint, rank), *at.adjoints[1:]),
+    )
 
 
 def _in_groups(at: Reverse, openvino: str, filters: Value, window: Mapping[str, Any]) -> Adjoints:
@@ -67,7 +73,10 @@ def _of_bias(at: Reverse, bias: list[Value]) -> Adjoints:
 def max_pool(at: Reverse, /) -> Adjoints:
     """The first of the greatest elements of each window."""
     window = window_of(at.attributes, _rank(at.inputs[0]) - 2)
-    kernel, rounding = tuple(at.attributes["kernel_shape"]), "ceil_torch" if at.attributes.get("ceil_mode") else "floor"
+    kernel, rounding = (
+        tuple(at.attributes["kernel_shape"]),
+        "ceil_torch" if at.attributes.get("ceil_mode") else "floor",
+    )
     return by("MaxPool", at, at.inputs, {**window, "kernel": kernel, "rounding_type": rounding})
 
 
@@ -76,7 +85,12 @@ def average_pool(at: Reverse, /) -> Adjoints:
     with_padding = bool(at.attributes.get("count_include_pad"))
     if at.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
-    return by("AvgPool", at, at.inputs, {**window, "kernel": tuple(at.attributes["kernel_shape"]), "exclude_pad": not with_padding})
+    return by(
+        "AvgPool",
+        at,
+        at.inputs,
+        {**window, "kernel": tuple(at.attributes["kernel_shape"]), "exclude_pad": not with_padding},
+    )
 
 
 def over_all_places(openvino: str, at: Reverse) -> Adjoints:
@@ -86,10 +100,15 @@ def over_all_places(openvino: str, at: Reverse) -> Adjoints:
 
 
 def lp_pool(at: Reverse, /) -> Adjoints:
-    """The root of a sum of powers over each window: the sum is an average that counts its padding, times the elements of a window."""
+    """The root of a sum of powers over each window: the sum is an average that counts its
+    padding, times the elements of a window.
+    """
     if at.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
-    kernel, window = tuple(at.attributes["kernel_shape"]), window_of(at.attributes, _rank(at.inputs[0]) - 2)
+    kernel, window = (
+        tuple(at.attributes["kernel_shape"]),
+        window_of(at.attributes, _rank(at.inputs[0]) - 2),
+    )
     inner = replace(at, adjoints=(_root(at) * float(math.prod(kernel)),))
     attributes = {**window, "kernel": kernel, "rounding_type": "floor", "exclude_pad": False}
     of_powers = through("AvgPool", inner, at.inputs, attributes)[0]
@@ -101,7 +120,9 @@ def global_lp_pool(at: Reverse, /) -> Adjoints:
 
 
 def _root(at: Reverse) -> Value:
-    """The adjoint of the sum of powers, but for a factor p; where the sum is 0 there is no slope, and 0 stands for it."""
+    """The adjoint of the sum of powers, but for a factor p; where the sum is 0 there is no
+    slope, and 0 stands for it.
+    """
     result, power = at.outputs[0], float(at.attributes.get("p", 2))
     positive = result > 0.0
     safe = at.ops.select(positive, result, at.filled(1, result))
@@ -120,7 +141,9 @@ def roi_align(at: Reverse, /) -> Adjoints:
     if mode != "avg":
         raise ValueError(f"its mode is {mode}: only that of avg is walked back here")
     half = coordinates == "half_pixel"
-    corners = Corners(0.0, float(at.attributes["spatial_scale"]), -0.5 if half else 0.0, None if half else 1.0)
+    corners = Corners(
+        0.0, float(at.attributes["spatial_scale"]), -0.5 if half else 0.0, None if half else 1.0
+    )
     bins = int(at.attributes["output_height"]), int(at.attributes["output_width"])
     return of_means(at, bins, int(at.attributes["sampling_ratio"]), corners)
 

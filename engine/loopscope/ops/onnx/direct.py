@@ -1,4 +1,6 @@
-"""ONNX operations that need no reference kernel: plain numpy, optionals, and what the onnx package declares but does not compute."""
+"""ONNX operations that need no reference kernel: plain numpy, optionals, and what the onnx
+package declares but does not compute.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +60,15 @@ def global_lp_pool(tensor: np.ndarray, /, *, p: float = 2) -> np.ndarray:
 
 
 def regex_full_match(texts: np.ndarray, /, *, pattern: str | None = None) -> np.ndarray:
-    """Whether each text as a whole matches the pattern, in RE2's syntax and in time linear in the text."""
+    """Whether each text as a whole matches the pattern, in RE2's syntax and in time linear in
+    the text.
+    """
     try:
         compiled = re2.compile(pattern or "", _QUIET)
     except re2.error as error:
-        raise ValueError(f"the pattern {shorten(repr(pattern))} is none of RE2: {_decoded(error)}") from None
+        raise ValueError(
+            f"the pattern {shorten(repr(pattern))} is none of RE2: {_decoded(error)}"
+        ) from None
     found = [compiled.fullmatch(str(text)) is not None for text in texts.reshape(-1).tolist()]
     return np.array(found, np.bool_).reshape(texts.shape)
 
@@ -73,21 +79,45 @@ _QUIET.log_errors = False
 
 def _decoded(error: Exception) -> str:
     reason = error.args[0] if error.args else b""
-    return elided(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason), MOST_OF_A_SENTENCE)
+    return elided(
+        reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason),
+        MOST_OF_A_SENTENCE,
+    )
 
 
-def multinomial(logits: np.ndarray, /, *, state: int, sample_size: int = 1, dtype: int = 6, seed: float | None = None) -> Any:
-    """Classes drawn from unnormalised log-probabilities, [batch, sample_size], and the next state."""
+def multinomial(
+    logits: np.ndarray,
+    /,
+    *,
+    state: int,
+    sample_size: int = 1,
+    dtype: int = 6,
+    seed: float | None = None,
+) -> Any:
+    """Classes drawn from unnormalised log-probabilities, [batch, sample_size], and the next
+    state.
+    """
     random = np.random.RandomState(int(seed) % 2**32 if seed is not None else state % 2**32)
     weights = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
     edges = np.cumsum(weights / weights.sum(axis=-1, keepdims=True), axis=-1)
     drawn = random.uniform(size=(len(logits), sample_size))
-    classes = np.array([np.searchsorted(row, points, side="right") for row, points in zip(edges, drawn, strict=True)])
-    return np.minimum(classes, logits.shape[-1] - 1).astype(np.int64 if dtype == 7 else np.int32), int(random.randint(2**31))
+    classes = np.array(
+        [
+            np.searchsorted(row, points, side="right")
+            for row, points in zip(edges, drawn, strict=True)
+        ]
+    )
+    return np.minimum(classes, logits.shape[-1] - 1).astype(
+        np.int64 if dtype == 7 else np.int32
+    ), int(random.randint(2**31))
 
 
-def cumulative(data: np.ndarray, axis: np.ndarray, /, *, exclusive: int = 0, reverse: int = 0) -> np.ndarray:
-    """Sums along an axis, which may also have the shape [1], as ONNX Runtime takes it; the onnx package computes with a scalar only."""
+def cumulative(
+    data: np.ndarray, axis: np.ndarray, /, *, exclusive: int = 0, reverse: int = 0
+) -> np.ndarray:
+    """Sums along an axis, which may also have the shape [1], as ONNX Runtime takes it; the onnx
+    package computes with a scalar only.
+    """
     data, axis = np.asarray(data), np.asarray(axis)
     one_axis(data, axis)
     return cumulative_sum(data, axis, exclusive=bool(exclusive), reverse=bool(reverse))

@@ -23,7 +23,9 @@ from loopscope.ops.sort.largest import top_k
 
 
 def reshaped(data: Array, shape: Array, /, *, allowzero: int = 0) -> Array:
-    """The elements in another shape: -1 fills up, and 0 keeps a length unless ``allowzero`` is set."""
+    """The elements in another shape: -1 fills up, and 0 keeps a length unless ``allowzero`` is
+    set.
+    """
     return reshape(data, shape, special_zero=not allowzero)
 
 
@@ -45,7 +47,9 @@ def transposed(data: Array, /, *, perm: Sequence[int] | None) -> Array:
     if not perm:
         return data.transpose()
     if len(perm) != data.ndim:
-        raise ValueError(f"perm is {list(perm)}, expected the {data.ndim} axes of shape {list(data.shape)}")
+        raise ValueError(
+            f"perm is {list(perm)}, expected the {data.ndim} axes of shape {list(data.shape)}"
+        )
     return data.transpose(perm)
 
 
@@ -59,10 +63,17 @@ def split(
     split: Sequence[int] | None = None,
     num_outputs: int | None = None,
 ) -> tuple[Array, ...]:
-    """Parts along ``axis`` of lengths that are an input or (before opset 13) an attribute, else equal ones, of which the last may be
-    shorter."""
+    """Parts along ``axis`` of lengths that are an input or (before opset 13) an attribute, else
+    equal ones, of which the last may be shorter.
+    """
     named = tuple(split) if split else None
-    cut = _cutter(data.shape, axis, named if lengths is None else tuple(whole_numbers(lengths)), num_outputs or outputs, outputs)
+    cut = _cutter(
+        data.shape,
+        axis,
+        named if lengths is None else tuple(whole_numbers(lengths)),
+        num_outputs or outputs,
+        outputs,
+    )
     return cut(data)
 
 
@@ -76,16 +87,30 @@ def _cutter(
     if lengths is None:
         lengths = (-(-whole // count),) * count
     elif sum(lengths) != whole or min(lengths) < 0:
-        raise ValueError(f"the parts of lengths {list(lengths)[:8]} do not make up the {whole} of axis {along}")
+        raise ValueError(
+            f"the parts of lengths {list(lengths)[:8]} do not make up the {whole} of axis {along}"
+        )
     if len(lengths) != outputs:
         raise ValueError(f"there are {len(lengths)} parts, expected as many as outputs, {outputs}")
     before = (slice(None),) * along
-    cuts = [(*before, slice(end - length, end)) for end, length in zip(accumulate(lengths), lengths, strict=True)]
+    cuts = [
+        (*before, slice(end - length, end))
+        for end, length in zip(accumulate(lengths), lengths, strict=True)
+    ]
     return itemgetter(*cuts) if outputs > 1 else lambda data: (data[cuts[0]],)
 
 
-def sliced(data: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None, /) -> Array:
-    """The elements from ``starts`` to before ``ends`` by ``steps`` along ``axes``, which are the first ones where none are given."""
+def sliced(
+    data: Array,
+    starts: Array,
+    ends: Array,
+    axes: Array | None = None,
+    steps: Array | None = None,
+    /,
+) -> Array:
+    """The elements from ``starts`` to before ``ends`` by ``steps`` along ``axes``, which are the
+    first ones where none are given.
+    """
     return slice_(data, starts, ends, _ones(starts.size) if steps is None else steps, axes)
 
 
@@ -98,7 +123,9 @@ def gathered(data: Array, indices: Array, /, *, axis: int) -> Array:
     """Slices along ``axis`` at indices; negative ones count from the end."""
     along = axis_within(axis, data.ndim)
     if indices.ndim:
-        check_elements(indices.size * (data.size // max(data.shape[along], 1)), "the gathered tensor")
+        check_elements(
+            indices.size * (data.size // max(data.shape[along], 1)), "the gathered tensor"
+        )
     try:
         found = data.take(indices, along)
     except IndexError:
@@ -108,7 +135,9 @@ def gathered(data: Array, indices: Array, /, *, axis: int) -> Array:
 
 
 def shape_of(data: Array, /, *, start: int = 0, end: int | None = None) -> Array:
-    """Lengths from ``start`` to before ``end``, which count from the end when negative and are cut to the rank."""
+    """Lengths from ``start`` to before ``end``, which count from the end when negative and are
+    cut to the rank.
+    """
     return np.array(data.shape[start:end], np.int64)
 
 
@@ -132,7 +161,11 @@ def constant_of_shape(shape: Array, /, *, value: Array | None) -> Array:
     if any(length < 0 for length in lengths):
         raise ValueError(f"the shape is {lengths}, expected no negative length")
     check_elements(math.prod(lengths), "the output of ConstantOfShape")
-    return np.full(lengths, np.float32(0) if value is None else value.reshape(-1)[0], np.float32 if value is None else value.dtype)
+    return np.full(
+        lengths,
+        np.float32(0) if value is None else value.reshape(-1)[0],
+        np.float32 if value is None else value.dtype,
+    )
 
 
 def numbers_between(start: Array, limit: Array, delta: Array, /) -> Array:
@@ -141,12 +174,23 @@ def numbers_between(start: Array, limit: Array, delta: Array, /) -> Array:
     return np.arange(start.item(), limit.item(), delta.item()).astype(start.dtype, copy=False)
 
 
-def best_elements(data: Array, count: Array, /, *, axis: int, largest: int = 1, sorted: int = 1) -> tuple[Array, Array]:
-    """The ``count`` greatest or least elements along an axis and their positions in i64, the best first, ``sorted`` or not."""
+def best_elements(
+    data: Array, count: Array, /, *, axis: int, largest: int = 1, sorted: int = 1
+) -> tuple[Array, Array]:
+    """The ``count`` greatest or least elements along an axis and their positions in i64, the
+    best first, ``sorted`` or not.
+    """
     if count.size != 1:
         raise ValueError(f"K has shape {list(count.shape)}, expected one number")
     mode = "max" if largest else "min"
-    return top_k(data, count.reshape(-1)[0], axis=axis, mode=mode, sort="value", index_element_type=ElementType.I64)
+    return top_k(
+        data,
+        count.reshape(-1)[0],
+        axis=axis,
+        mode=mode,
+        sort="value",
+        index_element_type=ElementType.I64,
+    )
 
 
 PLACES: Mapping[str, Direct] = {

@@ -18,10 +18,14 @@ def _binarizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tu
 
 
 def _for_each_feature(values: np.ndarray, data: np.ndarray, what: str) -> np.ndarray:
-    """One value for all, or one for each feature (axis 1; of a vector, its elements), laid along the data."""
+    """One value for all, or one for each feature (axis 1; of a vector, its elements), laid along
+    the data.
+    """
     features = data.shape[min(1, data.ndim - 1)] if data.ndim else 1
     if values.size not in (1, features):
-        raise ValueError(f"{what} has {values.size} numbers, expected 1 or {features}: one for each feature")
+        raise ValueError(
+            f"{what} has {values.size} numbers, expected 1 or {features}: one for each feature"
+        )
     if values.size == 1:
         return values.reshape(())
     return values.reshape((1, features) + (1,) * (data.ndim - 2)) if data.ndim > 1 else values
@@ -29,13 +33,18 @@ def _for_each_feature(values: np.ndarray, data: np.ndarray, what: str) -> np.nda
 
 def _scaler(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     (data,) = arguments
-    offset, scale = (np.array(attributes.get(name) or (one,), np.float64) for name, one in (("offset", 0.0), ("scale", 1.0)))
+    offset, scale = (
+        np.array(attributes.get(name) or (one,), np.float64)
+        for name, one in (("offset", 0.0), ("scale", 1.0))
+    )
     shifted = data.astype(np.float64) - _for_each_feature(offset, data, "offset")
     return ((shifted * _for_each_feature(scale, data, "scale")).astype(np.float32),)
 
 
 def _normalizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Each row divided by its greatest element, the sum of its magnitudes or its length; left as it is where that is 0."""
+    """Each row divided by its greatest element, the sum of its magnitudes or its length; left as
+    it is where that is 0.
+    """
     (data,) = arguments
     if data.ndim not in (1, 2):
         raise ValueError(f"the data has shape {list(data.shape)}, expected rows of features")
@@ -53,44 +62,71 @@ def _normalizer(arguments: Arguments, attributes: Attributes, outputs: int) -> t
 
 
 def _imputer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Every element that equals the one to be replaced (NaN equals NaN) becomes the value of its feature."""
+    """Every element that equals the one to be replaced (NaN equals NaN) becomes the value of its
+    feature.
+    """
     (data,) = arguments
-    kinds = ("imputed_value_floats", "replaced_value_float"), ("imputed_value_int64s", "replaced_value_int64")
+    kinds = (
+        ("imputed_value_floats", "replaced_value_float"),
+        ("imputed_value_int64s", "replaced_value_int64"),
+    )
     named, replaced = kinds[0 if data.dtype.kind == "f" else 1]
-    values = np.array(attributes.get(named) or (), np.float64 if data.dtype.kind == "f" else np.int64)
+    values = np.array(
+        attributes.get(named) or (), np.float64 if data.dtype.kind == "f" else np.int64
+    )
     if not values.size:
-        raise ValueError(f"{named} is empty, expected what takes the place of missing values of {data.dtype}")
+        raise ValueError(
+            f"{named} is empty, expected what takes the place of missing values of {data.dtype}"
+        )
     gone = np.asarray(attributes.get(replaced, 0), data.dtype)
     there = np.isnan(data) if data.dtype.kind == "f" and np.isnan(gone) else data == gone
     return (np.where(there, _for_each_feature(values, data, named), data).astype(data.dtype),)
 
 
 def _one_hot_encoder(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """A new last axis with a single 1 at the place of the category; numbers are cut to integers, and one of no category gives zeros.
+    """A new last axis with a single 1 at the place of the category; numbers are cut to integers,
+    and one of no category gives zeros.
 
-    Of equal categories the last counts, as in ONNX Runtime: skl2onnx cuts those of floats, and so writes some more than once.
+    Of equal categories the last counts, as in ONNX Runtime: skl2onnx cuts those of floats, and so
+    writes some more than once.
     """
     (data,) = arguments
-    categories = (attributes.get("cats_strings") if data.dtype == object else attributes.get("cats_int64s")) or ()
+    categories = (
+        attributes.get("cats_strings") if data.dtype == object else attributes.get("cats_int64s")
+    ) or ()
     if not categories:
-        raise ValueError(f"there are no categories for {'texts' if data.dtype == object else 'numbers'}")
+        raise ValueError(
+            f"there are no categories for {'texts' if data.dtype == object else 'numbers'}"
+        )
     check_elements(data.size * len(categories), "the output of OneHotEncoder")
     known = {category: place for place, category in enumerate(categories)}
     asked = np.trunc(data) if data.dtype.kind == "f" else data
-    places = np.array([known.get(one, -1) for one in asked.reshape(-1).tolist()], np.int64).reshape(data.shape)
+    places = np.array([known.get(one, -1) for one in asked.reshape(-1).tolist()], np.int64).reshape(
+        data.shape
+    )
     if not attributes.get("zeros", 1) and (places < 0).any():
         raise ValueError("a value is of no category, and zeros is 0")
     return ((places[..., None] == np.arange(len(categories))).astype(np.float32),)
 
 
-def _feature_vectorizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The features of all inputs side by side as f32, those of each cut or filled with zeros to what inputdimensions says."""
-    given = [one.reshape(len(one), math.prod(one.shape[1:])) for one in map(np.atleast_1d, arguments)]
+def _feature_vectorizer(
+    arguments: Arguments, attributes: Attributes, outputs: int
+) -> tuple[Any, ...]:
+    """The features of all inputs side by side as f32, those of each cut or filled with zeros to
+    what inputdimensions says.
+    """
+    given = [
+        one.reshape(len(one), math.prod(one.shape[1:])) for one in map(np.atleast_1d, arguments)
+    ]
     lengths = attributes.get("inputdimensions") or tuple(one.shape[1] for one in given)
     if len(lengths) != len(given) or min(lengths) < 0:
-        raise ValueError(f"inputdimensions is {list(lengths)[:8]}, expected a number for each of {len(given)} inputs")
+        raise ValueError(
+            f"inputdimensions is {list(lengths)[:8]}, expected a number for each of {len(given)} inputs"
+        )
     if len({len(one) for one in given}) > 1:
-        raise ValueError(f"the inputs have {', '.join(str(len(one)) for one in given)} rows, expected as many in each")
+        raise ValueError(
+            f"the inputs have {', '.join(str(len(one)) for one in given)} rows, expected as many in each"
+        )
     check_elements(len(given[0]) * sum(lengths), "the output of FeatureVectorizer")
     parts = [np.zeros((len(given[0]), length), np.float32) for length in lengths]
     for part, one in zip(parts, given, strict=True):
@@ -98,17 +134,24 @@ def _feature_vectorizer(arguments: Arguments, attributes: Attributes, outputs: i
     return (np.concatenate(parts, axis=1),)
 
 
-def _array_feature_extractor(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def _array_feature_extractor(
+    arguments: Arguments, attributes: Attributes, outputs: int
+) -> tuple[Any, ...]:
     """The elements at some places of the last axis; of a vector as one row.
 
-    Places below 0 count from the end: ONNX does not say so, but skl2onnx's radius neighbours ask for -1 and leave the result out later.
+    Places below 0 count from the end: ONNX does not say so, but skl2onnx's radius neighbours ask
+    for -1 and leave the result out later.
     """
     data, indices = arguments
     places = indices.reshape(-1)
     if not data.ndim or not places.size:
-        raise ValueError(f"data of shape {list(data.shape)} and {places.size} places, expected at least one of each")
+        raise ValueError(
+            f"data of shape {list(data.shape)} and {places.size} places, expected at least one of each"
+        )
     if places.min() < -data.shape[-1] or places.max() >= data.shape[-1]:
-        raise ValueError(f"the places lie from {places.min()} to {places.max()}, expected {-data.shape[-1]} to below {data.shape[-1]}")
+        raise ValueError(
+            f"the places lie from {places.min()} to {places.max()}, expected {-data.shape[-1]} to below {data.shape[-1]}"
+        )
     return ((data[None] if data.ndim == 1 else data)[..., places],)
 
 

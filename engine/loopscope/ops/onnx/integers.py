@@ -25,9 +25,11 @@ def matmul_integer(
     *,
     ready: MadeReady = ByteMatrix.of,
 ) -> Array:
-    """``(rows - rows_zero) @ (columns - columns_zero)`` in i32, which wraps around: ``[..., M, K] x [..., K, N] -> [..., M, N]``.
+    """``(rows - rows_zero) @ (columns - columns_zero)`` in i32, which wraps around: ``[..., M, K] x
+    [..., K, N] -> [..., M, N]``.
 
-    Zero points are scalars, or ``[M]`` or ``[..., M, 1]`` for each row, ``[N]`` or ``[..., 1, N]`` for each column.
+    Zero points are scalars, or ``[M]`` or ``[..., M, 1]`` for each row, ``[N]`` or ``[..., 1, N]``
+    for each column.
     """
     return np.asarray(ready(columns, columns_zero).sums(rows_less(rows, rows_zero)))
 
@@ -45,9 +47,13 @@ def qlinear_matmul(
     *,
     ready: MadeReady = ByteMatrix.of,
 ) -> Array:
-    """The product of two quantized matrices, quantized; scales and zero points as ``matmul_integer`` takes zero points."""
+    """The product of two quantized matrices, quantized; scales and zero points as
+    ``matmul_integer`` takes zero points.
+    """
     sums = ready(columns, columns_zero).sums(rows_less(rows, rows_zero))
-    factors = by_row(_one_or_more(rows_scale)) * _one_or_more(columns_scale) / by_row(_one_or_more(scale))
+    factors = (
+        by_row(_one_or_more(rows_scale)) * _one_or_more(columns_scale) / by_row(_one_or_more(scale))
+    )
     return _quantized(sums, np.asarray(factors), by_row(_one_or_more(zero)))
 
 
@@ -56,7 +62,9 @@ def _one_or_more(numbers: Array) -> Any:
 
 
 def _quantized(sums: Array, factors: Array, zero: Any) -> Array:
-    """Sums in i32 as f32 times factors, rounded to even as ONNX Runtime does it, then moved by the zero point and cut to its type."""
+    """Sums in i32 as f32 times factors, rounded to even as ONNX Runtime does it, then moved by
+    the zero point and cut to its type.
+    """
     moved = np.asarray(np.multiply(sums, factors, dtype=np.float32, casting="unsafe"))
     np.rint(moved, out=moved)
     moved += zero
@@ -73,12 +81,16 @@ def conv_integer(
     ready: MadeReady = ByteFilters.of,
     **window: Any,
 ) -> Array:
-    """Correlation of data with filters, both less their zero points, in i32; padding lies at the zero point of the data.
+    """Correlation of data with filters, both less their zero points, in i32; padding lies at the
+    zero point of the data.
 
-    ``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]``; the filters have one zero point, or ``O``.
+    ``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]``; the filters have one
+    zero point, or ``O``.
     """
     if data_zero is not None and data_zero.size != 1:
-        raise ValueError(f"the zero points of the data have shape {list(data_zero.shape)}, expected one number")
+        raise ValueError(
+            f"the zero points of the data have shape {list(data_zero.shape)}, expected one number"
+        )
     return np.asarray(ready(filters, filters_zero).sums(Bytes.of(data, data_zero), window))
 
 
@@ -97,7 +109,9 @@ def qlinear_conv(
     ready: MadeReady = ByteFilters.of,
     **window: Any,
 ) -> Array:
-    """A quantized correlation: the sums of ``conv_integer`` and a bias in i32, quantized; a scale for all filters or for each."""
+    """A quantized correlation: the sums of ``conv_integer`` and a bias in i32, quantized; a
+    scale for all filters or for each.
+    """
     sums = conv_integer(data, filters, data_zero, filters_zero, ready=ready, **window)
     places = [1] * (sums.ndim - 2)
     if bias is not None:
@@ -111,8 +125,19 @@ def qlinear_conv(
 
 
 INTEGERS: Mapping[str, Direct] = {
-    "ConvInteger": Direct(kernel=conv_integer, first=10, by_constant=keeping(ByteFilters, conv_integer)),
-    "MatMulInteger": Direct(kernel=matmul_integer, first=10, by_constant=keeping(ByteMatrix, matmul_integer)),
-    "QLinearConv": Direct(kernel=qlinear_conv, first=10, by_constant=keeping(ByteFilters, qlinear_conv), kept_input=3),
-    "QLinearMatMul": Direct(kernel=qlinear_matmul, first=10, by_constant=keeping(ByteMatrix, qlinear_matmul), kept_input=3),
+    "ConvInteger": Direct(
+        kernel=conv_integer, first=10, by_constant=keeping(ByteFilters, conv_integer)
+    ),
+    "MatMulInteger": Direct(
+        kernel=matmul_integer, first=10, by_constant=keeping(ByteMatrix, matmul_integer)
+    ),
+    "QLinearConv": Direct(
+        kernel=qlinear_conv, first=10, by_constant=keeping(ByteFilters, qlinear_conv), kept_input=3
+    ),
+    "QLinearMatMul": Direct(
+        kernel=qlinear_matmul,
+        first=10,
+        by_constant=keeping(ByteMatrix, qlinear_matmul),
+        kept_input=3,
+    ),
 }

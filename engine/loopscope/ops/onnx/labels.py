@@ -15,7 +15,9 @@ _NAN = object()
 
 
 def _label_encoder(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Every element to the value of the first key that equals it (NaN equals NaN), or to the default."""
+    """Every element to the value of the first key that equals it (NaN equals NaN), or to the
+    default.
+    """
     (data,) = arguments
     if "classes_strings" in attributes:
         return (_first_version(data, attributes),)
@@ -23,13 +25,17 @@ def _label_encoder(arguments: Arguments, attributes: Attributes, outputs: int) -
     if len(keys) != len(values):
         raise ValueError(f"there are {len(keys)} keys and {len(values)} values, expected pairs")
     if any(isinstance(key, str) != (data.dtype == object) for key in keys):
-        raise ValueError(f"the keys are {'numbers' if data.dtype == object else 'texts'}, and the data is of {data.dtype}")
+        raise ValueError(
+            f"the keys are {'numbers' if data.dtype == object else 'texts'}, and the data is of {data.dtype}"
+        )
     return (_looked_up(data, keys, values, _default(attributes, values.dtype)),)
 
 
 def _looked_up(data: np.ndarray, keys: list[Any], values: np.ndarray, default: Any) -> np.ndarray:
     known = {_key(key): place for place, key in reversed(list(enumerate(keys)))}
-    places = np.array([known.get(_key(one), len(keys)) for one in data.reshape(-1).tolist()], np.int64)
+    places = np.array(
+        [known.get(_key(one), len(keys)) for one in data.reshape(-1).tolist()], np.int64
+    )
     table = np.empty(len(keys) + 1, values.dtype)
     table[:-1], table[-1] = values, default
     return np.asarray(table[places]).reshape(data.shape)
@@ -48,7 +54,11 @@ def _written(attributes: Attributes, what: str) -> np.ndarray:
     if tensor is None:
         raise ValueError(f"no attribute holds the {what}")
     made = np.ravel(tensor)
-    return np.array([one.decode() if isinstance(one, bytes) else one for one in made.tolist()], object) if made.dtype == object else made
+    return (
+        np.array([one.decode() if isinstance(one, bytes) else one for one in made.tolist()], object)
+        if made.dtype == object
+        else made
+    )
 
 
 def _default(attributes: Attributes, dtype: np.dtype) -> Any:
@@ -58,7 +68,11 @@ def _default(attributes: Attributes, dtype: np.dtype) -> Any:
         return one.decode() if isinstance(one, bytes) else one
     if dtype.kind == "O":
         return attributes.get("default_string", _UNUSED)
-    return attributes.get("default_float", -0.0) if dtype.kind == "f" else attributes.get("default_int64", -1)
+    return (
+        attributes.get("default_float", -0.0)
+        if dtype.kind == "f"
+        else attributes.get("default_int64", -1)
+    )
 
 
 def _first_version(data: np.ndarray, attributes: Attributes) -> np.ndarray:
@@ -66,7 +80,12 @@ def _first_version(data: np.ndarray, attributes: Attributes) -> np.ndarray:
     texts = list(attributes["classes_strings"])
     if data.dtype == object:
         return _looked_up(data, texts, np.arange(len(texts)), attributes.get("default_int64", -1))
-    return _looked_up(data, list(range(len(texts))), np.array(texts, object), attributes.get("default_string", _UNUSED))
+    return _looked_up(
+        data,
+        list(range(len(texts))),
+        np.array(texts, object),
+        attributes.get("default_string", _UNUSED),
+    )
 
 
 LABELS: Mapping[str, Older] = {"LabelEncoder": _label_encoder}

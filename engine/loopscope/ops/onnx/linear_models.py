@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops.onnx.older import Arguments, Attributes, Older
-from loopscope.ops.onnx.post_transforms import label_or_nothing, labels_at, of_two_classes, transformed
+from loopscope.ops.onnx.post_transforms import (
+    label_or_nothing,
+    labels_at,
+    of_two_classes,
+    transformed,
+)
 
 
 def rows_of(data: np.ndarray) -> np.ndarray:
@@ -22,23 +27,34 @@ def _scores(rows: np.ndarray, attributes: Attributes, targets: int) -> np.ndarra
     """The product with the coefficients of each target, and its intercept."""
     coefficients = np.array(attributes.get("coefficients") or (), np.float64)
     if coefficients.size != targets * rows.shape[1]:
-        raise ValueError(f"there are {coefficients.size} coefficients for {targets} times {rows.shape[1]} features")
+        raise ValueError(
+            f"there are {coefficients.size} coefficients for {targets} times {rows.shape[1]} features"
+        )
     intercepts = np.array(attributes.get("intercepts") or [0.0] * targets, np.float64)
     if intercepts.size != targets:
         raise ValueError(f"there are {intercepts.size} intercepts, expected {targets}")
     return (rows @ coefficients.reshape(targets, -1).T + intercepts).astype(np.float32)
 
 
-def _linear_classifier(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Labels (N,) and scores (N, classes); the label is that of the greatest score before the transform."""
+def _linear_classifier(
+    arguments: Arguments, attributes: Attributes, outputs: int
+) -> tuple[Any, ...]:
+    """Labels (N,) and scores (N, classes); the label is that of the greatest score before the
+    transform.
+    """
     rows = rows_of(arguments[0])
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_ints")
     known = len(texts or numbers or ())
     intercepts = len(attributes.get("intercepts") or ())
     targets = intercepts or max(len(attributes["coefficients"]) // max(rows.shape[1], 1), 1)
-    scores, transform = _scores(rows, attributes, targets), attributes.get("post_transform") or "NONE"
+    scores, transform = (
+        _scores(rows, attributes, targets),
+        attributes.get("post_transform") or "NONE",
+    )
     if targets == 1 and known == 2:
-        return labels_at((scores[:, 0] > 0).astype(np.int64), texts, numbers), of_two_classes(scores[:, 0], transform, chance=True)
+        return labels_at((scores[:, 0] > 0).astype(np.int64), texts, numbers), of_two_classes(
+            scores[:, 0], transform, chance=True
+        )
     if targets == 1:
         return label_or_nothing(scores[:, 0] > 0, texts, numbers), transformed(scores, transform)
     if known not in (0, targets):
@@ -46,9 +62,14 @@ def _linear_classifier(arguments: Arguments, attributes: Attributes, outputs: in
     return labels_at(scores.argmax(axis=1), texts, numbers), transformed(scores, transform)
 
 
-def _linear_regressor(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def _linear_regressor(
+    arguments: Arguments, attributes: Attributes, outputs: int
+) -> tuple[Any, ...]:
     scores = _scores(rows_of(arguments[0]), attributes, int(attributes.get("targets") or 1))
     return (transformed(scores, attributes.get("post_transform") or "NONE"),)
 
 
-LINEAR_MODELS: Mapping[str, Older] = {"LinearClassifier": _linear_classifier, "LinearRegressor": _linear_regressor}
+LINEAR_MODELS: Mapping[str, Older] = {
+    "LinearClassifier": _linear_classifier,
+    "LinearRegressor": _linear_regressor,
+}

@@ -1,4 +1,6 @@
-"""NegativeLogLikelihoodLoss where labels of -1 are ignored: the onnx package's mean counts them, ONNX Runtime's does not."""
+"""NegativeLogLikelihoodLoss where labels of -1 are ignored: the onnx package's mean counts them,
+ONNX Runtime's does not.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,17 @@ import numpy as np
 
 
 def mean_of_what_counts(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Any:
-    """The kernel of a node; ``slow`` prepares the onnx package's, whose mean leaves out what is ignored when classes have weights."""
+    """The kernel of a node; ``slow`` prepares the onnx package's, whose mean leaves out what is
+    ignored when classes have weights.
+    """
     loss = slow(attributes, outputs)
     if attributes.get("ignore_index") != -1:
         return loss
 
     def compute(scores: Any, labels: Any, weights: Any = None, /) -> Any:
-        alike = np.ones(np.shape(scores)[1:2], np.asarray(scores).dtype) if weights is None else weights
+        alike = (
+            np.ones(np.shape(scores)[1:2], np.asarray(scores).dtype) if weights is None else weights
+        )
         return loss(scores, labels, alike)
 
     return compute

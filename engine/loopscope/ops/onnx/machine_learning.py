@@ -1,4 +1,6 @@
-"""The operations of the domain ai.onnx.ml: models and features as scikit-learn, LightGBM and XGBoost have them."""
+"""The operations of the domain ai.onnx.ml: models and features as scikit-learn, LightGBM and
+XGBoost have them.
+"""
 
 from __future__ import annotations
 
@@ -17,5 +19,11 @@ __all__ = ["DOMAIN", "MACHINE_LEARNING", "TREE_MODELS"]
 
 DOMAIN: Final = "ai.onnx.ml"
 
-MACHINE_LEARNING: Mapping[str, Older] = {**FEATURES, **LABELS, **LINEAR_MODELS, **MAPS, **SUPPORT_VECTORS}
+MACHINE_LEARNING: Mapping[str, Older] = {
+    **FEATURES,
+    **LABELS,
+    **LINEAR_MODELS,
+    **MAPS,
+    **SUPPORT_VECTORS,
+}
 """All but TREE_MODELS, whose trees are laid out once for each node."""

@@ -14,9 +14,15 @@ from loopscope.ops.onnx.older import Arguments, Attributes, Older
 def _zip_map(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """A map from label to value for each row."""
     labels = attributes.get("classlabels_strings") or attributes.get("classlabels_int64s") or ()
-    rows = arguments[0].reshape(-1, arguments[0].shape[-1]) if arguments[0].ndim else arguments[0].reshape(1, 1)
+    rows = (
+        arguments[0].reshape(-1, arguments[0].shape[-1])
+        if arguments[0].ndim
+        else arguments[0].reshape(1, 1)
+    )
     if rows.shape[1] != len(labels):
-        raise ValueError(f"there are {rows.shape[1]} columns and {len(labels)} labels, expected one for each")
+        raise ValueError(
+            f"there are {rows.shape[1]} columns and {len(labels)} labels, expected one for each"
+        )
     return ([dict(zip(labels, row, strict=True)) for row in rows],)
 
 
@@ -35,14 +41,20 @@ def _cast_map(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
         length = attributes.get("max_map", 1)
         check_elements(max(length, 0), "the output of CastMap")
         if keys and not 0 <= keys[0] <= keys[-1] < length:
-            raise ValueError(f"the keys lie from {keys[0]} to {keys[-1]}, expected 0 to below max_map {length}")
+            raise ValueError(
+                f"the keys lie from {keys[0]} to {keys[-1]}, expected 0 to below max_map {length}"
+            )
         sparse = np.full(length, "" if wanted == "TO_STRING" else 0, made.dtype)
         sparse[keys] = made
         made = sparse
     return (made.reshape(1, -1),)
 
 
-_CASTS: Mapping[str, tuple[Any, Any]] = {"TO_FLOAT": (np.float32, float), "TO_INT64": (np.int64, int), "TO_STRING": (object, str)}
+_CASTS: Mapping[str, tuple[Any, Any]] = {
+    "TO_FLOAT": (np.float32, float),
+    "TO_INT64": (np.int64, int),
+    "TO_STRING": (object, str),
+}
 
 
 def _category_mapper(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
@@ -53,7 +65,11 @@ def _category_mapper(arguments: Arguments, attributes: Attributes, outputs: int)
     data = arguments[0]
     if data.dtype == object:
         to_number, otherwise = dict(zip(texts, numbers, strict=True)), attributes["default_int64"]
-        return (np.array([to_number.get(str(one), otherwise) for one in data.reshape(-1)], np.int64).reshape(data.shape),)
+        return (
+            np.array(
+                [to_number.get(str(one), otherwise) for one in data.reshape(-1)], np.int64
+            ).reshape(data.shape),
+        )
     to_text, other = dict(zip(numbers, texts, strict=True)), attributes["default_string"]
     made = np.empty(data.size, object)
     made[:] = [to_text.get(int(one), other) for one in data.reshape(-1)]
@@ -61,13 +77,17 @@ def _category_mapper(arguments: Arguments, attributes: Attributes, outputs: int)
 
 
 def _dict_vectorizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The values of a map in the order of a list of keys, as one row; 0 or an empty text for a key that the map does not have."""
+    """The values of a map in the order of a list of keys, as one row; 0 or an empty text for a
+    key that the map does not have.
+    """
     entries = arguments[0]
     vocabulary = attributes.get("string_vocabulary") or attributes.get("int64_vocabulary") or ()
     if not isinstance(entries, Mapping):
         raise ValueError("the input is no map")
     first = next(iter(entries.values()), np.float32(0))
-    dtype, absent = (np.dtype(object), "") if isinstance(first, str) else (np.asarray(first).dtype, 0)
+    dtype, absent = (
+        (np.dtype(object), "") if isinstance(first, str) else (np.asarray(first).dtype, 0)
+    )
     made = np.full((1, len(vocabulary)), absent, dtype)
     for place, key in enumerate(vocabulary):
         made[0, place] = entries.get(key, made[0, place])

@@ -1,4 +1,6 @@
-"""ONNX's normalizations by numbers of each channel, group or row: computed in f32 and rounded once."""
+"""ONNX's normalizations by numbers of each channel, group or row: computed in f32 and rounded
+once.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,21 @@ from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable, rounded
 
 
-def instance_normalization(data: Array, scale: Array, bias: Array, /, *, epsilon: float, **older: object) -> Array:
-    """Mean 0 and variance 1 over the lengths of each channel, then its scale and bias: ``[N, C, ...], [C], [C] -> [N, C, ...]``."""
+def instance_normalization(
+    data: Array, scale: Array, bias: Array, /, *, epsilon: float, **older: object
+) -> Array:
+    """Mean 0 and variance 1 over the lengths of each channel, then its scale and bias: ``[N, C,
+    ...], [C], [C] -> [N, C, ...]``.
+    """
     check_inputs("InstanceNormalization", (data, scale, bias), {})
     if not data.size:
         return data
     return group_normalization(data, scale, bias, num_groups=data.shape[1], epsilon=epsilon)
 
 
-def rms_normalization(data: Array, scale: Array, /, *, axis: int, epsilon: float, stash_type: int) -> Array:
+def rms_normalization(
+    data: Array, scale: Array, /, *, axis: int, epsilon: float, stash_type: int
+) -> Array:
     """All axes from ``axis`` on divided by the root of their mean square, times ``scale``."""
     if stash_type != 1:
         raise ValueError(f"stash_type is {stash_type}, expected 1: the steps are computed in f32")
@@ -35,8 +43,12 @@ def rms_normalization(data: Array, scale: Array, /, *, axis: int, epsilon: float
     return rounded(np.asarray(made.reshape(data.shape) * computable(scale)), data.dtype)
 
 
-def batch_normalized(slow: Callable[..., Kernel], attributes: Mapping[str, Any], outputs: int) -> Kernel:
-    """BatchNormalization by given means and variances; ``slow`` computes those of the batch, too."""
+def batch_normalized(
+    slow: Callable[..., Kernel], attributes: Mapping[str, Any], outputs: int
+) -> Kernel:
+    """BatchNormalization by given means and variances; ``slow`` computes those of the batch,
+    too.
+    """
     otherwise, epsilon = slow(attributes, outputs), attributes["epsilon"]
     if attributes.get("training_mode") or outputs > 1:
         return otherwise
@@ -49,17 +61,35 @@ def batch_normalized(slow: Callable[..., Kernel], attributes: Mapping[str, Any],
     return normalized
 
 
-def group_normalized(slow: Callable[..., Kernel], attributes: Mapping[str, Any], outputs: int) -> Kernel:
-    """GroupNormalization in f32; ``slow`` computes in other types, by the function that defines the operation.
+def group_normalized(
+    slow: Callable[..., Kernel], attributes: Mapping[str, Any], outputs: int
+) -> Kernel:
+    """GroupNormalization in f32; ``slow`` computes in other types, by the function that defines the
+    operation.
 
     Version 18 has a scale and a bias for each group, 21 for each channel.
     """
-    otherwise, groups, epsilon = slow(attributes, outputs), attributes["num_groups"], attributes["epsilon"]
+    otherwise, groups, epsilon = (
+        slow(attributes, outputs),
+        attributes["num_groups"],
+        attributes["epsilon"],
+    )
 
     def normalized(data: Any, scale: Any, bias: Any) -> Any:
-        fits = data.ndim > 1 and data.size and data.dtype != np.float64 and groups > 0 and data.shape[1] % groups == 0
+        fits = (
+            data.ndim > 1
+            and data.size
+            and data.dtype != np.float64
+            and groups > 0
+            and data.shape[1] % groups == 0
+        )
         lengths = (groups,) if "stash_type" not in attributes else data.shape[1:2]
-        if not fits or attributes.get("stash_type", 1) != 1 or scale.shape != lengths or bias.shape != lengths:
+        if (
+            not fits
+            or attributes.get("stash_type", 1) != 1
+            or scale.shape != lengths
+            or bias.shape != lengths
+        ):
             return otherwise(data, scale, bias)
         scale, bias = (one.repeat(data.shape[1] // len(one)) for one in (scale, bias))
         return (group_normalization(data, scale, bias, num_groups=groups, epsilon=epsilon),)

@@ -1,4 +1,6 @@
-"""First versions of ONNX operations with the meaning that they had: the onnx package computes them as later ones, or not at all."""
+"""First versions of ONNX operations with the meaning that they had: the onnx package computes
+them as later ones, or not at all.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Older = Callable[[Arguments, Attributes, int], tuple[Any, ...]]
 
 
 def _elementwise(function: Callable[..., np.ndarray]) -> Older:
-    """With ``broadcast``, the second tensor lies along the first one's axes from ``axis`` on; without it, the shapes are the same."""
+    """With ``broadcast``, the second tensor lies along the first one's axes from ``axis`` on;
+    without it, the shapes are the same.
+    """
 
     def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
         one, other = arguments
@@ -48,7 +52,10 @@ def _gemm(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[A
 def _reshape(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """0 keeps the length of the axis."""
     (data,) = arguments
-    kept = (data.shape[number] if length == 0 and number < data.ndim else length for number, length in enumerate(attributes["shape"]))
+    kept = (
+        data.shape[number] if length == 0 and number < data.ndim else length
+        for number, length in enumerate(attributes["shape"])
+    )
     return (data.reshape(tuple(kept)),)
 
 
@@ -59,19 +66,25 @@ def _split(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[
     if chosen is None:
         return tuple(np.split(data, outputs, axis))
     if sum(chosen) != data.shape[axis]:
-        raise ValueError(f"the parts of lengths {list(chosen)[:8]} do not make up the {data.shape[axis]} of axis {axis}")
+        raise ValueError(
+            f"the parts of lengths {list(chosen)[:8]} do not make up the {data.shape[axis]} of axis {axis}"
+        )
     return tuple(np.split(data, np.cumsum(chosen)[:-1], axis))
 
 
 def _dropout(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     data = arguments[0]
     if not attributes.get("is_test"):
-        raise ValueError("with is_test 0 it trains, which is not computed before opset 7: export the model for inference")
+        raise ValueError(
+            "with is_test 0 it trains, which is not computed before opset 7: export the model for inference"
+        )
     return data, np.ones_like(data)
 
 
 def _dropout_with_a_mask_of(dtype: type | None) -> Older:
-    """Nothing is dropped; what the mask holds then ONNX leaves open, and ONNX Runtime leaves 0. None: of the type of the data."""
+    """Nothing is dropped; what the mask holds then ONNX leaves open, and ONNX Runtime leaves 0.
+    None: of the type of the data.
+    """
 
     def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
         return arguments[0], np.zeros_like(arguments[0], dtype)
@@ -79,14 +92,22 @@ def _dropout_with_a_mask_of(dtype: type | None) -> Older:
     return compute
 
 
-def _batch_normalization(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def _batch_normalization(
+    arguments: Arguments, attributes: Attributes, outputs: int
+) -> tuple[Any, ...]:
     data = arguments[0]
     if outputs > 1 and not attributes.get("is_test"):
-        raise ValueError(f"with {outputs} outputs it trains, which is not computed before opset 14: export the model for inference")
+        raise ValueError(
+            f"with {outputs} outputs it trains, which is not computed before opset 14: export the model for inference"
+        )
     # Not spatial: every place of a channel has numbers of its own.
     form = (-1,) + (1,) * (data.ndim - 2) if attributes.get("spatial", 1) else data.shape[1:]
     scale, bias, mean, variance = (one.reshape(form) for one in arguments[1:5])
-    return (((data - mean) / np.sqrt(variance + attributes["epsilon"]) * scale + bias).astype(data.dtype),)
+    return (
+        ((data - mean) / np.sqrt(variance + attributes["epsilon"]) * scale + bias).astype(
+            data.dtype
+        ),
+    )
 
 
 def _flat(function: Callable[[np.ndarray], np.ndarray]) -> Older:
@@ -96,7 +117,11 @@ def _flat(function: Callable[[np.ndarray], np.ndarray]) -> Older:
         (data,) = arguments
         axis = attributes["axis"] + (data.ndim if attributes["axis"] < 0 else 0)
         rows = math.prod(data.shape[:axis])
-        return (function(computable(data).reshape(rows, -1)).reshape(data.shape).astype(data.dtype) if data.size else data,)
+        return (
+            function(computable(data).reshape(rows, -1)).reshape(data.shape).astype(data.dtype)
+            if data.size
+            else data,
+        )
 
     return compute
 
@@ -126,7 +151,21 @@ def _cast(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[A
 
 
 _DTYPES: Mapping[str, str] = {
-    **{name: name.lower() for name in ("UINT8", "INT8", "UINT16", "INT16", "INT32", "INT64", "UINT32", "UINT64", "FLOAT16", "BOOL")},
+    **{
+        name: name.lower()
+        for name in (
+            "UINT8",
+            "INT8",
+            "UINT16",
+            "INT16",
+            "INT32",
+            "INT64",
+            "UINT32",
+            "UINT64",
+            "FLOAT16",
+            "BOOL",
+        )
+    },
     "FLOAT": "float32",
     "DOUBLE": "float64",
 }
@@ -178,28 +217,40 @@ def _upsample(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
 
 
 def _max_roi_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The greatest element of each cell of a grid laid over each region (batch, left, top, right, bottom)."""
+    """The greatest element of each cell of a grid laid over each region (batch, left, top,
+    right, bottom).
+    """
     data, regions = arguments
     height, width = attributes["pooled_shape"]
-    check_elements(len(regions) * data.shape[1] * max(height, 0) * max(width, 0), "the output of MaxRoiPool")
+    check_elements(
+        len(regions) * data.shape[1] * max(height, 0) * max(width, 0), "the output of MaxRoiPool"
+    )
     made = np.zeros((len(regions), data.shape[1], height, width), data.dtype)
     for number, region in enumerate(regions):
         batch, bounds = int(region[0]), np.floor(region[1:] * attributes["spatial_scale"] + 0.5)
         if not 0 <= batch < len(data):
             raise ValueError(f"region {number} is in tensor {batch} of a batch of {len(data)}")
         left, top, right, bottom = bounds.tolist()
-        rows, columns = _cells(top, bottom, height, data.shape[2]), _cells(left, right, width, data.shape[3])
+        rows, columns = (
+            _cells(top, bottom, height, data.shape[2]),
+            _cells(left, right, width, data.shape[3]),
+        )
         for y, (above, below) in enumerate(rows):
             for x, (before, after) in enumerate(columns):
                 if above < below and before < after:
-                    made[number, :, y, x] = data[batch, :, above:below, before:after].max(axis=(1, 2))
+                    made[number, :, y, x] = data[batch, :, above:below, before:after].max(
+                        axis=(1, 2)
+                    )
     return (made,)
 
 
 def _cells(first: float, last: float, count: int, most: int) -> list[tuple[int, int]]:
     """Where each of ``count`` cells between two places begins and ends."""
     size = max(last - first + 1, 1) / count
-    bounds = [(math.floor(cell * size) + first, math.ceil((cell + 1) * size) + first) for cell in range(count)]
+    bounds = [
+        (math.floor(cell * size) + first, math.ceil((cell + 1) * size) + first)
+        for cell in range(count)
+    ]
     return [(int(min(max(begin, 0), most)), int(min(max(end, 0), most))) for begin, end in bounds]
 
 
@@ -237,7 +288,11 @@ LATER: Mapping[tuple[str, int], int] = {("Clip", 1): 6, ("RNN", 1): 7}
 
 
 _CHANGED_OFTEN: Mapping[str, Sequence[tuple[int, Older]]] = {
-    "Dropout": ((6, _dropout), (9, _dropout_with_a_mask_of(None)), (11, _dropout_with_a_mask_of(np.bool_))),
+    "Dropout": (
+        (6, _dropout),
+        (9, _dropout_with_a_mask_of(None)),
+        (11, _dropout_with_a_mask_of(np.bool_)),
+    ),
 }
 """Each meaning with the last version that has it."""
 

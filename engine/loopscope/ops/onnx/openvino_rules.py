@@ -1,4 +1,6 @@
-"""The derivative rules of OpenVINO's operations, asked on behalf of operations of ONNX that are the same functions."""
+"""The derivative rules of OpenVINO's operations, asked on behalf of operations of ONNX that are
+the same functions.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,24 @@ from loopscope.ops.declare import REQUIRED
 from loopscope.ops.derivative import Adjoints, Reverse, Value
 
 
-def through(openvino: str, at: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]) -> Adjoints:
+def through(
+    openvino: str, at: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]
+) -> Adjoints:
     """What the newest operation of that name gives for these inputs."""
     operation = CATALOGUE.versions(openvino)[-1]
     assert operation.gradient is not None
-    usual = {one.keyword: one.default for one in operation.attributes if one.default is not REQUIRED}
-    return operation.gradient(replace(at, inputs=inputs, attributes={**usual, **attributes}, places=tuple(range(len(inputs)))))
+    usual = {
+        one.keyword: one.default for one in operation.attributes if one.default is not REQUIRED
+    }
+    return operation.gradient(
+        replace(
+            at, inputs=inputs, attributes={**usual, **attributes}, places=tuple(range(len(inputs)))
+        )
+    )
 
 
-def by(openvino: str, at: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]) -> Adjoints:
+def by(
+    openvino: str, at: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]
+) -> Adjoints:
     """The same for the node's own inputs, which are the first ones."""
     return [*through(openvino, at, inputs, attributes), *[None] * len(at.inputs)][: len(at.inputs)]

@@ -1,4 +1,6 @@
-"""How large the outputs of ONNX operations get whose size comes from a value: asked before the reference kernel allocates them."""
+"""How large the outputs of ONNX operations get whose size comes from a value: asked before the
+reference kernel allocates them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ Attributes = Mapping[str, Any]
 
 
 def check_size(type: str, arguments: Arguments, attributes: Attributes) -> None:
-    """``ValueError`` when the output would have more elements than a run allows; arguments as reference kernels take them."""
+    """``ValueError`` when the output would have more elements than a run allows; arguments as
+    reference kernels take them.
+    """
     rule = _RULES.get(type)
     if rule is not None:
         check_elements(rule(arguments, attributes), f"the output of {type}")
@@ -39,7 +43,9 @@ def _pad(arguments: Arguments, attributes: Attributes) -> int:
     added = [int(one) for one in np.ravel(given)]
     axes = _axes(named, tensor.ndim)
     if len(added) != 2 * len(axes):
-        raise ValueError(f"there are {len(added)} pads, expected {2 * len(axes)}: two for each padded axis")
+        raise ValueError(
+            f"there are {len(added)} pads, expected {2 * len(axes)}: two for each padded axis"
+        )
     lengths = list(tensor.shape)
     for axis, before, after in zip(axes, added, added[len(axes) :], strict=False):
         lengths[axis] += before + after
@@ -52,11 +58,22 @@ def _resize(arguments: Arguments, attributes: Attributes) -> int:
     axes = _axes(attributes.get("axes"), tensor.ndim)
     lengths = [float(length) for length in tensor.shape]
     if sizes is not None and sizes.size:
-        found = _sized([tensor.shape[axis] for axis in axes], np.ravel(sizes), attributes.get("keep_aspect_ratio_policy") or "stretch")
+        found = _sized(
+            [tensor.shape[axis] for axis in axes],
+            np.ravel(sizes),
+            attributes.get("keep_aspect_ratio_policy") or "stretch",
+        )
     else:
-        given = np.ones(len(axes)) if scales is None or not scales.size else np.ravel(scales).astype(np.float64)
+        given = (
+            np.ones(len(axes))
+            if scales is None or not scales.size
+            else np.ravel(scales).astype(np.float64)
+        )
         _one_for_each(given, axes, "scales")
-        found = [np.floor(tensor.shape[axis] * max(scale, 0.0)) for axis, scale in zip(axes, given.tolist(), strict=True)]
+        found = [
+            np.floor(tensor.shape[axis] * max(scale, 0.0))
+            for axis, scale in zip(axes, given.tolist(), strict=True)
+        ]
     for axis, length in zip(axes, found, strict=True):
         lengths[axis] = length
     return _finite(math.prod(lengths))
@@ -74,12 +91,20 @@ def _sized(lengths: Sequence[int], sizes: np.ndarray, policy: str) -> list[float
 
 def _one_for_each(given: np.ndarray, axes: Sequence[int], what: str) -> None:
     if len(given) != len(axes):
-        raise ValueError(f"there are {len(given)} {what}, expected {len(axes)}: one for each resized axis")
+        raise ValueError(
+            f"there are {len(given)} {what}, expected {len(axes)}: one for each resized axis"
+        )
 
 
 def _axes(named: Any, rank: int) -> list[int]:
-    """The axes that an attribute or a tensor names, counted from the front; all of them where it names none."""
-    return list(range(rank)) if named is None else [axis_within(int(axis), rank) for axis in np.ravel(named)]
+    """The axes that an attribute or a tensor names, counted from the front; all of them where it
+    names none.
+    """
+    return (
+        list(range(rank))
+        if named is None
+        else [axis_within(int(axis), rank) for axis in np.ravel(named)]
+    )
 
 
 def _random(arguments: Arguments, attributes: Attributes) -> int:
@@ -90,7 +115,9 @@ def _crop(arguments: Arguments, attributes: Attributes) -> int:
     tensor, wanted = arguments[0], np.ravel(arguments[1])
     axes = _axes(attributes.get("axes"), tensor.ndim)
     if len(wanted) != len(axes):
-        raise ValueError(f"there are {len(wanted)} lengths, expected {len(axes)}: one for each axis")
+        raise ValueError(
+            f"there are {len(wanted)} lengths, expected {len(axes)}: one for each axis"
+        )
     lengths = list(tensor.shape)
     for axis, length in zip(axes, wanted.tolist(), strict=True):
         lengths[axis] = int(length)
@@ -111,8 +138,12 @@ def _finite(elements: float) -> int:
 
 
 def _characters(arguments: Arguments, attributes: Attributes) -> int:
-    """Of texts that are joined element by element: as many characters at most as the longest have, in each."""
-    longest = sum(max((len(str(text)) for text in one.reshape(-1).tolist()), default=0) for one in arguments)
+    """Of texts that are joined element by element: as many characters at most as the longest
+    have, in each.
+    """
+    longest = sum(
+        max((len(str(text)) for text in one.reshape(-1).tolist()), default=0) for one in arguments
+    )
     return longest * math.prod(np.broadcast_shapes(*(one.shape for one in arguments)))
 
 
@@ -129,7 +160,9 @@ def _pieces(arguments: Arguments, attributes: Attributes) -> int:
     if -tensor.ndim <= axis < tensor.ndim and (split is None or split.ndim == 0):
         pieces = tensor.shape[axis] // (1 if split is None else max(1, int(split)))
         if pieces > _MOST_PIECES:
-            raise ValueError(f"the output of SplitToSequence would have {pieces} tensors, more than the limit of {_MOST_PIECES}")
+            raise ValueError(
+                f"the output of SplitToSequence would have {pieces} tensors, more than the limit of {_MOST_PIECES}"
+            )
     return int(tensor.size)
 
 

@@ -1,4 +1,6 @@
-"""ONNX operations that the onnx package computes for some attributes or shapes only: here by their definition, or by our own kernels."""
+"""ONNX operations that the onnx package computes for some attributes or shapes only: here by
+their definition, or by our own kernels.
+"""
 
 from __future__ import annotations
 
@@ -51,19 +53,30 @@ def _mean(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[A
 def _lrn(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     """Each element divided by a power of the squares of so many neighbours along the channels."""
     (data,) = arguments
-    size, alpha, beta, bias = attributes["size"], attributes["alpha"], attributes["beta"], attributes["bias"]
+    size, alpha, beta, bias = (
+        attributes["size"],
+        attributes["alpha"],
+        attributes["beta"],
+        attributes["bias"],
+    )
     if data.ndim < 2 or size < 1:
-        raise ValueError(f"size is {size} for data of shape {list(data.shape)}, expected at least 1 for [N, C, lengths...]")
+        raise ValueError(
+            f"size is {size} for data of shape {list(data.shape)}, expected at least 1 for [N, C, lengths...]"
+        )
     values = computable(data)
     squares, sums = values * values, np.zeros_like(values)
     channels = data.shape[1]
     for offset in range(max(-((size - 1) // 2), -channels), min(size // 2, channels) + 1):
-        sums[:, max(-offset, 0) : channels - max(offset, 0)] += squares[:, max(offset, 0) : channels + min(offset, 0)]
+        sums[:, max(-offset, 0) : channels - max(offset, 0)] += squares[
+            :, max(offset, 0) : channels + min(offset, 0)
+        ]
     return ((values / (bias + alpha / size * sums) ** beta).astype(data.dtype),)
 
 
 def _mean_variance(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Less the mean over the axes, over the deviation and 1e-9; the onnx package computes no f64, f16 and bf16."""
+    """Less the mean over the axes, over the deviation and 1e-9; the onnx package computes no
+    f64, f16 and bf16.
+    """
     (data,) = arguments
     values, axes = computable(data), tuple(attributes.get("axes") or (0, 2, 3))
     mean = means(values, axes)
@@ -72,7 +85,9 @@ def _mean_variance(arguments: Arguments, attributes: Attributes, outputs: int) -
     return (((values - mean) / deviation).astype(data.dtype),)
 
 
-def _lp_normalization(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def _lp_normalization(
+    arguments: Arguments, attributes: Attributes, outputs: int
+) -> tuple[Any, ...]:
     """Divided by the norm along an axis; 0 where that is 0."""
     (data,) = arguments
     values, axis, order = computable(data), attributes.get("axis", -1), attributes.get("p", 2)
@@ -83,19 +98,28 @@ def _lp_normalization(arguments: Arguments, attributes: Attributes, outputs: int
 
 
 def _pad(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Negative pads cut off elements before anything is added; pads and value are attributes before opset 11."""
+    """Negative pads cut off elements before anything is added; pads and value are attributes
+    before opset 11.
+    """
     data, pads, value, axes = (*arguments, None, None, None)[:4]
     if pads is None:
         pads = np.array(attributes.get("pads") or attributes.get("paddings") or (), np.int64)
         value = np.array(attributes.get("value", 0.0)).astype(data.dtype)
-    chosen = range(data.ndim) if axes is None else [axis_within(int(axis), data.ndim) for axis in axes]
+    chosen = (
+        range(data.ndim) if axes is None else [axis_within(int(axis), data.ndim) for axis in axes]
+    )
     if pads.shape != (2 * len(chosen),):
-        raise ValueError(f"the pads have shape {list(pads.shape)}, expected {2 * len(chosen)} numbers")
+        raise ValueError(
+            f"the pads have shape {list(pads.shape)}, expected {2 * len(chosen)} numbers"
+        )
     both = [(0, 0)] * data.ndim
     for place, axis in enumerate(chosen):
         both[axis] = (int(pads[place]), int(pads[place + len(chosen)]))
     cut = data[
-        tuple(slice(max(-before, 0), max(length - max(-after, 0), 0)) for length, (before, after) in zip(data.shape, both, strict=True))
+        tuple(
+            slice(max(-before, 0), max(length - max(-after, 0), 0))
+            for length, (before, after) in zip(data.shape, both, strict=True)
+        )
     ]
     added = [(max(before, 0), max(after, 0)) for before, after in both]
     lengths = [length + sum(more) for length, more in zip(cut.shape, added, strict=True)]
@@ -103,16 +127,27 @@ def _pad(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[An
     mode = attributes.get("mode", "constant")
     if mode != "constant":
         return (_continued(cut, added, mode),)
-    filling = ("" if data.dtype == object else data.dtype.type(0)) if value is None else value.reshape(-1)[0]
+    filling = (
+        ("" if data.dtype == object else data.dtype.type(0))
+        if value is None
+        else value.reshape(-1)[0]
+    )
     made = np.full(lengths, filling, data.dtype)
-    made[tuple(slice(before, before + length) for length, (before, _) in zip(cut.shape, added, strict=True))] = cut
+    made[
+        tuple(
+            slice(before, before + length)
+            for length, (before, _) in zip(cut.shape, added, strict=True)
+        )
+    ] = cut
     return (made,)
 
 
 def _continued(data: np.ndarray, added: Sequence[tuple[int, int]], mode: str) -> np.ndarray:
     """Data that goes on beyond its ends as the mode says, axis by axis."""
     if mode not in _GOES_ON:
-        raise ValueError(f"mode is {str(mode)[:40]!r}, expected one of constant, {', '.join(_GOES_ON)}")
+        raise ValueError(
+            f"mode is {str(mode)[:40]!r}, expected one of constant, {', '.join(_GOES_ON)}"
+        )
     for axis, (before, after) in enumerate(added):
         if before or after:
             length = data.shape[axis]
@@ -137,7 +172,9 @@ _GOES_ON: Mapping[str, Callable[[np.ndarray, int], np.ndarray]] = {
 """Of places before, in and after an axis of a length, the places in it whose elements lie there."""
 
 
-def _cumulative_product(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def _cumulative_product(
+    arguments: Arguments, attributes: Attributes, outputs: int
+) -> tuple[Any, ...]:
     data, axis = arguments
     one_axis(data, axis)
     along = axis_within(int(axis.reshape(-1)[0]), data.ndim)
@@ -146,7 +183,9 @@ def _cumulative_product(arguments: Arguments, attributes: Attributes, outputs: i
     if attributes.get("exclusive"):
         numbers = np.concatenate([np.ones_like(numbers[:1]), numbers[:-1]])
     made = np.cumprod(numbers, axis=0, dtype=numbers.dtype)
-    return (np.moveaxis(made[::-1] if attributes.get("reverse") else made, 0, along).astype(data.dtype),)
+    return (
+        np.moveaxis(made[::-1] if attributes.get("reverse") else made, 0, along).astype(data.dtype),
+    )
 
 
 def _determinants(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
@@ -156,19 +195,29 @@ def _determinants(arguments: Arguments, attributes: Attributes, outputs: int) ->
 
 
 def _affine_grid(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Where each place of an image or a volume of a size is moved to; one place between corners is the last one, as in ONNX Runtime."""
+    """Where each place of an image or a volume of a size is moved to; one place between corners
+    is the last one, as in ONNX Runtime.
+    """
     matrices, size = arguments
     lengths = [int(one) for one in np.ravel(size)[2:]]
     axes = len(lengths)
-    if axes not in (2, 3) or matrices.shape != (int(np.ravel(size)[0]), axes, axes + 1) or min(lengths) < 0:
+    if (
+        axes not in (2, 3)
+        or matrices.shape != (int(np.ravel(size)[0]), axes, axes + 1)
+        or min(lengths) < 0
+    ):
         expected = "[N, 2, 3] for [N, C, H, W] or [N, 3, 4] for [N, C, D, H, W]"
-        raise ValueError(f"theta has shape {list(matrices.shape)} for size {np.ravel(size)[:8].tolist()}, expected {expected}")
+        raise ValueError(
+            f"theta has shape {list(matrices.shape)} for size {np.ravel(size)[:8].tolist()}, expected {expected}"
+        )
     check_elements(len(matrices) * math.prod(lengths) * axes, "the output of AffineGrid")
     theta = computable(matrices)
     corners = bool(attributes.get("align_corners"))
     lines = [_evenly(length, corners).astype(theta.dtype) for length in lengths]
     # x, which lies along the last axis, comes first.
-    places = np.stack([*np.meshgrid(*lines, indexing="ij")[::-1], np.ones(lengths, theta.dtype)], axis=-1)
+    places = np.stack(
+        [*np.meshgrid(*lines, indexing="ij")[::-1], np.ones(lengths, theta.dtype)], axis=-1
+    )
     moved = places.reshape(-1, axes + 1) @ theta.swapaxes(1, 2)
     return (moved.reshape(len(theta), *lengths, axes).astype(matrices.dtype),)
 
@@ -182,12 +231,16 @@ def _evenly(length: int, corners: bool) -> np.ndarray:
 
 
 def _one_hot(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """A new axis of ``depth`` places, with the second value at the one that the index names and the first elsewhere."""
+    """A new axis of ``depth`` places, with the second value at the one that the index names and
+    the first elsewhere.
+    """
     indices, depth, values = arguments
     length = int(depth.reshape(-1)[0])
     axis = axis_within(attributes.get("axis", -1), indices.ndim + 1)
     if length < 0 or values.shape != (2,):
-        raise ValueError(f"the depth is {length} and the values have shape {list(values.shape)}, expected at least 0 and 2 values")
+        raise ValueError(
+            f"the depth is {length} and the values have shape {list(values.shape)}, expected at least 0 and 2 values"
+        )
     check_elements(indices.size * length, "the output of OneHot")
     whole = indices.astype(np.int64)
     named = np.expand_dims(np.where(whole < 0, whole + length, whole), axis)
@@ -197,7 +250,11 @@ def _one_hot(arguments: Arguments, attributes: Attributes, outputs: int) -> tupl
 
 def _unique(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
     axis = attributes.get("axis")
-    return unique(arguments[0], None if axis is None else np.array(axis), sorted=bool(attributes.get("sorted", 1)))
+    return unique(
+        arguments[0],
+        None if axis is None else np.array(axis),
+        sorted=bool(attributes.get("sorted", 1)),
+    )
 
 
 def _gather_elements(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
@@ -205,7 +262,12 @@ def _gather_elements(arguments: Arguments, attributes: Attributes, outputs: int)
     data, indices = arguments
     along = axis_within(attributes.get("axis", 0), data.ndim)
     if indices.ndim == data.ndim:
-        data = data[tuple(slice(None if axis == along else length) for axis, length in enumerate(indices.shape))]
+        data = data[
+            tuple(
+                slice(None if axis == along else length)
+                for axis, length in enumerate(indices.shape)
+            )
+        ]
     return (gather_elements(data, indices, axis=along),)
 
 
@@ -214,14 +276,21 @@ def _gather_nd(arguments: Arguments, attributes: Attributes, outputs: int) -> tu
     return (gather_nd(*arguments, batch_dims=int(attributes.get("batch_dims") or 0)),)
 
 
-def _non_max_suppression(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def _non_max_suppression(
+    arguments: Arguments, attributes: Attributes, outputs: int
+) -> tuple[Any, ...]:
     """Without a threshold of scores all boxes are candidates."""
     boxes, scores, most, overlap, least = (*arguments, None, None, None)[:5]
     limits = [
-        np.array(otherwise) if one is None else one.reshape(-1)[0] for one, otherwise in ((most, 0), (overlap, 0.0), (least, -np.inf))
+        np.array(otherwise) if one is None else one.reshape(-1)[0]
+        for one, otherwise in ((most, 0), (overlap, 0.0), (least, -np.inf))
     ]
     encoding = "center" if attributes.get("center_point_box") else "corner"
-    return (suppress_indices(boxes, scores, *limits, box_encoding=encoding, sort_result_descending=False),)
+    return (
+        suppress_indices(
+            boxes, scores, *limits, box_encoding=encoding, sort_result_descending=False
+        ),
+    )
 
 
 def _einsum(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
@@ -240,17 +309,29 @@ def _image_decoder(arguments: Arguments, attributes: Attributes, outputs: int) -
         check_elements(height * width * 3, "the output of ImageDecoder")
         (made,) = WORKERS.ask("image", b"L" if layout == "Grayscale" else b"RGB", given)
     except (Refused, Crashed):
-        raise ValueError(f"the {encoded.size} bytes are not an image, expected a file such as PNG or JPEG as u8") from None
+        raise ValueError(
+            f"the {encoded.size} bytes are not an image, expected a file such as PNG or JPEG as u8"
+        ) from None
     pixels = np.frombuffer(made, np.uint8).reshape(height, width, -1)
     return (pixels[..., ::-1] if layout == "BGR" else pixels,)
 
 
 def _word(given: object, default: str) -> str:
-    """An attribute's word; of a damaged file's tensor in its place, what no word is, for the kernel to refuse."""
-    return given or default if isinstance(given, str) else default if given is None else f"a {type(given).__name__}"
+    """An attribute's word; of a damaged file's tensor in its place, what no word is, for the
+    kernel to refuse.
+    """
+    return (
+        given or default
+        if isinstance(given, str)
+        else default
+        if given is None
+        else f"a {type(given).__name__}"
+    )
 
 
-def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: int) -> Callable[..., Any]:
+def images_sampled(
+    slow: Callable[..., Any], attributes: Attributes, outputs: int
+) -> Callable[..., Any]:
     """GridSample of images; ``slow`` samples volumes."""
     written = _word(attributes.get("mode"), "linear")
     mode = {"linear": "bilinear", "cubic": "bicubic"}.get(written, written)
@@ -266,7 +347,8 @@ def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: in
         if data.ndim == 4 and data.dtype.kind == "f":
             return (grid_sample(data, grid, **settings),)
         if settings["align_corners"] and settings["padding_mode"] == "reflection":
-            # Between the corners of one element there is nothing to go back and forth in: between two that are alike there is.
+            # Between the corners of one element there is nothing to go back and forth in: between
+            # two that are alike there is.
             for axis in range(2, data.ndim):
                 data = data.repeat(2, axis) if data.shape[axis] == 1 else data
         return _sampled_anywhere(otherwise, data, grid)
@@ -274,8 +356,12 @@ def images_sampled(slow: Callable[..., Any], attributes: Attributes, outputs: in
     return sampled
 
 
-def _sampled_anywhere(sampled: Callable[..., Any], data: np.ndarray, grid: np.ndarray) -> tuple[Any, ...]:
-    """By what takes finite coordinates of at least one point: infinite ones lie far outside, and those that are no number give none."""
+def _sampled_anywhere(
+    sampled: Callable[..., Any], data: np.ndarray, grid: np.ndarray
+) -> tuple[Any, ...]:
+    """By what takes finite coordinates of at least one point: infinite ones lie far outside, and
+    those that are no number give none.
+    """
     shape = (*data.shape[:2], *grid.shape[1:-1])
     if not math.prod(shape):
         return (np.empty(shape, data.dtype),)
@@ -283,7 +369,9 @@ def _sampled_anywhere(sampled: Callable[..., Any], data: np.ndarray, grid: np.nd
         return sampled(data, grid)
     (values,) = sampled(data, np.nan_to_num(grid, nan=0, posinf=_FAR, neginf=-_FAR))
     unknown = np.isnan(grid).any(-1)[:, None]
-    return (np.where(unknown, np.nan, values).astype(data.dtype) if data.dtype.kind == "f" else values,)
+    return (
+        np.where(unknown, np.nan, values).astype(data.dtype) if data.dtype.kind == "f" else values,
+    )
 
 
 _FAR = 1e6
@@ -291,7 +379,15 @@ _FAR = 1e6
 
 OWN: Mapping[str, tuple[int, Older]] = {
     # type: first version with this meaning, and how it is computed
-    **{name: (1, computed) for name, computed in (*WINDOWS.items(), *RECURRENT.items(), *TEXTS.items(), *SPECTRA.items())},
+    **{
+        name: (1, computed)
+        for name, computed in (
+            *WINDOWS.items(),
+            *RECURRENT.items(),
+            *TEXTS.items(),
+            *SPECTRA.items(),
+        )
+    },
     "AffineGrid": (20, _affine_grid),
     "CumProd": (26, _cumulative_product),
     "Det": (11, _determinants),
@@ -311,7 +407,9 @@ OWN: Mapping[str, tuple[int, Older]] = {
     "Softsign": (1, _softsign),
     "Unique": (11, _unique),
 }
-"""Operations whose kernel in the onnx package leaves out attributes, ranks or types; checked against ONNX Runtime."""
+"""Operations whose kernel in the onnx package leaves out attributes, ranks or types; checked
+against ONNX Runtime.
+"""
 
 
 def own(type: str, version: int) -> Older | None:

@@ -1,4 +1,6 @@
-"""What models of ONNX-ML do with their scores at the end: attribute post_transform, and one score of two classes."""
+"""What models of ONNX-ML do with their scores at the end: attribute post_transform, and one
+score of two classes.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,24 @@ def _transformed(scores: np.ndarray, post_transform: str) -> np.ndarray:
         case "SOFTMAX":
             return np.asarray(special.softmax(scores, axis=1)) if scores.size else scores
         case "SOFTMAX_ZERO":
-            powers = np.where(np.abs(scores) > _LEAST, np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf)), 0)
+            powers = np.where(
+                np.abs(scores) > _LEAST,
+                np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf)),
+                0,
+            )
             return np.asarray(powers / powers.sum(axis=1, keepdims=True))
         case "PROBIT":
             return _probit(scores)
         case other:
-            raise ValueError(f"post_transform is {str(other)[:40]!r}, expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT")
+            raise ValueError(
+                f"post_transform is {str(other)[:40]!r}, expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT"
+            )
 
 
 def _probit(chances: np.ndarray) -> np.ndarray:
-    """By Winitzki's short formula for the inverse of erf, as ONNX Runtime has it: right to three digits, infinite at 0 and 1."""
+    """By Winitzki's short formula for the inverse of erf, as ONNX Runtime has it: right to three
+    digits, infinite at 0 and 1.
+    """
     log = np.log(4 * chances * (1 - chances))
     middle = 2 / (np.pi * 0.147) + log / 2
     root = np.sqrt(np.sqrt(middle**2 - log / 0.147) - middle)
@@ -48,8 +58,9 @@ def _probit(chances: np.ndarray) -> np.ndarray:
 def of_two_classes(score: np.ndarray, post_transform: str, *, chance: bool) -> np.ndarray:
     """One score (N,) of the second class as the scores of both, (N, 2).
 
-    ONNX does not say how; exporters were tested with ONNX Runtime: the first is the complement of a ``chance``, else the negative,
-    and of the transforms LOGISTIC and PROBIT alone are applied. (Of PROBIT, ONNX Runtime writes every other number only.)
+    ONNX does not say how; exporters were tested with ONNX Runtime: the first is the complement of a
+    ``chance``, else the negative, and of the transforms LOGISTIC and PROBIT alone are applied. (Of
+    PROBIT, ONNX Runtime writes every other number only.)
     """
     match post_transform:
         case "LOGISTIC":
@@ -63,7 +74,9 @@ def of_two_classes(score: np.ndarray, post_transform: str, *, chance: bool) -> n
 
 
 def labels_at(places: np.ndarray, texts: object, numbers: object) -> np.ndarray:
-    """The labels at some places, by attributes of texts or of numbers; the places themselves where neither is given."""
+    """The labels at some places, by attributes of texts or of numbers; the places themselves
+    where neither is given.
+    """
     if isinstance(texts, tuple) and texts:
         return np.array(texts, object)[places]
     if isinstance(numbers, tuple) and numbers:

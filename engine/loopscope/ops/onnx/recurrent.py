@@ -1,4 +1,6 @@
-"""ONNX's RNN, GRU and LSTM: directions, lengths of sequences, peepholes, clipping, all activations, both layouts."""
+"""ONNX's RNN, GRU and LSTM: directions, lengths of sequences, peepholes, clipping, all
+activations, both layouts.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ Activation = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Of one direction, what a step multiplies states with: ``r`` [gates H, H], its bias [gates H], peepholes [3 H] where there are any."""
+    """Of one direction, what a step multiplies states with: ``r`` [gates H, H], its bias [gates
+    H], peepholes [3 H] where there are any.
+    """
 
     r: np.ndarray
     bias: np.ndarray
@@ -43,40 +47,71 @@ class _Weights:
 
 States = tuple[np.ndarray, ...]
 Step = Callable[[np.ndarray, States, _Weights, Sequence[Activation], Attributes], States]
-"""The states after one time step, the first of which is the output: from what the gates get of the input [B, gates H], with its bias, and
-the states [B, H] before."""
+"""The states after one time step, the first of which is the output: from what the gates get of the
+input [B, gates H], with its bias, and the states [B, H] before.
+"""
 
 
-def _rnn(projected: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
+def _rnn(
+    projected: np.ndarray,
+    states: States,
+    weights: _Weights,
+    functions: Sequence[Activation],
+    attributes: Attributes,
+) -> States:
     total = projected + states[0] @ weights.r.T + weights.bias
     return (functions[0](_clipped(total, attributes)),)
 
 
-def _gru(projected: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
+def _gru(
+    projected: np.ndarray,
+    states: States,
+    weights: _Weights,
+    functions: Sequence[Activation],
+    attributes: Attributes,
+) -> States:
     (hidden,) = states
     size = hidden.shape[1]
     gates = projected[:, : 2 * size] + hidden @ weights.r[: 2 * size].T + weights.bias[: 2 * size]
     both = functions[0](_clipped(gates, attributes))
     update, reset = both[:, :size], both[:, size:]
     inner, bias = weights.r[2 * size :], weights.bias[2 * size :]
-    recalled = reset * (hidden @ inner.T + bias) if attributes.get("linear_before_reset") else (reset * hidden) @ inner.T + bias
+    recalled = (
+        reset * (hidden @ inner.T + bias)
+        if attributes.get("linear_before_reset")
+        else (reset * hidden) @ inner.T + bias
+    )
     candidate = functions[1](_clipped(projected[:, 2 * size :] + recalled, attributes))
     return ((1 - update) * candidate + update * hidden,)
 
 
-def _lstm(projected: np.ndarray, states: States, weights: _Weights, functions: Sequence[Activation], attributes: Attributes) -> States:
+def _lstm(
+    projected: np.ndarray,
+    states: States,
+    weights: _Weights,
+    functions: Sequence[Activation],
+    attributes: Attributes,
+) -> States:
     hidden, cell = states
     gates = projected + hidden @ weights.r.T + weights.bias
     return lstm_of_gates(gates, cell, weights.peepholes, functions, attributes)
 
 
 def lstm_of_gates(
-    gates: np.ndarray, cell: np.ndarray, peepholes: np.ndarray | None, functions: Sequence[Activation], attributes: Attributes
+    gates: np.ndarray,
+    cell: np.ndarray,
+    peepholes: np.ndarray | None,
+    functions: Sequence[Activation],
+    attributes: Attributes,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What an LSTM shows and its cell after a step, [B, H] each, from the sums of its gates [B, 4 H] and the cell before."""
+    """What an LSTM shows and its cell after a step, [B, H] each, from the sums of its gates [B,
+    4 H] and the cell before.
+    """
     gate, squash, show = functions
     size = cell.shape[1]
-    to_input, to_output, to_forget = (gates[:, start * size : (start + 1) * size] for start in range(3))
+    to_input, to_output, to_forget = (
+        gates[:, start * size : (start + 1) * size] for start in range(3)
+    )
     candidate = squash(_clipped(gates[:, 3 * size :], attributes))
     forgets = not attributes.get("input_forget")
     if peepholes is None:
@@ -86,7 +121,9 @@ def lstm_of_gates(
         kept = open_gates[:, 2 * size :] if forgets else 1 - taken
         following = kept * cell + taken * candidate
         return shown * show(following), following
-    seen_by_input, seen_by_output, seen_by_forget = (peepholes[start * size : (start + 1) * size] for start in range(3))
+    seen_by_input, seen_by_output, seen_by_forget = (
+        peepholes[start * size : (start + 1) * size] for start in range(3)
+    )
     taken = gate(_clipped(to_input + seen_by_input * cell, attributes))
     kept = gate(_clipped(to_forget + seen_by_forget * cell, attributes)) if forgets else 1 - taken
     following = kept * cell + taken * candidate
@@ -99,18 +136,30 @@ def _clipped(values: np.ndarray, attributes: Attributes) -> np.ndarray:
     return values if clip is None or clip <= 0 else np.clip(values, -clip, clip)
 
 
-def activations_of(attributes: Attributes, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
-    """The functions of each direction; alpha and beta are listed for those functions alone that have them.
+def activations_of(
+    attributes: Attributes, defaults: Sequence[str], directions: int
+) -> list[list[Activation]]:
+    """The functions of each direction; alpha and beta are listed for those functions alone that
+    have them.
 
     The default of the schema of RNN names functions for two directions, whatever the direction.
     """
-    names, alphas, betas = (tuple(attributes.get(name) or ()) for name in ("activations", "activation_alpha", "activation_beta"))
-    return _activations(names or tuple(defaults) * directions, alphas, betas, len(defaults), directions)
+    names, alphas, betas = (
+        tuple(attributes.get(name) or ())
+        for name in ("activations", "activation_alpha", "activation_beta")
+    )
+    return _activations(
+        names or tuple(defaults) * directions, alphas, betas, len(defaults), directions
+    )
 
 
 @lru_cache(maxsize=64)
 def _activations(
-    names: tuple[str, ...], every_alpha: tuple[float, ...], every_beta: tuple[float, ...], each: int, directions: int
+    names: tuple[str, ...],
+    every_alpha: tuple[float, ...],
+    every_beta: tuple[float, ...],
+    each: int,
+    directions: int,
 ) -> list[list[Activation]]:
     if len(names) < each * directions:
         raise ValueError(f"activations names {len(names)} functions, expected {each * directions}")
@@ -118,9 +167,19 @@ def _activations(
     made = []
     for name in names[: each * directions]:
         if name.lower() not in _FORMULAS:
-            raise ValueError(f"the activation {name[:40]!r} is unknown, expected one of {', '.join(_FORMULAS)}")
+            raise ValueError(
+                f"the activation {name[:40]!r} is unknown, expected one of {', '.join(_FORMULAS)}"
+            )
         formula, alpha, beta = _FORMULAS[name.lower()]
-        made.append(_bound(formula, *(0.0 if own is None else next(given, own) for own, given in ((alpha, alphas), (beta, betas)))))
+        made.append(
+            _bound(
+                formula,
+                *(
+                    0.0 if own is None else next(given, own)
+                    for own, given in ((alpha, alphas), (beta, betas))
+                ),
+            )
+        )
     return [made[start : start + each] for start in range(0, len(made), each)]
 
 
@@ -129,7 +188,9 @@ def _bound(formula: Formula, alpha: float, beta: float) -> Activation:
 
 
 def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> Older:
-    """A layer of ``gates`` gates and ``states`` states: X, W, R, B, lengths, initial states, peepholes to Y and the last states."""
+    """A layer of ``gates`` gates and ``states`` states: X, W, R, B, lengths, initial states,
+    peepholes to Y and the last states.
+    """
 
     def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
         x, w, r, bias, lengths, *others = (*arguments, *[None] * 8)[:8]
@@ -140,14 +201,27 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
         functions = activations_of(attributes, defaults, directions)
         counts = None if lengths is None else _counts(lengths, batch, steps)
         shortest = steps if counts is None else int(counts.min(initial=steps))
-        both = np.zeros((directions, 2, gates * size), data.dtype) if bias is None else bias.reshape(directions, 2, gates * size)
+        both = (
+            np.zeros((directions, 2, gates * size), data.dtype)
+            if bias is None
+            else bias.reshape(directions, 2, gates * size)
+        )
         seen = others[states] if states > 1 else None
         made = np.zeros((steps, directions, batch, size), data.dtype)
-        last = [initial_state(others[number], directions, batch, size, data.dtype, batch_first) for number in range(states)]
+        last = [
+            initial_state(others[number], directions, batch, size, data.dtype, batch_first)
+            for number in range(states)
+        ]
         for index in range(directions):
-            weights = _Weights(computable(r[index]), computable(both[index, 1]), None if seen is None else seen[index])
+            weights = _Weights(
+                computable(r[index]),
+                computable(both[index, 1]),
+                None if seen is None else seen[index],
+            )
             # Of all times at once: one product of matrices instead of many of a few rows.
-            projected = data.reshape(steps * batch, data.shape[2]) @ computable(w[index]).T + computable(both[index, 0])
+            projected = data.reshape(steps * batch, data.shape[2]) @ computable(
+                w[index]
+            ).T + computable(both[index, 0])
             projected = projected.reshape(steps, batch, gates * size)
             before: States = tuple(state[index] for state in last)
             for time in reversed(range(steps)) if backwards[index] else range(steps):
@@ -156,11 +230,17 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
                     before, made[time, index] = after, after[0]
                     continue
                 runs = (time < counts)[:, None]
-                before = tuple(np.where(runs, new, old) for new, old in zip(after, before, strict=True))
+                before = tuple(
+                    np.where(runs, new, old) for new, old in zip(after, before, strict=True)
+                )
                 made[time, index] = np.where(runs, after[0], 0)
             for number in range(states):
                 last[number][index] = before[number]
-        shown = [made.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in last)] if batch_first else [made, *last]
+        shown = (
+            [made.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in last)]
+            if batch_first
+            else [made, *last]
+        )
         return tuple(one.astype(x.dtype) for one in shown)
 
     return compute
@@ -169,7 +249,9 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
 def _counts(lengths: np.ndarray, batch: int, steps: int) -> np.ndarray:
     counts = lengths.astype(np.int64)
     if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
-        raise ValueError(f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}")
+        raise ValueError(
+            f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}"
+        )
     return counts
 
 
@@ -177,11 +259,20 @@ def directions_of(direction: str, directions: int) -> list[bool]:
     """Of each direction whether it runs backwards."""
     found = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(direction)
     if found is None or len(found) != directions:
-        raise ValueError(f"the direction is {direction[:40]!r}, and the weights are of {directions} directions")
+        raise ValueError(
+            f"the direction is {direction[:40]!r}, and the weights are of {directions} directions"
+        )
     return found
 
 
-def initial_state(state: np.ndarray | None, directions: int, batch: int, size: int, dtype: np.dtype, batch_first: bool) -> np.ndarray:
+def initial_state(
+    state: np.ndarray | None,
+    directions: int,
+    batch: int,
+    size: int,
+    dtype: np.dtype,
+    batch_first: bool,
+) -> np.ndarray:
     """[directions, B, H]: a copy of what is given, or zeros."""
     if state is None:
         return np.zeros((directions, batch, size), dtype)

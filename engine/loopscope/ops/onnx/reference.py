@@ -1,4 +1,6 @@
-"""The onnx package's reference kernels as kernels of ours: made once for a node's attributes, without their graph machinery."""
+"""The onnx package's reference kernels as kernels of ours: made once for a node's attributes,
+without their graph machinery.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,14 @@ _LOADERS: Mapping[str, Callable[..., Any]] = {
     "ai.onnx.preview": aionnx_preview.load_op,
     "ai.onnx.preview.training": aionnx_preview_training.load_op,
 }
-_FAULTS = (RuntimeImplementationError, NotImplementedError, RuntimeError, ValueError, AttributeError, KeyError)
+_FAULTS = (
+    RuntimeImplementationError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    AttributeError,
+    KeyError,
+)
 
 
 @lru_cache(maxsize=4096)
@@ -47,18 +56,25 @@ def implementation(domain: str, type: str, version: int) -> Any:
     return found if inspect.isclass(found) else None
 
 
-def prepared(schema: Schema, version: int, attributes: Mapping[str, Any], outputs: int, *, drawn: bool) -> Kernel:
-    """A kernel for a node with these attributes and so many outputs; it gives a tuple of values of the machine.
+def prepared(
+    schema: Schema, version: int, attributes: Mapping[str, Any], outputs: int, *, drawn: bool
+) -> Kernel:
+    """A kernel for a node with these attributes and so many outputs; it gives a tuple of values of
+    the machine.
 
-    ``drawn``: it also takes ``state=``, draws its random numbers from it, and gives ``(outputs, next state)``.
-    An attribute that the kernel cannot take raises when it is called.
+    ``drawn``: it also takes ``state=``, draws its random numbers from it, and gives ``(outputs,
+    next state)``. An attribute that the kernel cannot take raises when it is called.
     """
     present = {name: value for name, value in attributes.items() if value is not None}
     if not schema.domain:
         present = spelled_now(schema.name, version, present)
     if implementation(schema.domain, schema.name, version) is None:
         return _Expanded(schema, version, present, outputs)
-    return _Drawn(schema, version, present, outputs) if drawn else _Direct(schema, version, present, outputs)
+    return (
+        _Drawn(schema, version, present, outputs)
+        if drawn
+        else _Direct(schema, version, present, outputs)
+    )
 
 
 @dataclass(eq=False)
@@ -77,7 +93,9 @@ class _Direct:
             check_inputs(self.schema.name, arguments, self.attributes)
         check_size(self.schema.name, arguments, self.attributes)
         if self._made is None:
-            self._made = _operation(self.schema, self.version, self.attributes, len(arguments), self.outputs)
+            self._made = _operation(
+                self.schema, self.version, self.attributes, len(arguments), self.outputs
+            )
         return _called(self._made, arguments, self.outputs)
 
 
@@ -103,7 +121,9 @@ class _Drawn:
             arguments[0] = arguments[0].reshape(1)
         made = _called(operation, arguments, self.outputs)
         if scalar:
-            made = tuple(given(one.reshape(())) if isinstance(one, np.ndarray) else one for one in made)
+            made = tuple(
+                given(one.reshape(())) if isinstance(one, np.ndarray) else one for one in made
+            )
         return made, following
 
 
@@ -119,7 +139,10 @@ class _Expanded:
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         arguments = [taken(value) for value in values]
-        key = tuple((one.dtype, one.shape) if isinstance(one, np.ndarray) else type(one) for one in arguments)
+        key = tuple(
+            (one.dtype, one.shape) if isinstance(one, np.ndarray) else type(one)
+            for one in arguments
+        )
         if key not in self._made:
             self._made.clear()
             self._made[key] = ReferenceEvaluator(self._function(arguments))
@@ -132,10 +155,15 @@ class _Expanded:
         if self.schema.has_function:
             return self.schema.function_body
         node = _node(self.schema, self.attributes, len(arguments), self.outputs)
-        types = [helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(one.dtype), one.shape) for one in arguments]
+        types = [
+            helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+            for one in arguments
+        ]
         function = function_of(node, self.schema.since_version, types)
         if function is None:
-            raise ValueError(f"ONNX does not say what {self.schema.name} computes with these attributes and inputs")
+            raise ValueError(
+                f"ONNX does not say what {self.schema.name} computes with these attributes and inputs"
+            )
         return function
 
 
@@ -149,14 +177,24 @@ def _called(operation: Any, arguments: list[Any], outputs: int) -> tuple[Any, ..
     return (*(given(one) for one in made[:outputs]), *missing)
 
 
-def _operation(schema: Schema, version: int, attributes: Mapping[str, Any], inputs: int, outputs: int) -> Any:
+def _operation(
+    schema: Schema, version: int, attributes: Mapping[str, Any], inputs: int, outputs: int
+) -> Any:
     kind = implementation(schema.domain, schema.name, version)
     accepted = _accepted(kind)
     kept = {
-        name: value for name, value in attributes.items() if accepted is None or name in accepted or not _is_default(name, value, schema)
+        name: value
+        for name, value in attributes.items()
+        if accepted is None or name in accepted or not _is_default(name, value, schema)
     }
     node = _node(schema, kept, inputs, outputs)
-    settings = {"log": _silent, "opsets": {schema.domain: version}, "verbose": 0, "new_ops": {}, "evaluator_cls": ReferenceEvaluator}
+    settings = {
+        "log": _silent,
+        "opsets": {schema.domain: version},
+        "verbose": 0,
+        "new_ops": {},
+        "evaluator_cls": ReferenceEvaluator,
+    }
     try:
         return kind(node, settings)
     except TypeError as error:
@@ -165,7 +203,9 @@ def _operation(schema: Schema, version: int, attributes: Mapping[str, Any], inpu
 
 @lru_cache(maxsize=4096)
 def _accepted(kind: Any) -> frozenset[str] | None:
-    """The attributes that a kernel takes; None for all. Those of old versions that no longer mean anything are left out."""
+    """The attributes that a kernel takes; None for all. Those of old versions that no longer
+    mean anything are left out.
+    """
     parameters = inspect.signature(kind._run).parameters.values()
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
         return None
@@ -196,12 +236,24 @@ def _attribute(name: str, value: Any, schema: Schema) -> AttributeProto:
     kind = int(declared.type) if declared is not None else None
     if kind == AttributeProto.FLOAT and isinstance(value, int):
         value = float(value)
-    held = numpy_helper.from_array(np.asarray(value), name) if isinstance(value, (np.ndarray, np.generic)) else value
-    return helper.make_attribute(name, list(held) if isinstance(held, tuple) else held, attr_type=kind)
+    held = (
+        numpy_helper.from_array(np.asarray(value), name)
+        if isinstance(value, (np.ndarray, np.generic))
+        else value
+    )
+    return helper.make_attribute(
+        name, list(held) if isinstance(held, tuple) else held, attr_type=kind
+    )
 
 
 def _as_they_take_it(value: Any) -> Any:
-    return np.float32(value) if isinstance(value, float) else list(value) if isinstance(value, tuple) else value
+    return (
+        np.float32(value)
+        if isinstance(value, float)
+        else list(value)
+        if isinstance(value, tuple)
+        else value
+    )
 
 
 def _silent(pattern: str, *values: Any) -> None:

@@ -1,6 +1,8 @@
-"""Resize: where each element of the output lies in the input along each axis, and which elements around that place it is made of.
+"""Resize: where each element of the output lies in the input along each axis, and which elements
+around that place it is made of.
 
-In the steps of ONNX Runtime, whose bits decide how quanta are rounded; whole numbers lose what is behind the point, as there.
+In the steps of ONNX Runtime, whose bits decide how quanta are rounded; whole numbers lose what is
+behind the point, as there.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ _ONE, _HALF = np.float32(1), np.float32(0.5)
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """An axis that is resized: its lengths, the factor between them, and which part of it is taken, in shares of it."""
+    """An axis that is resized: its lengths, the factor between them, and which part of it is
+    taken, in shares of it.
+    """
 
     number: int
     before: int
@@ -92,17 +96,28 @@ def _cubic(a: float) -> Callable[[Array], Array]:
 
 
 def resize(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Linearly along all axes at once, which is what decides the last bit; otherwise axis by axis."""
+    """Linearly along all axes at once, which is what decides the last bit; otherwise axis by
+    axis.
+    """
     data, roi, scales, sizes = (*arguments, *[None] * 3)[:4]
     mode = attributes.get("mode") or "nearest"
     if mode not in ("nearest", "linear", "cubic"):
         raise ValueError(f"mode is {mode[:40]!r}, expected nearest, linear or cubic")
-    scales, sizes = (None if one is None or not one.size else np.ravel(one) for one in (scales, sizes))
+    scales, sizes = (
+        None if one is None or not one.size else np.ravel(one) for one in (scales, sizes)
+    )
     if (scales is None) == (sizes is None):
-        raise ValueError("one of scales and sizes says how large the output is, expected exactly one of them")
-    check_size("Resize", (data, None, scales, sizes), {**attributes, "axes": attributes.get("axes") or None})
+        raise ValueError(
+            "one of scales and sizes says how large the output is, expected exactly one of them"
+        )
+    check_size(
+        "Resize",
+        (data, None, scales, sizes),
+        {**attributes, "axes": attributes.get("axes") or None},
+    )
     places = _chosen(_PLACES, attributes, "coordinate_transformation_mode", "half_pixel")
-    # In f32 as runtimes have it, on which the nearest depends; between the elements of f64 no digit is lost.
+    # In f32 as runtimes have it, on which the nearest depends; between the elements of f64 no digit
+    # is lost.
     real = np.float64 if data.dtype == np.float64 and mode != "nearest" else np.float32
     axes = [axis for axis in _axes(data, (roi, scales, sizes), attributes, real) if axis.changes]
     if any(not axis.before and axis.after for axis in axes):
@@ -111,9 +126,16 @@ def resize(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[
 
 
 def along(data: Array, lengths: Sequence[int], scales: Sequence[float]) -> Array:
-    """Linearly, where an element of the output lies at its number over the scale: Upsample, and Resize of opset 10."""
+    """Linearly, where an element of the output lies at its number over the scale: Upsample, and
+    Resize of opset 10.
+    """
     axes = [
-        _Axis(number, data.shape[number], length, data.dtype.type(scale) if data.dtype == np.float64 else np.float32(scale))
+        _Axis(
+            number,
+            data.shape[number],
+            length,
+            data.dtype.type(scale) if data.dtype == np.float64 else np.float32(scale),
+        )
         for number, (length, scale) in enumerate(zip(lengths, scales, strict=True))
         if scale != 1
     ]
@@ -127,18 +149,35 @@ def _chosen(table: Mapping[str, Any], attributes: Attributes, name: str, default
     return table[given]
 
 
-def _axes(data: Array, given: Sequence[Any], attributes: Attributes, real: type[np.floating]) -> list[_Axis]:
+def _axes(
+    data: Array, given: Sequence[Any], attributes: Attributes, real: type[np.floating]
+) -> list[_Axis]:
     roi, scales, sizes = given
-    named = [axis_within(int(axis), data.ndim) for axis in attributes.get("axes") or range(data.ndim)]
+    named = [
+        axis_within(int(axis), data.ndim) for axis in attributes.get("axes") or range(data.ndim)
+    ]
     count = len(named)
     cropped = attributes.get("coordinate_transformation_mode") == CROPPED
-    part = np.ravel(roi).astype(np.float32) if cropped and roi is not None and roi.size else np.repeat(np.array([0, 1], np.float32), count)
+    part = (
+        np.ravel(roi).astype(np.float32)
+        if cropped and roi is not None and roi.size
+        else np.repeat(np.array([0, 1], np.float32), count)
+    )
     if len(part) != 2 * count:
-        raise ValueError(f"roi has {len(part)} numbers, expected {2 * count}: a start and an end for each resized axis")
+        raise ValueError(
+            f"roi has {len(part)} numbers, expected {2 * count}: a start and an end for each resized axis"
+        )
     before = [data.shape[number] for number in named]
-    after, factors = _scaled(before, scales) if sizes is None else _sized(before, sizes, attributes, real)
+    after, factors = (
+        _scaled(before, scales) if sizes is None else _sized(before, sizes, attributes, real)
+    )
     factors = [real(one) for one in factors]
-    return [_Axis(*one) for one in zip(named, before, after, factors, part[:count].tolist(), part[count:].tolist(), strict=True)]
+    return [
+        _Axis(*one)
+        for one in zip(
+            named, before, after, factors, part[:count].tolist(), part[count:].tolist(), strict=True
+        )
+    ]
 
 
 def _scaled(before: Sequence[int], scales: Array) -> tuple[list[int], Sequence[np.floating]]:
@@ -146,28 +185,48 @@ def _scaled(before: Sequence[int], scales: Array) -> tuple[list[int], Sequence[n
     if not all(np.isfinite(one) and one > 0 for one in factors):
         raise ValueError(f"the scales are {scales.tolist()[:8]}, expected numbers above 0")
     # In f32, as ONNX infers the shape: 10 times 0.7 is 7 and not 6.
-    return [int(np.floor(np.float32(length) * factor)) for length, factor in zip(before, factors, strict=True)], factors
+    return [
+        int(np.floor(np.float32(length) * factor))
+        for length, factor in zip(before, factors, strict=True)
+    ], factors
 
 
-def _sized(before: Sequence[int], sizes: Array, attributes: Attributes, real: type[np.floating]) -> tuple[list[int], Sequence[np.floating]]:
+def _sized(
+    before: Sequence[int], sizes: Array, attributes: Attributes, real: type[np.floating]
+) -> tuple[list[int], Sequence[np.floating]]:
     wanted = [int(one) for one in sizes]
     if min(wanted) < 0:
         raise ValueError(f"the sizes are {wanted[:8]}, expected lengths")
-    factors = [real(size) / real(length) if length else real(1) for size, length in zip(wanted, before, strict=True)]
+    factors = [
+        real(size) / real(length) if length else real(1)
+        for size, length in zip(wanted, before, strict=True)
+    ]
     policy = attributes.get("keep_aspect_ratio_policy") or "stretch"
     if policy == "stretch":
         return wanted, factors
     if policy not in ("not_larger", "not_smaller"):
-        raise ValueError(f"keep_aspect_ratio_policy is {policy[:40]!r}, expected stretch, not_larger or not_smaller")
+        raise ValueError(
+            f"keep_aspect_ratio_policy is {policy[:40]!r}, expected stretch, not_larger or not_smaller"
+        )
     factor = min(factors) if policy == "not_larger" else max(factors)
-    return [math.floor(float(np.float32(factor) * np.float32(length)) + 0.5) for length in before], [factor] * len(before)
+    return [
+        math.floor(float(np.float32(factor) * np.float32(length)) + 0.5) for length in before
+    ], [factor] * len(before)
 
 
-def resized(data: Array, axes: Sequence[_Axis], mode: str, places: _Places, attributes: Attributes) -> Array:
-    """Along the axes that change; what lies outside a part that is cut out has a value of its own."""
-    exact = {axis.number: places(np.arange(axis.after, dtype=axis.scale.dtype), axis) for axis in axes}
+def resized(
+    data: Array, axes: Sequence[_Axis], mode: str, places: _Places, attributes: Attributes
+) -> Array:
+    """Along the axes that change; what lies outside a part that is cut out has a value of its
+    own.
+    """
+    exact = {
+        axis.number: places(np.arange(axis.after, dtype=axis.scale.dtype), axis) for axis in axes
+    }
     if mode == "nearest":
-        made = _nearest(data, axes, exact, _chosen(_ROUNDED, attributes, "nearest_mode", "round_prefer_floor"))
+        made = _nearest(
+            data, axes, exact, _chosen(_ROUNDED, attributes, "nearest_mode", "round_prefer_floor")
+        )
     elif mode == "linear" and not attributes.get("antialias"):
         made = _back(_between(_real(data), axes, exact), data.dtype)
     else:
@@ -180,7 +239,12 @@ def resized(data: Array, axes: Sequence[_Axis], mode: str, places: _Places, attr
     return made
 
 
-def _nearest(data: Array, axes: Sequence[_Axis], exact: Mapping[int, Array], rounded: Callable[[Array], Array]) -> Array:
+def _nearest(
+    data: Array,
+    axes: Sequence[_Axis],
+    exact: Mapping[int, Array],
+    rounded: Callable[[Array], Array],
+) -> Array:
     for axis in axes:
         chosen = rounded(exact[axis.number].astype(np.float64))
         data = data.take(np.clip(chosen, 0, axis.before - 1).astype(np.int64), axis.number)
@@ -199,7 +263,12 @@ def _back(made: Array, dtype: np.dtype, cut: Callable[[Array], Array] = np.trunc
     return made.astype(dtype, copy=False)
 
 
-_WHOLE: Mapping[int, Sequence[Sequence[int]]] = {2: ((0, 1),), 3: ((0, 1, 2),), 4: ((2, 3), (1, 2)), 5: ((2, 3, 4),)}
+_WHOLE: Mapping[int, Sequence[Sequence[int]]] = {
+    2: ((0, 1),),
+    3: ((0, 1, 2),),
+    4: ((2, 3), (1, 2)),
+    5: ((2, 3, 4),),
+}
 """The axes of an image or a volume, by the rank of the tensor that holds it."""
 
 
@@ -209,18 +278,35 @@ def _half_up(numbers: Array) -> Array:
 
 
 def _between(data: Array, axes: Sequence[_Axis], exact: Mapping[int, Array]) -> Array:
-    """Between the neighbours along all axes of an image or a volume, as ONNX Runtime counts them; where others change, along those."""
+    """Between the neighbours along all axes of an image or a volume, as ONNX Runtime counts
+    them; where others change, along those.
+    """
     rank, changing = data.ndim, set(exact)
     chosen = next((one for one in _WHOLE.get(rank, ()) if changing <= set(one)), sorted(changing))
     if not changing:
         return data
     return between(
-        data, chosen, [neighbours(data.shape[one], exact.get(one, np.arange(data.shape[one], dtype=np.float32))) for one in chosen]
+        data,
+        chosen,
+        [
+            neighbours(
+                data.shape[one], exact.get(one, np.arange(data.shape[one], dtype=np.float32))
+            )
+            for one in chosen
+        ],
     )
 
 
-def _weighted(data: Array, axes: Sequence[_Axis], exact: Mapping[int, Array], mode: str, attributes: Attributes) -> Array:
-    """The last axis first; what antialiasing makes of whole numbers is rounded after each, as ONNX Runtime has it."""
+def _weighted(
+    data: Array,
+    axes: Sequence[_Axis],
+    exact: Mapping[int, Array],
+    mode: str,
+    attributes: Attributes,
+) -> Array:
+    """The last axis first; what antialiasing makes of whole numbers is rounded after each, as
+    ONNX Runtime has it.
+    """
     smooth = bool(attributes.get("antialias"))
     made = _real(data)
     for axis in reversed(axes):
@@ -230,8 +316,12 @@ def _weighted(data: Array, axes: Sequence[_Axis], exact: Mapping[int, Array], mo
 
 
 def _filtered(data: Array, axis: _Axis, exact: Array, mode: str, attributes: Attributes) -> Array:
-    """Elements around each place, weighed by their distance; antialiased, from as much farther as the axis gets shorter."""
-    weight = _triangle if mode == "linear" else _cubic(float(attributes.get("cubic_coeff_a", -0.75)))
+    """Elements around each place, weighed by their distance; antialiased, from as much farther
+    as the axis gets shorter.
+    """
+    weight = (
+        _triangle if mode == "linear" else _cubic(float(attributes.get("cubic_coeff_a", -0.75)))
+    )
     reach = 1 if mode == "linear" else 2
     narrowed = min(float(axis.scale), 1.0) if attributes.get("antialias") else 1.0
     exact = exact.astype(np.float64)
@@ -243,9 +333,13 @@ def _filtered(data: Array, axis: _Axis, exact: Array, mode: str, attributes: Att
     total = weights.sum(axis=1, keepdims=True)
     weights = np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
     read = np.clip(around, 0, axis.before - 1).astype(np.int64)
-    made = np.zeros((*data.shape[: axis.number], axis.after, *data.shape[axis.number + 1 :]), data.dtype)
+    made = np.zeros(
+        (*data.shape[: axis.number], axis.after, *data.shape[axis.number + 1 :]), data.dtype
+    )
     for tap in range(2 * taps):
-        made += data.take(read[:, tap], axis.number) * _lying(weights[:, tap].astype(data.dtype), axis, data.ndim)
+        made += data.take(read[:, tap], axis.number) * _lying(
+            weights[:, tap].astype(data.dtype), axis, data.ndim
+        )
     return made
 
 

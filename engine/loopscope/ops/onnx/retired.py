@@ -1,4 +1,6 @@
-"""Operations that the first versions of ONNX had as experimental ones: old files hold them, and ONNX Runtime still runs them."""
+"""Operations that the first versions of ONNX had as experimental ones: old files hold them, and
+ONNX Runtime still runs them.
+"""
 
 from __future__ import annotations
 
@@ -47,16 +49,24 @@ def parametric_softplus(data: Array, /, *, alpha: float, beta: float) -> Array:
 def image_scaler(data: Array, /, *, bias: Sequence[float], scale: float = 1.0) -> Array:
     """``scale * x`` and a bias for each channel: (N, C, H, W)."""
     if data.ndim != 4 or len(bias) != data.shape[1]:
-        raise ValueError(f"shape {list(data.shape)} and {len(bias)} numbers in bias: expected 4 axes, and one number for each channel")
+        raise ValueError(
+            f"shape {list(data.shape)} and {len(bias)} numbers in bias: expected 4 axes, and one number for each channel"
+        )
     return data * data.dtype.type(scale) + np.asarray(bias, data.dtype).reshape(-1, 1, 1)
 
 
 def crop(data: Array, /, *, border: Sequence[int], scale: Sequence[int] | None = None) -> Array:
-    """Without ``border`` (left, top, right, bottom), or ``scale`` rows and columns from its left and top on: (N, C, H, W)."""
+    """Without ``border`` (left, top, right, bottom), or ``scale`` rows and columns from its left
+    and top on: (N, C, H, W).
+    """
     if data.ndim != 4 or len(border) != 4 or min(border) < 0:
-        raise ValueError(f"shape {list(data.shape)} and border {list(border)[:8]}: expected 4 axes, and 4 lengths from 0 on")
+        raise ValueError(
+            f"shape {list(data.shape)} and border {list(border)[:8]}: expected 4 axes, and 4 lengths from 0 on"
+        )
     left, top, right, bottom = border
-    height, width = (data.shape[2] - top - bottom, data.shape[3] - left - right) if scale is None else scale
+    height, width = (
+        (data.shape[2] - top - bottom, data.shape[3] - left - right) if scale is None else scale
+    )
     if not (0 < height <= data.shape[2] - top and 0 < width <= data.shape[3] - left):
         raise ValueError(
             f"{height} rows and {width} columns do not lie inside an image of {list(data.shape[2:])} with border {list(border)}"
@@ -65,8 +75,12 @@ def crop(data: Array, /, *, border: Sequence[int], scale: Sequence[int] | None =
 
 
 @through_float
-def mean_variance_normalization(data: Array, /, *, across_channels: int = 0, normalize_variance: int = 1) -> Array:
-    """Less the mean of each channel (or of all of an image), over the standard deviation: (N, C, H, W)."""
+def mean_variance_normalization(
+    data: Array, /, *, across_channels: int = 0, normalize_variance: int = 1
+) -> Array:
+    """Less the mean of each channel (or of all of an image), over the standard deviation: (N, C,
+    H, W).
+    """
     axes = tuple(range(1 if across_channels else 2, data.ndim))
     centred = data - means(data, axes)
     if not normalize_variance:
@@ -84,15 +98,39 @@ _ALPHA, _BETA = Attribute("alpha", "float"), Attribute("beta", "float")
 
 def _row(name: str, last: int, kernel: Any, *attributes: Attribute, infer: Any = same) -> Operation:
     page = f"onnx_{name}"
-    return Operation(name=name, version=1, opsets=(1, last), page=page, kernel=kernel, infer=infer, attributes=attributes, types=(_FLOATS,))
+    return Operation(
+        name=name,
+        version=1,
+        opsets=(1, last),
+        page=page,
+        kernel=kernel,
+        infer=infer,
+        attributes=attributes,
+        types=(_FLOATS,),
+    )
 
 
 RETIRED: Mapping[str, Operation] = {
     row.name: row
     for row in (
-        _row("Affine", 9, affine, Attribute("alpha", "float", 1.0), Attribute("beta", "float", 0.0)),
-        _row("Crop", 9, crop, Attribute("border", "ints"), Attribute("scale", "ints", None), infer=_unknown),
-        _row("ImageScaler", 9, image_scaler, Attribute("bias", "floats"), Attribute("scale", "float", 1.0)),
+        _row(
+            "Affine", 9, affine, Attribute("alpha", "float", 1.0), Attribute("beta", "float", 0.0)
+        ),
+        _row(
+            "Crop",
+            9,
+            crop,
+            Attribute("border", "ints"),
+            Attribute("scale", "ints", None),
+            infer=_unknown,
+        ),
+        _row(
+            "ImageScaler",
+            9,
+            image_scaler,
+            Attribute("bias", "floats"),
+            Attribute("scale", "float", 1.0),
+        ),
         _row(
             "MeanVarianceNormalization",
             8,

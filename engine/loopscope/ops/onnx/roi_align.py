@@ -1,4 +1,6 @@
-"""ONNX's RoiAlign: regions of images resampled without rounding, all channels of a region in a few products."""
+"""ONNX's RoiAlign: regions of images resampled without rounding, all channels of a region in a
+few products.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from loopscope.ops.precision import computable, rounded
 
 
 class _Samples(NamedTuple):
-    """The samples along one side of a region, ``[bins, samples]``: between which pixels, and how much each of both counts."""
+    """The samples along one side of a region, ``[bins, samples]``: between which pixels, and how
+    much each of both counts.
+    """
 
     low: Array
     high: Array
@@ -37,13 +41,18 @@ def roi_align(
     spatial_scale: float,
     coordinate_transformation_mode: str = "output_half_pixel",
 ) -> Array:
-    """Images ``[N, C, H, W]`` pooled in regions ``[n, 4]`` (x1, y1, x2, y2) of images ``batches [n]``: ``[n, C, height, width]``.
+    """Images ``[N, C, H, W]`` pooled in regions ``[n, 4]`` (x1, y1, x2, y2) of images ``batches
+    [n]``: ``[n, C, height, width]``.
 
-    Each bin takes the mean of bilinear samples, or the greatest of the products of a pixel and its weight that they are sums of
-    (as ONNX Runtime has it); samples more than a pixel outside count as 0.
+    Each bin takes the mean of bilinear samples, or the greatest of the products of a pixel and its
+    weight that they are sums of (as ONNX Runtime has it); samples more than a pixel outside count
+    as 0.
     """
     check_inputs("RoiAlign", (images, regions, batches), {})
-    if mode.lower() not in ("avg", "max") or coordinate_transformation_mode.lower() not in ("half_pixel", "output_half_pixel"):
+    if mode.lower() not in ("avg", "max") or coordinate_transformation_mode.lower() not in (
+        "half_pixel",
+        "output_half_pixel",
+    ):
         raise ValueError(
             f"mode is {mode[:40]!r} and coordinate_transformation_mode {coordinate_transformation_mode[:40]!r}, "
             "expected avg or max, and half_pixel or output_half_pixel"
@@ -56,7 +65,9 @@ def roi_align(
     check_elements(count * channels * output_height * output_width, "the output of RoiAlign")
     wide = computable(images)
     half_pixel = coordinate_transformation_mode.lower() == "half_pixel"
-    corners = computable(regions).astype(wide.dtype) * wide.dtype.type(spatial_scale) - wide.dtype.type(0.5 if half_pixel else 0)
+    corners = computable(regions).astype(wide.dtype) * wide.dtype.type(
+        spatial_scale
+    ) - wide.dtype.type(0.5 if half_pixel else 0)
     sizes = corners[:, 2:] - corners[:, :2]
     if not half_pixel:
         sizes = np.maximum(sizes, wide.dtype.type(1))
@@ -68,15 +79,21 @@ def roi_align(
     pooled = np.zeros((count, output_height, output_width, channels), wide.dtype)
     if pooled.size and wide.size:
         for number, image in enumerate(positions(batches)):
-            down = _samples(corners[number, 1], sizes[number, 1], output_height, sampling_ratio, wide.shape[2])
-            across = _samples(corners[number, 0], sizes[number, 0], output_width, sampling_ratio, wide.shape[3])
+            down = _samples(
+                corners[number, 1], sizes[number, 1], output_height, sampling_ratio, wide.shape[2]
+            )
+            across = _samples(
+                corners[number, 0], sizes[number, 0], output_width, sampling_ratio, wide.shape[3]
+            )
             if down.low.size and across.low.size:
                 pooled[number] = pool(channels_last[image], down, across)
     return rounded(np.ascontiguousarray(pooled.transpose(0, 3, 1, 2)), images.dtype)
 
 
 def _samples(start: np.floating, size: np.floating, bins: int, ratio: int, length: int) -> _Samples:
-    """In one precision and order of operations with ONNX Runtime; what lies outside counts nothing."""
+    """In one precision and order of operations with ONNX Runtime; what lies outside counts
+    nothing.
+    """
     real = start.dtype.type
     width = size / real(bins)
     count = ratio or max(0, int(np.ceil(width)))
@@ -93,7 +110,9 @@ def _samples(start: np.floating, size: np.floating, bins: int, ratio: int, lengt
 
 
 def _mean(image: Array, down: _Samples, across: _Samples) -> Array:
-    """``[H, W, C] -> [bins, bins, C]``: weighted sums of the rows that matter, then of the columns."""
+    """``[H, W, C] -> [bins, bins, C]``: weighted sums of the rows that matter, then of the
+    columns.
+    """
     rows, by_row = _weights(down)
     columns, by_column = _weights(across)
     check_elements(len(rows) * len(columns) * image.shape[2], "the pixels of a region")
@@ -103,12 +122,16 @@ def _mean(image: Array, down: _Samples, across: _Samples) -> Array:
 
 
 def _weights(samples: _Samples) -> tuple[Array, Array]:
-    """The pixels along a side that samples lie between, and the share of each in the mean of each bin, ``[bins, pixels]``."""
+    """The pixels along a side that samples lie between, and the share of each in the mean of
+    each bin, ``[bins, pixels]``.
+    """
     pixels, places = np.unique(np.stack((samples.low, samples.high)), return_inverse=True)
     bins, count = samples.low.shape
     shares = np.zeros((bins, len(pixels)), samples.of_low.dtype)
     each = np.broadcast_to(np.arange(bins)[:, None], (bins, count))
-    for found, weight in zip(places.reshape(2, bins, count), (samples.of_low, samples.of_high), strict=True):
+    for found, weight in zip(
+        places.reshape(2, bins, count), (samples.of_low, samples.of_high), strict=True
+    ):
         np.add.at(shares, (each, found), weight)
     return pixels, shares / shares.dtype.type(count)
 

@@ -14,13 +14,19 @@ LAST = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direct:
-    """A kernel and what generated loops make of it; the fields that ``Operation`` has as well mean what they mean there."""
+    """A kernel and what generated loops make of it; the fields that ``Operation`` has as well
+    mean what they mean there.
+    """
 
     kernel: Kernel
-    """Takes all attributes of the versions by keyword; what a node leaves out and ONNX gives no default is None."""
+    """Takes all attributes of the versions by keyword; what a node leaves out and ONNX gives no
+    default is None.
+    """
     first: int
     last: int = LAST
-    """The first and last version that it computes, as ONNX counts them: the opset in which the operation came or changed."""
+    """The first and last version that it computes, as ONNX counts them: the opset in which the
+    operation came or changed.
+    """
     symbol: str = ""
     float_symbol: str = ""
     integer_symbol: str = ""
@@ -35,5 +41,14 @@ class Direct:
     @property
     def fields(self) -> dict[str, Any]:
         """What an ``Operation`` has of it, apart from its kernel."""
-        names = ("symbol", "float_symbol", "integer_symbol", "identity", "symbol_when", "by_constant", "kept_input", "counts_outputs")
+        names = (
+            "symbol",
+            "float_symbol",
+            "integer_symbol",
+            "identity",
+            "symbol_when",
+            "by_constant",
+            "kept_input",
+            "counts_outputs",
+        )
         return {name: getattr(self, name) for name in names}

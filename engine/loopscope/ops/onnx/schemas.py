@@ -1,4 +1,6 @@
-"""``Operation`` rows made from the schemas of the onnx package: what each declares, and which kernel computes it."""
+"""``Operation`` rows made from the schemas of the onnx package: what each declares, and which
+kernel computes it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,16 @@ from loopscope.ops.onnx.reference import Kernel, Schema, implementation, prepare
 from loopscope.ops.onnx.row import LAST
 
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
-_RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout"})
+_RANDOM = frozenset(
+    {
+        "RandomNormal",
+        "RandomUniform",
+        "RandomNormalLike",
+        "RandomUniformLike",
+        "Bernoulli",
+        "Dropout",
+    }
+)
 _FIRST_TRAINING_DROPOUT = 12
 _FIRST_SCAN_WITHOUT_LENGTHS = 9
 _MANY = 2**31 - 1
@@ -46,42 +57,84 @@ def operation_of(schema: Schema) -> Operation | None:
     most = None if schema.max_input >= _MANY else int(schema.max_input)
     outputs = None if schema.max_output >= _MANY else int(schema.max_output)
     page = f"onnx_{schema.domain.replace('.', '')}_{name}"
-    declared: dict[str, Any] = {"name": name, "version": version, "opsets": (version, LAST), "page": page, "outputs": outputs}
+    declared: dict[str, Any] = {
+        "name": name,
+        "version": version,
+        "opsets": (version, LAST),
+        "page": page,
+        "outputs": outputs,
+    }
     if not schema.domain and name in REGIONS:
         # What the bodies capture comes after the inputs of the schema.
         types = _types(schema)
         if name == "Scan" and version < _FIRST_SCAN_WITHOUT_LENGTHS:
-            types = types[1:]  # The reader moves the lengths of the sequences behind the other inputs.
-        return Operation(**{**declared, "outputs": None}, inputs=(0, None), types=(*types, ANY_TYPE), role=Role.REGION)
+            types = types[
+                1:
+            ]  # The reader moves the lengths of the sequences behind the other inputs.
+        return Operation(
+            **{**declared, "outputs": None},
+            inputs=(0, None),
+            types=(*types, ANY_TYPE),
+            role=Role.REGION,
+        )
     declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema))}
-    declared |= {"types": _types(schema), "alike": _alike(schema), "output_types": output_types(schema)}
+    declared |= {
+        "types": _types(schema),
+        "alike": _alike(schema),
+        "output_types": output_types(schema),
+    }
     if not schema.domain:
         declared["gradient"] = gradient_of(name, version)
-    declared["only_tensors"] = all(kind.startswith("tensor(") for one in (*schema.inputs, *schema.outputs) for kind in one.types)
+    declared["only_tensors"] = all(
+        kind.startswith("tensor(")
+        for one in (*schema.inputs, *schema.outputs)
+        for kind in one.types
+    )
     direct = DIRECT.get(name) if not schema.domain else None
     if direct is not None and direct.first <= version <= direct.last:
         one_of_any_form = None if direct.always_tensor else partial(_in_a_tuple, direct.kernel)
-        return Operation(**declared, **direct.fields, kernel=_described(direct.kernel, schema), prepare=one_of_any_form)
+        return Operation(
+            **declared,
+            **direct.fields,
+            kernel=_described(direct.kernel, schema),
+            prepare=one_of_any_form,
+        )
     if not schema.domain and name in DRAWN:
         return Operation(**declared, kernel=_described(DRAWN[name], schema), stateful=True)
     if schema.domain == ML_DOMAIN and name in TREE_MODELS:
         trees = partial(_prepare_trees, TREE_MODELS[name])
-        return Operation(**declared, kernel=_described(partial(_call, trees), schema), prepare=trees)
+        return Operation(
+            **declared, kernel=_described(partial(_call, trees), schema), prepare=trees
+        )
     computed = _computed(schema.domain, name, version)
     if computed is not None:
         make = partial(_prepare_older, computed)
         return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make)
     if not schema.domain and name in _CASTS:
-        return Operation(**declared, kernel=_described(partial(_call, _CASTS[name]), schema), prepare=_CASTS[name])
-    computable = implementation(schema.domain, name, version) or schema.has_function or schema.has_context_dependent_function
+        return Operation(
+            **declared,
+            kernel=_described(partial(_call, _CASTS[name]), schema),
+            prepare=_CASTS[name],
+        )
+    computable = (
+        implementation(schema.domain, name, version)
+        or schema.has_function
+        or schema.has_context_dependent_function
+    )
     if not computable:
         return None
     if not schema.domain and name in _IN_PART:
         slow = partial(_prepare, schema, version, False)
-        return Operation(**declared, kernel=_described(partial(_call, slow), schema), prepare=partial(_IN_PART[name], slow))
+        return Operation(
+            **declared,
+            kernel=_described(partial(_call, slow), schema),
+            prepare=partial(_IN_PART[name], slow),
+        )
     drawn = name in _RANDOM and (name != "Dropout" or version >= _FIRST_TRAINING_DROPOUT)
     make = partial(_prepare, schema, version, drawn)
-    return Operation(**declared, kernel=_described(partial(_call, make), schema), prepare=make, stateful=drawn)
+    return Operation(
+        **declared, kernel=_described(partial(_call, make), schema), prepare=make, stateful=drawn
+    )
 
 
 def _computed(domain: str, name: str, version: int) -> Older | None:
@@ -91,8 +144,12 @@ def _computed(domain: str, name: str, version: int) -> Older | None:
     return None if domain else older(name, version) or own(name, version)
 
 
-def _prepare_trees(make: Callable[..., Kernel], attributes: Mapping[str, Any], outputs: int) -> Kernel:
-    compute = make({name: value for name, value in attributes.items() if value is not None}, outputs)
+def _prepare_trees(
+    make: Callable[..., Kernel], attributes: Mapping[str, Any], outputs: int
+) -> Kernel:
+    compute = make(
+        {name: value for name, value in attributes.items() if value is not None}, outputs
+    )
     return lambda data: tuple(given(one) for one in compute(data))
 
 
@@ -113,14 +170,18 @@ _IN_PART: Mapping[str, Any] = {
     "GridSample": images_sampled,
     "NegativeLogLikelihoodLoss": mean_of_what_counts,
 }
-"""Operations of which a part is computed here; each is given what prepares the package's kernel for the rest."""
+"""Operations of which a part is computed here; each is given what prepares the package's kernel
+for the rest.
+"""
 
 
 def _in_a_tuple(kernel: Kernel, attributes: Mapping[str, Any], outputs: int) -> Kernel:
     return lambda *values: (kernel(*values),)
 
 
-def _prepare(schema: Schema, version: int, drawn: bool, attributes: Mapping[str, Any], outputs: int) -> Kernel:
+def _prepare(
+    schema: Schema, version: int, drawn: bool, attributes: Mapping[str, Any], outputs: int
+) -> Kernel:
     return prepared(schema, version, attributes, outputs, drawn=drawn)
 
 
@@ -145,14 +206,24 @@ def _attributes(schema: Schema) -> Iterable[Attribute]:
 
 
 def _types(schema: Schema) -> tuple[frozenset[ElementType], ...]:
-    """The element types that each input may have; of a sequence or an optional, those of the tensors in it."""
+    """The element types that each input may have; of a sequence or an optional, those of the
+    tensors in it.
+    """
     named = [TENSOR.findall(" ".join(one.types)) for one in schema.inputs]
-    return tuple(frozenset(ELEMENT_TYPES[name] for name in names if name in ELEMENT_TYPES) or ANY_TYPE for names in named) or (ANY_TYPE,)
+    return tuple(
+        frozenset(ELEMENT_TYPES[name] for name in names if name in ELEMENT_TYPES) or ANY_TYPE
+        for names in named
+    ) or (ANY_TYPE,)
 
 
 def _alike(schema: Schema) -> tuple[str, ...]:
-    """What ``Operation.alike`` says: a type that is written out, such as ``tensor(int64)``, is no name."""
-    names = (one.type_str if one.is_homogeneous and "(" not in one.type_str else "" for one in schema.inputs)
+    """What ``Operation.alike`` says: a type that is written out, such as ``tensor(int64)``, is
+    no name.
+    """
+    names = (
+        one.type_str if one.is_homogeneous and "(" not in one.type_str else ""
+        for one in schema.inputs
+    )
     return tuple(names) if len(schema.inputs) else ()
 
 

@@ -1,7 +1,7 @@
 """ONNX's STFT and DFT, and the windows for them.
 
-The onnx package's STFT takes no signal without a last axis of length 1, which exporters write and ONNX Runtime takes; its DFT takes
-as much memory as the length says that a model asks for.
+The onnx package's STFT takes no signal without a last axis of length 1, which exporters write and
+ONNX Runtime takes; its DFT takes as much memory as the length says that a model asks for.
 """
 
 from __future__ import annotations
@@ -20,20 +20,31 @@ from loopscope.ops.precision import computable
 
 
 def _stft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Spectra of the frames of each signal: [batch, frames, frequencies, real and imaginary part]."""
+    """Spectra of the frames of each signal: [batch, frames, frequencies, real and imaginary
+    part].
+    """
     signal, step, window, length = (*arguments, None, None)[:4]
     if signal.ndim not in (2, 3) or (signal.ndim == 3 and signal.shape[2] not in (1, 2)):
-        raise ValueError(f"the signal has shape {list(signal.shape)}, expected [batch, length], [batch, length, 1] or [batch, length, 2]")
+        raise ValueError(
+            f"the signal has shape {list(signal.shape)}, expected [batch, length], [batch, length, 1] or [batch, length, 2]"
+        )
     stride, size = int(np.ravel(step)[0]), _frame(window, length)
     if stride < 1 or not 1 <= size <= signal.shape[1]:
-        raise ValueError(f"frames of {size} every {stride} of a signal of {signal.shape[1]}, expected at least 1 each, and one whole frame")
+        raise ValueError(
+            f"frames of {size} every {stride} of a signal of {signal.shape[1]}, expected at least 1 each, and one whole frame"
+        )
     values = computable(signal).astype(np.float64)
     two_sided = signal.ndim == 3 and signal.shape[2] == 2
     if two_sided and attributes.get("onesided", 1):
-        raise ValueError("the signal is complex, which has no one-sided spectrum: expected onesided 0")
+        raise ValueError(
+            "the signal is complex, which has no one-sided spectrum: expected onesided 0"
+        )
     values = values[..., 0] + 1j * values[..., 1] if two_sided else values.reshape(signal.shape[:2])
     bins = size // 2 + 1 if attributes.get("onesided", 1) else size
-    check_elements(len(values) * ((values.shape[1] - size) // stride + 1) * max(bins, size) * 2, "the output of STFT")
+    check_elements(
+        len(values) * ((values.shape[1] - size) // stride + 1) * max(bins, size) * 2,
+        "the output of STFT",
+    )
     frames = sliding_window_view(values, size, axis=1)[:, ::stride]
     if window is not None:
         frames = frames * computable(window).astype(np.float64)
@@ -42,27 +53,38 @@ def _stft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[A
 
 
 def _frame(window: np.ndarray | None, length: np.ndarray | None) -> int:
-    """How long a frame is: as the window, or as said; ``ValueError`` where neither is given or they differ."""
+    """How long a frame is: as the window, or as said; ``ValueError`` where neither is given or
+    they differ.
+    """
     said = {int(np.ravel(length)[0])} if length is not None else set[int]()
     said |= {len(window)} if window is not None and window.ndim == 1 else set()
     if len(said) != 1:
-        raise ValueError(f"the window and frame_length say {sorted(said) or 'nothing'}, expected one length for both")
+        raise ValueError(
+            f"the window and frame_length say {sorted(said) or 'nothing'}, expected one length for both"
+        )
     return said.pop()
 
 
 _WORDS_FOR_EACH, _WORDS_OF_A_ROW = 8, 32
-"""What a transform takes for each value, in words of four bytes: itself and its spectrum, as two f64 each; and for one row at a time what
-the transform of an awkward length is made of."""
+"""What a transform takes for each value, in words of four bytes: itself and its spectrum, as two
+f64 each; and for one row at a time what the transform of an awkward length is made of.
+"""
 
 
 def _dft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The spectrum along one axis of ``[..., 1]`` or ``[..., 2]`` (real and imaginary part), or the signal of a spectrum."""
+    """The spectrum along one axis of ``[..., 1]`` or ``[..., 2]`` (real and imaginary part), or
+    the signal of a spectrum.
+    """
     data, length, axis = (*arguments, None, None)[:3]
     if data.ndim < 2 or data.shape[-1] not in (1, 2):
-        raise ValueError(f"the signal has shape {list(data.shape)}, expected a last axis of length 1, or 2 for complex numbers")
+        raise ValueError(
+            f"the signal has shape {list(data.shape)}, expected a last axis of length 1, or 2 for complex numbers"
+        )
     along = int(attributes.get("axis", -2) if axis is None else np.ravel(axis)[0])
     if not -data.ndim <= along < data.ndim - 1 or along == -1:
-        raise ValueError(f"the axis is {along}, expected one of the first {data.ndim - 1} of {data.ndim}")
+        raise ValueError(
+            f"the axis is {along}, expected one of the first {data.ndim - 1} of {data.ndim}"
+        )
     along %= data.ndim
     inverse, onesided = bool(attributes.get("inverse")), bool(attributes.get("onesided"))
     whole = 2 * (data.shape[along] - 1) if inverse and onesided else data.shape[along]
@@ -73,7 +95,9 @@ def _dft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[An
     check_elements(size * (others * _WORDS_FOR_EACH + _WORDS_OF_A_ROW), "the transform's memory")
     values = computable(data).astype(np.float64)
     if onesided and not inverse and data.shape[-1] == 2:
-        raise ValueError("the signal is complex, which has no one-sided spectrum: expected onesided 0")
+        raise ValueError(
+            "the signal is complex, which has no one-sided spectrum: expected onesided 0"
+        )
     if onesided and not inverse:
         spectrum = np.fft.rfft(values[..., 0], size, along)
     else:
@@ -86,18 +110,28 @@ def _dft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[An
 
 
 def _window(*weights: float) -> Older:
-    """A sum of cosines over a length, a number in brackets or not; the weights are those of 1, cos(x), cos(2 x)."""
+    """A sum of cosines over a length, a number in brackets or not; the weights are those of 1,
+    cos(x), cos(2 x).
+    """
 
     def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
         (length,) = arguments
-        dtype = helper.tensor_dtype_to_np_dtype(attributes.get("output_datatype", TensorProto.FLOAT))
+        dtype = helper.tensor_dtype_to_np_dtype(
+            attributes.get("output_datatype", TensorProto.FLOAT)
+        )
         if length.size != 1 or length.reshape(-1)[0] < 0:
-            raise ValueError(f"the length is {np.ravel(length)[:8].tolist()}, expected one number of at least 0")
+            raise ValueError(
+                f"the length is {np.ravel(length)[:8].tolist()}, expected one number of at least 0"
+            )
         count = int(length.reshape(-1)[0])
         check_elements(count, "the window")
         whole = max(count if attributes.get("periodic", 1) else count - 1, 1)
         angles = np.arange(count) * (2 * math.pi / whole)
-        return (np.asarray(sum(weight * np.cos(number * angles) for number, weight in enumerate(weights))).astype(dtype),)
+        return (
+            np.asarray(
+                sum(weight * np.cos(number * angles) for number, weight in enumerate(weights))
+            ).astype(dtype),
+        )
 
     return compute
 

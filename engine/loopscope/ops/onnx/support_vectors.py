@@ -1,4 +1,6 @@
-"""ONNX-ML's SVMClassifier and SVMRegressor; probabilities of several classes are pairwise ones, coupled as libsvm does."""
+"""ONNX-ML's SVMClassifier and SVMRegressor; probabilities of several classes are pairwise ones,
+coupled as libsvm does.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,10 @@ _LEAST = 1e-7
 def coupled(pairwise: np.ndarray, /) -> np.ndarray:
     """The probability of each class from those of each pair: (N, k, k) gives (N, k).
 
-    The second method of Wu, Lin and Weng, "Probability Estimates for Multi-class Classification by Pairwise Coupling" (JMLR 5, 2004),
-    algorithm 2: it minimises ``p^T Q p`` with ``Q_tt`` the sum of ``r_jt ** 2`` and ``Q_tj = - r_jt * r_tj``. Each row stops where libsvm
-    stops: its bound is coarse enough to be seen in the result.
+    The second method of Wu, Lin and Weng, "Probability Estimates for Multi-class Classification by
+    Pairwise Coupling" (JMLR 5, 2004), algorithm 2: it minimises ``p^T Q p`` with ``Q_tt`` the sum
+    of ``r_jt ** 2`` and ``Q_tj = - r_jt * r_tj``. Each row stops where libsvm stops: its bound is
+    coarse enough to be seen in the result.
     """
     rows, classes, _ = pairwise.shape
     other = pairwise.transpose(0, 2, 1)
@@ -42,12 +45,18 @@ def coupled(pairwise: np.ndarray, /) -> np.ndarray:
         if not unfinished.any():
             break
         active = active[unfinished]
-        found[active] = _improved(one[unfinished], chances[unfinished], slopes[unfinished], value[unfinished])
+        found[active] = _improved(
+            one[unfinished], chances[unfinished], slopes[unfinished], value[unfinished]
+        )
     return found
 
 
-def _improved(quadratic: np.ndarray, chances: np.ndarray, slopes: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """One round: each class in turn gets the share that is best while the others keep their proportions."""
+def _improved(
+    quadratic: np.ndarray, chances: np.ndarray, slopes: np.ndarray, value: np.ndarray
+) -> np.ndarray:
+    """One round: each class in turn gets the share that is best while the others keep their
+    proportions.
+    """
     for number in range(chances.shape[1]):
         own = quadratic[:, number, number]
         step = (value - slopes[:, number]) / own
@@ -59,10 +68,15 @@ def _improved(quadratic: np.ndarray, chances: np.ndarray, slopes: np.ndarray, va
 
 
 def _svm_classifier(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Labels (N,), and a score for each class, or for each pair of classes where no probabilities are to be had."""
+    """Labels (N,), and a score for each class, or for each pair of classes where no
+    probabilities are to be had.
+    """
     rows = rows_of(arguments[0])
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_ints")
-    classes, transform = max(len(texts or numbers or ()), 1), attributes.get("post_transform") or "NONE"
+    classes, transform = (
+        max(len(texts or numbers or ()), 1),
+        attributes.get("post_transform") or "NONE",
+    )
     if not sum(attributes.get("vectors_per_class") or ()):
         linear = _by_coefficients(rows, attributes, classes)
         return labels_at(linear.argmax(axis=1), texts, numbers), transformed(linear, transform)
@@ -75,9 +89,13 @@ def _svm_classifier(arguments: Arguments, attributes: Attributes, outputs: int) 
         votes[:, other] += ~won
     labels = labels_at(votes.argmax(axis=1), texts, numbers)
     if attributes.get("prob_a"):
-        return labels, transformed(coupled(_chances(scores, pairs, attributes)).astype(np.float32), transform)
+        return labels, transformed(
+            coupled(_chances(scores, pairs, attributes)).astype(np.float32), transform
+        )
     if classes == 2:
-        return labels, of_two_classes(scores[:, 0].astype(np.float32), transform, chance=transform != "NONE")
+        return labels, of_two_classes(
+            scores[:, 0].astype(np.float32), transform, chance=transform != "NONE"
+        )
     return labels, transformed(scores.astype(np.float32), transform)
 
 
@@ -92,7 +110,9 @@ def _svm_regressor(arguments: Arguments, attributes: Attributes, outputs: int) -
                 f"{count} support vectors of {rows.shape[1]} numbers have {vectors.size} numbers and {weights.size} coefficients, "
                 f"expected {count * rows.shape[1]} and {count}"
             )
-        scores = (_alike(rows, vectors.reshape(count, -1), attributes) @ weights)[:, None] + _first_rho(attributes)
+        scores = (_alike(rows, vectors.reshape(count, -1), attributes) @ weights)[
+            :, None
+        ] + _first_rho(attributes)
     else:
         scores = _by_coefficients(rows, attributes, 1)
     if attributes.get("one_class"):
@@ -104,20 +124,28 @@ def _by_coefficients(rows: np.ndarray, attributes: Mapping[str, Any], targets: i
     """Without support vectors the model is linear whatever kernel_type says: (N, targets)."""
     weights = np.array(attributes.get("coefficients") or (), np.float64)
     if weights.size != targets * rows.shape[1]:
-        raise ValueError(f"there are {weights.size} coefficients, expected {targets} times {rows.shape[1]} features")
-    return np.asarray((rows @ weights.reshape(targets, -1).T + _first_rho(attributes)).astype(np.float32))
+        raise ValueError(
+            f"there are {weights.size} coefficients, expected {targets} times {rows.shape[1]} features"
+        )
+    return np.asarray(
+        (rows @ weights.reshape(targets, -1).T + _first_rho(attributes)).astype(np.float32)
+    )
 
 
 def _first_rho(attributes: Mapping[str, Any]) -> float:
     return float((attributes.get("rho") or (0.0,))[0])
 
 
-def _chances(scores: np.ndarray, pairs: list[tuple[int, int]], attributes: Mapping[str, Any]) -> np.ndarray:
+def _chances(
+    scores: np.ndarray, pairs: list[tuple[int, int]], attributes: Mapping[str, Any]
+) -> np.ndarray:
     """How likely the first of each pair is rather than the other, by Platt's sigmoid: (N, k, k)."""
     classes = pairs[-1][1] + 1
     chances = np.zeros((len(scores), classes, classes))
     for number, (one, other) in enumerate(pairs):
-        chance = special.expit(-(scores[:, number] * attributes["prob_a"][number] + attributes["prob_b"][number]))
+        chance = special.expit(
+            -(scores[:, number] * attributes["prob_a"][number] + attributes["prob_b"][number])
+        )
         chances[:, one, other] = np.clip(chance, _LEAST, 1 - _LEAST)
         chances[:, other, one] = 1 - chances[:, one, other]
     return chances
@@ -130,7 +158,9 @@ def _pairwise(rows: np.ndarray, classes: int, attributes: Mapping[str, Any]) -> 
     weights = np.array(attributes.get("coefficients") or (), np.float64)
     pairs, count = classes * (classes - 1) // 2, sum(counts)
     if classes < 2 or len(counts) != classes or min(counts) < 0:
-        raise ValueError(f"vectors_per_class has {len(counts)} numbers for {classes} classes, expected one for each of two or more")
+        raise ValueError(
+            f"vectors_per_class has {len(counts)} numbers for {classes} classes, expected one for each of two or more"
+        )
     if vectors.size != count * rows.shape[1] or weights.size != count * (classes - 1):
         raise ValueError(
             f"{count} support vectors of {rows.shape[1]} numbers have {vectors.size} numbers and {weights.size} coefficients, "
@@ -139,7 +169,9 @@ def _pairwise(rows: np.ndarray, classes: int, attributes: Mapping[str, Any]) -> 
     vectors, weights = vectors.reshape(count, -1), weights.reshape(-1, count)
     for name in ("rho", "prob_a", "prob_b") if attributes.get("prob_a") else ("rho",):
         if len(attributes.get(name) or ()) != pairs:
-            raise ValueError(f"{name} has {len(attributes.get(name) or ())} numbers, expected {pairs}: one for each pair of classes")
+            raise ValueError(
+                f"{name} has {len(attributes.get(name) or ())} numbers, expected {pairs}: one for each pair of classes"
+            )
     alike = _alike(rows, vectors, attributes)
     ends = [0, *itertools.accumulate(counts)]
     found = []
@@ -164,7 +196,12 @@ def _alike(rows: np.ndarray, vectors: np.ndarray, attributes: Mapping[str, Any])
         case "RBF":
             return np.asarray(np.exp(-gamma * distance.cdist(rows, vectors, "sqeuclidean")))
         case other:
-            raise ValueError(f"kernel_type is {str(other)[:40]!r}, expected LINEAR, POLY, RBF or SIGMOID")
+            raise ValueError(
+                f"kernel_type is {str(other)[:40]!r}, expected LINEAR, POLY, RBF or SIGMOID"
+            )
 
 
-SUPPORT_VECTORS: Mapping[str, Older] = {"SVMClassifier": _svm_classifier, "SVMRegressor": _svm_regressor}
+SUPPORT_VECTORS: Mapping[str, Older] = {
+    "SVMClassifier": _svm_classifier,
+    "SVMRegressor": _svm_regressor,
+}

@@ -10,8 +10,25 @@ import numpy as np
 
 from loopscope.ops.onnx.linear_models import rows_of
 from loopscope.ops.onnx.older import Attributes
-from loopscope.ops.onnx.post_transforms import label_or_nothing, labels_at, of_two_classes, transformed
-from loopscope.ops.onnx.trees import EQ, GT, GTE, LEQ, LT, MEMBER, NEQ, Forest, laid_out, of_one_length, summed
+from loopscope.ops.onnx.post_transforms import (
+    label_or_nothing,
+    labels_at,
+    of_two_classes,
+    transformed,
+)
+from loopscope.ops.onnx.trees import (
+    EQ,
+    GT,
+    GTE,
+    LEQ,
+    LT,
+    MEMBER,
+    NEQ,
+    Forest,
+    laid_out,
+    of_one_length,
+    summed,
+)
 
 Kernel = Callable[..., Any]
 _MODES: Mapping[str, int] = {
@@ -42,14 +59,30 @@ def _places(attributes: Attributes, name: str) -> np.ndarray:
 
 
 def _named(attributes: Attributes, kind: str, targets: int) -> Forest:
-    """Of nodes that are known by the numbers of their tree and their own; ``kind`` of leaf entries is class or target."""
+    """Of nodes that are known by the numbers of their tree and their own; ``kind`` of leaf
+    entries is class or target.
+    """
     names = ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")
     trees, own, features, yes, no = (_places(attributes, f"nodes_{name}") for name in names)
     splits, written = _numbers(attributes, "nodes_values"), attributes.get("nodes_modes") or ()
     missing = _places(attributes, "nodes_missing_value_tracks_true")
     missing = missing if missing.size else np.zeros(len(trees), np.int64)
-    of_one_length({"nodes_treeids": trees, "nodes_nodeids": own, "nodes_featureids": features, "nodes_values": splits})
-    of_one_length({"nodes_treeids": trees, "nodes_truenodeids": yes, "nodes_falsenodeids": no, "nodes_modes": written})
+    of_one_length(
+        {
+            "nodes_treeids": trees,
+            "nodes_nodeids": own,
+            "nodes_featureids": features,
+            "nodes_values": splits,
+        }
+    )
+    of_one_length(
+        {
+            "nodes_treeids": trees,
+            "nodes_truenodeids": yes,
+            "nodes_falsenodeids": no,
+            "nodes_modes": written,
+        }
+    )
     of_one_length({"nodes_treeids": trees, "nodes_missing_value_tracks_true": missing})
     modes = np.array([_mode(one) for one in written], np.int64)
     inner = modes >= 0
@@ -57,7 +90,9 @@ def _named(attributes: Attributes, kind: str, targets: int) -> Forest:
     number = np.where(inner, np.cumsum(inner) - 1, inner.sum() + np.cumsum(~inner) - 1)
     known = dict(zip(zip(trees.tolist(), own.tolist(), strict=True), number.tolist(), strict=True))
     roots = dict(zip(reversed(trees.tolist()), reversed(number.tolist()), strict=True))
-    starts, added, weights = _entries(attributes, kind, known, int(inner.sum()), int((~inner).sum()), targets)
+    starts, added, weights = _entries(
+        attributes, kind, known, int(inner.sum()), int((~inner).sum()), targets
+    )
     return laid_out(
         targets,
         features=features[inner],
@@ -76,24 +111,46 @@ def _named(attributes: Attributes, kind: str, targets: int) -> Forest:
 
 def _mode(name: str) -> int:
     if name != "LEAF" and name not in _MODES:
-        raise ValueError(f"nodes_modes holds {str(name)[:40]!r}, expected LEAF or one of {', '.join(_MODES)}")
+        raise ValueError(
+            f"nodes_modes holds {str(name)[:40]!r}, expected LEAF or one of {', '.join(_MODES)}"
+        )
     return _MODES.get(name, -1)
 
 
-def _children(trees: np.ndarray, own: np.ndarray, known: Mapping[tuple[int, int], int]) -> np.ndarray:
-    return np.array([known.get(one, -1) for one in zip(trees.tolist(), own.tolist(), strict=True)], np.int64)
+def _children(
+    trees: np.ndarray, own: np.ndarray, known: Mapping[tuple[int, int], int]
+) -> np.ndarray:
+    return np.array(
+        [known.get(one, -1) for one in zip(trees.tolist(), own.tolist(), strict=True)], np.int64
+    )
 
 
 def _entries(
-    attributes: Attributes, kind: str, known: Mapping[tuple[int, int], int], inner: int, count: int, targets: int
+    attributes: Attributes,
+    kind: str,
+    known: Mapping[tuple[int, int], int],
+    inner: int,
+    count: int,
+    targets: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where the entries of each leaf start, their targets, and their weights; those of other nodes are never reached.
+    """Where the entries of each leaf start, their targets, and their weights; those of other nodes
+    are never reached.
 
-    With one target a leaf has one entry, the first, as in ONNX Runtime: skl2onnx's ``decision_leaf`` writes it once for each class.
+    With one target a leaf has one entry, the first, as in ONNX Runtime: skl2onnx's
+    ``decision_leaf`` writes it once for each class.
     """
-    trees, own, added = (_places(attributes, f"{kind}_{name}") for name in ("treeids", "nodeids", "ids"))
+    trees, own, added = (
+        _places(attributes, f"{kind}_{name}") for name in ("treeids", "nodeids", "ids")
+    )
     weights = _numbers(attributes, f"{kind}_weights")
-    of_one_length({f"{kind}_treeids": trees, f"{kind}_nodeids": own, f"{kind}_ids": added, f"{kind}_weights": weights})
+    of_one_length(
+        {
+            f"{kind}_treeids": trees,
+            f"{kind}_nodeids": own,
+            f"{kind}_ids": added,
+            f"{kind}_weights": weights,
+        }
+    )
     leaf = _children(trees, own, known) - inner
     order = np.argsort(leaf, kind="stable")
     order = order[leaf[order] >= 0]
@@ -109,7 +166,10 @@ def _tree_classifier(attributes: Attributes, outputs: int) -> Kernel:
 
     def compute(data: np.ndarray, /) -> tuple[Any, ...]:
         scores, added = summed(forest(), _features(np.asarray(data)), classes, "SUM")
-        base, transform = _numbers(attributes, "base_values"), attributes.get("post_transform") or "NONE"
+        base, transform = (
+            _numbers(attributes, "base_values"),
+            attributes.get("post_transform") or "NONE",
+        )
         only = np.unique(forest().targets)
         if classes <= 2 and len(only) == 1 and base.size < 2:
             return _of_one_score(scores, int(only[0]), attributes)[:outputs]
@@ -120,15 +180,25 @@ def _tree_classifier(attributes: Attributes, outputs: int) -> Kernel:
         scores = scores.astype(np.float32)
         # Without base values a class that no leaf speaks of is not chosen.
         candidates = scores if base.size else np.where(added, scores, -np.inf)
-        return (labels_at(candidates.argmax(axis=1), texts, numbers), transformed(scores, transform))[:outputs]
+        return (
+            labels_at(candidates.argmax(axis=1), texts, numbers),
+            transformed(scores, transform),
+        )[:outputs]
 
     return compute
 
 
-def _of_one_score(scores: np.ndarray, only: int, attributes: Attributes) -> tuple[np.ndarray, np.ndarray]:
-    """Where the leaves speak of one class alone: weights that are all positive add up to a chance, others to a score around 0."""
+def _of_one_score(
+    scores: np.ndarray, only: int, attributes: Attributes
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where the leaves speak of one class alone: weights that are all positive add up to a
+    chance, others to a score around 0.
+    """
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_int64s")
-    base, transform = _numbers(attributes, "base_values"), attributes.get("post_transform") or "NONE"
+    base, transform = (
+        _numbers(attributes, "base_values"),
+        attributes.get("post_transform") or "NONE",
+    )
     score = (scores[:, only] + (base[0] if base.size and only == 0 else 0)).astype(np.float32)
     chance = bool((_numbers(attributes, "class_weights") >= 0).all())
     if scores.shape[1] == 1:
@@ -141,7 +211,9 @@ def _of_one_score(scores: np.ndarray, only: int, attributes: Attributes) -> tupl
 
 def _base(base: np.ndarray, targets: int) -> np.ndarray:
     if base.size not in (0, targets):
-        raise ValueError(f"base_values has {base.size} numbers, expected {targets}: one for each score")
+        raise ValueError(
+            f"base_values has {base.size} numbers, expected {targets}: one for each score"
+        )
     return base if base.size else np.zeros(targets)
 
 
@@ -150,7 +222,12 @@ def _tree_regressor(attributes: Attributes, outputs: int) -> Kernel:
     forest = functools.cache(lambda: _named(attributes, "target", targets))
 
     def compute(data: np.ndarray, /) -> tuple[Any, ...]:
-        scores, _ = summed(forest(), _features(np.asarray(data)), targets, attributes.get("aggregate_function") or "SUM")
+        scores, _ = summed(
+            forest(),
+            _features(np.asarray(data)),
+            targets,
+            attributes.get("aggregate_function") or "SUM",
+        )
         scores = scores + _base(_numbers(attributes, "base_values"), targets)
         return (transformed(scores, attributes.get("post_transform") or "NONE"),)
 
@@ -183,14 +260,33 @@ def _chosen(names: Sequence[str], attributes: Attributes, name: str, otherwise: 
 def _numbered(attributes: Attributes, targets: int) -> Forest:
     """Of nodes and leaves that are known by their places in the lists."""
     names = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
-    features, yes, no, to_leaf, to_other_leaf = (_places(attributes, f"nodes_{name}") for name in names)
+    features, yes, no, to_leaf, to_other_leaf = (
+        _places(attributes, f"nodes_{name}") for name in names
+    )
     splits, modes = (np.ravel(attributes[f"nodes_{name}"]) for name in ("splits", "modes"))
     missing = _places(attributes, "nodes_missing_value_tracks_true")
     missing = missing if missing.size else np.zeros(len(features), np.int64)
-    of_one_length({"nodes_featureids": features, "nodes_truenodeids": yes, "nodes_falsenodeids": no, "nodes_splits": splits})
-    of_one_length({"nodes_featureids": features, "nodes_trueleafs": to_leaf, "nodes_falseleafs": to_other_leaf, "nodes_modes": modes})
+    of_one_length(
+        {
+            "nodes_featureids": features,
+            "nodes_truenodeids": yes,
+            "nodes_falsenodeids": no,
+            "nodes_splits": splits,
+        }
+    )
+    of_one_length(
+        {
+            "nodes_featureids": features,
+            "nodes_trueleafs": to_leaf,
+            "nodes_falseleafs": to_other_leaf,
+            "nodes_modes": modes,
+        }
+    )
     of_one_length({"nodes_featureids": features, "nodes_missing_value_tracks_true": missing})
-    added, weights = _places(attributes, "leaf_targetids"), np.ravel(attributes["leaf_weights"]).astype(np.float64)
+    added, weights = (
+        _places(attributes, "leaf_targetids"),
+        np.ravel(attributes["leaf_weights"]).astype(np.float64),
+    )
     of_one_length({"leaf_targetids": added, "leaf_weights": weights})
     if (np.concatenate([yes, no]) < 0).any():
         raise ValueError("a node leads to a node or leaf that is not there")
@@ -222,7 +318,9 @@ def _members(attributes: Attributes, modes: np.ndarray) -> dict[int, np.ndarray]
     if len(ends) == len(nodes) - 1 and values.size and not np.isnan(values[-1]):
         ends.append(len(values))  # the last set needs no end
     if len(ends) < len(nodes):
-        raise ValueError(f"membership_values holds {len(ends)} sets for {len(nodes)} nodes that ask for membership")
+        raise ValueError(
+            f"membership_values holds {len(ends)} sets for {len(nodes)} nodes that ask for membership"
+        )
     starts = [0, *(end + 1 for end in ends)]
     return {node: values[start:end] for node, start, end in zip(nodes, starts, ends, strict=False)}
 

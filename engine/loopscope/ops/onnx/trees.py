@@ -13,7 +13,9 @@ from scipy.sparse import csgraph
 from loopscope.ops.bounds import check_elements
 
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
-"""How a node compares a feature with its split, numbered as in attribute nodes_modes of TreeEnsemble."""
+"""How a node compares a feature with its split, numbered as in attribute nodes_modes of
+TreeEnsemble.
+"""
 _AT_ONCE = 2**18
 """So many leaves, of rows times trees, are looked for together."""
 _STRIDE = 4
@@ -22,9 +24,11 @@ _STRIDE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forest:
-    """M nodes that compare, numbered from 0, and L leaves, numbered from M on; leaf l adds the entries from starts[l] to starts[l + 1].
+    """M nodes that compare, numbered from 0, and L leaves, numbered from M on; leaf l adds the
+    entries from starts[l] to starts[l + 1].
 
-    Lists of nodes go on over the leaves, which lead to themselves: a row that has come to one stays there.
+    Lists of nodes go on over the leaves, which lead to themselves: a row that has come to one stays
+    there.
     """
 
     nodes: int
@@ -63,7 +67,9 @@ def laid_out(
     weights: np.ndarray,
     members: Mapping[int, np.ndarray],
 ) -> Forest:
-    """Of lists of the nodes that compare; ``ValueError`` when one leads nowhere or round in a circle, or a leaf adds to no target."""
+    """Of lists of the nodes that compare; ``ValueError`` when one leads nowhere or round in a
+    circle, or a leaf adds to no target.
+    """
     leaf = np.arange(len(features), len(features) + len(starts) - 1)
     _check_ways(yes, no, roots, len(features) + len(leaf))
     if ((targets < 0) | (targets >= most)).any():
@@ -77,7 +83,9 @@ def laid_out(
         splits=np.concatenate([splits, np.zeros(len(leaf))]),
         modes=np.concatenate([modes, np.zeros_like(leaf)]),
         kinds=tuple(np.unique(modes).tolist()),
-        ways=np.stack([np.concatenate([no, leaf]), np.concatenate([yes, leaf])], axis=1).reshape(-1),
+        ways=np.stack([np.concatenate([no, leaf]), np.concatenate([yes, leaf])], axis=1).reshape(
+            -1
+        ),
         missing=np.concatenate([missing, np.zeros(len(leaf), np.bool_)]),
         roots=roots,
         starts=starts,
@@ -130,7 +138,9 @@ def _decided(forest: Forest, nodes: np.ndarray, values: np.ndarray) -> np.ndarra
     modes, answers = forest.modes.take(nodes), np.zeros(len(nodes), np.bool_)
     for mode in forest.kinds:
         chosen = modes == mode
-        answers[chosen] = _compared(mode, values[chosen], splits[chosen], nodes[chosen], forest.members)
+        answers[chosen] = _compared(
+            mode, values[chosen], splits[chosen], nodes[chosen], forest.members
+        )
     return answers
 
 
@@ -144,7 +154,13 @@ _COMPARISONS: Mapping[int, np.ufunc] = {
 }
 
 
-def _compared(mode: int, values: np.ndarray, splits: np.ndarray, nodes: np.ndarray, members: Mapping[int, np.ndarray]) -> np.ndarray:
+def _compared(
+    mode: int,
+    values: np.ndarray,
+    splits: np.ndarray,
+    nodes: np.ndarray,
+    members: Mapping[int, np.ndarray],
+) -> np.ndarray:
     if mode in _COMPARISONS:
         return np.asarray(_COMPARISONS[mode](values, splits))
     if mode != MEMBER:
@@ -155,20 +171,30 @@ def _compared(mode: int, values: np.ndarray, splits: np.ndarray, nodes: np.ndarr
     return answers
 
 
-def summed(forest: Forest, rows: np.ndarray, targets: int, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """What the leaves add to each target, (N, targets), and whether any does; where none does it is 0.
+def summed(
+    forest: Forest, rows: np.ndarray, targets: int, how: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the leaves add to each target, (N, targets), and whether any does; where none does it is
+    0.
 
     ``how`` is SUM, AVERAGE (over all trees), MIN or MAX.
     """
     check_elements(len(rows) * targets, "the scores of the trees")
     block = max(_AT_ONCE // max(len(forest.roots), targets, 1), 1)
-    parts = [_summed(forest, rows[start : start + block], targets, how) for start in range(0, len(rows), block)]
+    parts = [
+        _summed(forest, rows[start : start + block], targets, how)
+        for start in range(0, len(rows), block)
+    ]
     if not parts:
         return np.zeros((0, targets)), np.zeros((0, targets), np.bool_)
-    return np.concatenate([scores for scores, _ in parts]), np.concatenate([added for _, added in parts])
+    return np.concatenate([scores for scores, _ in parts]), np.concatenate(
+        [added for _, added in parts]
+    )
 
 
-def _summed(forest: Forest, rows: np.ndarray, targets: int, how: str) -> tuple[np.ndarray, np.ndarray]:
+def _summed(
+    forest: Forest, rows: np.ndarray, targets: int, how: str
+) -> tuple[np.ndarray, np.ndarray]:
     found = leaves(forest, rows).reshape(-1)
     owner, entries = _spoken(forest, found)
     places = owner // max(len(forest.roots), 1) * targets + forest.targets[entries]
@@ -182,12 +208,16 @@ def _summed(forest: Forest, rows: np.ndarray, targets: int, how: str) -> tuple[n
             scores = np.full(size, np.inf if how == "MIN" else -np.inf)
             (np.minimum if how == "MIN" else np.maximum).at(scores, places, forest.weights[entries])
         case other:
-            raise ValueError(f"aggregate_function is {str(other)[:40]!r}, expected SUM, AVERAGE, MIN or MAX")
+            raise ValueError(
+                f"aggregate_function is {str(other)[:40]!r}, expected SUM, AVERAGE, MIN or MAX"
+            )
     return np.where(added, scores, 0).reshape(-1, targets), added.reshape(-1, targets)
 
 
 def _spoken(forest: Forest, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of all leaves that were found, and for each entry the number of its leaf among them."""
+    """The entries of all leaves that were found, and for each entry the number of its leaf among
+    them.
+    """
     if forest.each == 1:
         return np.arange(len(found)), found
     counts = forest.starts[found + 1] - forest.starts[found]
@@ -200,4 +230,7 @@ def of_one_length(lists: Mapping[str, Sequence[Any] | np.ndarray]) -> None:
     """``ValueError`` when lists that describe the same nodes or leaves have different lengths."""
     lengths = {name: len(one) for name, one in lists.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError("the attributes have different lengths: " + ", ".join(f"{name} {length}" for name, length in lengths.items()))
+        raise ValueError(
+            "the attributes have different lengths: "
+            + ", ".join(f"{name} {length}" for name, length in lengths.items())
+        )

@@ -1,4 +1,6 @@
-"""ONNX operations that write updates into a copy of a tensor, or reduce it with them, in the order in which the updates lie."""
+"""ONNX operations that write updates into a copy of a tensor, or reduce it with them, in the
+order in which the updates lie.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +14,39 @@ from loopscope.ops.index import axis_within, positions_within
 from loopscope.ops.onnx.conditions import check_inputs
 from loopscope.ops.onnx.row import Direct
 
-_REDUCE: Mapping[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+_REDUCE: Mapping[str, np.ufunc] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+}
 
 
-def scatter_elements(data: Array, indices: Array, updates: Array, /, *, axis: int = 0, reduction: str = "none") -> Array:
-    """``data`` with each update at its own place but for ``axis``, where ``indices`` says; negative ones count from the end."""
+def scatter_elements(
+    data: Array, indices: Array, updates: Array, /, *, axis: int = 0, reduction: str = "none"
+) -> Array:
+    """``data`` with each update at its own place but for ``axis``, where ``indices`` says;
+    negative ones count from the end.
+    """
     check_inputs("ScatterElements", (data, indices, updates), {})
     if not data.ndim:
         raise ValueError("the data is a scalar, expected at least one dimension")
     along = axis_within(axis, data.ndim)
     for number, (length, whole) in enumerate(zip(indices.shape, data.shape, strict=True)):
         if length > whole and number != along:
-            raise ValueError(f"updates of shape {list(updates.shape)} are longer than data {list(data.shape)} in axis {number}")
+            raise ValueError(
+                f"updates of shape {list(updates.shape)} are longer than data {list(data.shape)} in axis {number}"
+            )
     strides = [prod(data.shape[number + 1 :]) for number in range(data.ndim)]
     places = _from_start(indices, data.shape[along], "index") * strides[along]
     for number, length in enumerate(indices.shape):
         if number != along:
-            places += (np.arange(length) * strides[number]).reshape(-1, *[1] * (data.ndim - number - 1))
-    return _updated(data.reshape(-1), places.reshape(-1), updates.reshape(-1), reduction).reshape(data.shape)
+            places += (np.arange(length) * strides[number]).reshape(
+                -1, *[1] * (data.ndim - number - 1)
+            )
+    return _updated(data.reshape(-1), places.reshape(-1), updates.reshape(-1), reduction).reshape(
+        data.shape
+    )
 
 
 def scatter_nd(data: Array, indices: Array, updates: Array, /, *, reduction: str = "none") -> Array:
@@ -43,7 +60,9 @@ def scatter_nd(data: Array, indices: Array, updates: Array, /, *, reduction: str
     for number, length in enumerate(data.shape[:depth]):
         places = places * length + _from_start(indices[..., number], length, "index")
     slices = data.reshape(prod(data.shape[:depth]), *data.shape[depth:])
-    return _updated(slices, places.reshape(-1), updates.reshape(-1, *slices.shape[1:]), reduction).reshape(data.shape)
+    return _updated(
+        slices, places.reshape(-1), updates.reshape(-1, *slices.shape[1:]), reduction
+    ).reshape(data.shape)
 
 
 def _from_start(indices: Array, length: int, what: str) -> Array:
@@ -55,13 +74,17 @@ def _from_start(indices: Array, length: int, what: str) -> Array:
 
 
 def _updated(data: Array, places: Array, updates: Array, reduction: str) -> Array:
-    """A copy of which the rows at ``places`` are replaced or reduced one after the other, each result rounded to the type."""
+    """A copy of which the rows at ``places`` are replaced or reduced one after the other, each
+    result rounded to the type.
+    """
     found = data.copy()
     if reduction == "none":
         found[places] = updates
         return found
     if reduction not in _REDUCE:
-        raise ValueError(f"reduction is {str(reduction)[:40]!r}, expected none, {', '.join(_REDUCE)}")
+        raise ValueError(
+            f"reduction is {str(reduction)[:40]!r}, expected none, {', '.join(_REDUCE)}"
+        )
     if data.dtype == object:
         raise ValueError("elements of type string have no arithmetic")
     _REDUCE[reduction].at(found, places, updates)

@@ -1,4 +1,6 @@
-"""ONNX's convolutions and poolings by the kernels of the OpenVINO operations: all attributes, any number of groups, 1 to 3 axes."""
+"""ONNX's convolutions and poolings by the kernels of the OpenVINO operations: all attributes,
+any number of groups, 1 to 3 axes.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +22,39 @@ from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_o
 from loopscope.ops.precision import computable
 from loopscope.ops.window import Lengths, per_axis
 
-_AUTO_PADS = {"NOTSET": "explicit", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower", "VALID": "valid"}
+_AUTO_PADS = {
+    "NOTSET": "explicit",
+    "SAME_UPPER": "same_upper",
+    "SAME_LOWER": "same_lower",
+    "VALID": "valid",
+}
 
 
 def window_of(attributes: Attributes, axes: int) -> Mapping[str, Any]:
     """Strides, dilations and padding as our kernels name them."""
     auto_pad = attributes.get("auto_pad", "NOTSET")
     if auto_pad not in _AUTO_PADS:
-        raise ValueError(f"auto_pad is {str(auto_pad)[:40]!r}, expected one of {', '.join(_AUTO_PADS)}")
-    strides, dilations, padding = (tuple(attributes.get(name) or ()) for name in ("strides", "dilations", "pads"))
+        raise ValueError(
+            f"auto_pad is {str(auto_pad)[:40]!r}, expected one of {', '.join(_AUTO_PADS)}"
+        )
+    strides, dilations, padding = (
+        tuple(attributes.get(name) or ()) for name in ("strides", "dilations", "pads")
+    )
     return _window(axes, auto_pad, strides, dilations, padding)
 
 
 @lru_cache(maxsize=256)
-def _window(axes: int, auto_pad: str, strides: Lengths, dilations: Lengths, padding: Lengths) -> Mapping[str, Any]:
-    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
+def _window(
+    axes: int, auto_pad: str, strides: Lengths, dilations: Lengths, padding: Lengths
+) -> Mapping[str, Any]:
+    strides, dilations = (
+        per_axis(strides, axes, 1, "strides"),
+        per_axis(dilations, axes, 1, "dilations"),
+    )
     if min(*strides, *dilations) < 1:
-        raise ValueError(f"the strides are {list(strides)} and the dilations {list(dilations)}, expected numbers of at least 1")
+        raise ValueError(
+            f"the strides are {list(strides)} and the dilations {list(dilations)}, expected numbers of at least 1"
+        )
     padding = per_axis(padding, 2 * axes, 0, "pads")
     return {
         "strides": strides,
@@ -49,7 +67,9 @@ def _window(axes: int, auto_pad: str, strides: Lengths, dilations: Lengths, padd
 
 def _spatial_axes(data: np.ndarray, filters: np.ndarray) -> int:
     if data.ndim < 3 or filters.ndim != data.ndim:
-        raise ValueError(f"data of shape {list(data.shape)} and filters of shape {list(filters.shape)}: expected [N, C, lengths...] twice")
+        raise ValueError(
+            f"data of shape {list(data.shape)} and filters of shape {list(filters.shape)}: expected [N, C, lengths...] twice"
+        )
     return data.ndim - 2
 
 
@@ -57,7 +77,9 @@ def _groups(attributes: Attributes, data: np.ndarray, channels: int) -> int:
     """``channels`` are those of the filters that the groups share among them."""
     groups = int(attributes.get("group", 1))
     if groups < 1 or channels % groups or data.shape[1] % groups:
-        raise ValueError(f"{groups} groups do not divide {data.shape[1]} channels and {channels} filters")
+        raise ValueError(
+            f"{groups} groups do not divide {data.shape[1]} channels and {channels} filters"
+        )
     return groups
 
 
@@ -65,21 +87,27 @@ def _biased(result: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
     return (result if bias is None else result + bias.reshape(-1, *[1] * (result.ndim - 2)),)
 
 
-def conv(data: np.ndarray, filters: np.ndarray, bias: np.ndarray | None = None, /, **attributes: Any) -> np.ndarray:
+def conv(
+    data: np.ndarray, filters: np.ndarray, bias: np.ndarray | None = None, /, **attributes: Any
+) -> np.ndarray:
     """Correlation with filters, and a bias ``[O]``, as ``convolved``."""
     (made,) = _biased(convolved(data, filters, attributes), bias)
     return np.asarray(made)
 
 
 def convolved(data: np.ndarray, filters: np.ndarray, attributes: Attributes) -> np.ndarray:
-    """``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]`` with the attributes of Conv."""
+    """``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]`` with the
+    attributes of Conv.
+    """
     window = window_of(attributes, _spatial_axes(data, filters))
     groups = _groups(attributes, data, len(filters))
     return group_convolution(data, filters.reshape(groups, -1, *filters.shape[1:]), **window)
 
 
 def _deformed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The image goes on with zeros outside, between which and its border is interpolated as within."""
+    """The image goes on with zeros outside, between which and its border is interpolated as
+    within.
+    """
     data, filters, offsets, bias, mask = (*arguments, None, None)[:5]
     result = deformable_convolution(
         data,
@@ -95,7 +123,9 @@ def _deformed(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
 
 
 def _transposed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The whole result without padding, of which padding cuts off both ends, or a given length as much as is too long."""
+    """The whole result without padding, of which padding cuts off both ends, or a given length
+    as much as is too long.
+    """
     data, filters, bias = (*arguments, None)[:3]
     axes = _spatial_axes(data, filters)
     window = window_of(attributes, axes)
@@ -103,14 +133,22 @@ def _transposed(arguments: Arguments, attributes: Attributes, outputs: int) -> t
     more = per_axis(attributes.get("output_padding") or (), axes, 0, "output_padding")
     wanted = attributes.get("output_shape")
     if wanted is None and window["auto_pad"].startswith("same"):
-        wanted = [length * stride for length, stride in zip(data.shape[2:], window["strides"], strict=True)]
+        wanted = [
+            length * stride
+            for length, stride in zip(data.shape[2:], window["strides"], strict=True)
+        ]
     none = (0,) * axes
     bare = {"pads_begin": none, "pads_end": none, "output_padding": none, "auto_pad": "explicit"}
-    result = group_convolution_backprop_data(data, filters.reshape(groups, -1, *filters.shape[1:]), **{**window, **bare})
+    result = group_convolution_backprop_data(
+        data, filters.reshape(groups, -1, *filters.shape[1:]), **{**window, **bare}
+    )
     for axis in range(axes):
         whole = result.shape[axis + 2] + more[axis]
         if wanted is None:
-            begin, length = window["pads_begin"][axis], whole - window["pads_begin"][axis] - window["pads_end"][axis]
+            begin, length = (
+                window["pads_begin"][axis],
+                whole - window["pads_begin"][axis] - window["pads_end"][axis],
+            )
         else:
             length = int(wanted[len(wanted) - axes + axis])
             spare = max(whole - length, 0)
@@ -135,38 +173,60 @@ def pool_of(attributes: Attributes, axes: int) -> dict[str, Any]:
     """The window of a pooling as our kernels name it."""
     kernel = tuple(attributes["kernel_shape"])
     if len(kernel) != axes or min(kernel, default=0) < 1:
-        raise ValueError(f"the kernel_shape is {list(kernel)[:8]} for data of {axes} spatial axes, expected a length for each axis")
+        raise ValueError(
+            f"the kernel_shape is {list(kernel)[:8]} for data of {axes} spatial axes, expected a length for each axis"
+        )
     rounding = "ceil_torch" if attributes.get("ceil_mode") else "floor"
     return {"kernel": kernel, "rounding_type": rounding, **window_of(attributes, len(kernel))}
 
 
 def _frame(attributes: Attributes, data: np.ndarray) -> WindowFrame:
-    return frame_of(data.shape, **{_OURS.get(name, name): value for name, value in pool_of(attributes, data.ndim - 2).items()})
+    return frame_of(
+        data.shape,
+        **{
+            _OURS.get(name, name): value
+            for name, value in pool_of(attributes, data.ndim - 2).items()
+        },
+    )
 
 
 _OURS = {"pads_begin": "begin", "pads_end": "end", "rounding_type": "rounding"}
 
 
 def average_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Padding counts where it is asked to; what a window reaches beyond it, as ``ceil_mode`` lets it, never does."""
+    """Padding counts where it is asked to; what a window reaches beyond it, as ``ceil_mode``
+    lets it, never does.
+    """
     frame = _frame(attributes, arguments[0])
     few = math.prod(frame.kernel) <= _FEW_TAPS
     return (_averaged(summed_in_order if few else _summed, arguments[0], frame, attributes),)
 
 
 _FEW_TAPS = 64
-"""Windows of so many elements are summed in the order of ONNX Runtime; of larger ones that would take much longer than axis by axis."""
+"""Windows of so many elements are summed in the order of ONNX Runtime; of larger ones that would
+take much longer than axis by axis.
+"""
 
 
-def _average_pool_by_axes(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Before opset 19: ONNX Runtime's kernel for those sums one axis after the other, and the last bits are others."""
+def _average_pool_by_axes(
+    arguments: Arguments, attributes: Attributes, outputs: int
+) -> tuple[Any, ...]:
+    """Before opset 19: ONNX Runtime's kernel for those sums one axis after the other, and the
+    last bits are others.
+    """
     return (_averaged(_summed, arguments[0], _frame(attributes, arguments[0]), attributes),)
 
 
 def _averaged(
-    summed: Callable[[np.ndarray, WindowFrame], np.ndarray], data: np.ndarray, frame: WindowFrame, attributes: Attributes
+    summed: Callable[[np.ndarray, WindowFrame], np.ndarray],
+    data: np.ndarray,
+    frame: WindowFrame,
+    attributes: Attributes,
 ) -> np.ndarray:
-    counted = [_counted(frame, axis, bool(attributes.get("count_include_pad")), attributes) for axis in range(len(frame.kernel))]
+    counted = [
+        _counted(frame, axis, bool(attributes.get("count_include_pad")), attributes)
+        for axis in range(len(frame.kernel))
+    ]
     divisor = np.maximum(reduce(np.multiply.outer, counted), 1)
     values = summed(computable(data), frame)
     return np.asarray((values / divisor.astype(values.dtype)).astype(data.dtype))
@@ -176,22 +236,30 @@ def _summed(data: np.ndarray, frame: WindowFrame) -> np.ndarray:
     return combined(data, frame, 0, np.add)
 
 
-def _counted(frame: WindowFrame, axis: int, with_padding: bool, attributes: Attributes) -> np.ndarray:
+def _counted(
+    frame: WindowFrame, axis: int, with_padding: bool, attributes: Attributes
+) -> np.ndarray:
     """How many elements each window has along an axis."""
     first = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.begin[axis]
     reached = first[:, None] + np.arange(frame.kernel[axis]) * frame.dilations[axis]
-    before, after = (frame.begin[axis], _padding_after(frame, axis, attributes)) if with_padding else (0, 0)
+    before, after = (
+        (frame.begin[axis], _padding_after(frame, axis, attributes)) if with_padding else (0, 0)
+    )
     return np.count_nonzero((reached >= -before) & (reached < frame.lengths[axis] + after), axis=1)
 
 
 def _padding_after(frame: WindowFrame, axis: int, attributes: Attributes) -> int:
     given = attributes.get("pads")
     automatic = attributes.get("auto_pad", "NOTSET") != "NOTSET"
-    return frame.overhang[axis] if automatic else int(given[len(frame.kernel) + axis]) if given else 0
+    return (
+        frame.overhang[axis] if automatic else int(given[len(frame.kernel) + axis]) if given else 0
+    )
 
 
 def _max_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Largest elements, and where they lie in the whole tensor; with ``storage_order`` 1 the first spatial axis runs fastest."""
+    """Largest elements, and where they lie in the whole tensor; with ``storage_order`` 1 the
+    first spatial axis runs fastest.
+    """
     (data,) = arguments
     if outputs == 1:
         return (largest(data, _frame(attributes, data)),)
@@ -199,13 +267,20 @@ def _max_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
     # Padding is less than the least byte, so that this is found where it lies.
     values = data.astype(np.int16) if data.dtype in (np.int8, np.uint8) else data
     found, where = max_pool_with_indices(
-        values, **pool_of(attributes, data.ndim - 2), index_element_type=ElementType.I64, axis=2 if by_columns else 0
+        values,
+        **pool_of(attributes, data.ndim - 2),
+        index_element_type=ElementType.I64,
+        axis=2 if by_columns else 0,
     )
     found = found.astype(data.dtype, copy=False)
     if not by_columns:
         return found, where
     lengths = data.shape[2:]
-    turned = np.ravel_multi_index(np.unravel_index(where, lengths), lengths, order="F") if where.size else where
+    turned = (
+        np.ravel_multi_index(np.unravel_index(where, lengths), lengths, order="F")
+        if where.size
+        else where
+    )
     planes = np.arange(math.prod(data.shape[:2])).reshape(*data.shape[:2], *[1] * len(lengths))
     return found, turned + planes * math.prod(lengths)
 
@@ -221,7 +296,11 @@ def _lp_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tupl
 def _over_all_places(fold: Callable[..., np.ndarray]) -> Older:
     def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
         (data,) = arguments
-        return (np.asarray(fold(computable(data), axis=tuple(range(2, data.ndim)), keepdims=True)).astype(data.dtype),)
+        return (
+            np.asarray(
+                fold(computable(data), axis=tuple(range(2, data.ndim)), keepdims=True)
+            ).astype(data.dtype),
+        )
 
     return compute
 
@@ -229,7 +308,9 @@ def _over_all_places(fold: Callable[..., np.ndarray]) -> Older:
 def _mean(data: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
     """Of nothing NaN, and not a warning."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(data.sum(axis=axis, keepdims=keepdims) / data.dtype.type(math.prod(data.shape[2:])))
+        return np.asarray(
+            data.sum(axis=axis, keepdims=keepdims) / data.dtype.type(math.prod(data.shape[2:]))
+        )
 
 
 WINDOWS: Mapping[str, Older] = {

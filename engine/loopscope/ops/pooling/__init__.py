@@ -15,7 +15,11 @@ from loopscope.ops.pooling.adaptive import (
     infer_adaptive_max_pool,
 )
 from loopscope.ops.pooling.average import average_pool
-from loopscope.ops.pooling.maximum import infer_max_pool_with_indices, max_pool, max_pool_with_indices
+from loopscope.ops.pooling.maximum import (
+    infer_max_pool_with_indices,
+    max_pool,
+    max_pool_with_indices,
+)
 from loopscope.ops.pooling.pooling_windows import infer_pool
 from loopscope.ops.window import AUTO_PADS
 
@@ -30,7 +34,9 @@ _FLOOR_OR_CEIL = Attribute("rounding_type", "str", "floor", allowed=("floor", "c
 _ROUNDING = Attribute("rounding_type", "str", "floor", allowed=("floor", "ceil", "ceil_torch"))
 _DILATIONS = Attribute("dilations", "ints", (), least=1)
 _EXCLUDE = Attribute("exclude-pad", "bool")
-_INDEX_TYPE = Attribute("index_element_type", "type", ElementType.I64, allowed=(ElementType.I64, ElementType.I32))
+_INDEX_TYPE = Attribute(
+    "index_element_type", "type", ElementType.I64, allowed=(ElementType.I64, ElementType.I32)
+)
 _INDICES = (_DILATIONS, _INDEX_TYPE, Attribute("axis", "int", 0))
 
 row = family("pooling", infer=infer_pool, types=(COMPUTED,))
@@ -38,10 +44,35 @@ with_indices = family("pooling", infer=infer_max_pool_with_indices, outputs=2, t
 adaptive = family("pooling", inputs=(2, 2), types=(COMPUTED, INDEX_TYPES))
 
 OPERATIONS: tuple[Operation, ...] = (
-    row("AvgPool", average_pool, opsets=(1, 13), attributes=(*_WINDOW, _EXCLUDE, _FLOOR_OR_CEIL), gradient=gradients.average_pool),
-    row("AvgPool", average_pool, version=14, opsets=(14, 15), attributes=(*_WINDOW, _EXCLUDE, _ROUNDING), gradient=gradients.average_pool),
-    row("AvgPool", average_pool, version=16, attributes=(*_WINDOW, _EXCLUDE, _ROUNDING, _DILATIONS), gradient=gradients.average_pool),
-    row("MaxPool", max_pool, opsets=(1, 7), attributes=(*_WINDOW, _FLOOR_OR_CEIL), gradient=gradients.max_pool),
+    row(
+        "AvgPool",
+        average_pool,
+        opsets=(1, 13),
+        attributes=(*_WINDOW, _EXCLUDE, _FLOOR_OR_CEIL),
+        gradient=gradients.average_pool,
+    ),
+    row(
+        "AvgPool",
+        average_pool,
+        version=14,
+        opsets=(14, 15),
+        attributes=(*_WINDOW, _EXCLUDE, _ROUNDING),
+        gradient=gradients.average_pool,
+    ),
+    row(
+        "AvgPool",
+        average_pool,
+        version=16,
+        attributes=(*_WINDOW, _EXCLUDE, _ROUNDING, _DILATIONS),
+        gradient=gradients.average_pool,
+    ),
+    row(
+        "MaxPool",
+        max_pool,
+        opsets=(1, 7),
+        attributes=(*_WINDOW, _FLOOR_OR_CEIL),
+        gradient=gradients.max_pool,
+    ),
     with_indices(
         "MaxPool",
         max_pool_with_indices,
@@ -50,7 +81,13 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(*_WINDOW, _FLOOR_OR_CEIL, *_INDICES),
         gradient=gradients.max_pool,
     ),
-    with_indices("MaxPool", max_pool_with_indices, version=14, attributes=(*_WINDOW, _ROUNDING, *_INDICES), gradient=gradients.max_pool),
+    with_indices(
+        "MaxPool",
+        max_pool_with_indices,
+        version=14,
+        attributes=(*_WINDOW, _ROUNDING, *_INDICES),
+        gradient=gradients.max_pool,
+    ),
     adaptive(
         "AdaptiveAvgPool",
         adaptive_average_pool,

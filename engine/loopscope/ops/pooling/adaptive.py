@@ -16,7 +16,8 @@ from loopscope.ops.precision import computable, rounded
 
 
 def adaptive_average_pool(data: Array, output_shape: Array, /) -> Array:
-    """Means over evenly spread windows, of integers rounded half to even: ``[N, C, lengths...] -> [N, C, output_shape...]``.
+    """Means over evenly spread windows, of integers rounded half to even: ``[N, C, lengths...] ->
+    [N, C, output_shape...]``.
 
     Spec: pooling/adaptive-avg-pool-8.
     """
@@ -33,8 +34,11 @@ def adaptive_average_pool(data: Array, output_shape: Array, /) -> Array:
     return rounded(np.rint(values) if integer else np.ascontiguousarray(values), data.dtype)
 
 
-def adaptive_max_pool(data: Array, output_shape: Array, /, *, index_element_type: ElementType) -> tuple[Array, Array]:
-    """Maxima over evenly spread windows, and their indices within the spatial axes (the first where several are equal).
+def adaptive_max_pool(
+    data: Array, output_shape: Array, /, *, index_element_type: ElementType
+) -> tuple[Array, Array]:
+    """Maxima over evenly spread windows, and their indices within the spatial axes (the first where
+    several are equal).
 
     ``[N, C, lengths...] -> [N, C, output_shape...]`` twice. Spec: pooling/adaptive-max-pool-8.
     """
@@ -53,14 +57,22 @@ def adaptive_max_pool(data: Array, output_shape: Array, /, *, index_element_type
             target = (*before, slice(place, place + 1))
             maxima[target] = np.take_along_axis(part, best, axis)
             places[target] = np.take_along_axis(where[(*before, slice(start, end))], best, axis)
-        values, where = (maxima, places) if chosen is None else (maxima.take(chosen, axis), places.take(chosen, axis))
+        values, where = (
+            (maxima, places)
+            if chosen is None
+            else (maxima.take(chosen, axis), places.take(chosen, axis))
+        )
     return rounded(values, data.dtype), where.astype(index_element_type.dtype)
 
 
 def _windows(length: int, count: int) -> tuple[list[tuple[int, int]], np.ndarray | None]:
-    """Where each window begins and ends; of more windows than elements only the different ones, and which of them each is."""
+    """Where each window begins and ends; of more windows than elements only the different ones,
+    and which of them each is.
+    """
     places = np.arange(count)
-    bounds = np.stack([places * length // max(count, 1), -(-(places + 1) * length // max(count, 1))], 1)
+    bounds = np.stack(
+        [places * length // max(count, 1), -(-(places + 1) * length // max(count, 1))], 1
+    )
     chosen = None
     if count > length:
         # Windows of the same beginning and end follow each other.
@@ -73,21 +85,32 @@ def _windows(length: int, count: int) -> tuple[list[tuple[int, int]], np.ndarray
 def _counts(data: Array, output_shape: Array) -> tuple[int, ...]:
     counts = tuple(int(one) for one in np.asarray(output_shape).reshape(-1))
     if not 3 <= data.ndim <= 5 or len(counts) != data.ndim - 2:
-        raise ValueError(f"an output shape of {len(counts)} lengths does not fit data of shape {list(data.shape)}")
+        raise ValueError(
+            f"an output shape of {len(counts)} lengths does not fit data of shape {list(data.shape)}"
+        )
     if any(count < 0 for count in counts) or (0 in data.shape[2:] and 0 not in counts):
-        raise ValueError(f"output shape {list(counts)} cannot be reached from data of shape {list(data.shape)}")
+        raise ValueError(
+            f"output shape {list(counts)} cannot be reached from data of shape {list(data.shape)}"
+        )
     check_elements(data.shape[0] * data.shape[1] * prod(counts), "the result of the pooling")
     return counts
 
 
-def infer_adaptive_average_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_adaptive_average_pool(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Batch and channels of the data, lengths from the second input."""
     return (Known(inputs[0].element_type, _shape(inputs)),)
 
 
-def infer_adaptive_max_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_adaptive_max_pool(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Maxima and indices have the same shape."""
-    return (Known(inputs[0].element_type, _shape(inputs)), Known(attributes["index_element_type"], _shape(inputs)))
+    return (
+        Known(inputs[0].element_type, _shape(inputs)),
+        Known(attributes["index_element_type"], _shape(inputs)),
+    )
 
 
 def _shape(inputs: Sequence[Known]) -> PartialShape:

@@ -28,11 +28,13 @@ def average_pool(
 ) -> Array:
     """Mean of each window; with ``exclude-pad`` over the elements that are not padding.
 
-    ``[N, C, lengths...] -> [N, C, places...]``. A window over nothing but padding gives 0; integers are rounded half to even, as
-    the runtime does. Without any padding, what a window of rounding ``ceil`` reaches beyond the data never counts.
-    Spec: pooling/avg-pool-1, -14, -16.
+    ``[N, C, lengths...] -> [N, C, places...]``. A window over nothing but padding gives 0; integers
+    are rounded half to even, as the runtime does. Without any padding, what a window of rounding
+    ``ceil`` reaches beyond the data never counts. Spec: pooling/avg-pool-1, -14, -16.
     """
-    frame = frame_of(data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type)
+    frame = frame_of(
+        data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type
+    )
     integer = data.dtype.kind in "iub" or data.dtype.name.startswith(("int", "uint"))
     values = combined(data.astype(np.float64) if integer else computable(data), frame, 0, np.add)
     if exclude_pad or not frame.is_padded:
@@ -44,10 +46,16 @@ def average_pool(
 
 @lru_cache(maxsize=256)
 def _divisor(frame: WindowFrame, dtype: np.dtype) -> Array:
-    """How many real elements each window covers, at least 1; a single number where all cover as many. Counted once for a frame."""
-    covered = reduce(np.multiply.outer, [_covered(frame, axis) for axis in range(len(frame.kernel))])
+    """How many real elements each window covers, at least 1; a single number where all cover as
+    many. Counted once for a frame.
+    """
+    covered = reduce(
+        np.multiply.outer, [_covered(frame, axis) for axis in range(len(frame.kernel))]
+    )
     least = covered.min(initial=1)
-    divisor: Array = np.maximum(covered if least != covered.max(initial=1) else least, 1).astype(dtype)
+    divisor: Array = np.maximum(covered if least != covered.max(initial=1) else least, 1).astype(
+        dtype
+    )
     return divisor
 
 

@@ -32,7 +32,10 @@ def max_pool(
 
     ``[N, C, lengths...] -> [N, C, places...]``. Spec: pooling/max-pool-1.
     """
-    return largest(data, frame_of(data.shape, kernel, strides, (), pads_begin, pads_end, auto_pad, rounding_type))
+    return largest(
+        data,
+        frame_of(data.shape, kernel, strides, (), pads_begin, pads_end, auto_pad, rounding_type),
+    )
 
 
 def largest(data: Array, frame: WindowFrame) -> Array:
@@ -55,21 +58,28 @@ def max_pool_with_indices(
     index_element_type: ElementType,
     axis: int,
 ) -> tuple[Array, Array]:
-    """Largest element of each window, and where it lies: the first one, counted over the axes from ``axis`` on.
+    """Largest element of each window, and where it lies: the first one, counted over the axes from
+    ``axis`` on.
 
-    Where no element is greater than what padding counts as, it is the first of its channel, as in OpenVINO.
-    ``[N, C, lengths...] -> [N, C, places...]`` twice. Spec: pooling/max-pool-8, -14.
+    Where no element is greater than what padding counts as, it is the first of its channel, as in
+    OpenVINO. ``[N, C, lengths...] -> [N, C, places...]`` twice. Spec: pooling/max-pool-8, -14.
     """
-    frame = frame_of(data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type)
+    frame = frame_of(
+        data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type
+    )
     axis = axis_within(axis, data.ndim)
     values = _comparable(data)
     planes = prod(data.shape[:2])
-    check_elements(planes * max(prod(frame.counts), prod(frame.surrounded)), "the data of the pooling")
+    check_elements(
+        planes * max(prod(frame.counts), prod(frame.surrounded)), "the data of the pooling"
+    )
     maxima = np.empty((planes, *frame.counts), values.dtype)
     places = np.empty((planes, *frame.counts), np.uint8 if prod(kernel) <= 256 else np.uint32)
     for block, part in frame.blocks(values, _lowest(values.dtype)):
         maxima[block], places[block] = _located(part, frame, places.dtype)
-    where = _indices(places, maxima <= _lowest(values.dtype), data.shape, frame, axis, index_element_type.dtype)
+    where = _indices(
+        places, maxima <= _lowest(values.dtype), data.shape, frame, axis, index_element_type.dtype
+    )
     return maxima.reshape(where.shape).astype(data.dtype, copy=False), where
 
 
@@ -78,7 +88,9 @@ def _comparable(data: Array) -> Array:
 
 
 def _lowest(dtype: np.dtype) -> float:
-    """What padding counts as: where the page says minus infinity, OpenVINO has the least finite number, and a window may be all padding."""
+    """What padding counts as: where the page says minus infinity, OpenVINO has the least finite
+    number, and a window may be all padding.
+    """
     return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
@@ -97,7 +109,8 @@ def _located(values: Array, frame: WindowFrame, small: np.dtype) -> tuple[Array,
         for number, tap in enumerate(taps[1:], start=1):
             better = np.greater(tap, best).view(np.uint8)
             np.maximum(best, tap, out=best)
-            # Where it is better, the place is replaced: by arithmetic, which is faster than a masked copy and wraps around to be right.
+            # Where it is better, the place is replaced: by arithmetic, which is faster than a
+            # masked copy and wraps around to be right.
             change = (0 if tracks is None else tracks[number]) + small.type(number * below) - chosen
             change *= better
             chosen += change
@@ -105,8 +118,12 @@ def _located(values: Array, frame: WindowFrame, small: np.dtype) -> tuple[Array,
     return values, np.zeros(values.shape, small) if where is None else where
 
 
-def _indices(where: Array, least: Array, shape: Sequence[int], frame: WindowFrame, axis: int, dtype: np.dtype) -> Array:
-    """Flat indices from kernel places, the first of its channel where the maximum is the ``least`` number."""
+def _indices(
+    where: Array, least: Array, shape: Sequence[int], frame: WindowFrame, axis: int, dtype: np.dtype
+) -> Array:
+    """Flat indices from kernel places, the first of its channel where the maximum is the
+    ``least`` number.
+    """
     steps = [prod(shape[position + 1 :]) for position in range(len(shape))]
     reach = np.zeros(1, np.int64)
     first = np.zeros((), np.int64)
@@ -115,7 +132,12 @@ def _indices(where: Array, least: Array, shape: Sequence[int], frame: WindowFram
         reach = (reach[:, None] + np.arange(size) * dilation * step).reshape(-1)
         corner = (np.arange(frame.counts[place]) * frame.strides[place] - frame.begin[place]) * step
         first = np.add.outer(first, corner)
-    planes = np.add.outer(*(np.arange(shape[position]) * (steps[position] if position >= axis else 0) for position in (0, 1)))
+    planes = np.add.outer(
+        *(
+            np.arange(shape[position]) * (steps[position] if position >= axis else 0)
+            for position in (0, 1)
+        )
+    )
     result = reach.astype(dtype).take(where)
     result += first.astype(dtype)
     result[least] = 0
@@ -126,7 +148,9 @@ def _indices(where: Array, least: Array, shape: Sequence[int], frame: WindowFram
     return result
 
 
-def infer_max_pool_with_indices(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_max_pool_with_indices(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """Maxima and indices have the same shape."""
     shape = pooled_shape(inputs[0].shape, attributes)
     return (Known(inputs[0].element_type, shape), Known(attributes["index_element_type"], shape))

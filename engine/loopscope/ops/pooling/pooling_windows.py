@@ -36,17 +36,32 @@ class WindowFrame:
     @property
     def surrounded(self) -> Lengths:
         """Lengths with the padding at both ends."""
-        return tuple(low + length + high for low, length, high in zip(self.begin, self.lengths, self.overhang, strict=True))
+        return tuple(
+            low + length + high
+            for low, length, high in zip(self.begin, self.lengths, self.overhang, strict=True)
+        )
 
     def blocks(self, data: Array, fill: float) -> Iterator[tuple[slice, Array]]:
-        """Some planes of ``[N, C, lengths...]`` at a time with their padding: ``[planes, surrounded...]`` in a buffer that is used again.
+        """Some planes of ``[N, C, lengths...]`` at a time with their padding: ``[planes,
+        surrounded...]`` in a buffer that is used again.
 
-        A block stays in a processor's cache through all steps of a pooling; a padded copy of the whole would not.
+        A block stays in a processor's cache through all steps of a pooling; a padded copy of the
+        whole would not.
         """
         planes = data.reshape(prod(data.shape[:2]), *self.lengths)
         together = max(1, _BLOCK_ELEMENTS // max(1, prod(self.surrounded)))
-        inside: tuple[Any, ...] = (..., *(slice(low, low + length) for low, length in zip(self.begin, self.lengths, strict=True)))
-        buffer = np.full((min(together, len(planes)), *self.surrounded), fill, data.dtype) if self.surrounded != self.lengths else None
+        inside: tuple[Any, ...] = (
+            ...,
+            *(
+                slice(low, low + length)
+                for low, length in zip(self.begin, self.lengths, strict=True)
+            ),
+        )
+        buffer = (
+            np.full((min(together, len(planes)), *self.surrounded), fill, data.dtype)
+            if self.surrounded != self.lengths
+            else None
+        )
         for start in range(0, len(planes), together):
             block = slice(start, min(start + together, len(planes)))
             if buffer is None:
@@ -61,17 +76,27 @@ class WindowFrame:
         count, stride = self.counts[place], self.strides[place]
         before = (slice(None),) * axis
         return [
-            values[(*before, slice(first, first + (count - 1) * stride + 1 if count else first, stride))]
+            values[
+                (
+                    *before,
+                    slice(first, first + (count - 1) * stride + 1 if count else first, stride),
+                )
+            ]
             for first in range(0, self.kernel[place] * self.dilations[place], self.dilations[place])
         ]
 
 
 def combined(data: Array, frame: WindowFrame, fill: float, operation: np.ufunc) -> Array:
-    """``[N, C, lengths...] -> [N, C, places...]``: the elements of each window, padding being ``fill``, joined by an operation.
+    """``[N, C, lengths...] -> [N, C, places...]``: the elements of each window, padding being
+    ``fill``, joined by an operation.
 
-    One axis after the other, the first one first: each step leaves fewer rows for the last, whose elements are not neighbours.
+    One axis after the other, the first one first: each step leaves fewer rows for the last, whose
+    elements are not neighbours.
     """
-    check_elements(prod(data.shape[:2]) * max(prod(frame.counts), prod(frame.surrounded)), "the data of the pooling")
+    check_elements(
+        prod(data.shape[:2]) * max(prod(frame.counts), prod(frame.surrounded)),
+        "the data of the pooling",
+    )
     result = np.empty((prod(data.shape[:2]), *frame.counts), data.dtype)
     last = len(frame.counts) - 1
     for block, values in frame.blocks(data, fill):
@@ -82,11 +107,16 @@ def combined(data: Array, frame: WindowFrame, fill: float, operation: np.ufunc) 
 
 
 def summed_in_order(data: Array, frame: WindowFrame) -> Array:
-    """As ``combined`` by addition with a padding of 0, but the elements of a window are added one by one, row by row.
+    """As ``combined`` by addition with a padding of 0, but the elements of a window are added one
+    by one, row by row.
 
-    That is how ONNX Runtime rounds: where a mean lies half way between two quanta, the last bit of the sum decides.
+    That is how ONNX Runtime rounds: where a mean lies half way between two quanta, the last bit of
+    the sum decides.
     """
-    check_elements(prod(data.shape[:2]) * max(prod(frame.counts), prod(frame.surrounded)), "the data of the pooling")
+    check_elements(
+        prod(data.shape[:2]) * max(prod(frame.counts), prod(frame.surrounded)),
+        "the data of the pooling",
+    )
     result = np.empty((prod(data.shape[:2]), *frame.counts), data.dtype)
     for block, values in frame.blocks(data, 0):
         taps = [values]
@@ -97,21 +127,33 @@ def summed_in_order(data: Array, frame: WindowFrame) -> Array:
 
 
 def _join_rows(operation: np.ufunc, values: Array, frame: WindowFrame, axis: int) -> Array:
-    """The step along an axis before the last. Where every other row of short ones is wanted, all are joined as one line, which takes less
-    time than to begin so many; the others are left out."""
+    """The step along an axis before the last. Where every other row of short ones is wanted, all
+    are joined as one line, which takes less time than to begin so many; the others are left out.
+    """
     inner, reach = prod(values.shape[2 + axis :]), (frame.kernel[axis] - 1) * frame.dilations[axis]
-    if not values.size or not reach or inner > _SHORT_ROW or frame.strides[axis] != 2 or not values.flags.c_contiguous:
+    if (
+        not values.size
+        or not reach
+        or inner > _SHORT_ROW
+        or frame.strides[axis] != 2
+        or not values.flags.c_contiguous
+    ):
         return _joined(operation, frame.taps(values, 1 + axis, axis))
     line, whole = values.reshape(-1), np.empty_like(values)
     joined = whole.reshape(-1)[: line.size - reach * inner]
-    taps = [line[shift : shift + joined.size] for shift in range(0, reach * inner + 1, frame.dilations[axis] * inner)]
+    taps = [
+        line[shift : shift + joined.size]
+        for shift in range(0, reach * inner + 1, frame.dilations[axis] * inner)
+    ]
     _joined(operation, taps, joined)
     wanted = slice(0, max(0, 2 * frame.counts[axis] - 1), 2)
     return np.ascontiguousarray(whole[(*(slice(None),) * (1 + axis), wanted)])
 
 
 def _join_lines(operation: np.ufunc, values: Array, frame: WindowFrame, out: Array) -> None:
-    """The step along the last axis: where lines hold whole strides, all as one line; what lies across their ends is left out."""
+    """The step along the last axis: where lines hold whole strides, all as one line; what lies
+    across their ends is left out.
+    """
     count, length, last = frame.counts[-1], values.shape[-1], values.ndim - 1
     stride = frame.strides[-1] if count > 1 else length
     if not values.size or length % stride or not values.flags.c_contiguous:
@@ -120,7 +162,10 @@ def _join_lines(operation: np.ufunc, values: Array, frame: WindowFrame, out: Arr
     line = values.reshape(-1)
     joined = np.empty((*values.shape[:-1], length // stride), values.dtype)
     needed = joined.size - length // stride + count
-    taps = [line[shift::stride][:needed] for shift in range(0, frame.kernel[-1] * frame.dilations[-1], frame.dilations[-1])]
+    taps = [
+        line[shift::stride][:needed]
+        for shift in range(0, frame.kernel[-1] * frame.dilations[-1], frame.dilations[-1])
+    ]
     _joined(operation, taps, joined.reshape(-1)[:needed])
     out[...] = joined[..., :count]
 
@@ -138,14 +183,26 @@ def _joined(operation: np.ufunc, taps: Sequence[Array], out: Array | None = None
 
 
 def frame_of(
-    shape: Sequence[int], kernel: Lengths, strides: Lengths, dilations: Lengths, begin: Lengths, end: Lengths, auto_pad: str, rounding: str
+    shape: Sequence[int],
+    kernel: Lengths,
+    strides: Lengths,
+    dilations: Lengths,
+    begin: Lengths,
+    end: Lengths,
+    auto_pad: str,
+    rounding: str,
 ) -> WindowFrame:
-    """The windows over data of a shape ``[N, C, lengths...]``; ``ValueError`` when attributes and shape do not fit."""
+    """The windows over data of a shape ``[N, C, lengths...]``; ``ValueError`` when attributes
+    and shape do not fit.
+    """
     axes = len(kernel)
     if not 1 <= axes <= 3 or len(shape) != axes + 2:
         raise ValueError(f"a kernel of {axes} axes does not fit data of shape {list(shape)[:8]}")
     lengths = tuple(shape[2:])
-    strides, dilations = per_axis(strides, axes, 1, "strides"), per_axis(dilations, axes, 1, "dilations")
+    strides, dilations = (
+        per_axis(strides, axes, 1, "strides"),
+        per_axis(dilations, axes, 1, "dilations"),
+    )
     begin, end = per_axis(begin, axes, 0, "pads_begin"), per_axis(end, axes, 0, "pads_end")
     begin, end = pads(lengths, kernel, strides, dilations, begin, end, auto_pad)
     counts, overhang = [], []
@@ -153,9 +210,13 @@ def frame_of(
         reach = span(kernel[axis], dilations[axis])
         count = places(lengths[axis], reach, strides[axis], begin[axis], end[axis], rounding)
         counts.append(count)
-        overhang.append(max(end[axis], (count - 1) * strides[axis] + reach - lengths[axis] - begin[axis]))
+        overhang.append(
+            max(end[axis], (count - 1) * strides[axis] + reach - lengths[axis] - begin[axis])
+        )
     is_padded = any(begin) or any(end)
-    return WindowFrame(lengths, kernel, strides, dilations, begin, tuple(overhang), tuple(counts), is_padded)
+    return WindowFrame(
+        lengths, kernel, strides, dilations, begin, tuple(overhang), tuple(counts), is_padded
+    )
 
 
 def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -175,10 +236,22 @@ def pooled_shape(data: PartialShape, attributes: Mapping[str, Any]) -> PartialSh
         per_axis(attributes["strides"], axes, 1, "strides"),
         per_axis(attributes.get("dilations", ()), axes, 1, "dilations"),
     )
-    begin, end = per_axis(attributes["pads_begin"], axes, 0, "pads_begin"), per_axis(attributes["pads_end"], axes, 0, "pads_end")
+    begin, end = (
+        per_axis(attributes["pads_begin"], axes, 0, "pads_begin"),
+        per_axis(attributes["pads_end"], axes, 0, "pads_end"),
+    )
     rounding, auto_pad = attributes["rounding_type"], attributes["auto_pad"]
     spatial = [
-        inferred(data.at(2 + axis), static(kernel[axis]), strides[axis], dilations[axis], begin[axis], end[axis], auto_pad, rounding)
+        inferred(
+            data.at(2 + axis),
+            static(kernel[axis]),
+            strides[axis],
+            dilations[axis],
+            begin[axis],
+            end[axis],
+            auto_pad,
+            rounding,
+        )
         for axis in range(axes)
     ]
     return PartialShape((*data.dimensions[:2], *spatial))

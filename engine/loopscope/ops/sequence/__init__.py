@@ -88,7 +88,9 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(
             *_recurrent("sigmoid", "tanh", "tanh"),
             Attribute("input_forget", "bool", False),
-            Attribute("weights_format", "str", "fico", allowed=("fico", "icof", "ifco", "ifoc", "iofc")),
+            Attribute(
+                "weights_format", "str", "fico", allowed=("fico", "icof", "ifco", "ifoc", "iofc")
+            ),
         ),
         gradient=cells.lstm_cell,
     ),
@@ -173,7 +175,12 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(
             Attribute("axis", "int"),
             # The page writes a hyphen, the runtime's files an underscore.
-            Attribute("negative_indices_mode", "str", "ignore_negative", allowed=("ignore_negative", "ignore-negative", "normalize")),
+            Attribute(
+                "negative_indices_mode",
+                "str",
+                "ignore_negative",
+                allowed=("ignore_negative", "ignore-negative", "normalize"),
+            ),
         ),
         types=(INDEX_TYPES, INDEX_TYPES, ANY_TYPE),
         gradient=generated.one_hot,
@@ -186,7 +193,13 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=infer_attention,
         inputs=(3, 6),
         attributes=(Attribute("causal", "bool"),),
-        types=(REAL_FLOATS, REAL_FLOATS, REAL_FLOATS, REAL_FLOATS | {ElementType.BOOLEAN}, REAL_FLOATS),
+        types=(
+            REAL_FLOATS,
+            REAL_FLOATS,
+            REAL_FLOATS,
+            REAL_FLOATS | {ElementType.BOOLEAN},
+            REAL_FLOATS,
+        ),
         gradient=attention_weights.scaled_dot_product_attention,
     ),
 )

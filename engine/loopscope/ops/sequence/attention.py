@@ -27,18 +27,26 @@ def scaled_dot_product_attention(
 ) -> Array:
     """``softmax(query x keyT * scale + mask) x value``, batches broadcast.
 
-    ``[N, ..., L, E], [N, ..., S, E], [N, ..., S, V] -> [N, ..., L, V]``. The mask is added; where it is boolean, false adds the
-    lowest number. It is ignored with ``causal``. ``sink`` is one more column of weights that takes part in the sum and nothing else.
-    A query whose scores are all minus infinity gives 0. A query with a boolean mask of nothing but false gives the mean of the
-    values, as in OpenVINO's CPU plugin.
-    Spec: sequence/scaled-dot-product-attention.
+    ``[N, ..., L, E], [N, ..., S, E], [N, ..., S, V] -> [N, ..., L, V]``. The mask is added; where
+    it is boolean, false adds the lowest number. It is ignored with ``causal``. ``sink`` is one more
+    column of weights that takes part in the sum and nothing else. A query whose scores are all
+    minus infinity gives 0. A query with a boolean mask of nothing but false gives the mean of the
+    values, as in OpenVINO's CPU plugin. Spec: sequence/scaled-dot-product-attention.
     """
     if min(query.ndim, key.ndim, value.ndim) < 2:
-        raise ValueError(f"shapes {list(query.shape)}, {list(key.shape)}, {list(value.shape)}: attention needs matrices")
+        raise ValueError(
+            f"shapes {list(query.shape)}, {list(key.shape)}, {list(value.shape)}: attention needs matrices"
+        )
     wide_query, wide_key = computable(query), computable(key)
-    factor = 1 / np.sqrt(wide_query.dtype.type(query.shape[-1])) if scale is None else computable(scale).reshape(-1)[0]
+    factor = (
+        1 / np.sqrt(wide_query.dtype.type(query.shape[-1]))
+        if scale is None
+        else computable(scale).reshape(-1)[0]
+    )
     batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-    check_elements(int(np.prod(batch, dtype=object)) * query.shape[-2] * key.shape[-2], "the attention weights")
+    check_elements(
+        int(np.prod(batch, dtype=object)) * query.shape[-2] * key.shape[-2], "the attention weights"
+    )
     weights = np.matmul(wide_query * factor, wide_key.swapaxes(-1, -2))
     if causal:
         hidden = np.arange(key.shape[-2]) > np.arange(query.shape[-2])[:, None]

@@ -14,12 +14,16 @@ from loopscope.ops.precision import computable, rounded
 
 
 def ctc_greedy_decoder(data: Array, mask: Array, /, *, ctc_merge_repeated: bool) -> Array:
-    """Likeliest classes without blanks (the last class) and, where asked for, repetitions; -1 after the end.
+    """Likeliest classes without blanks (the last class) and, where asked for, repetitions; -1 after
+    the end.
 
-    ``[T, N, C], [T, N] -> [N, T, 1, 1]``; a sequence ends where its mask is first 0. Spec: sequence/ctc-greedy-decoder-1.
+    ``[T, N, C], [T, N] -> [N, T, 1, 1]``; a sequence ends where its mask is first 0. Spec:
+    sequence/ctc-greedy-decoder-1.
     """
     if data.ndim != 3 or mask.shape != data.shape[:2]:
-        raise ValueError(f"data of shape {list(data.shape)} and a mask of shape {list(mask.shape)} do not fit")
+        raise ValueError(
+            f"data of shape {list(data.shape)} and a mask of shape {list(mask.shape)} do not fit"
+        )
     lengths = np.logical_and.accumulate(np.asarray(mask).T != 0, axis=1).sum(axis=1)
     classes, _ = _decoded(data.swapaxes(0, 1), lengths, data.shape[2] - 1, ctc_merge_repeated)
     return classes.astype(data.dtype)[:, :, None, None]
@@ -35,15 +39,23 @@ def ctc_greedy_decoder_with_lengths(
     classes_index_type: ElementType,
     sequence_length_type: ElementType,
 ) -> tuple[Array, Array]:
-    """Likeliest classes without blanks and, where asked for, repetitions; -1 after the end; and how many they are.
+    """Likeliest classes without blanks and, where asked for, repetitions; -1 after the end; and how
+    many they are.
 
-    ``[N, T, C], [N] -> [N, T], [N]``; the blank is the last class unless given. Spec: sequence/ctc-greedy-decoder-seq-len-6.
+    ``[N, T, C], [N] -> [N, T], [N]``; the blank is the last class unless given. Spec:
+    sequence/ctc-greedy-decoder-seq-len-6.
     """
     if data.ndim != 3 or np.asarray(lengths).shape != data.shape[:1]:
-        raise ValueError(f"data of shape {list(data.shape)} and lengths of shape {list(np.asarray(lengths).shape)} do not fit")
+        raise ValueError(
+            f"data of shape {list(data.shape)} and lengths of shape {list(np.asarray(lengths).shape)} do not fit"
+        )
     if np.asarray(lengths).max(initial=0) > data.shape[1]:
-        raise ValueError(f"a sequence of length {np.asarray(lengths).max()} is longer than the data, {data.shape[1]}")
-    blank = data.shape[2] - 1 if blank_index is None else int(np.asarray(blank_index).reshape(-1)[0])
+        raise ValueError(
+            f"a sequence of length {np.asarray(lengths).max()} is longer than the data, {data.shape[1]}"
+        )
+    blank = (
+        data.shape[2] - 1 if blank_index is None else int(np.asarray(blank_index).reshape(-1)[0])
+    )
     classes, counts = _decoded(data, np.asarray(lengths), blank, merge_repeated)
     return classes.astype(classes_index_type.dtype), counts.astype(sequence_length_type.dtype)
 
@@ -76,36 +88,57 @@ def ctc_loss(
     ctc_merge_repeated: bool,
     unique: bool,
 ) -> Array:
-    """Negative logarithm of the probability of all paths that decode to the labels; infinity where there is none.
+    """Negative logarithm of the probability of all paths that decode to the labels; infinity where
+    there is none.
 
-    ``[N, T, C], [N], [N, T], [N] -> [N]``; the blank is the last class unless given. Spec: sequence/ctc-loss-4.
+    ``[N, T, C], [N], [N, T], [N] -> [N]``; the blank is the last class unless given. Spec:
+    sequence/ctc-loss-4.
     """
     _, steps, classes = logits.shape
     times, counts = np.asarray(logit_length).reshape(-1), np.asarray(label_length).reshape(-1)
-    if (times > steps).any() or (counts > times).any() or (counts > np.asarray(labels).shape[1]).any() or (counts < 0).any():
-        raise ValueError(f"label lengths {counts[:8].tolist()} and logit lengths {times[:8].tolist()} do not fit {steps} time steps")
+    if (
+        (times > steps).any()
+        or (counts > times).any()
+        or (counts > np.asarray(labels).shape[1]).any()
+        or (counts < 0).any()
+    ):
+        raise ValueError(
+            f"label lengths {counts[:8].tolist()} and logit lengths {times[:8].tolist()} do not fit {steps} time steps"
+        )
     blank = classes - 1 if blank_index is None else int(np.asarray(blank_index).reshape(-1)[0])
     targets = [
-        _target(row[:count].tolist(), preprocess_collapse_repeated, unique) for row, count in zip(np.asarray(labels), counts, strict=True)
+        _target(row[:count].tolist(), preprocess_collapse_repeated, unique)
+        for row, count in zip(np.asarray(labels), counts, strict=True)
     ]
-    if any(not 0 <= label < classes for target in targets for label in target) or not 0 <= blank < classes:
+    if (
+        any(not 0 <= label < classes for target in targets for label in target)
+        or not 0 <= blank < classes
+    ):
         raise ValueError(f"a label or the blank {blank} is not one of {classes} classes")
     wide = computable(logits).astype(np.float64)
     wide = wide - wide.max(axis=2, keepdims=True, initial=-np.inf)
     likely = wide - np.log(np.exp(wide).sum(axis=2, keepdims=True))
-    return rounded(-_log_probability(likely, times, targets, blank, ctc_merge_repeated), logits.dtype)
+    return rounded(
+        -_log_probability(likely, times, targets, blank, ctc_merge_repeated), logits.dtype
+    )
 
 
 def _target(labels: Sequence[int], collapse: bool, unique: bool) -> list[int]:
     if unique:
         return list(dict.fromkeys(labels))
     if collapse:
-        return [label for index, label in enumerate(labels) if not index or label != labels[index - 1]]
+        return [
+            label for index, label in enumerate(labels) if not index or label != labels[index - 1]
+        ]
     return list(labels)
 
 
-def _log_probability(likely: Array, times: Array, targets: Sequence[Sequence[int]], blank: int, merge: bool) -> Array:
-    """The forward algorithm over blank, label, blank, label, ..., blank, all sequences of the batch at once."""
+def _log_probability(
+    likely: Array, times: Array, targets: Sequence[Sequence[int]], blank: int, merge: bool
+) -> Array:
+    """The forward algorithm over blank, label, blank, label, ..., blank, all sequences of the
+    batch at once.
+    """
     batch = len(targets)
     ends = np.array([2 * len(target) for target in targets], np.int64)
     states = int(ends.max(initial=0)) + 1
@@ -117,7 +150,8 @@ def _log_probability(likely: Array, times: Array, targets: Sequence[Sequence[int
     if merge:
         may_skip[:, 2:] &= path[:, 2:] != path[:, :-2]
     reached = np.full((batch, states), -np.inf)
-    # Before the first step only the first blank is "behind" us: its successors are the first blank and the first label.
+    # Before the first step only the first blank is "behind" us: its successors are the first blank
+    # and the first label.
     before = np.full((batch, states + 2), -np.inf)
     rows = np.arange(batch)
     start = np.where(times == 0, np.where(ends == 0, 0.0, -np.inf), -np.inf)
@@ -135,17 +169,25 @@ def _log_probability(likely: Array, times: Array, targets: Sequence[Sequence[int
         return np.where(times == 0, start, np.logaddexp(reached[rows, ends], last_label))
 
 
-def infer_ctc_greedy_decoder(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_ctc_greedy_decoder(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """``[T, N, C] -> [N, T, 1, 1]``."""
     data, mask = inputs[0].shape, inputs[1].shape
-    time = data.at(0).intersect(mask.at(0)) if data.rank in (None, 3) and mask.rank in (None, 2) else None
+    time = (
+        data.at(0).intersect(mask.at(0))
+        if data.rank in (None, 3) and mask.rank in (None, 2)
+        else None
+    )
     batch = None if time is None else data.at(1).intersect(mask.at(1))
     if time is None or batch is None:
         raise ValueError(f"data of shape {data} and a mask of shape {mask} do not fit")
     return (Known(inputs[0].element_type, PartialShape((batch, time, static(1), static(1)))),)
 
 
-def infer_ctc_greedy_decoder_with_lengths(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def infer_ctc_greedy_decoder_with_lengths(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     """``[N, T, C] -> [N, T], [N]``."""
     data = inputs[0].shape
     if data.rank not in (None, 3):

@@ -40,8 +40,9 @@ def gru_cell(
 ) -> Array:
     """One step of a gated recurrent unit; relu, sigmoid and tanh have no alpha and beta.
 
-    ``[B, I], [B, H], [3*H, I], [3*H, H], [3*H] -> [B, H]``, gates in the order zrh; with ``linear_before_reset`` the bias is
-    ``[4*H]``, the recurrent one of h at the end. Spec: sequence/gru-cell-3.
+    ``[B, I], [B, H], [3*H, I], [3*H, H], [3*H] -> [B, H]``, gates in the order zrh; with
+    ``linear_before_reset`` the bias is ``[4*H]``, the recurrent one of h at the end. Spec:
+    sequence/gru-cell-3.
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
     inner, outer = _biases(bias, hidden_size, linear_before_reset)
@@ -68,7 +69,8 @@ def gru_sequence(
 ) -> tuple[Array, Array]:
     """GRU cells over time, in one or both directions.
 
-    ``[B, T, I], [B, D, H], [B], [D, 3*H, I], [D, 3*H, H], [D, 3*H or 4*H] -> [B, D, T, H], [B, D, H]``. Spec: sequence/gru-sequence-5.
+    ``[B, T, I], [B, D, H], [B], [D, 3*H, I], [D, 3*H, H], [D, 3*H or 4*H] -> [B, D, T, H], [B, D,
+    H]``. Spec: sequence/gru-sequence-5.
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
 
@@ -79,11 +81,15 @@ def gru_sequence(
         step = _step(computable(recurrence[index]), outer, named, clip, linear_before_reset)
         return projected_inputs(wide, computable(weights[index]), inner), step
 
-    output, last = over_time(data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare)
+    output, last = over_time(
+        data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare
+    )
     return output, last
 
 
-def _biases(bias: Array | None, size: int, linear_before_reset: bool) -> tuple[Array | None, Array | None]:
+def _biases(
+    bias: Array | None, size: int, linear_before_reset: bool
+) -> tuple[Array | None, Array | None]:
     """What is added to the projected input ``[3*H]``, and to the recurrent part of h ``[H]``."""
     if bias is None:
         return None, None
@@ -94,7 +100,13 @@ def _biases(bias: Array | None, size: int, linear_before_reset: bool) -> tuple[A
     return wide[: 3 * size], wide[3 * size :] if linear_before_reset else None
 
 
-def _step(recurrence: Array, bias: Array | None, activations: Sequence[str], clip: float, linear_before_reset: bool) -> RecurrentStep:
+def _step(
+    recurrence: Array,
+    bias: Array | None,
+    activations: Sequence[str],
+    clip: float,
+    linear_before_reset: bool,
+) -> RecurrentStep:
     """A step with ``recurrence [3*H, H]``."""
     first, second = chosen(activations, _DEFAULTS)
     size = recurrence.shape[1]

@@ -42,15 +42,19 @@ def lstm_cell(
 ) -> tuple[Array, Array]:
     """One step of a long short-term memory; relu, sigmoid and tanh have no alpha and beta.
 
-    ``[B, I], [B, H], [B, H], [4*H, I], [4*H, H], [4*H] -> [B, H], [B, H]``, gates in the order fico.
-    Spec: sequence/lstm-cell-1.
+    ``[B, I], [B, H], [B, H], [4*H, I], [4*H, H], [4*H] -> [B, H], [B, H]``, gates in the order
+    fico. Spec: sequence/lstm-cell-1.
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
     dtype = data.dtype
     state = np.array(computable(cell))
-    wide = projected_inputs(computable(data)[:, None], computable(weights), None if bias is None else computable(bias))
+    wide = projected_inputs(
+        computable(data)[:, None], computable(weights), None if bias is None else computable(bias)
+    )
     output = np.empty_like(state)
-    lstm_step(computable(recurrence).T, activations, clip)(wide[0], computable(hidden), state, output)
+    lstm_step(computable(recurrence).T, activations, clip)(
+        wide[0], computable(hidden), state, output
+    )
     return rounded(output, dtype), rounded(state, dtype)
 
 
@@ -72,18 +76,29 @@ def lstm_cell_with_peepholes(
     input_forget: bool,
     weights_format: str,
 ) -> tuple[Array, Array]:
-    """One step as files of opset1 have it: input gate ``1 - f``, peepholes ``[3*H]`` for f, i, o, which the page leaves out.
+    """One step as files of opset1 have it: input gate ``1 - f``, peepholes ``[3*H]`` for f, i, o,
+    which the page leaves out.
 
-    Shapes as LSTMCell-4. The gates are in the order fico, as the page says, whatever ``weights_format`` says: OpenVINO's own files have
-    ``ifco`` there, and its CPU does not look at it. Spec: sequence/lstm-cell-1.
+    Shapes as LSTMCell-4. The gates are in the order fico, as the page says, whatever
+    ``weights_format`` says: OpenVINO's own files have ``ifco`` there, and its CPU does not look at
+    it. Spec: sequence/lstm-cell-1.
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
     dtype, previous = data.dtype, computable(cell)
-    gates = np.matmul(computable(data), computable(weights).T) + np.matmul(computable(hidden), computable(recurrence).T)
+    gates = np.matmul(computable(data), computable(weights).T) + np.matmul(
+        computable(hidden), computable(recurrence).T
+    )
     if bias is not None:
         gates += computable(bias)
-    gate_of = [np.ascontiguousarray(gates[:, position * hidden_size : (position + 1) * hidden_size]) for position in range(4)]
-    peep = np.zeros((3, hidden_size), previous.dtype) if peepholes is None else computable(peepholes).reshape(3, hidden_size)
+    gate_of = [
+        np.ascontiguousarray(gates[:, position * hidden_size : (position + 1) * hidden_size])
+        for position in range(4)
+    ]
+    peep = (
+        np.zeros((3, hidden_size), previous.dtype)
+        if peepholes is None
+        else computable(peepholes).reshape(3, hidden_size)
+    )
     first, second, third = chosen(activations, _DEFAULTS)
     forget, enter, candidate, leave = gate_of
     _activate(forget, first, clip, peep[0] * previous)
@@ -96,7 +111,9 @@ def lstm_cell_with_peepholes(
     return rounded(leave * shown, dtype), rounded(state, dtype)
 
 
-def _activate(gate: np.ndarray, function: Activation, clip: float, peeped: np.ndarray | float = 0) -> None:
+def _activate(
+    gate: np.ndarray, function: Activation, clip: float, peeped: np.ndarray | float = 0
+) -> None:
     """What a gate gets besides is added, and its function taken, in place."""
     gate += peeped
     clipped(gate, clip)
@@ -122,8 +139,8 @@ def lstm_sequence(
 ) -> tuple[Array, Array, Array]:
     """LSTM cells over time, in one or both directions.
 
-    ``[B, T, I], [B, D, H], [B, D, H], [B], [D, 4*H, I], [D, 4*H, H], [D, 4*H] -> [B, D, T, H], [B, D, H], [B, D, H]``.
-    Spec: sequence/lstm-sequence-5.
+    ``[B, T, I], [B, D, H], [B, D, H], [B], [D, 4*H, I], [D, 4*H, H], [D, 4*H] -> [B, D, T, H], [B,
+    D, H], [B, D, H]``. Spec: sequence/lstm-sequence-5.
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
 
@@ -133,7 +150,9 @@ def lstm_sequence(
         step = lstm_step(turned(computable(recurrence[index])), named, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
-    output, last_hidden, last_cell = over_time(data, (hidden, cell), lengths, direction, (weights, recurrence, bias), prepare)
+    output, last_hidden, last_cell = over_time(
+        data, (hidden, cell), lengths, direction, (weights, recurrence, bias), prepare
+    )
     return output, last_hidden, last_cell
 
 
@@ -141,7 +160,8 @@ def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> Rec
     """A step with ``recurrence [H, 4*H]``, in buffers of its own."""
     first, second, third = chosen(activations, _DEFAULTS)
     size = recurrence.shape[0]
-    # With the usual functions all gates go through one tanh: a sigmoid is a tanh of half its argument, moved and scaled.
+    # With the usual functions all gates go through one tanh: a sigmoid is a tanh of half its
+    # argument, moved and scaled.
     usual = first is sigmoid and second is tanh
     half, shift = np.full(4 * size, 0.5, recurrence.dtype), np.full(4 * size, 0.5, recurrence.dtype)
     half[2 * size : 3 * size], shift[2 * size : 3 * size] = 1, 0
@@ -152,7 +172,13 @@ def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> Rec
         assert cell is not None, "an LSTM has a cell state"
         if not buffers:
             fresh = np.empty_like(projected)
-            buffers.extend((fresh, *(fresh[..., place * size : (place + 1) * size] for place in range(4)), np.empty_like(output)))
+            buffers.extend(
+                (
+                    fresh,
+                    *(fresh[..., place * size : (place + 1) * size] for place in range(4)),
+                    np.empty_like(output),
+                )
+            )
         gates, forget, enter, candidate, leave, scratch = buffers
         np.dot(hidden, recurrence, out=gates)
         np.add(gates, projected, out=gates)
@@ -164,7 +190,11 @@ def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> Rec
             np.multiply(gates, half, out=gates)
             np.add(gates, shift, out=gates)
         else:
-            for part, function in ((gates[..., : 2 * size], first), (candidate, second), (leave, first)):
+            for part, function in (
+                (gates[..., : 2 * size], first),
+                (candidate, second),
+                (leave, first),
+            ):
                 function(part, part)
         np.multiply(forget, cell, out=cell)
         np.multiply(enter, candidate, out=scratch)

@@ -15,9 +15,17 @@ from loopscope.ops.infer import common_type, spelled_length
 
 
 def one_hot(
-    indices: Array, depth: Array, on_value: Array, off_value: Array, /, *, axis: int, negative_indices_mode: str = "ignore_negative"
+    indices: Array,
+    depth: Array,
+    on_value: Array,
+    off_value: Array,
+    /,
+    *,
+    axis: int,
+    negative_indices_mode: str = "ignore_negative",
 ) -> Array:
-    """``on_value`` where the new axis' place is the index, ``off_value`` elsewhere; an index that is no place sets nothing.
+    """``on_value`` where the new axis' place is the index, ``off_value`` elsewhere; an index that
+    is no place sets nothing.
 
     ``[...] -> [..., depth, ...]``, the new axis at ``axis``. Spec: sequence/one-hot-1, one-hot-16.
     """
@@ -44,4 +52,9 @@ def infer_one_hot(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     if dimensions is None:
         return (Known(element_type),)
     axis = axis_within(attributes["axis"], len(dimensions) + 1)
-    return (Known(element_type, PartialShape((*dimensions[:axis], spelled_length(inputs[1]), *dimensions[axis:]))),)
+    return (
+        Known(
+            element_type,
+            PartialShape((*dimensions[:axis], spelled_length(inputs[1]), *dimensions[axis:])),
+        ),
+    )

@@ -1,4 +1,6 @@
-"""What all recurrent operations share: activations, walking over time, lengths of sequences, shapes."""
+"""What all recurrent operations share: activations, walking over time, lengths of sequences,
+shapes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ DIRECTIONS = ("forward", "reverse", "bidirectional")
 
 
 def sigmoid(values: Array, out: Array) -> None:
-    """``1 / (1 + exp(-x))``; by a product, as numpy 2.4 negates wrongly into places 16 bytes apart."""
+    """``1 / (1 + exp(-x))``; by a product, as numpy 2.4 negates wrongly into places 16 bytes
+    apart.
+    """
     np.multiply(values, -1, out=out)
     np.exp(out, out=out)
     np.add(out, 1, out=out)
@@ -42,16 +46,24 @@ Activation = Callable[[Array, Array], None]
 _FUNCTIONS: Mapping[str, Activation] = {"sigmoid": sigmoid, "tanh": tanh, "relu": relu}
 
 
-def of_a_direction(activations: Sequence[str], direction: str, defaults: Sequence[str]) -> Sequence[str]:
-    """Those of one direction: files made of ONNX may name them for each of two, and OpenVINO takes the first ones for both."""
+def of_a_direction(
+    activations: Sequence[str], direction: str, defaults: Sequence[str]
+) -> Sequence[str]:
+    """Those of one direction: files made of ONNX may name them for each of two, and OpenVINO
+    takes the first ones for both.
+    """
     both = direction == "bidirectional" and len(activations) == 2 * len(defaults)
     return activations[: len(defaults)] if both else activations
 
 
 def chosen(activations: Sequence[str], defaults: Sequence[str]) -> list[Activation]:
-    """The functions of an ``activations`` attribute, missing ones by default; any case, as models from ONNX spell them."""
+    """The functions of an ``activations`` attribute, missing ones by default; any case, as
+    models from ONNX spell them.
+    """
     if len(activations) > len(defaults):
-        raise ValueError(f"activations names {len(activations)} functions, expected {len(defaults)}")
+        raise ValueError(
+            f"activations names {len(activations)} functions, expected {len(defaults)}"
+        )
     return [_FUNCTIONS[name.lower()] for name in (*activations, *defaults[len(activations) :])]
 
 
@@ -62,24 +74,36 @@ def clipped(values: Array, clip: float) -> None:
 
 
 class RecurrentStep(Protocol):
-    """One time step: from the projected input ``[B, K]`` and the hidden state before, to the one after in ``output``.
+    """One time step: from the projected input ``[B, K]`` and the hidden state before, to the one
+    after in ``output``.
 
     All of them may come without the axis of the batch. A cell state is replaced in place.
     """
 
-    def __call__(self, projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None: ...
+    def __call__(
+        self, projected: Array, hidden: Array, cell: Array | None, output: Array, /
+    ) -> None: ...
 
 
 Prepare = Callable[[Array, int], tuple[Array, RecurrentStep]]
-"""From the data in the type that is computed in, and the number of a direction: its projected inputs ``[T, B, K]``, and its step."""
+"""From the data in the type that is computed in, and the number of a direction: its projected
+inputs ``[T, B, K]``, and its step.
+"""
 
 
 def over_time(
-    data: Array, states: Sequence[Array], lengths: Array, direction: str, weights: Sequence[Array], prepare: Prepare
+    data: Array,
+    states: Sequence[Array],
+    lengths: Array,
+    direction: str,
+    weights: Sequence[Array],
+    prepare: Prepare,
 ) -> list[Array]:
-    """A cell over time, in one or both directions: the outputs ``[B, D, T, H]``, then the last of each state ``[B, D, H]``.
+    """A cell over time, in one or both directions: the outputs ``[B, D, T, H]``, then the last of
+    each state ``[B, D, H]``.
 
-    ``states`` are the hidden state and, of an LSTM, the cell state before the first step, ``[B, D, H]``.
+    ``states`` are the hidden state and, of an LSTM, the cell state before the first step, ``[B, D,
+    H]``.
     """
     backwards = directions(direction)
     check_directions(len(backwards), states[0], *weights)
@@ -90,16 +114,33 @@ def over_time(
     last = [np.array(computable(state).swapaxes(0, 1), order="C") for state in states]
     for index, reverse in enumerate(backwards):
         projected, step = prepare(wide, index)
-        walk(step, projected, last[0][index], last[1][index] if len(last) > 1 else None, output[index], counts, reverse)
+        walk(
+            step,
+            projected,
+            last[0][index],
+            last[1][index] if len(last) > 1 else None,
+            output[index],
+            counts,
+            reverse,
+        )
     shown = [output.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in last)]
     return [rounded(np.ascontiguousarray(one), data.dtype) for one in shown]
 
 
-def walk(step: RecurrentStep, projected: Array, hidden: Array, cell: Array | None, output: Array, lengths: Array, reverse: bool) -> None:
-    """All steps of one direction: ``projected [T, B, K]``, ``hidden`` and ``cell [B, H]`` in place, ``output [T, B, H]``.
+def walk(
+    step: RecurrentStep,
+    projected: Array,
+    hidden: Array,
+    cell: Array | None,
+    output: Array,
+    lengths: Array,
+    reverse: bool,
+) -> None:
+    """All steps of one direction: ``projected [T, B, K]``, ``hidden`` and ``cell [B, H]`` in place,
+    ``output [T, B, H]``.
 
-    An element of the batch takes part in its first ``lengths[b]`` time steps; its other outputs are 0. One of length 0
-    ends in zeros, as the runtime has it.
+    An element of the batch takes part in its first ``lengths[b]`` time steps; its other outputs are
+    0. One of length 0 ends in zeros, as the runtime has it.
     """
     if bool((lengths >= len(output)).all()):
         _walk_whole(step, projected, hidden, cell, output, reverse)
@@ -113,21 +154,46 @@ def walk(step: RecurrentStep, projected: Array, hidden: Array, cell: Array | Non
         cell[lengths == 0] = 0
 
 
-def _walk_whole(step: RecurrentStep, projected: Array, hidden: Array, cell: Array | None, output: Array, reverse: bool) -> None:
+def _walk_whole(
+    step: RecurrentStep,
+    projected: Array,
+    hidden: Array,
+    cell: Array | None,
+    output: Array,
+    reverse: bool,
+) -> None:
     """All steps for all elements; a batch of one goes without its axis, which is faster."""
     if len(hidden) == 1:
-        projected, output, last, cell = projected[:, 0], output[:, 0], hidden[0], None if cell is None else cell[0]
+        projected, output, last, cell = (
+            projected[:, 0],
+            output[:, 0],
+            hidden[0],
+            None if cell is None else cell[0],
+        )
     else:
         last = hidden
     current = last
-    for inputs, outputs in zip(projected[::-1], output[::-1], strict=True) if reverse else zip(projected, output, strict=True):
+    for inputs, outputs in (
+        zip(projected[::-1], output[::-1], strict=True)
+        if reverse
+        else zip(projected, output, strict=True)
+    ):
         step(inputs, current, cell, outputs)
         current = outputs
     last[...] = current
 
 
-def _masked(step: RecurrentStep, projected: Array, hidden: Array, cell: Array | None, output: Array, idle: Array) -> Array:
-    """A step after which the idle elements of the batch have their state from before, and output 0."""
+def _masked(
+    step: RecurrentStep,
+    projected: Array,
+    hidden: Array,
+    cell: Array | None,
+    output: Array,
+    idle: Array,
+) -> Array:
+    """A step after which the idle elements of the batch have their state from before, and output
+    0.
+    """
     before = None if cell is None else cell.copy()
     step(projected, hidden, cell, output)
     after = np.where(idle[:, None], hidden, output)
@@ -138,7 +204,9 @@ def _masked(step: RecurrentStep, projected: Array, hidden: Array, cell: Array | 
 
 
 def projected_inputs(data: Array, weights: Array, bias: Array | None) -> Array:
-    """``[B, T, I] x [K, I] (+ [K]) -> [T, B, K]``: the part of every gate that does not wait for the step before."""
+    """``[B, T, I] x [K, I] (+ [K]) -> [T, B, K]``: the part of every gate that does not wait for
+    the step before.
+    """
     batch, steps, size = data.shape
     check_elements(steps * batch * weights.shape[0], "the gates of the sequence")
     rows = np.ascontiguousarray(data.swapaxes(0, 1)).reshape(steps * batch, size)
@@ -148,16 +216,27 @@ def projected_inputs(data: Array, weights: Array, bias: Array | None) -> Array:
     return product.reshape(steps, batch, weights.shape[0])
 
 
-def single_step(step: RecurrentStep, data: Array, hidden: Array, weights: Array, bias: Array | None) -> Array:
-    """``[B, I], [B, H], [K, I] (+ [K]) -> [B, H]``: the hidden state after one step of a cell that has no cell state."""
+def single_step(
+    step: RecurrentStep, data: Array, hidden: Array, weights: Array, bias: Array | None
+) -> Array:
+    """``[B, I], [B, H], [K, I] (+ [K]) -> [B, H]``: the hidden state after one step of a cell
+    that has no cell state.
+    """
     state = computable(hidden)
     output = np.empty_like(state)
-    step(projected_inputs(computable(data)[:, None], computable(weights), bias)[0], state, None, output)
+    step(
+        projected_inputs(computable(data)[:, None], computable(weights), bias)[0],
+        state,
+        None,
+        output,
+    )
     return rounded(output, data.dtype)
 
 
 def turned(matrix: Array) -> Array:
-    """A contiguous transpose on cache lines, for a product at every step; made in blocks that stay in a processor's cache."""
+    """A contiguous transpose on cache lines, for a product at every step; made in blocks that
+    stay in a processor's cache.
+    """
     rows, columns = matrix.shape
     result = aligned.empty((columns, rows), matrix.dtype)
     for start in range(0, rows, 64):
@@ -169,11 +248,15 @@ def sequence_lengths(lengths: Array, batch: int) -> Array:
     """As int64; ``ValueError`` when they are not one for each element of the batch, or negative."""
     result = np.asarray(lengths).reshape(-1).astype(np.int64)
     if len(result) != batch or (result < 0).any():
-        raise ValueError(f"sequence lengths {result[:8].tolist()} for a batch of {batch}: expected one length of at least 0 for each")
+        raise ValueError(
+            f"sequence lengths {result[:8].tolist()} for a batch of {batch}: expected one length of at least 0 for each"
+        )
     return result
 
 
-def check_weights(data: Array, weights: Array, recurrence: Array, gates: int, hidden_size: int) -> None:
+def check_weights(
+    data: Array, weights: Array, recurrence: Array, gates: int, hidden_size: int
+) -> None:
     """``ValueError`` when the two weight matrices do not fit data and hidden size."""
     expected = [(gates * hidden_size, data.shape[-1]), (gates * hidden_size, hidden_size)]
     if [weights.shape[-2:], recurrence.shape[-2:]] != expected:
@@ -189,8 +272,12 @@ def directions(direction: str) -> tuple[bool, ...]:
 
 
 def check_directions(count: int, *arrays: Array) -> None:
-    """``ValueError`` unless states (second axis) and weights (first axis) are there for so many directions."""
-    found = [array.shape[1] if position == 0 else array.shape[0] for position, array in enumerate(arrays)]
+    """``ValueError`` unless states (second axis) and weights (first axis) are there for so many
+    directions.
+    """
+    found = [
+        array.shape[1] if position == 0 else array.shape[0] for position, array in enumerate(arrays)
+    ]
     if any(one != count for one in found):
         raise ValueError(f"states and weights are for {found} directions, expected {count}")
 
@@ -199,18 +286,28 @@ def infer_cell(states: int) -> Any:
     """Rule of a cell: as many outputs ``[batch, hidden_size]`` as it has states."""
 
     def rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-        known = Known(_float_type(inputs), PartialShape((_batch(inputs[: 1 + states]), static(attributes["hidden_size"]))))
+        known = Known(
+            _float_type(inputs),
+            PartialShape((_batch(inputs[: 1 + states]), static(attributes["hidden_size"]))),
+        )
         return (known,) * states
 
     return rule
 
 
 def infer_sequence(states: int) -> Any:
-    """Rule of a sequence: ``[batch, directions, time, hidden_size]``, then each last state ``[batch, directions, hidden_size]``."""
+    """Rule of a sequence: ``[batch, directions, time, hidden_size]``, then each last state
+    ``[batch, directions, hidden_size]``.
+    """
 
     def rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-        one_length_each = [known for known in inputs[1 + states : 2 + states] if known.shape.rank == 1]
-        batch, hidden = _batch([*inputs[: 1 + states], *one_length_each]), static(attributes["hidden_size"])
+        one_length_each = [
+            known for known in inputs[1 + states : 2 + states] if known.shape.rank == 1
+        ]
+        batch, hidden = (
+            _batch([*inputs[: 1 + states], *one_length_each]),
+            static(attributes["hidden_size"]),
+        )
         count = static(len(directions(attributes["direction"])))
         time = inputs[0].shape.at(1)
         element_type = _float_type(inputs)
@@ -221,7 +318,9 @@ def infer_sequence(states: int) -> Any:
 
 
 def _float_type(inputs: Sequence[Known]) -> ElementType | None:
-    return common_type([known for known in inputs if known.element_type is None or known.element_type.is_float])
+    return common_type(
+        [known for known in inputs if known.element_type is None or known.element_type.is_float]
+    )
 
 
 def _batch(inputs: Sequence[Known]) -> Dimension:
@@ -229,5 +328,7 @@ def _batch(inputs: Sequence[Known]) -> Dimension:
     for known in inputs:
         batch = batch.intersect(known.shape.at(0)) if batch is not None else None
     if batch is None:
-        raise ValueError(f"inputs have the shapes {', '.join(str(known.shape) for known in inputs)}: batches differ")
+        raise ValueError(
+            f"inputs have the shapes {', '.join(str(known.shape) for known in inputs)}: batches differ"
+        )
     return batch

@@ -64,7 +64,8 @@ def rnn_sequence(
 ) -> tuple[Array, Array]:
     """RNN cells over time, in one or both directions.
 
-    ``[B, T, I], [B, D, H], [B], [D, H, I], [D, H, H], [D, H] -> [B, D, T, H], [B, D, H]``. Spec: sequence/rnn-sequence-5.
+    ``[B, T, I], [B, D, H], [B], [D, H, I], [D, H, H], [D, H] -> [B, D, T, H], [B, D, H]``. Spec:
+    sequence/rnn-sequence-5.
     """
     check_weights(data, weights, recurrence, 1, hidden_size)
 
@@ -74,7 +75,9 @@ def rnn_sequence(
         step = _step(turned(computable(recurrence[index])), named, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
-    output, last = over_time(data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare)
+    output, last = over_time(
+        data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare
+    )
     return output, last
 
 

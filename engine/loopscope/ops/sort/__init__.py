@@ -1,4 +1,6 @@
-"""Category sort of the OpenVINO operation specs: the best elements, sorted positions, and boxes that survive their rivals."""
+"""Category sort of the OpenVINO operation specs: the best elements, sorted positions, and boxes
+that survive their rivals.
+"""
 
 from __future__ import annotations
 

@@ -19,17 +19,25 @@ from loopscope.ops.infer import spelled_length
 _FEW = 32
 """An axis so short is sorted whole: finding a threshold first would take longer."""
 _MANY = 1 << 15
-"""So many elements are worth a look at groups of them first: on some processors numpy partitions slowly."""
+"""So many elements are worth a look at groups of them first: on some processors numpy partitions
+slowly.
+"""
 _GROUPS, _LEAST_DEPTH = 64, 4
 """At least so many groups, of at least so many elements."""
 _WORTH_NUMBERS, _PAIRS = 1 << 11, 8
-"""From so many elements on, with more than so many along the axis, they are sorted together with their positions, as numbers."""
+"""From so many elements on, with more than so many along the axis, they are sorted together with
+their positions, as numbers.
+"""
 _SMALL, _SHORT = 512, 255
-"""So few elements, and an axis up to so long where elements and positions are one number, are sorted whole as well."""
+"""So few elements, and an axis up to so long where elements and positions are one number, are
+sorted whole as well.
+"""
 _BLOCK = 1 << 15
 """So many of these numbers stay in a processor's cache."""
 _FEW_ROUNDS = 5
-"""So few elements along a short axis, when it is not the last one, are found one after the other."""
+"""So few elements along a short axis, when it is not the last one, are found one after the
+other.
+"""
 _TOGETHER = 1 << 19
 """So many elements at a time are searched for them."""
 
@@ -45,9 +53,11 @@ def top_k(
     stable: bool = True,
     index_element_type: ElementType = ElementType.I32,
 ) -> tuple[Array, Array]:
-    """Values and positions of the ``k`` (scalar) largest or smallest elements along ``axis``, ordered by value or position.
+    """Values and positions of the ``k`` (scalar) largest or smallest elements along ``axis``,
+    ordered by value or position.
 
-    Equal elements keep their order whether ``stable`` asks for it or not; ``sort`` ``none`` gives them ordered by value.
+    Equal elements keep their order whether ``stable`` asks for it or not; ``sort`` ``none`` gives
+    them ordered by value.
     """
     along = axis_within(axis, data.ndim)
     count, length = whole_number(k), data.shape[along]
@@ -62,7 +72,9 @@ def top_k(
     values, places = (None, _places(keys, along, count, largest)) if found is None else found
     if sort == "index":
         values, places = None, np.sort(places, along).astype(np.int64)
-    return _taken(data, places, along) if values is None else values.astype(data.dtype), places.astype(index_element_type.dtype)
+    return _taken(data, places, along) if values is None else values.astype(
+        data.dtype
+    ), places.astype(index_element_type.dtype)
 
 
 def comparable(data: Array) -> np.ndarray:
@@ -82,11 +94,15 @@ def _places(keys: np.ndarray, along: int, count: int, largest: bool) -> np.ndarr
         return place
     if along == keys.ndim - 1:
         return _best(keys, count, largest)
-    return np.moveaxis(_best(np.moveaxis(keys, along, -1).copy(order="C"), count, largest), -1, along)
+    return np.moveaxis(
+        _best(np.moveaxis(keys, along, -1).copy(order="C"), count, largest), -1, along
+    )
 
 
 def _place(keys: np.ndarray, along: int, largest: bool) -> np.ndarray | None:
-    """Positions of the best elements alone; None where the least is asked for among NaN, which numpy takes for less than all."""
+    """Positions of the best elements alone; None where the least is asked for among NaN, which
+    numpy takes for less than all.
+    """
     if largest:
         return np.asarray(keys.argmax(along, keepdims=True))
     places = keys.argmin(along, keepdims=True)
@@ -95,7 +111,9 @@ def _place(keys: np.ndarray, along: int, largest: bool) -> np.ndarray | None:
 
 
 def _taken(data: Array, places: np.ndarray, along: int) -> np.ndarray:
-    """The elements at places along an axis; where it is not the last one, by single numbers, which numpy follows faster than tuples."""
+    """The elements at places along an axis; where it is not the last one, by single numbers,
+    which numpy follows faster than tuples.
+    """
     if along == data.ndim - 1:
         return np.take_along_axis(data, places, along)
     inner, length = prod(data.shape[along + 1 :]), data.shape[along]
@@ -104,18 +122,30 @@ def _taken(data: Array, places: np.ndarray, along: int) -> np.ndarray:
     return data.reshape(-1).take(flat.reshape(places.shape))
 
 
-def _in_rounds(keys: np.ndarray, along: int, count: int, largest: bool) -> tuple[np.ndarray, np.ndarray] | None:
+def _in_rounds(
+    keys: np.ndarray, along: int, count: int, largest: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Values and positions: the best of all, then the best of the others, and so on.
 
-    None where no other can be told from what was found before: it is as bad as an element can be, or NaN.
+    None where no other can be told from what was found before: it is as bad as an element can be,
+    or NaN.
     """
     length, inner = keys.shape[along], prod(keys.shape[along + 1 :])
-    shape, parts = (*keys.shape[:along], count, *keys.shape[along + 1 :]), keys.reshape(-1, length, inner)
-    values, places = np.empty((len(parts), count, inner), keys.dtype), np.empty((len(parts), count, inner), np.uint8)
+    shape, parts = (
+        (*keys.shape[:along], count, *keys.shape[along + 1 :]),
+        keys.reshape(-1, length, inner),
+    )
+    values, places = (
+        np.empty((len(parts), count, inner), keys.dtype),
+        np.empty((len(parts), count, inner), np.uint8),
+    )
     together = max(1, _TOGETHER // (length * inner))
     for start in range(0, len(parts), together):
-        # The axis first, so that numpy goes along long rows; a copy, in which what was found is made the worst.
-        rows = parts[start : start + together].transpose(1, 0, 2).copy(order="C").reshape(length, -1)
+        # The axis first, so that numpy goes along long rows; a copy, in which what was found is
+        # made the worst.
+        rows = (
+            parts[start : start + together].transpose(1, 0, 2).copy(order="C").reshape(length, -1)
+        )
         for number, found in enumerate(_rounds(rows, count, largest)):
             if found is None:
                 return None
@@ -124,8 +154,12 @@ def _in_rounds(keys: np.ndarray, along: int, count: int, largest: bool) -> tuple
     return values.reshape(shape), places.reshape(shape)
 
 
-def _rounds(rows: np.ndarray, count: int, largest: bool) -> Iterator[tuple[np.ndarray, np.ndarray] | None]:
-    """The best elements of the columns and their rows, then the next best ones. Writes to ``rows``."""
+def _rounds(
+    rows: np.ndarray, count: int, largest: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray] | None]:
+    """The best elements of the columns and their rows, then the next best ones. Writes to
+    ``rows``.
+    """
     length, width = rows.shape
     worst, best_of = _worst(rows.dtype, largest), np.maximum if largest else np.minimum
     # Greatest for the first row, so that of equal elements the first is found.
@@ -140,7 +174,10 @@ def _rounds(rows: np.ndarray, count: int, largest: bool) -> Iterator[tuple[np.nd
         equal *= remaining
         before_end = equal.max(0)
         place = ends - before_end.astype(np.int64) * width
-        yield flat[place], length - before_end  # zeros of both signs are equal: the value is the one that is there
+        yield (
+            flat[place],
+            length - before_end,
+        )  # zeros of both signs are equal: the value is the one that is there
         flat[place] = worst
 
 
@@ -178,9 +215,11 @@ def _threshold(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
 
 
 def _candidates(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
-    """Some elements of each row, the best ``count`` among them, which take less time to partition; all where they would be too many.
+    """Some elements of each row, the best ``count`` among them, which take less time to partition;
+    all where they would be too many.
 
-    A row is cut into groups: the worst of the best ``count`` groups, judged by their best, is no better than the element looked for.
+    A row is cut into groups: the worst of the best ``count`` groups, judged by their best, is no
+    better than the element looked for.
     """
     length = keys.shape[-1]
     groups = max(4 * count, _GROUPS)
@@ -194,17 +233,26 @@ def _candidates(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
     found = keys >= bound if largest else keys <= bound
     numbers = np.count_nonzero(found, axis=-1, keepdims=True)
     most = int(numbers.max(initial=0))
-    if numbers.min(initial=count) < count or most > length // 4 or (bests.dtype.kind == "f" and np.isnan(bests).any()):
+    if (
+        numbers.min(initial=count) < count
+        or most > length // 4
+        or (bests.dtype.kind == "f" and np.isnan(bests).any())
+    ):
         return keys
-    # The rows of a rectangle, filled up with the bound, which is never better than the element looked for.
+    # The rows of a rectangle, filled up with the bound, which is never better than the element
+    # looked for.
     rows = np.empty((*keys.shape[:-1], most), keys.dtype)
     rows[...] = bound
     rows[np.arange(most) < numbers] = keys[found]
     return rows
 
 
-def _first_of_equals(keys: np.ndarray, threshold: np.ndarray, count: int, largest: bool) -> np.ndarray:
-    """All that are better than the threshold, and of those equal to it the first, so that ``count`` are chosen of each row."""
+def _first_of_equals(
+    keys: np.ndarray, threshold: np.ndarray, count: int, largest: bool
+) -> np.ndarray:
+    """All that are better than the threshold, and of those equal to it the first, so that
+    ``count`` are chosen of each row.
+    """
     better = keys > threshold if largest else keys < threshold
     equal = keys == threshold
     missing = count - better.sum(-1, keepdims=True, dtype=np.int64)
@@ -225,7 +273,11 @@ def _sorted_places(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
 
 def _are_numbers(keys: np.ndarray) -> bool:
     """Whether an element and its position make one number, and it is worth to make it."""
-    return keys.size >= _WORTH_NUMBERS and keys.dtype.itemsize <= 4 and _PAIRS < keys.shape[-1] < 1 << 32
+    return (
+        keys.size >= _WORTH_NUMBERS
+        and keys.dtype.itemsize <= 4
+        and _PAIRS < keys.shape[-1] < 1 << 32
+    )
 
 
 def _sorted_numbers(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
@@ -241,7 +293,9 @@ def _sorted_numbers(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
 
 
 def _numbers(keys: np.ndarray, largest: bool) -> np.ndarray:
-    """Each element and its position in one number, which numpy sorts many times as fast as it sorts positions by elements."""
+    """Each element and its position in one number, which numpy sorts many times as fast as it
+    sorts positions by elements.
+    """
     order = keys
     if keys.dtype.kind == "f":
         bits = (keys + keys.dtype.type(0)).view(np.int32)  # -0 becomes 0
@@ -292,5 +346,10 @@ row = family(
 OPERATIONS: tuple[Operation, ...] = (
     row("TopK", top_k, opsets=(1, 2)),
     row("TopK", top_k, version=3, opsets=(3, 10)),
-    row("TopK", top_k, version=11, attributes=(_AXIS, _MODE, _SORT, Attribute("stable", "bool", False), _INDEX_TYPE)),
+    row(
+        "TopK",
+        top_k,
+        version=11,
+        attributes=(_AXIS, _MODE, _SORT, Attribute("stable", "bool", False), _INDEX_TYPE),
+    ),
 )

@@ -1,4 +1,6 @@
-"""Suppression over all classes of an image at once: Matrix NMS, which lowers scores, and multi-class NMS, which drops boxes."""
+"""Suppression over all classes of an image at once: Matrix NMS, which lowers scores, and
+multi-class NMS, which drops boxes.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class _Image:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Selected boxes of all images, one row each; ``index`` is the box's place in the flattened input."""
+    """Selected boxes of all images, one row each; ``index`` is the box's place in the flattened
+    input.
+    """
 
     image: np.ndarray
     label: np.ndarray
@@ -53,7 +57,14 @@ class _Rows:
     corner: np.ndarray
 
     def picked(self, order: np.ndarray) -> _Rows:
-        return _Rows(self.image[order], self.label[order], self.box[order], self.index[order], self.score[order], self.corner[order])
+        return _Rows(
+            self.image[order],
+            self.label[order],
+            self.box[order],
+            self.index[order],
+            self.score[order],
+            self.corner[order],
+        )
 
 
 def _rows(image: _Image, number: int, index: Any, keep_top_k: int) -> _Rows:
@@ -67,7 +78,9 @@ def _rows(image: _Image, number: int, index: Any, keep_top_k: int) -> _Rows:
     return rows.picked(order if keep_top_k < 0 else order[:keep_top_k])
 
 
-def _outputs(images: list[_Rows], sort: str, across: bool, dtype: np.dtype, output_type: ElementType) -> tuple[Array, Array, Array]:
+def _outputs(
+    images: list[_Rows], sort: str, across: bool, dtype: np.dtype, output_type: ElementType
+) -> tuple[Array, Array, Array]:
     counts = np.array([len(rows.box) for rows in images], output_type.dtype)
     if sort in _BY_CLASS and not across:
         images = [rows.picked(np.lexsort((rows.box, -rows.score, rows.label))) for rows in images]
@@ -104,9 +117,11 @@ def matrix_nms(
     gaussian_sigma: float = 2.0,
     post_threshold: float = 0.0,
 ) -> tuple[Array, Array, Array]:
-    """Boxes [batch, n, 4], scores [batch, classes, n], each score lowered by the overlaps with better boxes of its class.
+    """Boxes [batch, n, 4], scores [batch, classes, n], each score lowered by the overlaps with
+    better boxes of its class.
 
-    Gives rows of class, score and corners; the place of each box among all boxes; the number of rows of each batch element.
+    Gives rows of class, score and corners; the place of each box among all boxes; the number of
+    rows of each batch element.
     """
     _check_shared(boxes, scores)
     corner, score = np.asarray(boxes).astype(np.float32), np.asarray(scores).astype(np.float32)
@@ -114,16 +129,29 @@ def matrix_nms(
     for number in range(len(score)):
         image = _Image()
         for label in _foreground(score.shape[1], background_class):
-            order = best_first(score[number, label], score_threshold, None if nms_top_k < 0 else nms_top_k)
-            lowered = score[number, label, order] * _decay(corner[number, order], normalized, decay_function, gaussian_sigma)
+            order = best_first(
+                score[number, label], score_threshold, None if nms_top_k < 0 else nms_top_k
+            )
+            lowered = score[number, label, order] * _decay(
+                corner[number, order], normalized, decay_function, gaussian_sigma
+            )
             kept = lowered > np.float32(post_threshold)
             image.add(label, corner[number], (order[kept], lowered[kept]))
-        images.append(_rows(image, number, lambda label, box, offset=number * corner.shape[1]: box + offset, keep_top_k))
+        images.append(
+            _rows(
+                image,
+                number,
+                lambda label, box, offset=number * corner.shape[1]: box + offset,
+                keep_top_k,
+            )
+        )
     return _outputs(images, sort_result_type, sort_result_across_batch, boxes.dtype, output_type)
 
 
 def _decay(corner: np.ndarray, normalized: bool, decay_function: str, sigma: float) -> np.ndarray:
-    """By how much each box's score is lowered: the least of the decays that the boxes before it cause."""
+    """By how much each box's score is lowered: the least of the decays that the boxes before it
+    cause.
+    """
     shared = np.triu(overlap(corner, corner) if normalized else _pixel_overlap(corner), 1)
     worst = shared.max(0, initial=0)[:, None]
     if decay_function == "gaussian":
@@ -136,7 +164,9 @@ def _decay(corner: np.ndarray, normalized: bool, decay_function: str, sigma: flo
 
 
 def _pixel_overlap(corner: np.ndarray) -> np.ndarray:
-    """Boxes of whole pixels: their last row and column count. Boxes that lie apart share nothing, however close they are."""
+    """Boxes of whole pixels: their last row and column count. Boxes that lie apart share
+    nothing, however close they are.
+    """
     apart = (corner[:, None, :2] > corner[None, :, 2:]).any(-1)
     return np.where(apart | apart.T, np.float32(0), overlap(corner, corner, 1.0))
 
@@ -158,17 +188,21 @@ def multiclass_nms(
     normalized: bool = True,
     nms_eta: float = 1.0,
 ) -> tuple[Array, Array, Array]:
-    """Greedy suppression within each class; the threshold shrinks by ``nms_eta`` with each box kept while it is above 0.5.
+    """Greedy suppression within each class; the threshold shrinks by ``nms_eta`` with each box kept
+    while it is above 0.5.
 
-    Either boxes [batch, n, 4] shared by the classes, scores [batch, classes, n]; or boxes [classes, n, 4] and scores [classes, n],
-    of which each image has as many as ``roisnum`` [batch] says. Outputs as ``matrix_nms``.
+    Either boxes [batch, n, 4] shared by the classes, scores [batch, classes, n]; or boxes [classes,
+    n, 4] and scores [classes, n], of which each image has as many as ``roisnum`` [batch] says.
+    Outputs as ``matrix_nms``.
     """
     corner, score = np.asarray(boxes).astype(np.float32), np.asarray(scores).astype(np.float32)
     images = []
     for number, (mine, values, index) in enumerate(_images(corner, score, roisnum)):
         image = _Image()
         for label in _foreground(len(values), background_class):
-            order = best_first(values[label], score_threshold, None if nms_top_k < 0 else nms_top_k, inclusive=True)
+            order = best_first(
+                values[label], score_threshold, None if nms_top_k < 0 else nms_top_k, inclusive=True
+            )
             own = mine if mine.ndim == 2 else mine[label]
             kept = order[_greedy(own[order], iou_threshold, nms_eta, 0.0 if normalized else 1.0)]
             image.add(label, own, (kept, values[label, kept]))
@@ -176,17 +210,28 @@ def multiclass_nms(
     return _outputs(images, sort_result_type, sort_result_across_batch, boxes.dtype, output_type)
 
 
-def _images(corner: np.ndarray, score: np.ndarray, roisnum: Array | None) -> list[tuple[np.ndarray, np.ndarray, Any]]:
-    """For each image its boxes, its scores [classes, n], and what makes a flat index of class and box."""
+def _images(
+    corner: np.ndarray, score: np.ndarray, roisnum: Array | None
+) -> list[tuple[np.ndarray, np.ndarray, Any]]:
+    """For each image its boxes, its scores [classes, n], and what makes a flat index of class
+    and box.
+    """
     if roisnum is None:
         _check_shared(corner, score)
         count = corner.shape[1]
-        return [(corner[number], score[number], lambda label, box, offset=number * count: box + offset) for number in range(len(score))]
+        return [
+            (corner[number], score[number], lambda label, box, offset=number * count: box + offset)
+            for number in range(len(score))
+        ]
     if corner.ndim != 3 or corner.shape[:2] != score.shape or corner.shape[2] != 4:
-        raise ValueError(f"boxes of shape {list(corner.shape)} and scores of shape {list(score.shape)}: expected [c, m, 4], [c, m]")
+        raise ValueError(
+            f"boxes of shape {list(corner.shape)} and scores of shape {list(score.shape)}: expected [c, m, 4], [c, m]"
+        )
     counts = np.maximum(positions(roisnum).reshape(-1), 0)
     if counts.sum() > corner.shape[1]:
-        raise ValueError(f"the images have {counts.sum()} boxes together, there are {corner.shape[1]}")
+        raise ValueError(
+            f"the images have {counts.sum()} boxes together, there are {corner.shape[1]}"
+        )
     ends = np.cumsum(counts).tolist()
     classes = len(score)
     return [
@@ -200,8 +245,15 @@ def _images(corner: np.ndarray, score: np.ndarray, roisnum: Array | None) -> lis
 
 
 def _check_shared(boxes: Array, scores: Array) -> None:
-    if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape[0] != scores.shape[0] or boxes.shape[1:] != (scores.shape[2], 4):
-        raise ValueError(f"boxes of shape {list(boxes.shape)} and scores of shape {list(scores.shape)}: expected [n, m, 4], [n, c, m]")
+    if (
+        boxes.ndim != 3
+        or scores.ndim != 3
+        or boxes.shape[0] != scores.shape[0]
+        or boxes.shape[1:] != (scores.shape[2], 4)
+    ):
+        raise ValueError(
+            f"boxes of shape {list(boxes.shape)} and scores of shape {list(scores.shape)}: expected [n, m, 4], [n, c, m]"
+        )
 
 
 def _foreground(classes: int, background: int) -> list[int]:
@@ -210,7 +262,9 @@ def _foreground(classes: int, background: int) -> list[int]:
 
 def _greedy(corner: np.ndarray, threshold: float, eta: float, margin: float) -> list[int]:
     if not (eta < 1 and threshold > 0.5):
-        return survivors(corner, threshold, len(corner), lambda ones, others: overlap(ones, others, margin))
+        return survivors(
+            corner, threshold, len(corner), lambda ones, others: overlap(ones, others, margin)
+        )
     kept: list[int] = []
     worst = np.zeros(len(corner), np.float32)
     for position in range(len(corner)):
@@ -224,11 +278,17 @@ def _greedy(corner: np.ndarray, threshold: float, eta: float, margin: float) -> 
 
 def _infer_shared(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     boxes, scores = inputs[:2]
-    batch, classes, each = (scores.shape.at(axis) if scores.shape.rank == 3 else UNKNOWN for axis in range(3))
-    return _infer_rows(common_type([boxes, scores]), batch, (batch * classes * each).most, attributes)
+    batch, classes, each = (
+        scores.shape.at(axis) if scores.shape.rank == 3 else UNKNOWN for axis in range(3)
+    )
+    return _infer_rows(
+        common_type([boxes, scores]), batch, (batch * classes * each).most, attributes
+    )
 
 
-def _infer_multiclass(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_multiclass(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     if len(inputs) < 3:
         return _infer_shared(inputs, attributes)
     boxes, scores, counts = inputs
@@ -237,7 +297,12 @@ def _infer_multiclass(inputs: Sequence[Known], attributes: Mapping[str, Any], /)
     return _infer_rows(common_type([boxes, scores]), batch, most, attributes)
 
 
-def _infer_rows(element_type: ElementType | None, batch: Dimension, most: int | None, attributes: Mapping[str, Any]) -> tuple[Known, ...]:
+def _infer_rows(
+    element_type: ElementType | None,
+    batch: Dimension,
+    most: int | None,
+    attributes: Mapping[str, Any],
+) -> tuple[Known, ...]:
     rows, index_type = Dimension(0, most), attributes["output_type"]
     return (
         Known(element_type, PartialShape((rows, static(6)))),
@@ -256,7 +321,11 @@ _SHARED = (
     Attribute("background_class", "int", -1),
     Attribute("normalized", "bool", True),
 )
-_MULTICLASS = (*_SHARED, Attribute("iou_threshold", "float", 0.0), Attribute("nms_eta", "float", 1.0))
+_MULTICLASS = (
+    *_SHARED,
+    Attribute("iou_threshold", "float", 0.0),
+    Attribute("nms_eta", "float", 1.0),
+)
 
 row = family("sort")
 

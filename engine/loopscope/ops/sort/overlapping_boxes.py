@@ -16,7 +16,9 @@ _PAIRS = 1 << 18
 
 
 def corners(boxes: np.ndarray, encoding: str) -> np.ndarray:
-    """Boxes [n, 4] as lower and upper corners, from any two opposite ones or (``center``) from x, y, width, height."""
+    """Boxes [n, 4] as lower and upper corners, from any two opposite ones or (``center``) from
+    x, y, width, height.
+    """
     if encoding == "center":
         x, y, width, height = boxes.T
         return np.stack([y - height / 2, x - width / 2, y + height / 2, x + width / 2], -1)
@@ -25,7 +27,9 @@ def corners(boxes: np.ndarray, encoding: str) -> np.ndarray:
 
 
 def overlap(ones: np.ndarray, others: np.ndarray, margin: float = 0.0) -> np.ndarray:
-    """Intersection over union of boxes [n, 4] and [m, 4] given by corners; ``margin`` 1 counts pixels. Empty boxes overlap nothing."""
+    """Intersection over union of boxes [n, 4] and [m, 4] given by corners; ``margin`` 1 counts
+    pixels. Empty boxes overlap nothing.
+    """
     # One row per coordinate: numpy is several times faster on contiguous rows.
     rows, columns = ones.T[:, :, None].copy(), others.T.copy()
     one_area, other_area = _areas(rows, margin), _areas(columns, margin)
@@ -55,7 +59,9 @@ def _areas(sides: np.ndarray, margin: float) -> np.ndarray:
 
 
 def survivors(boxes: np.ndarray, threshold: float, most: int, overlaps: Overlap) -> list[int]:
-    """Positions of the boxes, given best first, that overlap none kept before them by more than ``threshold``; at most ``most``."""
+    """Positions of the boxes, given best first, that overlap none kept before them by more than
+    ``threshold``; at most ``most``.
+    """
     kept: list[int] = []
     alive = np.arange(len(boxes))
     while alive.size and len(kept) < most:
@@ -73,7 +79,9 @@ def survivors(boxes: np.ndarray, threshold: float, most: int, overlaps: Overlap)
     return kept[:most]
 
 
-def _apart(boxes: np.ndarray, alive: np.ndarray, kept: np.ndarray, threshold: float, overlaps: Overlap) -> np.ndarray:
+def _apart(
+    boxes: np.ndarray, alive: np.ndarray, kept: np.ndarray, threshold: float, overlaps: Overlap
+) -> np.ndarray:
     """Those of ``alive`` that overlap none of ``kept`` by more than ``threshold``."""
     step = max(_PAIRS // max(len(kept), 1), 1)
     parts = [alive[start : start + step] for start in range(0, len(alive), step)]
@@ -83,13 +91,18 @@ def _apart(boxes: np.ndarray, alive: np.ndarray, kept: np.ndarray, threshold: fl
 
 def _bits(flags: np.ndarray) -> list[int]:
     """Each row as one integer, bit i for column i."""
-    return [int.from_bytes(row.tobytes(), "little") for row in np.packbits(flags, axis=1, bitorder="little")]
+    return [
+        int.from_bytes(row.tobytes(), "little")
+        for row in np.packbits(flags, axis=1, bitorder="little")
+    ]
 
 
 def soft_survivors(
     boxes: np.ndarray, scores: np.ndarray, least: float, sigma: float, most: int, overlaps: Overlap
 ) -> tuple[list[int], list[float]]:
-    """Soft-NMS: each kept box lowers the scores of the others by ``exp(-iou^2 / (2 sigma))``; positions and lowered scores."""
+    """Soft-NMS: each kept box lowers the scores of the others by ``exp(-iou^2 / (2 sigma))``;
+    positions and lowered scores.
+    """
     scores = scores.copy()
     scale = scores.dtype.type(-0.5 / sigma)
     kept: list[int] = []
@@ -106,8 +119,12 @@ def soft_survivors(
     return kept, values
 
 
-def best_first(scores: np.ndarray, least: float, most: int | None = None, *, inclusive: bool = False) -> np.ndarray:
-    """Positions of the scores above ``least``, the greatest first, equal ones in order; at most ``most``."""
+def best_first(
+    scores: np.ndarray, least: float, most: int | None = None, *, inclusive: bool = False
+) -> np.ndarray:
+    """Positions of the scores above ``least``, the greatest first, equal ones in order; at most
+    ``most``.
+    """
     passing = np.flatnonzero(scores >= least if inclusive else scores > least)
     order: np.ndarray = passing[np.argsort(-scores[passing], kind="stable")]
     return order[:most]

@@ -8,21 +8,30 @@ _TINY = 1e-14
 
 
 def rotated_quads(boxes: np.ndarray, clockwise: bool) -> np.ndarray:
-    """Corners [n, 4, 2] of boxes [n, 5]: center x and y, width, height, angle in radians (y grows downwards), in float64."""
+    """Corners [n, 4, 2] of boxes [n, 5]: center x and y, width, height, angle in radians (y
+    grows downwards), in float64.
+    """
     x, y, width, height, angle = boxes.astype(np.float64).T
     angle = angle if clockwise else -angle
     across = np.array([-0.5, 0.5, 0.5, -0.5]) * width[:, None]
     along = np.array([-0.5, -0.5, 0.5, 0.5]) * height[:, None]
     cosine, sine = np.cos(angle)[:, None], np.sin(angle)[:, None]
-    return np.stack([x[:, None] + across * cosine - along * sine, y[:, None] + across * sine + along * cosine], -1)
+    return np.stack(
+        [x[:, None] + across * cosine - along * sine, y[:, None] + across * sine + along * cosine],
+        -1,
+    )
 
 
 def rotated_overlap(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Intersection over union of rectangles [n, 4, 2] and [m, 4, 2] given by their corners; empty ones overlap nothing."""
+    """Intersection over union of rectangles [n, 4, 2] and [m, 4, 2] given by their corners;
+    empty ones overlap nothing.
+    """
     found = np.zeros((len(ones), len(others)))
     one_area, other_area = _areas(ones), _areas(others)
     # Only pairs whose bounding boxes meet are looked at more closely.
-    meet = (ones.min(1)[:, None] <= others.max(1)).all(-1) & (others.min(1) <= ones.max(1)[:, None]).all(-1)
+    meet = (ones.min(1)[:, None] <= others.max(1)).all(-1) & (
+        others.min(1) <= ones.max(1)[:, None]
+    ).all(-1)
     first, second = np.nonzero(meet & (one_area > 0)[:, None] & (other_area > 0))
     step = 1 << 14
     for start in range(0, len(first), step):
@@ -39,7 +48,9 @@ def _areas(quads: np.ndarray) -> np.ndarray:
 
 
 def _shared_areas(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Areas [p] of the intersections of p pairs: corners inside the other, crossings of edges, in order around their middle."""
+    """Areas [p] of the intersections of p pairs: corners inside the other, crossings of edges,
+    in order around their middle.
+    """
     crossings, crossing = _crossings(ones, others)
     points = np.concatenate([ones, others, crossings], 1)
     counts = np.concatenate([_inside(ones, others), _inside(others, ones), crossing], 1)
@@ -52,7 +63,9 @@ def _shared_areas(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
     ring = np.take_along_axis(points, order[..., None], 1)
     ring = np.where((np.arange(ring.shape[1]) < number[:, None])[..., None], ring, ring[:, :1])
     following = np.roll(ring, -1, 1)
-    areas: np.ndarray = np.abs((ring[..., 0] * following[..., 1] - ring[..., 1] * following[..., 0]).sum(1)) / 2
+    areas: np.ndarray = (
+        np.abs((ring[..., 0] * following[..., 1] - ring[..., 1] * following[..., 0]).sum(1)) / 2
+    )
     return areas
 
 
@@ -78,7 +91,9 @@ def _crossings(ones: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.nda
     divisor = np.where(parallel, 1.0, cross)
     along_one = (apart[..., 0] * other[..., 1] - apart[..., 1] * other[..., 0]) / divisor
     along_other = (apart[..., 0] * one[..., 1] - apart[..., 1] * one[..., 0]) / divisor
-    crossing = ~parallel & (along_one >= 0) & (along_one <= 1) & (along_other >= 0) & (along_other <= 1)
+    crossing = (
+        ~parallel & (along_one >= 0) & (along_one <= 1) & (along_other >= 0) & (along_other <= 1)
+    )
     points = ones[:, :, None] + along_one[..., None] * one
     pairs = len(ones)
     return points.reshape(pairs, 16, 2), crossing.reshape(pairs, 16)

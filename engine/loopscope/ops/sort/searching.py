@@ -17,16 +17,27 @@ from loopscope.ops.sort.largest import comparable
 
 
 def search_sorted(
-    sorted_sequence: Array, values: Array, /, *, right_mode: bool = False, output_type: ElementType = ElementType.I64
+    sorted_sequence: Array,
+    values: Array,
+    /,
+    *,
+    right_mode: bool = False,
+    output_type: ElementType = ElementType.I64,
 ) -> Array:
-    """Where each of ``values`` [..., m] would be inserted in its row of ``sorted_sequence`` ([..., n], or [n] for all rows)."""
+    """Where each of ``values`` [..., m] would be inserted in its row of ``sorted_sequence``
+    ([..., n], or [n] for all rows).
+    """
     rows, wanted = comparable(sorted_sequence), comparable(values)
     if rows.ndim == 0:
         raise ValueError("a scalar is not a sorted sequence")
     if rows.ndim == 1:
-        return np.searchsorted(rows, wanted, "right" if right_mode else "left").astype(output_type.dtype)
+        return np.searchsorted(rows, wanted, "right" if right_mode else "left").astype(
+            output_type.dtype
+        )
     if rows.ndim != wanted.ndim or rows.shape[:-1] != wanted.shape[:-1]:
-        raise ValueError(f"values of shape {list(values.shape)} have no rows in a sequence of shape {list(sorted_sequence.shape)}")
+        raise ValueError(
+            f"values of shape {list(values.shape)} have no rows in a sequence of shape {list(sorted_sequence.shape)}"
+        )
     least, most = np.zeros(wanted.shape, np.int64), np.full(wanted.shape, rows.shape[-1], np.int64)
     for _ in range(rows.shape[-1].bit_length()):
         middle = (least + most) // 2
@@ -36,15 +47,21 @@ def search_sorted(
     return least.astype(output_type.dtype)
 
 
-def _infer_search_sorted(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_search_sorted(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     common_type(inputs)
     return (Known(attributes["output_type"], inputs[1].shape),)
 
 
 def top_k_regions(regions: Array, probabilities: Array, /, *, max_rois: int = 0) -> Array:
-    """The ``max_rois`` rows of ``regions`` [n, 4] with the greatest ``probabilities`` [n], best first; zeros where there are fewer."""
+    """The ``max_rois`` rows of ``regions`` [n, 4] with the greatest ``probabilities`` [n], best
+    first; zeros where there are fewer.
+    """
     if regions.ndim != 2 or regions.shape[1] != 4 or probabilities.shape != regions.shape[:1]:
-        raise ValueError(f"regions of shape {list(regions.shape)}, probabilities of shape {list(probabilities.shape)}")
+        raise ValueError(
+            f"regions of shape {list(regions.shape)}, probabilities of shape {list(probabilities.shape)}"
+        )
     check_elements(max_rois * regions.shape[1], "the regions")
     order = np.argsort(-comparable(probabilities), kind="stable")[:max_rois]
     found = np.zeros((max_rois, regions.shape[1]), regions.dtype)
@@ -52,7 +69,9 @@ def top_k_regions(regions: Array, probabilities: Array, /, *, max_rois: int = 0)
     return found
 
 
-def _infer_top_k_regions(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _infer_top_k_regions(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
     return (Known(common_type(inputs), PartialShape((static(attributes["max_rois"]), static(4)))),)
 
 
@@ -76,6 +95,9 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=_infer_search_sorted,
         inputs=(2, 2),
         types=(NUMERIC,),
-        attributes=(Attribute("right_mode", "bool", False), Attribute("output_type", "type", ElementType.I64, INDEX_CHOICES)),
+        attributes=(
+            Attribute("right_mode", "bool", False),
+            Attribute("output_type", "type", ElementType.I64, INDEX_CHOICES),
+        ),
     ),
 )

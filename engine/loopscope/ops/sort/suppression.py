@@ -1,4 +1,6 @@
-"""Non-maximum suppression, class by class: the best box, then the best of those that do not overlap it, and so on."""
+"""Non-maximum suppression, class by class: the best box, then the best of those that do not
+overlap it, and so on.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.index import whole_number
-from loopscope.ops.sort.overlapping_boxes import Overlap, best_first, corners, overlap, soft_survivors, survivors
+from loopscope.ops.sort.overlapping_boxes import (
+    Overlap,
+    best_first,
+    corners,
+    overlap,
+    soft_survivors,
+    survivors,
+)
 from loopscope.ops.sort.rotated import rotated_overlap, rotated_quads
 
 
@@ -36,7 +45,9 @@ class _Selection:
     scores: list[np.ndarray] = field(default_factory=list[np.ndarray])
 
     def add(self, batch: int, number: int, boxes: np.ndarray, scores: np.ndarray) -> None:
-        self.rows.append(np.stack([np.full_like(boxes, batch), np.full_like(boxes, number), boxes], -1))
+        self.rows.append(
+            np.stack([np.full_like(boxes, batch), np.full_like(boxes, number), boxes], -1)
+        )
         self.scores.append(scores)
 
     def joined(self, by_score: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -68,14 +79,20 @@ def suppress(
     sort_result_descending: bool = True,
     output_type: ElementType = ElementType.I64,
 ) -> tuple[Array, Array, Array]:
-    """Boxes [batch, n, 4], scores [batch, classes, n]: rows of batch, class and box; of batch, class and score; and their number.
+    """Boxes [batch, n, 4], scores [batch, classes, n]: rows of batch, class and box; of batch,
+    class and score; and their number.
 
-    A box is a candidate when its score is greater than the threshold, as the runtimes have it (the page says: or equal).
+    A box is a candidate when its score is greater than the threshold, as the runtimes have it (the
+    page says: or equal).
     """
     most = 0 if max_output_boxes_per_class is None else whole_number(max_output_boxes_per_class)
-    limits = _Limits(most, _scalar(iou_threshold), _scalar(score_threshold), _scalar(soft_nms_sigma))
+    limits = _Limits(
+        most, _scalar(iou_threshold), _scalar(score_threshold), _scalar(soft_nms_sigma)
+    )
     prepared = partial(corners, encoding=box_encoding)
-    rows, values = _suppressed(boxes, scores, limits, prepared, overlap, 4).joined(sort_result_descending)
+    rows, values = _suppressed(boxes, scores, limits, prepared, overlap, 4).joined(
+        sort_result_descending
+    )
     return _outputs(rows, values, output_type, ElementType.F32.dtype)
 
 
@@ -96,16 +113,31 @@ def suppress_rotated(
     output_type: ElementType = ElementType.I64,
     clockwise: bool = True,
 ) -> tuple[Array, Array, Array]:
-    """As NonMaxSuppression-9, for boxes [batch, n, 5] of center x and y, width, height, and an angle in radians."""
-    limits = _Limits(whole_number(max_output_boxes_per_class), _scalar(iou_threshold), _scalar(score_threshold))
+    """As NonMaxSuppression-9, for boxes [batch, n, 5] of center x and y, width, height, and an
+    angle in radians.
+    """
+    limits = _Limits(
+        whole_number(max_output_boxes_per_class), _scalar(iou_threshold), _scalar(score_threshold)
+    )
     prepared = partial(rotated_quads, clockwise=clockwise)
-    rows, values = _suppressed(boxes, scores, limits, prepared, rotated_overlap, 5).joined(sort_result_descending)
+    rows, values = _suppressed(boxes, scores, limits, prepared, rotated_overlap, 5).joined(
+        sort_result_descending
+    )
     return _outputs(rows, values, output_type, ElementType.F32.dtype)
 
 
-def _suppressed(boxes: Array, scores: Array, limits: _Limits, prepared: Any, overlaps: Overlap, size: int) -> _Selection:
-    if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape[0] != scores.shape[0] or boxes.shape[1:] != (scores.shape[2], size):
-        raise ValueError(f"boxes of shape {list(boxes.shape)} and scores of shape {list(scores.shape)}: expected [n, m, {size}], [n, c, m]")
+def _suppressed(
+    boxes: Array, scores: Array, limits: _Limits, prepared: Any, overlaps: Overlap, size: int
+) -> _Selection:
+    if (
+        boxes.ndim != 3
+        or scores.ndim != 3
+        or boxes.shape[0] != scores.shape[0]
+        or boxes.shape[1:] != (scores.shape[2], size)
+    ):
+        raise ValueError(
+            f"boxes of shape {list(boxes.shape)} and scores of shape {list(scores.shape)}: expected [n, m, {size}], [n, c, m]"
+        )
     found = _Selection()
     if limits.most <= 0:
         return found
@@ -118,17 +150,23 @@ def _suppressed(boxes: Array, scores: Array, limits: _Limits, prepared: Any, ove
     return found
 
 
-def _chosen(boxes: np.ndarray, scores: np.ndarray, limits: _Limits, overlaps: Overlap) -> tuple[np.ndarray, np.ndarray]:
+def _chosen(
+    boxes: np.ndarray, scores: np.ndarray, limits: _Limits, overlaps: Overlap
+) -> tuple[np.ndarray, np.ndarray]:
     order = best_first(scores, limits.least)
     if limits.sigma > 0:
         order = np.sort(order)
-        kept, lowered = soft_survivors(boxes[order], scores[order], limits.least, limits.sigma, limits.most, overlaps)
+        kept, lowered = soft_survivors(
+            boxes[order], scores[order], limits.least, limits.sigma, limits.most, overlaps
+        )
         return order[kept], np.array(lowered, np.float32)
     chosen = order[survivors(boxes[order], limits.threshold, limits.most, overlaps)]
     return chosen, scores[chosen]
 
 
-def _outputs(rows: np.ndarray, scores: np.ndarray, output_type: ElementType, score_type: np.dtype) -> tuple[Array, Array, Array]:
+def _outputs(
+    rows: np.ndarray, scores: np.ndarray, output_type: ElementType, score_type: np.dtype
+) -> tuple[Array, Array, Array]:
     values = np.column_stack([rows[:, 0], rows[:, 1], scores]).astype(score_type)
     return rows.astype(output_type.dtype), values, np.array([len(rows)], output_type.dtype)
 
@@ -139,16 +177,24 @@ def _selected(inputs: Sequence[Known]) -> PartialShape:
     each = boxes.shape.at(1) if boxes.shape.rank == 3 else UNKNOWN
     most = each.most
     if limit is not None:
-        most = max(whole_number(limit), 0) if most is None else max(min(most, whole_number(limit)), 0)
+        most = (
+            max(whole_number(limit), 0) if most is None else max(min(most, whole_number(limit)), 0)
+        )
     per_class = Dimension(0, most)
     if scores.shape.rank == 3:
-        return PartialShape((Dimension(0, (scores.shape.at(0) * scores.shape.at(1) * per_class).most), static(3)))
+        return PartialShape(
+            (Dimension(0, (scores.shape.at(0) * scores.shape.at(1) * per_class).most), static(3))
+        )
     return PartialShape((Dimension(0, 0) if most == 0 else UNKNOWN, static(3)))
 
 
 def _infer_suppress(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     shape, element_type = _selected(inputs), attributes["output_type"]
-    return Known(element_type, shape), Known(ElementType.F32, shape), Known(element_type, PartialShape.of([1]))
+    return (
+        Known(element_type, shape),
+        Known(ElementType.F32, shape),
+        Known(element_type, PartialShape.of([1])),
+    )
 
 
 def _infer_indices(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -161,13 +207,17 @@ _OUTPUT_TYPE = Attribute("output_type", "type", ElementType.I64, INDEX_CHOICES)
 _TYPES = (REAL_FLOATS, REAL_FLOATS, INTEGERS, REAL_FLOATS)
 
 _ATTRIBUTES = (_ENCODING, _DESCENDING, _OUTPUT_TYPE)
-row = family("sort", infer=_infer_suppress, inputs=(2, 6), outputs=3, attributes=_ATTRIBUTES, types=_TYPES)
+row = family(
+    "sort", infer=_infer_suppress, inputs=(2, 6), outputs=3, attributes=_ATTRIBUTES, types=_TYPES
+)
 indices = family("sort", infer=_infer_indices, inputs=(2, 5), attributes=_ATTRIBUTES, types=_TYPES)
 _OF_ROTATED = (_DESCENDING, _OUTPUT_TYPE, Attribute("clockwise", "bool", True))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("NMSRotated", suppress_rotated, version=13, inputs=(5, 5), attributes=_OF_ROTATED),
-    indices("NonMaxSuppression", suppress_indices, opsets=(1, 2), attributes=(_ENCODING, _DESCENDING)),
+    indices(
+        "NonMaxSuppression", suppress_indices, opsets=(1, 2), attributes=(_ENCODING, _DESCENDING)
+    ),
     indices("NonMaxSuppression", suppress_indices, version=3, opsets=(3, 3)),
     indices("NonMaxSuppression", suppress_indices, version=4, opsets=(4, 4)),
     row("NonMaxSuppression", suppress, version=5, opsets=(5, 8), page="sort/no-max-suppression-5"),

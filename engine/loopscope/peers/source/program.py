@@ -42,9 +42,13 @@ class SourceValue:
     name: str
     carried: bool
     starts: np.ndarray | None
-    """With a row for each execution of the loop; None of a value that is not carried or not kept."""
+    """With a row for each execution of the loop; None of a value that is not carried or not
+    kept.
+    """
     rows: np.ndarray | None
-    """With a row for each iteration of all executions, as far as they were kept; None where there is none."""
+    """With a row for each iteration of all executions, as far as they were kept; None where
+    there is none.
+    """
     shape: tuple[int, ...] | None
     """Of one of them, before it was sampled; None where there was none."""
     refused: str
@@ -101,7 +105,10 @@ class SourceRun:
         return SourceRun(
             str(told["framework"]),
             tuple((str(name), int(number)) for name, number in told["inputs"]),
-            tuple((str(name), arrays.get(f"output/{number}")) for number, name in enumerate(told["outputs"])),
+            tuple(
+                (str(name), arrays.get(f"output/{number}"))
+                for number, name in enumerate(told["outputs"])
+            ),
             tuple(_region(number, one, arrays) for number, one in enumerate(told["regions"])),
             str(told["unwatched"]),
         )
@@ -120,7 +127,15 @@ def _region(number: int, told: Mapping[str, Any], arrays: Mapping[str, np.ndarra
         for place, one in enumerate(told["columns"])
     )
     counts, taken = tuple(map(int, told["counts"])), tuple(map(bool, told["taken"]))
-    return SourceRegion(str(told["name"]), told["kind"], int(told["parent"]), str(told["body"]), counts, taken, values)
+    return SourceRegion(
+        str(told["name"]),
+        told["kind"],
+        int(told["parent"]),
+        str(told["body"]),
+        counts,
+        taken,
+        values,
+    )
 
 
 def source_of(text: str) -> Source:
@@ -138,10 +153,12 @@ def source_of(text: str) -> Source:
 
 
 def run_source(source: Source, model: Model, inputs: Inputs, patience: Patience) -> SourceRun:
-    """Runs a source program with the inputs of a file that was made from it, in a process of its own.
+    """Runs a source program with the inputs of a file that was made from it, in a process of its
+    own.
 
-    A name in a module is imported there, which runs that module: only a name that the user of this machine gave may come here.
-    ``EngineError`` when the framework is not installed, the program does not take the inputs or does not run, or is no longer waited for.
+    A name in a module is imported there, which runs that module: only a name that the user of this
+    machine gave may come here. ``EngineError`` when the framework is not installed, the program
+    does not take the inputs or does not run, or is no longer waited for.
     """
     framework = _FRAMEWORKS.get(source.kind, "")
     if framework and importlib.util.find_spec(framework) is None:
@@ -151,7 +168,11 @@ def run_source(source: Source, model: Model, inputs: Inputs, patience: Patience)
     names = [[*signature.names, signature.name] for signature in model.inputs]
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         files = [Path(name) / "inputs.npz", Path(name) / "happened.npz"]
-        np.savez(files[0], allow_pickle=False, **{str(number): array for number, array in enumerate(arrays)})
+        np.savez(
+            files[0],
+            allow_pickle=False,
+            **{str(number): array for number, array in enumerate(arrays)},
+        )
         _run_alone(source, json.dumps(names), files, patience)
         return SourceRun.read(files[1])
 
@@ -179,6 +200,8 @@ def _to_install(source: Source, framework: str) -> str:
 def _plain(name: str, value: Any) -> np.ndarray:
     """An input of a type that numpy has: narrow floats as f32, which holds them."""
     if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "biufV":
-        raise EngineError(f"the input {elided(name)!r} is no tensor of numbers, and a source program is only given those")
+        raise EngineError(
+            f"the input {elided(name)!r} is no tensor of numbers, and a source program is only given those"
+        )
     array = np.asarray(value)
     return array if array.dtype.isbuiltin == 1 else array.astype(np.float32)

@@ -1,4 +1,6 @@
-"""Which loop, branch and carried value of a file is which of its source program: by name, by values, by structure, then by order."""
+"""Which loop, branch and carried value of a file is which of its source program: by name, by
+values, by structure, then by order.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def belonging(source: SourceRun, run: Run) -> RegionMatch:
     pairs: list[MatchedRegions] = []
     only_source: list[int] = []
     only_file: list[FileRegion] = []
-    waiting: list[tuple[list[int], list[FileRegion]]] = [(_children(source, -1), list(_placed(run.plan.main)))]
+    waiting: list[tuple[list[int], list[FileRegion]]] = [
+        (_children(source, -1), list(_placed(run.plan.main)))
+    ]
     while waiting:
         theirs, ours = waiting.pop(0)
         found = _matched(source, theirs, run, ours)
@@ -99,7 +103,11 @@ def belonging(source: SourceRun, run: Run) -> RegionMatch:
 
 
 def _children(source: SourceRun, parent: int, *bodies: str) -> list[int]:
-    return [number for number, one in enumerate(source.regions) if one.parent == parent and (not bodies or one.body in bodies)]
+    return [
+        number
+        for number, one in enumerate(source.regions)
+        if one.parent == parent and (not bodies or one.body in bodies)
+    ]
 
 
 def _placed(program: Program) -> Iterator[FileRegion]:
@@ -113,7 +121,9 @@ def _placed(program: Program) -> Iterator[FileRegion]:
                 yield from _placed(called.branch.program)
 
 
-def _bodies(source: SourceRun, pair: MatchedRegions) -> Iterator[tuple[list[int], list[FileRegion]]]:
+def _bodies(
+    source: SourceRun, pair: MatchedRegions
+) -> Iterator[tuple[list[int], list[FileRegion]]]:
     match pair.placed.region:
         case LoopRegion() as loop:
             yield _children(source, pair.number), list(_placed(loop.program))
@@ -122,7 +132,9 @@ def _bodies(source: SourceRun, pair: MatchedRegions) -> Iterator[tuple[list[int]
             yield _children(source, pair.number, "else"), list(_placed(branches.otherwise.program))
 
 
-def _matched(source: SourceRun, theirs: Sequence[int], run: Run, ours: Sequence[FileRegion]) -> list[MatchedRegions]:
+def _matched(
+    source: SourceRun, theirs: Sequence[int], run: Run, ours: Sequence[FileRegion]
+) -> list[MatchedRegions]:
     """Of two graphs: what fits best first; where several fit alike, in their order."""
     found: list[tuple[tuple[int, ...], int, int, MatchedRegions]] = []
     for place, number in enumerate(theirs):
@@ -135,11 +147,17 @@ def _matched(source: SourceRun, theirs: Sequence[int], run: Run, ours: Sequence[
     for _, _, _, pair in sorted(found, key=lambda one: one[:3]):
         if all(pair.number != one.number and pair.placed is not one.placed for one in chosen):
             chosen.append(pair)
-    return [_alone(pair, source, theirs, ours) for pair in sorted(chosen, key=lambda pair: pair.number)]
+    return [
+        _alone(pair, source, theirs, ours) for pair in sorted(chosen, key=lambda pair: pair.number)
+    ]
 
 
-def _alone(pair: MatchedRegions, source: SourceRun, theirs: Sequence[int], ours: Sequence[FileRegion]) -> MatchedRegions:
-    """What is the only loop or If of its graph on both sides belongs together by the structure of the graph."""
+def _alone(
+    pair: MatchedRegions, source: SourceRun, theirs: Sequence[int], ours: Sequence[FileRegion]
+) -> MatchedRegions:
+    """What is the only loop or If of its graph on both sides belongs together by the structure
+    of the graph.
+    """
     kinds = (
         [source.regions[number].is_loop for number in theirs].count(pair.placed.is_loop),
         [one.is_loop for one in ours].count(pair.placed.is_loop),
@@ -147,7 +165,9 @@ def _alone(pair: MatchedRegions, source: SourceRun, theirs: Sequence[int], ours:
     return replace(pair, how="structure") if pair.how == "order" and kinds == (1, 1) else pair
 
 
-def _tried(source: SourceRun, number: int, run: Run, placed: FileRegion) -> tuple[MatchedRegions, tuple[int, ...]]:
+def _tried(
+    source: SourceRun, number: int, run: Run, placed: FileRegion
+) -> tuple[MatchedRegions, tuple[int, ...]]:
     """Two that may belong together, and how well they fit: what weighs most first."""
     region = source.regions[number]
     values = _values(region, run, placed) if region.is_loop else ()
@@ -155,7 +175,10 @@ def _tried(source: SourceRun, number: int, run: Run, placed: FileRegion) -> tupl
     equal = sum(how == "values" for _, _, how in values)
     whole = bool(region.values) and len(values) == len(region.values)
     inside = [len(_children(source, number, body)) for body in ("body", "then", "else")]
-    same = sorted(inside) == sorted([0] * (3 - len(placed.region.programs)) + [len(list(_placed(one))) for one in placed.region.programs])
+    same = sorted(inside) == sorted(
+        [0] * (3 - len(placed.region.programs))
+        + [len(list(_placed(one))) for one in placed.region.programs]
+    )
     alike = _goes_alike(region, run, placed)
     ways: tuple[tuple[How, bool], ...] = (
         ("name", named),
@@ -165,7 +188,14 @@ def _tried(source: SourceRun, number: int, run: Run, placed: FileRegion) -> tupl
         ("order", True),
     )
     how = next(way for way, found in ways if found)
-    return MatchedRegions(number, placed, how, values), (named, equal, whole, same, alike, len(values))
+    return MatchedRegions(number, placed, how, values), (
+        named,
+        equal,
+        whole,
+        same,
+        alike,
+        len(values),
+    )
 
 
 def _goes_alike(region: SourceRegion, run: Run, placed: FileRegion) -> bool:
@@ -180,23 +210,35 @@ def _goes_alike(region: SourceRegion, run: Run, placed: FileRegion) -> bool:
 
 
 def _is_named(name: str, other: str) -> bool:
-    """Whether a converter has kept a name: it puts scopes before it, and what it made of it behind it.
+    """Whether a converter has kept a name: it puts scopes before it, and what it made of it behind
+    it.
 
     >>> [_is_named("while_loop", other) for other in ("model/while_loop", "while_loop/Loop", "node_while_loop__1", "while_loop_1")]
     [True, True, True, False]
     """
-    return re.fullmatch(rf"(.*/)?(node_)?{re.escape(name)}(__\d+)?(/.*)?", other, re.DOTALL) is not None
+    return (
+        re.fullmatch(rf"(.*/)?(node_)?{re.escape(name)}(__\d+)?(/.*)?", other, re.DOTALL)
+        is not None
+    )
 
 
-# -- values -------------------------------------------------------------------------------------------------------------
+# -- values
+# -------------------------------------------------------------------------------------------------------------
 
 
-def _values(region: SourceRegion, run: Run, placed: FileRegion) -> tuple[tuple[int, FileValue, How], ...]:
-    """For each value of a source's loop the file's of its shape that is most like it where both begin; of several, in their order."""
+def _values(
+    region: SourceRegion, run: Run, placed: FileRegion
+) -> tuple[tuple[int, FileValue, How], ...]:
+    """For each value of a source's loop the file's of its shape that is most like it where both
+    begin; of several, in their order.
+    """
     ours = [(one, *_firsts(one, run, placed)) for one in file_values(placed)]
     scored: list[tuple[int, int, int]] = []
     for number, value in enumerate(region.values):
-        theirs = [None if rows is None or not len(rows) else rows[0] for rows in (value.starts, value.rows)]
+        theirs = [
+            None if rows is None or not len(rows) else rows[0]
+            for rows in (value.starts, value.rows)
+        ]
         for place, (_, *firsts) in enumerate(ours):
             if any(_of_one_form(value, array) for array in firsts):
                 alike = [_alike(array, first) for array, first in zip(firsts, theirs, strict=True)]
@@ -220,11 +262,19 @@ def file_values(placed: FileRegion) -> list[FileValue]:
     return [*carried, *(FileValue(names.get(slot, ""), slot, None) for slot in joined)]
 
 
-def _firsts(value: FileValue, run: Run, placed: FileRegion) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Before the first iteration of the first execution, and after it; None for what there is not."""
+def _firsts(
+    value: FileValue, run: Run, placed: FileRegion
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Before the first iteration of the first execution, and after it; None for what there is
+    not.
+    """
     loop, rows = placed.region, run.timeline.executions.rows
     assert isinstance(loop, LoopRegion)
-    start = _number(run, placed.program, value.initial) if value.initial is not None and rows[placed.program.index] else None
+    start = (
+        _number(run, placed.program, value.initial)
+        if value.initial is not None and rows[placed.program.index]
+        else None
+    )
     return start, _number(run, loop.program, value.result) if rows[loop.program.index] else None
 
 
@@ -245,7 +295,11 @@ def _of_one_form(value: SourceValue, array: np.ndarray | None) -> bool:
     if array is None or value.shape is None:
         return False
     kept = value.starts if value.rows is None else value.rows
-    return kept is not None and _FORMS.get(kept.dtype.kind) == _FORMS.get(array.dtype.kind) and same_shape(array.shape, value.shape)
+    return (
+        kept is not None
+        and _FORMS.get(kept.dtype.kind) == _FORMS.get(array.dtype.kind)
+        and same_shape(array.shape, value.shape)
+    )
 
 
 def same_shape(one: Sequence[int], other: Sequence[int]) -> bool:

@@ -36,20 +36,31 @@ class RuntimeSide:
     outputs: tuple[Any, ...] = ()
     """Of the model, in its order."""
     counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    """By the address of a loop the iterations of its executions, of a branch 1 for then and 0 for else, where they are known."""
+    """By the address of a loop the iterations of its executions, of a branch 1 for then and 0
+    for else, where they are known.
+    """
     instead: Mapping[str, str] = field(default_factory=dict[str, str])
     """By the address of a loop or branch what runs in its place, in words."""
 
 
 def runtime_side(
-    run: Run, inputs: Inputs, *, tolerance: float, seconds: float, document: bytes = b"", stopped: Callable[[], bool] = never
+    run: Run,
+    inputs: Inputs,
+    *,
+    tolerance: float,
+    seconds: float,
+    document: bytes = b"",
+    stopped: Callable[[], bool] = never,
 ) -> RuntimeSide:
-    """Runs the model of a finished run in its own runtime; that this cannot be done is no error here. ``EngineError`` where the caller
-    no longer waits."""
+    """Runs the model of a finished run in its own runtime; that this cannot be done is no error
+    here. ``EngineError`` where the caller no longer waits.
+    """
     if not runtime_of(run.model):
         return RuntimeSide(CALLED[run.model.dialect], "not installed")
     try:
-        both = beside(run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped)
+        both = beside(
+            run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped
+        )
         report = differences(both, tolerance)
         if run.model.dialect == "onnx":
             profile = clock(run.model, inputs, seconds=seconds, document=document, stopped=stopped)
@@ -61,9 +72,15 @@ def runtime_side(
             raise
         return RuntimeSide(CALLED[run.model.dialect], str(error))
     instead = {
-        one.address: f"runs as {one.runs_as}" if one.runs_as else one.became for one in found if one.became not in ("kept", "not told")
+        one.address: f"runs as {one.runs_as}" if one.runs_as else one.became
+        for one in found
+        if one.became not in ("kept", "not told")
     }
-    counts = {address: count for address, count in (*_counts(run, both), *_branches(run, both)) if address not in instead}
+    counts = {
+        address: count
+        for address, count in (*_counts(run, both), *_branches(run, both))
+        if address not in instead
+    }
     return RuntimeSide(report.runtime, "", report, both.answer.outputs, counts, instead)
 
 
@@ -80,23 +97,37 @@ def _counts(run: Run, both: RuntimeComparison) -> Iterator[tuple[str, tuple[int,
 
 
 def _branches(run: Run, both: RuntimeComparison) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Of each If what its condition was in the runtime, in every execution; of those whose condition it gave."""
-    given = {(probe.program.index, probe.slot): (probe, there) for probe, there in both.answer.values.items()}
+    """Of each If what its condition was in the runtime, in every execution; of those whose
+    condition it gave.
+    """
+    given = {
+        (probe.program.index, probe.slot): (probe, there)
+        for probe, there in both.answer.values.items()
+    }
     for program in run.plan.programs:
         for number in program.regions:
             instruction = program.instructions[number]
             match instruction.region:
                 case IfRegion(condition=condition):
                     found = given.get((program.index, condition))
-                    taken = _of_input(run, program, condition) if found is None else _in_all_rows(*found)
+                    taken = (
+                        _of_input(run, program, condition)
+                        if found is None
+                        else _in_all_rows(*found)
+                    )
                     if taken is not None:
-                        yield f"{program.address}/{instruction.label}", tuple(map(int, taken.reshape(len(taken), -1)[:, 0].astype(bool)))
+                        yield (
+                            f"{program.address}/{instruction.label}",
+                            tuple(map(int, taken.reshape(len(taken), -1)[:, 0].astype(bool))),
+                        )
                 case _:
                     pass
 
 
 def _in_all_rows(probe: Probe, there: np.ndarray) -> np.ndarray | None:
-    """With a row for each execution; None where the graph is in a branch and the loops around ran otherwise than here."""
+    """With a row for each execution; None where the graph is in a branch and the loops around
+    ran otherwise than here.
+    """
     if there.shape[: len(probe.lengths)] == probe.lengths:
         return rows_of(probe, there)
     if any(isinstance(owner(one), IfRegion) for one in probe.program.around()):

@@ -13,7 +13,9 @@ from loopscope.peers.source.report_columns import Apart, OutputAcross, RegionAcr
 
 @dataclass(frozen=True, slots=True)
 class RuntimeColumn:
-    """What the file's runtime does, beside each loop and branch that was matched, in their order."""
+    """What the file's runtime does, beside each loop and branch that was matched, in their
+    order.
+    """
 
     called: str
     why: str
@@ -58,14 +60,28 @@ class SourceReport:
     @property
     def sentence(self) -> str:
         """The verdict in a few sentences; the first one is what differs first in the run."""
-        parts = [self._verdict, *self.remarks, self._end, self._unmatched, self._omissions, self._runtime]
+        parts = [
+            self._verdict,
+            *self.remarks,
+            self._end,
+            self._unmatched,
+            self._omissions,
+            self._runtime,
+        ]
         return " ".join(part for part in parts if part)
 
     @property
     def _found(self) -> list[tuple[Apart, str]]:
         """All that differs inside, the earliest first, each with its sentence."""
-        counts = [(one.first, self._parted(one.first)) for one in self.regions if one.first is not None]
-        values = [(value.first, self._value(value.first)) for one in self.regions for value in one.values if value.first is not None]
+        counts = [
+            (one.first, self._parted(one.first)) for one in self.regions if one.first is not None
+        ]
+        values = [
+            (value.first, self._value(value.first))
+            for one in self.regions
+            for value in one.values
+            if value.first is not None
+        ]
         return sorted([*counts, *values], key=lambda one: one[0].step)
 
     @property
@@ -83,12 +99,20 @@ class SourceReport:
     def _verdict(self) -> str:
         found = self._found
         if found:
-            loops = [self._parted(one.first) for one in self.regions if one.kind != "cond" and one.first is not None]
+            loops = [
+                self._parted(one.first)
+                for one in self.regions
+                if one.kind != "cond" and one.first is not None
+            ]
             return " ".join(dict.fromkeys((found[0][1], *loops[:1])))
         if not self.outputs_agree:
             return ""
         compared = [one for one in self.outputs if not one.left_out]
-        which = "All outputs" if len(compared) == len(self.outputs) else "The outputs that were compared"
+        which = (
+            "All outputs"
+            if len(compared) == len(self.outputs)
+            else "The outputs that were compared"
+        )
         return f"{which} agree with {self.framework}{self._inside}."
 
     @property
@@ -96,11 +120,17 @@ class SourceReport:
         loops = sum(one.kind != "cond" for one in self.regions)
         branches = len(self.regions) - loops
         values = [value for one in self.regions for value in one.values if value.compared]
-        iterations = sum(max((value.compared for value in one.values), default=0) for one in self.regions)
+        iterations = sum(
+            max((value.compared for value in one.values), default=0) for one in self.regions
+        )
         told = [
             f"the iterations of {counted(loops, 'loop')}" if loops else "",
-            f"what {counted(branches, 'If')} {'takes' if branches == 1 else 'take'}" if branches else "",
-            f"{counted(len(values), 'value')} of loops in {counted(iterations, 'iteration')}" if values else "",
+            f"what {counted(branches, 'If')} {'takes' if branches == 1 else 'take'}"
+            if branches
+            else "",
+            f"{counted(len(values), 'value')} of loops in {counted(iterations, 'iteration')}"
+            if values
+            else "",
         ]
         return f", and so do {_joined([one for one in told if one])}" if any(told) else ""
 
@@ -110,29 +140,45 @@ class SourceReport:
         if not different:
             return "The outputs agree." if self._found else ""
         one = different[0]
-        more = f" {counted(len(different) - 1, 'more output')} {'differs' if len(different) == 2 else 'differ'}." if different[1:] else ""
+        more = (
+            f" {counted(len(different) - 1, 'more output')} {'differs' if len(different) == 2 else 'differ'}."
+            if different[1:]
+            else ""
+        )
         return f"The output {elided(one.name)!r} differs: {one.there} in {self.framework}, {one.here} in the file.{more}"
 
     @property
     def _unmatched(self) -> str:
         told = [
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} only in {where}"
-            for names, where in ((self.only_source, "the source"), (tuple(map(readable, self.only_file)), "the file"))
+            for names, where in (
+                (self.only_source, "the source"),
+                (tuple(map(readable, self.only_file)), "the file"),
+            )
             if names and (where == "the source" or not self.unwatched)
         ]
         return f"{'; '.join(told)}." if told else ""
 
     @property
     def _omissions(self) -> str:
-        outputs = [f"the output {elided(one.name or one.source)!r} ({one.left_out})" for one in self.outputs if one.left_out]
+        outputs = [
+            f"the output {elided(one.name or one.source)!r} ({one.left_out})"
+            for one in self.outputs
+            if one.left_out
+        ]
         told = f"Not compared: {', '.join(outputs)}." if outputs else ""
         return " ".join(part for part in (told, self.unwatched) if part)
 
     @property
     def _runtime(self) -> str:
         if self.runtime.why:
-            return f"{self.runtime.called} is not beside them: {self.runtime.why.removesuffix('.')}."
-        unknown = sum(count is None and not instead for count, instead in zip(self.runtime.counts, self.runtime.instead, strict=True))
+            return (
+                f"{self.runtime.called} is not beside them: {self.runtime.why.removesuffix('.')}."
+            )
+        unknown = sum(
+            count is None and not instead
+            for count, instead in zip(self.runtime.counts, self.runtime.instead, strict=True)
+        )
         told = f"Beside Loopscope: {self.runtime.sentence}" if self.runtime.sentence else ""
         return f"{told} {self._unknown(unknown)}" if unknown else told
 
@@ -141,17 +187,37 @@ class SourceReport:
         return f"{what}: it gives no values of what did not run here, and no counts of loops inside branches."
 
     def table(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Three columns with a row for each loop, branch and output, and a first row of what they are."""
+        """Three columns with a row for each loop, branch and output, and a first row of what
+        they are.
+        """
         columns = len(self.regions) * (None,) if self.runtime.why else self.runtime.counts
         instead = len(self.regions) * ("",) if self.runtime.why else self.runtime.instead
         head = ("", self.framework, "Loopscope", self.runtime.called)
-        rows = [self._row(one, count, words) for one, count, words in zip(self.regions, columns, instead, strict=True)]
-        return (head, *rows, *((f"output {one.name}", one.there, one.here, one.runtime) for one in self.outputs if one.differs))
+        rows = [
+            self._row(one, count, words)
+            for one, count, words in zip(self.regions, columns, instead, strict=True)
+        ]
+        return (
+            head,
+            *rows,
+            *(
+                (f"output {one.name}", one.there, one.here, one.runtime)
+                for one in self.outputs
+                if one.differs
+            ),
+        )
 
-    def _row(self, region: RegionAcross, count: tuple[int, ...] | None, instead: str) -> tuple[str, str, str, str]:
+    def _row(
+        self, region: RegionAcross, count: tuple[int, ...] | None, instead: str
+    ) -> tuple[str, str, str, str]:
         told = ran if region.kind != "cond" else took
         there = told(count) if count is not None else instead or "not known"
-        return f"{region.source} = {readable(region.address)}", told(region.there), told(region.here), there
+        return (
+            f"{region.source} = {readable(region.address)}",
+            told(region.there),
+            told(region.here),
+            there,
+        )
 
 
 def ran(counts: Sequence[int]) -> str:
@@ -163,7 +229,9 @@ def ran(counts: Sequence[int]) -> str:
     if not counts:
         return "never ran"
     if len(set(counts)) == 1:
-        return counted(counts[0], "iteration") + (f", {len(counts):,} times" if len(counts) > 1 else "")
+        return counted(counts[0], "iteration") + (
+            f", {len(counts):,} times" if len(counts) > 1 else ""
+        )
     return f"{', '.join(_some([f'{one:,}' for one in counts]))} iterations"
 
 
@@ -182,7 +250,9 @@ def took(branches: Sequence[int]) -> str:
             runs[-1] = name, runs[-1][1] + 1
         else:
             runs.append((name, 1))
-    return ", ".join(_some([name if times == 1 else f"{name} {times:,} times" for name, times in runs]))
+    return ", ".join(
+        _some([name if times == 1 else f"{name} {times:,} times" for name, times in runs])
+    )
 
 
 _MOST_SHOWN = 8

@@ -1,4 +1,6 @@
-"""What a source program did, and the file's own runtime, where our run of the file did not finish."""
+"""What a source program did, and the file's own runtime, where our run of the file did not
+finish.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class SourceAlone:
     regions: tuple[tuple[str, str], ...]
     """Each loop and branch of the program, and what it did."""
     outputs: tuple[tuple[str, str, str], ...]
-    """The name of each output, what the source gave, and what the runtime did; empty where it gave none."""
+    """The name of each output, what the source gave, and what the runtime did; empty where it
+    gave none.
+    """
     runtime: str
     """Name and version, or the name alone where it did not run."""
     why: str
@@ -46,15 +50,30 @@ class SourceAlone:
     @property
     def sentence(self) -> str:
         """What to know, in a few sentences."""
-        beside = f"{self.runtime} is not beside it: {self.why.removesuffix('.')}." if self.why else f"{self.runtime} runs the file too."
+        beside = (
+            f"{self.runtime} is not beside it: {self.why.removesuffix('.')}."
+            if self.why
+            else f"{self.runtime} runs the file too."
+        )
         ours = f"The run of the file did not finish in Loopscope: {self.failure.removesuffix('.')}."
-        return " ".join(part for part in (ours, f"{self.framework} runs the source.", beside, self.unwatched) if part)
+        return " ".join(
+            part
+            for part in (ours, f"{self.framework} runs the source.", beside, self.unwatched)
+            if part
+        )
 
     def table(self) -> tuple[tuple[str, str, str, str], ...]:
         """Three columns as those of a comparison: source, Loopscope, and the file's runtime."""
         head = ("", self.framework, "Loopscope", self.runtime)
         regions = ((name, did, "", "") for name, did in self.regions)
-        return (head, *regions, *((f"output {name}", there, "did not finish", runtime) for name, there, runtime in self.outputs))
+        return (
+            head,
+            *regions,
+            *(
+                (f"output {name}", there, "did not finish", runtime)
+                for name, there, runtime in self.outputs
+            ),
+        )
 
 
 def source_alone(
@@ -66,10 +85,12 @@ def source_alone(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> SourceAlone:
-    """Runs a source program, and the file's own runtime where it is installed, with the inputs of a run that did not finish.
+    """Runs a source program, and the file's own runtime where it is installed, with the inputs of a
+    run that did not finish.
 
-    ``document`` is the content of an ONNX file, for a model that was read from its bytes. ``EngineError`` when the program does not run
-    within ``seconds``, or ``stopped`` says yes before it has.
+    ``document`` is the content of an ONNX file, for a model that was read from its bytes.
+    ``EngineError`` when the program does not run within ``seconds``, or ``stopped`` says yes before
+    it has.
     """
     patience = Patience(seconds, stopped)
     did = run_source(source, run.model, inputs, patience)
@@ -84,7 +105,14 @@ def source_alone(
             why = str(error)
     failure = run.failure or "it was stopped"
     return SourceAlone(
-        source.where, did.framework, failure, tuple(_regions(did)), tuple(_outputs(did, run, given)), called, why, did.unwatched
+        source.where,
+        did.framework,
+        failure,
+        tuple(_regions(did)),
+        tuple(_outputs(did, run, given)),
+        called,
+        why,
+        did.unwatched,
     )
 
 
@@ -107,6 +135,9 @@ def _words(value: Any) -> str:
     if not is_tensor(value):
         return "no tensor"
     array = np.asarray(value)
-    some = [f"{float(one):.7g}" if array.dtype.kind == "f" else str(one) for one in array.reshape(-1)[:_SHOWN]]
+    some = [
+        f"{float(one):.7g}" if array.dtype.kind == "f" else str(one)
+        for one in array.reshape(-1)[:_SHOWN]
+    ]
     told = elided(", ".join([*some, "..."] if array.size > _SHOWN else some))
     return told if array.ndim == 0 else f"{shape_text(array)} {told}"

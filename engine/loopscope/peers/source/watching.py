@@ -25,7 +25,11 @@ MOST_EXECUTIONS = 1_000_000
 def sampled(value: np.ndarray) -> np.ndarray:
     """A large value as elements of it, evenly spread; a small one as it is."""
     flat = value.reshape(-1)
-    return value if flat.size <= LARGE else flat[np.linspace(0, flat.size - 1, SAMPLED).astype(np.int64)]
+    return (
+        value
+        if flat.size <= LARGE
+        else flat[np.linspace(0, flat.size - 1, SAMPLED).astype(np.int64)]
+    )
 
 
 @dataclass(slots=True)
@@ -72,9 +76,25 @@ class Watch:
         """What has graphs inside and is not watched."""
         self._left = MOST_BYTES
 
-    def declare(self, name: str, kind: str, parent: int, body: str, carried: Sequence[str] = (), given: int = 0) -> int:
-        """A region, before anything runs; its number. ``carried`` are the names of what it carries."""
-        columns = [*map(LoopValue, carried), *(LoopValue(f"output {number}") for number in range(len(carried), len(carried) + given))]
+    def declare(
+        self,
+        name: str,
+        kind: str,
+        parent: int,
+        body: str,
+        carried: Sequence[str] = (),
+        given: int = 0,
+    ) -> int:
+        """A region, before anything runs; its number. ``carried`` are the names of what it
+        carries.
+        """
+        columns = [
+            *map(LoopValue, carried),
+            *(
+                LoopValue(f"output {number}")
+                for number in range(len(carried), len(carried) + given)
+            ),
+        ]
         self.regions.append(ProgramRegion(name, kind, parent, body, len(carried), columns))
         return len(self.regions) - 1
 
@@ -123,7 +143,9 @@ class Watch:
 
     def write(self, target: str, names: Sequence[str], outputs: Sequence[Any], **told: Any) -> None:
         """A file of arrays, and ``told`` with what they are as JSON."""
-        arrays: dict[str, np.ndarray] = {f"output/{number}": one for number, one in enumerate(outputs) if one is not None}
+        arrays: dict[str, np.ndarray] = {
+            f"output/{number}": one for number, one in enumerate(outputs) if one is not None
+        }
         regions = []
         for number, region in enumerate(self.regions):
             columns = []
@@ -131,20 +153,35 @@ class Watch:
                 for part, rows in (("start", column.starts), ("row", column.rows)):
                     if rows:
                         arrays[f"{part}/{number}/{place}"] = np.stack(rows)
-                columns.append({"name": column.name, "shape": column.shape, "refused": column.refused})
-            plain = {key: getattr(region, key) for key in ("name", "kind", "parent", "body", "carried", "counts", "taken")}
+                columns.append(
+                    {"name": column.name, "shape": column.shape, "refused": column.refused}
+                )
+            plain = {
+                key: getattr(region, key)
+                for key in ("name", "kind", "parent", "body", "carried", "counts", "taken")
+            }
             regions.append(plain | {"columns": columns})
-        np.savez(target, allow_pickle=False, told=np.array(json.dumps({**told, "outputs": list(names), "regions": regions})), **arrays)
+        np.savez(
+            target,
+            allow_pickle=False,
+            told=np.array(json.dumps({**told, "outputs": list(names), "regions": regions})),
+            **arrays,
+        )
 
 
 def ordered(wanted: Sequence[str], given: Sequence[Sequence[str]], called: str) -> list[int]:
-    """For each input of a program the number of the file's input that it is: by name where all are found, else by order.
+    """For each input of a program the number of the file's input that it is: by name where all are
+    found, else by order.
 
     ``ValueError`` where there are not as many.
     """
     if len(wanted) != len(given):
-        raise ValueError(f"{called} takes {len(wanted)} inputs ({', '.join(wanted)}), and the file {len(given)}")
-    names = {plain(name): number for number, some in reversed(list(enumerate(given))) for name in some}
+        raise ValueError(
+            f"{called} takes {len(wanted)} inputs ({', '.join(wanted)}), and the file {len(given)}"
+        )
+    names = {
+        plain(name): number for number, some in reversed(list(enumerate(given))) for name in some
+    }
     found = [names.get(plain(name), -1) for name in wanted]
     return found if sorted(found) == list(range(len(given))) else list(range(len(given)))
 
@@ -156,7 +193,11 @@ def plain(name: str) -> str:
 
 def fitting(name: str, array: np.ndarray, shape: Sequence[int | None]) -> np.ndarray:
     """An input as a program takes it; ``ValueError`` for one of another shape. None: any length."""
-    if len(shape) != array.ndim or any(length not in (None, own) for length, own in zip(shape, array.shape, strict=True)):
+    if len(shape) != array.ndim or any(
+        length not in (None, own) for length, own in zip(shape, array.shape, strict=True)
+    ):
         wanted = ", ".join("any" if length is None else str(length) for length in shape)
-        raise ValueError(f"the input {name!r} is of shape {list(array.shape)}, and the program takes [{wanted}]")
+        raise ValueError(
+            f"the input {name!r} is of shape {list(array.shape)}, and the program takes [{wanted}]"
+        )
     return array

@@ -26,9 +26,11 @@ _CRASHED = "ONNX's own shape inference crashes on this file: its types and shape
 
 
 def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) -> Model:
-    """The Model of an ONNX file; ``file`` is where it lies, and where its external data is looked for (empty for bytes).
+    """The Model of an ONNX file; ``file`` is where it lies, and where its external data is looked
+    for (empty for bytes).
 
-    ``ReadError`` when no Model can be made of it. Unknown operations and names that nothing makes are left to the checks.
+    ``ReadError`` when no Model can be made of it. Unknown operations and names that nothing makes
+    are left to the checks.
     """
     parts = parted(document)
     proto = _parsed(parts.outline, file)
@@ -50,7 +52,9 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
     )
 
 
-def _graph(proto: ModelProto, held: Held, types: Inferred, weights: Weights, file: str, limits: ReadLimits) -> ModelGraph:
+def _graph(
+    proto: ModelProto, held: Held, types: Inferred, weights: Weights, file: str, limits: ReadLimits
+) -> ModelGraph:
     scopes = Survey(proto, file, limits, types, held).read()
     external = ExternalData(Path(file).parent if file else None, weights)
     builders = [Builder(scope, external, file) for scope in scopes]
@@ -60,15 +64,28 @@ def _graph(proto: ModelProto, held: Held, types: Inferred, weights: Weights, fil
     for scope, builder in zip(reversed(scopes), reversed(builders), strict=True):
         built[id(scope)] = builder.build(built)
     for scope in scopes:
-        scope.calls = NO_CALLS  # Scopes inside know those around them: in a circle they would keep the whole file.
+        # Scopes inside know those around them: in a circle they would keep the whole file.
+        scope.calls = NO_CALLS
     return built[id(scopes[0])].graph
 
 
-def _types(proto: ModelProto, outline: bytes, file: str, limits: ReadLimits) -> AbstractContextManager[Inferred]:
-    """The types of functions are found by writing them out, which knows no bounds: these are looked at before."""
+def _types(
+    proto: ModelProto, outline: bytes, file: str, limits: ReadLimits
+) -> AbstractContextManager[Inferred]:
+    """The types of functions are found by writing them out, which knows no bounds: these are
+    looked at before.
+    """
     none = Inferred(0, nothing)
-    deep = proto.functions and max(scope.depth for scope in Survey(proto, file, limits, none).read()) > _MOST_INFERRED_DEPTH
-    return nullcontext(none) if deep or len(proto.graph.node) > limits.nodes else inference(proto, outline)
+    deep = (
+        proto.functions
+        and max(scope.depth for scope in Survey(proto, file, limits, none).read())
+        > _MOST_INFERRED_DEPTH
+    )
+    return (
+        nullcontext(none)
+        if deep or len(proto.graph.node) > limits.nodes
+        else inference(proto, outline)
+    )
 
 
 def _parsed(document: bytes, file: str) -> ModelProto:
@@ -81,7 +98,11 @@ def _parsed(document: bytes, file: str) -> ModelProto:
         proto.ParseFromString(document)
     except Exception as error:  # protobuf's own DecodeError, whose package has no types
         deep = "MaxDepth" in str(error) or "recursion" in str(error).lower()
-        reason = "its graphs are nested deeper than protobuf files may be" if deep else "it is cut short or damaged"
+        reason = (
+            "its graphs are nested deeper than protobuf files may be"
+            if deep
+            else "it is cut short or damaged"
+        )
         raise ReadError(f"the ONNX model cannot be read: {reason}", Where(file)) from None
     if not proto.HasField("graph"):
         raise ReadError("the ONNX model holds no graph", Where(file))
@@ -96,16 +117,22 @@ def _meta_data(proto: ModelProto) -> dict[str, object]:
         "doc_string": proto.doc_string,
         **{str(one.key): one.value for one in proto.metadata_props},
     }
-    found: dict[str, object] = {key: shorten(text, 10_000) for key, text in said.items() if text and isinstance(text, str)}
+    found: dict[str, object] = {
+        key: shorten(text, 10_000) for key, text in said.items() if text and isinstance(text, str)
+    }
     if proto.model_version:
         found["model_version"] = str(proto.model_version)
-    found["opset_import"] = ", ".join(f"{one.domain or 'ai.onnx'} {one.version}" for one in proto.opset_import)
+    found["opset_import"] = ", ".join(
+        f"{one.domain or 'ai.onnx'} {one.version}" for one in proto.opset_import
+    )
     return found
 
 
 def _notes(proto: ModelProto) -> list[str]:
     notes = []
-    defaults = {one.name for one in proto.graph.initializer} & {one.name for one in proto.graph.input}
+    defaults = {one.name for one in proto.graph.initializer} & {
+        one.name for one in proto.graph.input
+    }
     if defaults and proto.ir_version >= 4:
         names = ", ".join(repr(shorten(name, 40)) for name in sorted(defaults)[:5])
         notes.append(f"{len(defaults)} inputs have default values and are constants here: {names}.")

@@ -1,4 +1,6 @@
-"""AttributeProto to frozen Python values; references to a function's attributes become the values of its call."""
+"""AttributeProto to frozen Python values; references to a function's attributes become the
+values of its call.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,15 @@ def given_of(nodes: Sequence[NodeProto], around: Given) -> list[Given]:
     if any(map(_REFERENCE, every)):
         return [given(one, around) for one in listed]
     names = map(_NAME, every)
-    return [dict(zip(islice(names, len(one)), one, strict=True)) if one else _NONE for one in listed]
+    return [
+        dict(zip(islice(names, len(one)), one, strict=True)) if one else _NONE for one in listed
+    ]
 
 
 def given(nodes_attributes: Sequence[AttributeProto], around: Given) -> Given:
-    """The attributes of a node by name; those that refer to an attribute of the function around it are resolved, or left out."""
+    """The attributes of a node by name; those that refer to an attribute of the function around
+    it are resolved, or left out.
+    """
     found: dict[str, AttributeProto] = {}
     for attribute in nodes_attributes:
         reference = attribute.ref_attr_name
@@ -40,7 +46,9 @@ def given(nodes_attributes: Sequence[AttributeProto], around: Given) -> Given:
 
 
 def attributes(given: Given, external: ExternalData) -> Mapping[str, object]:
-    """All attributes of a node but its graphs, frozen; ``ValueError`` names the first that cannot be read."""
+    """All attributes of a node but its graphs, frozen; ``ValueError`` names the first that
+    cannot be read.
+    """
     if not given:
         return NO_ATTRIBUTES
     values: dict[str, object] = {}
@@ -50,7 +58,9 @@ def attributes(given: Given, external: ExternalData) -> Mapping[str, object]:
             continue
         try:
             plain = _PLAIN.get(kind)
-            values[name] = plain(attribute) if plain is not None else _frozen(attribute, kind, external)
+            values[name] = (
+                plain(attribute) if plain is not None else _frozen(attribute, kind, external)
+            )
         except ValueError as error:
             raise ValueError(f"attribute {name[:60]!r}: {error}") from error
     return MappingProxyType(values)
@@ -82,9 +92,13 @@ _PLAIN: Mapping[int, Callable[[AttributeProto], object]] = {
 }
 _TENSORS: Mapping[int, Callable[[AttributeProto, ExternalData], object]] = {
     AttributeProto.TENSOR: lambda one, external: array(constant(one.t, external)),
-    AttributeProto.TENSORS: lambda one, external: tuple(array(constant(tensor, external)) for tensor in one.tensors),
+    AttributeProto.TENSORS: lambda one, external: tuple(
+        array(constant(tensor, external)) for tensor in one.tensors
+    ),
     AttributeProto.SPARSE_TENSOR: lambda one, external: array(dense(one.sparse_tensor, external)),
-    AttributeProto.SPARSE_TENSORS: lambda one, external: tuple(array(dense(tensor, external)) for tensor in one.sparse_tensors),
+    AttributeProto.SPARSE_TENSORS: lambda one, external: tuple(
+        array(dense(tensor, external)) for tensor in one.sparse_tensors
+    ),
 }
 
 
@@ -92,7 +106,9 @@ def _untyped(attribute: AttributeProto, external: ExternalData) -> object:
     """Files of IR version 1 do not say the type: the field that is there tells."""
     for field, kind in _FIELDS:
         held = getattr(attribute, field)
-        if (attribute.HasField(field) if field in ("f", "i", "s", "t") else len(held)) and kind != attribute.type:
+        if (
+            attribute.HasField(field) if field in ("f", "i", "s", "t") else len(held)
+        ) and kind != attribute.type:
             typed = AttributeProto()
             typed.CopyFrom(attribute)
             typed.type = kind

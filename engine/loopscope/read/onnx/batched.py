@@ -1,4 +1,6 @@
-"""Scan of opset 8, which also runs over a batch: written as a Scan over the batch with the Scan over the sequence in it."""
+"""Scan of opset 8, which also runs over a batch: written as a Scan over the batch with the Scan
+over the sequence in it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,19 @@ _FIRST_WITHOUT_BATCH = 9
 
 def is_batched(node: NodeProto, version: int, attributes: Mapping[str, AttributeProto]) -> bool:
     """Whether the node is a Scan-8: those that were written here say their axes."""
-    return node.op_type == "Scan" and version < _FIRST_WITHOUT_BATCH and "scan_input_axes" not in attributes and "body" in attributes
+    return (
+        node.op_type == "Scan"
+        and version < _FIRST_WITHOUT_BATCH
+        and "scan_input_axes" not in attributes
+        and "body" in attributes
+    )
 
 
 @cache
 def functions() -> tuple[FunctionProto, ...]:
-    """Of what opset 8 has no operations for: the parts of a sequence that count, and the zeros in place of the others."""
+    """Of what opset 8 has no operations for: the parts of a sequence that count, and the zeros
+    in place of the others.
+    """
     opsets = f'<domain: "{_DOMAIN}", opset_import: ["" : 18]>'
     first_parts = """first_parts (sequence, length) => (parts) {
         zero = Constant <value_ints = [0]> ()
@@ -40,15 +49,17 @@ def functions() -> tuple[FunctionProto, ...]:
 def with_loop_over_batch(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeProto:
     """The same as Scan in Scan: everything is taken apart and stacked along the batch, axis 0.
 
-    Where the sequences of the batch have lengths of their own, only so many parts are scanned, and zeros fill what is stacked.
-    ``ValueError`` when the body has too few inputs or outputs.
+    Where the sequences of the batch have lengths of their own, only so many parts are scanned, and
+    zeros fill what is stacked. ``ValueError`` when the body has too few inputs or outputs.
     """
     body = attributes["body"].g
     scans = int(attributes["num_scan_inputs"].i) if "num_scan_inputs" in attributes else 0
     names, results = [one.name for one in body.input], [one.name for one in body.output]
     states = max(len(names) - scans, 0)
     if not 1 <= scans <= len(names) or len(results) < states:
-        raise ValueError(f"num_scan_inputs is {scans}, which does not fit a body of {len(names)} inputs and {len(results)} outputs")
+        raise ValueError(
+            f"num_scan_inputs is {scans}, which does not fit a body of {len(names)} inputs and {len(results)} outputs"
+        )
     # What the body hands through has the name of what enters here.
     results = [_unused(f"{name} given back", names) if name in names else name for name in results]
     given, nodes, made = names, [_inside(attributes, scans, names, results)], results
@@ -60,9 +71,15 @@ def with_loop_over_batch(node: NodeProto, attributes: Mapping[str, AttributeProt
         filled = [_unused(f"all {name}", results) for name in results[states:]]
         made = [*results[:states], *filled]
         nodes = [
-            *(_call("first_parts", [name, given[-1]], part) for name, part in zip(names[states:], parts, strict=True)),
+            *(
+                _call("first_parts", [name, given[-1]], part)
+                for name, part in zip(names[states:], parts, strict=True)
+            ),
             _inside(attributes, scans, [*names[:states], *parts], results),
-            *(_call("with_zeros", [name, names[states]], full) for name, full in zip(results[states:], filled, strict=True)),
+            *(
+                _call("with_zeros", [name, names[states]], full)
+                for name, full in zip(results[states:], filled, strict=True)
+            ),
         ]
     # Types are left out: those of the body lack the axis of the sequence.
     over_batch = GraphProto(name="batch", node=nodes)
@@ -75,13 +92,17 @@ def with_loop_over_batch(node: NodeProto, attributes: Mapping[str, AttributeProt
         [
             helper.make_attribute("body", over_batch),
             helper.make_attribute("num_scan_inputs", len(inputs)),
-            helper.make_attribute("scan_input_axes", [0] * len(inputs), attr_type=AttributeProto.INTS),
+            helper.make_attribute(
+                "scan_input_axes", [0] * len(inputs), attr_type=AttributeProto.INTS
+            ),
         ]
     )
     return outside
 
 
-def _inside(attributes: Mapping[str, AttributeProto], scans: int, inputs: list[str], outputs: list[str]) -> NodeProto:
+def _inside(
+    attributes: Mapping[str, AttributeProto], scans: int, inputs: list[str], outputs: list[str]
+) -> NodeProto:
     """The Scan over one sequence."""
     directions = list(attributes["directions"].ints) if "directions" in attributes else []
     inside = NodeProto(op_type="Scan", name="scan", input=inputs, output=outputs)
@@ -90,7 +111,9 @@ def _inside(attributes: Mapping[str, AttributeProto], scans: int, inputs: list[s
         [
             helper.make_attribute("num_scan_inputs", scans),
             helper.make_attribute("scan_input_axes", [0] * scans, attr_type=AttributeProto.INTS),
-            helper.make_attribute("scan_input_directions", directions, attr_type=AttributeProto.INTS),
+            helper.make_attribute(
+                "scan_input_directions", directions, attr_type=AttributeProto.INTS
+            ),
         ]
     )
     return inside

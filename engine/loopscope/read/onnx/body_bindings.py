@@ -1,4 +1,6 @@
-"""How the bodies of Loop, If, Scan, SequenceMap and functions are bound to their surroundings, as port maps and back edges."""
+"""How the bodies of Loop, If, Scan, SequenceMap and functions are bound to their surroundings,
+as port maps and back edges.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,14 @@ class Bound(Struct, frozen=True):
 
 
 def bound(
-    kind: str, attributes: Mapping[str, AttributeProto], inputs: int, parameters: Sequence[LayerId], results: Sequence[LayerId]
+    kind: str,
+    attributes: Mapping[str, AttributeProto],
+    inputs: int,
+    parameters: Sequence[LayerId],
+    results: Sequence[LayerId],
 ) -> Bound:
-    """Of a body with these Parameters and Results (captures are no part of them), in a node with so many inputs.
+    """Of a body with these Parameters and Results (captures are no part of them), in a node with so
+    many inputs.
 
     ``ValueError`` when a Scan's attributes contradict its inputs.
     """
@@ -31,12 +38,23 @@ def bound(
         case "Scan":
             return _scan(attributes, inputs, parameters, results)
         case "SequenceMap":
-            entries = tuple(InputMap(number, layer, axis=0) for number, layer in enumerate(parameters))
-            return Bound(entries, tuple(OutputMap(number, layer, axis=0, stacked=True) for number, layer in enumerate(results)))
+            entries = tuple(
+                InputMap(number, layer, axis=0) for number, layer in enumerate(parameters)
+            )
+            return Bound(
+                entries,
+                tuple(
+                    OutputMap(number, layer, axis=0, stacked=True)
+                    for number, layer in enumerate(results)
+                ),
+            )
         case "If":
             return Bound((), _plain_outputs(results))
         case _:
-            return Bound(tuple(InputMap(number, layer) for number, layer in enumerate(parameters)), _plain_outputs(results))
+            return Bound(
+                tuple(InputMap(number, layer) for number, layer in enumerate(parameters)),
+                _plain_outputs(results),
+            )
 
 
 def _plain_outputs(results: Sequence[LayerId]) -> tuple[OutputMap, ...]:
@@ -44,38 +62,67 @@ def _plain_outputs(results: Sequence[LayerId]) -> tuple[OutputMap, ...]:
 
 
 def _loop(parameters: Sequence[LayerId], results: Sequence[LayerId]) -> Bound:
-    """Body inputs: iteration number, condition, carried values. Outputs: condition, carried values, then what is stacked."""
+    """Body inputs: iteration number, condition, carried values. Outputs: condition, carried
+    values, then what is stacked.
+    """
     inputs = [InputMap(number, layer) for number, layer in enumerate(parameters)]
     if parameters:
         inputs[0] = InputMap(-1, parameters[0], purpose="current_iteration")
     carried = max(len(parameters) - 2, 0)
     condition = [OutputMap(-1, layer, purpose="execution_condition") for layer in results[:1]]
     values = [
-        OutputMap(number, layer) if number < carried else OutputMap(number, layer, axis=0, stacked=True)
+        OutputMap(number, layer)
+        if number < carried
+        else OutputMap(number, layer, axis=0, stacked=True)
         for number, layer in enumerate(results[1:])
     ]
-    back_edges = [BackEdge(result, parameter) for parameter, result in zip(parameters[1:], results, strict=False)]
+    back_edges = [
+        BackEdge(result, parameter)
+        for parameter, result in zip(parameters[1:], results, strict=False)
+    ]
     return Bound(tuple(inputs), (*condition, *values), tuple(back_edges))
 
 
-def _scan(attributes: Mapping[str, AttributeProto], inputs: int, parameters: Sequence[LayerId], results: Sequence[LayerId]) -> Bound:
-    """State variables, then what is taken part by part; each input and output has an axis and a direction."""
+def _scan(
+    attributes: Mapping[str, AttributeProto],
+    inputs: int,
+    parameters: Sequence[LayerId],
+    results: Sequence[LayerId],
+) -> Bound:
+    """State variables, then what is taken part by part; each input and output has an axis and a
+    direction.
+    """
     scans = int(attributes["num_scan_inputs"].i) if "num_scan_inputs" in attributes else 0
     states = inputs - scans
     if scans < 1 or states < 0:
         raise ValueError(f"num_scan_inputs is {scans}, and there are {inputs} inputs")
     axes, backwards, output_axes, output_backwards = (
         list(attributes[name].ints) if name in attributes else []
-        for name in ("scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions")
+        for name in (
+            "scan_input_axes",
+            "scan_input_directions",
+            "scan_output_axes",
+            "scan_output_directions",
+        )
     )
     entries = [InputMap(number, layer) for number, layer in enumerate(parameters[:states])]
     for number, layer in enumerate(parameters[states:]):
-        entries.append(InputMap(states + number, layer, axis=_at(axes, number), stride=-1 if _at(backwards, number) else 1))
+        entries.append(
+            InputMap(
+                states + number,
+                layer,
+                axis=_at(axes, number),
+                stride=-1 if _at(backwards, number) else 1,
+            )
+        )
     outputs = [OutputMap(number, layer) for number, layer in enumerate(results[:states])]
     for number, layer in enumerate(results[states:]):
         axis, stride = _at(output_axes, number), -1 if _at(output_backwards, number) else 1
         outputs.append(OutputMap(states + number, layer, axis=axis, stride=stride, stacked=True))
-    back_edges = tuple(BackEdge(result, parameter) for parameter, result in zip(parameters[:states], results, strict=False))
+    back_edges = tuple(
+        BackEdge(result, parameter)
+        for parameter, result in zip(parameters[:states], results, strict=False)
+    )
     return Bound(tuple(entries), tuple(outputs), back_edges)
 
 

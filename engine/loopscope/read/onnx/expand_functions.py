@@ -1,4 +1,6 @@
-"""Operations with graphs that ONNX defines by a function of others: that function, with the graphs written into it."""
+"""Operations with graphs that ONNX defines by a function of others: that function, with the
+graphs written into it.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,23 @@ _NUMBERS = {element_type: number for number, element_type in ELEMENT_TYPES.items
 
 
 def written_out(
-    node: NodeProto, attributes: Mapping[str, AttributeProto], version: int, types: Sequence[ValueType]
+    node: NodeProto,
+    attributes: Mapping[str, AttributeProto],
+    version: int,
+    types: Sequence[ValueType],
 ) -> FunctionProto | None:
     """None when ONNX knows no function for the operation, or makes none of such a node."""
     if not 0 < version <= _LARGEST_VERSION or not _has_function(node.op_type, version, node.domain):
         return None
-    resolved = NodeProto(op_type=node.op_type, domain=node.domain, input=list(node.input), output=list(node.output))
+    resolved = NodeProto(
+        op_type=node.op_type, domain=node.domain, input=list(node.input), output=list(node.output)
+    )
     resolved.attribute.extend(attributes.values())
-    return function_of(resolved, version, [TypeProto(tensor_type=TypeProto.Tensor(elem_type=_number(one))) for one in types])
+    return function_of(
+        resolved,
+        version,
+        [TypeProto(tensor_type=TypeProto.Tensor(elem_type=_number(one))) for one in types],
+    )
 
 
 def _has_function(type: str, version: int, domain: str) -> bool:
@@ -38,4 +49,8 @@ def _has_function(type: str, version: int, domain: str) -> bool:
 
 def _number(type: ValueType) -> int:
     """Single precision where nothing is said."""
-    return _NUMBERS.get(type.element_type, TensorProto.FLOAT) if type.element_type is not None else TensorProto.FLOAT
+    return (
+        _NUMBERS.get(type.element_type, TensorProto.FLOAT)
+        if type.element_type is not None
+        else TensorProto.FLOAT
+    )

@@ -1,4 +1,5 @@
-"""The types and shapes that ONNX's shape inference finds, asked of a copy of the model without the data of its weights.
+"""The types and shapes that ONNX's shape inference finds, asked of a copy of the model without the
+data of its weights.
 
 It crashes on many a file that is not as it should be, and so works in a process of its own.
 """
@@ -27,11 +28,15 @@ _TENSOR, _GRAPH = int(AttributeProto.TENSOR), int(AttributeProto.GRAPH)
 
 
 class Inferred:
-    """The model's graph with all types and shapes that are found, nodes and bodies as they stand in it; None when none are."""
+    """The model's graph with all types and shapes that are found, nodes and bodies as they stand
+    in it; None when none are.
+    """
 
     def __init__(self, nodes: int, answer: Callable[[], list[bytes]]) -> None:
         self.crashed = False
-        """The inference has ended its process, or took too long; known when the graph was asked for."""
+        """The inference has ended its process, or took too long; known when the graph was asked
+        for.
+        """
         self._nodes, self._answer = nodes, answer
 
     @cached_property
@@ -43,14 +48,18 @@ class Inferred:
         except Crashed:
             self.crashed = True
             return None
-        except Exception:  # protobuf raises many kinds, and a model that contradicts itself can still be looked at
+        except (
+            Exception
+        ):  # protobuf raises many kinds, and a model that contradicts itself can still be looked at
             return None
         return found if len(found.node) == self._nodes else None
 
 
 @contextmanager
 def inference(model: ModelProto, document: bytes) -> Iterator[Inferred]:
-    """Asks for the types, which another process finds meanwhile. ``document``: what the model was parsed from."""
+    """Asks for the types, which another process finds meanwhile. ``document``: what the model
+    was parsed from.
+    """
     nodes = len(model.graph.node)
     try:
         copied = len(document) > _SMALL_FILE or any(_bodies(node) for node in model.graph.node[:])
@@ -73,21 +82,34 @@ def nothing() -> list[bytes]:
 
 
 def _add_captured(graph: GraphProto, outer: Mapping[str, TensorProto]) -> None:
-    """Add the small constants that bodies capture to their initializers: ONNX's inference does not look for values around a body."""
+    """Add the small constants that bodies capture to their initializers: ONNX's inference does
+    not look for values around a body.
+    """
     known = {**outer, **_constants(graph)}
     for node in graph.node[:]:
         for body in _bodies(node):
-            own = {one.name for one in (*body.input, *body.initializer)} | {name for inner in body.node[:] for name in inner.output}
-            names = {name: None for inner in body.node[:] for name in inner.input if name in known and name not in own}
+            own = {one.name for one in (*body.input, *body.initializer)} | {
+                name for inner in body.node[:] for name in inner.output
+            }
+            names = {
+                name: None
+                for inner in body.node[:]
+                for name in inner.input
+                if name in known and name not in own
+            }
             visible = {name: tensor for name, tensor in known.items() if name not in own}
             _add_captured(body, visible)
             body.initializer.extend(known[name] for name in names)
 
 
 def _constants(graph: GraphProto) -> dict[str, TensorProto]:
-    """Return the small tensors of a graph by name: its initializers that no input replaces, and its Constants."""
+    """Return the small tensors of a graph by name: its initializers that no input replaces, and
+    its Constants.
+    """
     inputs = {one.name for one in graph.input}
-    found = {one.name: one for one in graph.initializer[:] if one.name not in inputs and _is_small(one)}
+    found = {
+        one.name: one for one in graph.initializer[:] if one.name not in inputs and _is_small(one)
+    }
     for node in graph.node[:]:
         if node.op_type == "Constant" and not node.domain and node.output:
             for attribute in node.attribute:
@@ -106,7 +128,9 @@ def _tensor_of(attribute: AttributeProto) -> TensorProto | None:
         case "value_int":
             return TensorProto(data_type=TensorProto.INT64, int64_data=[attribute.i])
         case "value_ints":
-            return TensorProto(data_type=TensorProto.INT64, dims=[len(attribute.ints)], int64_data=attribute.ints)
+            return TensorProto(
+                data_type=TensorProto.INT64, dims=[len(attribute.ints)], int64_data=attribute.ints
+            )
     return None
 
 
@@ -133,7 +157,11 @@ def _fill(outline: GraphProto, graph: GraphProto) -> None:
     nodes = graph.node[:]
     waiting = 0
     for number, node in enumerate(nodes):
-        if node.op_type in _HOLDERS and not node.domain and any(_holds_much(one) for one in node.attribute[:]):
+        if (
+            node.op_type in _HOLDERS
+            and not node.domain
+            and any(_holds_much(one) for one in node.attribute[:])
+        ):
             outline.node.extend(nodes[waiting:number])
             _fill_node(outline.node.add(), node)
             waiting = number + 1

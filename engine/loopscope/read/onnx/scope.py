@@ -1,4 +1,6 @@
-"""One graph of an ONNX model, or one call of a function: its names, its nodes column by column, and what is known of their types."""
+"""One graph of an ONNX model, or one call of a function: its names, its nodes column by column,
+and what is known of their types.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from itertools import compress
 from operator import attrgetter
 
 from msgspec import Struct
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+)
 
 from loopscope.ir.model import BodyName
 from loopscope.read.onnx.attributes import Given
@@ -38,7 +48,9 @@ class ScopedNode(Struct, eq=False):
 
 
 class Calls(Struct, frozen=True, eq=False):
-    """The nodes of a graph, column by column: of one thing at a time, protobuf gives all in half the time."""
+    """The nodes of a graph, column by column: of one thing at a time, protobuf gives all in half
+    the time.
+    """
 
     names: list[str] = []
     types: list[str] = []
@@ -74,7 +86,9 @@ class Scope(Struct, eq=False):
     inferred: Inferred | None = None
     """Of the outermost graph: its types, for which another process is waited for."""
     place: tuple[int, str] | None = None
-    """The node and the attribute of the graph around that hold it, by which it is found again among those with types."""
+    """The node and the attribute of the graph around that hold it, by which it is found again
+    among those with types.
+    """
     calls: Calls = NO_CALLS
     captures: dict[str, None] = {}
     _types: dict[str, ValueType] | None = None
@@ -83,7 +97,9 @@ class Scope(Struct, eq=False):
     _is_found: bool = False
 
     def typed(self) -> GraphProto | None:
-        """The same graph with the types that were inferred: found in the graphs around it, outermost first, as these may be hundreds."""
+        """The same graph with the types that were inferred: found in the graphs around it,
+        outermost first, as these may be hundreds.
+        """
         unknown: list[Scope] = []
         scope: Scope | None = self
         while scope is not None and not scope._is_found:
@@ -122,20 +138,29 @@ class Scope(Struct, eq=False):
     def initializers(self) -> list[str]:
         if not isinstance(self.proto, GraphProto):
             return []
-        return [*map(_NAME, self.proto.initializer[:]), *[one.values.name for one in self.proto.sparse_initializer[:]]]
+        return [
+            *map(_NAME, self.proto.initializer[:]),
+            *[one.values.name for one in self.proto.sparse_initializer[:]],
+        ]
 
     @property
     def constants(self) -> Mapping[str, ValueType]:
-        """The types of initializers and of Constant nodes, which no part of the file has to declare."""
+        """The types of initializers and of Constant nodes, which no part of the file has to
+        declare.
+        """
         if self._constants is None:
-            self._constants = {name: _type_of_tensor(tensor) for name, tensor in _tensors(self.proto)}
+            self._constants = {
+                name: _type_of_tensor(tensor) for name, tensor in _tensors(self.proto)
+            }
         return self._constants
 
     def type_of(self, name: str) -> ValueType:
         """What the file says of a name here or in the scopes around."""
         scope: Scope | None = self
         while scope is not None:
-            found = (scope.types if scope._types is None else scope._types).get(name) or scope.constants.get(name)
+            found = (scope.types if scope._types is None else scope._types).get(
+                name
+            ) or scope.constants.get(name)
             if found is not None:
                 return found
             scope = scope.parent
@@ -150,7 +175,11 @@ def _tensors(proto: GraphProto | FunctionProto) -> Iterator[tuple[str, TensorPro
         yield from ((one.name, one) for one in proto.initializer[:])
     for node in proto.node[:]:
         if node.op_type == "Constant" and len(node.output) == 1:
-            yield from ((node.output[0], one.t) for one in node.attribute if one.name == "value" and one.HasField("t"))
+            yield from (
+                (node.output[0], one.t)
+                for one in node.attribute
+                if one.name == "value" and one.HasField("t")
+            )
 
 
 def _type_of_tensor(tensor: TensorProto) -> ValueType:
@@ -167,9 +196,17 @@ def _types(values: Sequence[ValueInfoProto]) -> dict[str, ValueType]:
     if not listed:
         return {}
     written = [*map(TypeProto.SerializeToString, map(_TYPE, listed))]
-    return dict(zip(compress(map(_NAME, listed), written), map(value_type_of, filter(None, written)), strict=True))
+    return dict(
+        zip(
+            compress(map(_NAME, listed), written),
+            map(value_type_of, filter(None, written)),
+            strict=True,
+        )
+    )
 
 
 def node_of(typed: GraphProto | None, number: int) -> NodeProto | None:
-    """The same node of a graph with types; None where there is none, as in one of two bodies that share an attribute's name."""
+    """The same node of a graph with types; None where there is none, as in one of two bodies
+    that share an attribute's name.
+    """
     return None if typed is None or number >= len(typed.node) else typed.node[number]

@@ -1,4 +1,6 @@
-"""The graphs of an ONNX model as scopes: what each defines, which functions it calls, and what it takes from the scopes around it."""
+"""The graphs of an ONNX model as scopes: what each defines, which functions it calls, and what
+it takes from the scopes around it.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,22 @@ class Survey:
     """Of large tensors the data, which was not parsed."""
     scopes: list[Scope] = field(default_factory=list[Scope])
     nodes: int = 0
-    functions: dict[FunctionKey, FunctionProto] = field(default_factory=dict[FunctionKey, FunctionProto])
+    functions: dict[FunctionKey, FunctionProto] = field(
+        default_factory=dict[FunctionKey, FunctionProto]
+    )
     unlike_others: set[str] = field(default_factory=set[str])
     """What operations that have scopes inside are called, but for those whose attributes say so."""
 
     def read(self) -> Sequence[Scope]:
         """``ReadError`` for functions that call themselves, and for models beyond the limits."""
         for function in self.model.functions:
-            self._check_texts((function.name, function.domain, function.overload, *function.attribute))
-        self.functions = {(_domain(one.domain), one.name, one.overload): one for one in (*self.model.functions, *functions())}
+            self._check_texts(
+                (function.name, function.domain, function.overload, *function.attribute)
+            )
+        self.functions = {
+            (_domain(one.domain), one.name, one.overload): one
+            for one in (*self.model.functions, *functions())
+        }
         self.unlike_others = {*BODIES, *(name for _, name, _ in self.functions)}
         outermost = _graph_scope(self.model.graph, None, _opsets(self.model.opset_import), {})
         outermost.held, outermost.inferred = self.held, self.inferred
@@ -66,21 +75,41 @@ class Survey:
 
     def _open(self, scope: Scope) -> None:
         if scope.depth > self.limits.depth:
-            raise self._refused(f"graphs are nested deeper than {self.limits.depth}, the limit 'depth'")
+            raise self._refused(
+                f"graphs are nested deeper than {self.limits.depth}, the limit 'depth'"
+            )
         nodes = scope.proto.node[:]  # a slice: four times as fast as list(), here and below
         self.nodes += len(nodes)
         if self.nodes > self.limits.nodes:
-            raise self._refused(f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes' (functions count where called)")
+            raise self._refused(
+                f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes' (functions count where called)"
+            )
         own = (scope.name, *scope.inputs, *scope.outputs, *scope.initializers)
         names, types, domains = ([*map(column, nodes)] for column in (_NAME, _OPERATION, _DOMAIN))
-        inputs, outputs = (cast("list[list[str]]", [*map(getitem, map(column, nodes), WHOLE)]) for column in (_INPUTS, _OUTPUTS))
+        inputs, outputs = (
+            cast("list[list[str]]", [*map(getitem, map(column, nodes), WHOLE)])
+            for column in (_INPUTS, _OUTPUTS)
+        )
         attributes = given_of(nodes, scope.attributes)
-        self._check_texts([*own, *names, *types, *domains, *chain(*inputs), *chain(*outputs), *chain(*attributes)])
-        opsets = [*map({one: _with_version(_domain(one), scope.opsets) for one in {*domains}}.__getitem__, domains)]
+        self._check_texts(
+            [*own, *names, *types, *domains, *chain(*inputs), *chain(*outputs), *chain(*attributes)]
+        )
+        opsets = [
+            *map(
+                {one: _with_version(_domain(one), scope.opsets) for one in {*domains}}.__getitem__,
+                domains,
+            )
+        ]
         scope.calls = calls = Calls(names, types, opsets, inputs, outputs, attributes)
         for number in self._with_scopes(types, attributes):
             call = ScopedNode(
-                nodes[number], names[number], types[number], opsets[number], inputs[number], outputs[number], attributes[number]
+                nodes[number],
+                names[number],
+                types[number],
+                opsets[number],
+                inputs[number],
+                outputs[number],
+                attributes[number],
             )
             self._enter_all(scope, number, call, _domain(domains[number]))
             calls.within[number] = call
@@ -90,9 +119,15 @@ class Survey:
         """The numbers of the nodes that may have scopes inside them."""
         numbers: set[int] = set()
         if not self.unlike_others.isdisjoint(types):
-            numbers.update(number for number, kind in enumerate(types) if kind in self.unlike_others)
-        if not _GRAPHS.isdisjoint(map(_TYPE, chain.from_iterable(map(_VALUES, filter(None, attributes))))):
-            numbers.update(number for number, found in enumerate(attributes) if found and _has_graphs(found))
+            numbers.update(
+                number for number, kind in enumerate(types) if kind in self.unlike_others
+            )
+        if not _GRAPHS.isdisjoint(
+            map(_TYPE, chain.from_iterable(map(_VALUES, filter(None, attributes))))
+        ):
+            numbers.update(
+                number for number, found in enumerate(attributes) if found and _has_graphs(found)
+            )
         return sorted(numbers)
 
     def _enter_all(self, scope: Scope, number: int, call: ScopedNode, domain: str) -> None:
@@ -108,13 +143,21 @@ class Survey:
             if batched:
                 typed = _typed_node(scope, number, node)
                 try:
-                    call.proto = with_loop_over_batch(typed, given(typed.attribute, scope.attributes))
+                    call.proto = with_loop_over_batch(
+                        typed, given(typed.attribute, scope.attributes)
+                    )
                 except ValueError as error:
-                    raise self._refused(f"node {shorten(call.name or kind, 60)!r}: {error}") from error
+                    raise self._refused(
+                        f"node {shorten(call.name or kind, 60)!r}: {error}"
+                    ) from error
                 call.inputs = list(call.proto.input)
                 call.given = given(call.proto.attribute, scope.attributes)
             self._enter_bodies(scope, call, None if batched else number)
-        elif domain == GRAPHS and "graph" in attributes and attributes["graph"].type == AttributeProto.GRAPH:
+        elif (
+            domain == GRAPHS
+            and "graph" in attributes
+            and attributes["graph"].type == AttributeProto.GRAPH
+        ):
             self._enter_graph(scope, call)
         elif _has_graphs(attributes):
             self._enter_written_out(scope, call, version)
@@ -125,7 +168,9 @@ class Survey:
             raise self._refused(f"function {shorten(key[1], 60)!r} calls itself")
         function = self.functions[key]
         defaults = {one.name: one for one in function.attribute_proto}
-        inner = _function_scope(function, scope.depth + 1, {**defaults, **call.given}, (*scope.callers, key))
+        inner = _function_scope(
+            function, scope.depth + 1, {**defaults, **call.given}, (*scope.callers, key)
+        )
         call.opset = f"function {key[0]}"
         call.is_function = True
         missing = len(function.input) - len(call.inputs)
@@ -134,7 +179,9 @@ class Survey:
         self._enter(call, "body", inner)
 
     def _enter_bodies(self, scope: Scope, call: ScopedNode, number: int | None) -> None:
-        """``number``: that of the node, by which its bodies are found again among those with types; None where they have them already."""
+        """``number``: that of the node, by which its bodies are found again among those with
+        types; None where they have them already.
+        """
         for attribute, body in BODIES[call.type].items():
             found = call.given.get(attribute)
             if found is not None and found.HasField("g"):
@@ -147,7 +194,9 @@ class Survey:
         call.inputs += [""] * (least - len(call.inputs))
 
     def _enter_written_out(self, scope: Scope, call: ScopedNode, version: int) -> None:
-        """As a function, with the graphs written into it; where ONNX has none, nothing would run its graphs: they are there to be read."""
+        """As a function, with the graphs written into it; where ONNX has none, nothing would run
+        its graphs: they are there to be read.
+        """
         types = [scope.type_of(name) for name in call.inputs]
         _ = self.inferred.graph  # before anything else is asked of another process
         if call.proto.domain == "com.microsoft" and call.type in SEARCHES:
@@ -157,10 +206,16 @@ class Survey:
         if function is None:
             self._enter_foreign(scope, call)
             return
-        inner = _function_scope(function, scope.depth + 1, {**scope.attributes, **call.given}, scope.callers)
+        inner = _function_scope(
+            function, scope.depth + 1, {**scope.attributes, **call.given}, scope.callers
+        )
         # What the graphs capture, and the operations that they mean, are those around them.
         inner.parent = scope
-        inner.opsets = {domain: version for domain, version in scope.opsets.items() if domain not in (GRAPHS, OURS)}
+        inner.opsets = {
+            domain: version
+            for domain, version in scope.opsets.items()
+            if domain not in (GRAPHS, OURS)
+        }
         while call.outputs and not call.outputs[-1]:
             call.outputs.pop()
         call.opset = f"function {_domain(call.proto.domain)}"
@@ -175,15 +230,29 @@ class Survey:
         self._enter(call, "body", inner)
 
     def _enter_foreign(self, scope: Scope, call: ScopedNode) -> None:
-        """Every graph as a body that is called like its attribute; the opset says that it is not run."""
+        """Every graph as a body that is called like its attribute; the opset says that it is not
+        run.
+        """
         call.opset += FOREIGN
         call.is_foreign = True
         for attribute in call.given.values():
-            several = [graph for graph in attribute.graphs if attribute.type == AttributeProto.GRAPHS]
-            names = [attribute.name] if not several else [f"{attribute.name}_{number}" for number in range(len(several))]
-            held = several or ([attribute.g] if attribute.type == AttributeProto.GRAPH and attribute.HasField("g") else [])
+            several = [
+                graph for graph in attribute.graphs if attribute.type == AttributeProto.GRAPHS
+            ]
+            names = (
+                [attribute.name]
+                if not several
+                else [f"{attribute.name}_{number}" for number in range(len(several))]
+            )
+            held = several or (
+                [attribute.g]
+                if attribute.type == AttributeProto.GRAPH and attribute.HasField("g")
+                else []
+            )
             for name, graph in zip(names, held, strict=False):
-                body = _unused(ForeignBody(encode(name) or "graph"), [taken for taken, _ in call.inner])
+                body = _unused(
+                    ForeignBody(encode(name) or "graph"), [taken for taken, _ in call.inner]
+                )
                 self._enter(call, body, _graph_scope(graph, scope, scope.opsets, scope.attributes))
 
     def _enter(self, call: ScopedNode, body: BodyName, inner: Scope) -> None:
@@ -203,14 +272,18 @@ class Survey:
                 raise self._refused(f"the name {text[:40]!r} is not text in UTF-8")
             if len(text) > self.limits.name:
                 name = shorten(text, 40)
-                raise self._refused(f"a name has {len(text)} characters ({name!r}), more than the limit 'name' of {self.limits.name}")
+                raise self._refused(
+                    f"a name has {len(text)} characters ({name!r}), more than the limit 'name' of {self.limits.name}"
+                )
 
     def _refused(self, message: str) -> ReadError:
         return ReadError(message, Where(self.file))
 
 
 _ONNX = "ai.onnx"
-_NAME, _OPERATION, _DOMAIN, _INPUTS, _OUTPUTS, _TYPE = map(attrgetter, ("name", "op_type", "domain", "input", "output", "type"))
+_NAME, _OPERATION, _DOMAIN, _INPUTS, _OUTPUTS, _TYPE = map(
+    attrgetter, ("name", "op_type", "domain", "input", "output", "type")
+)
 _VALUES = methodcaller("values")
 _GRAPHS = frozenset((int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS)))
 
@@ -232,7 +305,9 @@ def _domain(domain: str) -> str:
 
 
 def _opsets(imports: Iterable[object]) -> dict[str, int]:
-    opsets = {_domain(getattr(one, "domain", "")): int(getattr(one, "version", 0)) for one in imports}
+    opsets = {
+        _domain(getattr(one, "domain", "")): int(getattr(one, "version", 0)) for one in imports
+    }
     opsets.setdefault(_ONNX, 1)
     return opsets
 
@@ -246,8 +321,13 @@ def _typed_node(scope: Scope, number: int, node: NodeProto) -> NodeProto:
     return node_of(scope.typed(), number) or node
 
 
-def _graph_scope(graph: GraphProto, parent: Scope | None, opsets: Mapping[str, int], attributes: Given) -> Scope:
-    initializers = {*(one.name for one in graph.initializer[:]), *(one.values.name for one in graph.sparse_initializer[:])}
+def _graph_scope(
+    graph: GraphProto, parent: Scope | None, opsets: Mapping[str, int], attributes: Given
+) -> Scope:
+    initializers = {
+        *(one.name for one in graph.initializer[:]),
+        *(one.values.name for one in graph.sparse_initializer[:]),
+    }
     # Files of IR version 3 list every initializer among the inputs.
     inputs = [one.name for one in graph.input[:] if one.name not in initializers]
     depth, callers = (parent.depth + 1, parent.callers) if parent else (0, ())
@@ -255,16 +335,30 @@ def _graph_scope(graph: GraphProto, parent: Scope | None, opsets: Mapping[str, i
     return Scope(graph.name, inputs, outputs, graph, parent, depth, opsets, attributes, callers)
 
 
-def _function_scope(function: FunctionProto, depth: int, attributes: Given, callers: tuple[FunctionKey, ...]) -> Scope:
+def _function_scope(
+    function: FunctionProto, depth: int, attributes: Given, callers: tuple[FunctionKey, ...]
+) -> Scope:
     opsets = _opsets(function.opset_import)
-    return Scope(function.name, list(function.input), list(function.output), function, None, depth, opsets, attributes, callers)
+    return Scope(
+        function.name,
+        list(function.input),
+        list(function.output),
+        function,
+        None,
+        depth,
+        opsets,
+        attributes,
+        callers,
+    )
 
 
 def _find_captures(scope: Scope) -> None:
     """What a scope takes from those around it; the scopes inside it are done already."""
     calls = scope.calls
     for call in calls.within.values():
-        call.inputs += dict.fromkeys(chain.from_iterable([inner.captures for _, inner in call.inner]))
+        call.inputs += dict.fromkeys(
+            chain.from_iterable([inner.captures for _, inner in call.inner])
+        )
     if scope.parent is None:
         return
     local = {*scope.inputs, *scope.initializers, "", *chain.from_iterable(calls.outputs)}

@@ -1,6 +1,8 @@
-"""An ONNX file without the data of its large tensors, and where that data lies in it: most of a file is never copied nor parsed.
+"""An ONNX file without the data of its large tensors, and where that data lies in it: most of a
+file is never copied nor parsed.
 
-The data that is left out is that of initializers and of Constants, in the outermost graph and in bodies of If and Loop.
+The data that is left out is that of initializers and of Constants, in the outermost graph and in
+bodies of If and Loop.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from loopscope.read.onnx.survey import varint
 SMALL_FILE = 2**16
 """Bytes of a file that is parsed as it is."""
 _LARGE = 2**13
-"""Bytes of data that are left where they lie. No shape, axes or the like is as large, of which more shapes would be inferred."""
+"""Bytes of data that are left where they lie. No shape, axes or the like is as large, of which
+more shapes would be inferred.
+"""
 _MOST_FIELDS, _MOST_DEPTH = 2**20, 100
 """Beyond them a file is parsed as it is."""
 
@@ -79,7 +83,9 @@ class _Parting:
         # A function may stand for any operation, and take the tensors of its attributes.
         has_functions = any(tag == _FUNCTION for _, tag, _, _ in fields)
         graph = self._graph(at, end, held, 0, enters_nodes=not has_functions)
-        return Parted(b"".join((self.view[:start], *_written(_GRAPH, graph), self.view[end:])), held)
+        return Parted(
+            b"".join((self.view[:start], *_written(_GRAPH, graph), self.view[end:])), held
+        )
 
     def _graph(self, at: int, end: int, held: Held, depth: int, *, enters_nodes: bool) -> _Pieces:
         if depth > _MOST_DEPTH:
@@ -97,29 +103,49 @@ class _Parting:
         return [*pieces, self.view[kept:end]]
 
     def _node(self, at: int, end: int, number: int, held: Held, depth: int) -> _Pieces | None:
-        """None where it stays as it is: what is large in it is not what is known here, or is said twice."""
+        """None where it stays as it is: what is large in it is not what is known here, or is
+        said twice.
+        """
         fields = self._fields(at, end)
         kind = _only(self._texts(fields, _KIND))
         if any(self._texts(fields, _DOMAIN)) or kind not in _HOLDERS:
             return None
         attributes = [one for one in fields if one[1] == _ATTRIBUTE]
-        names = [_only(self._texts(self._fields(inside, stop), _NAME)) for _, _, inside, stop in attributes]
+        names = [
+            _only(self._texts(self._fields(inside, stop), _NAME))
+            for _, _, inside, stop in attributes
+        ]
         if len({*names}) < len(names) or (kind == b"Constant" and names != [b"value"]):
             return None
         pieces, kept = _Pieces(), at
         for (start, tag, inside, stop), name in zip(attributes, names, strict=True):
-            made = self._attribute(inside, stop, number, name, held, depth) if stop - inside > self.large else None
+            made = (
+                self._attribute(inside, stop, number, name, held, depth)
+                if stop - inside > self.large
+                else None
+            )
             if made is not None:
                 pieces += (self.view[kept:start], *_written(tag, made))
                 kept = stop
         return [*pieces, self.view[kept:end]]
 
-    def _attribute(self, at: int, end: int, number: int, name: bytes, held: Held, depth: int) -> _Pieces | None:
+    def _attribute(
+        self, at: int, end: int, number: int, name: bytes, held: Held, depth: int
+    ) -> _Pieces | None:
         fields = self._fields(at, end)
         tags = [tag for _, tag, _, _ in fields]
         wanted = _TENSOR if name == b"value" else _BODY
-        types = [varint(self.document, inside, stop)[0] for _, tag, inside, stop in fields if tag == _TYPE]
-        if tags.count(wanted) != 1 or _REFERENCE in tags or types[-1:] != [_TYPES[wanted]] or not name.isascii():
+        types = [
+            varint(self.document, inside, stop)[0]
+            for _, tag, inside, stop in fields
+            if tag == _TYPE
+        ]
+        if (
+            tags.count(wanted) != 1
+            or _REFERENCE in tags
+            or types[-1:] != [_TYPES[wanted]]
+            or not name.isascii()
+        ):
             return None
         start, tag, inside, stop = fields[tags.index(wanted)]
         if tag == _TENSOR:
@@ -127,10 +153,18 @@ class _Parting:
         else:
             within = held.bodies[number, name.decode()] = Held()
             made = self._graph(inside, stop, within, depth + 1, enters_nodes=True)
-        return None if made is None else [self.view[at:start], *_written(tag, made), self.view[stop:end]]
+        return (
+            None
+            if made is None
+            else [self.view[at:start], *_written(tag, made), self.view[stop:end]]
+        )
 
-    def _tensor(self, at: int, end: int, found: dict[int, memoryview], number: int) -> _Pieces | None:
-        """Without its data, which is put among what was found: of several the last one holds. None where that is little, and stays."""
+    def _tensor(
+        self, at: int, end: int, found: dict[int, memoryview], number: int
+    ) -> _Pieces | None:
+        """Without its data, which is put among what was found: of several the last one holds.
+        None where that is little, and stays.
+        """
         pieces, kept, data = _Pieces(), at, self.view[:0]
         for start, tag, inside, stop in self._fields(at, end):
             if tag == _RAW_DATA:
@@ -145,7 +179,9 @@ class _Parting:
         return [self.document[at:end] for _, tag, at, end in fields if tag == wanted]
 
     def _large_fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Of a graph that takes these bytes, what is large; with each node and initializer, how many of its like come before it."""
+        """Of a graph that takes these bytes, what is large; with each node and initializer, how
+        many of its like come before it.
+        """
         document, large, tags = self.document, self.large, bytearray()
         note = tags.append
         numbers, counted = Counter[int](), 0
@@ -200,7 +236,8 @@ class _Parting:
         raise _NotParted
 
 
-# Fields of onnx.proto: the number, and how the content is written (0: a number, 2: bytes of a length that is said before).
+# Fields of onnx.proto: the number, and how the content is written (0: a number, 2: bytes of a
+# length that is said before).
 _GRAPH, _FUNCTION = 7 << 3 | 2, 25 << 3 | 2
 _NODE, _INITIALIZER = 1 << 3 | 2, 5 << 3 | 2
 _KIND, _ATTRIBUTE, _DOMAIN = 4 << 3 | 2, 5 << 3 | 2, 7 << 3 | 2

@@ -1,4 +1,6 @@
-"""TensorProto to Constant: data in the file as it lies there, data in other files mapped, nothing outside the model's folder."""
+"""TensorProto to Constant: data in the file as it lies there, data in other files mapped,
+nothing outside the model's folder.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +30,26 @@ class ExternalData:
     """The files beside a model that hold the data of its tensors."""
 
     def __init__(self, folder: Path | None, weights: Weights) -> None:
-        """``weights``: bytes or path of the one file of data, in place of the file that the model names."""
+        """``weights``: bytes or path of the one file of data, in place of the file that the
+        model names.
+        """
         self._folder = folder
         self._weights = weights
         self._files: dict[str, WeightsFile] = {}
 
     def view(self, tensor: TensorProto) -> memoryview:
-        """The bytes of a tensor; ``ValueError`` when they are not there or lie where no model's data may lie."""
+        """The bytes of a tensor; ``ValueError`` when they are not there or lie where no model's
+        data may lie.
+        """
         entries = {str(entry.key): str(entry.value) for entry in tensor.external_data}
         location = entries.get("location", "")
         file = self._file(location)
         offset, length = (_number(entries.get(key, ""), key) for key in ("offset", "length"))
-        size = _bytes(tuple(tensor.dims), ELEMENT_TYPES.get(tensor.data_type)) if length is None else length
+        size = (
+            _bytes(tuple(tensor.dims), ELEMENT_TYPES.get(tensor.data_type))
+            if length is None
+            else length
+        )
         return file.take(offset or 0, size)
 
     def _file(self, location: str) -> WeightsFile:
@@ -51,17 +61,32 @@ class ExternalData:
     def _open(self, location: str) -> WeightsFile:
         shown = repr(shorten(location))
         if self._weights is not None:
-            return WeightsFile(self._weights, "give the bytes or the path of the file of data as 'weights'")
+            return WeightsFile(
+                self._weights, "give the bytes or the path of the file of data as 'weights'"
+            )
         if self._folder is None:
-            return WeightsFile(None, f"give the file {shown} as 'weights', or open the model by its path")
+            return WeightsFile(
+                None, f"give the file {shown} as 'weights', or open the model by its path"
+            )
         place = PurePosixPath(location)
-        if not location or "\\" in location or "\0" in location or place.is_absolute() or ".." in place.parts or ":" in location:
-            raise ValueError(f"its data is said to lie in {shown}: only a file in the model's own folder can hold it")
+        if (
+            not location
+            or "\\" in location
+            or "\0" in location
+            or place.is_absolute()
+            or ".." in place.parts
+            or ":" in location
+        ):
+            raise ValueError(
+                f"its data is said to lie in {shown}: only a file in the model's own folder can hold it"
+            )
         # Unlike Path.resolve, this does not raise for links that form a circle.
         folder = Path(os.path.realpath(self._folder))
         path = Path(os.path.realpath(folder / location))
         if not path.is_relative_to(folder):
-            raise ValueError(f"its data is said to lie in {shown}, a link that leads out of the model's folder")
+            raise ValueError(
+                f"its data is said to lie in {shown}, a link that leads out of the model's folder"
+            )
         return WeightsFile(path, f"put {shown} into the folder of the model")
 
 
@@ -69,12 +94,17 @@ def _number(text: str, what: str) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise ValueError(f"the {what} of its data is {shorten(text, 40)!r}, expected a number of bytes")
+        raise ValueError(
+            f"the {what} of its data is {shorten(text, 40)!r}, expected a number of bytes"
+        )
     return int(text)
 
 
-def constant(tensor: TensorProto, external: ExternalData, data: memoryview | None = None) -> Constant | np.ndarray:
-    """The data of a tensor; an array where no ElementType fits. ``ValueError`` says what contradicts what.
+def constant(
+    tensor: TensorProto, external: ExternalData, data: memoryview | None = None
+) -> Constant | np.ndarray:
+    """The data of a tensor; an array where no ElementType fits. ``ValueError`` says what
+    contradicts what.
 
     ``data``: its ``raw_data``, where that was not parsed.
     """
@@ -83,15 +113,26 @@ def constant(tensor: TensorProto, external: ExternalData, data: memoryview | Non
     element_type = ELEMENT_TYPES.get(tensor.data_type)
     if tensor.data_location == _EXTERNAL:
         data = external.view(tensor)
-    if element_type is not None and element_type.bits >= 8 and (data is not None or tensor.HasField("raw_data")):
+    if (
+        element_type is not None
+        and element_type.bits >= 8
+        and (data is not None or tensor.HasField("raw_data"))
+    ):
         raw = tensor.raw_data if data is None else data
         if len(raw) * 8 != elements * element_type.bits:
             size = elements * element_type.bits // 8
-            raise ValueError(f"it has the shape {list(shape)[:8]} of {element_type}, {size} bytes, and its data has {len(raw)} bytes")
+            raise ValueError(
+                f"it has the shape {list(shape)[:8]} of {element_type}, {size} bytes, and its data has {len(raw)} bytes"
+            )
         return Constant(element_type, shape, raw)
     if data is not None:
         tensor = _with_data(tensor, bytes(data))
-    elif element_type is not None and elements <= _FEW and tensor.data_type in _LISTED and not tensor.HasField("segment"):
+    elif (
+        element_type is not None
+        and elements <= _FEW
+        and tensor.data_type in _LISTED
+        and not tensor.HasField("segment")
+    ):
         code, listed = _LISTED[tensor.data_type]
         numbers = listed(tensor)[:]
         if len(numbers) == elements:
@@ -99,13 +140,17 @@ def constant(tensor: TensorProto, external: ExternalData, data: memoryview | Non
     try:
         array = np.asarray(numpy_helper.to_array(tensor))
     except Exception as error:
-        raise ValueError(f"its data is not a tensor of shape {list(shape)[:8]}: {elided(str(error), MOST_OF_A_SENTENCE)}") from error
+        raise ValueError(
+            f"its data is not a tensor of shape {list(shape)[:8]}: {elided(str(error), MOST_OF_A_SENTENCE)}"
+        ) from error
     if element_type is ElementType.STRING:
         array = _texts(array)
     if element_type is None:
         array.flags.writeable = False
         return array
-    return Constant.of(array.astype(element_type.dtype) if array.dtype != element_type.dtype else array)
+    return Constant.of(
+        array.astype(element_type.dtype) if array.dtype != element_type.dtype else array
+    )
 
 
 _EXTERNAL = int(TensorProto.EXTERNAL)
@@ -115,7 +160,9 @@ _LISTED: Mapping[int, tuple[str, Callable[[TensorProto], Sequence[float]]]] = {
     TensorProto.INT32: ("i", attrgetter("int32_data")),
     TensorProto.INT64: ("q", attrgetter("int64_data")),
 }
-"""Where a tensor says its numbers one by one, and what they are in an array of Python's: of few, numpy makes one in ten times as long."""
+"""Where a tensor says its numbers one by one, and what they are in an array of Python's: of few,
+numpy makes one in ten times as long.
+"""
 _FEW = 64
 
 
@@ -134,12 +181,17 @@ def _bytes(shape: tuple[int, ...], element_type: ElementType | None) -> int:
 
 
 def _with_data(tensor: TensorProto, data: bytes) -> TensorProto:
-    return TensorProto(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name, raw_data=data)
+    return TensorProto(
+        dims=tensor.dims, data_type=tensor.data_type, name=tensor.name, raw_data=data
+    )
 
 
 def _texts(array: np.ndarray) -> np.ndarray:
     texts = np.empty(array.shape, dtype=object)
-    texts.reshape(-1)[:] = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in array.reshape(-1).tolist()]
+    texts.reshape(-1)[:] = [
+        one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one)
+        for one in array.reshape(-1).tolist()
+    ]
     return texts
 
 
@@ -148,7 +200,9 @@ def dense(sparse: SparseTensorProto, external: ExternalData) -> Constant | np.nd
     shape = tuple(sparse.dims)
     elements = math.prod(shape)
     if any(length < 0 for length in shape) or elements > _MOST_DENSE:
-        raise ValueError(f"a sparse tensor of shape {list(shape)[:8]} is too large to be written out")
+        raise ValueError(
+            f"a sparse tensor of shape {list(shape)[:8]} is too large to be written out"
+        )
     values, places = (array(constant(one, external)) for one in (sparse.values, sparse.indices))
     flat = np.zeros(elements, values.dtype)
     try:

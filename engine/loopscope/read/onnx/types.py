@@ -35,7 +35,9 @@ ELEMENT_TYPES: dict[int, ElementType] = {
     24: ElementType.F8E8M0,
     25: ElementType.U2,
 }
-"""ONNX element types that OpenVINO has too; the others (complex numbers, the "uz" floats, int2, 6-bit floats) have no ElementType."""
+"""ONNX element types that OpenVINO has too; the others (complex numbers, the "uz" floats, int2,
+6-bit floats) have no ElementType.
+"""
 
 _MOST_DIMENSIONS = 1024
 
@@ -85,7 +87,11 @@ def value_type(proto: TypeProto) -> ValueType:
 
 
 def _tensor(proto: TypeProto.Tensor, forms: list[str]) -> ValueType:
-    name = TensorProto.DataType.Name(proto.elem_type).lower() if proto.elem_type in TensorProto.DataType.values() else "undefined"
+    name = (
+        TensorProto.DataType.Name(proto.elem_type).lower()
+        if proto.elem_type in TensorProto.DataType.values()
+        else "undefined"
+    )
     text = "".join(f"{form}(" for form in forms) + f"tensor({name})" + ")" * len(forms)
     return ValueType(ELEMENT_TYPES.get(proto.elem_type), _shape(proto), _form(forms), text)
 
@@ -101,4 +107,6 @@ def _form(forms: list[str]) -> Form:
 def _shape(proto: TypeProto.Tensor) -> PartialShape:
     if not proto.HasField("shape") or len(proto.shape.dim) > _MOST_DIMENSIONS:
         return DYNAMIC
-    return PartialShape.of(one.dim_value if one.HasField("dim_value") else None for one in proto.shape.dim)
+    return PartialShape.of(
+        one.dim_value if one.HasField("dim_value") else None for one in proto.shape.dim
+    )

@@ -1,4 +1,6 @@
-"""Bare ``<layer>`` elements, as the pages of the operations show them, made a whole document: what is missing around them is put there."""
+"""Bare ``<layer>`` elements, as the pages of the operations show them, made a whole document:
+what is missing around them is put there.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class MalformedLayers(ValueError):
 
     def __init__(self, error: etree.XMLSyntaxError, lines_before: int) -> None:
         self.line = (error.lineno or 0) + lines_before
-        super().__init__(f"this is not well-formed XML: {shorten(_PLACE.sub('', error.msg or 'it ends too early'), 200)}")
+        super().__init__(
+            f"this is not well-formed XML: {shorten(_PLACE.sub('', error.msg or 'it ends too early'), 200)}"
+        )
 
 
 def are_bare_layers(document: bytes) -> bool:
@@ -42,12 +46,17 @@ def are_bare_layers(document: bytes) -> bool:
 
 
 def whole_document(document: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """The layers inside a ``<net>`` with what they lack, lines unchanged, and notes on what was put there; ``MalformedLayers``."""
+    """The layers inside a ``<net>`` with what they lack, lines unchanged, and notes on what was
+    put there; ``MalformedLayers``.
+    """
     at = _beginning(document)
-    layers = _TAG.sub(lambda tag: _QUOTED_OR_DOTS.sub(lambda found: found[1] or b"", tag[0]), document[at:])
+    layers = _TAG.sub(
+        lambda tag: _QUOTED_OR_DOTS.sub(lambda found: found[1] or b"", tag[0]), document[at:]
+    )
     text = b'<net name="" version="11">' + layers + b"</net>"
     before = document.count(b"\n", 0, at)
-    # Nothing can be declared inside an element, so that there are no entities; and libxml2 ends at 256 elements inside each other.
+    # Nothing can be declared inside an element, so that there are no entities; and libxml2 ends at
+    # 256 elements inside each other.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
     try:
         net = etree.fromstring(text, parser)
@@ -64,7 +73,13 @@ def _beginning(document: bytes) -> int:
     at = 3 if document.startswith(b"\xef\xbb\xbf") else 0
     while True:
         at += len(document[at : at + 4096]) - len(document[at : at + 4096].lstrip())
-        closing = b"?>" if document.startswith(b"<?", at) else b"-->" if document.startswith(b"<!--", at) else b""
+        closing = (
+            b"?>"
+            if document.startswith(b"<?", at)
+            else b"-->"
+            if document.startswith(b"<!--", at)
+            else b""
+        )
         end = document.find(closing, at) if closing else -1
         if end < 0:
             return at
@@ -87,9 +102,13 @@ class _Completion:
         if self.around:
             found = [f"{found[0]}: {listed(self.around)} were put around it"]
         if self.untyped:
-            found.append(f"the layer does not say the element type of {listed(self.untyped)}: f32 is taken")
+            found.append(
+                f"the layer does not say the element type of {listed(self.untyped)}: f32 is taken"
+            )
         if self.inside:
-            found.append(f"bodies lack layers that port maps and back edges name; these were put there: {listed(self.inside)}")
+            found.append(
+                f"bodies lack layers that port maps and back edges name; these were put there: {listed(self.inside)}"
+            )
         return tuple(found)
 
     def complete(self, net: Element) -> None:
@@ -107,7 +126,11 @@ class _Completion:
                     self._complete_body(layer, port_map, layer.find(body))
         edges = net.find("edges")
         assert edges is not None
-        taken = {(one.get(f"{side}-layer"), one.get(f"{side}-port")) for one in edges for side in ("from", "to")}
+        taken = {
+            (one.get(f"{side}-layer"), one.get(f"{side}-port"))
+            for one in edges
+            for side in ("from", "to")
+        }
         self.free = _free_id(layers)
         for layer in layers.findall("layer"):
             self._surround(layers, edges, layer, taken)
@@ -119,8 +142,14 @@ class _Completion:
         layers = _graph_elements(body)
         there = {one.get("id") for one in layers.findall("layer")}
         edges = layer.findall("back_edges/edge") if body.tag == "body" else []
-        parameters = [*(one.get("internal_layer_id") for one in port_map.findall("input")), *(one.get("to-layer") for one in edges)]
-        results = [*(one.get("internal_layer_id") for one in port_map.findall("output")), *(one.get("from-layer") for one in edges)]
+        parameters = [
+            *(one.get("internal_layer_id") for one in port_map.findall("input")),
+            *(one.get("to-layer") for one in edges),
+        ]
+        results = [
+            *(one.get("internal_layer_id") for one in port_map.findall("output")),
+            *(one.get("from-layer") for one in edges),
+        ]
         for kind, wanted in (("Parameter", parameters), ("Result", results)):
             for number in dict.fromkeys(wanted):
                 if number and number not in there:
@@ -130,8 +159,13 @@ class _Completion:
                         self._type_parameter(made, layer, port_map, number)
                     self.inside.append(f"{layer.get('name')}/{body.tag!s}/{made.get('name')}")
 
-    def _type_parameter(self, made: Element, layer: Element, port_map: Element, number: str) -> None:
-        entry = next((one for one in port_map.findall("input") if one.get("internal_layer_id") == number), None)
+    def _type_parameter(
+        self, made: Element, layer: Element, port_map: Element, number: str
+    ) -> None:
+        entry = next(
+            (one for one in port_map.findall("input") if one.get("internal_layer_id") == number),
+            None,
+        )
         if entry is not None and entry.get("purpose") == "current_iteration":
             _declare(made, "i64", "")
             return
@@ -143,8 +177,16 @@ class _Completion:
         kind, shape = _said(layer, at, ports[at])
         _declare(made, kind, "..." if entry.get("axis") is not None else shape)
 
-    def _surround(self, layers: Element, edges: Element, layer: Element, taken: Set[tuple[str | None, str | None]]) -> None:
-        """A Parameter for each input that nothing feeds and a Result for each output that nobody takes."""
+    def _surround(
+        self,
+        layers: Element,
+        edges: Element,
+        layer: Element,
+        taken: Set[tuple[str | None, str | None]],
+    ) -> None:
+        """A Parameter for each input that nothing feeds and a Result for each output that nobody
+        takes.
+        """
         own = layer.get("id", "")
         for at, port in enumerate(layer.findall("input/port")):
             if (own, port.get("id")) not in taken:
@@ -207,11 +249,22 @@ def _complete_ports(layer: Element, port_maps: Iterable[Element]) -> None:
     if not maps:
         return
     if not layer.findall("input/port"):
-        named = [_number(one.get("external_port_id")) for port_map in maps for one in port_map.findall("input")]
+        named = [
+            _number(one.get("external_port_id"))
+            for port_map in maps
+            for one in port_map.findall("input")
+        ]
         most = max((number for number in named if number is not None), default=-1) + 1
-        _add_ports(layer, "input", range(min(max(most, _LEAST_INPUTS.get(layer.get("type", ""), 0)), _MOST_PORTS)))
+        _add_ports(
+            layer,
+            "input",
+            range(min(max(most, _LEAST_INPUTS.get(layer.get("type", ""), 0)), _MOST_PORTS)),
+        )
     if not layer.findall("output/port"):
-        given = {_number(one.get("external_port_id")) for one in maps[0].findall("output")} - {None, -1}
+        given = {_number(one.get("external_port_id")) for one in maps[0].findall("output")} - {
+            None,
+            -1,
+        }
         first = len(layer.findall("input/port"))
         _add_ports(layer, "output", range(first, first + len(given)))
 
@@ -232,15 +285,25 @@ def _take_over(port: Element, result: Element) -> None:
 
 
 def _said(layer: Element, at: int, port: Element) -> tuple[str | None, str]:
-    """Element type and shape of an input: what its port says, else the body's Parameter that it feeds, else the layer's output."""
+    """Element type and shape of an input: what its port says, else the body's Parameter that it
+    feeds, else the layer's output.
+    """
     kind, shape = _of_port(port)
     inside, inner_shape = _of_bodies(layer, at)
     if kind is None:
         kind = inside or _SCALARS.get((layer.get("type", ""), at))
     if shape is None:
-        shape = inner_shape if inner_shape is not None else "" if (layer.get("type", ""), at) in _SCALARS else None
+        shape = (
+            inner_shape
+            if inner_shape is not None
+            else ""
+            if (layer.get("type", ""), at) in _SCALARS
+            else None
+        )
     if kind is None and layer.find("body") is None and layer.find("then_body") is None:
-        kind = next((found for one in layer.findall("output/port") if (found := _of_port(one)[0])), None)
+        kind = next(
+            (found for one in layer.findall("output/port") if (found := _of_port(one)[0])), None
+        )
     return kind, "..." if shape is None else shape
 
 
@@ -255,7 +318,9 @@ def _of_bodies(layer: Element, at: int) -> tuple[str | None, str | None]:
     for entry, parameter in _fed(layer, at):
         data = parameter.find("data")
         if data is not None:
-            return data.get("element_type"), None if entry.get("axis") is not None else data.get("shape")
+            return data.get("element_type"), None if entry.get("axis") is not None else data.get(
+                "shape"
+            )
     return None, None
 
 
@@ -264,7 +329,10 @@ def _fed(layer: Element, at: int) -> Iterator[tuple[Element, Element]]:
         for entry in layer.findall(f"{name}/input"):
             if _number(entry.get("external_port_id")) == at:
                 for one in layer.findall(f"{body}/layers/layer"):
-                    if one.get("id") == entry.get("internal_layer_id") and one.get("type") == "Parameter":
+                    if (
+                        one.get("id") == entry.get("internal_layer_id")
+                        and one.get("type") == "Parameter"
+                    ):
                         yield entry, one
 
 
@@ -274,11 +342,18 @@ def _number(text: str | None) -> int | None:
 
 def _free_id(layers: Element) -> int:
     """The first number after those of all layers."""
-    return max((number for one in layers if (number := _number(one.get("id"))) is not None), default=-1) + 1
+    return (
+        max(
+            (number for one in layers if (number := _number(one.get("id"))) is not None), default=-1
+        )
+        + 1
+    )
 
 
 def _add_layer(layers: Element, number: str, name: str, kind: str) -> Element:
-    made = etree.SubElement(layers, "layer", {"id": number, "name": name, "type": kind, "version": "opset1"})
+    made = etree.SubElement(
+        layers, "layer", {"id": number, "name": name, "type": kind, "version": "opset1"}
+    )
     side = etree.SubElement(made, "output" if kind == "Parameter" else "input")
     etree.SubElement(side, "port", {"id": "0", "precision": "dynamic"})
     return made
@@ -289,4 +364,13 @@ def _declare(parameter: Element, kind: str | None, shape: str) -> None:
 
 
 def _add_edge(edges: Element, source: str, source_port: str, target: str, target_port: str) -> None:
-    etree.SubElement(edges, "edge", {"from-layer": source, "from-port": source_port, "to-layer": target, "to-port": target_port})
+    etree.SubElement(
+        edges,
+        "edge",
+        {
+            "from-layer": source,
+            "from-port": source_port,
+            "to-layer": target,
+            "to-port": target_port,
+        },
+    )

@@ -26,16 +26,20 @@ class Kind:
 
 
 class ConstantReader:
-    """Constants from their attributes; type and shape that many of them have are understood once."""
+    """Constants from their attributes; type and shape that many of them have are understood
+    once.
+    """
 
     def __init__(self, weights: WeightsFile) -> None:
         self._weights = weights
         self._kinds: dict[tuple[str | None, str | None], Kind] = {}
 
     def read(self, attributes: Attributes) -> tuple[Constant, Kind]:
-        """The constant that the ``<data>`` of a Const describes; ``ValueError`` says what is wrong with it.
+        """The constant that the ``<data>`` of a Const describes; ``ValueError`` says what is wrong
+        with it.
 
-        A ``size`` larger than the tensor is accepted and the rest ignored, as OpenVINO does, as long as so much is there.
+        A ``size`` larger than the tensor is accepted and the rest ignored, as OpenVINO does, as
+        long as so much is there.
         """
         said = attributes.get("element_type"), attributes.get("shape")
         kind = self._kinds.get(said)
@@ -44,14 +48,22 @@ class ConstantReader:
         offset, size = natural(attributes, "offset", "data"), natural(attributes, "size", "data")
         needed = size if kind.element_type is ElementType.STRING else kind.bytes
         if size < needed:
-            raise ValueError(f"size is {size} bytes, but {math.prod(kind.lengths)} elements of {kind.element_type} take {needed}")
-        return Constant(kind.element_type, kind.lengths, self._weights.take(offset, size)[:needed] if needed else b""), kind
+            raise ValueError(
+                f"size is {size} bytes, but {math.prod(kind.lengths)} elements of {kind.element_type} take {needed}"
+            )
+        return Constant(
+            kind.element_type,
+            kind.lengths,
+            self._weights.take(offset, size)[:needed] if needed else b"",
+        ), kind
 
 
 def _kind(attributes: Attributes) -> Kind:
     element_type = fields.element_type(required(attributes, "element_type", "data"))
     if element_type is None:
-        raise ValueError(f"element_type is {shorten(attributes['element_type'], 40)!r}, expected one such as 'f32', 'i64', 'boolean'")
+        raise ValueError(
+            f"element_type is {shorten(attributes['element_type'], 40)!r}, expected one such as 'f32', 'i64', 'boolean'"
+        )
     shape, lengths, elements = _static_shape(required(attributes, "shape", "data"))
     return Kind(element_type, shape, lengths, packed_size(element_type, elements))
 
@@ -61,7 +73,11 @@ def _static_shape(text: str) -> tuple[PartialShape, tuple[int, ...], int]:
         shape = PartialShape.parse(text)
         lengths = shape.lengths
     except ValueError:
-        raise ValueError(f"shape is {shorten(text, 60)!r}, expected lengths such as '4, 3'") from None
+        raise ValueError(
+            f"shape is {shorten(text, 60)!r}, expected lengths such as '4, 3'"
+        ) from None
     if not is_of_an_array(lengths):
-        raise ValueError(f"shape is {shorten(text, 60)!r}, larger than any array: at most {MOST_DIMENSIONS} dimensions and 2^58 elements")
+        raise ValueError(
+            f"shape is {shorten(text, 60)!r}, larger than any array: at most {MOST_DIMENSIONS} dimensions and 2^58 elements"
+        )
     return shape, lengths, math.prod(lengths)

@@ -14,13 +14,20 @@ from loopscope.read.file_limits import ReadLimits
 from loopscope.read.openvino import fields
 from loopscope.read.openvino.constants import ConstantReader, Kind
 from loopscope.read.openvino.drafts import GraphDraft, LayerContent, LayerDraft
-from loopscope.read.openvino.expat_walk import NOTHING, Attributes, Elements, ExpatWalk, MalformedXML
+from loopscope.read.openvino.expat_walk import (
+    NOTHING,
+    Attributes,
+    Elements,
+    ExpatWalk,
+    MalformedXML,
+)
 from loopscope.read.openvino.ports import PortElements
 from loopscope.read.openvino.repeated_blocks import Blocks
 from loopscope.read.weights import WeightsFile
 
 _VERSIONS = ("10", "11")
-# OpenVINO's reader takes types in any case; these are the ones that mean something to the Model itself.
+# OpenVINO's reader takes types in any case; these are the ones that mean something to the Model
+# itself.
 _OWN_CONTENT = frozenset({"Parameter", "Result", "Const", "Loop", "If", "TensorIterator"})
 _STRUCTURAL = {name.lower(): name for name in _OWN_CONTENT}
 
@@ -30,7 +37,9 @@ _edge = Edge._make
 class Document:
     """What has been read of one document: a stack of graphs and of the layers that hold them."""
 
-    def __init__(self, document: bytes, file: str, weights: WeightsFile, limits: ReadLimits) -> None:
+    def __init__(
+        self, document: bytes, file: str, weights: WeightsFile, limits: ReadLimits
+    ) -> None:
         self._file = file
         self._constants = ConstantReader(weights)
         self._limits = limits
@@ -38,7 +47,9 @@ class Document:
         self._inputs = PortElements(self._walk, limits, "input")
         self._outputs = PortElements(self._walk, limits, "output")
         self._contents: Blocks[LayerContent] = Blocks(self._walk, "layer")
-        self._rests: Blocks[tuple[Mapping[str, object], tuple[Port, ...]]] = Blocks(self._walk, "layer")
+        self._rests: Blocks[tuple[Mapping[str, object], tuple[Port, ...]]] = Blocks(
+            self._walk, "layer"
+        )
         """What follows the data of a Const: its rt_info and outputs."""
         self._numbers = fields.Numbers()
         self._graphs: list[GraphDraft] = []
@@ -46,7 +57,9 @@ class Document:
         self._bodies: list[BodyName] = []
         self._kinds: dict[str, str] = {}
         self._constant_kind: Kind | None = None
-        self._constant_outputs: dict[tuple[int, int], tuple[tuple[Port, ...], tuple[Port, ...]]] = {}
+        self._constant_outputs: dict[
+            tuple[int, int], tuple[tuple[Port, ...], tuple[Port, ...]]
+        ] = {}
         self._ended = False
         """Whether ``</net>`` has come: what stands behind it does no harm, as in OpenVINO."""
         self.version = 0
@@ -54,7 +67,9 @@ class Document:
         self.meta_data: Mapping[str, object] = NO_ATTRIBUTES
 
     def read(self) -> None:
-        """Reads it all into ``graph``, ``version``, ``meta_data``; ``ReadError`` says what is wrong and where."""
+        """Reads it all into ``graph``, ``version``, ``meta_data``; ``ReadError`` says what is
+        wrong and where.
+        """
         try:
             self._walk.run(self._table())
         except MalformedXML as error:
@@ -64,12 +79,18 @@ class Document:
             raise ReadError(str(error), self._where()) from None
 
     def _where(self) -> Where:
-        """Where the walk is now; names are not yet known to be unique, so the address may lack a ``~ID``."""
+        """Where the walk is now; names are not yet known to be unique, so the address may lack a
+        ``~ID``.
+        """
         names = [encode(shorten(layer.name, 40)) for layer in self._layers]
-        path = [part for pair in zip(names, [*self._bodies, ""], strict=False) for part in pair if part]
+        path = [
+            part for pair in zip(names, [*self._bodies, ""], strict=False) for part in pair if part
+        ]
         kind = f"{self._layers[-1].type} {self._layers[-1].opset}" if self._layers else ""
         address = "/".join([ROOT, *(path if len(path) < 12 else [*path[:5], "...", *path[-5:]])])
-        return Where(self._file, self._walk.line, address if self._layers else "", shorten(kind, 60))
+        return Where(
+            self._file, self._walk.line, address if self._layers else "", shorten(kind, 60)
+        )
 
     def _table(self) -> Elements:
         collect = self._walk.collect
@@ -84,7 +105,11 @@ class Document:
             **self._body_elements("then", "then_", graph),
             **self._body_elements("else", "else_", graph),
         }
-        graph["layers"] = (self._enter_layers, {"layer": (self._enter_layer, layer, self._leave_layer)}, None)
+        graph["layers"] = (
+            self._enter_layers,
+            {"layer": (self._enter_layer, layer, self._leave_layer)},
+            None,
+        )
         graph["edges"] = (self._enter_edges, NOTHING, None)
         graph["rt_info"] = (collect, NOTHING, self._leave_graph_information)
         net: Elements = {**graph, "meta_data": (collect, NOTHING, self._leave_meta_data)}
@@ -92,8 +117,20 @@ class Document:
 
     def _body_elements(self, name: BodyName, prefix: str, graph: Elements) -> Elements:
         entries: Elements = {
-            "input": (lambda attributes: self._layers[-1].port_map(name).inputs.append(fields.input_map(attributes)), NOTHING, None),
-            "output": (lambda attributes: self._layers[-1].port_map(name).outputs.append(fields.output_map(attributes)), NOTHING, None),
+            "input": (
+                lambda attributes: (
+                    self._layers[-1].port_map(name).inputs.append(fields.input_map(attributes))
+                ),
+                NOTHING,
+                None,
+            ),
+            "output": (
+                lambda attributes: (
+                    self._layers[-1].port_map(name).outputs.append(fields.output_map(attributes))
+                ),
+                NOTHING,
+                None,
+            ),
         }
         return {
             f"{prefix}port_map": (None, entries, None),
@@ -106,9 +143,13 @@ class Document:
         version = attributes.get("version")
         if version not in _VERSIONS:
             found = "no version" if version is None else f"version {shorten(version, 20)!r}"
-            raise ValueError(f"<net> has {found}, expected 10 or 11: convert the original model again with a current OpenVINO")
+            raise ValueError(
+                f"<net> has {found}, expected 10 or 11: convert the original model again with a current OpenVINO"
+            )
         self.version = int(version)
-        self._graphs.append(GraphDraft(self._limits.bounded_name(attributes.get("name", ""), "name of <net>")))
+        self._graphs.append(
+            GraphDraft(self._limits.bounded_name(attributes.get("name", ""), "name of <net>"))
+        )
 
     def _leave_net(self) -> None:
         self.graph = self._graphs[-1].finish()
@@ -127,7 +168,12 @@ class Document:
 
         def enter_edge(edge: Attributes) -> None:
             try:
-                ends = (numbers[edge["from-layer"]], numbers[edge["from-port"]], numbers[edge["to-layer"]], numbers[edge["to-port"]])
+                ends = (
+                    numbers[edge["from-layer"]],
+                    numbers[edge["from-port"]],
+                    numbers[edge["to-layer"]],
+                    numbers[edge["to-port"]],
+                )
                 edges.append(_edge(ends))
             except KeyError:
                 edges.append(fields.edge(edge))
@@ -139,7 +185,9 @@ class Document:
 
     def _enter_body(self, name: BodyName) -> None:
         if len(self._graphs) > self._limits.depth:
-            raise ValueError(f"bodies are nested deeper than {self._limits.depth}, the limit 'depth'")
+            raise ValueError(
+                f"bodies are nested deeper than {self._limits.depth}, the limit 'depth'"
+            )
         self._graphs.append(GraphDraft())
         self._bodies.append(name)
 
@@ -152,10 +200,17 @@ class Document:
 
     def _enter_layer(self, attributes: Attributes) -> None:
         try:
-            layer_id, spelled, opset, given = self._numbers[attributes["id"]], attributes["type"], attributes["version"], attributes["name"]
+            layer_id, spelled, opset, given = (
+                self._numbers[attributes["id"]],
+                attributes["type"],
+                attributes["version"],
+                attributes["name"],
+            )
         except KeyError:
             layer_id = fields.natural(attributes, "id", "layer")
-            spelled, opset, given = (fields.required(attributes, name, "layer") for name in ("type", "version", "name"))
+            spelled, opset, given = (
+                fields.required(attributes, name, "layer") for name in ("type", "version", "name")
+            )
         kind = self._kinds.get(spelled) or self._kind(spelled)
         name = given or f"{kind}_{layer_id}"
         if len(name) + len(opset) > self._limits.name:
@@ -165,7 +220,20 @@ class Document:
         known = None if kind in _OWN_CONTENT else self._contents.enter()
         if known is not None:
             data, rt_info, inputs, outputs = known
-            made = Node(LayerId(layer_id), name, kind, opset, data, inputs, outputs, (), None, rt_info, line, ())
+            made = Node(
+                LayerId(layer_id),
+                name,
+                kind,
+                opset,
+                data,
+                inputs,
+                outputs,
+                (),
+                None,
+                rt_info,
+                line,
+                (),
+            )
             self._graphs[-1].nodes.append(made)
             return
         draft = LayerDraft(LayerId(layer_id), name, kind, opset, line, NO_ATTRIBUTES, NO_ATTRIBUTES)
@@ -191,7 +259,9 @@ class Document:
         self._layers.pop()
 
     def _declare_constant(self, layer: LayerDraft) -> None:
-        """Its data decides type and shape of its output; what that gives is one object for equal constants."""
+        """Its data decides type and shape of its output; what that gives is one object for equal
+        constants.
+        """
         kind = self._constant_kind
         if layer.constant is None or kind is None:
             raise ValueError("it has no <data>, expected element_type, shape, offset and size")
@@ -247,6 +317,8 @@ class Document:
 
 
 def _declared(attributes: Mapping[str, object]) -> tuple[ElementType | None, PartialShape | None]:
-    """Type and shape in the ``<data>`` of a Parameter, which count; those of the port may be wrong."""
+    """Type and shape in the ``<data>`` of a Parameter, which count; those of the port may be
+    wrong.
+    """
     kind, shape = attributes.get("element_type"), attributes.get("shape")
     return fields.element_type(str(kind)), None if shape is None else PartialShape.parse(str(shape))

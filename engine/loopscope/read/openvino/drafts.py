@@ -7,7 +7,19 @@ from dataclasses import dataclass, field
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import NO_ATTRIBUTES, BackEdge, Body, BodyName, Edge, InputMap, LayerId, ModelGraph, Node, OutputMap, Port
+from loopscope.ir.model import (
+    NO_ATTRIBUTES,
+    BackEdge,
+    Body,
+    BodyName,
+    Edge,
+    InputMap,
+    LayerId,
+    ModelGraph,
+    Node,
+    OutputMap,
+    Port,
+)
 from loopscope.ir.shape import PartialShape
 
 # Bodies of one node in the order in which the Model has them.
@@ -68,10 +80,21 @@ class LayerDraft:
         return self.port_maps.setdefault(name, PortMapDraft())
 
     def declare_output(self, element_type: ElementType | None, shape: PartialShape | None) -> None:
-        """Its first output has this type, and this shape unless that is None, whatever the port says."""
+        """Its first output has this type, and this shape unless that is None, whatever the port
+        says.
+        """
         if self.outputs:
             port, *others = self.outputs
-            self.outputs = (Port(port.id, element_type, port.shape if shape is None else shape, port.names, port.rt_info), *others)
+            self.outputs = (
+                Port(
+                    port.id,
+                    element_type,
+                    port.shape if shape is None else shape,
+                    port.names,
+                    port.rt_info,
+                ),
+                *others,
+            )
 
     def finish(self) -> Node:
         return Node(
@@ -93,7 +116,13 @@ class LayerDraft:
         """A port map whose body is missing is dropped: the checks find the body missing."""
         drafts = self.port_maps or {}
         return tuple(
-            Body(name, draft.graph, tuple(draft.inputs), tuple(draft.outputs), tuple(draft.back_edges))
+            Body(
+                name,
+                draft.graph,
+                tuple(draft.inputs),
+                tuple(draft.outputs),
+                tuple(draft.back_edges),
+            )
             for name in _BODY_ORDER
             if (draft := drafts.get(name)) is not None and draft.graph is not None
         )

@@ -1,4 +1,6 @@
-"""What the attributes and small texts of an IR document mean; a fault is a ``ValueError`` with a sentence."""
+"""What the attributes and small texts of an IR document mean; a fault is a ``ValueError`` with a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def number(attributes: Attributes, name: str, element: str, default: int | None 
         return default
     text = required(attributes, name, element).strip()
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"attribute '{name}' of <{element}> is {shorten(text, 40)!r}, expected a whole number")
+        raise ValueError(
+            f"attribute '{name}' of <{element}> is {shorten(text, 40)!r}, expected a whole number"
+        )
     return int(text)
 
 
@@ -62,7 +66,9 @@ def natural(attributes: Attributes, name: str, element: str) -> int:
 
 
 class Numbers(dict[str, int]):
-    """Natural numbers by their digits, each understood once; ``KeyError`` for a text that is none, or is written unusually."""
+    """Natural numbers by their digits, each understood once; ``KeyError`` for a text that is
+    none, or is written unusually.
+    """
 
     def __missing__(self, text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 19):
@@ -72,20 +78,29 @@ class Numbers(dict[str, int]):
 
 
 def precision(attributes: Attributes, tag: str) -> ElementType | None:
-    """What a port's ``precision`` names; None when it leaves the type open. As in OpenVINO, a port of an ``<output>`` must have a good one.
+    """What a port's ``precision`` names; None when it leaves the type open. As in OpenVINO, a port
+    of an ``<output>`` must have a good one.
 
     >>> precision({"precision": "FP32"}, "output"), precision({"precision": "UNSPECIFIED"}, "output"), precision({}, "input")
     (<ElementType.F32: 'f32'>, None, None)
     """
     text = attributes.get("precision")
     found = None if text is None else _PRECISIONS.get(text)
-    if found is None and tag == "output" and required(attributes, "precision", "port") not in _OPEN_PRECISIONS:
-        raise ValueError(f"attribute 'precision' of <port> is {shorten(text or '', 40)!r}, expected a type such as FP32, I64 or BOOL")
+    if (
+        found is None
+        and tag == "output"
+        and required(attributes, "precision", "port") not in _OPEN_PRECISIONS
+    ):
+        raise ValueError(
+            f"attribute 'precision' of <port> is {shorten(text or '', 40)!r}, expected a type such as FP32, I64 or BOOL"
+        )
     return found
 
 
 def element_type(text: str | None) -> ElementType | None:
-    """What ``element_type="f32"`` names, in letters of either case as in OpenVINO; None when it is missing, dynamic or unknown."""
+    """What ``element_type="f32"`` names, in letters of either case as in OpenVINO; None when it
+    is missing, dynamic or unknown.
+    """
     return None if text is None else _ELEMENT_TYPES.get(text) or _ELEMENT_TYPES.get(text.lower())
 
 
@@ -111,7 +126,12 @@ def port_shape(text: str) -> PartialShape:
     texts = text.split(",")
     if len(texts) == 1:
         return DYNAMIC
-    return PartialShape(tuple(UNKNOWN_DIMENSION if length < 0 else static(length) for length in map(_length, texts[:-1])))
+    return PartialShape(
+        tuple(
+            UNKNOWN_DIMENSION if length < 0 else static(length)
+            for length in map(_length, texts[:-1])
+        )
+    )
 
 
 def _length(text: str) -> int:
@@ -133,7 +153,10 @@ def edge(attributes: Attributes) -> Edge:
 
 def back_edge(attributes: Attributes) -> BackEdge:
     """An ``<edge>`` of ``<back_edges>``."""
-    return BackEdge(LayerId(natural(attributes, "from-layer", "edge")), LayerId(natural(attributes, "to-layer", "edge")))
+    return BackEdge(
+        LayerId(natural(attributes, "from-layer", "edge")),
+        LayerId(natural(attributes, "to-layer", "edge")),
+    )
 
 
 def input_map(attributes: Attributes) -> InputMap:
@@ -146,10 +169,14 @@ def output_map(attributes: Attributes) -> OutputMap:
     return OutputMap(*_map_entry(attributes, "output"))
 
 
-def _map_entry(attributes: Attributes, element: str) -> tuple[int, LayerId, int | None, int, int, int, int, str]:
+def _map_entry(
+    attributes: Attributes, element: str
+) -> tuple[int, LayerId, int | None, int, int, int, int, str]:
     external = number(attributes, "external_port_id", element)
     if external < -1:
-        raise ValueError(f"external_port_id of <{element}> is {external}, expected a port number, or -1 for none")
+        raise ValueError(
+            f"external_port_id of <{element}> is {external}, expected a port number, or -1 for none"
+        )
     return (
         external,
         LayerId(natural(attributes, "internal_layer_id", element)),

@@ -1,4 +1,6 @@
-"""The tensor names that files of version 10 have without writing them: inputs and outputs are called after their layers."""
+"""The tensor names that files of version 10 have without writing them: inputs and outputs are
+called after their layers.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from loopscope.ir.replace import replace
 
 
 def with_layer_names(graph: ModelGraph) -> ModelGraph:
-    """The graph as OpenVINO names it: a Parameter's tensor also after the Parameter, a Result's after what feeds it (``Loop_21.1``)."""
+    """The graph as OpenVINO names it: a Parameter's tensor also after the Parameter, a Result's
+    after what feeds it (``Loop_21.1``).
+    """
     return replace(graph, nodes=tuple(_named(graph, node) for node in graph.nodes))
 
 

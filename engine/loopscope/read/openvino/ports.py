@@ -11,13 +11,18 @@ from loopscope.read.openvino.repeated_blocks import Blocks
 
 
 class PortElements:
-    """The elements inside one ``<input>`` or ``<output>``: equal ports are one object, equal blocks are read once."""
+    """The elements inside one ``<input>`` or ``<output>``: equal ports are one object, equal
+    blocks are read once.
+    """
 
     def __init__(self, walk: ExpatWalk, limits: ReadLimits, tag: str) -> None:
         self.elements: Elements = {
             "port": (
                 self._enter_port,
-                {"dim": (None, NOTHING, self._leave_dim), "rt_info": (walk.collect, NOTHING, self._leave_information)},
+                {
+                    "dim": (None, NOTHING, self._leave_dim),
+                    "rt_info": (walk.collect, NOTHING, self._leave_information),
+                },
                 self._leave_port,
             )
         }
@@ -71,4 +76,9 @@ class PortElements:
         shape = self._shapes.get(dims)
         if shape is None:
             shape = self._shapes[dims] = port_shape(dims)
-        return Port(natural(attributes, "id", "port"), precision(attributes, self._tag), shape, names(attributes.get("names", "")))
+        return Port(
+            natural(attributes, "id", "port"),
+            precision(attributes, self._tag),
+            shape,
+            names(attributes.get("names", "")),
+        )

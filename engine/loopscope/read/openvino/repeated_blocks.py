@@ -12,10 +12,12 @@ Meaning = TypeVar("Meaning")
 
 
 class Blocks(Generic[Meaning]):
-    """The meanings of blocks, by their bytes, each of which stands between the opening and the closing tag of an element.
+    """The meanings of blocks, by their bytes, each of which stands between the opening and the
+    closing tag of an element.
 
-    A block is learned when expat has walked over it and came to the closing tag at its very end; the same bytes after the same opening
-    tag would lead expat there again, so that the walk leaves them out. The meaning of a block must depend on nothing but its bytes.
+    A block is learned when expat has walked over it and came to the closing tag at its very end;
+    the same bytes after the same opening tag would lead expat there again, so that the walk leaves
+    them out. The meaning of a block must depend on nothing but its bytes.
     """
 
     def __init__(self, walk: ExpatWalk, tag: str) -> None:
@@ -26,10 +28,13 @@ class Blocks(Generic[Meaning]):
         self._end = -1
 
     def enter(self) -> Meaning | None:
-        """The meaning of the block after the tag that the walk is at; if it is known, the walk goes on at its end."""
+        """The meaning of the block after the tag that the walk is at; if it is known, the walk
+        goes on at its end.
+        """
         walk = self._walk
         document, begin = walk.document, walk.at
-        # The first ">" may stand inside an attribute. Then the piece ended before the tag did, and another one has begun since.
+        # The first ">" may stand inside an attribute. Then the piece ended before the tag did, and
+        # another one has begun since.
         whole = document.find(b">", walk.index, begin) == begin - 1
         end = document.find(self._closing, begin, begin + _LONGEST) if whole else -1
         if end < 0:
@@ -47,7 +52,8 @@ class Blocks(Generic[Meaning]):
     def leave(self, meaning: Meaning) -> None:
         """The block that was entered last ends here.
 
-        It is learned only if this is the closing tag that was seen from its beginning, which may have belonged to something inside it.
+        It is learned only if this is the closing tag that was seen from its beginning, which may
+        have belonged to something inside it.
         """
         block = self._block
         self._block = None

@@ -22,11 +22,14 @@ _WRITES = re.compile(
 
 
 def notes(source: GraphDefFile, model: Model, states: Sequence[str] = ()) -> tuple[str, ...]:
-    """How many nodes the model has under their names, which operations nobody converted, and which variables would have changed.
+    """How many nodes the model has under their names, which operations nobody converted, and which
+    variables would have changed.
 
     ``states``: the variables that the model reads and assigns, so that nothing is lost of them.
     """
-    needed = source.needed(name for output in model.outputs for name in (output.name, *output.names))
+    needed = source.needed(
+        name for output in model.outputs for name in (output.name, *output.names)
+    )
     return (_kept(needed, model), *_unconverted(model), *(() if states else _assigned(needed)))
 
 
@@ -50,7 +53,11 @@ def _kept(needed: tuple[Any, ...], model: Model) -> str:
 def _names(graph: ModelGraph) -> Iterator[str]:
     """Names of layers and tensors, whole and without the calls around them."""
     for layer in layers(graph):
-        for name in (layer.name, *layer.output_names, *(name for port in layer.outputs for name in port.names)):
+        for name in (
+            layer.name,
+            *layer.output_names,
+            *(name for port in layer.outputs for name in port.names),
+        ):
             parts = name.partition(":")[0].split("/")
             yield from ("/".join(parts[start:]) for start in range(min(len(parts), 32)))
 
@@ -72,7 +79,9 @@ def _unconverted(model: Model) -> Iterator[str]:
 def _assigned(needed: tuple[Any, ...]) -> Iterator[str]:
     writes = [node for node in needed if _WRITES.fullmatch(node.op)]
     if writes:
-        which = ", ".join(f"{shorten(node.name, 60)!r} ({node.op})" for node in writes[:_MOST_KINDS])
+        which = ", ".join(
+            f"{shorten(node.name, 60)!r} ({node.op})" for node in writes[:_MOST_KINDS]
+        )
         yield (
             f"the model changes variables in {which}: the conversion leaves that out, every variable keeps the value that was saved, "
             "and results differ from TensorFlow's where a variable is read after it was changed"
@@ -83,4 +92,9 @@ def _counted(kinds: Counter[str]) -> str:
     """Such as ``Const 3, Identity 1``, the most frequent first."""
     most = kinds.most_common(_MOST_KINDS)
     others = kinds.total() - sum(count for _, count in most)
-    return ", ".join([*(f"{shorten(kind, 40)} {count}" for kind, count in most), *([f"{others} others"] if others else [])])
+    return ", ".join(
+        [
+            *(f"{shorten(kind, 40)} {count}" for kind, count in most),
+            *([f"{others} others"] if others else []),
+        ]
+    )

@@ -22,11 +22,18 @@ from loopscope.read.tensorflow.variable_states import restored, with_states
 
 
 def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -> Model:
-    """The Model, with notes on what the conversion kept; ``ValueError`` says why there is none. ``target``: where the IR may be written."""
-    source, uncounted = _source(path / SAVED_MODEL if found is Format.SAVED_MODEL else path, found, limits)
+    """The Model, with notes on what the conversion kept; ``ValueError`` says why there is none.
+    ``target``: where the IR may be written.
+    """
+    source, uncounted = _source(
+        path / SAVED_MODEL if found is Format.SAVED_MODEL else path, found, limits
+    )
     graph = with_read_prints(source.graph) if source is not None else None
     if source is not None and graph is not None:
-        path, source = _rewritten(path, found, graph, target.with_name("prints")), replace(source, graph=graph)
+        path, source = (
+            _rewritten(path, found, graph, target.with_name("prints")),
+            replace(source, graph=graph),
+        )
         found = Format.FROZEN if found is Format.GRAPH_TEXT else found
     model = _with_states(path, found, source, target, limits)
     if model is not None:
@@ -39,14 +46,20 @@ def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -
     if refused is not None and not _convert_with_functions(path, found, source, target, limits):
         _convert_partly(path, target, limits, refused)
     document = target.read_bytes()
-    model = by_node_names(read_converted(target, document if refused is None else completed(document, source), limits))
+    model = by_node_names(
+        read_converted(target, document if refused is None else completed(document, source), limits)
+    )
     if source is not None:
         model = with_origins(model, source)
     return replace(model, notes=conversion_notes.notes(source, model) if source else (uncounted,))
 
 
-def _with_states(path: Path, found: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits) -> Model | None:
-    """The Model with its variables as states; None where the graph assigns none, or OpenVINO does not convert the rest."""
+def _with_states(
+    path: Path, found: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits
+) -> Model | None:
+    """The Model with its variables as states; None where the graph assigns none, or OpenVINO
+    does not convert the rest.
+    """
     has_values = _has_values(path, found)
     if source is None or not (has_values or found in (Format.FROZEN, Format.GRAPH_TEXT)):
         return None  # the values of a meta graph's variables lie beside it, not in its initializers
@@ -54,9 +67,19 @@ def _with_states(path: Path, found: Format, source: GraphDefFile | None, target:
     if states is None:
         return None
     with contextlib.suppress(ValueError):
-        run_openvino(_rewritten(path, found, states.graph, target.with_name("states")), target, "read", limits)
-        model = by_node_names(restored(read_converted(target, target.read_bytes(), limits), states.variables))
-        return replace(with_origins(model, source), notes=conversion_notes.notes(source, model, states.variables))
+        run_openvino(
+            _rewritten(path, found, states.graph, target.with_name("states")),
+            target,
+            "read",
+            limits,
+        )
+        model = by_node_names(
+            restored(read_converted(target, target.read_bytes(), limits), states.variables)
+        )
+        return replace(
+            with_origins(model, source),
+            notes=conversion_notes.notes(source, model, states.variables),
+        )
     return None
 
 
@@ -68,7 +91,8 @@ def _has_values(path: Path, found: Format) -> bool:
 
 
 def by_node_names(model: Model) -> Model:
-    """Inputs and outputs under the names of their nodes, as TensorFlow looks operations up; OpenVINO calls them ``x:0``, as tensors.
+    """Inputs and outputs under the names of their nodes, as TensorFlow looks operations up;
+    OpenVINO calls them ``x:0``, as tensors.
 
     Those stay names of the tensors. A name that another node has stays away.
     """
@@ -83,19 +107,27 @@ def by_node_names(model: Model) -> Model:
     return replace(model, graph=replace(model.graph, nodes=tuple(nodes)))
 
 
-def _convert_with_functions(path: Path, found: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits) -> bool:
-    """Whether OpenVINO converts all or a part of the graph once its frames are loops with functions: it fails on nested ones."""
+def _convert_with_functions(
+    path: Path, found: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits
+) -> bool:
+    """Whether OpenVINO converts all or a part of the graph once its frames are loops with
+    functions: it fails on nested ones.
+    """
     graph = with_functions(source.graph) if source else None
     if graph is None:
         return False
     with contextlib.suppress(ValueError):
-        run_openvino(_rewritten(path, found, graph, target.with_name("functions")), target, "partly", limits)
+        run_openvino(
+            _rewritten(path, found, graph, target.with_name("functions")), target, "partly", limits
+        )
         return True
     return False
 
 
 def _rewritten(path: Path, found: Format, graph: Any, beside: Path) -> Path:
-    """A file, or a SavedModel's folder, with another graph; the values of its variables stay where they are."""
+    """A file, or a SavedModel's folder, with another graph; the values of its variables stay
+    where they are.
+    """
     match found:
         case Format.SAVED_MODEL:
             beside.mkdir()
@@ -109,7 +141,9 @@ def _rewritten(path: Path, found: Format, graph: Any, beside: Path) -> Path:
         case Format.META_GRAPH:
             for part in path.parent.glob(f"{glob.escape(path.stem)}.*"):
                 if part != path:
-                    (beside.parent / part.name.replace(path.stem, beside.name, 1)).symlink_to(part.resolve())
+                    (beside.parent / part.name.replace(path.stem, beside.name, 1)).symlink_to(
+                        part.resolve()
+                    )
             message, made = parsed(path, found), beside.with_suffix(".meta")
             message.graph_def.CopyFrom(graph)
         case _:
@@ -129,7 +163,10 @@ def _source(path: Path, found: Format, limits: ReadLimits) -> tuple[GraphDefFile
     """What the file itself says, or why that is not known."""
     most = limits.graph_text_bytes if found is Format.GRAPH_TEXT else limits.file_bytes
     if (size := path.stat().st_size) > most:
-        return None, f"what the conversion kept is not counted: the graph has {size:,} bytes, more than {most:,}"
+        return (
+            None,
+            f"what the conversion kept is not counted: the graph has {size:,} bytes, more than {most:,}",
+        )
     try:
         return read_source(path, found), ""
     except ValueError as error:

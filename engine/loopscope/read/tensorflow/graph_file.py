@@ -38,9 +38,15 @@ class GraphDefFile:
         return {function.signature.name: function for function in self.graph.library.function}
 
     def needed(self, names: Iterable[str]) -> tuple[Any, ...]:
-        """The nodes that these outputs depend on, those of the functions that are called included; all where no output is known."""
+        """The nodes that these outputs depend on, those of the functions that are called
+        included; all where no output is known.
+        """
         nodes = {node.name: node for node in self.graph.node}
-        waiting = [name for name in (self.outputs.get(name, node_name(name)) for name in names) if name in nodes]
+        waiting = [
+            name
+            for name in (self.outputs.get(name, node_name(name)) for name in names)
+            if name in nodes
+        ]
         found: dict[str, Any] = {}
         while waiting:
             name = waiting.pop()
@@ -82,7 +88,11 @@ def read_source(path: Path, found: Format) -> GraphDefFile:
     if found in (Format.FROZEN, Format.GRAPH_TEXT):
         return GraphDefFile(message, {})
     signatures = [one for name, one in message.signature_def.items() if not name.startswith("__")]
-    outputs = {name: node_name(tensor.name) for signature in signatures for name, tensor in signature.outputs.items()}
+    outputs = {
+        name: node_name(tensor.name)
+        for signature in signatures
+        for name, tensor in signature.outputs.items()
+    }
     return GraphDefFile(message.graph_def, outputs)
 
 

@@ -1,4 +1,6 @@
-"""What the file says of nodes that OpenVINO names anew or strips: the scope of a loop or branch, the device of a node."""
+"""What the file says of nodes that OpenVINO names anew or strips: the scope of a loop or branch,
+the device of a node.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _MOST_PARTS = 32
 
 
 def with_origins(model: Model, source: GraphDefFile) -> Model:
-    """Return the model with scopes as names of loops and branches, and with the devices of nodes in their ``rt_info``."""
+    """Return the model with scopes as names of loops and branches, and with the devices of nodes
+    in their ``rt_info``.
+    """
     functions = (node for function in source.graph.library.function for node in function.node_def)
     nodes = {node.name: node.device for group in (functions, source.graph.node) for node in group}
     return replace(model, graph=_of_graph(model.graph, nodes))
@@ -28,7 +32,12 @@ def _of_graph(graph: ModelGraph, devices: Mapping[str, str]) -> ModelGraph:
     nodes = []
     for node in graph.nodes:
         if node.bodies:
-            node = replace(node, bodies=tuple(replace(body, graph=_of_graph(body.graph, devices)) for body in node.bodies))
+            node = replace(
+                node,
+                bodies=tuple(
+                    replace(body, graph=_of_graph(body.graph, devices)) for body in node.bodies
+                ),
+            )
             scope = _scope(node) if _MADE_UP.fullmatch(node.name) else ""
             if scope and scope not in taken:
                 taken.add(scope)
@@ -55,7 +64,14 @@ def _scope(node: Node) -> str:
     ]
     common = inside[0] if inside else []
     for scopes in inside:
-        length = next((place for place, pair in enumerate(zip(common, scopes, strict=False)) if pair[0] != pair[1]), len(scopes))
+        length = next(
+            (
+                place
+                for place, pair in enumerate(zip(common, scopes, strict=False))
+                if pair[0] != pair[1]
+            ),
+            len(scopes),
+        )
         common = common[:length]
     while common and common[-1] in ("then_branch", "else_branch", "body", "cond_branch"):
         common = common[:-1]
@@ -63,7 +79,9 @@ def _scope(node: Node) -> str:
 
 
 def _device(name: str, devices: Mapping[str, str]) -> str:
-    """The device of a node; in a body, the names of the calls around it may stand before the node's own."""
+    """The device of a node; in a body, the names of the calls around it may stand before the
+    node's own.
+    """
     parts = name.split("/")
     tails = ("/".join(parts[start:]) for start in range(min(len(parts), _MOST_PARTS)))
     return next((device for tail in tails if (device := devices.get(tail)) is not None), "")

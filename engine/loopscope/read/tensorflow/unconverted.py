@@ -1,4 +1,6 @@
-"""Operations that nobody converts: OpenVINO writes them without version and attributes, which the TensorFlow graph has."""
+"""Operations that nobody converts: OpenVINO writes them without version and attributes, which
+the TensorFlow graph has.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,25 @@ _TYPES = {
     **{f"DT_UINT{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
 }
 _OURS = {"Print": "loopscope"}
-"""The opsets of operations that OpenVINO does not have and that mean here what they mean in TensorFlow."""
+"""The opsets of operations that OpenVINO does not have and that mean here what they mean in
+TensorFlow.
+"""
 _MOST_PARTS = 32
 _NO_NAMES = re.compile(rb'\s[\w.]+::[\w.:]+="[^"<]*"')
-"""Attributes with two colons, by which OpenVINO says why it does not convert a layer: no XML has such names."""
+"""Attributes with two colons, by which OpenVINO says why it does not convert a layer: no XML has
+such names.
+"""
 _NAMES = {number: _TYPES.get(name, name) for name, number in DATA_TYPES.items()}
 
 
 def completed(document: bytes, source: GraphDefFile | None) -> bytes:
-    """The IR with version "tensorflow" and TensorFlow's attributes at each layer that has no version; ``ValueError`` if it is no XML."""
+    """The IR with version "tensorflow" and TensorFlow's attributes at each layer that has no
+    version; ``ValueError`` if it is no XML.
+    """
     document = _NO_NAMES.sub(b"", document)
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True
+    )
     try:
         root = etree.fromstring(document, parser)
     except etree.XMLSyntaxError as error:
@@ -58,13 +68,34 @@ def _set_attributes(layer: Any, nodes: Mapping[str, Any]) -> None:
     parts, kind = layer.get("name", "").split("/"), layer.get("type")
     # In a body, the names of the calls around it may stand before the node's own.
     tails = ("/".join(parts[start:]) for start in range(min(len(parts), _MOST_PARTS)))
-    node = next((found for tail in tails if (found := nodes.get(tail)) is not None and kind in (found.op, "")), None)
+    node = next(
+        (
+            found
+            for tail in tails
+            if (found := nodes.get(tail)) is not None and kind in (found.op, "")
+        ),
+        None,
+    )
     for data in layer.findall("data"):
         layer.remove(data)
     if node is not None:
         layer.set("type", node.op)  # OpenVINO writes none for a variable of which it has no value
-        texts = {name: _text(value) for name, value in sorted(node.attr.items()) if not name.startswith("_")}
-        layer.insert(0, etree.Element("data", {name: text for name, text in texts.items() if _is_writable(name) and _is_writable(text)}))
+        texts = {
+            name: _text(value)
+            for name, value in sorted(node.attr.items())
+            if not name.startswith("_")
+        }
+        layer.insert(
+            0,
+            etree.Element(
+                "data",
+                {
+                    name: text
+                    for name, text in texts.items()
+                    if _is_writable(name) and _is_writable(text)
+                },
+            ),
+        )
 
 
 def _is_writable(text: str) -> bool:
@@ -82,7 +113,9 @@ def _text(value: Any) -> str:
 
 
 def _list_text(content: Any) -> str:
-    return ",".join(_one_text(field.name, one) for field, many in content.ListFields() for one in many)
+    return ",".join(
+        _one_text(field.name, one) for field, many in content.ListFields() for one in many
+    )
 
 
 def _one_text(kind: str, content: Any) -> str:
@@ -94,7 +127,11 @@ def _one_text(kind: str, content: Any) -> str:
         case "type":
             return _NAMES.get(content, str(content))
         case "shape":
-            return "..." if content.unknown_rank else ",".join("?" if one.size < 0 else str(one.size) for one in content.dim)
+            return (
+                "..."
+                if content.unknown_rank
+                else ",".join("?" if one.size < 0 else str(one.size) for one in content.dim)
+            )
         case "tensor":
             return f"a tensor of {_NAMES.get(content.dtype, 'an unknown type')}"
         case "func":

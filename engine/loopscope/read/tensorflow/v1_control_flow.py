@@ -1,4 +1,6 @@
-"""The control flow of TensorFlow 1 as that of TensorFlow 2: frames become While, Switch and Merge become If, with functions as bodies."""
+"""The control flow of TensorFlow 1 as that of TensorFlow 2: frames become While, Switch and
+Merge become If, with functions as bodies.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _V1 = FRAME_OPERATIONS | {"Switch", "Merge"}
 _ARGUMENT = "_Arg"
 """Stands in a function's graph for each of its arguments."""
 Tensor = tuple[str, int | str]
-"""A node's name and the number of its output; in a function, where outputs have names, such as ``y:0``."""
+"""A node's name and the number of its output; in a function, where outputs have names, such as
+``y:0``.
+"""
 
 
 class MalformedControlFlow(Exception):
@@ -24,9 +28,11 @@ class MalformedControlFlow(Exception):
 
 
 def with_functions(graph: Any) -> Any | None:
-    """The GraphDef without any Switch, Merge or frame, in its functions too; None when it has none, or one that is not well formed.
+    """The GraphDef without any Switch, Merge or frame, in its functions too; None when it has none,
+    or one that is not well formed.
 
-    So nothing is half done. Nodes that nothing outside a frame or a branch depends on are left out, and so are control inputs inside.
+    So nothing is half done. Nodes that nothing outside a frame or a branch depends on are left out,
+    and so are control inputs inside.
     """
     main = _Graph({node.name: node for node in graph.node})
     functions = [(function, _of_function(function)) for function in graph.library.function]
@@ -53,7 +59,9 @@ def _of_function(function: Any) -> _Graph:
 
 
 def _put_nodes(target: Any, work: _Graph) -> None:
-    """What is left of a graph that was folded in the place of its nodes; one without anything to fold stays."""
+    """What is left of a graph that was folded in the place of its nodes; one without anything to
+    fold stays.
+    """
     if work.kept:
         del target[:]
         for name in work.nodes:
@@ -61,7 +69,11 @@ def _put_nodes(target: Any, work: _Graph) -> None:
                 node = target.add()
                 node.CopyFrom(work.nodes[name])
                 del node.input[:]
-                node.input.extend(text for text in work.nodes[name].input if text.removeprefix("^").partition(":")[0] in work.kept)
+                node.input.extend(
+                    text
+                    for text in work.nodes[name].input
+                    if text.removeprefix("^").partition(":")[0] in work.kept
+                )
 
 
 def _tensors(node: Any) -> tuple[Tensor, ...]:
@@ -100,7 +112,9 @@ class _Branches:
 
 @dataclass(slots=True)
 class _Graph:
-    """Nodes by name, of which frames and branches are folded into functions, the innermost first."""
+    """Nodes by name, of which frames and branches are folded into functions, the innermost
+    first.
+    """
 
     nodes: dict[str, Any]
     prefix: str = ""
@@ -123,18 +137,29 @@ class _Graph:
         try:
             while self.fold_frame() or self.fold_branches():
                 pass
-        except (MalformedControlFlow, KeyError, IndexError, ValueError):  # a node that is not there, or has too few inputs
+        except (
+            MalformedControlFlow,
+            KeyError,
+            IndexError,
+            ValueError,
+        ):  # a node that is not there, or has too few inputs
             return False
         self.kept = self.outside(ends)
         return bool(self.kept) and not any(self.nodes[name].op in _V1 for name in self.kept)
 
     def _ends(self) -> tuple[str, ...]:
         """The nodes whose outputs nobody takes."""
-        taken = {text.lstrip("^").partition(":")[0] for node in self.nodes.values() for text in node.input}
+        taken = {
+            text.lstrip("^").partition(":")[0]
+            for node in self.nodes.values()
+            for text in node.input
+        }
         return tuple(name for name in self.nodes if name not in taken)
 
     def outside(self, ends: Iterable[str]) -> set[str]:
-        """What the ends depend on, but for those that lie in what was folded, where a Switch or an Enter is behind them."""
+        """What the ends depend on, but for those that lie in what was folded, where a Switch or
+        an Enter is behind them.
+        """
         kept: set[str] = set()
         for end in ends:
             try:
@@ -146,7 +171,9 @@ class _Graph:
         return kept
 
     def _cone(self, tensors: Iterable[Tensor], stop: frozenset[str] | set[str]) -> set[str]:
-        """The nodes that tensors depend on; those of ``stop`` are neither in it nor looked behind."""
+        """The nodes that tensors depend on; those of ``stop`` are neither in it nor looked
+        behind.
+        """
         found: set[str] = set()
         waiting = [name for name, _ in tensors]
         while waiting:
@@ -169,17 +196,31 @@ class _Graph:
         frames: dict[bytes, list[Any]] = {}
         for node in self._of("Enter"):
             frames.setdefault(node.attr["frame_name"].s, []).append(node)
-        return any(self._fold(name.decode("utf-8", errors="replace"), enters) for name, enters in frames.items())
+        return any(
+            self._fold(name.decode("utf-8", errors="replace"), enters)
+            for name, enters in frames.items()
+        )
 
     def _fold(self, frame: str, enters: Sequence[Any]) -> bool:
         entered = {node.name for node in enters}
-        merges = {source[0]: node for node in self._of("Merge") for source in _tensors(node)[:1] if source[0] in entered}
+        merges = {
+            source[0]: node
+            for node in self._of("Merge")
+            for source in _tensors(node)[:1]
+            if source[0] in entered
+        }
         states = [node for node in enters if node.name in merges]
         nexts = [self.nodes[_tensors(merges[node.name])[1][0]] for node in states]
         switches = {
-            _tensors(node)[0][0]: node for node in self._of("Switch") if _tensors(node)[0][0] in {one.name for one in merges.values()}
+            _tensors(node)[0][0]: node
+            for node in self._of("Switch")
+            if _tensors(node)[0][0] in {one.name for one in merges.values()}
         }
-        if not states or len(switches) != len(states) or any(node.op != "NextIteration" for node in nexts):
+        if (
+            not states
+            or len(switches) != len(states)
+            or any(node.op != "NextIteration" for node in nexts)
+        ):
             raise MalformedControlFlow(frame)
         (condition,) = {_tensors(node)[1][0] for node in switches.values()}
         arguments = {node.name: node.name for node in enters}
@@ -190,7 +231,13 @@ class _Graph:
         inside = self._cone([goes_on, *results], set(arguments))
         if any(self.nodes[name].op in _V1 for name in inside):
             return False
-        self._add_while(frame, [*states, *(node for node in enters if node not in states)], arguments, goes_on, results)
+        self._add_while(
+            frame,
+            [*states, *(node for node in enters if node not in states)],
+            arguments,
+            goes_on,
+            results,
+        )
         exits = {switches[merges[node.name].name].name: at for at, node in enumerate(states)}
         for node in self._of("Exit"):
             if (source := _tensors(node)[0][0]) in exits:
@@ -200,7 +247,12 @@ class _Graph:
         return True
 
     def _add_while(
-        self, frame: str, enters: Sequence[Any], arguments: Mapping[str, str], goes_on: Tensor, results: Sequence[Tensor]
+        self,
+        frame: str,
+        enters: Sequence[Any],
+        arguments: Mapping[str, str],
+        goes_on: Tensor,
+        results: Sequence[Tensor],
     ) -> None:
         name, types = _while_name(frame), [node.attr["T"].type for node in enters]
         given = [node.name for node in enters]
@@ -234,8 +286,12 @@ class _Graph:
             self._add_if(group)
         return bool(found)
 
-    def _branches(self, merge: Any, sides: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor], set[str]] | None:
-        """Condition, values when false and true, and the nodes of both; None while something inside is not folded."""
+    def _branches(
+        self, merge: Any, sides: Sequence[Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], set[str]] | None:
+        """Condition, values when false and true, and the nodes of both; None while something
+        inside is not folded.
+        """
         loops = {node.name for node in self._of("LoopCond")}
         stops = {node.name for node in self._of("Switch") if _tensors(node)[1][0] not in loops}
         at: list[int | str | None] = [None, None]
@@ -243,12 +299,18 @@ class _Graph:
         inside: set[str] = set()
         for number, side in enumerate(sides):
             cone = self._cone([side], stops)
-            if any(self.nodes[name].op in _V1 or self.nodes[name].op in ("Placeholder", _ARGUMENT) for name in cone):
+            if any(
+                self.nodes[name].op in _V1 or self.nodes[name].op in ("Placeholder", _ARGUMENT)
+                for name in cone
+            ):
                 return None
             inside |= cone
-            read = {tensor for name in cone for tensor in _tensors(self.nodes[name]) if tensor[0] in stops} | (
-                {side} if side[0] in stops else set()
-            )
+            read = {
+                tensor
+                for name in cone
+                for tensor in _tensors(self.nodes[name])
+                if tensor[0] in stops
+            } | ({side} if side[0] in stops else set())
             conditions |= {_tensors(self.nodes[name])[1] for name, _ in read}
             outputs = {output for _, output in read}
             if len(outputs) > 1:
@@ -257,7 +319,11 @@ class _Graph:
         if len(conditions) != 1 or {at[0], at[1]} not in ({0, 1}, {0, None}, {1, None}):
             raise MalformedControlFlow(merge.name)
         first_is_false = at[0] == 0 or at[1] == 1
-        return conditions.pop(), (sides[0], sides[1]) if first_is_false else (sides[1], sides[0]), inside
+        return (
+            conditions.pop(),
+            (sides[0], sides[1]) if first_is_false else (sides[1], sides[0]),
+            inside,
+        )
 
     def _add_if(self, group: _Branches) -> None:
         read = {name for node in group.inside for name, _ in _tensors(self.nodes[node])} | {
@@ -269,10 +335,14 @@ class _Graph:
         name = self._free_name(_scope(group.merges[0].name) or group.merges[0].name)
         types = [node.attr["T"].type for node in group.merges]
         made_of = {"else_branch": group.values[0], "then_branch": group.values[1]}
-        made = self._add_node(name, "StatelessIf", [group.condition, *(_tensors(node)[0] for node in switches)])
+        made = self._add_node(
+            name, "StatelessIf", [group.condition, *(_tensors(node)[0] for node in switches)]
+        )
         for branch, values in made_of.items():
             function = f"{self.prefix}{name}/{branch}"
-            self._add_function(function, parameters, arguments, list(zip(values, types, strict=True)))
+            self._add_function(
+                function, parameters, arguments, list(zip(values, types, strict=True))
+            )
             made.attr[branch].func.name = function
         made.attr["Tcond"].type = _BOOL
         made.attr["Tin"].list.type.extend(node.attr["T"].type for node in switches)
@@ -293,23 +363,35 @@ class _Graph:
         if name in self.nodes or name in self.taken:
             raise MalformedControlFlow(name)
         self.taken.add(name)
-        made = self.nodes[name] = MESSAGES["NodeDef"](name=name, op=kind, input=map(self._text, inputs))
+        made = self.nodes[name] = MESSAGES["NodeDef"](
+            name=name, op=kind, input=map(self._text, inputs)
+        )
         return made
 
     def _text(self, tensor: Tensor) -> str:
         """As a node refers to it; to an argument by its name alone."""
         name, output = tensor
-        return name if name in self.nodes and self.nodes[name].op == _ARGUMENT else f"{name}:{output}"
+        return (
+            name if name in self.nodes and self.nodes[name].op == _ARGUMENT else f"{name}:{output}"
+        )
 
     def _replace(self, node: Any, source: str, output: int) -> None:
         """The node hands on an output of another one from now on, under its own name."""
-        made = self.nodes[node.name] = MESSAGES["NodeDef"](name=node.name, op="Identity", input=[f"{source}:{output}"])
+        made = self.nodes[node.name] = MESSAGES["NodeDef"](
+            name=node.name, op="Identity", input=[f"{source}:{output}"]
+        )
         made.attr["T"].type = node.attr["T"].type
 
     def _add_function(
-        self, name: str, parameters: Sequence[tuple[str, int]], arguments: Mapping[str, str], results: Sequence[tuple[Tensor, int]]
+        self,
+        name: str,
+        parameters: Sequence[tuple[str, int]],
+        arguments: Mapping[str, str],
+        results: Sequence[tuple[Tensor, int]],
     ) -> None:
-        """A function of the nodes between parameters and results; ``arguments``: the parameter for each node that stands for one."""
+        """A function of the nodes between parameters and results; ``arguments``: the parameter
+        for each node that stands for one.
+        """
         made = MESSAGES["FunctionDef"]()
         made.signature.name = name
         for parameter, kind in parameters:

@@ -1,4 +1,6 @@
-"""TensorFlow Lite by its schema: files with control flow or variables, which OpenVINO's frontend does not convert."""
+"""TensorFlow Lite by its schema: files with control flow or variables, which OpenVINO's frontend
+does not convert.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,14 @@ from loopscope.read.weights import WeightsFile
 __all__ = ["read_tflite"]
 
 
-def read_tflite(path: Path, target: Path, limits: ReadLimits, *, with_openvino: bool = True) -> tuple[Model, bool]:
-    """Return the Model of a file, and whether OpenVINO took part; ``ValueError`` says why there is none.
+def read_tflite(
+    path: Path, target: Path, limits: ReadLimits, *, with_openvino: bool = True
+) -> tuple[Model, bool]:
+    """Return the Model of a file, and whether OpenVINO took part; ``ValueError`` says why there is
+    none.
 
-    A file without control flow and variables is OpenVINO's. Of any other, OpenVINO gets the operators that have no
-    translation here. ``target``: where it may write.
+    A file without control flow and variables is OpenVINO's. Of any other, OpenVINO gets the
+    operators that have no translation here. ``target``: where it may write.
     """
     file = _opened(path, limits)
     refused = None
@@ -54,17 +59,23 @@ def read_tflite(path: Path, target: Path, limits: ReadLimits, *, with_openvino: 
 
 def _has_control_flow(file: SchemaFile) -> bool:
     """True if an operator of the file calls a subgraph or uses a variable."""
-    return any(info.name in CONTROL_FLOW for subgraph in file.subgraphs for info in subgraph.operators)
+    return any(
+        info.name in CONTROL_FLOW for subgraph in file.subgraphs for info in subgraph.operators
+    )
 
 
-def _by_schema(file: SchemaFile, limits: ReadLimits, fragments: Mapping[int, Fragment]) -> tuple[Model, Mapping[int, Mapping[int, str]]]:
+def _by_schema(
+    file: SchemaFile, limits: ReadLimits, fragments: Mapping[int, Fragment]
+) -> tuple[Model, Mapping[int, Mapping[int, str]]]:
     """The Model, and the operators in it that cannot be run, by subgraph and place."""
     reader = GraphReader(file, limits, fragments)
     graph = reader.outermost()
     check_addresses(graph, limits)
     names = sorted({name for places in reader.untranslated.values() for name in places.values()})
     unknown = f"operators without a translation are drawn and cannot be run: {shorten(', '.join(names), 200)}"
-    return Model(graph, file.subgraph(0).name, notes=(unknown,) if names else ()), reader.untranslated
+    return Model(
+        graph, file.subgraph(0).name, notes=(unknown,) if names else ()
+    ), reader.untranslated
 
 
 def _converted(path: Path, target: Path, limits: ReadLimits) -> Model:
@@ -75,5 +86,7 @@ def _converted(path: Path, target: Path, limits: ReadLimits) -> Model:
 def _opened(path: Path, limits: ReadLimits) -> SchemaFile:
     size = path.stat().st_size
     if size > limits.onnx_bytes:
-        raise ValueError(f"the file has {size} bytes, more than the limit 'onnx_bytes' of {limits.onnx_bytes}")
+        raise ValueError(
+            f"the file has {size} bytes, more than the limit 'onnx_bytes' of {limits.onnx_bytes}"
+        )
     return SchemaFile(WeightsFile(path).take(0, size), limits)

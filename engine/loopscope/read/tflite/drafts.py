@@ -32,7 +32,9 @@ class Declared(NamedTuple):
 
 
 class Budget:
-    """The number of nodes that a model may have in all its graphs, which bounds the time that reading takes."""
+    """The number of nodes that a model may have in all its graphs, which bounds the time that
+    reading takes.
+    """
 
     def __init__(self, limits: ReadLimits) -> None:
         self.limits = limits
@@ -40,11 +42,15 @@ class Budget:
         self._characters = 0
 
     def take(self, count: int, name: str) -> None:
-        """Count a node, larger ones several times, and its name; ``ValueError`` when there is too much."""
+        """Count a node, larger ones several times, and its name; ``ValueError`` when there is
+        too much.
+        """
         self._nodes += count
         self._characters += len(name)
         if self._characters > self.limits.addresses:
-            raise ValueError(f"the names of nodes have more than {self.limits.addresses:,} characters, the limit 'addresses'")
+            raise ValueError(
+                f"the names of nodes have more than {self.limits.addresses:,} characters, the limit 'addresses'"
+            )
         if self._nodes > self.limits.nodes:
             raise ValueError(
                 f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes' (subgraphs count where they are called)"
@@ -78,7 +84,10 @@ class Draft:
         """Add a node and return its outputs; an input that is None has a port and no edge."""
         self._budget.take(1 + (len(inputs) + len(outputs)) // 16, name)
         layer = LayerId(len(self._nodes))
-        sides = [Port(index) if value is None else Port(index, value.element_type, value.shape) for index, value in enumerate(inputs)]
+        sides = [
+            Port(index) if value is None else Port(index, value.element_type, value.shape)
+            for index, value in enumerate(inputs)
+        ]
         ports = [Port(len(inputs) + index, *declared) for index, declared in enumerate(outputs)]
         for index, value in enumerate(inputs):
             if value is not None:
@@ -98,11 +107,21 @@ class Draft:
         )
         return tuple(Value(layer, port.id, port.element_type, port.shape) for port in ports)
 
-    def constant(self, name: str, content: Constant | np.ndarray | np.generic, names: tuple[str, ...] = ()) -> Value:
+    def constant(
+        self, name: str, content: Constant | np.ndarray | np.generic, names: tuple[str, ...] = ()
+    ) -> Value:
         """Add a Const and return its value."""
         constant = content if isinstance(content, Constant) else Constant.of(content)
         declared = Declared(constant.element_type, PartialShape.of(constant.shape), names)
-        return self.add("Const", "opset1", name, (), (declared,), constant_attributes(constant), constant=constant)[0]
+        return self.add(
+            "Const",
+            "opset1",
+            name,
+            (),
+            (declared,),
+            constant_attributes(constant),
+            constant=constant,
+        )[0]
 
     def parameter(self, name: str, declared: Declared) -> Value:
         """Add a Parameter and return its value."""

@@ -1,4 +1,6 @@
-"""Tables, vectors and texts of a FlatBuffers file, read with every offset checked against the file's size."""
+"""Tables, vectors and texts of a FlatBuffers file, read with every offset checked against the
+file's size.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Table:
         return Table(data, struct.unpack_from("<I", data)[0])
 
     def number(self, field: int, form: str = "<i", default: Any = 0) -> Any:
-        """Return a number, in the notation of ``struct``; the default where the file leaves it out."""
+        """Return a number, in the notation of ``struct``; the default where the file leaves it
+        out.
+        """
         place = self.place(field)
         return self._unpack(form, place) if place else default
 
@@ -48,7 +52,9 @@ class Table:
         return Table(self.data, self._target(place)) if place else None
 
     def length(self, field: int, width: int = 4) -> int:
-        """Return the number of elements of a vector, each of ``width`` bytes; 0 where there is none."""
+        """Return the number of elements of a vector, each of ``width`` bytes; 0 where there is
+        none.
+        """
         return self.vector(field, width)[1]
 
     def element(self, field: int, index: int) -> Table:
@@ -91,14 +97,18 @@ class Table:
         return self.position + offset if offset else 0
 
     def vector(self, field: int, width: int = 4) -> tuple[int, int]:
-        """Return the first byte and the number of elements of a vector; two zeros where there is none."""
+        """Return the first byte and the number of elements of a vector; two zeros where there is
+        none.
+        """
         place = self.place(field)
         if not place:
             return 0, 0
         start = self._target(place)
         length = self._unpack("<I", start)
         if length * width > len(self.data) - start - 4:
-            raise _damaged(f"the vector at byte {start} has {length:,} elements, more than the file holds")
+            raise _damaged(
+                f"the vector at byte {start} has {length:,} elements, more than the file holds"
+            )
         return start + 4, length
 
     def _target(self, place: int) -> int:

@@ -1,4 +1,6 @@
-"""Subgraphs of a TensorFlow Lite file as graphs: calls written out, bodies of WHILE and IF, variables that are read and assigned."""
+"""Subgraphs of a TensorFlow Lite file as graphs: calls written out, bodies of WHILE and IF,
+variables that are read and assigned.
+"""
 
 from __future__ import annotations
 
@@ -56,11 +58,15 @@ class _Frame:
         value = self.values.get(variable)
         if value is None:
             if not self.is_outermost:
-                raise ValueError(f"variable {shorten(variable, 60)!r} is read in a subgraph that does not receive it")
+                raise ValueError(
+                    f"variable {shorten(variable, 60)!r} is read in a subgraph that does not receive it"
+                )
             first = self.initial.get(variable)
             attributes = _variable_attributes(variable, tensor, first)
             inputs = () if first is None else (first,)
-            value = self.draft.add("ReadValue", "opset6", variable, inputs, (declared(tensor),), attributes)[0]
+            value = self.draft.add(
+                "ReadValue", "opset6", variable, inputs, (declared(tensor),), attributes
+            )[0]
             self.values[variable] = value
         return value
 
@@ -73,7 +79,12 @@ class _Frame:
 class GraphReader:
     """The reading of one file into graphs."""
 
-    def __init__(self, file: SchemaFile, limits: ReadLimits, fragments: Mapping[int, Fragment] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        file: SchemaFile,
+        limits: ReadLimits,
+        fragments: Mapping[int, Fragment] = MappingProxyType({}),
+    ) -> None:
         self._file = file
         self._fragments = fragments
         self._budget = Budget(limits)
@@ -90,37 +101,63 @@ class GraphReader:
         for index in subgraph.inputs:
             tensor = subgraph.tensor(index)
             names = tuple(dict.fromkeys(filter(None, (tensor.name, inputs.get(index)))))
-            arguments.append(frame.draft.parameter(tensor.name.removesuffix(":0"), Declared(tensor.element_type, tensor.shape, names)))
+            arguments.append(
+                frame.draft.parameter(
+                    tensor.name.removesuffix(":0"),
+                    Declared(tensor.element_type, tensor.shape, names),
+                )
+            )
         values = self._inline(frame, 0, arguments, ())
         for variable in frame.assigned:
             value = frame.values[variable]
-            frame.draft.add("Assign", "opset6", f"{variable}/Assign", (value,), (Declared(),), {"variable_id": variable})
+            frame.draft.add(
+                "Assign",
+                "opset6",
+                f"{variable}/Assign",
+                (value,),
+                (Declared(),),
+                {"variable_id": variable},
+            )
         for index, content in zip(subgraph.outputs, values, strict=True):
             frame.draft.result(
-                outputs.get(index) or f"{subgraph.tensor(index).name.removesuffix(':0')}:0", _tensor_of(content, subgraph.name)
+                outputs.get(index) or f"{subgraph.tensor(index).name.removesuffix(':0')}:0",
+                _tensor_of(content, subgraph.name),
             )
         return frame.draft.graph()
 
-    def _inline(self, frame: _Frame, index: int, arguments: Sequence[Content], active: tuple[int, ...]) -> list[Content]:
+    def _inline(
+        self, frame: _Frame, index: int, arguments: Sequence[Content], active: tuple[int, ...]
+    ) -> list[Content]:
         """Write a subgraph into a graph, and return its outputs."""
         subgraph = self._file.subgraph(index)
         if index in active:
-            raise ValueError(f"subgraph {index} ({shorten(subgraph.name, 60)!r}) calls itself, expected subgraphs without recursion")
+            raise ValueError(
+                f"subgraph {index} ({shorten(subgraph.name, 60)!r}) calls itself, expected subgraphs without recursion"
+            )
         if len(active) > _MOST_DEPTH:
             raise ValueError(f"subgraphs are nested deeper than {_MOST_DEPTH}")
         if len(arguments) != len(subgraph.inputs):
             taken, given = len(subgraph.inputs), len(arguments)
-            raise ValueError(f"subgraph {index} ({shorten(subgraph.name, 60)!r}) has {taken} inputs, but is called with {given}")
+            raise ValueError(
+                f"subgraph {index} ({shorten(subgraph.name, 60)!r}) has {taken} inputs, but is called with {given}"
+            )
         contents: dict[int, Content] = dict(zip(subgraph.inputs, arguments, strict=True))
         for place, info in enumerate(subgraph.operators):
-            inputs = [None if number < 0 else self._content(frame, subgraph, contents, number) for number in info.inputs]
+            inputs = [
+                None if number < 0 else self._content(frame, subgraph, contents, number)
+                for number in info.inputs
+            ]
             results = self._operator(frame, (index, place), inputs, (*active, index))
             if len(results) != len(info.outputs):
-                raise ValueError(f"{info.name} in subgraph {index} has {len(info.outputs)} outputs, expected {len(results)}")
+                raise ValueError(
+                    f"{info.name} in subgraph {index} has {len(info.outputs)} outputs, expected {len(results)}"
+                )
             contents.update(zip(info.outputs, results, strict=True))
         return [self._content(frame, subgraph, contents, number) for number in subgraph.outputs]
 
-    def _content(self, frame: _Frame, subgraph: Subgraph, contents: dict[int, Content], number: int) -> Content:
+    def _content(
+        self, frame: _Frame, subgraph: Subgraph, contents: dict[int, Content], number: int
+    ) -> Content:
         content = contents.get(number)
         if content is None:
             tensor = subgraph.tensor(number)
@@ -133,7 +170,13 @@ class GraphReader:
             content = contents[number] = frame.draft.constant(tensor.name, constant, (tensor.name,))
         return content
 
-    def _operator(self, frame: _Frame, where: tuple[int, int], inputs: list[Content | None], active: tuple[int, ...]) -> Sequence[Content]:
+    def _operator(
+        self,
+        frame: _Frame,
+        where: tuple[int, int],
+        inputs: list[Content | None],
+        active: tuple[int, ...],
+    ) -> Sequence[Content]:
         index, place = where
         subgraph = self._file.subgraph(index)
         info = subgraph.operators[place]
@@ -150,9 +193,14 @@ class GraphReader:
             case "VAR_HANDLE":
                 return (Handle(_variable_name(info)),)
             case "READ_VARIABLE":
-                return (frame.read(_handle(info, inputs), outputs[0] if outputs else _missing(info)),)
+                return (
+                    frame.read(_handle(info, inputs), outputs[0] if outputs else _missing(info)),
+                )
             case "ASSIGN_VARIABLE":
-                frame.assign(_handle(info, inputs), _tensor_of(inputs[1] if len(inputs) > 1 else None, info.name))
+                frame.assign(
+                    _handle(info, inputs),
+                    _tensor_of(inputs[1] if len(inputs) > 1 else None, info.name),
+                )
                 return ()
         values = [None if content is None else _tensor_of(content, info.name) for content in inputs]
         rule = RULES.get(info.name)
@@ -161,52 +209,91 @@ class GraphReader:
             return rule(Operator(frame.draft, info, values, (tensors, outputs)))
         fragment = self._fragments.get(index)
         if fragment is not None:
-            contents = {number: value for number, value in zip(info.inputs, values, strict=True) if value is not None}
+            contents = {
+                number: value
+                for number, value in zip(info.inputs, values, strict=True)
+                if value is not None
+            }
             written = fragment.write(frame.draft, info, contents, outputs)
             if written is not None:
                 return written
         self.untranslated.setdefault(index, {})[place] = info.name
         name = outputs[0].name if outputs else info.name
-        return frame.draft.add(info.name, TFLITE, name, values, [declared(tensor) for tensor in outputs])
+        return frame.draft.add(
+            info.name, TFLITE, name, values, [declared(tensor) for tensor in outputs]
+        )
 
     def _while(
-        self, frame: _Frame, info: OperatorInfo, inputs: list[Content], outputs: list[TensorInfo], active: tuple[int, ...]
+        self,
+        frame: _Frame,
+        info: OperatorInfo,
+        inputs: list[Content],
+        outputs: list[TensorInfo],
+        active: tuple[int, ...],
     ) -> Sequence[Content]:
-        """A Loop whose condition is computed before it, and in its body from what the iteration gives."""
+        """A Loop whose condition is computed before it, and in its body from what the iteration
+        gives.
+        """
         condition, body = info.subgraph(0), info.subgraph(1)
         name = _region_name(info, outputs)
         variables = {**self._variables(condition, inputs), **self._variables(body, inputs)}
-        outer = [*_values(inputs), *(frame.read(variable, tensor) for variable, tensor in variables.items())]
+        outer = [
+            *_values(inputs),
+            *(frame.read(variable, tensor) for variable, tensor in variables.items()),
+        ]
         before = self._condition(frame, condition, inputs, active)
         inner = _Frame(Draft(self._budget))
         arguments, parameters = self._enter(inner, self._file.subgraph(body), inputs, variables)
         results = self._inline(inner, body, arguments, active)
         again = inner.draft.result("condition", self._condition(inner, condition, results, active))
-        ends = [content for content, start in zip(results, inputs, strict=False) if isinstance(start, Value)]
+        ends = [
+            content
+            for content, start in zip(results, inputs, strict=False)
+            if isinstance(start, Value)
+        ]
         if len(results) != len(inputs) or len(_values(ends)) != len(ends):
             raise ValueError(
                 f"the body of WHILE {shorten(name, 60)!r} gives {len(results)} values, expected those {len(inputs)} that it carries"
             )
         values = [*_values(ends), *(inner.values[variable] for variable in variables)]
-        layers = [inner.draft.result(f"result_{index}", value) for index, value in enumerate(values)]
+        layers = [
+            inner.draft.result(f"result_{index}", value) for index, value in enumerate(values)
+        ]
         first = 2 + len(outer)
         made = Body(
             "body",
             inner.draft.graph(self._file.subgraph(body).name),
-            tuple(InputMap(2 + index, parameter.layer) for index, parameter in enumerate(parameters)),
+            tuple(
+                InputMap(2 + index, parameter.layer) for index, parameter in enumerate(parameters)
+            ),
             (
                 *(OutputMap(first + index, layer) for index, layer in enumerate(layers)),
                 OutputMap(-1, again, purpose="execution_condition"),
             ),
-            tuple(BackEdge(layer, parameter.layer) for layer, parameter in zip(layers, parameters, strict=True)),
+            tuple(
+                BackEdge(layer, parameter.layer)
+                for layer, parameter in zip(layers, parameters, strict=True)
+            ),
         )
         trips = frame.draft.constant(f"{name}/trip_count", np.int64(-1))
         after = [*_plain_outputs(inputs, outputs, info), *variables.values()]
-        given = frame.draft.add(LOOP, "opset5", name, (trips, before, *outer), [declared(tensor) for tensor in after], bodies=(made,))
+        given = frame.draft.add(
+            LOOP,
+            "opset5",
+            name,
+            (trips, before, *outer),
+            [declared(tensor) for tensor in after],
+            bodies=(made,),
+        )
         return self._leave(frame, inputs, given, variables, inner.assigned)
 
     def _if(
-        self, frame: _Frame, info: OperatorInfo, inputs: list[Content], outputs: list[TensorInfo], active: tuple[int, ...]
+        self,
+        frame: _Frame,
+        info: OperatorInfo,
+        inputs: list[Content],
+        outputs: list[TensorInfo],
+        active: tuple[int, ...],
     ) -> Sequence[Content]:
         if not inputs:
             raise ValueError("IF has no condition")
@@ -215,29 +302,49 @@ class GraphReader:
         variables: dict[str, TensorInfo] = {}
         for branch in branches:
             variables |= self._variables(branch, taken)
-        outer = [*_values(taken), *(frame.read(variable, tensor) for variable, tensor in variables.items())]
+        outer = [
+            *_values(taken),
+            *(frame.read(variable, tensor) for variable, tensor in variables.items()),
+        ]
         bodies: list[Body] = []
         assigned: dict[str, None] = {}
         for called, branch in zip(("then", "else"), branches, strict=True):
             inner = _Frame(Draft(self._budget))
-            arguments, parameters = self._enter(inner, self._file.subgraph(branch), taken, variables)
+            arguments, parameters = self._enter(
+                inner, self._file.subgraph(branch), taken, variables
+            )
             results = self._inline(inner, branch, arguments, active)
             if len(results) != len(outputs):
-                raise ValueError(f"a branch of IF {shorten(name, 60)!r} gives {len(results)} values, expected {len(outputs)}")
-            values = [*(_tensor_of(result, name) for result in results), *(inner.values[variable] for variable in variables)]
-            layers = [inner.draft.result(f"result_{index}", value) for index, value in enumerate(values)]
+                raise ValueError(
+                    f"a branch of IF {shorten(name, 60)!r} gives {len(results)} values, expected {len(outputs)}"
+                )
+            values = [
+                *(_tensor_of(result, name) for result in results),
+                *(inner.values[variable] for variable in variables),
+            ]
+            layers = [
+                inner.draft.result(f"result_{index}", value) for index, value in enumerate(values)
+            ]
             assigned |= inner.assigned
             bodies.append(
                 Body(
                     "then" if called == "then" else "else",
                     inner.draft.graph(self._file.subgraph(branch).name),
-                    tuple(InputMap(1 + index, parameter.layer) for index, parameter in enumerate(parameters)),
-                    tuple(OutputMap(1 + len(outer) + index, layer) for index, layer in enumerate(layers)),
+                    tuple(
+                        InputMap(1 + index, parameter.layer)
+                        for index, parameter in enumerate(parameters)
+                    ),
+                    tuple(
+                        OutputMap(1 + len(outer) + index, layer)
+                        for index, layer in enumerate(layers)
+                    ),
                 )
             )
         condition = _tensor_of(inputs[0], name)
         after = [declared(tensor) for tensor in (*outputs, *variables.values())]
-        given = frame.draft.add(IF, "opset8", name, (condition, *outer), after, bodies=tuple(bodies))
+        given = frame.draft.add(
+            IF, "opset8", name, (condition, *outer), after, bodies=tuple(bodies)
+        )
         for variable, value in zip(variables, given[len(outputs) :], strict=True):
             if variable in assigned:
                 frame.assign(variable, value)
@@ -246,14 +353,18 @@ class GraphReader:
     def _enter(
         self, inner: _Frame, subgraph: Subgraph, inputs: Iterable[Content], variables: Variables
     ) -> tuple[list[Content], list[Value]]:
-        """The arguments that a body's subgraph is called with, and the Parameters among them, those of the variables last."""
+        """The arguments that a body's subgraph is called with, and the Parameters among them,
+        those of the variables last.
+        """
         arguments: list[Content] = []
         parameters: list[Value] = []
         for index, content in enumerate(inputs):
             if isinstance(content, Handle):
                 arguments.append(content)
                 continue
-            tensor = subgraph.tensor(subgraph.inputs[index]) if index < len(subgraph.inputs) else None
+            tensor = (
+                subgraph.tensor(subgraph.inputs[index]) if index < len(subgraph.inputs) else None
+            )
             name = tensor.name if tensor is not None else f"argument_{index}"
             kind = tensor.element_type if tensor is not None else content.element_type
             parameters.append(inner.draft.parameter(name, Declared(kind, DYNAMIC, (name,))))
@@ -264,9 +375,16 @@ class GraphReader:
         return arguments, parameters
 
     def _leave(
-        self, frame: _Frame, inputs: Sequence[Content], given: Sequence[Value], variables: Variables, assigned: Iterable[str]
+        self,
+        frame: _Frame,
+        inputs: Sequence[Content],
+        given: Sequence[Value],
+        variables: Variables,
+        assigned: Iterable[str],
     ) -> Sequence[Content]:
-        """The outputs of a loop: its values where it carries values, its handles where it carries those."""
+        """The outputs of a loop: its values where it carries values, its handles where it
+        carries those.
+        """
         values = iter(given)
         contents = [content if isinstance(content, Handle) else next(values) for content in inputs]
         after = dict(zip(variables, values, strict=True))
@@ -274,13 +392,17 @@ class GraphReader:
             frame.assign(variable, after[variable])
         return contents
 
-    def _condition(self, frame: _Frame, index: int, inputs: Sequence[Content], active: tuple[int, ...]) -> Value:
+    def _condition(
+        self, frame: _Frame, index: int, inputs: Sequence[Content], active: tuple[int, ...]
+    ) -> Value:
         results = self._inline(frame, index, inputs, active)
         if len(results) != 1:
             raise ValueError(f"the condition of WHILE gives {len(results)} values, expected 1")
         return _tensor_of(results[0], "the condition of WHILE")
 
-    def _call_once(self, frame: _Frame, info: OperatorInfo, active: tuple[int, ...]) -> Sequence[Content]:
+    def _call_once(
+        self, frame: _Frame, info: OperatorInfo, active: tuple[int, ...]
+    ) -> Sequence[Content]:
         """The initial values of variables."""
         if not frame.is_outermost:
             raise ValueError("CALL_ONCE is in a subgraph, expected it in the first one")
@@ -290,17 +412,29 @@ class GraphReader:
         return ()
 
     def _variables(self, index: int, inputs: Sequence[Content]) -> Variables:
-        """The variables that a subgraph and those that it calls read or assign, with a tensor that is one of their values."""
-        return self._variables_of(index, tuple(content.variable if isinstance(content, Handle) else None for content in inputs), ())
+        """The variables that a subgraph and those that it calls read or assign, with a tensor
+        that is one of their values.
+        """
+        return self._variables_of(
+            index,
+            tuple(content.variable if isinstance(content, Handle) else None for content in inputs),
+            (),
+        )
 
-    def _variables_of(self, index: int, handles: tuple[str | None, ...], active: tuple[int, ...]) -> Variables:
+    def _variables_of(
+        self, index: int, handles: tuple[str | None, ...], active: tuple[int, ...]
+    ) -> Variables:
         known = self._touched.get((index, handles))
         if known is not None:
             return known
         if index in active or len(active) > _MOST_DEPTH:
             return {}  # said where the subgraph is written out
         subgraph = self._file.subgraph(index)
-        names = {number: handle for number, handle in zip(subgraph.inputs, handles, strict=False) if handle is not None}
+        names = {
+            number: handle
+            for number, handle in zip(subgraph.inputs, handles, strict=False)
+            if handle is not None
+        }
         variables: dict[str, TensorInfo] = {}
         for info in subgraph.operators:
             match info.name:
@@ -314,21 +448,37 @@ class GraphReader:
                     taken = info.inputs[1:] if info.name == "IF" else info.inputs
                     passed = tuple(names.get(number) for number in taken)
                     for option in _CALLED[info.name]:
-                        variables |= self._variables_of(info.subgraph(option), passed, (*active, index))
+                        variables |= self._variables_of(
+                            info.subgraph(option), passed, (*active, index)
+                        )
                     if info.name == "WHILE":
-                        names |= {after: name for after, name in zip(info.outputs, passed, strict=False) if name is not None}
+                        names |= {
+                            after: name
+                            for after, name in zip(info.outputs, passed, strict=False)
+                            if name is not None
+                        }
         self._touched[index, handles] = variables
         return variables
 
 
-def _plain_outputs(inputs: Sequence[Content], outputs: Sequence[TensorInfo], info: OperatorInfo) -> list[TensorInfo]:
+def _plain_outputs(
+    inputs: Sequence[Content], outputs: Sequence[TensorInfo], info: OperatorInfo
+) -> list[TensorInfo]:
     if len(inputs) != len(outputs):
-        raise ValueError(f"{info.name} has {len(inputs)} inputs and {len(outputs)} outputs, expected as many")
-    return [tensor for content, tensor in zip(inputs, outputs, strict=True) if not isinstance(content, Handle)]
+        raise ValueError(
+            f"{info.name} has {len(inputs)} inputs and {len(outputs)} outputs, expected as many"
+        )
+    return [
+        tensor
+        for content, tensor in zip(inputs, outputs, strict=True)
+        if not isinstance(content, Handle)
+    ]
 
 
 def _region_name(info: OperatorInfo, outputs: Sequence[TensorInfo]) -> str:
-    """The scope that a loop or branch was in, which one of its outputs often names: ``while``, ``body/cond``."""
+    """The scope that a loop or branch was in, which one of its outputs often names: ``while``,
+    ``body/cond``.
+    """
     named = (tensor.name for tensor in outputs if _REGION_NAME.search(tensor.name))
     return next(named, outputs[0].name if outputs else info.name)
 
@@ -343,7 +493,11 @@ def _variable_name(info: OperatorInfo) -> str:
 def _variable_attributes(variable: str, tensor: TensorInfo, first: Value | None) -> dict[str, str]:
     shape: PartialShape = tensor.shape if first is None else first.shape
     lengths = "..." if shape.rank is None else str(shape)[1:-1]
-    return {"variable_id": variable, "variable_type": str(tensor.element_type or "dynamic"), "variable_shape": lengths}
+    return {
+        "variable_id": variable,
+        "variable_type": str(tensor.element_type or "dynamic"),
+        "variable_shape": lengths,
+    }
 
 
 def _values(contents: Iterable[Content]) -> list[Value]:
@@ -353,7 +507,9 @@ def _values(contents: Iterable[Content]) -> list[Value]:
 def _tensor_of(content: Content | None, where: str) -> Value:
     if isinstance(content, Value):
         return content
-    found = "no tensor" if content is None else f"the variable {shorten(content.variable, 60)!r} itself"
+    found = (
+        "no tensor" if content is None else f"the variable {shorten(content.variable, 60)!r} itself"
+    )
     raise ValueError(f"{shorten(where, 60)} takes {found}, expected a tensor")
 
 

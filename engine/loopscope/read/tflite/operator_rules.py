@@ -1,4 +1,6 @@
-"""The operators of TensorFlow Lite as operations of OpenVINO: a rule for each, where they differ by more than the name."""
+"""The operators of TensorFlow Lite as operations of OpenVINO: a rule for each, where they differ
+by more than the name.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,15 @@ def _plain(operation: str, opset: str = "opset1", **attributes: str) -> Rule:
 
 
 def _fused(operation: str, **attributes: str) -> Rule:
-    return lambda operator: operator.give(operation, "opset1", operator.values, {**NUMPY, **attributes}, operator.info.whole(0, "<b"))
+    return lambda operator: operator.give(
+        operation, "opset1", operator.values, {**NUMPY, **attributes}, operator.info.whole(0, "<b")
+    )
 
 
 def _reduction(operation: str) -> Rule:
-    return lambda operator: operator.give(operation, "opset1", operator.values[:2], {"keep_dims": _text(operator.info.flag(0))})
+    return lambda operator: operator.give(
+        operation, "opset1", operator.values[:2], {"keep_dims": _text(operator.info.flag(0))}
+    )
 
 
 def _text(truth: bool) -> str:
@@ -39,13 +45,19 @@ def _bits(number: int, rank: int) -> str:
 
 def _floor_div(operator: Operator) -> list[Value]:
     if operator.value(0).element_type in (ElementType.F32, ElementType.F16, ElementType.F64):
-        return operator.give("Floor", "opset1", (operator.add("Divide", "opset1", operator.values, {"m_pythondiv": "false", **NUMPY}),))
+        return operator.give(
+            "Floor",
+            "opset1",
+            (operator.add("Divide", "opset1", operator.values, {"m_pythondiv": "false", **NUMPY}),),
+        )
     return operator.give("Divide", "opset1", operator.values, {"m_pythondiv": "true", **NUMPY})
 
 
 def _rsqrt(operator: Operator) -> list[Value]:
     root = operator.add("Sqrt", "opset1", operator.values[:1])
-    return operator.give("Divide", "opset1", (operator.constant(1, "f4"), root), {"m_pythondiv": "false", **NUMPY})
+    return operator.give(
+        "Divide", "opset1", (operator.constant(1, "f4"), root), {"m_pythondiv": "false", **NUMPY}
+    )
 
 
 def _square(operator: Operator) -> list[Value]:
@@ -53,11 +65,20 @@ def _square(operator: Operator) -> list[Value]:
 
 
 def _leaky_relu(operator: Operator) -> list[Value]:
-    return operator.give("PRelu", "opset1", (operator.value(0), operator.constant([operator.info.option(0, "<f")], "f4")))
+    return operator.give(
+        "PRelu",
+        "opset1",
+        (operator.value(0), operator.constant([operator.info.option(0, "<f")], "f4")),
+    )
 
 
 def _gelu(operator: Operator) -> list[Value]:
-    return operator.give("Gelu", "opset7", operator.values, {"approximation_mode": "TANH" if operator.info.flag(0) else "ERF"})
+    return operator.give(
+        "Gelu",
+        "opset7",
+        operator.values,
+        {"approximation_mode": "TANH" if operator.info.flag(0) else "ERF"},
+    )
 
 
 def _softmax(operator: Operator) -> list[Value]:
@@ -69,12 +90,21 @@ def _softmax(operator: Operator) -> list[Value]:
 
 def _zeros_like(operator: Operator) -> list[Value]:
     shape = operator.add("ShapeOf", "opset3", (operator.value(0),), {"output_type": "i64"})
-    return operator.give("Broadcast", "opset3", (operator.number_like(operator.value(0), 0), shape), {"mode": "numpy"})
+    return operator.give(
+        "Broadcast",
+        "opset3",
+        (operator.number_like(operator.value(0), 0), shape),
+        {"mode": "numpy"},
+    )
 
 
 def _reshape(operator: Operator) -> list[Value]:
     options = operator.info.options
-    shape = operator.stored(1) if operator.has(1) else operator.constant(options.array(0, "<i4", 64) if options else [])
+    shape = (
+        operator.stored(1)
+        if operator.has(1)
+        else operator.constant(options.array(0, "<i4", 64) if options else [])
+    )
     return operator.give("Reshape", "opset1", (operator.value(0), shape), {"special_zero": "false"})
 
 
@@ -87,7 +117,10 @@ def _squeeze(operator: Operator) -> list[Value]:
 def _shape_of(operator: Operator) -> list[Value]:
     kind = element_type(operator.info.whole(0, "<b")) or ElementType.I32
     return operator.give(
-        "ShapeOf", "opset3", (operator.stored(0),), {"output_type": str(kind if kind is ElementType.I64 else ElementType.I32)}
+        "ShapeOf",
+        "opset3",
+        (operator.stored(0),),
+        {"output_type": str(kind if kind is ElementType.I64 else ElementType.I32)},
     )
 
 
@@ -98,31 +131,52 @@ def _rank(operator: Operator) -> list[Value]:
 
 
 def _fill(operator: Operator) -> list[Value]:
-    return operator.give("Broadcast", "opset3", (operator.value(1), operator.stored(0)), {"mode": "numpy"})
+    return operator.give(
+        "Broadcast", "opset3", (operator.value(1), operator.stored(0)), {"mode": "numpy"}
+    )
 
 
 def _concatenation(operator: Operator) -> list[Value]:
-    return operator.give("Concat", "opset1", operator.values, {"axis": str(operator.info.whole(0))}, operator.info.whole(1, "<b"))
+    return operator.give(
+        "Concat",
+        "opset1",
+        operator.values,
+        {"axis": str(operator.info.whole(0))},
+        operator.info.whole(1, "<b"),
+    )
 
 
 def _pack(operator: Operator) -> list[Value]:
     axis = operator.info.whole(1)
-    parts = [operator.add("Unsqueeze", "opset1", (value, operator.constant([axis]))) for value in operator.values]
+    parts = [
+        operator.add("Unsqueeze", "opset1", (value, operator.constant([axis])))
+        for value in operator.values
+    ]
     return operator.give("Concat", "opset1", parts, {"axis": str(axis)})
 
 
 def _unpack(operator: Operator) -> list[Value]:
     axis, count = operator.info.whole(1), len(operator.outputs)
-    parts = operator.many("Split", "opset1", (operator.value(0), operator.constant(axis)), {"num_splits": str(count)}, count)
+    parts = operator.many(
+        "Split",
+        "opset1",
+        (operator.value(0), operator.constant(axis)),
+        {"num_splits": str(count)},
+        count,
+    )
     return [
-        operator.draft.add("Squeeze", "opset1", tensor.name, (part, operator.constant([axis])), (declared(tensor),))[0]
+        operator.draft.add(
+            "Squeeze", "opset1", tensor.name, (part, operator.constant([axis])), (declared(tensor),)
+        )[0]
         for part, tensor in zip(parts, operator.outputs, strict=True)
     ]
 
 
 def _split(operator: Operator) -> list[Value]:
     axis = operator.constant(operator.only_number(0))
-    return operator.give("Split", "opset1", (operator.value(1), axis), {"num_splits": str(len(operator.outputs))})
+    return operator.give(
+        "Split", "opset1", (operator.value(1), axis), {"num_splits": str(len(operator.outputs))}
+    )
 
 
 def _split_v(operator: Operator) -> list[Value]:
@@ -134,9 +188,12 @@ def _slice(operator: Operator) -> list[Value]:
     begin, size = operator.stored(1), operator.stored(2)
     end = operator.add("Add", "opset1", (begin, size), NUMPY)
     rest = operator.add("Less", "opset1", (size, operator.number_like(size, 0)), NUMPY)
-    stop = operator.add("Select", "opset1", (rest, operator.number_like(size, int(_TO_END)), end), NUMPY)
+    stop = operator.add(
+        "Select", "opset1", (rest, operator.number_like(size, int(_TO_END)), end), NUMPY
+    )
     step = operator.draft.constant(
-        f"{operator.name}/constant", np.ones(operator.length_of(1), (size.element_type or ElementType.I32).dtype)
+        f"{operator.name}/constant",
+        np.ones(operator.length_of(1), (size.element_type or ElementType.I32).dtype),
     )
     return operator.give("Slice", "opset8", (operator.value(0), begin, stop, step))
 
@@ -153,22 +210,38 @@ def _strided_slice(operator: Operator) -> list[Value]:
         "new_axis_mask": _bits(info.whole(3), rank),
         "shrink_axis_mask": _bits(info.whole(4), rank),
     }
-    return operator.give("StridedSlice", "opset1", (operator.value(0), begin, end, operator.stored(3)), masks)
+    return operator.give(
+        "StridedSlice", "opset1", (operator.value(0), begin, end, operator.stored(3)), masks
+    )
 
 
 def _gather(operator: Operator) -> list[Value]:
     axis = operator.constant(operator.info.whole(0))
-    return operator.give("Gather", "opset8", (*operator.values[:2], axis), {"batch_dims": str(operator.info.whole(1))})
+    return operator.give(
+        "Gather",
+        "opset8",
+        (*operator.values[:2], axis),
+        {"batch_dims": str(operator.info.whole(1))},
+    )
 
 
 def _embedding_lookup(operator: Operator) -> list[Value]:
-    return operator.give("Gather", "opset8", (operator.value(1), operator.stored(0), operator.constant(0)), {"batch_dims": "0"})
+    return operator.give(
+        "Gather",
+        "opset8",
+        (operator.value(1), operator.stored(0), operator.constant(0)),
+        {"batch_dims": "0"},
+    )
 
 
 def _scatter_nd(operator: Operator) -> list[Value]:
     indices, updates, shape = operator.stored(0), operator.value(1), operator.stored(2)
-    zeros = operator.add("Broadcast", "opset3", (operator.number_like(updates, 0), shape), {"mode": "numpy"})
-    return operator.give("ScatterNDUpdate", "opset15", (zeros, indices, updates), {"reduction": "sum"})
+    zeros = operator.add(
+        "Broadcast", "opset3", (operator.number_like(updates, 0), shape), {"mode": "numpy"}
+    )
+    return operator.give(
+        "ScatterNDUpdate", "opset15", (zeros, indices, updates), {"reduction": "sum"}
+    )
 
 
 def _range(operator: Operator) -> list[Value]:
@@ -198,38 +271,67 @@ def _where(operator: Operator) -> list[Value]:
 def _arg(operator: Operator, mode: str) -> list[Value]:
     axis = operator.only_number(1)
     kind = operator.outputs[0].element_type or ElementType.I64
-    attributes = {"axis": str(axis), "mode": mode, "sort": "value", "stable": "true", "index_element_type": str(kind)}
-    _, places = operator.many("TopK", "opset11", (operator.value(0), operator.constant(1)), attributes, 2)
+    attributes = {
+        "axis": str(axis),
+        "mode": mode,
+        "sort": "value",
+        "stable": "true",
+        "index_element_type": str(kind),
+    }
+    _, places = operator.many(
+        "TopK", "opset11", (operator.value(0), operator.constant(1)), attributes, 2
+    )
     return operator.give("Squeeze", "opset1", (places, operator.constant([axis])))
 
 
 def _top_k(operator: Operator) -> list[Value]:
-    attributes = {"axis": "-1", "mode": "max", "sort": "value", "stable": "true", "index_element_type": "i32"}
+    attributes = {
+        "axis": "-1",
+        "mode": "max",
+        "sort": "value",
+        "stable": "true",
+        "index_element_type": "i32",
+    }
     return operator.give("TopK", "opset11", operator.values[:2], attributes)
 
 
 def _cumsum(operator: Operator) -> list[Value]:
     info = operator.info
-    return operator.give("CumSum", "opset3", operator.values, {"exclusive": _text(info.flag(0)), "reverse": _text(info.flag(1))})
+    return operator.give(
+        "CumSum",
+        "opset3",
+        operator.values,
+        {"exclusive": _text(info.flag(0)), "reverse": _text(info.flag(1))},
+    )
 
 
 def _pad(operator: Operator, mode: str = "constant") -> list[Value]:
     axis = operator.constant([1])
-    halves = operator.many("Split", "opset1", (operator.stored(1), operator.constant(1)), {"num_splits": "2"}, 2)
+    halves = operator.many(
+        "Split", "opset1", (operator.stored(1), operator.constant(1)), {"num_splits": "2"}, 2
+    )
     begins, ends = (operator.add("Squeeze", "opset1", (half, axis)) for half in halves)
     if operator.info.name == "MIRROR_PAD":
         mode = "symmetric" if operator.info.whole(0, "<b") else "reflect"
     more = (operator.value(2),) if operator.has(2) else ()
-    return operator.give("Pad", "opset1", (operator.value(0), begins, ends, *more), {"pad_mode": mode})
+    return operator.give(
+        "Pad", "opset1", (operator.value(0), begins, ends, *more), {"pad_mode": mode}
+    )
 
 
 def _reverse(operator: Operator) -> list[Value]:
     axes = operator.array(1)
     if axes is None:
-        raise ValueError(f"{operator.info.name} {shorten(operator.name, 60)!r} has axes that are computed, expected a constant")
+        raise ValueError(
+            f"{operator.info.name} {shorten(operator.name, 60)!r} has axes that are computed, expected a constant"
+        )
     count = axes.size
-    first, last, step = (operator.constant(np.full(count, number)) for number in (_TO_END, -_TO_END, -1))
-    return operator.give("Slice", "opset8", (operator.value(0), first, last, step, operator.stored(1)))
+    first, last, step = (
+        operator.constant(np.full(count, number)) for number in (_TO_END, -_TO_END, -1)
+    )
+    return operator.give(
+        "Slice", "opset8", (operator.value(0), first, last, step, operator.stored(1))
+    )
 
 
 def _reverse_sequence(operator: Operator) -> list[Value]:
@@ -238,20 +340,29 @@ def _reverse_sequence(operator: Operator) -> list[Value]:
 
 
 def _batch_matmul(operator: Operator) -> list[Value]:
-    sides = {"transpose_a": _text(operator.info.flag(0)), "transpose_b": _text(operator.info.flag(1))}
+    sides = {
+        "transpose_a": _text(operator.info.flag(0)),
+        "transpose_b": _text(operator.info.flag(1)),
+    }
     return operator.give("MatMul", "opset1", operator.values[:2], sides)
 
 
 def _fully_connected(operator: Operator) -> list[Value]:
     info, value, weights = operator.info, operator.value(0), operator.value(1)
     if info.whole(1, "<b"):
-        raise ValueError(f"FULLY_CONNECTED {shorten(operator.name, 60)!r} has shuffled weights, expected plain ones")
+        raise ValueError(
+            f"FULLY_CONNECTED {shorten(operator.name, 60)!r} has shuffled weights, expected plain ones"
+        )
     if not info.flag(2):
         shape = operator.tensor(1).shape
         length = shape.at(1).length if shape.rank == 2 and shape.at(1).is_static else None
         if length is None:
-            raise ValueError(f"FULLY_CONNECTED {shorten(operator.name, 60)!r} has weights of unknown shape")
-        value = operator.add("Reshape", "opset1", (value, operator.constant([-1, length])), {"special_zero": "false"})
+            raise ValueError(
+                f"FULLY_CONNECTED {shorten(operator.name, 60)!r} has weights of unknown shape"
+            )
+        value = operator.add(
+            "Reshape", "opset1", (value, operator.constant([-1, length])), {"special_zero": "false"}
+        )
     sides = {"transpose_a": "false", "transpose_b": "true"}
     activation = info.whole(0, "<b")
     if not operator.has(2):

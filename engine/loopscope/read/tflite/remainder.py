@@ -1,4 +1,6 @@
-"""Operators that only OpenVINO's frontend translates: a file of those alone, and the graph that OpenVINO makes of it."""
+"""Operators that only OpenVINO's frontend translates: a file of those alone, and the graph that
+OpenVINO makes of it.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,42 @@ MOST_SUBGRAPHS = 16
 
 @dataclass(frozen=True, eq=False)
 class Fragment:
-    """What OpenVINO makes of some operators of a subgraph: a graph from their inputs to their outputs, by tensor."""
+    """What OpenVINO makes of some operators of a subgraph: a graph from their inputs to their
+    outputs, by tensor.
+    """
 
     graph: ModelGraph
     inputs: Mapping[LayerId, int]
     outputs: Mapping[int, OutputRef]
 
-    def write(self, draft: Draft, info: OperatorInfo, contents: Mapping[int, Value], tensors: Sequence[TensorInfo]) -> list[Value] | None:
-        """Write the operations of one operator into a graph, and return its outputs; None where the fragment lacks them."""
+    def write(
+        self,
+        draft: Draft,
+        info: OperatorInfo,
+        contents: Mapping[int, Value],
+        tensors: Sequence[TensorInfo],
+    ) -> list[Value] | None:
+        """Write the operations of one operator into a graph, and return its outputs; None where
+        the fragment lacks them.
+        """
         sources = [self.outputs.get(number) for number in info.outputs]
         if not sources or None in sources:
             return None
-        ends = {source: tensor for source, tensor in zip(sources, tensors, strict=True) if source is not None}
-        values = {OutputRef(layer, 0): contents[number] for layer, number in self.inputs.items() if number in contents}
-        values |= {source: contents[number] for number, source in self.outputs.items() if number in contents}
+        ends = {
+            source: tensor
+            for source, tensor in zip(sources, tensors, strict=True)
+            if source is not None
+        }
+        values = {
+            OutputRef(layer, 0): contents[number]
+            for layer, number in self.inputs.items()
+            if number in contents
+        }
+        values |= {
+            source: contents[number]
+            for number, source in self.outputs.items()
+            if number in contents
+        }
         waiting = [source for source in sources if source is not None]
         while waiting:
             source = waiting[-1]
@@ -52,20 +76,39 @@ class Fragment:
                     Declared(port.element_type) if tensor is None else declared(tensor)
                     for port, tensor in zip(node.outputs, named, strict=True)
                 ]
-                name = next((tensor.name for tensor in named if tensor is not None), f"{tensors[0].name}/{node.type}")
+                name = next(
+                    (tensor.name for tensor in named if tensor is not None),
+                    f"{tensors[0].name}/{node.type}",
+                )
                 attributes = {key: str(text) for key, text in node.attributes.items()}
-                made = draft.add(node.type, node.opset, name, [values[feed] for feed in fed], given, attributes, constant=node.constant)
+                made = draft.add(
+                    node.type,
+                    node.opset,
+                    name,
+                    [values[feed] for feed in fed],
+                    given,
+                    attributes,
+                    constant=node.constant,
+                )
                 values |= {OutputRef(node.id, index): value for index, value in enumerate(made)}
         return [values[source] for source in sources if source is not None]
 
 
-def convert_operators(file: SchemaFile, index: int, places: Sequence[int], target: Path, limits: ReadLimits) -> Fragment | None:
-    """Return what OpenVINO makes of the operators at these places of a subgraph; None where it makes nothing of them."""
+def convert_operators(
+    file: SchemaFile, index: int, places: Sequence[int], target: Path, limits: ReadLimits
+) -> Fragment | None:
+    """Return what OpenVINO makes of the operators at these places of a subgraph; None where it
+    makes nothing of them.
+    """
     subgraph = file.subgraph(index)
     infos = [subgraph.operators[place] for place in places]
     outputs = list(dict.fromkeys(number for info in infos for number in info.outputs))
     taken = dict.fromkeys(number for info in infos for number in info.inputs if number >= 0)
-    inputs = [number for number in taken if number not in outputs and file.constant(subgraph.tensor(number)) is None]
+    inputs = [
+        number
+        for number in taken
+        if number not in outputs and file.constant(subgraph.tensor(number)) is None
+    ]
     if any(_is_quantized(subgraph, number) for number in (*inputs, *outputs)):
         return None
     alone = target.with_name(f"operators_{index}.tflite")
@@ -76,19 +119,37 @@ def convert_operators(file: SchemaFile, index: int, places: Sequence[int], targe
         graph = read_converted(written, written.read_bytes(), limits).graph
     except (OSError, ValueError):
         return None
-    results = [sources[0] for sources in (graph.sources[node.id] for node in graph.results) if sources]
+    results = [
+        sources[0] for sources in (graph.sources[node.id] for node in graph.results) if sources
+    ]
     if len(graph.parameters) != len(inputs) or len(results) != len(outputs):
         return None
-    ends = {number: source for number, source in zip(outputs, results, strict=True) if source is not None}
-    return Fragment(graph, {node.id: number for node, number in zip(graph.parameters, inputs, strict=True)}, ends)
+    ends = {
+        number: source
+        for number, source in zip(outputs, results, strict=True)
+        if source is not None
+    }
+    return Fragment(
+        graph,
+        {node.id: number for node, number in zip(graph.parameters, inputs, strict=True)},
+        ends,
+    )
 
 
 def _is_quantized(subgraph: Subgraph, number: int) -> bool:
     return subgraph.tensor(number).quantization is not None
 
 
-def _reduced(file: SchemaFile, index: int, places: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-    """The file with one subgraph, which has these operators, inputs and outputs alone; the rest stays in it unused."""
+def _reduced(
+    file: SchemaFile,
+    index: int,
+    places: Sequence[int],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+) -> bytes:
+    """The file with one subgraph, which has these operators, inputs and outputs alone; the rest
+    stays in it unused.
+    """
     changed = bytearray(file.document)
     root, table = file.root, file.subgraph(index).table
     start, _ = root.vector(2)
@@ -108,7 +169,9 @@ def _reduced(file: SchemaFile, index: int, places: Sequence[int], inputs: Sequen
 
 
 def _write_vector(changed: bytearray, start: int, targets: Sequence[int]) -> None:
-    """Write where the tables of a vector are; ``ValueError`` where one lies before the vector, which the form does not allow."""
+    """Write where the tables of a vector are; ``ValueError`` where one lies before the vector,
+    which the form does not allow.
+    """
     struct.pack_into("<I", changed, start - 4, len(targets))
     for number, target in enumerate(targets):
         if target <= start + 4 * number:

@@ -82,7 +82,9 @@ def element_type(number: int) -> ElementType | None:
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """The scales and zero points of a tensor of integers, along ``axis`` where there are several."""
+    """The scales and zero points of a tensor of integers, along ``axis`` where there are
+    several.
+    """
 
     scale: np.ndarray
     zero_point: np.ndarray
@@ -179,7 +181,9 @@ class Subgraph:
 
     def _tensor(self, index: int) -> TensorInfo:
         table = self.table.element(0, index)
-        shape, signature = (table.array(field, "<i4", _MOST_DIMENSIONS).tolist() for field in (0, 7))
+        shape, signature = (
+            table.array(field, "<i4", _MOST_DIMENSIONS).tolist() for field in (0, 7)
+        )
         name = table.text(3, self.limits.name) or f"tensor_{index}"
         kind = table.number(1, "<b")
         lengths = signature if len(signature) == len(shape) and signature else shape
@@ -187,11 +191,15 @@ class Subgraph:
             declared = PartialShape.of(None if length < 0 else length for length in lengths)
         except ValueError:
             declared = DYNAMIC
-        return TensorInfo(name, kind, declared, table.number(2, "<I"), _quantization(table.table(4)))
+        return TensorInfo(
+            name, kind, declared, table.number(2, "<I"), _quantization(table.table(4))
+        )
 
 
 class SchemaFile:
-    """A file of TensorFlow Lite: its subgraphs, the data of its tensors, the names of its signatures."""
+    """A file of TensorFlow Lite: its subgraphs, the data of its tensors, the names of its
+    signatures.
+    """
 
     def __init__(self, document: memoryview, limits: ReadLimits) -> None:
         self.document = document
@@ -200,7 +208,9 @@ class SchemaFile:
         names = tuple(map(self._operator_name, self.root.elements(1, limits.nodes)))
         self._texts: dict[tuple[int, tuple[int, ...]], Constant] = {}
         ports = [0]
-        self.subgraphs = tuple(Subgraph(table, names, limits, ports) for table in self.root.elements(2, limits.nodes))
+        self.subgraphs = tuple(
+            Subgraph(table, names, limits, ports) for table in self.root.elements(2, limits.nodes)
+        )
         if not self.subgraphs:
             raise ValueError("it has no subgraph")
 
@@ -211,7 +221,9 @@ class SchemaFile:
     def subgraph(self, index: int) -> Subgraph:
         """Return subgraph number ``index``."""
         if not 0 <= index < len(self.subgraphs):
-            raise ValueError(f"an operator names subgraph {index}, expected one of {len(self.subgraphs)}")
+            raise ValueError(
+                f"an operator names subgraph {index}, expected one of {len(self.subgraphs)}"
+            )
         return self.subgraphs[index]
 
     def constant(self, tensor: TensorInfo) -> Constant | None:
@@ -222,7 +234,9 @@ class SchemaFile:
         if not len(data) and not (tensor.shape.is_static and 0 in tensor.shape.lengths):
             return None
         if tensor.element_type is None or not tensor.shape.is_static:
-            raise ValueError(f"tensor {tensor.name!r} has data, but neither a type nor a shape that data can have")
+            raise ValueError(
+                f"tensor {tensor.name!r} has data, but neither a type nor a shape that data can have"
+            )
         lengths = tensor.shape.lengths
         if tensor.kind == STRING:
             key = (tensor.buffer, lengths)
@@ -232,7 +246,9 @@ class SchemaFile:
         return Constant(tensor.element_type, lengths, data)
 
     def signature_names(self) -> tuple[dict[int, str], dict[int, str]]:
-        """Return the names that the first signature of the first subgraph gives to inputs and outputs, by tensor."""
+        """Return the names that the first signature of the first subgraph gives to inputs and
+        outputs, by tensor.
+        """
         for signature in self.root.elements(7, self._limits.nodes):
             if signature.number(4, "<I") == 0:
                 inputs, outputs = (self._names(signature, field) for field in (0, 1))
@@ -240,7 +256,10 @@ class SchemaFile:
         return {}, {}
 
     def _names(self, signature: Table, field: int) -> dict[int, str]:
-        return {entry.number(1, "<I"): entry.text(0, self._limits.name) for entry in signature.elements(field, self._limits.nodes)}
+        return {
+            entry.number(1, "<I"): entry.text(0, self._limits.name)
+            for entry in signature.elements(field, self._limits.nodes)
+        }
 
     def _operator_name(self, table: Table) -> str:
         number = max(table.number(3), table.number(0, "<b"))
@@ -253,7 +272,9 @@ class SchemaFile:
         offset, size = buffer.number(1, "<Q"), buffer.number(2, "<Q")
         if offset > 1:  # the data of models above 2 GB lies behind the tables
             if offset + size > len(self.document):
-                raise ValueError(f"buffer {index} is said to be bytes {offset} to {offset + size}, more than the file has")
+                raise ValueError(
+                    f"buffer {index} is said to be bytes {offset} to {offset + size}, more than the file has"
+                )
             return self.document[offset : offset + size]
         return buffer.bytes_of(0)
 
@@ -267,14 +288,22 @@ def _quantization(table: Table | None) -> Quantization | None:
         return None
     scale, zero_point = table.array(2, "<f4"), table.array(3, "<i8")
     if zero_point.size not in (0, scale.size):
-        raise ValueError(f"a tensor has {scale.size} scales and {zero_point.size} zero points, expected as many")
-    return Quantization(scale, zero_point if zero_point.size else np.zeros(scale.size, np.int64), table.number(6))
+        raise ValueError(
+            f"a tensor has {scale.size} scales and {zero_point.size} zero points, expected as many"
+        )
+    return Quantization(
+        scale, zero_point if zero_point.size else np.zeros(scale.size, np.int64), table.number(6)
+    )
 
 
 def _texts(data: memoryview, lengths: tuple[int, ...]) -> np.ndarray:
     """The texts of a buffer: their number, where each begins and the last ends, and their bytes."""
     count = int(np.frombuffer(data, "<i4", 1)[0]) if len(data) >= 4 else -1
-    if not 0 <= count <= _MOST_TEXTS or len(data) < 4 * (count + 2) or count != np.prod(lengths, dtype=np.int64):
+    if (
+        not 0 <= count <= _MOST_TEXTS
+        or len(data) < 4 * (count + 2)
+        or count != np.prod(lengths, dtype=np.int64)
+    ):
         raise ValueError(f"a buffer of texts does not hold {shorten(str(lengths), 40)} texts")
     bounds = np.frombuffer(data, "<i4", count + 1, 4).tolist()
     if bounds != sorted(bounds) or bounds[0] < 0 or bounds[-1] > len(data):

@@ -35,7 +35,9 @@ class NodeRequest:
         """The value of an input; ``WriteError`` where it is not constant."""
         value = self.constants[at] if at < len(self.constants) else None
         if value is None:
-            raise WriteError(f"input {at} of {self.node.type} is computed, and TensorFlow has it as an attribute")
+            raise WriteError(
+                f"input {at} of {self.node.type} is computed, and TensorFlow has it as an attribute"
+            )
         return value
 
     def axis(self, at: int) -> int:

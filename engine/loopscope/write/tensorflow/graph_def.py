@@ -16,9 +16,11 @@ _PRODUCER = 27
 
 
 def graph_def(model: Model) -> Any:
-    """The message: a Placeholder for each input and an Identity for each output, under their names; loops and branches with functions.
+    """The message: a Placeholder for each input and an Identity for each output, under their names;
+    loops and branches with functions.
 
-    ``WriteError`` for an operation that TensorFlow has nothing for, or whose element types are not known.
+    ``WriteError`` for an operation that TensorFlow has nothing for, or whose element types are not
+    known.
     """
     made = MESSAGES["GraphDef"]()
     made.versions.producer = _PRODUCER
@@ -26,7 +28,14 @@ def graph_def(model: Model) -> Any:
     given = {}
     for node in model.graph.parameters:
         known = declared(node, "")
-        name = nodes.add("Placeholder", [], [known.element_type], node.name, dtype=known.element_type, shape=known.shape)[0].text
+        name = nodes.add(
+            "Placeholder",
+            [],
+            [known.element_type],
+            node.name,
+            dtype=known.element_type,
+            shape=known.shape,
+        )[0].text
         given[node.id] = declared(node, name)
     # Before the other nodes take them.
     names = {node.id: nodes.free(node.name) for node in model.graph.results}
@@ -34,7 +43,9 @@ def graph_def(model: Model) -> Any:
     for node in model.graph.results:
         nodes.taken.discard(names[node.id].lower())
         tensor = results[node.id]
-        nodes.add("Identity", [tensor], [tensor.element_type], names[node.id], T=tensor.element_type)
+        nodes.add(
+            "Identity", [tensor], [tensor.element_type], names[node.id], T=tensor.element_type
+        )
     if not made.node:
         raise WriteError("the model has no node")
     return made

@@ -1,4 +1,6 @@
-"""One graph of a model as nodes of TensorFlow's: the outermost one, or a body in the function that it becomes."""
+"""One graph of a model as nodes of TensorFlow's: the outermost one, or a body in the function
+that it becomes.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,18 @@ Region = Callable[[GraphDefNodes, Node, Sequence[GraphDefTensor], str], Sequence
 
 
 def write_graph(
-    graph: ModelGraph, given: Mapping[LayerId, GraphDefTensor], nodes: GraphDefNodes, address: str, region: Region
+    graph: ModelGraph,
+    given: Mapping[LayerId, GraphDefTensor],
+    nodes: GraphDefNodes,
+    address: str,
+    region: Region,
 ) -> Mapping[LayerId, GraphDefTensor]:
-    """What each Result gets; ``given``: a tensor for each Parameter. ``WriteError`` names the node that TensorFlow has nothing for."""
-    made: dict[OutputRef, GraphDefTensor] = {OutputRef(layer, 0): tensor for layer, tensor in given.items()}
+    """What each Result gets; ``given``: a tensor for each Parameter. ``WriteError`` names the
+    node that TensorFlow has nothing for.
+    """
+    made: dict[OutputRef, GraphDefTensor] = {
+        OutputRef(layer, 0): tensor for layer, tensor in given.items()
+    }
     results: dict[LayerId, GraphDefTensor] = {}
     for node in _in_order(graph):
         sources = graph.sources[node.id]
@@ -37,7 +47,12 @@ def write_graph(
 
 
 def _outputs(
-    graph: ModelGraph, node: Node, inputs: Sequence[GraphDefTensor], nodes: GraphDefNodes, place: str, region: Region
+    graph: ModelGraph,
+    node: Node,
+    inputs: Sequence[GraphDefTensor],
+    nodes: GraphDefNodes,
+    place: str,
+    region: Region,
 ) -> Sequence[GraphDefTensor]:
     try:
         if node.constant is not None:
@@ -51,23 +66,31 @@ def _outputs(
     except WriteError as error:
         if error.args[0].startswith("main/"):
             raise
-        raise WriteError(f"{shorten(place, 200)} cannot be written as a TensorFlow graph: {error}") from None
+        raise WriteError(
+            f"{shorten(place, 200)} cannot be written as a TensorFlow graph: {error}"
+        ) from None
 
 
 def _as_many(outputs: Sequence[GraphDefTensor], node: Node) -> Sequence[GraphDefTensor]:
     """The outputs, as many as a node declares."""
     if len(outputs) != len(node.outputs):
-        raise WriteError(f"it declares {len(node.outputs)} outputs, expected {len(outputs)}: see what the checks say")
+        raise WriteError(
+            f"it declares {len(node.outputs)} outputs, expected {len(outputs)}: see what the checks say"
+        )
     return outputs
 
 
-def _inputs(sources: Sequence[OutputRef | None], made: Mapping[OutputRef, GraphDefTensor], place: str) -> list[GraphDefTensor]:
+def _inputs(
+    sources: Sequence[OutputRef | None], made: Mapping[OutputRef, GraphDefTensor], place: str
+) -> list[GraphDefTensor]:
     found = [None if source is None else made.get(source) for source in sources]
     while found and found[-1] is None:
         found.pop()
     inputs = [one for one in found if one is not None]
     if len(inputs) < len(found):
-        raise WriteError(f"{shorten(place, 200)} cannot be written as a TensorFlow graph: it leaves an input out")
+        raise WriteError(
+            f"{shorten(place, 200)} cannot be written as a TensorFlow graph: it leaves an input out"
+        )
     return inputs
 
 
@@ -78,7 +101,10 @@ def _constant(graph: ModelGraph, source: OutputRef | None) -> np.ndarray | None:
 
 def _in_order(graph: ModelGraph) -> Iterator[Node]:
     """Each node after those that feed it."""
-    waiting = {node.id: {source.layer for source in graph.sources[node.id] if source} for node in graph.nodes}
+    waiting = {
+        node.id: {source.layer for source in graph.sources[node.id] if source}
+        for node in graph.nodes
+    }
     readers: dict[LayerId, list[LayerId]] = {}
     for layer, before in waiting.items():
         for one in before:
@@ -98,7 +124,9 @@ def _in_order(graph: ModelGraph) -> Iterator[Node]:
 
 
 def declared(node: Node, text: str) -> GraphDefTensor:
-    """A Parameter's tensor, as it is referred to; ``WriteError`` when its element type is not known."""
+    """A Parameter's tensor, as it is referred to; ``WriteError`` when its element type is not
+    known.
+    """
     port = node.outputs[0]
     if port.element_type is None:
         raise WriteError(f"the Parameter {shorten(node.name)!r} does not say its element type")

@@ -1,4 +1,6 @@
-"""The nodes of a GraphDef or of one of its functions while they are written, and the tensors between them."""
+"""The nodes of a GraphDef or of one of its functions while they are written, and the tensors
+between them.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,70 @@ _TYPES = {
 }
 _OUTPUTS = {
     **dict.fromkeys(
-        ("AddV2", "Sub", "Mul", "RealDiv", "FloorDiv", "FloorMod", "TruncateMod", "TruncateDiv", "Maximum", "Minimum", "Pow"), "z"
+        (
+            "AddV2",
+            "Sub",
+            "Mul",
+            "RealDiv",
+            "FloorDiv",
+            "FloorMod",
+            "TruncateMod",
+            "TruncateDiv",
+            "Maximum",
+            "Minimum",
+            "Pow",
+        ),
+        "z",
     ),
-    **dict.fromkeys(("SquaredDifference", "Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"), "z"),
+    **dict.fromkeys(
+        ("SquaredDifference", "Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"),
+        "z",
+    ),
     **dict.fromkeys(("LogicalAnd", "LogicalOr", "BitwiseAnd", "BitwiseOr", "BitwiseXor"), "z"),
-    **dict.fromkeys(("Neg", "Abs", "Exp", "Log", "Sqrt", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh"), "y"),
-    **dict.fromkeys(("Asinh", "Acosh", "Atanh", "Erf", "Floor", "Ceil", "Sign", "Sigmoid", "LogicalNot", "Invert", "Cast"), "y"),
+    **dict.fromkeys(
+        (
+            "Neg",
+            "Abs",
+            "Exp",
+            "Log",
+            "Sqrt",
+            "Sin",
+            "Cos",
+            "Tan",
+            "Asin",
+            "Acos",
+            "Atan",
+            "Sinh",
+            "Cosh",
+            "Tanh",
+        ),
+        "y",
+    ),
+    **dict.fromkeys(
+        (
+            "Asinh",
+            "Acosh",
+            "Atanh",
+            "Erf",
+            "Floor",
+            "Ceil",
+            "Sign",
+            "Sigmoid",
+            "LogicalNot",
+            "Invert",
+            "Cast",
+        ),
+        "y",
+    ),
     **dict.fromkeys(("IsNan", "IsInf", "IsFinite", "Transpose"), "y"),
     **dict.fromkeys(("Relu", "Softplus", "Elu"), "activations"),
     "Softmax": "softmax",
     "Cumsum": "out",
     "TopKV2": "values indices",
 }
-"""What an operation calls its output, where that is not ``output``: functions refer to it so. Of several names each is one output."""
+"""What an operation calls its output, where that is not ``output``: functions refer to it so. Of
+several names each is one output.
+"""
 _STATEFUL = frozenset({"Print", "While", "If"})
 
 
@@ -94,10 +147,19 @@ class GraphDefNodes:
             node.attr[key].CopyFrom(attribute(value))
         self.stateful |= operation in _STATEFUL
         called = _OUTPUTS.get(operation, "output").split()
-        return [GraphDefTensor(f"{node.name}:{_output(called, at) if self.inside else at}", kind) for at, kind in enumerate(outputs)]
+        return [
+            GraphDefTensor(f"{node.name}:{_output(called, at) if self.inside else at}", kind)
+            for at, kind in enumerate(outputs)
+        ]
 
     def one(
-        self, operation: str, inputs: Sequence[GraphDefTensor], kind: ElementType, /, name: str = "", **attributes: Any
+        self,
+        operation: str,
+        inputs: Sequence[GraphDefTensor],
+        kind: ElementType,
+        /,
+        name: str = "",
+        **attributes: Any,
     ) -> GraphDefTensor:
         """A node with one output."""
         return self.add(operation, inputs, [kind], name, **attributes)[0]
@@ -105,7 +167,10 @@ class GraphDefNodes:
     def constant(self, array: np.ndarray | np.generic, name: str = "") -> GraphDefTensor:
         made = np.asarray(array)
         kind = ElementType.of(made)
-        return replace(self.one("Const", [], kind, name, dtype=kind, value=made), shape=PartialShape.of(made.shape))
+        return replace(
+            self.one("Const", [], kind, name, dtype=kind, value=made),
+            shape=PartialShape.of(made.shape),
+        )
 
     def numbers(self, *values: int) -> GraphDefTensor:
         """A vector of i64."""
@@ -117,13 +182,22 @@ class GraphDefNodes:
 
     def reshaped(self, tensor: GraphDefTensor, lengths: Sequence[int]) -> GraphDefTensor:
         wanted = self.numbers(*lengths)
-        made = self.one("Reshape", [tensor, wanted], tensor.element_type, T=tensor.element_type, Tshape=ElementType.I64)
+        made = self.one(
+            "Reshape",
+            [tensor, wanted],
+            tensor.element_type,
+            T=tensor.element_type,
+            Tshape=ElementType.I64,
+        )
         return replace(made, shape=PartialShape.of(lengths))
 
     def cast(self, tensor: GraphDefTensor, kind: ElementType, name: str = "") -> GraphDefTensor:
         if tensor.element_type is kind and not name:
             return tensor
-        return replace(self.one("Cast", [tensor], kind, name, SrcT=tensor.element_type, DstT=kind), shape=tensor.shape)
+        return replace(
+            self.one("Cast", [tensor], kind, name, SrcT=tensor.element_type, DstT=kind),
+            shape=tensor.shape,
+        )
 
     def free(self, wanted: str) -> str:
         """A name that TensorFlow takes and that no other node has."""
@@ -150,7 +224,9 @@ class GraphDefNodes:
 
 
 def _output(called: Sequence[str], at: int) -> str:
-    """How a function refers to an output: one of several, or a part of the only one, which is a list."""
+    """How a function refers to an output: one of several, or a part of the only one, which is a
+    list.
+    """
     return f"{called[at]}:0" if len(called) > 1 else f"{called[0]}:{at}"
 
 
@@ -160,14 +236,20 @@ def of_port(tensor: GraphDefTensor, port: Port) -> GraphDefTensor:
 
 
 def data_type(kind: ElementType | None) -> int:
-    """TensorFlow's number of an element type; ``WriteError`` for one that it has not, or that is not known."""
+    """TensorFlow's number of an element type; ``WriteError`` for one that it has not, or that is
+    not known.
+    """
     if kind not in _TYPES:
-        raise WriteError(f"there is no type of TensorFlow's for {kind or 'an element type that the model does not say'}")
+        raise WriteError(
+            f"there is no type of TensorFlow's for {kind or 'an element type that the model does not say'}"
+        )
     return DATA_TYPES[f"DT_{_TYPES[kind]}"]
 
 
 def attribute(value: Any) -> Any:
-    """The AttrValue of a type, number, boolean, bytes, tensor, shape, function, or a list of types, shapes or numbers."""
+    """The AttrValue of a type, number, boolean, bytes, tensor, shape, function, or a list of
+    types, shapes or numbers.
+    """
     made = MESSAGES["AttrValue"]()
     match value:
         case bool():

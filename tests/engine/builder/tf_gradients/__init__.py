@@ -1,4 +1,6 @@
-"""Loops of TensorFlow as graphs, and what tf.gradients says of them; ``make.py`` is how it was asked."""
+"""Loops of TensorFlow as graphs, and what tf.gradients says of them; ``make.py`` is how it was
+asked.
+"""
 
 from __future__ import annotations
 
@@ -15,4 +17,7 @@ CASES = ("while_v1", "while_v2", "cond_in_while", "two_loops_and_a_weight")
 def arguments() -> dict[str, np.ndarray]:
     """The same in every run, f32."""
     random = np.random.default_rng(5)
-    return {"x": random.uniform(0.2, 0.9, (2, 3)).astype(np.float32), "w": random.uniform(-0.5, 0.5, (3, 3)).astype(np.float32)}
+    return {
+        "x": random.uniform(0.2, 0.9, (2, 3)).astype(np.float32),
+        "w": random.uniform(-0.5, 0.5, (3, 3)).astype(np.float32),
+    }

@@ -1,4 +1,6 @@
-"""What torch's autograd says of the loops and branches in ``walked_back.py``; ``make.py`` is how it was asked."""
+"""What torch's autograd says of the loops and branches in ``walked_back.py``; ``make.py`` is how
+it was asked.
+"""
 
 from __future__ import annotations
 

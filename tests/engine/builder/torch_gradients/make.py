@@ -1,7 +1,8 @@
-"""Runs every case eagerly in torch and keeps autograd's gradients: ``python -m tests.engine.builder.torch_gradients.make``, with torch
-2.13.
+"""Runs every case eagerly in torch and keeps autograd's gradients: ``python -m
+tests.engine.builder.torch_gradients.make``, with torch 2.13.
 
-The functions of the cases are called with torch's tensors: ``eager_loops`` and ``eager_operations`` stand for ``build`` and ``ops``.
+The functions of the cases are called with torch's tensors: ``eager_loops`` and ``eager_operations``
+stand for ``build`` and ``ops``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ def scan(step: Any, elements: Any, start: Any = None, reverse: bool = False) -> 
         state = step(state, row)
         found.append(state)
     ordered = found[::-1] if reverse else found
-    return tuple(map(torch.stack, zip(*ordered, strict=True))) if isinstance(state, tuple) else torch.stack(ordered)
+    return (
+        tuple(map(torch.stack, zip(*ordered, strict=True)))
+        if isinstance(state, tuple)
+        else torch.stack(ordered)
+    )
 
 
 def foldl(step: Any, elements: Any) -> Any:
@@ -56,7 +61,11 @@ def foldl(step: Any, elements: Any) -> Any:
 def map_fn(function: Any, elements: Any) -> Any:
     rows = zip(*elements, strict=True) if isinstance(elements, tuple) else iter(elements)
     found = [function(row) for row in rows]
-    return tuple(map(torch.stack, zip(*found, strict=True))) if isinstance(found[0], tuple) else torch.stack(found)
+    return (
+        tuple(map(torch.stack, zip(*found, strict=True)))
+        if isinstance(found[0], tuple)
+        else torch.stack(found)
+    )
 
 
 class Collected:
@@ -84,7 +93,9 @@ def lstm_sequence(xs: Any, h: Any, c: Any, lengths: Any, w: Any, r: Any, b: Any,
     found: list[Any] = []
     for step in range(xs.shape[1]):
         going = torch.tensor(step < lengths)[:, None]
-        forget, take, candidate, give = (xs[:, step] @ w[0].T + state @ r[0].T + b[0]).chunk(4, dim=1)
+        forget, take, candidate, give = (xs[:, step] @ w[0].T + state @ r[0].T + b[0]).chunk(
+            4, dim=1
+        )
         after = torch.sigmoid(forget) * cell + torch.sigmoid(take) * torch.tanh(candidate)
         shown = torch.sigmoid(give) * torch.tanh(after)
         found.append(torch.where(going, shown, torch.zeros_like(shown)))
@@ -131,14 +142,25 @@ eager_operations = SimpleNamespace(
 def gradients(case: walked_back.Case) -> list[np.ndarray]:
     """Of the sum of all elements that the case gives."""
     arguments = [torch.tensor(array, requires_grad=True) for array in walked_back.arguments(case)]
-    outputs = [one for one in _several(case.function(*arguments)) if torch.is_tensor(one) and one.is_floating_point()]
+    outputs = [
+        one
+        for one in _several(case.function(*arguments))
+        if torch.is_tensor(one) and one.is_floating_point()
+    ]
     found = torch.autograd.grad(sum(one.sum() for one in outputs), arguments, allow_unused=True)
-    return [np.zeros(shape) if one is None else one.numpy() for one, shape in zip(found, case.shapes, strict=True)]
+    return [
+        np.zeros(shape) if one is None else one.numpy()
+        for one, shape in zip(found, case.shapes, strict=True)
+    ]
 
 
 def main() -> None:
     vars(walked_back).update(build=eager_loops, ops=eager_operations)  # in place of the modules
-    table: dict[str, Any] = {f"{case.name}:{number}": array for case in walked_back.CASES for number, array in enumerate(gradients(case))}
+    table: dict[str, Any] = {
+        f"{case.name}:{number}": array
+        for case in walked_back.CASES
+        for number, array in enumerate(gradients(case))
+    }
     np.savez_compressed(TABLE, **table)
 
 

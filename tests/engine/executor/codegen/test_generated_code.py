@@ -1,4 +1,6 @@
-"""Generated code: what it does not write down is found, what it shares is never mixed up, and it counts exactly."""
+"""Generated code: what it does not write down is found, what it shares is never mixed up, and it
+counts exactly.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from loopscope import builder
 from loopscope.builder.tensor import Tensor
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 
-RECORDS = [loopscope.Record(), loopscope.Record(everything=True), loopscope.Record(everything=True, budget_bytes=400)]
+RECORDS = [
+    loopscope.Record(),
+    loopscope.Record(everything=True),
+    loopscope.Record(everything=True, budget_bytes=400),
+]
 
 
 def state_of(debugger: loopscope.Debugger) -> str:
@@ -23,19 +29,27 @@ def state_of(debugger: loopscope.Debugger) -> str:
 
 
 def zigzag(trips: int, *, inner_trips: int | None = None, divisor: int = 10**9) -> loopscope.Model:
-    """Counts up by 3, and down by 5 from 20 on: an If in a loop, perhaps in another. Divides ``divisor`` less what it has come to.
+    """Counts up by 3, and down by 5 from 20 on: an If in a loop, perhaps in another. Divides
+    ``divisor`` less what it has come to.
 
     The division fails where the two are equal.
     """
     then, otherwise, inner = Draft(), Draft(), Draft()
     p, q = then.parameter("p", I64, ()), otherwise.parameter("q", I64, ())
-    down = then.result(then.op("Subtract", then.op("Identity", p, opset=16), then.const(5, I64), name="down"))
+    down = then.result(
+        then.op("Subtract", then.op("Identity", p, opset=16), then.const(5, I64), name="down")
+    )
     up = otherwise.result(otherwise.op("Add", q, otherwise.const(3, I64), name="up"))
     x = inner.parameter("x", I64, ())
     high = inner.op("Greater", x, inner.const(20, I64), name="high")
     branches = [branch("then", then, [(1, p)], [down]), branch("else", otherwise, [(1, q)], [up])]
     made = inner.region("If", [high, x], branches, 1, name="if", opset=8)
-    inner.op("Divide", inner.const(7, I64), inner.op("Subtract", inner.const(divisor, I64), made), name="share")
+    inner.op(
+        "Divide",
+        inner.const(7, I64),
+        inner.op("Subtract", inner.const(divisor, I64), made),
+        name="share",
+    )
     out, again = inner.result(made), inner.result(inner.const(True, BOOL))
     main, body = Draft(), Draft()
     start = main.parameter("start", I64, ())
@@ -52,10 +66,19 @@ def zigzag(trips: int, *, inner_trips: int | None = None, divisor: int = 10**9) 
             joined=[(out, {})],
             name="inner",
         )
-        total = body.op("ReduceSum", Ref(end.layer, 1), body.const([0], I64), keep_dims="false", name="total")
-        again, x, out, inner = body.result(body.op("Less", total, body.const(10**9, I64))), y, body.result(end), body
+        total = body.op(
+            "ReduceSum", Ref(end.layer, 1), body.const([0], I64), keep_dims="false", name="total"
+        )
+        again, x, out, inner = (
+            body.result(body.op("Less", total, body.const(10**9, I64))),
+            y,
+            body.result(end),
+            body,
+        )
     trip, go = main.const(trips, I64), main.const(True, BOOL)
-    main.result(loop(main, inner, trip, go, again=again, carried=[(start, x, out)], last=[out], name="loop"))
+    main.result(
+        loop(main, inner, trip, go, again=again, carried=[(start, x, out)], last=[out], name="loop")
+    )
     return main.model()
 
 
@@ -82,7 +105,9 @@ def stepped(model: loopscope.Model, **options: Any) -> tuple[loopscope.Debugger,
     ],
     ids=["one loop", "two loops", "one loop that fails", "two loops of which one fails"],
 )
-def test_branches_that_follow_from_the_state_are_those_that_were_taken(model: loopscope.Model, record: loopscope.Record) -> None:
+def test_branches_that_follow_from_the_state_are_those_that_were_taken(
+    model: loopscope.Model, record: loopscope.Record
+) -> None:
     slow, values = stepped(model)
     fast = loopscope.Debugger(model, [np.int64(0)], record=record)
     fast.run()
@@ -96,11 +121,15 @@ def test_branches_that_follow_from_the_state_are_those_that_were_taken(model: lo
 
 @pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("allowance", [3, 7, 20])
-def test_a_run_in_pieces_that_is_looked_at_between_them_is_one_run(record: loopscope.Record, allowance: int) -> None:
+def test_a_run_in_pieces_that_is_looked_at_between_them_is_one_run(
+    record: loopscope.Record, allowance: int
+) -> None:
     model = zigzag(7, inner_trips=9)
     whole = loopscope.Debugger(model, [np.int64(0)])
     whole.run()
-    pieces = loopscope.Debugger(model, [np.int64(0)], record=record, limits=loopscope.Limits(iterations=allowance))
+    pieces = loopscope.Debugger(
+        model, [np.int64(0)], record=record, limits=loopscope.Limits(iterations=allowance)
+    )
     while pieces.state != "finished":
         pieces.run()
         pieces.machine.recording.pack()
@@ -123,10 +152,19 @@ def begun(debugger: loopscope.Debugger) -> int:
 
 @pytest.mark.parametrize("slowly", [False, True], ids=["generated", "interpreted"])
 @pytest.mark.parametrize("allowance", [1, 2, 5, 11, 64])
-@pytest.mark.parametrize("model", [zigzag(50), zigzag(9, inner_trips=8), zigzag(40, inner_trips=1), zigzag(3, inner_trips=40)])
-def test_the_limit_of_iterations_is_exact_in_nests(model: loopscope.Model, allowance: int, slowly: bool) -> None:
-    """So many bodies have begun and not one more, all loops together; the next one is about to begin."""
-    debugger = loopscope.Debugger(model, [np.int64(0)], limits=loopscope.Limits(iterations=allowance))
+@pytest.mark.parametrize(
+    "model",
+    [zigzag(50), zigzag(9, inner_trips=8), zigzag(40, inner_trips=1), zigzag(3, inner_trips=40)],
+)
+def test_the_limit_of_iterations_is_exact_in_nests(
+    model: loopscope.Model, allowance: int, slowly: bool
+) -> None:
+    """So many bodies have begun and not one more, all loops together; the next one is about to
+    begin.
+    """
+    debugger = loopscope.Debugger(
+        model, [np.int64(0)], limits=loopscope.Limits(iterations=allowance)
+    )
     allowed = 0
     while debugger.state != "finished":
         allowed += allowance
@@ -145,7 +183,9 @@ def test_the_limit_of_iterations_is_exact_in_nests(model: loopscope.Model, allow
 @pytest.mark.measured
 def test_who_waits_is_told_how_far_a_run_has_come() -> None:
     """While generated code runs, its iterations count already; after it, exactly."""
-    debugger = loopscope.Debugger(zigzag(10**9, inner_trips=50), [np.int64(0)], limits=loopscope.Limits(seconds=20))
+    debugger = loopscope.Debugger(
+        zigzag(10**9, inner_trips=50), [np.int64(0)], limits=loopscope.Limits(seconds=20)
+    )
     thread = threading.Thread(target=debugger.run)
     thread.start()
     control = debugger.machine.control
@@ -161,31 +201,60 @@ def test_who_waits_is_told_how_far_a_run_has_come() -> None:
 def test_a_condition_that_ends_a_loop_gives_back_what_was_allowed() -> None:
     """An inner loop that may run a million times but ends after 4 leaves the rest to the others."""
     inner, body, main = Draft(), Draft(), Draft()
-    x, y, start = inner.parameter("x", F32, ()), body.parameter("y", F32, ()), main.parameter("start", F32, ())
+    x, y, start = (
+        inner.parameter("x", F32, ()),
+        body.parameter("y", F32, ()),
+        main.parameter("start", F32, ()),
+    )
     more = inner.op("Add", x, inner.const(1.0), name="more")
     again = inner.result(inner.op("Less", more, inner.const(4.0)))
     out = inner.result(more)
     many, yes = body.const(10**6, I64), body.const(True, BOOL)
-    end = loop(body, inner, many, yes, again=again, carried=[(body.op("Multiply", y, body.const(0.0)), x, out)], last=[out], name="inner")
+    end = loop(
+        body,
+        inner,
+        many,
+        yes,
+        again=again,
+        carried=[(body.op("Multiply", y, body.const(0.0)), x, out)],
+        last=[out],
+        name="inner",
+    )
     kept, on = body.result(end), body.result(body.const(True, BOOL))
     main.result(
-        loop(main, body, main.const(50, I64), main.const(True, BOOL), again=on, carried=[(start, y, kept)], last=[kept], name="outer")
+        loop(
+            main,
+            body,
+            main.const(50, I64),
+            main.const(True, BOOL),
+            again=on,
+            carried=[(start, y, kept)],
+            last=[kept],
+            name="outer",
+        )
     )
     model = main.model()
-    assert loopscope.run(model, [np.float32(0)], limits=loopscope.Limits(iterations=250)).outputs[0] == 4
+    assert (
+        loopscope.run(model, [np.float32(0)], limits=loopscope.Limits(iterations=250)).outputs[0]
+        == 4
+    )
     with pytest.raises(loopscope.RunStopped, match="the limit of 249 iterations is reached"):
         loopscope.run(model, [np.float32(0)], limits=loopscope.Limits(iterations=249))
 
 
 @pytest.mark.parametrize("trips", [4, 40])
 def test_a_condition_that_is_an_output_too_is_that_of_the_last_iteration(trips: int) -> None:
-    """It asks what the iteration began with, which the back edge has overwritten when the loop has ended."""
+    """It asks what the iteration began with, which the back edge has overwritten when the loop
+    has ended.
+    """
     main, body = Draft(), Draft()
     start, x = main.parameter("start", F32, ()), body.parameter("x", F32, ())
     again = body.result(body.op("Less", x, body.const(float(trips))))
     out = body.result(body.op("Add", x, body.const(1.0)))
     trip, go = main.const(trips, I64), main.const(True, BOOL)
-    end = loop(main, body, trip, go, again=again, carried=[(start, x, out)], last=[out, again], name="loop")
+    end = loop(
+        main, body, trip, go, again=again, carried=[(start, x, out)], last=[out, again], name="loop"
+    )
     main.result(end)
     main.result(Ref(end.layer, 1))
     outputs = loopscope.run(main.model(), [np.float32(0)]).outputs
@@ -194,18 +263,41 @@ def test_a_condition_that_is_an_output_too_is_that_of_the_last_iteration(trips: 
 
 @pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("stop", ["at a limit", "at a failure", "at the end"])
-def test_an_iteration_number_that_nothing_reads_is_known_wherever_a_run_stops(stop: str, record: loopscope.Record) -> None:
+def test_an_iteration_number_that_nothing_reads_is_known_wherever_a_run_stops(
+    stop: str, record: loopscope.Record
+) -> None:
     outer, body = Draft(), Draft()
-    x, number, state = outer.parameter("x", I64, ()), body.parameter("number", I64, ()), body.parameter("state", I64, ())
+    x, number, state = (
+        outer.parameter("x", I64, ()),
+        body.parameter("number", I64, ()),
+        body.parameter("state", I64, ()),
+    )
     less = body.op("Subtract", state, body.const(1, I64))
-    share = body.op("Divide", body.const(7, I64), less if stop == "at a failure" else body.const(1, I64))
+    share = body.op(
+        "Divide", body.const(7, I64), less if stop == "at a failure" else body.const(1, I64)
+    )
     out, again = body.result(less), body.result(body.op("Less", share, body.const(100, I64)))
     trips, go = outer.const(40, I64), outer.const(True, BOOL)
-    outer.result(loop(outer, body, trips, go, again=again, carried=[(x, state, out)], iteration=number, last=[out], name="loop"))
+    outer.result(
+        loop(
+            outer,
+            body,
+            trips,
+            go,
+            again=again,
+            carried=[(x, state, out)],
+            iteration=number,
+            last=[out],
+            name="loop",
+        )
+    )
     limits = loopscope.Limits(iterations=21) if stop == "at a limit" else loopscope.Limits()
     debugger = loopscope.Debugger(outer.model(), [np.int64(21)], record=record, limits=limits)
     debugger.run()
-    assert debugger.state == {"at a limit": "limit", "at a failure": "failed", "at the end": "finished"}[stop]
+    assert (
+        debugger.state
+        == {"at a limit": "limit", "at a failure": "failed", "at the end": "finished"}[stop]
+    )
     reached = 39 if stop == "at the end" else 20
     for iteration in (0, 7, reached):
         assert debugger.value(f"main/loop[{iteration}]/body/number") == iteration
@@ -222,12 +314,16 @@ def test_a_run_stops_after_an_if_that_only_another_asks(stop: str) -> None:
 
     def body(number: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         asked = builder.cond(value < 50, lambda: number < 100, lambda: number < 60)
-        _, more = builder.while_loop(lambda i, v: i < 5, lambda i, v: (i + 1, v + 1), [graph.constant(0), value])
+        _, more = builder.while_loop(
+            lambda i, v: i < 5, lambda i, v: (i + 1, v + 1), [graph.constant(0), value]
+        )
         return number + 1, builder.cond(asked, lambda: 1000 // (30 - number) + more, lambda: value)
 
     _, last = builder.while_loop(lambda number, value: number < 40, body, [graph.constant(0), x])
     limits = loopscope.Limits(iterations=99) if stop == "at a limit" else loopscope.Limits()
-    debugger, stepped = (loopscope.Debugger(graph.model(last), [np.int64(0)], limits=limits) for _ in range(2))
+    debugger, stepped = (
+        loopscope.Debugger(graph.model(last), [np.int64(0)], limits=limits) for _ in range(2)
+    )
     debugger.run()
     assert debugger.state == {"at a limit": "limit", "at a failure": "failed"}[stop]
     while stepped.state == "paused":

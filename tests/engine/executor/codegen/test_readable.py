@@ -1,4 +1,6 @@
-"""Generated code can be read: a golden of one sample, its lines in tracebacks, and nothing of the model in it."""
+"""Generated code can be read: a golden of one sample, its lines in tracebacks, and nothing of
+the model in it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def code_of(model: loopscope.Model, inputs: Inputs, record: loopscope.Record) ->
     return f"{address}\n\n{loop.annotated}"
 
 
-@pytest.mark.parametrize(("name", "record"), [("unrecorded", loopscope.Record(state=False)), ("default", loopscope.Record())])
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [("unrecorded", loopscope.Record(state=False)), ("default", loopscope.Record())],
+)
 def test_collatz(name: str, record: loopscope.Record) -> None:
     """Rewritten only when LOOPSCOPE_REWRITE_GOLDEN=1 is set."""
     found = sample("collatz")

@@ -1,4 +1,6 @@
-"""What Python and numpy say when inputs do not fit is told in words of ours; they themselves say it here."""
+"""What Python and numpy say when inputs do not fit is told in words of ours; they themselves say
+it here.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,18 @@ from loopscope.ops.declare import Array
 _X = np.ones((2, 3), np.float32)
 SAID: list[tuple[Callable[[], object], str]] = [
     (lambda: _X + np.ones(4), "shapes [2,3] and [4] cannot be broadcast together"),
-    (lambda: np.where(np.ones(2, bool), np.ones(3), np.ones(3)), "shapes [2] and [3] and [3] cannot be broadcast together"),
+    (
+        lambda: np.where(np.ones(2, bool), np.ones(3), np.ones(3)),
+        "shapes [2] and [3] and [3] cannot be broadcast together",
+    ),
     (lambda: np.broadcast_shapes((2,), (3,)), "shapes [2] and [3] cannot be broadcast together"),
     (lambda: np.copyto(np.ones(3), np.ones(2)), "what has shape [2] does not fit into shape [3]"),
     (lambda: _X.reshape(4), "6 elements cannot take the shape [4]"),
     (lambda: _X.reshape(2, -1, 5), "6 elements cannot take the shape [2,-1,5]"),
-    (lambda: np.concatenate([_X, _X.T]), "inputs 0 and 1 have lengths 3 and 2 along axis 1, expected equal ones"),
+    (
+        lambda: np.concatenate([_X, _X.T]),
+        "inputs 0 and 1 have lengths 3 and 2 along axis 1, expected equal ones",
+    ),
     (lambda: _X @ _X, "a matrix product over lengths 3 and 2, expected equal ones"),
     (lambda: _X.sum(axis=-3), "axis -3 is out of range for rank 2"),
     (lambda: _X[:, 5], "index 5 is out of range for an axis of length 3"),
@@ -48,12 +56,16 @@ SAID: list[tuple[Callable[[], object], str]] = [
 
 @pytest.mark.parametrize(("compute", "told"), SAID, ids=[told for _, told in SAID])
 def test_numpys_words(compute: Callable[[], object], told: str) -> None:
-    with pytest.raises((ValueError, LookupError, TypeError, AttributeError, ArithmeticError)) as caught:
+    with pytest.raises(
+        (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+    ) as caught:
         compute()
     assert in_plain_words(str(caught.value)) == told
 
 
-@pytest.mark.parametrize("message", ["", "refused", "k is 5, the axis has 3 elements", "there is no (such) index"])
+@pytest.mark.parametrize(
+    "message", ["", "refused", "k is 5, the axis has 3 elements", "there is no (such) index"]
+)
 def test_other_words_stay(message: str) -> None:
     assert in_plain_words(message) == message
 

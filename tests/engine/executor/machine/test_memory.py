@@ -30,7 +30,11 @@ def adding(*added: float) -> loopscope.Model:
     fed = main.parameter("x", F32, (-1,))
     again = body.result(body.const(True, BOOL))
     trips, begin = main.const(40, I64), main.const(True, BOOL)
-    main.result(loop(main, body, trips, begin, again=again, carried=[(fed, x, out)], last=[out], name="loop"))
+    main.result(
+        loop(
+            main, body, trips, begin, again=again, carried=[(fed, x, out)], last=[out], name="loop"
+        )
+    )
     return main.model()
 
 
@@ -53,7 +57,9 @@ def without_collections() -> Iterator[None]:
         ((1, 2, 3), loopscope.Limits(), "failed"),
     ],
 )
-def test_a_run_and_its_model_go_with_their_last_reference(added: tuple[int, ...], limits: loopscope.Limits, ends: str) -> None:
+def test_a_run_and_its_model_go_with_their_last_reference(
+    added: tuple[int, ...], limits: loopscope.Limits, ends: str
+) -> None:
     with without_collections():
         model = adding(*added)
         debugger = loopscope.Debugger(model, [np.zeros(LENGTH, np.float32)], limits=limits)
@@ -63,7 +69,8 @@ def test_a_run_and_its_model_go_with_their_last_reference(added: tuple[int, ...]
         assert debugger.statuses()
         assert debugger.control_flow[0].address == "main/loop"
         there: list[weakref.ref[object]] = [
-            weakref.ref(one) for one in (debugger.machine, debugger.machine.recording, debugger.values, debugger)
+            weakref.ref(one)
+            for one in (debugger.machine, debugger.machine.recording, debugger.values, debugger)
         ]
         del debugger
         assert [one() for one in there] == [None] * len(there)
@@ -78,8 +85,14 @@ def test_what_a_loop_collects_counts_also_where_nothing_is_recorded() -> None:
     found = sample("infinite_loop")
     assert found is not None
     inputs = {"balance": 1, "growth": 1, "guard": 10**9}
-    with pytest.raises(loopscope.RunStopped, match="the limit of 50,000,000 bytes is reached: loops have collected") as stopped:
-        loopscope.run(loopscope.read_model(found.model), inputs, limits=loopscope.Limits(memory_bytes=50_000_000))
+    with pytest.raises(
+        loopscope.RunStopped, match="the limit of 50,000,000 bytes is reached: loops have collected"
+    ) as stopped:
+        loopscope.run(
+            loopscope.read_model(found.model),
+            inputs,
+            limits=loopscope.Limits(memory_bytes=50_000_000),
+        )
     assert 100_000 < (stopped.value.result.control_flow[0].iterations or 0) < 1_000_000
 
 
@@ -97,7 +110,9 @@ def test_a_model_that_was_read_goes_with_its_last_reference(tmp_path: Path, name
     if name == "model.xml":
         loopscope.write_model(adding(1), tmp_path / name)
     else:
-        proto = helper.make_graph([], "empty", [], [], [helper.make_tensor("w", TensorProto.FLOAT, [3], [1, 2, 3])])
+        proto = helper.make_graph(
+            [], "empty", [], [], [helper.make_tensor("w", TensorProto.FLOAT, [3], [1, 2, 3])]
+        )
         onnx.save(helper.make_model(proto), tmp_path / name)
     with without_collections():
         model = loopscope.read_model(tmp_path / name)

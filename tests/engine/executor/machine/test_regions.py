@@ -14,7 +14,9 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop, tensor
 
 @pytest.mark.parametrize(
     ("start", "end", "stride", "visited"),
-    [  # spec/ir-format: both ends included, negative ones counted from the end; OpenVINO's CPU ignores start
+    # spec/ir-format: both ends included, negative ones counted from the end; OpenVINO's CPU ignores
+    # start
+    [
         (0, -1, 1, [0, 1, 2, 3, 4]),
         (0, -2, 1, [0, 1, 2, 3]),
         (-1, 0, -1, [4, 3, 2, 1, 0]),
@@ -24,16 +26,26 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop, tensor
         (1, 3, 1, [1, 2, 3]),
     ],
 )
-def test_parts_that_a_tensor_iterator_visits(start: int, end: int, stride: int, visited: list[int]) -> None:
+def test_parts_that_a_tensor_iterator_visits(
+    start: int, end: int, stride: int, visited: list[int]
+) -> None:
     outer, body = Draft(), Draft()
     x = outer.parameter("x", F32, (5, 1))
     part = body.parameter("part", F32, (1, 1))
     out = body.result(part)
-    made = tensor_iterator(outer, body, sliced=[(x, part, {"axis": 0, "start": start, "end": end, "stride": stride})], joined=[(out, {})])
+    made = tensor_iterator(
+        outer,
+        body,
+        sliced=[(x, part, {"axis": 0, "start": start, "end": end, "stride": stride})],
+        joined=[(out, {})],
+    )
     outer.result(made)
     result = loopscope.run(outer.model(), [np.arange(5, dtype=np.float32).reshape(5, 1)])
     assert result.outputs[0].reshape(-1).tolist() == visited
-    assert (result.control_flow[0].kind, result.control_flow[0].iterations) == ("TensorIterator", len(visited))
+    assert (result.control_flow[0].kind, result.control_flow[0].iterations) == (
+        "TensorIterator",
+        len(visited),
+    )
     assert result.control_flow[0].ended_by == "slices_exhausted"
 
 
@@ -42,7 +54,9 @@ def test_slices_of_different_lengths_are_told() -> None:
     x, y = outer.parameter("x", F32, (-1, 1)), outer.parameter("y", F32, (-1, 1))
     left, right = body.parameter("left", F32, (1, 1)), body.parameter("right", F32, (1, 1))
     out = body.result(body.op("Add", left, right))
-    made = tensor_iterator(outer, body, sliced=[(x, left, {"axis": 0}), (y, right, {"axis": 0})], joined=[(out, {})])
+    made = tensor_iterator(
+        outer, body, sliced=[(x, left, {"axis": 0}), (y, right, {"axis": 0})], joined=[(out, {})]
+    )
     outer.result(made)
     with pytest.raises(loopscope.RunStopped, match="2, 3 parts: they must agree"):
         loopscope.run(outer.model(), [np.ones((2, 1), np.float32), np.ones((3, 1), np.float32)])
@@ -57,13 +71,20 @@ def deciding() -> loopscope.Model:
     then_out = then.result(then.op("Add", t, then.const([1.0])))
     e = otherwise.parameter("e", F32, (-1,))
     wrong = otherwise.op(
-        "Reshape", e, otherwise.op("ShapeOf", otherwise.op("Concat", e, e, axis="0"), opset=3), special_zero="false", name="wrong"
+        "Reshape",
+        e,
+        otherwise.op("ShapeOf", otherwise.op("Concat", e, e, axis="0"), opset=3),
+        special_zero="false",
+        name="wrong",
     )
     else_out = otherwise.result(wrong)
     made = outer.region(
         "If",
         [c, x],
-        [branch("then", then, [(1, t)], [then_out]), branch("else", otherwise, [(1, e)], [else_out])],
+        [
+            branch("then", then, [(1, t)], [then_out]),
+            branch("else", otherwise, [(1, e)], [else_out]),
+        ],
         1,
         name="choose",
         opset=8,
@@ -76,7 +97,13 @@ def test_the_branch_not_taken_does_not_run() -> None:
     result = loopscope.run(deciding(), {"c": True, "x": [1.0, 2.0, 3.0]})
     assert result.outputs[0].tolist() == [2, 3, 4]
     (record,) = result.control_flow
-    assert (record.address, record.kind, record.iterations, record.ended_by, record.branch) == ("main/choose", "If", None, None, "then")
+    assert (record.address, record.kind, record.iterations, record.ended_by, record.branch) == (
+        "main/choose",
+        "If",
+        None,
+        None,
+        "then",
+    )
 
 
 def test_a_failure_names_its_place_and_keeps_what_was_before() -> None:
@@ -101,7 +128,15 @@ def test_nesting_deep(depth: int) -> None:
         again, result = body.result(body.const(True, BOOL)), body.result(out)
         outer = Draft()
         x = outer.parameter("x", F32, ())
-        made = loop(outer, body, outer.const(1, I64), outer.const(True, BOOL), again=again, carried=[(x, Ref(0), result)], last=[result])
+        made = loop(
+            outer,
+            body,
+            outer.const(1, I64),
+            outer.const(True, BOOL),
+            again=again,
+            carried=[(x, Ref(0), result)],
+            last=[result],
+        )
         body, out = outer, made
     body.result(out)
     model = body.model()
@@ -124,7 +159,14 @@ def test_a_run_can_be_stopped_from_another_thread() -> None:
     again, out = body.result(body.op("GreaterEqual", more, body.const(0.0))), body.result(more)
     number = body.parameter("number", I64, ())
     made = loop(
-        outer, body, outer.const(-1, I64), outer.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], iteration=number
+        outer,
+        body,
+        outer.const(-1, I64),
+        outer.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out)],
+        last=[out],
+        iteration=number,
     )
     outer.result(made)
     debugger = loopscope.Debugger(outer.model(), [np.float32(0)])

@@ -1,4 +1,6 @@
-"""What kernels take and return is looked at: a sequence where a tensor belongs, nothing, too little, and what is no array."""
+"""What kernels take and return is looked at: a sequence where a tensor belongs, nothing, too
+little, and what is no array.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,18 @@ from tests.engine.drafts import F32, Draft
 HEAD = '<ir_version: 9, opset_import: ["" : 18]>\n'
 X = np.ones(2, np.float32)
 NO_TENSORS = {
-    "a sequence of one input": ("y = Min (s)", "Min-13 failed: input 0 is a sequence of 2, expected a tensor"),
-    "a sequence beside a tensor": ("y = Add (s, x)", "Add-14 failed: input 0 is a sequence of 2, expected a tensor"),
-    "a sequence to numpy": ("y = Relu (s)", "Relu-14 failed: input 0 is a sequence of 2, expected a tensor"),
+    "a sequence of one input": (
+        "y = Min (s)",
+        "Min-13 failed: input 0 is a sequence of 2, expected a tensor",
+    ),
+    "a sequence beside a tensor": (
+        "y = Add (s, x)",
+        "Add-14 failed: input 0 is a sequence of 2, expected a tensor",
+    ),
+    "a sequence to numpy": (
+        "y = Relu (s)",
+        "Relu-14 failed: input 0 is a sequence of 2, expected a tensor",
+    ),
     "an optional without a value": (
         "o = Optional <type = float[2]> () y = Neg (o)",
         "input 0 is an optional without a value",
@@ -39,7 +50,9 @@ def test_what_is_no_tensor_is_refused(nodes: str, says: str) -> None:
 
 
 def test_it_is_refused_in_generated_code_as_well() -> None:
-    """Only from iteration 20 on an If gives a sequence, when the loop runs through generated code."""
+    """Only from iteration 20 on an If gives a sequence, when the loop runs through generated
+    code.
+    """
     text = """main (float[2] x, int64 trips) => (float[2] y) {
         y = Loop (trips, , x) <body = step (int64 i, bool go, float[2] v) => (bool again, float[2] w) {
             again = Identity (go)
@@ -60,7 +73,9 @@ def test_it_is_refused_in_generated_code_as_well() -> None:
 
 @pytest.mark.parametrize("trips", [1, 40])
 def test_a_sequence_of_undeclared_results_is_one(trips: int) -> None:
-    """Nothing but SequenceMap makes one here: stepping took it for an array, and generated code failed in Python's words."""
+    """Nothing but SequenceMap makes one here: stepping took it for an array, and generated code
+    failed in Python's words.
+    """
     text = """main (float[3] x, int64 trips) => (float[3] last) {
         half = Constant <value_float = 0.5> ()
         last = Loop (trips, , x) <body = step (int64 number, bool go, float[3] v) => (bool again, float[3] w) {
@@ -70,13 +85,25 @@ def test_a_sequence_of_undeclared_results_is_one(trips: int) -> None:
         }>
     }"""
     model = loopscope.read_model(parse_model(HEAD + text).SerializeToString())
-    with pytest.raises(loopscope.RunStopped, match="Mul_2: Mul-14 failed: input 0 is a sequence of 1, expected a tensor"):
+    with pytest.raises(
+        loopscope.RunStopped,
+        match="Mul_2: Mul-14 failed: input 0 is a sequence of 1, expected a tensor",
+    ):
         loopscope.run(model, {"x": np.ones(3, np.float32), "trips": np.array(trips)})
 
 
 def test_identity_hands_on_whatever_there_is() -> None:
-    text = "main (float[2] x) => (seq(float[2]) y) { s = SequenceConstruct (x, x) y = Identity (s) }"
-    assert len(loopscope.run(loopscope.read_model(parse_model(HEAD + text).SerializeToString()), {"x": X}).outputs[0]) == 2
+    text = (
+        "main (float[2] x) => (seq(float[2]) y) { s = SequenceConstruct (x, x) y = Identity (s) }"
+    )
+    assert (
+        len(
+            loopscope.run(
+                loopscope.read_model(parse_model(HEAD + text).SerializeToString()), {"x": X}
+            ).outputs[0]
+        )
+        == 2
+    )
 
 
 @pytest.mark.parametrize("operation", ["Identity", "Min", "Relu", "Add"])
@@ -84,8 +111,12 @@ def test_an_input_that_is_left_out_is_told_before_the_run(operation: str) -> Non
     """It became "output 'y' has no value: the run did not finish"."""
     node = helper.make_node(operation, ["", "x"] if operation == "Add" else [""], ["y"])
     graph = helper.make_graph([node], "g", [_info("x")], [_info("y")])
-    model = loopscope.read_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
-    with pytest.raises(loopscope.InvalidModel, match=f"Input 0 is left out, and {operation} needs it"):
+    model = loopscope.read_model(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString()
+    )
+    with pytest.raises(
+        loopscope.InvalidModel, match=f"Input 0 is left out, and {operation} needs it"
+    ):
         loopscope.run(model, {"x": X})
 
 
@@ -114,7 +145,18 @@ def own_catalogue() -> Iterator[None]:
 @pytest.mark.usefixtures("own_catalogue")
 @pytest.mark.parametrize(("made", "outputs", "says"), RETURNED.values(), ids=RETURNED.keys())
 def test_what_a_users_kernel_returns(made: Any, outputs: int | None, says: str) -> None:
-    custom.install([Operation(name="Odd", version=1, opsets=(1, 1), page="", kernel=lambda x: made, outputs=outputs)])
+    custom.install(
+        [
+            Operation(
+                name="Odd",
+                version=1,
+                opsets=(1, 1),
+                page="",
+                kernel=lambda x: made,
+                outputs=outputs,
+            )
+        ]
+    )
     draft = Draft()
     x = draft.parameter("x", F32, (2,))
     draft.result(draft.op("Odd", x))

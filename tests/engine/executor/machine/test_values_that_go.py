@@ -1,4 +1,6 @@
-"""A run that only has to give its outputs lets go of every other value in time, and gives what a run that keeps them gives."""
+"""A run that only has to give its outputs lets go of every other value in time, and gives what a
+run that keeps them gives.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,33 @@ def test_outputs_are_those_of_a_run_that_keeps_everything(seed: int) -> None:
 def test_only_inputs_constants_and_outputs_are_left(seed: int) -> None:
     model, (feeds, _) = drawn_model(seed)
     plan = plan_of(model)
-    machine = start(Overrides(plan), dict(zip(plan.main.parameters.values(), feeds, strict=True)), Limits(), NOTHING, 0, keeps=False)
+    machine = start(
+        Overrides(plan),
+        dict(zip(plan.main.parameters.values(), feeds, strict=True)),
+        Limits(),
+        NOTHING,
+        0,
+        keeps=False,
+    )
     drive.run(machine)
     left = {slot for slot in plan.main.producer if machine.values[slot] is not None}
     assert left == plan.main.producer.keys() & set(plan.main.results.values())
 
 
 def test_what_goes_does_not_count_against_the_limit() -> None:
-    """Twenty values of 8 MB one after the other: all of them kept are too many, two at a time are not."""
+    """Twenty values of 8 MB one after the other: all of them kept are too many, two at a time
+    are not.
+    """
     draft = Draft()
     value = draft.parameter("x", F32, (2_000_000,))
     for _ in range(20):
         value = draft.op("Add", value, draft.const(1.0))
     draft.result(value)
-    model, feeds, limits = draft.model(), [np.zeros(2_000_000, np.float32)], Limits(memory_bytes=40_000_000)
+    model, feeds, limits = (
+        draft.model(),
+        [np.zeros(2_000_000, np.float32)],
+        Limits(memory_bytes=40_000_000),
+    )
     assert loopscope.run(model, feeds, limits=limits).outputs[0][0] == 20
     debugger = loopscope.Debugger(model, feeds, limits=limits)
     debugger.run()
@@ -89,5 +104,7 @@ def test_a_failed_operation_still_tells_its_inputs() -> None:
     x = draft.parameter("x", F32, (3,))
     shape = draft.op("Convert", draft.op("Add", x, x), destination_type="i64")
     draft.result(draft.op("Reshape", x, shape, special_zero="false"))
-    with pytest.raises(RunStopped, match=r"inputs: f32\[3\] = \[1.0, 2.0, 2.0\]; i64\[3\] = \[2, 4, 4\]"):
+    with pytest.raises(
+        RunStopped, match=r"inputs: f32\[3\] = \[1.0, 2.0, 2.0\]; i64\[3\] = \[2, 4, 4\]"
+    ):
         loopscope.run(draft.model(), [np.array([1, 2, 2], np.float32)])

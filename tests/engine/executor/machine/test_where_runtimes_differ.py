@@ -1,4 +1,6 @@
-"""What users run into with real runtimes, a row of the specification's table each: what we do, what ended the loop, and what we warn of."""
+"""What users run into with real runtimes, a row of the specification's table each: what we do,
+what ended the loop, and what we warn of.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, branch, loop,
 
 @dataclass(frozen=True)
 class Row:
-    """One row: a model, its inputs, what it gives, why its first loop ended (or its branch), and the codes of what we say."""
+    """One row: a model, its inputs, what it gives, why its first loop ended (or its branch), and
+    the codes of what we say.
+    """
 
     name: str
     model: Callable[[], loopscope.Model]
@@ -31,7 +35,9 @@ class Row:
     codes: frozenset[str]
 
 
-def summing(trips: int, parts: int = 0, stop_at: float = 1e9, axis: int = 0, start: bool = True) -> loopscope.Model:
+def summing(
+    trips: int, parts: int = 0, stop_at: float = 1e9, axis: int = 0, start: bool = True
+) -> loopscope.Model:
     """Adds 1 (or a part of the second input) to x; gives the last x and all of them."""
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, (1,)), body.parameter("state", F32, (1,))
@@ -41,7 +47,9 @@ def summing(trips: int, parts: int = 0, stop_at: float = 1e9, axis: int = 0, sta
         part = body.parameter("part", F32, (1,))
         sliced, more = [(main.parameter("parts", F32, (parts,)), part, {"axis": axis})], part
     total = body.op("Add", state, more)
-    again = body.result(body.op("Less", body.op("Squeeze", total, body.const([0], I64)), body.const(stop_at)))
+    again = body.result(
+        body.op("Less", body.op("Squeeze", total, body.const([0], I64)), body.const(stop_at))
+    )
     out = body.result(total)
     made = loop(
         main,
@@ -64,7 +72,9 @@ def iterator(**slicing: Unpack[Slice]) -> loopscope.Model:
     main, body = Draft(), Draft()
     x, part = main.parameter("x", F32, (4, 1)), body.parameter("part", F32, (1, 1))
     out = body.result(body.op("Multiply", part, body.const([[2.0]])))
-    main.result(tensor_iterator(main, body, sliced=[(x, part, {"axis": 0, **slicing})], joined=[(out, {})]))
+    main.result(
+        tensor_iterator(main, body, sliced=[(x, part, {"axis": 0, **slicing})], joined=[(out, {})])
+    )
     return main.model()
 
 
@@ -90,7 +100,15 @@ def swapping() -> loopscope.Model:
     to_left, to_right = body.result(right), body.result(left)
     again = body.result(body.const(True, BOOL))
     carried = [(a, left, to_left), (b, right, to_right)]
-    made = loop(main, body, main.const(3, I64), main.const(True, BOOL), again=again, carried=carried, last=[to_left, to_right])
+    made = loop(
+        main,
+        body,
+        main.const(3, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=carried,
+        last=[to_left, to_right],
+    )
     main.result(made)
     main.result(Ref(made.layer, 1))
     return main.model()
@@ -102,7 +120,15 @@ def only_a_condition() -> loopscope.Model:
     x, kept = main.parameter("x", F32, (1,)), body.parameter("kept", F32, (1,))
     again = body.result(body.const(False, BOOL))
     out = body.result(body.op("Add", kept, body.const([1.0])))
-    made = loop(main, body, trips, main.const(True, BOOL), again=again, invariants=[(x, kept)], joined=[(out, {})])
+    made = loop(
+        main,
+        body,
+        trips,
+        main.const(True, BOOL),
+        again=again,
+        invariants=[(x, kept)],
+        joined=[(out, {})],
+    )
     main.result(made)
     return main.model()
 
@@ -113,33 +139,62 @@ def unread() -> loopscope.Model:
     trips, x = main.parameter("trips", I64, ()), main.parameter("x", F32, (1,))
     state = body.parameter("state", F32, (1,))
     again, out = body.result(body.const(True, BOOL)), body.result(body.const([5.0]))
-    main.result(loop(main, body, trips, main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out]))
+    main.result(
+        loop(
+            main,
+            body,
+            trips,
+            main.const(True, BOOL),
+            again=again,
+            carried=[(x, state, out)],
+            last=[out],
+        )
+    )
     return main.model()
 
 
 def iterator_in_iterator() -> loopscope.Model:
     main, body, inner = Draft(), Draft(), Draft()
-    x, row, cell = main.parameter("x", F32, (2, 3)), body.parameter("row", F32, (1, 3)), inner.parameter("cell", F32, (1, 1))
+    x, row, cell = (
+        main.parameter("x", F32, (2, 3)),
+        body.parameter("row", F32, (1, 3)),
+        inner.parameter("cell", F32, (1, 1)),
+    )
     doubled = inner.result(inner.op("Multiply", cell, inner.const([[2.0]])))
-    out = body.result(tensor_iterator(body, inner, sliced=[(row, cell, {"axis": 1})], joined=[(doubled, {"axis": 1})]))
+    out = body.result(
+        tensor_iterator(
+            body, inner, sliced=[(row, cell, {"axis": 1})], joined=[(doubled, {"axis": 1})]
+        )
+    )
     main.result(tensor_iterator(main, body, sliced=[(x, row, {"axis": 0})], joined=[(out, {})]))
     return main.model()
 
 
 def converting() -> loopscope.Model:
-    """A TensorIterator whose initial value is i64 though the body declares f32, and gives f32 back."""
+    """A TensorIterator whose initial value is i64 though the body declares f32, and gives f32
+    back.
+    """
     main, body = Draft(), Draft()
     x, start = main.parameter("x", F32, (3,)), main.parameter("start", I64, (1,))
     part, state = body.parameter("part", F32, (1,)), body.parameter("state", F32, (1,))
     out = body.result(body.op("Add", state, body.op("Multiply", part, body.const([0.5]))))
-    made = tensor_iterator(main, body, carried=[(start, state, out)], sliced=[(x, part, {"axis": 0})], last=[out], joined=[(out, {})])
+    made = tensor_iterator(
+        main,
+        body,
+        carried=[(start, state, out)],
+        sliced=[(x, part, {"axis": 0})],
+        last=[out],
+        joined=[(out, {})],
+    )
     main.result(made)
     main.result(Ref(made.layer, 1))
     return main.model()
 
 
 def fibonacci(*, late: bool = False, plus_zero: bool = False) -> loopscope.Model:
-    """a + b goes back to a, and a goes back to b: before or after a in the port map, with or without 0 added."""
+    """a + b goes back to a, and a goes back to b: before or after a in the port map, with or
+    without 0 added.
+    """
     main, body = Draft(), Draft()
     starts = main.parameter("first", F32, (1,)), main.parameter("second", F32, (1,))
     a, b = body.parameter("a", F32, (1,)), body.parameter("b", F32, (1,))
@@ -165,24 +220,160 @@ def fibonacci(*, late: bool = False, plus_zero: bool = False) -> loopscope.Model
 ZERO, X = np.array([0], np.float32), np.array([1, 2, 3, 4], np.float32)
 COLUMN = X.reshape(4, 1)
 ROWS = [
-    Row("no limit", lambda: summing(-1, stop_at=3), [ZERO], [[3], [1, 2, 3]], 3, "condition", frozenset()),
-    Row("zero iterations joined", lambda: summing(0), [ZERO], [[0], []], 0, "zero_trip_count", frozenset({"LS808", "LS912"})),
-    Row("start of a slice", lambda: iterator(start=1), [COLUMN], [[[4], [6], [8]]], 3, "slices_exhausted", frozenset({"LS904"})),
-    Row("end of a slice", lambda: iterator(end=2), [COLUMN], [[[2], [4], [6]]], 3, "slices_exhausted", frozenset({"LS904"})),
-    Row("slices run out", lambda: summing(6, parts=4), [ZERO, X], [[10], [1, 3, 6, 10]], 4, "slices_exhausted", frozenset({"LS901"})),
-    Row("stops early", lambda: summing(9, stop_at=3), [ZERO], [[3], [1, 2, 3]], 3, "condition", frozenset({"LS911"})),
-    Row("f32 condition 2.0", lambda: choosing(F32), [2.0, [1, 2]], [[2, 4]], None, None, frozenset({"LS605"})),
-    Row("f32 condition 0", lambda: choosing(F32), [0.0, [1, 2]], [[1, 2]], None, None, frozenset({"LS605"})),
-    Row("i64 condition 256", lambda: choosing(I64), [256, [1, 2]], [[2, 4]], None, None, frozenset({"LS605"})),
-    Row("ranks differ, then", lambda: choosing(BOOL, (2, 1)), [True, [1, 2]], [[[2, 4]]], None, None, frozenset({"LS607"})),
-    Row("ranks differ, else", lambda: choosing(BOOL, (2, 1)), [False, [1, 2]], [[1, 2]], None, None, frozenset({"LS607"})),
-    Row("beyond 32 bits", lambda: summing(2**32 + 2, stop_at=5), [ZERO], [[5], [1, 2, 3, 4, 5]], 5, "condition", frozenset({"LS902"})),
-    Row("zero trips of slices", lambda: summing(0, parts=4), [ZERO, X], [[0], []], 0, "zero_trip_count", frozenset({"LS903"})),
-    Row("negative axis", lambda: summing(4, parts=4, axis=-1), [ZERO, X], [[10], [1, 3, 6, 10]], 4, "trip_count", frozenset({"LS905"})),
+    Row(
+        "no limit",
+        lambda: summing(-1, stop_at=3),
+        [ZERO],
+        [[3], [1, 2, 3]],
+        3,
+        "condition",
+        frozenset(),
+    ),
+    Row(
+        "zero iterations joined",
+        lambda: summing(0),
+        [ZERO],
+        [[0], []],
+        0,
+        "zero_trip_count",
+        frozenset({"LS808", "LS912"}),
+    ),
+    Row(
+        "start of a slice",
+        lambda: iterator(start=1),
+        [COLUMN],
+        [[[4], [6], [8]]],
+        3,
+        "slices_exhausted",
+        frozenset({"LS904"}),
+    ),
+    Row(
+        "end of a slice",
+        lambda: iterator(end=2),
+        [COLUMN],
+        [[[2], [4], [6]]],
+        3,
+        "slices_exhausted",
+        frozenset({"LS904"}),
+    ),
+    Row(
+        "slices run out",
+        lambda: summing(6, parts=4),
+        [ZERO, X],
+        [[10], [1, 3, 6, 10]],
+        4,
+        "slices_exhausted",
+        frozenset({"LS901"}),
+    ),
+    Row(
+        "stops early",
+        lambda: summing(9, stop_at=3),
+        [ZERO],
+        [[3], [1, 2, 3]],
+        3,
+        "condition",
+        frozenset({"LS911"}),
+    ),
+    Row(
+        "f32 condition 2.0",
+        lambda: choosing(F32),
+        [2.0, [1, 2]],
+        [[2, 4]],
+        None,
+        None,
+        frozenset({"LS605"}),
+    ),
+    Row(
+        "f32 condition 0",
+        lambda: choosing(F32),
+        [0.0, [1, 2]],
+        [[1, 2]],
+        None,
+        None,
+        frozenset({"LS605"}),
+    ),
+    Row(
+        "i64 condition 256",
+        lambda: choosing(I64),
+        [256, [1, 2]],
+        [[2, 4]],
+        None,
+        None,
+        frozenset({"LS605"}),
+    ),
+    Row(
+        "ranks differ, then",
+        lambda: choosing(BOOL, (2, 1)),
+        [True, [1, 2]],
+        [[[2, 4]]],
+        None,
+        None,
+        frozenset({"LS607"}),
+    ),
+    Row(
+        "ranks differ, else",
+        lambda: choosing(BOOL, (2, 1)),
+        [False, [1, 2]],
+        [[1, 2]],
+        None,
+        None,
+        frozenset({"LS607"}),
+    ),
+    Row(
+        "beyond 32 bits",
+        lambda: summing(2**32 + 2, stop_at=5),
+        [ZERO],
+        [[5], [1, 2, 3, 4, 5]],
+        5,
+        "condition",
+        frozenset({"LS902"}),
+    ),
+    Row(
+        "zero trips of slices",
+        lambda: summing(0, parts=4),
+        [ZERO, X],
+        [[0], []],
+        0,
+        "zero_trip_count",
+        frozenset({"LS903"}),
+    ),
+    Row(
+        "negative axis",
+        lambda: summing(4, parts=4, axis=-1),
+        [ZERO, X],
+        [[10], [1, 3, 6, 10]],
+        4,
+        "trip_count",
+        frozenset({"LS905"}),
+    ),
     Row("swapped states", swapping, [[1], [2]], [[2], [1]], 3, "trip_count", frozenset({"LS906"})),
-    Row("overwritten states", fibonacci, [[1], [0]], [[8], [5]], 5, "trip_count", frozenset({"LS906"})),
-    Row("counted as one", only_a_condition, [0, [1]], [[]], 0, "zero_trip_count", frozenset({"LS909"})),
-    Row("false start", lambda: summing(4, start=False), [ZERO], [[0], []], 0, "initial_condition", frozenset({"LS913"})),
+    Row(
+        "overwritten states",
+        fibonacci,
+        [[1], [0]],
+        [[8], [5]],
+        5,
+        "trip_count",
+        frozenset({"LS906"}),
+    ),
+    Row(
+        "counted as one",
+        only_a_condition,
+        [0, [1]],
+        [[]],
+        0,
+        "zero_trip_count",
+        frozenset({"LS909"}),
+    ),
+    Row(
+        "false start",
+        lambda: summing(4, start=False),
+        [ZERO],
+        [[0], []],
+        0,
+        "initial_condition",
+        frozenset({"LS913"}),
+    ),
     Row("unread state", unread, [0, [7]], [[7]], 0, "zero_trip_count", frozenset({"LS914"})),
     Row("unread state, written", unread, [2, [7]], [[5]], 2, "trip_count", frozenset({"LS914"})),
     Row("one iteration", only_a_condition, [5, [1]], [[2]], 1, "condition", frozenset({"LS909"})),
@@ -216,7 +407,9 @@ def test_row(row: Row, everything: bool) -> None:
     debugger = loopscope.Debugger(model, row.inputs, record=loopscope.Record(everything=everything))
     debugger.run()
     plain = loopscope.run(model, row.inputs)
-    for mine, theirs, expected in zip(debugger.result.outputs, plain.outputs, row.outputs, strict=True):
+    for mine, theirs, expected in zip(
+        debugger.result.outputs, plain.outputs, row.outputs, strict=True
+    ):
         assert mine.tolist() == theirs.tolist() == list(expected)
         assert mine.dtype == theirs.dtype == np.float32
     first = plain.control_flow[0]
@@ -224,8 +417,12 @@ def test_row(row: Row, everything: bool) -> None:
     assert list(debugger.control_flow) == list(plain.control_flow)
 
 
-@pytest.mark.parametrize(("late", "plus_zero"), [(False, False), (True, False), (False, True), (True, True)])
-def test_overwritten_states_are_told_just_where_openvino_gets_them_wrong(late: bool, plus_zero: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("late", "plus_zero"), [(False, False), (True, False), (False, True), (True, True)]
+)
+def test_overwritten_states_are_told_just_where_openvino_gets_them_wrong(
+    late: bool, plus_zero: bool, tmp_path: Path
+) -> None:
     model = fibonacci(late=late, plus_zero=plus_zero)
     inputs = [np.array([1], np.float32), np.array([0], np.float32)]
     assert [output.tolist() for output in loopscope.run(model, inputs).outputs] == [[8], [5]]

@@ -25,7 +25,10 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 def test_what_constants_make_is_kept() -> None:
     """Weights in f16 are converted and scaled, and are not converted and scaled again."""
     draft, random = Draft(), np.random.default_rng(0)
-    half, scale = random.standard_normal((64, 32)).astype(np.float16), random.standard_normal((1, 32)).astype(np.float32)
+    half, scale = (
+        random.standard_normal((64, 32)).astype(np.float16),
+        random.standard_normal((1, 32)).astype(np.float32),
+    )
     ports = (Port(1, F32, PartialShape.of((64, 32))),)
     x = draft.parameter("x", F32, (3, 64))
     wide = draft.op("Convert", draft.const(half, ElementType.F16), destination_type="f32")
@@ -38,7 +41,9 @@ def test_what_constants_make_is_kept() -> None:
     instructions = planner.plan_of(model).main.instructions
     folded = {one.node.type: isinstance(one.call, FoldedKernel) for one in instructions[:3]}
     assert folded == {"Convert": True, "Multiply": True, "MatMul": False}
-    assert not isinstance(instructions[3].call, FoldedKernel), "without a declared shape nobody knows how much would be kept"
+    assert not isinstance(instructions[3].call, FoldedKernel), (
+        "without a declared shape nobody knows how much would be kept"
+    )
     feed, session = random.standard_normal((3, 64)).astype(np.float32), loopscope.Session(model)
     for _ in range(4):
         outputs = session.run([feed]).outputs
@@ -55,7 +60,9 @@ def test_once() -> None:
 
     one, small = np.ones(4, np.float32), FoldedKernel(kernel, 15)
     changing = FoldedKernel(kernel, 16)
-    assert [changing(one)[0] for _ in range(3)] == [2, 3, 4], "an array that may be written to is no constant"
+    assert [changing(one)[0] for _ in range(3)] == [2, 3, 4], (
+        "an array that may be written to is no constant"
+    )
     calls.clear()
     one.flags.writeable = False
     assert [small(one)[0] for _ in range(3)] == [2, 3, 4]
@@ -79,7 +86,14 @@ class Counted:
     def __init__(self, *, pure: bool = True) -> None:
         self.calls = 0
         self.operation = Operation(
-            name="Counted", version=1, opsets=(1, 17), opset="extension", page="", kernel=self._kernel, infer=same, pure=pure
+            name="Counted",
+            version=1,
+            opsets=(1, 17),
+            opset="extension",
+            page="",
+            kernel=self._kernel,
+            infer=same,
+            pure=pure,
         )
 
     def _kernel(self, values: np.ndarray, /) -> np.ndarray:
@@ -95,7 +109,11 @@ class Counted:
         return builder.Graph("counted", catalogue=CATALOGUE.with_operations([self.operation]))
 
 
-@pytest.mark.parametrize("value", [np.float32(1), np.ones(3, np.float32), np.zeros(0, np.float32)], ids=["number", "few", "none"])
+@pytest.mark.parametrize(
+    "value",
+    [np.float32(1), np.ones(3, np.float32), np.zeros(0, np.float32)],
+    ids=["number", "few", "none"],
+)
 def test_a_chain_of_constants_is_folded_by_one_run(value: np.ndarray) -> None:
     counted = Counted()
     graph = counted.graph()
@@ -137,11 +155,15 @@ def test_only_a_run_calls_the_kernel_of_a_user(value: object, pure: bool) -> Non
 
 
 def test_a_carried_value_that_nothing_needs_is_not_computed() -> None:
-    """The counter of tf.while_loop's example 4 is fetched alone: x, which starts as a constant, is not computed."""
+    """The counter of tf.while_loop's example 4 is fetched alone: x, which starts as a constant,
+    is not computed.
+    """
     counted = Counted()
     graph = counted.graph()
     start = (graph.constant(0), graph.constant(np.arange(20, dtype=np.int32)))
-    i, out = builder.while_loop(lambda i, x: i < 20, lambda i, x: (i + 1, *graph.apply(counted.operation, [x], {})), start)
+    i, out = builder.while_loop(
+        lambda i, x: i < 20, lambda i, x: (i + 1, *graph.apply(counted.operation, [x], {})), start
+    )
     model = graph.model([i])
     assert int(loopscope.run(model, [], catalogue=graph.catalogue).outputs[0]) == 20
     assert counted.since() == 0
@@ -149,8 +171,12 @@ def test_a_carried_value_that_nothing_needs_is_not_computed() -> None:
     assert counted.since() == 20
 
 
-@pytest.mark.parametrize(("pure", "fold", "count"), [(True, True, 1), (False, True, 4), (True, False, 4)])
-def test_own_operations_of_constants_are_called_in_every_run_unless_they_are_pure(pure: bool, fold: bool, count: int) -> None:
+@pytest.mark.parametrize(
+    ("pure", "fold", "count"), [(True, True, 1), (False, True, 4), (True, False, 4)]
+)
+def test_own_operations_of_constants_are_called_in_every_run_unless_they_are_pure(
+    pure: bool, fold: bool, count: int
+) -> None:
     """What a user's kernel does beyond computing is not ours to leave out."""
     calls = []
 
@@ -158,19 +184,35 @@ def test_own_operations_of_constants_are_called_in_every_run_unless_they_are_pur
         calls.append(data)
         return data * 2
 
-    operation = Operation(name="Twice", version=1, opsets=(1, 16), opset="extension", page="", kernel=kernel, pure=pure)
+    operation = Operation(
+        name="Twice",
+        version=1,
+        opsets=(1, 16),
+        opset="extension",
+        page="",
+        kernel=kernel,
+        pure=pure,
+    )
     draft = Draft()
     draft.result(draft.op("Twice", draft.const([1.0, 2.0])))
-    draft.nodes[1] = replace(draft.nodes[1], opset="extension", outputs=(Port(1, F32, PartialShape.of((2,))),))
+    draft.nodes[1] = replace(
+        draft.nodes[1], opset="extension", outputs=(Port(1, F32, PartialShape.of((2,))),)
+    )
     model = draft.model()
-    session = loopscope.Session(model, optimise=loopscope.Optimise(fold=fold), catalogue=CATALOGUE.with_operations([operation]))
+    session = loopscope.Session(
+        model,
+        optimise=loopscope.Optimise(fold=fold),
+        catalogue=CATALOGUE.with_operations([operation]),
+    )
     for _ in range(4):
         session.run([])
     assert len(calls) == count
 
 
 def test_proving_types_does_not_change_what_constants_give() -> None:
-    """Operations on constants are computed once; looking whether their values have one type must not count as computing."""
+    """Operations on constants are computed once; looking whether their values have one type must
+    not count as computing.
+    """
     graph = builder.Graph("constants")
     x = graph.parameter("x", "f32", [])
 
@@ -189,32 +231,46 @@ def test_proving_types_does_not_change_what_constants_give() -> None:
 
 
 def of_constants(trips: int) -> loopscope.Model:
-    """A loop in a loop adds 7 + 0.5 in each iteration: the sum of a constant array, and a constant."""
+    """A loop in a loop adds 7 + 0.5 in each iteration: the sum of a constant array, and a
+    constant.
+    """
     body = Draft()
     value = body.parameter("value", F32, ())
-    total = body.op("ReduceSum", body.const([3.0, 4.0]), body.const([0], I64), keep_dims="false", name="total")
+    total = body.op(
+        "ReduceSum", body.const([3.0, 4.0]), body.const([0], I64), keep_dims="false", name="total"
+    )
     more = body.op("Add", total, body.const(0.5), name="more")
     for made in (total, more):
         node = body.nodes[made.layer]
-        body.nodes[made.layer] = replace(node, outputs=(replace(node.outputs[0], element_type=F32, shape=PartialShape.of(())),))
+        body.nodes[made.layer] = replace(
+            node, outputs=(replace(node.outputs[0], element_type=F32, shape=PartialShape.of(())),)
+        )
     graph, value, result = body, value, body.op("Add", value, more)
     for name, times in (("inner", 1), ("outer", trips)):
         out, again = graph.result(result), graph.result(graph.const(True, BOOL))
         around = Draft()
         first = around.parameter("x", F32, ())
         ends = around.const(times, I64), around.const(True, BOOL)
-        result = loop(around, graph, *ends, again=again, carried=[(first, value, out)], last=[out], name=name)
+        result = loop(
+            around, graph, *ends, again=again, carried=[(first, value, out)], last=[out], name=name
+        )
         graph, value = around, first
     graph.result(result)
     return graph.model()
 
 
-@pytest.mark.parametrize("record", [loopscope.Record(), loopscope.Record(everything=True)], ids=["state", "everything"])
+@pytest.mark.parametrize(
+    "record", [loopscope.Record(), loopscope.Record(everything=True)], ids=["state", "everything"]
+)
 def test_columns_of_rows_do_not_change_what_constants_give(record: loopscope.Record) -> None:
-    """What is computed for many iterations at once, or for one as for many, is not what a constant gives in one."""
+    """What is computed for many iterations at once, or for one as for many, is not what a
+    constant gives in one.
+    """
     model, feeds, expected = of_constants(5), [np.float32(1)], np.float32(1 + 7.5 * 5)
     for _ in range(3):
-        debugger = loopscope.Debugger(model, feeds, record=record, limits=loopscope.Limits(iterations=2))
+        debugger = loopscope.Debugger(
+            model, feeds, record=record, limits=loopscope.Limits(iterations=2)
+        )
         while debugger.state != "finished":
             debugger.run()
             debugger.machine.recording.pack()
@@ -226,17 +282,29 @@ def test_columns_of_rows_do_not_change_what_constants_give(record: loopscope.Rec
         np.testing.assert_array_equal(loopscope.run(model, feeds).outputs[0], expected, strict=True)
 
 
-def test_what_branches_and_loops_take_of_constants_is_folded_in_them_and_a_value_in_its_place_counts() -> None:
+def test_what_branches_and_loops_take_of_constants_is_folded_in_them_and_a_value_in_its_place_counts() -> (
+    None
+):
     graph = builder.Graph("taken")
-    x, weights = graph.parameter("x", "f32", [3]), graph.constant(np.arange(3, dtype=np.float32), name="weights")
+    x, weights = (
+        graph.parameter("x", "f32", [3]),
+        graph.constant(np.arange(3, dtype=np.float32), name="weights"),
+    )
 
     def body(i: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        return i + 1, builder.cond(i < 2, lambda: v + ops.negative(weights), lambda: v + ops.floor(weights))
+        return i + 1, builder.cond(
+            i < 2, lambda: v + ops.negative(weights), lambda: v + ops.floor(weights)
+        )
 
     _, last = builder.while_loop(lambda i, _: i < 4, body, [graph.constant(0), x])
     session = loopscope.Session(graph.model(last))
     bodies = [program for program in session._plan.programs if program.branch is not None]
-    folded = {one.node.type for program in bodies for one in program.instructions if isinstance(one.call, FoldedKernel)}
+    folded = {
+        one.node.type
+        for program in bodies
+        for one in program.instructions
+        if isinstance(one.call, FoldedKernel)
+    }
     assert folded == {"Negative", "Floor"}
     zeros = np.zeros(3, np.float32)
     for _ in range(3):

@@ -1,4 +1,6 @@
-"""What a damaged model gives an operation besides the types that it has is computed in generated code as in a step."""
+"""What a damaged model gives an operation besides the types that it has is computed in generated
+code as in a step.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ main ({kind}[3] x, int64 trips) => ({kind}[3] last, {kind}[trips, 3] each) {{
 
 @pytest.mark.parametrize("kind", ["float", "int32"])
 @pytest.mark.parametrize("operation", ["Not (v)", "And (v, v)", "Xor (v, v)"])
-def test_numbers_where_booleans_belong_are_the_same_at_both_speeds(kind: str, operation: str) -> None:
+def test_numbers_where_booleans_belong_are_the_same_at_both_speeds(
+    kind: str, operation: str
+) -> None:
     proto = parse_model(_TEXT.format(kind=kind, operation=operation))
     model = loopscope.read_model(proto.SerializeToString())
     dtype = np.float32 if kind == "float" else np.int32

@@ -15,7 +15,11 @@ def counter_of_a_pair() -> loopscope.Model:
     """Of a counter and a vector only the counter is an output; two operations compute the same."""
     graph = builder.Graph("pair")
     n, x = graph.parameter("n", "i64", []), graph.parameter("x", "f32", [3])
-    i, _ = builder.while_loop(lambda i, x: i < n, lambda i, x: (ops.add(i, 1, name="count"), ops.sqrt(x, name="root")), (0, x))
+    i, _ = builder.while_loop(
+        lambda i, x: i < n,
+        lambda i, x: (ops.add(i, 1, name="count"), ops.sqrt(x, name="root")),
+        (0, x),
+    )
     return graph.model({"i": i, "twice": ops.tanh(x, name="one") + ops.tanh(x, name="other")})
 
 
@@ -33,6 +37,8 @@ def test_it_is_what_such_a_run_says_itself() -> None:
     assert left_out_for_outputs(plan_of(model)) == loopscope.run(model, [4, [1, 4, 9]]).left_out
 
 
-@pytest.mark.parametrize("optimise", [loopscope.Optimise(prune=False), loopscope.Optimise(prune=False, cse=False)])
+@pytest.mark.parametrize(
+    "optimise", [loopscope.Optimise(prune=False), loopscope.Optimise(prune=False, cse=False)]
+)
 def test_without_pruning_nothing_is_removed(optimise: loopscope.Optimise) -> None:
     assert left_out_for_outputs(plan_of(counter_of_a_pair(), optimise=optimise)).removed == ()

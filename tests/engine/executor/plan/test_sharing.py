@@ -1,4 +1,6 @@
-"""Common subexpressions: computed once, shown everywhere, not shared where a person has set a value."""
+"""Common subexpressions: computed once, shown everywhere, not shared where a person has set a
+value.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,14 @@ def test_each_still_has_its_value_and_a_changed_one_is_its_own() -> None:
     model = model_of_twos()
     debugger = loopscope.Debugger(model, [X])
     debugger.run()
-    assert debugger.value("main/while[1]/body/Add").tolist() == debugger.value("main/while[1]/body/Add_1").tolist() == [5, 7, 9]
-    changed = loopscope.Debugger(model, [X], changes={"main/while[1]/body/Add": np.zeros(3, np.float32)})
+    assert (
+        debugger.value("main/while[1]/body/Add").tolist()
+        == debugger.value("main/while[1]/body/Add_1").tolist()
+        == [5, 7, 9]
+    )
+    changed = loopscope.Debugger(
+        model, [X], changes={"main/while[1]/body/Add": np.zeros(3, np.float32)}
+    )
     changed.run()
     assert changed.value("main/while[1]/body/Add_1").tolist() == [5, 7, 9]
     assert changed.value("main/while[1]/body/Add_2").tolist() == [5, 7, 9]
@@ -50,7 +58,10 @@ def test_each_still_has_its_value_and_a_changed_one_is_its_own() -> None:
 
 def test_it_makes_no_difference_to_what_a_run_gives() -> None:
     model = model_of_twos()
-    on, off = (loopscope.run(model, [X], optimise=one) for one in (loopscope.Optimise(), loopscope.Optimise(cse=False)))
+    on, off = (
+        loopscope.run(model, [X], optimise=one)
+        for one in (loopscope.Optimise(), loopscope.Optimise(cse=False))
+    )
     assert [one.tolist() for one in on.outputs] == [one.tolist() for one in off.outputs]
 
 
@@ -77,7 +88,9 @@ def test_operations_with_a_tensor_for_an_attribute_run() -> None:
       y = ConstantOfShape <value: tensor = float[1] {2}> (x)
       z = ConstantOfShape <value: tensor = float[1] {3}> (x)
     }"""
-    result = loopscope.run(loopscope.read_model(parse_model(text).SerializeToString()), [np.array([2])])
+    result = loopscope.run(
+        loopscope.read_model(parse_model(text).SerializeToString()), [np.array([2])]
+    )
     assert [one.tolist() for one in result.outputs] == [[2, 2], [3, 3]]
 
 

@@ -1,4 +1,6 @@
-"""Which branch an If took, however it was written down: one by one, or only the iterations of the rarer branch."""
+"""Which branch an If took, however it was written down: one by one, or only the iterations of
+the rarer branch.
+"""
 
 from __future__ import annotations
 
@@ -68,14 +70,20 @@ def logged_in_the_middle() -> loopscope.Model:
 
 
 def logs(result: loopscope.Result) -> list[list[int]]:
-    return [list(table.branches) for table in result.machine.recording.tables if isinstance(table, BranchLog)]
+    return [
+        list(table.branches)
+        for table in result.machine.recording.tables
+        if isinstance(table, BranchLog)
+    ]
 
 
 @pytest.mark.parametrize("most", [1, 5, 8, 9, 30, 100, 319])
 def test_a_run_that_pauses_has_told_each_branch_up_to_there(most: int) -> None:
     model, inputs = logged_in_the_middle(), [np.float32(0)]
     stepped = loopscope.Debugger(model, inputs, record=NOTHING)
-    paused = loopscope.Debugger(model, inputs, record=NOTHING, limits=loopscope.Limits(iterations=most))
+    paused = loopscope.Debugger(
+        model, inputs, record=NOTHING, limits=loopscope.Limits(iterations=most)
+    )
     while paused.state != "finished":
         paused.run()
         while stepped.steps < paused.steps:
@@ -89,23 +97,37 @@ def test_a_run_that_pauses_has_told_each_branch_up_to_there(most: int) -> None:
 def test_a_long_loop_packs_its_notes_while_it_runs(limit: int | None) -> None:
     graph = builder.Graph("long")
     x = graph.parameter("x", "i64", [])
-    (last,) = builder.while_loop(lambda v: v < 100_000, lambda v: builder.cond(v % 2 < 1, lambda: v + 1, lambda: v + 1), [x])
-    debugger = loopscope.Debugger(graph.model(last), [np.int64(0)], record=NOTHING, limits=loopscope.Limits(iterations=limit))
+    (last,) = builder.while_loop(
+        lambda v: v < 100_000, lambda v: builder.cond(v % 2 < 1, lambda: v + 1, lambda: v + 1), [x]
+    )
+    debugger = loopscope.Debugger(
+        graph.model(last), [np.int64(0)], record=NOTHING, limits=loopscope.Limits(iterations=limit)
+    )
     while debugger.state != "finished":
         debugger.run()
-        (log,) = [table for table in debugger.machine.recording.tables if isinstance(table, BranchLog)]
+        (log,) = [
+            table for table in debugger.machine.recording.tables if isinstance(table, BranchLog)
+        ]
         assert len(log.iterations) <= 2**14
     assert logs(debugger.result) == [[1, 0] * 50_000]
 
 
 @pytest.mark.parametrize("keeps_mostly", [True, False])
 @pytest.mark.parametrize("kept_in", ["then", "else"])
-def test_a_branch_that_only_hands_on_what_the_loop_carries(kept_in: str, keeps_mostly: bool) -> None:
-    """In generated code it has nothing to do, and where it is the more frequent one, nothing to note."""
+def test_a_branch_that_only_hands_on_what_the_loop_carries(
+    kept_in: str, keeps_mostly: bool
+) -> None:
+    """In generated code it has nothing to do, and where it is the more frequent one, nothing to
+    note.
+    """
     bound = 3.0 if (kept_in == "then") == keeps_mostly else 300.0
     draft, bodies = Draft(), []
     value, number = draft.parameter("value", F32, ()), draft.parameter("number", I64, ())
-    large = draft.op("Greater", draft.op("Convert", number, destination_type="f32"), draft.const(np.float32(bound)))
+    large = draft.op(
+        "Greater",
+        draft.op("Convert", number, destination_type="f32"),
+        draft.const(np.float32(bound)),
+    )
     for name in ("then", "else"):
         one = Draft()
         given = one.parameter("given", F32, ())
@@ -116,7 +138,19 @@ def test_a_branch_that_only_hands_on_what_the_loop_carries(kept_in: str, keeps_m
     x = main.parameter("x", F32, ())
     trips, go = main.const(400, I64), main.const(True, BOOL)
     again = draft.result(draft.const(True, BOOL))
-    main.result(loop(main, draft, trips, go, again=again, carried=[(x, value, out)], iteration=number, last=[out], name="loop"))
+    main.result(
+        loop(
+            main,
+            draft,
+            trips,
+            go,
+            again=again,
+            carried=[(x, value, out)],
+            iteration=number,
+            last=[out],
+            name="loop",
+        )
+    )
     model = main.model()
     result = loopscope.run(model, {"x": np.float32(1)})
     taken = sum(record.branch == "then" for record in result.control_flow if record.kind == "If")

@@ -1,4 +1,6 @@
-"""What a run remembers: variables between runs, random states that repeat, and records within a budget."""
+"""What a run remembers: variables between runs, random states that repeat, and records within a
+budget.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,22 @@ def state_of(debugger: loopscope.Debugger) -> str:
 
 
 def accumulating(trips: int = 0) -> loopscope.Model:
-    """Adds x to a variable that begins at 100; in a loop when there are trips. Gives what the variable holds then."""
+    """Adds x to a variable that begins at 100; in a loop when there are trips. Gives what the
+    variable holds then.
+    """
     main = Draft()
     x = main.parameter("x", F32, (1,))
     body = Draft() if trips else main
     add = body.parameter("add", F32, (1,)) if trips else x
-    kept = body.op("ReadValue", body.const([100.0]), opset=6, name="read", variable_id="total", variable_type="f32", variable_shape="1")
+    kept = body.op(
+        "ReadValue",
+        body.const([100.0]),
+        opset=6,
+        name="read",
+        variable_id="total",
+        variable_type="f32",
+        variable_shape="1",
+    )
     total = body.op("Add", kept, add, name="total")
     body.op("Assign", total, opset=6, name="assign", variable_id="total")
     out = body.result(total, "out")
@@ -66,17 +78,25 @@ def test_a_variable_without_an_initial_value_begins_with_zeros(tmp_path: Path) -
     """As in OpenVINO."""
     draft = Draft()
     x = draft.parameter("x", F32, (2,))
-    kept = draft.op("ReadValue", opset=6, variable_id="total", variable_type="f32", variable_shape="2")
+    kept = draft.op(
+        "ReadValue", opset=6, variable_id="total", variable_type="f32", variable_shape="2"
+    )
     total = draft.op("Add", kept, x)
     draft.op("Assign", total, opset=6, variable_id="total")
     draft.result(total)
     loopscope.write_model(draft.model(), tmp_path / "m.xml")
-    session, feed = loopscope.Session(loopscope.read_model(tmp_path / "m.xml")), np.array([1, 2], np.float32)
+    session, feed = (
+        loopscope.Session(loopscope.read_model(tmp_path / "m.xml")),
+        np.array([1, 2], np.float32),
+    )
     assert session.run([feed]).outputs[0].tolist() == [1, 2]
     assert session.run([feed]).outputs[0].tolist() == [2, 4]
 
 
-@pytest.mark.parametrize("record", [loopscope.Record(), loopscope.Record(everything=True), loopscope.Record(budget_bytes=40)])
+@pytest.mark.parametrize(
+    "record",
+    [loopscope.Record(), loopscope.Record(everything=True), loopscope.Record(budget_bytes=40)],
+)
 def test_the_debugger_shows_what_a_variable_held_in_any_iteration(record: loopscope.Record) -> None:
     debugger = loopscope.Debugger(accumulating(40), [np.array([1], np.float32)], record=record)
     debugger.run()
@@ -97,8 +117,26 @@ def random_walk(trips: int, *, seeds: tuple[int, int] = (0, 0)) -> loopscope.Mod
     x, state = main.parameter("x", F32, (2,)), body.parameter("state", F32, (2,))
     seed, own = map(str, seeds)
     limits = body.const(-1.0), body.const(1.0)
-    body.op("RandomUniform", body.const([3], I64), *limits, opset=8, name="unseen", output_type="f32", global_seed=seed, op_seed=own)
-    step = body.op("RandomUniform", body.const([2], I64), *limits, opset=8, name="step", output_type="f32", global_seed=seed, op_seed=own)
+    body.op(
+        "RandomUniform",
+        body.const([3], I64),
+        *limits,
+        opset=8,
+        name="unseen",
+        output_type="f32",
+        global_seed=seed,
+        op_seed=own,
+    )
+    step = body.op(
+        "RandomUniform",
+        body.const([2], I64),
+        *limits,
+        opset=8,
+        name="step",
+        output_type="f32",
+        global_seed=seed,
+        op_seed=own,
+    )
     moved = body.op("Add", state, step, name="moved")
     out, again = body.result(moved), body.result(body.const(True, BOOL))
     made = loop(
@@ -118,19 +156,32 @@ def random_walk(trips: int, *, seeds: tuple[int, int] = (0, 0)) -> loopscope.Mod
 
 
 @pytest.mark.parametrize("seeds", [(0, 0), (3, 7)])
-@pytest.mark.parametrize("record", [loopscope.Record(), loopscope.Record(everything=True), loopscope.Record(budget_bytes=200)])
-def test_what_was_random_repeats_when_it_is_looked_at(record: loopscope.Record, seeds: tuple[int, int]) -> None:
-    """The walk that the outputs tell is the one that any iteration shows, in any order, with any budget."""
+@pytest.mark.parametrize(
+    "record",
+    [loopscope.Record(), loopscope.Record(everything=True), loopscope.Record(budget_bytes=200)],
+)
+def test_what_was_random_repeats_when_it_is_looked_at(
+    record: loopscope.Record, seeds: tuple[int, int]
+) -> None:
+    """The walk that the outputs tell is the one that any iteration shows, in any order, with any
+    budget.
+    """
     trips = 60
-    debugger = loopscope.Debugger(random_walk(trips, seeds=seeds), [np.zeros(2, np.float32)], record=record, seed=11)
+    debugger = loopscope.Debugger(
+        random_walk(trips, seeds=seeds), [np.zeros(2, np.float32)], record=record, seed=11
+    )
     debugger.run()
     walk = debugger.result.outputs[1].reshape(trips, 2)
     for iteration in (59, 0, 31, 30, 2, 58, 1, 44):
         debugger.seek(f"main/loop[{iteration}]/body/moved")
         before = np.zeros(2, np.float32) if iteration == 0 else walk[iteration - 1]
         np.testing.assert_array_equal(debugger.value("main/loop/body/state"), before)
-        np.testing.assert_array_equal(debugger.value(f"main/loop[{iteration}]/body/moved"), walk[iteration])
-        np.testing.assert_array_equal(before + debugger.value(f"main/loop[{iteration}]/body/step"), walk[iteration])
+        np.testing.assert_array_equal(
+            debugger.value(f"main/loop[{iteration}]/body/moved"), walk[iteration]
+        )
+        np.testing.assert_array_equal(
+            before + debugger.value(f"main/loop[{iteration}]/body/step"), walk[iteration]
+        )
         assert debugger.value(f"main/loop[{iteration}]/body/unseen").shape == (3,)
 
 
@@ -155,20 +206,36 @@ def growing(trips: int) -> loopscope.Model:
     x, state = main.parameter("x", F32, (-1,)), body.parameter("state", F32, (-1,))
     out = body.result(body.op("Concat", state, state, axis="0", name="twice"))
     again = body.result(body.const(True, BOOL))
-    made = loop(main, body, main.const(trips, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    made = loop(
+        main,
+        body,
+        main.const(trips, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out)],
+        last=[out],
+        name="loop",
+    )
     main.result(made)
     return main.model()
 
 
 def test_what_is_recorded_stays_within_the_budget() -> None:
     budget = 10_000
-    debugger = loopscope.Debugger(random_walk(3000), [np.zeros(2, np.float32)], record=loopscope.Record(budget_bytes=budget), seed=1)
+    debugger = loopscope.Debugger(
+        random_walk(3000),
+        [np.zeros(2, np.float32)],
+        record=loopscope.Record(budget_bytes=budget),
+        seed=1,
+    )
     debugger.run()
     debugger.machine.recording.pack()
     assert debugger.machine.recording.bytes <= budget
     walk = debugger.result.outputs[1].reshape(-1, 2)
     for iteration in (2999, 1234, 1):
-        np.testing.assert_array_equal(debugger.value(f"main/loop[{iteration}]/body/moved"), walk[iteration])
+        np.testing.assert_array_equal(
+            debugger.value(f"main/loop[{iteration}]/body/moved"), walk[iteration]
+        )
 
 
 def test_collecting_more_than_allowed_pauses_and_goes_on() -> None:
@@ -191,12 +258,15 @@ def test_collecting_more_than_allowed_pauses_and_goes_on() -> None:
         debugger.run()
     assert debugger.state == "finished"
     np.testing.assert_array_equal(
-        debugger.result.outputs[1], loopscope.run(random_walk(3000), [np.zeros(2, np.float32)], seed=1).outputs[1]
+        debugger.result.outputs[1],
+        loopscope.run(random_walk(3000), [np.zeros(2, np.float32)], seed=1).outputs[1],
     )
 
 
 def test_an_operation_that_asks_for_too_much_fails_before_it_takes_it() -> None:
-    debugger = loopscope.Debugger(growing(60), [np.zeros(1, np.float32)], limits=loopscope.Limits(memory_bytes=1_000_000))
+    debugger = loopscope.Debugger(
+        growing(60), [np.zeros(1, np.float32)], limits=loopscope.Limits(memory_bytes=1_000_000)
+    )
     debugger.run()
     assert debugger.state in ("failed", "limit")
     reached = debugger.control_flow[0].iterations
@@ -214,7 +284,9 @@ def nested_vectors() -> loopscope.Model:
     wide = inner.op("Multiply", value, scale, name="wide")
     squashed = inner.op("Tanh", wide, name="squashed")
     total = inner.op("ReduceSum", squashed, inner.const([0], I64), keep_dims="false", name="total")
-    small = inner.op("Sigmoid", inner.op("Subtract", total, inner.const(0.25), name="less"), name="small")
+    small = inner.op(
+        "Sigmoid", inner.op("Subtract", total, inner.const(0.25), name="less"), name="small"
+    )
     out = inner.result(small)
     made = loop(
         body,
@@ -244,7 +316,9 @@ def nested_vectors() -> loopscope.Model:
 
 
 def test_vectors_and_nested_loops_are_recorded_bit_for_bit() -> None:
-    """What is computed again instead of recorded equals what stepping gives, for ranks that broadcast."""
+    """What is computed again instead of recorded equals what stepping gives, for ranks that
+    broadcast.
+    """
     model = nested_vectors()
     feeds = [np.array([0.5, -1, 2], np.float32), np.array([[1, 2, 3], [-1, 0.5, 0.25]], np.float32)]
     stepped = loopscope.Debugger(model, feeds)
@@ -266,21 +340,46 @@ def test_a_state_whose_rank_changes_in_a_long_run_is_recorded_as_it_was() -> Non
     x, state = main.parameter("x", F32, ()), body.parameter("state", F32, ())
     more = body.op("Add", state, body.const(1.0), name="more")
     total = body.op(
-        "ReduceSum", body.op("Reshape", more, body.const([-1], I64), special_zero="false"), body.const([0], I64), keep_dims="false"
+        "ReduceSum",
+        body.op("Reshape", more, body.const([-1], I64), special_zero="false"),
+        body.const([0], I64),
+        keep_dims="false",
     )
     late = body.op("Equal", total, body.const(700.0), name="late")
     p, q = then.parameter("p", F32, ()), otherwise.parameter("q", F32, ())
-    wide = then.result(then.op("Concat", *[then.op("Reshape", p, then.const([-1], I64), special_zero="false")] * 2, axis="0"))
+    wide = then.result(
+        then.op(
+            "Concat",
+            *[then.op("Reshape", p, then.const([-1], I64), special_zero="false")] * 2,
+            axis="0",
+        )
+    )
     same = otherwise.result(otherwise.op("Multiply", q, otherwise.const(1.0)))
     made = body.region(
-        "If", [late, more], [branch("then", then, [(1, p)], [wide]), branch("else", otherwise, [(1, q)], [same])], 1, opset=8
+        "If",
+        [late, more],
+        [branch("then", then, [(1, p)], [wide]), branch("else", otherwise, [(1, q)], [same])],
+        1,
+        opset=8,
     )
     out = body.result(made)
     again = body.result(body.const(True, BOOL))
-    end = loop(main, body, main.const(900, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    end = loop(
+        main,
+        body,
+        main.const(900, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out)],
+        last=[out],
+        name="loop",
+    )
     main.result(end)
     model = main.model()
-    runs = [loopscope.Debugger(model, [np.float32(0)], record=loopscope.Record(everything=one)) for one in (False, True)]
+    runs = [
+        loopscope.Debugger(model, [np.float32(0)], record=loopscope.Record(everything=one))
+        for one in (False, True)
+    ]
     for debugger in runs:
         debugger.run()
         assert debugger.result.outputs[0].tolist() == [900, 900]
@@ -290,15 +389,35 @@ def test_a_state_whose_rank_changes_in_a_long_run_is_recorded_as_it_was() -> Non
         assert debugger.value("main/loop[3]/body/more").shape == ()
 
 
-def test_what_follows_from_something_recorded_is_computed_from_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_follows_from_something_recorded_is_computed_from_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     main, body = Draft(), Draft()
     x, state = main.parameter("x", F32, (3, 3)), body.parameter("state", F32, (3, 3))
-    product = body.op("MatMul", state, body.const(np.eye(3, dtype=np.float32)), transpose_a="false", transpose_b="false", name="product")
+    product = body.op(
+        "MatMul",
+        state,
+        body.const(np.eye(3, dtype=np.float32)),
+        transpose_a="false",
+        transpose_b="false",
+        name="product",
+    )
     out = body.result(body.op("Add", product, body.const(1.0), name="sum"))
     again = body.result(body.const(True, BOOL))
-    end = loop(main, body, main.const(9, I64), main.const(True, BOOL), again=again, carried=[(x, state, out)], last=[out], name="loop")
+    end = loop(
+        main,
+        body,
+        main.const(9, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(x, state, out)],
+        last=[out],
+        name="loop",
+    )
     main.result(end)
-    debugger = loopscope.Debugger(main.model(), [np.zeros((3, 3), np.float32)], record=loopscope.Record(everything=True))
+    debugger = loopscope.Debugger(
+        main.model(), [np.zeros((3, 3), np.float32)], record=loopscope.Record(everything=True)
+    )
     debugger.run()
     ran: list[str] = []
 

@@ -10,7 +10,10 @@ _BENT = np.array([[-3.5, -1.5, 0.5], [2.0, -0.25, 4.0]])
 _MODES = tuple({"approximation_mode": mode} for mode in ("erf", "tanh"))
 
 ROWS = (
-    *(Row(name, ((2, 3),), within=(-4.0, 4.0)) for name in ("Exp", "Identity", "Mish", "Sigmoid", "SoftPlus", "SoftSign", "Swish")),
+    *(
+        Row(name, ((2, 3),), within=(-4.0, 4.0))
+        for name in ("Exp", "Identity", "Mish", "Sigmoid", "SoftPlus", "SoftSign", "Swish")
+    ),
     *(Row(name, (_BENT,)) for name in ("HSigmoid", "HSwish", "ReLU")),
     *(Row("Gelu", ((2, 3),), mode, within=(-3.0, 3.0)) for mode in _MODES),
     Row("Gelu", ((2, 3),), within=ABOUT_ZERO, version=2),

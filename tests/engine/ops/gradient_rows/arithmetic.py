@@ -6,8 +6,23 @@ import numpy as np
 
 from tests.engine.ops.gradient_rows.row import ABOUT_ZERO, Row
 
-_BROADCASTS = (((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2, 3)), ((2, 1, 2), (3, 1)))
-_BINARY = ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference", "Power")
+_BROADCASTS = (
+    ((2, 3), (2, 3)),
+    ((2, 3), (3,)),
+    ((2, 1), (1, 3)),
+    ((), (2, 3)),
+    ((2, 1, 2), (3, 1)),
+)
+_BINARY = (
+    "Add",
+    "Subtract",
+    "Multiply",
+    "Divide",
+    "Maximum",
+    "Minimum",
+    "SquaredDifference",
+    "Power",
+)
 _DIVIDED = (np.array([[5.3, -5.3, 2.2], [7.9, -0.4, 3.1]]), np.array([2.0, 1.7, -1.3]))
 _SMOOTH = ("Atan", "Asinh", "Cos", "Cosh", "Erf", "Sin", "Sinh", "Tanh")
 

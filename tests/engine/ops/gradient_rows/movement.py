@@ -16,14 +16,22 @@ ROWS = (
     Row("Split", ((2, 6), np.array(-2)), {"num_splits": 2}, output=1),
     Row("VariadicSplit", ((2, 6), np.array(-1), np.array([1, -1, 2]))),
     Row("VariadicSplit", ((5, 2), np.array(0), np.array([3, 0, 2])), output=2),
-    *(Row("Transpose", ((2, 3, 4), np.array(order, np.int64))) for order in ([1, 2, 0], [0, 2, -2], [])),
+    *(
+        Row("Transpose", ((2, 3, 4), np.array(order, np.int64)))
+        for order in ([1, 2, 0], [0, 2, -2], [])
+    ),
     Row("Tile", ((2, 3), np.array([2, 3]))),
     Row("Tile", ((2, 3), np.array([2]))),
     Row("Tile", ((3,), np.array([2, 1, 2]))),
     Row("Pad", ((2, 3), np.array([1, 0]), np.array([0, 2])), {"pad_mode": "constant"}),
-    Row("Pad", ((2, 3), np.array([1, 0]), np.array([0, 2]), ()), {"pad_mode": "constant"}, version=1),
+    Row(
+        "Pad", ((2, 3), np.array([1, 0]), np.array([0, 2]), ()), {"pad_mode": "constant"}, version=1
+    ),
     Row("Pad", ((3, 3), np.array([-1, 1]), np.array([2, -2]), ()), {"pad_mode": "constant"}),
-    *(Row("Pad", ((2, 3), np.array([1, 1]), np.array([0, 2])), {"pad_mode": mode}) for mode in ("edge", "reflect", "symmetric")),
+    *(
+        Row("Pad", ((2, 3), np.array([1, 1]), np.array([0, 2])), {"pad_mode": mode})
+        for mode in ("edge", "reflect", "symmetric")
+    ),
     Row("Roll", ((3, 4), np.array([1, -2]), np.array([0, 1]))),
     Row("Roll", ((3, 4), np.array(2), np.array([-1, 0]))),
     Row("Reverse", ((3, 4), np.array([1])), {"mode": "index"}),

@@ -19,8 +19,16 @@ ROWS = (
     Row("Slice", ((4, 3, 2), _i(0, 1), _i(2**31, 3), _i(3, 1), _i(-1, 1))),
     Row("SliceScatter", ((4, 3), (2, 3), _i(1), _i(4), _i(2), _i(0))),
     Row("StridedSlice", ((4, 3), _i(1, 0), _i(4, 2), _i(2, 1)), _MASKS),
-    Row("StridedSlice", ((4, 3), _i(3, 0), _i(0, 2), _i(-1, 1)), {"begin_mask": (1, 0), "end_mask": (1, 1)}),
-    Row("StridedSlice", ((4, 3), _i(2, 0), _i(3, 0)), _MASKS | {"shrink_axis_mask": (1, 0), "new_axis_mask": (0, 1)}),
+    Row(
+        "StridedSlice",
+        ((4, 3), _i(3, 0), _i(0, 2), _i(-1, 1)),
+        {"begin_mask": (1, 0), "end_mask": (1, 1)},
+    ),
+    Row(
+        "StridedSlice",
+        ((4, 3), _i(2, 0), _i(3, 0)),
+        _MASKS | {"shrink_axis_mask": (1, 0), "new_axis_mask": (0, 1)},
+    ),
     Row("StridedSlice", ((4, 3, 2), _i(0, 1), _i(0, 2)), _MASKS | {"ellipsis_mask": (1, 0)}),
     *(
         Row("Gather", ((3, 4, 2), indices, np.array(axis)), {"batch_dims": 0})
@@ -28,7 +36,11 @@ ROWS = (
         for axis in (0, 1, -1)
         if not (axis == -1 and indices.size == 3)
     ),
-    Row("Gather", ((3, 4, 2), np.array([[3, 0, 3], [1, 1, 2], [0, 1, 2]]), np.array(1)), {"batch_dims": 1}),
+    Row(
+        "Gather",
+        ((3, 4, 2), np.array([[3, 0, 3], [1, 1, 2], [0, 1, 2]]), np.array(1)),
+        {"batch_dims": 1},
+    ),
     Row("Gather", ((2, 3, 4), np.array([[3, 0], [1, 1]]), np.array(2)), {"batch_dims": -1}),
     Row("Gather", ((3, 2), _i(2, 2), np.array(0)), version=1),
     Row("Gather", ((3, 2), _i(2, 2), np.array(0)), version=7),
@@ -53,13 +65,25 @@ ROWS = (
         for use in (False, True)
     ),
     *(
-        Row("ScatterElementsUpdate", ((3, 4), np.array([[0, 1, 1], [-1, 2, 3]]), (2, 3), np.array(-1)), {"reduction": reduction})
+        Row(
+            "ScatterElementsUpdate",
+            ((3, 4), np.array([[0, 1, 1], [-1, 2, 3]]), (2, 3), np.array(-1)),
+            {"reduction": reduction},
+        )
         for reduction in ("prod", "min", "max", "mean")
     ),
-    Row("ScatterElementsUpdate", ((3,), _i(1, 1, 2), np.array([0.0, 0.5, 0.0]), np.array(0)), {"reduction": "prod"}),
+    Row(
+        "ScatterElementsUpdate",
+        ((3,), _i(1, 1, 2), np.array([0.0, 0.5, 0.0]), np.array(0)),
+        {"reduction": "prod"},
+    ),
     Row("ScatterNDUpdate", ((3, 4), np.array([[0], [2]]), (2, 4)), version=4),
     *(
-        Row("ScatterNDUpdate", ((3, 4), np.array([[0, 1], [2, 3], [0, 1]]), (3,)), {"reduction": reduction})
+        Row(
+            "ScatterNDUpdate",
+            ((3, 4), np.array([[0, 1], [2, 3], [0, 1]]), (3,)),
+            {"reduction": reduction},
+        )
         for reduction in ("none", "sum", "sub", "prod", "min", "max")
     ),
     Row("ScatterNDUpdate", ((3, 4), np.array([[1]]), (1, 4))),

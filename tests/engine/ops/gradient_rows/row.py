@@ -18,7 +18,9 @@ class Row:
 
     type: str
     inputs: Values
-    """A shape (tuple) of floats to be drawn, or an array; whole numbers and booleans are no arguments of the derivative."""
+    """A shape (tuple) of floats to be drawn, or an array; whole numbers and booleans are no
+    arguments of the derivative.
+    """
     attributes: Mapping[str, Any] = field(default_factory=dict)
     within: tuple[float, float] = (0.2, 1.8)
     """Where floats are drawn."""
@@ -32,6 +34,9 @@ class Row:
 
     @property
     def name(self) -> str:
-        shapes = "-".join(str(one).replace(" ", "") if isinstance(one, tuple) else f"{np.asarray(one).tolist()}" for one in self.inputs)
+        shapes = "-".join(
+            str(one).replace(" ", "") if isinstance(one, tuple) else f"{np.asarray(one).tolist()}"
+            for one in self.inputs
+        )
         options = ",".join(f"{key}={value}" for key, value in self.attributes.items())
         return f"{self.type}{'-' + str(self.version) if self.version else ''} {shapes} {options}".strip()

@@ -1,4 +1,6 @@
-"""Operations whose derivatives torch has too; ``gradients.npz`` holds what autograd gives, made by ``make.py``."""
+"""Operations whose derivatives torch has too; ``gradients.npz`` holds what autograd gives, made
+by ``make.py``.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,14 @@ class Case:
 
     @property
     def name(self) -> str:
-        return " ".join([self.type, str(self.shapes), *map(str, self.whole), *(f"{key}={value}" for key, value in self.attributes.items())])
+        return " ".join(
+            [
+                self.type,
+                str(self.shapes),
+                *map(str, self.whole),
+                *(f"{key}={value}" for key, value in self.attributes.items()),
+            ]
+        )
 
     def arrays(self) -> list[np.ndarray]:
         """The same in every process; wide enough that grid points lie outside the image too."""
@@ -38,7 +47,12 @@ def weights(shape: tuple[int, ...]) -> np.ndarray:
 
 CASES = (
     *(
-        Case("GridSample", ((2, 3, 5, 4), (2, 3, 2, 2)), (), {"mode": mode, "padding_mode": padding, "align_corners": corners})
+        Case(
+            "GridSample",
+            ((2, 3, 5, 4), (2, 3, 2, 2)),
+            (),
+            {"mode": mode, "padding_mode": padding, "align_corners": corners},
+        )
         for mode in ("bilinear", "bicubic", "nearest")
         for padding in ("zeros", "border", "reflection")
         for corners in (False, True)
@@ -53,5 +67,10 @@ CASES = (
     Case("AdaptiveAvgPool", ((2, 3, 5, 7),), ((2, 3),)),
     Case("AdaptiveMaxPool", ((2, 3, 5, 7),), ((2, 3),)),
     Case("ShuffleChannels", ((2, 6, 3, 2),), (), {"axis": 1, "group": 3}),
-    Case("Col2Im", ((2, 12, 6),), ((4, 4), (2, 3)), {"strides": (1, 2), "pads_begin": (0, 1), "pads_end": (0, 1)}),
+    Case(
+        "Col2Im",
+        ((2, 12, 6),),
+        ((4, 4), (2, 3)),
+        {"strides": (1, 2), "pads_begin": (0, 1), "pads_end": (0, 1)},
+    ),
 )

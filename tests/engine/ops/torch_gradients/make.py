@@ -1,4 +1,6 @@
-"""Keeps autograd's gradients of every case: ``python -m tests.engine.ops.torch_gradients.make``, with torch 2.13."""
+"""Keeps autograd's gradients of every case: ``python -m tests.engine.ops.torch_gradients.make``,
+with torch 2.13.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def output(case: Case, inputs: list[Any]) -> Any:
             return functional.grid_sample(data, inputs[1], **given)
         case "STFT":
             size, step = case.whole
-            return torch.view_as_real(torch.stft(data, size, step, window=inputs[1], center=False, return_complex=True))
+            return torch.view_as_real(
+                torch.stft(data, size, step, window=inputs[1], center=False, return_complex=True)
+            )
         case "Inverse":
             return torch.linalg.inv(data)
         case "AdaptiveAvgPool":
@@ -45,7 +49,9 @@ def output(case: Case, inputs: list[Any]) -> Any:
         case "ShuffleChannels":
             return functional.channel_shuffle(data, given["group"])
         case "Col2Im":
-            return functional.fold(data, *case.whole, padding=given["pads_begin"], stride=given["strides"])
+            return functional.fold(
+                data, *case.whole, padding=given["pads_begin"], stride=given["strides"]
+            )
         case _:
             return _transform(case, data)
 

@@ -1,4 +1,6 @@
-"""Source programs with loops and branches, the files that they became, and what their frameworks did: made by ``make.py``."""
+"""Source programs with loops and branches, the files that they became, and what their frameworks
+did: made by ``make.py``.
+"""
 
 from __future__ import annotations
 

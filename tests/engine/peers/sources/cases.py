@@ -66,10 +66,17 @@ TENSORFLOW = (
 
 def told(did: SourceRun) -> list[object]:
     """All that a run says, in a form that can be compared."""
-    found: list[object] = [did.inputs, [(name, None if value is None else value.tolist()) for name, value in did.outputs]]
+    found: list[object] = [
+        did.inputs,
+        [(name, None if value is None else value.tolist()) for name, value in did.outputs],
+    ]
     for one in did.regions:
         values = [
-            (value.name, value.carried, *(None if rows is None else rows.tolist() for rows in (value.starts, value.rows)))
+            (
+                value.name,
+                value.carried,
+                *(None if rows is None else rows.tolist() for rows in (value.starts, value.rows)),
+            )
             for value in one.values
         ]
         found.append((one.name, one.kind, one.parent, one.body, one.counts, one.taken, values))

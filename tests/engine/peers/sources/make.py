@@ -1,7 +1,8 @@
-"""Exports the programs, converts them and keeps what their framework does: ``python -m tests.engine.peers.sources.make torch``.
+"""Exports the programs, converts them and keeps what their framework does: ``python -m
+tests.engine.peers.sources.make torch``.
 
-With torch 2.13 and onnxscript 0.7, or ``tensorflow`` 2.21, and OpenVINO 2026.4. What no converter of torch takes (``map``, a ``cond``
-inside a ``while_loop``) is built.
+With torch 2.13 and onnxscript 0.7, or ``tensorflow`` 2.21, and OpenVINO 2026.4. What no converter
+of torch takes (``map``, a ``cond`` inside a ``while_loop``) is built.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def mapping() -> loopscope.Model:
     graph = builder.Graph("mapping")
     x = graph.parameter("x", "f32", [4, 3])
     y = graph.parameter("y", "f32", [3])
-    return graph.model(outputs={"rows": builder.map_fn(lambda row: ops.sin(row) + y, x, name="map_impl")})
+    return graph.model(
+        outputs={"rows": builder.map_fn(lambda row: ops.sin(row) + y, x, name="map_impl")}
+    )
 
 
 def alternating() -> loopscope.Model:
@@ -53,7 +56,11 @@ def keep(kind: str, source: Path, case: Case) -> None:
     """What a program does, as its process writes it."""
     with tempfile.TemporaryDirectory() as folder:
         given, happened = (Path(folder) / name for name in ("in.npz", "out.npz"))
-        np.savez(given, allow_pickle=False, **{str(number): array for number, array in enumerate(case.inputs.values())})
+        np.savez(
+            given,
+            allow_pickle=False,
+            **{str(number): array for number, array in enumerate(case.inputs.values())},
+        )
         names = json.dumps([[name] for name in case.inputs])
         ended = run_alone(PROCESS, kind, str(source), names, str(given), str(happened), seconds=120)
         if ended.code:
@@ -72,10 +79,18 @@ def of_torch(folder: Path) -> None:
         if name in BUILT:
             loopscope.write_model(BUILT[name](), FOLDER / f"{name}.xml")
         elif name == "recurrent":
-            torch.onnx.export(program, f=str(FOLDER / f"{name}.onnx"), dynamo=True, verbose=False, external_data=False)
+            torch.onnx.export(
+                program,
+                f=str(FOLDER / f"{name}.onnx"),
+                dynamo=True,
+                verbose=False,
+                external_data=False,
+            )
             without_places(FOLDER / f"{name}.onnx")
         elif name != "gated":
-            openvino.save_model(openvino.convert_model(program), FOLDER / f"{name}.xml", compress_to_fp16=False)
+            openvino.save_model(
+                openvino.convert_model(program), FOLDER / f"{name}.xml", compress_to_fp16=False
+            )
         for case in (one for one in TORCH if one.program == name):
             keep("pt2", folder / f"{name}.pt2", case)
 

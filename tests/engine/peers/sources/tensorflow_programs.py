@@ -20,7 +20,11 @@ def tf_doubling(n, x):
 @tf.function(input_signature=[N, VECTOR])
 def tf_choosing(n, x):
     """Doubles what is positive n times; takes 1 from what is not."""
-    chosen = tf.cond(tf.reduce_sum(x) > 0, lambda: tf.while_loop(lambda n, x: n > 0, lambda n, x: (n - 1, x * 2), (n, x))[1], lambda: x - 1)
+    chosen = tf.cond(
+        tf.reduce_sum(x) > 0,
+        lambda: tf.while_loop(lambda n, x: n > 0, lambda n, x: (n - 1, x * 2), (n, x))[1],
+        lambda: x - 1,
+    )
     return {"chosen": chosen}
 
 
@@ -29,7 +33,9 @@ def tf_nested(n, x):
     """Counts down; where n is even adds n ones, one by one, else doubles."""
 
     def added(n, x):
-        return tf.while_loop(lambda i, x: i < n, lambda i, x: (i + 1, x + 1), (tf.zeros_like(n), x))[1]
+        return tf.while_loop(
+            lambda i, x: i < n, lambda i, x: (i + 1, x + 1), (tf.zeros_like(n), x)
+        )[1]
 
     def body(n, x):
         return n - 1, tf.cond(n % 2 == 0, partial(added, n, x), lambda: x * 2)
@@ -48,7 +54,11 @@ def tf_plain(n, x):
 def tf_switched(n, x):
     """One of three, and a loop beside it."""
     n, doubled = tf.while_loop(lambda n, x: n > 0, lambda n, x: (n - 1, x * 2), (n, x))
-    return {"x_end": tf.switch_case(tf.cast(n, tf.int32), [lambda: doubled + 1, lambda: doubled - 1, lambda: doubled])}
+    return {
+        "x_end": tf.switch_case(
+            tf.cast(n, tf.int32), [lambda: doubled + 1, lambda: doubled - 1, lambda: doubled]
+        )
+    }
 
 
 PROGRAMS = {"tf_doubling": tf_doubling, "tf_choosing": tf_choosing, "tf_nested": tf_nested}

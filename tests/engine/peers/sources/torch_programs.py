@@ -1,4 +1,6 @@
-"""Programs of torch with the loops and branches that ``torch.export`` keeps, each with inputs to export it with."""
+"""Programs of torch with the loops and branches that ``torch.export`` keeps, each with inputs to
+export it with.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Alternating(torch.nn.Module):
 
 
 class Gated(torch.nn.Module):
-    """A gated delta net: linear attention, as ``sample_models/loopscope_samples/recipes/linear_attention.py`` has it."""
+    """A gated delta net: linear attention, as
+    ``sample_models/loopscope_samples/recipes/linear_attention.py`` has it.
+    """
 
     def forward(self, query, key, value, g, beta, state):
         def cell(state, parts):
@@ -77,7 +81,14 @@ PROGRAMS: dict[str, tuple[torch.nn.Module, tuple[Any, ...]]] = {
     "recurrent": (Recurrent(), (torch.ones(4, 3), torch.zeros(3))),
     "mapping": (Mapping(), (torch.ones(4, 3), torch.zeros(3))),
     "alternating": (Alternating(), (torch.tensor(3), torch.ones(4))),
-    "gated": (Gated(), (*(torch.ones(1, 4, 16, 8) for _ in range(3)), *(torch.ones(1, 4, 16) for _ in range(2)), torch.ones(1, 4, 8, 8))),
+    "gated": (
+        Gated(),
+        (
+            *(torch.ones(1, 4, 16, 8) for _ in range(3)),
+            *(torch.ones(1, 4, 16) for _ in range(2)),
+            torch.ones(1, 4, 8, 8),
+        ),
+    ),
 }
 
 

@@ -23,6 +23,8 @@ SEARCHES: Mapping[str, Sequence[type[Search]]] = {
 
 
 def search(node: NodeProto, attributes: Given, version: int) -> FunctionProto | None:
-    """A function of the node's inputs, in ONNX of this opset; None where the search is not run here."""
+    """A function of the node's inputs, in ONNX of this opset; None where the search is not run
+    here.
+    """
     found = (kind.of(node, attributes, version) for kind in SEARCHES[node.op_type])
     return next((one for one in found if one is not None), None)

@@ -1,4 +1,6 @@
-"""What all searches of the domain com.microsoft have in common: the decoder's graph, its caches, and the scores of what comes next."""
+"""What all searches of the domain com.microsoft have in common: the decoder's graph, its caches,
+and the scores of what comes next.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,23 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+)
 
 from loopscope.read.onnx.attributes import Given
 
 GRAPHS = "loopscope.graphs"
-"""The domain of nodes that run the graph in their attribute ``graph`` once, their inputs its inputs."""
+"""The domain of nodes that run the graph in their attribute ``graph`` once, their inputs its
+inputs.
+"""
 OURS = "loopscope"
 """The domain of what a search does and ONNX has no operation for."""
 _FIRST_OPSET = 11
@@ -69,7 +82,11 @@ class OnnxNodes:
 
     def shape(self, *lengths: str | int) -> str:
         """Of lengths that are [1] tensors or numbers."""
-        return self.add("Concat", *(one if isinstance(one, str) else self.constant([one], np.int64) for one in lengths), axis=0)
+        return self.add(
+            "Concat",
+            *(one if isinstance(one, str) else self.constant([one], np.int64) for one in lengths),
+            axis=0,
+        )
 
     def scalar(self, tensor: str) -> str:
         """Of one element, without its axes."""
@@ -77,7 +94,11 @@ class OnnxNodes:
 
     def filled(self, value: Any, dtype: type, *lengths: str | int) -> str:
         """A tensor of these lengths, all of it one number."""
-        return self.add("ConstantOfShape", self.shape(*lengths), value=numpy_helper.from_array(np.array([value], dtype)))
+        return self.add(
+            "ConstantOfShape",
+            self.shape(*lengths),
+            value=numpy_helper.from_array(np.array([value], dtype)),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,9 +120,15 @@ class Search(ABC):
 
     @classmethod
     def of(cls, node: NodeProto, attributes: Given, version: int) -> FunctionProto | None:
-        """A function of the node's inputs; None for a search whose graphs are others, or that is asked for what is not computed here."""
+        """A function of the node's inputs; None for a search whose graphs are others, or that is
+        asked for what is not computed here.
+        """
         counted = cls.NEEDED <= len(node.input) <= len(cls.INPUTS) and all(node.input[: cls.NEEDED])
-        understood = cls.understood(attributes) if _bounded(attributes) and version >= _FIRST_OPSET and counted else None
+        understood = (
+            cls.understood(attributes)
+            if _bounded(attributes) and version >= _FIRST_OPSET and counted
+            else None
+        )
         if understood is None:
             return None
         search = cls(node, attributes, *understood, _unused_mark(understood[0]))
@@ -109,13 +136,18 @@ class Search(ABC):
 
     @classmethod
     def understood(cls, attributes: Given) -> tuple[list[GraphProto], list[LayerCache]] | None:
-        """The graphs of a decoder alone, and its caches; None where there is another, or its inputs and outputs are others."""
+        """The graphs of a decoder alone, and its caches; None where there is another, or its
+        inputs and outputs are others.
+        """
         decoder = graph(attributes, "decoder")
         if decoder is None or number(attributes, "model_type", 0) or "encoder" in attributes:
             return None
         caches = caches_of(decoder.input[_BEFORE_PASTS:], heads=2)
         graphs = [one for one in (graph(attributes, "init_decoder"), decoder) if one is not None]
-        if not caches or not all(len(one.input) == _BEFORE_PASTS + len(caches) and len(one.output) == 1 + len(caches) for one in graphs):
+        if not caches or not all(
+            len(one.input) == _BEFORE_PASTS + len(caches) and len(one.output) == 1 + len(caches)
+            for one in graphs
+        ):
             return None
         return graphs, caches
 
@@ -130,7 +162,13 @@ class Search(ABC):
 
     def made(self, nodes: OnnxNodes, outputs: Sequence[str]) -> FunctionProto:
         names = [self.input_name(name) for name in self.INPUTS[: len(self.node.input)]]
-        return FunctionProto(name=self.node.op_type, domain=self.node.domain, input=names, output=outputs, node=nodes.made)
+        return FunctionProto(
+            name=self.node.op_type,
+            domain=self.node.domain,
+            input=names,
+            output=outputs,
+            node=nodes.made,
+        )
 
     def input_name(self, name: str) -> str:
         return f"{self.mark}{name}"
@@ -138,7 +176,9 @@ class Search(ABC):
     def input(self, name: str) -> str:
         """The function's name of an input; empty where the node leaves it out."""
         place = self.INPUTS.index(name)
-        return self.input_name(name) if place < len(self.node.input) and self.node.input[place] else ""
+        return (
+            self.input_name(name) if place < len(self.node.input) and self.node.input[place] else ""
+        )
 
     def asks_for(self, output: int) -> bool:
         """Whether an output has a name."""
@@ -153,16 +193,28 @@ class Search(ABC):
     def empty(self, nodes: OnnxNodes, cache: LayerCache, rows: str) -> str:
         """A cache of no tokens."""
         zero = helper.make_tensor("zero", cache.kind, [1], [0.0])
-        return nodes.add("ConstantOfShape", nodes.shape(2, rows, cache.heads, 0, cache.width), value=zero)
+        return nodes.add(
+            "ConstantOfShape", nodes.shape(2, rows, cache.heads, 0, cache.width), value=zero
+        )
 
     def positions(self, nodes: OnnxNodes, tokens: str, words: str) -> str:
-        """Of the tokens that are new: how many words come before them, whatever a mask says, and 0 where one is padding."""
-        counted = nodes.add("Sub", nodes.add("CumSum", words, nodes.constant(1, np.int64)), nodes.constant(1, np.int32))
+        """Of the tokens that are new: how many words come before them, whatever a mask says, and
+        0 where one is padding.
+        """
+        counted = nodes.add(
+            "Sub",
+            nodes.add("CumSum", words, nodes.constant(1, np.int64)),
+            nodes.constant(1, np.int32),
+        )
         start = nodes.add("Sub", nodes.length(words, 1), nodes.length(tokens, 1))
-        return nodes.columns(nodes.add("Mul", counted, words), start, nodes.constant([END], np.int64))
+        return nodes.columns(
+            nodes.add("Mul", counted, words), start, nodes.constant([END], np.int64)
+        )
 
     def decoded(self, nodes: OnnxNodes, inputs: list[str], presents: list[str]) -> str:
-        """The logits of the last token, ``[rows, words]`` in f32; with two graphs, by the one or the other."""
+        """The logits of the last token, ``[rows, words]`` in f32; with two graphs, by the one or
+        the other.
+        """
         outputs = [f"{self.mark}logits", *presents]
         if len(self.graphs) == 1:
             nodes.made.append(run("decoder", inputs, outputs))
@@ -174,31 +226,64 @@ class Search(ABC):
             self.first_or_not(nodes, branches[0], branches[1], outputs)
         return self.last(nodes, outputs[0])
 
-    def first_or_not(self, nodes: OnnxNodes, first: GraphProto, later: GraphProto, outputs: list[str]) -> None:
+    def first_or_not(
+        self, nodes: OnnxNodes, first: GraphProto, later: GraphProto, outputs: list[str]
+    ) -> None:
         """The one in the first iteration, and then the other."""
         nodes.made.append(
-            helper.make_node("If", [self._is_first(nodes)], outputs, name="first token", then_branch=first, else_branch=later)
+            helper.make_node(
+                "If",
+                [self._is_first(nodes)],
+                outputs,
+                name="first token",
+                then_branch=first,
+                else_branch=later,
+            )
         )
 
     def last(self, nodes: OnnxNodes, logits: str) -> str:
         """The logits of the last token, ``[rows, words]`` in f32."""
-        last = nodes.add("Cast", nodes.add("Gather", logits, nodes.constant(-1, np.int64), axis=1), to=TensorProto.FLOAT)
+        last = nodes.add(
+            "Cast",
+            nodes.add("Gather", logits, nodes.constant(-1, np.int64), axis=1),
+            to=TensorProto.FLOAT,
+        )
         size = self.number("vocab_size")
-        return nodes.columns(last, nodes.constant([0], np.int64), nodes.constant([size], np.int64)) if size > 0 else last
+        return (
+            nodes.columns(last, nodes.constant([0], np.int64), nodes.constant([size], np.int64))
+            if size > 0
+            else last
+        )
 
     def allowed(self, nodes: OnnxNodes, scores: str, sequences: str) -> str:
-        """The scores of the next token, ``[rows, words]``: what is not allowed has the lowest; in ONNX Runtime's order."""
+        """The scores of the next token, ``[rows, words]``: what is not allowed has the lowest;
+        in ONNX Runtime's order.
+        """
         if self.input("repetition_penalty"):
             scores = self._repeated_less(nodes, scores, sequences)
         if self.number("no_repeat_ngram_size") > 0:
-            scores = self._without_repetition(nodes, scores, sequences, self.number("no_repeat_ngram_size"))
+            scores = self._without_repetition(
+                nodes, scores, sequences, self.number("no_repeat_ngram_size")
+            )
         if self.input("vocab_mask"):
-            scores = self._lowest_where(nodes, nodes.add("Equal", self.input("vocab_mask"), nodes.constant(0, np.int32)), scores)
+            scores = self._lowest_where(
+                nodes,
+                nodes.add("Equal", self.input("vocab_mask"), nodes.constant(0, np.int32)),
+                scores,
+            )
         if self.input("prefix_vocab_mask"):
-            masked = self.for_rows(nodes, nodes.add("Equal", self.input("prefix_vocab_mask"), nodes.constant(0, np.int32)), scores)
-            scores = self._lowest_where(nodes, nodes.add("And", self._is_first(nodes), masked), scores)
+            masked = self.for_rows(
+                nodes,
+                nodes.add("Equal", self.input("prefix_vocab_mask"), nodes.constant(0, np.int32)),
+                scores,
+            )
+            scores = self._lowest_where(
+                nodes, nodes.add("And", self._is_first(nodes), masked), scores
+            )
         if self.input("min_length"):
-            scores = self._lowest_where(nodes, self._too_short_to_end(nodes, scores, sequences), scores)
+            scores = self._lowest_where(
+                nodes, self._too_short_to_end(nodes, scores, sequences), scores
+            )
         return scores
 
     def for_rows(self, nodes: OnnxNodes, of_batch: str, rows: str) -> str:
@@ -212,16 +297,27 @@ class Search(ABC):
         return nodes.add("Where", hidden, nodes.constant(_LOWEST, np.float32), scores)
 
     def _repeated_less(self, nodes: OnnxNodes, scores: str, sequences: str) -> str:
-        """The scores of words that are in a sequence, divided by the penalty where they are above 0, and times it below."""
-        penalty, there = self.input("repetition_penalty"), nodes.add("GatherElements", scores, sequences, axis=1)
+        """The scores of words that are in a sequence, divided by the penalty where they are
+        above 0, and times it below.
+        """
+        penalty, there = (
+            self.input("repetition_penalty"),
+            nodes.add("GatherElements", scores, sequences, axis=1),
+        )
         below = nodes.add("Less", there, nodes.constant(0, np.float32))
-        less = nodes.add("Where", below, nodes.add("Mul", there, penalty), nodes.add("Div", there, penalty))
+        less = nodes.add(
+            "Where", below, nodes.add("Mul", there, penalty), nodes.add("Div", there, penalty)
+        )
         return nodes.add("ScatterElements", scores, sequences, less, axis=1)
 
     def _without_repetition(self, nodes: OnnxNodes, scores: str, sequences: str, size: int) -> str:
         """No word that would end a run of ``size`` words that is in the sequence already."""
         length, last = nodes.length(sequences, 1), nodes.constant([END], np.int64)
-        count = nodes.add("Max", nodes.add("Sub", length, nodes.constant([size - 1], np.int64)), nodes.constant([0], np.int64))
+        count = nodes.add(
+            "Max",
+            nodes.add("Sub", length, nodes.constant([size - 1], np.int64)),
+            nodes.constant([0], np.int64),
+        )
         ends = nodes.columns(sequences, nodes.constant([size - 1], np.int64), last)
         alike = nodes.add("Equal", ends, ends)
         for place in range(size - 1):
@@ -229,26 +325,36 @@ class Search(ABC):
             words = nodes.columns(sequences, begin, nodes.add("Add", count, begin))
             start = nodes.constant([place + 1 - size], np.int64)
             end = nodes.constant([place + 2 - size or END], np.int64)
-            alike = nodes.add("And", alike, nodes.add("Equal", words, nodes.columns(sequences, start, end)))
+            alike = nodes.add(
+                "And", alike, nodes.add("Equal", words, nodes.columns(sequences, start, end))
+            )
         # Words that are allowed go to a column of their own, which is cut off.
         aside = nodes.add("Cast", nodes.length(scores, 1), to=TensorProto.INT32)
         places = nodes.add("Where", alike, ends, aside)
-        lowest = nodes.add("Expand", nodes.constant([[_LOWEST]], np.float32), nodes.add("Shape", places))
+        lowest = nodes.add(
+            "Expand", nodes.constant([[_LOWEST]], np.float32), nodes.add("Shape", places)
+        )
         spare = nodes.columns(scores, nodes.constant([0], np.int64), nodes.constant([1], np.int64))
-        written = nodes.add("ScatterElements", nodes.add("Concat", scores, spare, axis=1), places, lowest, axis=1)
+        written = nodes.add(
+            "ScatterElements", nodes.add("Concat", scores, spare, axis=1), places, lowest, axis=1
+        )
         return nodes.columns(written, nodes.constant([0], np.int64), nodes.constant([-1], np.int64))
 
     def _too_short_to_end(self, nodes: OnnxNodes, scores: str, sequences: str) -> str:
         """Where the end is not allowed yet, before the least length."""
         words = nodes.scalar(nodes.length(scores, 1))
-        numbers = nodes.add("Range", nodes.constant(0, np.int64), words, nodes.constant(1, np.int64))
+        numbers = nodes.add(
+            "Range", nodes.constant(0, np.int64), words, nodes.constant(1, np.int64)
+        )
         end = nodes.add("Equal", numbers, nodes.constant(self.number("eos_token_id"), np.int64))
         least = nodes.add("Cast", self.input("min_length"), to=TensorProto.INT64)
         short = nodes.add("Less", nodes.length(sequences, 1), least)
         return nodes.add("And", end, short)
 
 
-def graph_of(nodes: Sequence[NodeProto], name: str, inputs: Sequence[str], outputs: Sequence[str]) -> GraphProto:
+def graph_of(
+    nodes: Sequence[NodeProto], name: str, inputs: Sequence[str], outputs: Sequence[str]
+) -> GraphProto:
     """Types are left out: those of the tokens follow from the decoder."""
     graph = GraphProto(name=name, node=nodes)
     for one in inputs:
@@ -281,7 +387,9 @@ def number(attributes: Given, name: str, default: int) -> int:
 
 
 def _unused_mark(graphs: Sequence[GraphProto]) -> str:
-    """How the names that are made here begin: graphs may use names of the graphs around them, which none of these may hide."""
+    """How the names that are made here begin: graphs may use names of the graphs around them,
+    which none of these may hide.
+    """
     used: set[str] = set()
     waiting = [*graphs]
     while waiting:
@@ -300,7 +408,9 @@ _MARKS = re.compile("search('*)/")
 
 
 def caches_of(declared: Sequence[ValueInfoProto], heads: int) -> list[LayerCache]:
-    """As inputs or outputs say, whose axis ``heads`` is that of the heads, before tokens and widths; nothing where one does not."""
+    """As inputs or outputs say, whose axis ``heads`` is that of the heads, before tokens and
+    widths; nothing where one does not.
+    """
     found = [_cache(one, heads) for one in declared]
     known = [one for one in found if one is not None]
     return known if len(known) == len(found) else []

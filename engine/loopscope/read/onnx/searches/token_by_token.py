@@ -1,4 +1,6 @@
-"""GreedySearch and Sampling, written as the loop that they are: the decoder's graph in it, token by token."""
+"""GreedySearch and Sampling, written as the loop that they are: the decoder's graph in it, token
+by token.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,18 @@ from onnx import FunctionProto, GraphProto, TensorProto, helper
 from loopscope.read.onnx.searches.decoder_search import OURS, OnnxNodes, Search, graph_of
 
 _STATE = ("tokens", "words", "mask", "sequences", "finished")
-"""Of the loop: the tokens that are new, which of all so far are words, the mask, all so far, and which sequences have ended."""
-_INPUTS = ("input_ids", "max_length", "min_length", "repetition_penalty", "vocab_mask", "prefix_vocab_mask", "attention_mask")
+"""Of the loop: the tokens that are new, which of all so far are words, the mask, all so far, and
+which sequences have ended.
+"""
+_INPUTS = (
+    "input_ids",
+    "max_length",
+    "min_length",
+    "repetition_penalty",
+    "vocab_mask",
+    "prefix_vocab_mask",
+    "attention_mask",
+)
 
 
 class _OneByOne(Search):
@@ -35,29 +47,58 @@ class _OneByOne(Search):
         nodes = OnnxNodes(self.mark)
         tokens, pad = self.input("input_ids"), nodes.constant(self.number("pad_token_id"), np.int32)
         batch, length = (nodes.length(tokens, axis) for axis in (0, 1))
-        most = nodes.add("Cast", nodes.add("Reshape", self.input("max_length"), nodes.constant([1], np.int64)), to=TensorProto.INT64)
-        words = nodes.add("Cast", nodes.add("Not", nodes.add("Equal", tokens, pad)), to=TensorProto.INT32)
+        most = nodes.add(
+            "Cast",
+            nodes.add("Reshape", self.input("max_length"), nodes.constant([1], np.int64)),
+            to=TensorProto.INT64,
+        )
+        words = nodes.add(
+            "Cast", nodes.add("Not", nodes.add("Equal", tokens, pad)), to=TensorProto.INT32
+        )
         finished = nodes.add("Expand", nodes.constant([[False]], np.bool_), nodes.shape(batch, 1))
         caches = [self.empty(nodes, cache, batch) for cache in self.caches]
-        state = [tokens, words, self.input("attention_mask") or words, tokens, finished, *self.begun(nodes), *caches]
+        state = [
+            tokens,
+            words,
+            self.input("attention_mask") or words,
+            tokens,
+            finished,
+            *self.begun(nodes),
+            *caches,
+        ]
         ends = [f"{self.mark}end {number}" for number in range(len(state))]
         trips = nodes.scalar(nodes.add("Sub", most, length))
-        nodes.made.append(helper.make_node("Loop", [trips, "", *state], ends, name="tokens", body=self._body()))
+        nodes.made.append(
+            helper.make_node("Loop", [trips, "", *state], ends, name="tokens", body=self._body())
+        )
         sequences = ends[_STATE.index("sequences")]
         missing = nodes.shape(batch, nodes.add("Sub", most, nodes.length(sequences, 1)))
-        filled = nodes.add("Expand", nodes.add("Reshape", pad, nodes.constant([1, 1], np.int64)), missing)
+        filled = nodes.add(
+            "Expand", nodes.add("Reshape", pad, nodes.constant([1, 1], np.int64)), missing
+        )
         return self.made(nodes, [nodes.add("Concat", sequences, filled, axis=1)])
 
     def _body(self) -> GraphProto:
         """One token more."""
         names = [f"{self.mark}{name}" for name in ("iteration", "go on", *_STATE, *self.STATE)]
-        pasts, presents = ([f"{self.mark}{name} {number}" for number in range(len(self.caches))] for name in ("past", "present"))
+        pasts, presents = (
+            [f"{self.mark}{name} {number}" for number in range(len(self.caches))]
+            for name in ("past", "present")
+        )
         tokens, words, mask, sequences, finished = names[2 : 2 + len(_STATE)]
         nodes = OnnxNodes(f"{self.mark}body ")
-        logits = self.decoded(nodes, [tokens, self.positions(nodes, tokens, words), mask, *pasts], presents)
+        logits = self.decoded(
+            nodes, [tokens, self.positions(nodes, tokens, words), mask, *pasts], presents
+        )
         best, *state = self.chosen(nodes, self.allowed(nodes, logits, sequences))
-        over = nodes.add("Or", finished, nodes.add("Equal", best, nodes.constant(self.number("eos_token_id"), np.int32)))
-        token = nodes.add("Where", over, nodes.constant(self.number("pad_token_id"), np.int32), best)
+        over = nodes.add(
+            "Or",
+            finished,
+            nodes.add("Equal", best, nodes.constant(self.number("eos_token_id"), np.int32)),
+        )
+        token = nodes.add(
+            "Where", over, nodes.constant(self.number("pad_token_id"), np.int32), best
+        )
         seen = nodes.add("Expand", nodes.constant([[1]], np.int32), nodes.add("Shape", token))
         every = nodes.add("ReduceMin", nodes.add("Cast", over, to=TensorProto.INT32), keepdims=0)
         ends = [
@@ -85,11 +126,15 @@ class Greedy(_OneByOne):
         return []
 
     def chosen(self, nodes: OnnxNodes, scores: str) -> list[str]:
-        return [nodes.add("Cast", nodes.add("ArgMax", scores, axis=1, keepdims=1), to=TensorProto.INT32)]
+        return [
+            nodes.add("Cast", nodes.add("ArgMax", scores, axis=1, keepdims=1), to=TensorProto.INT32)
+        ]
 
 
 class Sampling(_OneByOne):
-    """A token that is drawn, as the scores say, of those that are probable enough; the drawn numbers follow from the seed."""
+    """A token that is drawn, as the scores say, of those that are probable enough; the drawn
+    numbers follow from the seed.
+    """
 
     __slots__ = ()
     INPUTS = (*_INPUTS, "presence_mask", "seed")
@@ -97,11 +142,15 @@ class Sampling(_OneByOne):
 
     @property
     def is_computed(self) -> bool:
-        """ONNX Runtime leaves the filtered logits unwritten, and takes the mask of presence for one number."""
+        """ONNX Runtime leaves the filtered logits unwritten, and takes the mask of presence for
+        one number.
+        """
         return not self.asks_for(1) and not self.real("presence_penalty", 0)
 
     def begun(self, nodes: OnnxNodes) -> list[str]:
-        """The state that a generator of the C++ library, minstd_rand0, begins with; without a seed that of 0."""
+        """The state that a generator of the C++ library, minstd_rand0, begins with; without a
+        seed that of 0.
+        """
         if not self.input("seed"):
             return [nodes.constant(1, np.int64)]
         seed = nodes.scalar(nodes.add("Cast", self.input("seed"), to=TensorProto.INT64))
