@@ -1,4 +1,4 @@
-"""The page of the command line, from what its own ``--help`` prints."""
+"""Generator of the page about the command line, from what ``--help`` prints."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ from unittest.mock import patch
 
 from loopscope_app import cli
 
-__all__: list[str] = []
-
 
 def page() -> str:
-    """Markdown: the command, and each of its subcommands."""
-    parts = [
-        "# The command line",
-        *(
-            f"## `{' '.join(('loopscope', *words))}`\n\n```text\n{_help(words)}```"
-            for words in _commands()
-        ),
+    """Return Markdown: the help of the command, then of each subcommand."""
+    sections = [
+        f"## `{' '.join(('loopscope', *words))}`\n\n```text\n{_help(words)}```"
+        for words in _commands()
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(["# Command line", *sections])
 
 
 def _commands() -> Iterator[tuple[str, ...]]:
@@ -32,15 +27,12 @@ def _commands() -> Iterator[tuple[str, ...]]:
 
 def _help(words: tuple[str, ...]) -> str:
     printed = io.StringIO()
-    with patch.dict(os.environ, COLUMNS="110"), redirect_stdout(printed):
+    with patch.dict(os.environ, COLUMNS="100"), redirect_stdout(printed):
         try:
             cli.main([*words, "--help"])
-        except SystemExit as ended:
-            if ended.code:
+        except SystemExit as exit_request:
+            if exit_request.code:
                 raise ValueError(
-                    f"loopscope {' '.join(words)} --help exits with {ended.code}"
+                    f"loopscope {' '.join(words)} --help exits with {exit_request.code}"
                 ) from None
     return printed.getvalue()
-
-
-__doc__ = page()

@@ -1,72 +1,73 @@
-"""The documentation: its examples run as they stand, its pages hold what there is, and what is
-exported says what it is for.
-"""
+"""Tests of the documentation: examples run as written, pages are complete, public names are documented."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import docs
 import pytest
-from docs import check_rules, command_line, guide
-from docs.__main__ import write
+from docs import check_rules, command_line
+from docs.__main__ import FOLDER, build_site
 
 import loopscope
 from loopscope import builder
 from loopscope.checks.rules import BY_CODE
 from loopscope.ops import custom
 from loopscope_app import cli
+from tests.docs.examples import executed, without_versions
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = (
+    "guide.md",
+    *sorted(f"questions/{path.name}" for path in (FOLDER / "questions").glob("*.md")),
+)
+LINK = re.compile(r"\]\(([^)#:]+\.md)")
 
 
-def test_the_guide_prints_what_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", PAGES)
+def test_examples_print_what_the_page_shows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its Python in one interpreter from top to bottom, its commands between, in an empty folder
-    beside the samples.
-    """
+    """Run each page in an empty folder beside the samples."""
     (tmp_path / "sample_models").symlink_to(ROOT / "sample_models")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    blocks = BLOCK.findall(guide.FILE.read_text(encoding="utf-8"))
-    assert {kind for kind, _ in blocks} == {"python", "text", "console"}
-    for position, (kind, text) in enumerate(blocks):
-        if kind == "python":
-            exec(compile(text, "guide.md", "exec"), names)
-            following = blocks[position + 1]
-            assert capsys.readouterr().out == (following[1] if following[0] == "text" else "")
-        elif kind == "console":
-            command, _, shown = text.partition("\n")
-            assert cli.main(shlex.split(command.removeprefix("$ loopscope "))) == 0
-            assert capsys.readouterr().out == shown
+    page = (FOLDER / name).read_text(encoding="utf-8")
+    assert without_versions(executed(page)) == without_versions(page)
 
 
-def test_the_page_of_the_command_line_has_every_subcommand_and_option() -> None:
-    page = command_line.page()
-    assert re.findall(r"^## `(.*)`$", page, re.MULTILINE) == [
-        "loopscope",
-        *(f"loopscope {name}" for name in sorted(cli.COMMANDS)),
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *FOLDER.rglob("*.md")], ids=lambda path: path.name
+)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    generated = {"command-line.md", "checks.md"}
+    links = [
+        link
+        for link in LINK.findall(page.read_text(encoding="utf-8"))
+        if Path(link).name not in generated
     ]
-    assert all(
-        option in page
-        for option in ("--first-nan", "--tolerance", "--strict", "--body", "--server", "OUT.xml")
-    )
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_the_page_of_the_check_has_every_rule() -> None:
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_bytes()) <= 6 * 1024
+
+
+def test_the_command_line_page_has_every_subcommand() -> None:
+    page = command_line.page()
+    expected = ["loopscope", *(f"loopscope {name}" for name in sorted(cli.COMMANDS))]
+    assert re.findall(r"^## `(.*)`$", page, re.MULTILINE) == expected
+
+
+def test_the_page_of_checks_has_every_rule() -> None:
     page = check_rules.page()
     assert re.findall(r"^## (LS\d+)$", page, re.MULTILINE) == list(BY_CODE)
     assert re.findall(r"^\| \[(LS\d+)\]", page, re.MULTILINE) == list(BY_CODE)
 
 
-DOORS: dict[ModuleType, list[str]] = {
+PUBLIC: dict[ModuleType, list[str]] = {
     loopscope: list(loopscope.__all__),
     builder: list(builder.__all__),
     custom: [
@@ -77,56 +78,47 @@ DOORS: dict[ModuleType, list[str]] = {
 }
 
 
-def public(door: ModuleType) -> Iterator[tuple[str, object]]:
-    """The functions and classes of a door, and the methods and properties of these classes."""
-    for name in DOORS[door]:
-        value = getattr(door, name)
+def documented(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Yield the public functions and classes of a module, and the methods and properties of the classes."""
+    for name in PUBLIC[module]:
+        value = getattr(module, name)
         if inspect.isclass(value) or inspect.isfunction(value):
-            yield f"{door.__name__}.{name}", value
-        for method, it in vars(value).items() if inspect.isclass(value) else ():
-            function = it.fget if isinstance(it, property) else getattr(it, "__func__", it)
+            yield f"{module.__name__}.{name}", value
+        for method, member in vars(value).items() if inspect.isclass(value) else ():
+            function = (
+                member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+            )
             if method[0] != "_" and inspect.isfunction(function):
-                yield f"{door.__name__}.{name}.{method}", function
+                yield f"{module.__name__}.{name}.{method}", function
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
-def test_every_public_name_says_what_it_is_for(door: ModuleType) -> None:
-    said = {name: (inspect.getdoc(value) or "").strip() for name, value in public(door)}
-    assert len(said) > 3
-    made_up = {
-        name for name, text in said.items() if text.startswith(f"{name.rpartition('.')[2]}(")
-    }  # by @dataclass
-    assert {name for name, text in said.items() if not text} | made_up == set()
+@pytest.mark.parametrize("module", PUBLIC, ids=lambda module: module.__name__)
+def test_every_public_name_has_a_docstring(module: ModuleType) -> None:
+    texts = {name: (inspect.getdoc(value) or "").strip() for name, value in documented(module)}
+    assert len(texts) > 3
+    generated = {
+        name for name, text in texts.items() if text.startswith(f"{name.rpartition('.')[2]}(")
+    }
+    assert {name for name, text in texts.items() if not text} | generated == set()
 
 
 @pytest.mark.slow
-def test_all_pages_are_written_without_a_warning(tmp_path: Path) -> None:
-    write(tmp_path)
+def test_the_site_builds_without_a_warning_and_requests_nothing(tmp_path: Path) -> None:
+    build_site(tmp_path / "site")
     pages = {
-        path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8")
-        for path in tmp_path.rglob("*.html")
+        path.relative_to(tmp_path / "site").as_posix()
+        for path in (tmp_path / "site").rglob("*.html")
     }
-    doors = {
-        "loopscope.html",
-        "loopscope/builder.html",
-        "loopscope/comparison.html",
-        "loopscope/sweeps.html",
-        "loopscope/ops/custom.html",
-    }
-    inside = {
-        "loopscope/comparison/drift.html",
-        "loopscope/sweeps/sweep.html",
-    }  # modules that are called as what they export
-    assert set(pages) - inside == {
+    expected = {name.replace(".md", ".html") for name in PAGES} | {
         "index.html",
-        "docs.html",
-        "docs/guide.html",
-        "docs/command_line.html",
-        "docs/check_rules.html",
-        *doors,
+        "reference/command-line.html",
     }
-    links = set(re.findall(r"\]\(([\w/]+\.html)\)", docs.__doc__ or ""))
-    assert links == set(pages) - inside - {"index.html", "docs.html"}
-    for name in loopscope.__all__:
-        assert f'id="{name}"' in pages["loopscope.html"] or f"loopscope/{name}.html" in pages
-    assert all(f'id="{name}"' in pages["loopscope/builder.html"] for name in builder.__all__)
+    assert expected | {"reference/checks.html", "api/loopscope.html"} <= pages
+    for path in (tmp_path / "site").rglob("*.html"):
+        if path.parent.name != "api":
+            assert (
+                re.findall(
+                    r'(?:src|href)="https?://[^"]+\.(?:js|css|woff2?)"', path.read_text("utf-8")
+                )
+                == []
+            )

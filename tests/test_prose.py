@@ -1,0 +1,131 @@
+"""Tests of the writing style: figures about docstrings, names and lines that may only fall."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("engine", "app")
+WIDTH = 100
+FRAGMENT = re.compile(
+    r"(Of|What|As|By|Those|Where|Whoever|Who|Which|From|In|To|At|With|Not|Only|That|So|For|Whether|How|Its|Than)\b"
+)
+PHRASE = re.compile(
+    r"\b(so many|so much|so long|is no|are no|has not|have not|had not|is told|are told|has got|goes away"
+    r"|of what|what of|whichever|nobody|who has)\b",
+    re.IGNORECASE,
+)
+VAGUE = frozenset(
+    [
+        "one",
+        "found",
+        "made",
+        "told",
+        "given",
+        "said",
+        "asked",
+        "kept",
+        "held",
+        "at",
+        "here",
+        "there",
+        "ours",
+        "theirs",
+        "it",
+        "most",
+        "least",
+    ]
+)
+
+FIGURES = {
+    "fragments": 2145,
+    "phrases": 488,
+    "vague names": 4586,
+    "class names with several meanings": 6,
+    "long lines": 1245,
+}
+"""Largest figure of each kind. A change may lower a figure here and never raise it."""
+
+
+@cache
+def trees() -> dict[Path, tuple[str, ast.Module]]:
+    """Return the text and the tree of every Python file of library and app."""
+    files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    texts = {
+        path: path.read_text(encoding="utf-8") for path in files if "node_modules" not in path.parts
+    }
+    return {path: (text, ast.parse(text)) for path, text in texts.items()}
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Yield the place and the text of each docstring, those of attributes included."""
+    for path, (_, tree) in trees().items():
+        for node in ast.walk(tree):
+            for statement in body if isinstance(body := getattr(node, "body", None), list) else ():
+                value = getattr(statement, "value", None)
+                if (
+                    isinstance(statement, ast.Expr)
+                    and isinstance(value, ast.Constant)
+                    and isinstance(value.value, str)
+                ):
+                    yield f"{path.relative_to(ROOT)}:{statement.lineno}", value.value.strip()
+
+
+def fragments() -> list[str]:
+    return [place for place, text in docstrings() if FRAGMENT.match(text)]
+
+
+def phrases() -> list[str]:
+    return [place for place, text in docstrings() if PHRASE.search(text)]
+
+
+def vague_names() -> list[str]:
+    places = []
+    for path, (_, tree) in trees().items():
+        for node in ast.walk(tree):
+            name = node.arg if isinstance(node, ast.arg) else ""
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            if name in VAGUE:
+                places.append(f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)} {name}")
+    return places
+
+
+def repeated_classes() -> list[str]:
+    files = collections.defaultdict(list)
+    for path, (_, tree) in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files[node.name].append(path.name)
+    return [f"{name}: {', '.join(places)}" for name, places in files.items() if len(places) > 1]
+
+
+def long_lines() -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path, (text, _) in trees().items()
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > WIDTH
+    ]
+
+
+COUNTERS = {
+    "fragments": fragments,
+    "phrases": phrases,
+    "vague names": vague_names,
+    "class names with several meanings": repeated_classes,
+    "long lines": long_lines,
+}
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_no_figure_rises(kind: str) -> None:
+    places = COUNTERS[kind]()
+    assert len(places) <= FIGURES[kind], f"{kind}: {len(places)}, such as {places[:10]}"
