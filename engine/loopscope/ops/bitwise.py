@@ -15,39 +15,53 @@ from loopscope.ops.infer import elementwise, same
 
 
 def bitwise_and(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Bits that are set in both. Page bitwise/bitwise-and-13."""
+    """Set the bits that are set in both inputs.
+
+    Page bitwise/bitwise-and-13.
+    """
     right = fitted(left, right, auto_broadcast)
     return own_type(left & right, left.dtype)
 
 
 def bitwise_or(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Bits that are set in at least one. Page bitwise/bitwise-or-13."""
+    """Set the bits that are set in at least one input.
+
+    Page bitwise/bitwise-or-13.
+    """
     right = fitted(left, right, auto_broadcast)
     return own_type(left | right, left.dtype)
 
 
 def bitwise_xor(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Bits that are set in exactly one. Page bitwise/bitwise-xor-13."""
+    """Set the bits that are set in exactly one input.
+
+    Page bitwise/bitwise-xor-13.
+    """
     right = fitted(left, right, auto_broadcast)
     return own_type(left ^ right, left.dtype)
 
 
 def bitwise_not(data: Array, /) -> Array:
-    """All bits the other way. Page bitwise/bitwise-not-13."""
+    """Invert all bits.
+
+    Page bitwise/bitwise-not-13.
+    """
     return own_type(~data, data.dtype)
 
 
 def left_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Bits moved up by so many places; what leaves the type is lost. Page
-    bitwise/bitwise-left-shift-15.
+    """Shift the bits up by ``shifts`` positions; bits that leave the type are lost.
+
+    Page bitwise/bitwise-left-shift-15.
     """
     shifts = fitted(data, shifts, auto_broadcast)
     return own_type(np.left_shift(data, shifts), data.dtype)
 
 
 def right_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Bits moved down by so many places; the sign of signed integers stays. Page
-    bitwise/bitwise-right-shift-15.
+    """Shift the bits down by ``shifts`` positions, with the sign for signed integers.
+
+    Page bitwise/bitwise-right-shift-15.
     """
     shifts = fitted(data, shifts, auto_broadcast)
     return own_type(np.right_shift(data, shifts), data.dtype)

@@ -1,5 +1,5 @@
-"""Category condition of the OpenVINO operation specs: choosing by a condition, and finding where
-one holds.
+"""Category condition of the OpenVINO operation specs: selection by a condition, and indices of true
+elements.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from loopscope.ops.infer import broadcast_shapes, common_type, typed_by
 def select(
     condition: Array, then: Array, otherwise: Array, /, *, auto_broadcast: str = "numpy"
 ) -> Array:
-    """Elements of the second tensor where the first is true, of the third elsewhere. Page
-    condition/select-1.
+    """Select elements of the second tensor where the first is true, of the third elsewhere.
 
-    ``numpy``: all three are broadcast together. ``pdpd``: the first and the third to the shape of
-    the second.
+    ``numpy``: all three are broadcast together. ``pdpd``: the first and the third are broadcast to
+    the shape of the second. Page condition/select-1.
     """
     if (
         auto_broadcast in ("none", "explicit")
@@ -69,8 +68,9 @@ def bucketize(
     output_type: ElementType = ElementType.I64,
     with_right_bound: bool = True,
 ) -> Array:
-    """For each element, the number of the bucket it lies in between the sorted boundaries. Page
-    condition/bucketize-3.
+    """Return for each element the number of its bucket between the sorted boundaries.
+
+    Page condition/bucketize-3.
     """
     numbers, edges = _comparable(data), _comparable(boundaries)
     return np.searchsorted(
@@ -79,7 +79,7 @@ def bucketize(
 
 
 def _comparable(data: Array) -> Array:
-    """Numbers that may be compared with those of another type: integers as they are, small
+    """Return numbers that can be compared with those of another type: integers unchanged, small
     floats as f32.
     """
     data = as_numbers(np.asarray(data))
@@ -87,10 +87,10 @@ def _comparable(data: Array) -> Array:
 
 
 def nonzero(data: Array, /, *, output_type: ElementType = ElementType.I64) -> Array:
-    """Indices of the elements that are not zero, one column each, in row-major order; shape (rank,
-    count).
+    """Return the indices of the nonzero elements, one column each, in row-major order.
 
-    A scalar counts as one element: (1, 1) or (1, 0), as OpenVINO has it. Page condition/nonzero-3.
+    The shape is (rank, count). A scalar counts as one element: (1, 1) or (1, 0), as in OpenVINO.
+    Page condition/nonzero-3.
     """
     data = np.atleast_1d(as_numbers(np.asarray(data)))
     return np.array(np.nonzero(data), output_type.dtype)
@@ -100,11 +100,11 @@ def _nonzero_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     dimensions = inputs[0].shape.dimensions
     if dimensions is None:
         return (Known(attributes["output_type"]),)
-    most = math.prod(dimensions, start=static(1)).most
+    upper = math.prod(dimensions, start=static(1)).most
     return (
         Known(
             attributes["output_type"],
-            PartialShape((static(max(len(dimensions), 1)), Dimension(0, most))),
+            PartialShape((static(max(len(dimensions), 1)), Dimension(0, upper))),
         ),
     )
 

@@ -1,9 +1,9 @@
-"""Operations that users add: from a Python file they name on the command line, from an installed
-package, or by a call.
+"""Operations that users add: from a Python file named on the command line, an installed package, or
+a call.
 
-A file declares them as the engine does, in a literal ``OPERATIONS`` tuple. It is the local user's
-own code: it is only ever loaded because a person at this machine named it, never because a model or
-a browser did.
+A file declares operations as the engine does, in a literal ``OPERATIONS`` tuple. The file is code
+of the local user. It is loaded only if a person at this machine named it, never for a model or a
+browser.
 """
 
 from __future__ import annotations
@@ -32,27 +32,28 @@ _FILES: dict[str, str] = {}
 
 
 def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[Operation, ...]:
-    """Adds operations to what every model of this process may use; do it before models are run.
+    """Add operations to those that every model of this process may use; call it before models are
+    run.
 
-    ``EngineError`` when one has a name that OpenVINO's opsets or ONNX's domains have, or a name and
-    version that were added before, and ``replace`` is not asked for; when a layer could mean two of
-    them; or when its declaration is wrong.
+    Raise ``EngineError`` if an operation has a name of OpenVINO's opsets or ONNX's domains, or a
+    name and version that were added before, unless ``replace`` is set. Raise it also if a layer
+    could mean two of the operations, or if a declaration is wrong.
     """
-    given = tuple(operations)
-    for operation in given:
+    candidates = tuple(operations)
+    for operation in candidates:
         if not isinstance(operation, Operation):
             raise EngineError(f"OPERATIONS holds {operation!r}, expected loopscope.Operation")
-        told = name_problem(operation)
-        if told:
-            raise EngineError(f"an operation {told}")
-        told = (
+        message = name_problem(operation)
+        if message:
+            raise EngineError(f"an operation {message}")
+        message = (
             problem(operation)
             or ("" if replace else _taken(operation))
-            or conflict(operation, CATALOGUE, given)
+            or conflict(operation, CATALOGUE, candidates)
         )
-        if told:
-            raise EngineError(f"operation {operation.title} {told}")
-    added = tuple(of_one_type(operation) for operation in given)
+        if message:
+            raise EngineError(f"operation {operation.title} {message}")
+    added = tuple(of_one_type(operation) for operation in candidates)
     try:
         CATALOGUE.install(added, replace=replace)
     except ValueError as error:
@@ -61,22 +62,28 @@ def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[
 
 
 def _taken(operation: Operation) -> str:
-    """Whose operation has that name, as the end of a sentence: in an ONNX model, an added one
-    stands for all of its name.
+    """Return the owner of an existing name, as the end of a sentence; empty if the name is free.
+
+    In an ONNX model, an added operation stands for all operations of its name.
     """
     openvino = [
-        one for one in CATALOGUE.versions(operation.name) if CATALOGUE.category_of(one) != "custom"
+        version
+        for version in CATALOGUE.versions(operation.name)
+        if CATALOGUE.category_of(version) != "custom"
     ]
     domain = "" if openvino else domain_of(operation.name)
     if not openvino and not domain:
         return ""
     whose = "OpenVINO's opsets" if openvino else f"the ONNX domain {domain!r}"
-    return f"has a name that exists in {whose}: give it another name, or install it in Python with replace=True"
+    return (
+        f"has a name that exists in {whose}: give it another name, or install it in "
+        "Python with replace=True"
+    )
 
 
 def install_file(path: str | Path, *, replace: bool = False) -> tuple[Operation, ...]:
-    """Runs a Python file that the local user named, and installs its ``OPERATIONS``;
-    ``EngineError`` says what is wrong with it.
+    """Run a Python file that the local user named, and install its ``OPERATIONS``; raise
+    ``EngineError`` if it is wrong.
     """
     file = Path(path)
     spec = importlib.util.spec_from_file_location(f"loopscope_operations_{file.stem}", file)
@@ -93,26 +100,27 @@ def install_file(path: str | Path, *, replace: bool = False) -> tuple[Operation,
 
 
 def installed_files() -> Mapping[str, str]:
-    """The text of every file whose operations this process has, by the file's name without
-    ``.py``: what other processes need for them.
+    """Return the text of every installed file by its name without ``.py``, so that other processes
+    can install it.
     """
     return dict(_FILES)
 
 
 def install_packages() -> tuple[Operation, ...]:
-    """Installs the operations of every installed package that has an entry point in the group
+    """Install the operations of every installed package that has an entry point in the group
     ``loopscope.operations``.
     """
-    found: list[Operation] = []
+    installed: list[Operation] = []
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             module = entry.load()
         except Exception as error:
             raise EngineError(
-                f"the package entry point {entry.name!r} cannot be loaded: {type(error).__name__}: {error}"
+                f"the package entry point {entry.name!r} cannot be loaded: "
+                f"{type(error).__name__}: {error}"
             ) from error
-        found += install(_declared(module, f"entry point {entry.name!r}"))
-    return tuple(found)
+        installed += install(_declared(module, f"entry point {entry.name!r}"))
+    return tuple(installed)
 
 
 def _declared(module: ModuleType, where: str) -> tuple[Operation, ...]:
@@ -123,30 +131,32 @@ def _declared(module: ModuleType, where: str) -> tuple[Operation, ...]:
 
 
 def verify(operation: Operation, *inputs: Any, **attributes: object) -> Any:
-    """Calls an operation's kernel as a run does, and gives what it returns: one line of a test of
-    one's own operation.
+    """Call an operation's kernel with all checks and return its result: one line tests an
+    operation.
 
         assert verify(ZERO_OUT, [5, 4, 3], keep=1).tolist() == [5, 0, 0]
 
-    ``inputs``: arrays or lists, None where one is left out; ``attributes`` by keyword, as
-    ``builder.ops`` takes them. The operation need not be installed. ``EngineError`` when its
-    declaration is wrong, when inputs or attributes are not what it declares, when the kernel fails,
-    writes into its inputs, gives two answers, or gives anything but arrays of element types; and
-    when its shape function fails or says another type or shape, whether it is told values, shapes,
-    ranks, types or nothing.
+    ``inputs``: arrays or lists, None where one is omitted; ``attributes`` by keyword, as
+    ``builder.ops`` takes them. The operation need not be installed.
+
+    Raise ``EngineError`` if the declaration is wrong, or if inputs or attributes do not match it.
+    Raise it if the kernel fails, writes into its inputs, returns two answers for the same inputs,
+    or returns anything but arrays of element types. Raise it if the shape function fails or
+    contradicts the kernel, with values, shapes, ranks, types or nothing known of the inputs.
     """
     return verified(operation, inputs, attributes)
 
 
 def by_element_type(kernels: Mapping[ElementType, Kernel]) -> Kernel:
-    """One kernel out of several, chosen by the element type of the first input."""
+    """Return one kernel that selects among several by the element type of the first input."""
 
     def kernel(*arrays: Array, **attributes: Any) -> Any:
         element_type = ElementType.of(arrays[0])
         chosen = kernels.get(element_type)
         if chosen is None:
             raise ValueError(
-                f"there is no kernel for {element_type}, only for {', '.join(str(one) for one in kernels)}"
+                f"there is no kernel for {element_type}, only for "
+                f"{', '.join(str(allowed) for allowed in kernels)}"
             )
         return chosen(*arrays, **attributes)
 

@@ -1,6 +1,4 @@
-"""What a declaration of an operation gets wrong, told when it is installed and not when a model
-meets it.
-"""
+"""Checks of an operation's declaration at installation, before a model uses it."""
 
 from __future__ import annotations
 
@@ -23,38 +21,44 @@ _TENSORS = ("tensor", "tensors")
 
 
 def problem(operation: Operation) -> str:
-    """What the rest of a declaration gets wrong, as the end of a sentence about the operation;
-    empty when nothing is.
+    """Return the first fault of a declaration (name apart), as the end of a sentence about the
+    operation; empty if it is right.
     """
     checks: tuple[Callable[[Operation], str], ...] = (
-        _of_opsets,
-        _of_counts,
-        _of_types,
-        _of_attributes,
-        _of_kernel,
-        _of_docs,
+        _check_opsets,
+        _check_counts,
+        _check_types,
+        _check_attributes,
+        _check_kernel,
+        _check_docs,
     )
-    return next((told for check in checks if (told := check(operation))), "")
+    return next((message for check in checks if (message := check(operation))), "")
 
 
 def name_problem(operation: Operation) -> str:
-    """What is wrong with its name, as the end of a sentence that does not say it; empty when
-    nothing is.
+    """Return the fault of the operation's name, as the end of a sentence without that name; empty
+    if the name is right.
     """
     name: object = operation.name
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return f"is called {name!r}, expected CamelCase: a capital letter, then letters, digits and underscores"
+        return (
+            f"is called {name!r}, expected CamelCase: a capital letter, then letters, "
+            "digits and underscores"
+        )
     return ""
 
 
 def conflict(operation: Operation, catalogue: Catalogue, beside: Iterable[Operation] = ()) -> str:
-    """Which other operation a layer or a call could mean as well, as the end of a sentence;
-    ``beside`` are installed together with it.
+    """Return a clash with an operation that a layer or a call could also mean, as the end of a
+    sentence.
+
+    ``beside`` are the operations that are installed together with this one. Empty if nothing
+    clashes.
     """
     same_title = [
-        one
-        for one in beside
-        if one is not operation and one.title.lower() == operation.title.lower()
+        candidate
+        for candidate in beside
+        if candidate is not operation and candidate.title.lower() == operation.title.lower()
     ]
     if same_title:
         return "is declared twice"
@@ -67,25 +71,31 @@ def conflict(operation: Operation, catalogue: Catalogue, beside: Iterable[Operat
                 if other.opset
                 else f"opset{other.opsets[0]} to opset{other.opsets[1]}"
             )
-            return f"is in {where}, and so is {other.title}, so a layer could mean either: give each version an `opset` of its own"
-        if other.name.lower() != operation.name.lower() and _letters(other.name) == _letters(
-            operation.name
-        ):
-            return f"differs from {other.name} by underscores alone, so a call of builder.ops could mean either: give it another name"
+            return (
+                f"is in {where}, and so is {other.title}, so a layer could mean either: "
+                "give each version an `opset` of its own"
+            )
+        if other.name.lower() != operation.name.lower() and _without_underscores(
+            other.name
+        ) == _without_underscores(operation.name):
+            return (
+                f"differs from {other.name} by underscores alone, so a call of "
+                "builder.ops could mean either: give it another name"
+            )
     return ""
 
 
-def _share_opset(one: Operation, other: Operation) -> bool:
-    if one.opset or other.opset:
-        return one.opset == other.opset
-    return one.opsets[0] <= other.opsets[1] and other.opsets[0] <= one.opsets[1]
+def _share_opset(operation: Operation, other: Operation) -> bool:
+    if operation.opset or other.opset:
+        return operation.opset == other.opset
+    return operation.opsets[0] <= other.opsets[1] and other.opsets[0] <= operation.opsets[1]
 
 
-def _letters(name: str) -> str:
+def _without_underscores(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _of_opsets(operation: Operation) -> str:
+def _check_opsets(operation: Operation) -> str:
     version: object = operation.version
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         return f"has the version {version!r}, expected a whole number of at least 1"
@@ -94,63 +104,73 @@ def _of_opsets(operation: Operation) -> str:
         return f"is in opset{first} to opset{last}, expected the first one first"
     opset: object = operation.opset
     if not isinstance(opset, str) or not opset.isprintable() or opset != opset.strip():
-        return f"has the opset {opset!r}, expected the text that layers have as their version, without control characters"
+        return (
+            f"has the opset {opset!r}, expected the text that layers have as their "
+            "version, without control characters"
+        )
     return ""
 
 
-def _of_counts(operation: Operation) -> str:
-    least, most = operation.inputs
-    if least < 0 or (most is not None and most < least):
-        return f"takes {least} to {most} inputs, expected the smaller number first"
+def _check_counts(operation: Operation) -> str:
+    lower, upper = operation.inputs
+    if lower < 0 or (upper is not None and upper < lower):
+        return f"takes {lower} to {upper} inputs, expected the smaller number first"
     if operation.outputs is not None and operation.outputs < 0:
         return f"has {operation.outputs} outputs, expected at least 0"
     return ""
 
 
-def _of_types(operation: Operation) -> str:
+def _check_types(operation: Operation) -> str:
     types: tuple[object, ...] = operation.types
-    for number, one in enumerate(types):
+    for number, element_types in enumerate(types):
         if (
-            not isinstance(one, frozenset)
-            or not one
-            or not all(isinstance(element, ElementType) for element in one)
+            not isinstance(element_types, frozenset)
+            or not element_types
+            or not all(isinstance(element, ElementType) for element in element_types)
         ):
             return (
-                f"has the types {one!r} for input {number}, expected a frozenset of element types"
+                f"has the types {element_types!r} for input {number}, expected a "
+                "frozenset of element types"
             )
     return "" if types else "has no `types`, expected a frozenset of element types for its inputs"
 
 
-def _of_attributes(operation: Operation) -> str:
-    taken = {"name": "what builder.ops calls the name of a node"}
-    taken |= {"state": "the state of a stateful kernel"} if operation.stateful else {}
-    taken |= {"outputs": "the number of outputs"} if operation.counts_outputs else {}
+def _check_attributes(operation: Operation) -> str:
+    keywords = {"name": "what builder.ops calls the name of a node"}
+    keywords |= {"state": "the state of a stateful kernel"} if operation.stateful else {}
+    keywords |= {"outputs": "the number of outputs"} if operation.counts_outputs else {}
     attributes: tuple[object, ...] = operation.attributes
-    for one in attributes:
-        if not isinstance(one, Attribute):
-            return f"has the attribute {one!r}, expected loopscope.ops.Attribute"
-        name: object = one.name
+    for attribute in attributes:
+        if not isinstance(attribute, Attribute):
+            return f"has the attribute {attribute!r}, expected loopscope.ops.Attribute"
+        name: object = attribute.name
         if not isinstance(name, str) or not _ATTRIBUTE_NAME.fullmatch(name):
-            return f"has an attribute called {name!r}, expected a letter, then letters, digits, underscores and hyphens"
-        if one.keyword in taken:
-            return f"has an attribute {one.name!r}, and {one.keyword!r} is already {taken[one.keyword]}"
-        taken[one.keyword] = f"the keyword of its attribute {one.name!r}"
-        told = _of_attribute(one)
-        if told:
-            return f"has an attribute {one.name!r} {told}"
+            return (
+                f"has an attribute called {name!r}, expected a letter, then letters, "
+                "digits, underscores and hyphens"
+            )
+        if attribute.keyword in keywords:
+            return (
+                f"has an attribute {attribute.name!r}, and {attribute.keyword!r} is already "
+                f"{keywords[attribute.keyword]}"
+            )
+        keywords[attribute.keyword] = f"the keyword of its attribute {attribute.name!r}"
+        message = _check_attribute(attribute)
+        if message:
+            return f"has an attribute {attribute.name!r} {message}"
     return ""
 
 
-def _of_attribute(attribute: Attribute) -> str:
+def _check_attribute(attribute: Attribute) -> str:
     kind = attribute.kind
     if kind not in _KINDS:
         return f"of the kind {kind!r}, expected one of {', '.join(_KINDS)}"
     item = ITEMS.get(kind, kind)
     if attribute.allowed and kind in _TENSORS:
         return "of tensors with `allowed` values, expected none: check them in the kernel"
-    odd = [one for one in attribute.allowed if not is_of(item, one)]
-    if odd:
-        return f"that allows {odd[0]!r}, which is not of the kind {item!r}"
+    wrong = [value for value in attribute.allowed if not is_of(item, value)]
+    if wrong:
+        return f"that allows {wrong[0]!r}, which is not of the kind {item!r}"
     if attribute.least is not None and kind not in _NUMBERS:
         return (
             f"of the kind {kind!r} with `least`, expected a kind of numbers: {', '.join(_NUMBERS)}"
@@ -159,23 +179,29 @@ def _of_attribute(attribute: Attribute) -> str:
         return f"of the kind {kind!r} with `fewest`, expected a kind of lists: {', '.join(ITEMS)}"
     if attribute.fewest < 0:
         return f"with `fewest` {attribute.fewest}, expected at least 0"
-    return _of_default(attribute)
+    return _check_default(attribute)
 
 
-def _of_default(attribute: Attribute) -> str:
+def _check_default(attribute: Attribute) -> str:
     default = attribute.default
     if default is REQUIRED or default is None:
         return ""
     if not is_of(attribute.kind, default):
-        return f"of the kind {attribute.kind!r} with the default {default!r}, which is not of that kind"
+        return (
+            f"of the kind {attribute.kind!r} with the default {default!r}, which is not "
+            "of that kind"
+        )
     try:
         value_of(attribute, default)
     except AttributeProblem:
-        return f"with the default {written(attribute.kind, default)!r}, which its own constraints refuse"
+        return (
+            f"with the default {written(attribute.kind, default)!r}, which its own "
+            "constraints refuse"
+        )
     return ""
 
 
-def _of_kernel(operation: Operation) -> str:
+def _check_kernel(operation: Operation) -> str:
     kernel: object = operation.kernel
     if kernel is None:
         return "has no kernel"
@@ -184,15 +210,15 @@ def _of_kernel(operation: Operation) -> str:
     rule: object = operation.infer
     if rule is not None and not callable(rule):
         return f"has the shape function {rule!r}, expected a function"
-    keywords: dict[str, object] = {one.keyword: None for one in operation.attributes}
+    keywords: dict[str, object] = {attribute.keyword: None for attribute in operation.attributes}
     keywords |= {"state": 0} if operation.stateful else {}
     keywords |= {"outputs": 1} if operation.counts_outputs else {}
     try:
         signature = inspect.signature(kernel)
     except (TypeError, ValueError):  # functions written in C may not tell what they take
         return ""
-    least, most = operation.inputs
-    for count in {least, most if most is not None else least + 8}:
+    lower, upper = operation.inputs
+    for count in {lower, upper if upper is not None else lower + 8}:
         try:
             signature.bind_partial(**keywords)
         except TypeError as error:
@@ -204,18 +230,21 @@ def _of_kernel(operation: Operation) -> str:
     return ""
 
 
-def _of_docs(operation: Operation) -> str:
+def _check_docs(operation: Operation) -> str:
     names = named_inputs(operation)
     unknown = [name for name in operation.input_docs if names and name not in names]
     if unknown:
-        return f"documents an input {unknown[0]!r}, and the inputs of its kernel are {', '.join(names)}"
+        return (
+            f"documents an input {unknown[0]!r}, and the inputs of its kernel are "
+            f"{', '.join(names)}"
+        )
     if operation.outputs is not None and len(operation.output_docs) > operation.outputs:
         return f"documents {len(operation.output_docs)} outputs, and has {operation.outputs}"
     texts = (
         operation.doc,
         *operation.input_docs.values(),
         *operation.output_docs.values(),
-        *(one.doc for one in operation.attributes),
+        *(item.doc for item in operation.attributes),
     )
-    odd: list[object] = [one for one in texts if not isinstance(one, str)]
-    return f"has the documentation {odd[0]!r}, expected text" if odd else ""
+    wrong: list[object] = [item for item in texts if not isinstance(item, str)]
+    return f"has the documentation {wrong[0]!r}, expected text" if wrong else ""

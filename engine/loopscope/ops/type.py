@@ -1,4 +1,4 @@
-"""Category type of the OpenVINO operation specs: tensors in another element type."""
+"""Category type of the OpenVINO operation specs: conversion to another element type."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from loopscope.ops.promotion import promotion
 
 
 def convert(data: Array, /, *, destination_type: ElementType) -> Array:
-    """The same values in the type ``destination_type``. Page type/convert-1."""
+    """Convert the values to the type ``destination_type``.
+
+    Page type/convert-1.
+    """
     return cast(data, destination_type)
 
 
 def convert_like(data: Array, like: Array, /) -> Array:
-    """The values of the first tensor in the element type of the second. Page
-    type/convert-like-1.
+    """Convert the values of the first tensor to the element type of the second.
+
+    Page type/convert-like-1.
     """
     return cast(data, ElementType.of(like))
 
@@ -35,10 +39,10 @@ def convert_promote_types(
     pytorch_scalar_promotion: bool = False,
     u64_integer_promotion_target: ElementType = ElementType.F32,
 ) -> tuple[Array, Array]:
-    """Both tensors in one type that holds the values of both. Page type/convert-promote-types-14.
+    """Convert both tensors to one type that holds the values of both.
 
-    ``ValueError`` when the promotion loses precision or widens a type, and ``promote_unsafe`` is
-    false.
+    Raise ``ValueError`` if the promotion loses precision or widens a type, and ``promote_unsafe``
+    is false. Page type/convert-promote-types-14.
     """
     dimensioned = (left.ndim > 0, right.ndim > 0) if pytorch_scalar_promotion else (True, True)
     promoted = promotion(

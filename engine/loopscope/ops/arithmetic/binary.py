@@ -1,6 +1,4 @@
-"""Arithmetic of two tensors: the results of the spec's formulas in the element type that both
-inputs share.
-"""
+"""Arithmetic of two tensors: the spec's formulas in the element type that both inputs share."""
 
 from __future__ import annotations
 
@@ -15,19 +13,18 @@ from loopscope.ops.family import family
 from loopscope.ops.gradients import arithmetic as gradients
 from loopscope.ops.infer import elementwise
 
-add = binary(operator.add, "Sum of two tensors.")
-subtract = binary(operator.sub, "Difference of two tensors.")
-multiply = binary(operator.mul, "Product of two tensors.")
+add = binary(operator.add, "Add two tensors.")
+subtract = binary(operator.sub, "Subtract the second tensor from the first.")
+multiply = binary(operator.mul, "Multiply two tensors.")
 
 
 def divide(
     left: Array, right: Array, /, *, auto_broadcast: str = "numpy", m_pythondiv: bool = True
 ) -> Array:
-    """Quotient of two tensors; of integers rounded down, or towards zero when ``m_pythondiv`` is
-    false.
+    """Divide two tensors; integers are rounded down, or towards zero if ``m_pythondiv`` is false.
 
-    ``ValueError`` for an integer divided by zero, which the spec leaves undefined and OpenVINO
-    refuses. Page arithmetic/divide-1.
+    Raise ``ValueError`` for an integer divided by zero, which the spec leaves undefined and
+    OpenVINO does not accept. Page arithmetic/divide-1.
     """
     if auto_broadcast != "numpy":
         right = fitted(left, right, auto_broadcast)
@@ -42,9 +39,9 @@ def divide(
 
 
 def floor_mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Remainder of a division rounded down: it has the sign of the divisor.
+    """Return the remainder of a division rounded down, with the sign of the divisor.
 
-    ``ValueError`` for an integer divided by zero. Page arithmetic/floormod-1.
+    Raise ``ValueError`` for an integer divided by zero. Page arithmetic/floormod-1.
     """
     if auto_broadcast != "numpy":
         right = fitted(left, right, auto_broadcast)
@@ -54,9 +51,9 @@ def floor_mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") ->
 
 
 def mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Remainder of a division rounded towards zero: it has the sign of the dividend.
+    """Return the remainder of a division rounded towards zero, with the sign of the dividend.
 
-    ``ValueError`` for an integer divided by zero. Page arithmetic/mod-1.
+    Raise ``ValueError`` for an integer divided by zero. Page arithmetic/mod-1.
     """
     if auto_broadcast != "numpy":
         right = fitted(left, right, auto_broadcast)
@@ -66,8 +63,9 @@ def mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array
 
 
 def power(base: Array, exponent: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """The first tensor raised to the power of the second; of integers truncated. Page
-    arithmetic/power-1.
+    """Raise the first tensor to the power of the second; integers are truncated.
+
+    Page arithmetic/power-1.
     """
     if auto_broadcast != "numpy":
         exponent = fitted(base, exponent, auto_broadcast)
@@ -98,21 +96,30 @@ def _integer_power(base: Array, exponent: Array) -> Array:
 
 
 def maximum(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """The greater of two tensors; NaN where either is NaN. Page arithmetic/maximum-1."""
+    """Return the greater of two tensors; NaN where either is NaN.
+
+    Page arithmetic/maximum-1.
+    """
     if auto_broadcast != "numpy":
         right = fitted(left, right, auto_broadcast)
     return own_type(np.maximum(left, right), left.dtype)
 
 
 def minimum(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """The lesser of two tensors; NaN where either is NaN. Page arithmetic/minimum-1."""
+    """Return the lesser of two tensors; NaN where either is NaN.
+
+    Page arithmetic/minimum-1.
+    """
     if auto_broadcast != "numpy":
         right = fitted(left, right, auto_broadcast)
     return own_type(np.minimum(left, right), left.dtype)
 
 
 def squared_difference(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Square of the difference of two tensors. Page arithmetic/squared-difference-1."""
+    """Square the difference of two tensors.
+
+    Page arithmetic/squared-difference-1.
+    """
     if auto_broadcast != "numpy":
         right = fitted(left, right, auto_broadcast)
     difference = left - right
@@ -120,17 +127,18 @@ def squared_difference(left: Array, right: Array, /, *, auto_broadcast: str = "n
 
 
 def refuse_zeros(divisor: Array) -> None:
-    """``ValueError`` when an integer would be divided by zero."""
+    """Raise ``ValueError`` if an integer would be divided by zero."""
     # Testing a scalar itself takes 8 ns, its all() 600.
     if not (divisor if divisor.ndim == 0 else divisor.all()):
         raise ValueError(
-            f"integer division by zero: {int((divisor == 0).sum())} of {divisor.size} divisors are 0"
+            f"integer division by zero: {int((divisor == 0).sum())} of {divisor.size} "
+            "divisors are 0"
         )
 
 
 _PYTHON_DIVISION = Attribute("m_pythondiv", "bool", True)
 GREATER, LESSER = "{0} if {0} >= {1} else {1}", "{0} if {0} <= {1} else {1}"
-"""Of two whole numbers."""
+"""Expressions for the greater and the lesser of two integers."""
 _NUMPY = {"auto_broadcast": "numpy"}
 
 row = family(

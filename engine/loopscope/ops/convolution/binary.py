@@ -1,4 +1,4 @@
-"""BinaryConvolution."""
+"""The operation BinaryConvolution."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def binary_convolution(
     mode: str,
     pad_value: float,
 ) -> Array:
-    """Equal bits less unequal bits under each filter, of data that is 0 or 1 (anything else equals
-    no bit).
+    """Count equal minus unequal bits under each filter, for data of 0 and 1.
 
-    ``[N, I, Y, X] x u1 [O, I, Y, X] -> [N, O, Y, X]``; ``mode`` is xnor-popcount. Spec:
-    convolution/binary-convolution-1.
+    Other values equal neither bit. ``[N, I, Y, X] x u1 [O, I, Y, X] -> [N, O, Y, X]``; ``mode`` is
+    xnor-popcount. Spec: convolution/binary-convolution-1.
     """
     if data.ndim != 4 or filters.ndim != 4:
         raise ValueError(
-            f"data of shape {list(data.shape)} and filters of shape {list(filters.shape)}: expected rank 4"
+            f"data of shape {list(data.shape)} and filters of shape "
+            f"{list(filters.shape)}: expected rank 4"
         )
     kernel = filters.shape[2:]
     strides, dilations = per_axis(strides, 2, 1, "strides"), per_axis(dilations, 2, 1, "dilations")
@@ -57,7 +57,7 @@ def binary_convolution(
 def infer_binary_convolution(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """As Convolution; the element type is the data's."""
+    """Infer the shape as for Convolution; the element type is the data's."""
     (known,) = infer_convolution(
         [Known(None, inputs[0].shape), Known(None, inputs[1].shape)], attributes
     )

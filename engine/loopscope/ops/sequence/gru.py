@@ -1,4 +1,4 @@
-"""GRUCell and GRUSequence."""
+"""The operations GRUCell and GRUSequence."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def gru_cell(
     clip: float,
     linear_before_reset: bool,
 ) -> Array:
-    """One step of a gated recurrent unit; relu, sigmoid and tanh have no alpha and beta.
+    """Compute one step of a gated recurrent unit.
 
-    ``[B, I], [B, H], [3*H, I], [3*H, H], [3*H] -> [B, H]``, gates in the order zrh; with
-    ``linear_before_reset`` the bias is ``[4*H]``, the recurrent one of h at the end. Spec:
-    sequence/gru-cell-3.
+    ``[B, I], [B, H], [3*H, I], [3*H, H], [3*H] -> [B, H]``, gates in the order zrh. With
+    ``linear_before_reset`` the bias is ``[4*H]``, with the recurrent bias of h at the end. relu,
+    sigmoid and tanh have neither alpha nor beta. Spec: sequence/gru-cell-3.
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
     inner, outer = _biases(bias, hidden_size, linear_before_reset)
@@ -67,18 +67,20 @@ def gru_sequence(
     clip: float,
     linear_before_reset: bool,
 ) -> tuple[Array, Array]:
-    """GRU cells over time, in one or both directions.
+    """Run GRU cells over time, in one or both directions.
 
     ``[B, T, I], [B, D, H], [B], [D, 3*H, I], [D, 3*H, H], [D, 3*H or 4*H] -> [B, D, T, H], [B, D,
     H]``. Spec: sequence/gru-sequence-5.
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
 
-    named = of_a_direction(activations, direction, _DEFAULTS)
+    function_names = of_a_direction(activations, direction, _DEFAULTS)
 
     def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
         inner, outer = _biases(bias[index], hidden_size, linear_before_reset)
-        step = _step(computable(recurrence[index]), outer, named, clip, linear_before_reset)
+        step = _step(
+            computable(recurrence[index]), outer, function_names, clip, linear_before_reset
+        )
         return projected_inputs(wide, computable(weights[index]), inner), step
 
     output, last = over_time(
@@ -90,7 +92,9 @@ def gru_sequence(
 def _biases(
     bias: Array | None, size: int, linear_before_reset: bool
 ) -> tuple[Array | None, Array | None]:
-    """What is added to the projected input ``[3*H]``, and to the recurrent part of h ``[H]``."""
+    """Return the bias of the projected input ``[3*H]``, and that of the recurrent part of h
+    ``[H]``.
+    """
     if bias is None:
         return None, None
     expected = (4 if linear_before_reset else 3) * size
@@ -107,7 +111,7 @@ def _step(
     clip: float,
     linear_before_reset: bool,
 ) -> RecurrentStep:
-    """A step with ``recurrence [3*H, H]``."""
+    """Return a step with ``recurrence [3*H, H]``."""
     first, second = chosen(activations, _DEFAULTS)
     size = recurrence.shape[1]
     both = turned(recurrence[: 2 * size])
@@ -130,7 +134,7 @@ def _step(
         candidate += projected[..., 2 * size :]
         clipped(candidate, clip)
         second(candidate, candidate)
-        # (1 - z) * h' + z * h, as h' + z * (h - h').
+        # (1 - z) * h' + z * h, computed as h' + z * (h - h').
         np.subtract(hidden, candidate, out=output)
         np.multiply(output, update, out=output)
         np.add(output, candidate, out=output)

@@ -1,4 +1,4 @@
-"""RNNCell and RNNSequence."""
+"""The operations RNNCell and RNNSequence."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ def rnn_cell(
     activations_beta: tuple[float, ...],
     clip: float,
 ) -> Array:
-    """One step of a plain recurrent network; relu, sigmoid and tanh have no alpha and beta.
+    """Compute one step of a plain recurrent network.
 
-    ``[B, I], [B, H], [H, I], [H, H], [H] -> [B, H]``. Spec: sequence/rnn-cell-3.
+    ``[B, I], [B, H], [H, I], [H, H], [H] -> [B, H]``. relu, sigmoid and tanh have neither alpha nor
+    beta. Spec: sequence/rnn-cell-3.
     """
     check_weights(data, weights, recurrence, 1, hidden_size)
     step = _step(computable(recurrence).T, activations, clip)
@@ -62,17 +63,17 @@ def rnn_sequence(
     activations_beta: tuple[float, ...],
     clip: float,
 ) -> tuple[Array, Array]:
-    """RNN cells over time, in one or both directions.
+    """Run RNN cells over time, in one or both directions.
 
     ``[B, T, I], [B, D, H], [B], [D, H, I], [D, H, H], [D, H] -> [B, D, T, H], [B, D, H]``. Spec:
     sequence/rnn-sequence-5.
     """
     check_weights(data, weights, recurrence, 1, hidden_size)
 
-    named = of_a_direction(activations, direction, _DEFAULTS)
+    function_names = of_a_direction(activations, direction, _DEFAULTS)
 
     def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
-        step = _step(turned(computable(recurrence[index])), named, clip)
+        step = _step(turned(computable(recurrence[index])), function_names, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
     output, last = over_time(
@@ -82,7 +83,7 @@ def rnn_sequence(
 
 
 def _step(recurrence: Array, activations: Sequence[str], clip: float) -> RecurrentStep:
-    """A step with ``recurrence [H, H]``."""
+    """Return a step with ``recurrence [H, H]``."""
     function = chosen(activations, _DEFAULTS)[0]
 
     def step(projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None:
