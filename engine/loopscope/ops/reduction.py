@@ -90,13 +90,13 @@ def _product(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
 
 def _maximum(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
     if data.size == 0:
-        return _neutral(data, axes, keep_dims, least=True)
+        return _neutral(data, axes, keep_dims, lowest=True)
     return _fold(np.maximum, data, axes, keep_dims)
 
 
 def _minimum(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
     if data.size == 0:
-        return _neutral(data, axes, keep_dims, least=False)
+        return _neutral(data, axes, keep_dims, lowest=False)
     return _fold(np.minimum, data, axes, keep_dims)
 
 
