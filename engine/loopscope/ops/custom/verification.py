@@ -10,12 +10,12 @@ import numpy as np
 from loopscope.errors import EngineError, shorten
 from loopscope.ir.element_type import ElementType, type_name
 from loopscope.ir.shape import DYNAMIC, PartialShape
-from loopscope.ops.agreement import difference
 from loopscope.ops.attribute_text import ITEMS, written
+from loopscope.ops.custom.agreement import difference
+from loopscope.ops.custom.registration import name_problem, problem
 from loopscope.ops.declare import NOTHING_KNOWN, Array, AttributeProblem, Known, Operation, typed
 from loopscope.ops.infer import of_one_type
 from loopscope.ops.input_names import input_text
-from loopscope.ops.registration import name_problem, problem
 from loopscope.ops.values import described
 
 _RULE_FAULTS = (TypeError, LookupError, ArithmeticError, AttributeError, ValueError)

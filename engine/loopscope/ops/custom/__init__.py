@@ -18,11 +18,11 @@ from typing import Any
 from loopscope.errors import EngineError
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.custom.registration import conflict, name_problem, problem
+from loopscope.ops.custom.verification import verified
 from loopscope.ops.declare import Array, Kernel, Operation
 from loopscope.ops.dialect import domain_of
 from loopscope.ops.infer import of_one_type
-from loopscope.ops.registration import conflict, name_problem, problem
-from loopscope.ops.verification import verified
 
 ENTRY_POINTS = "loopscope.operations"
 """Group of the package entry points; each names a module with ``OPERATIONS``."""
