@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.broadcast import AUTO_BROADCAST, fitted
+from loopscope.ops.broadcast import AUTO_BROADCAST, fit_operand
 from loopscope.ops.declare import Array, Operation
 from loopscope.ops.elements import COMPUTED_INTEGERS, own_type
 from loopscope.ops.family import family
@@ -19,7 +19,7 @@ def bitwise_and(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") 
 
     Page bitwise/bitwise-and-13.
     """
-    right = fitted(left, right, auto_broadcast)
+    right = fit_operand(left, right, auto_broadcast)
     return own_type(left & right, left.dtype)
 
 
@@ -28,7 +28,7 @@ def bitwise_or(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -
 
     Page bitwise/bitwise-or-13.
     """
-    right = fitted(left, right, auto_broadcast)
+    right = fit_operand(left, right, auto_broadcast)
     return own_type(left | right, left.dtype)
 
 
@@ -37,7 +37,7 @@ def bitwise_xor(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") 
 
     Page bitwise/bitwise-xor-13.
     """
-    right = fitted(left, right, auto_broadcast)
+    right = fit_operand(left, right, auto_broadcast)
     return own_type(left ^ right, left.dtype)
 
 
@@ -54,7 +54,7 @@ def left_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy") 
 
     Page bitwise/bitwise-left-shift-15.
     """
-    shifts = fitted(data, shifts, auto_broadcast)
+    shifts = fit_operand(data, shifts, auto_broadcast)
     return own_type(np.left_shift(data, shifts), data.dtype)
 
 
@@ -63,7 +63,7 @@ def right_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy")
 
     Page bitwise/bitwise-right-shift-15.
     """
-    shifts = fitted(data, shifts, auto_broadcast)
+    shifts = fit_operand(data, shifts, auto_broadcast)
     return own_type(np.right_shift(data, shifts), data.dtype)
 
 

@@ -14,7 +14,7 @@ AUTO_BROADCAST = Attribute(
 BinaryKernel = Callable[..., Array]
 
 
-def fitted(left: Array, right: Array, mode: str) -> Array:
+def fit_operand(left: Array, right: Array, mode: str) -> Array:
     """Reshape ``right`` so that numpy's broadcasting gives the result of ``mode``.
 
     Raise ``ValueError`` if the mode does not allow these shapes.
@@ -57,7 +57,7 @@ def binary(function: Callable[[Array, Array], Array], text: str) -> BinaryKernel
 
     def kernel(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
         if auto_broadcast != "numpy":
-            right = fitted(left, right, auto_broadcast)
+            right = fit_operand(left, right, auto_broadcast)
         return function(left, right)
 
     kernel.__doc__ = text

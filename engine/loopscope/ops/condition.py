@@ -12,7 +12,7 @@ import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ir.shape import Dimension, PartialShape, static
-from loopscope.ops.broadcast import AUTO_BROADCAST, fitted
+from loopscope.ops.broadcast import AUTO_BROADCAST, fit_operand
 from loopscope.ops.declare import Array, Attribute, Known, Operation, Role
 from loopscope.ops.elements import COMPUTED, PACKED, as_numbers, widened
 from loopscope.ops.family import family
@@ -35,7 +35,10 @@ def select(
         shapes = f"shapes {list(condition.shape)}, {list(then.shape)} and {list(otherwise.shape)}"
         raise ValueError(f"{shapes} differ, and auto_broadcast is '{auto_broadcast}'")
     if auto_broadcast == "pdpd":
-        condition, otherwise = fitted(then, condition, "pdpd"), fitted(then, otherwise, "pdpd")
+        condition, otherwise = (
+            fit_operand(then, condition, "pdpd"),
+            fit_operand(then, otherwise, "pdpd"),
+        )
     if then.dtype.names or then.dtype != otherwise.dtype:
         return _select_packed(condition, then, otherwise)
     if condition.ndim == 0 and then.shape == otherwise.shape:
@@ -72,13 +75,13 @@ def bucketize(
 
     Page condition/bucketize-3.
     """
-    numbers, edges = _comparable(data), _comparable(boundaries)
+    numbers, edges = _as_comparable(data), _as_comparable(boundaries)
     return np.searchsorted(
         edges.reshape(-1), numbers, "left" if with_right_bound else "right"
     ).astype(output_type.dtype)
 
 
-def _comparable(data: Array) -> Array:
+def _as_comparable(data: Array) -> Array:
     """Return numbers that can be compared with those of another type: integers unchanged, small
     floats as f32.
     """

@@ -289,7 +289,7 @@ def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
             values[attribute.keyword] = value_of(attribute, texts[attribute.name])
         elif attribute.default is REQUIRED:
             raise AttributeProblem(
-                f"attribute '{attribute.name}' ({_expected(attribute)}) is missing"
+                f"attribute '{attribute.name}' ({_expectation(attribute)}) is missing"
             )
         else:
             values[attribute.keyword] = attribute.default
@@ -308,21 +308,24 @@ def value_of(attribute: Attribute, raw: Any) -> Any:
         value = parse(attribute.kind, raw) if isinstance(raw, str) else raw
     except ValueError:
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is {_short(raw)}, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+            f"{_expectation(attribute)}"
         ) from None
     if (
         isinstance(value, np.ndarray) and attribute.kind in _NUMBERS
     ):  # ONNX attributes say themselves what they are
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is a tensor, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is a tensor, expected {_expectation(attribute)}"
         )
     if isinstance(value, (tuple, list)) is not (attribute.kind in ITEMS):
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is {_short(raw)}, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+            f"{_expectation(attribute)}"
         )
     if attribute.kind in ITEMS and attribute.fewest and len(value) < attribute.fewest:
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is {_short(raw)}, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+            f"{_expectation(attribute)}"
         )
     each = value if isinstance(value, tuple) else (value,)
     if attribute.allowed and not set(each) <= set(attribute.allowed):
@@ -332,18 +335,20 @@ def value_of(attribute: Attribute, raw: Any) -> Any:
         }
         if not set(lowered) <= set(by_lower):
             raise AttributeProblem(
-                f"attribute '{attribute.name}' is {_short(raw)}, expected {_expected(attribute)}"
+                f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+                f"{_expectation(attribute)}"
             )
         each = tuple(by_lower[item] for item in lowered)
         value = each if isinstance(value, tuple) else each[0]
     if attribute.least is not None and any(item < attribute.least for item in each):
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is {_short(raw)}, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+            f"{_expectation(attribute)}"
         )
     return value
 
 
-def _expected(attribute: Attribute) -> str:
+def _expectation(attribute: Attribute) -> str:
     few = f"at least {attribute.fewest} of: " if attribute.fewest else ""
     if attribute.allowed:
         return (few or "one of ") + ", ".join(str(value) for value in attribute.allowed)
@@ -351,6 +356,6 @@ def _expected(attribute: Attribute) -> str:
     return words if attribute.least is None else f"{words} of at least {attribute.least:g}"
 
 
-def _short(value: object) -> str:
+def _shorten_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

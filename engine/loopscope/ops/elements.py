@@ -46,10 +46,10 @@ def narrowed(values: Array, dtype: np.dtype) -> Array:
         return values
     if dtype not in INTEGER_DTYPES:
         return values.astype(dtype)
-    return saturated(np.rint(values), dtype)
+    return saturate(np.rint(values), dtype)
 
 
-def saturated(values: Array, dtype: np.dtype) -> Array:
+def saturate(values: Array, dtype: np.dtype) -> Array:
     """Convert floats to integers, truncated towards zero.
 
     Values out of range become the nearest limit, and NaN becomes the smallest integer.

@@ -41,13 +41,13 @@ def promotion(
     if left is right:
         return left
     if _rank(left) != _rank(right):
-        return _mixed(*sorted(types, key=_rank), unsafe=unsafe)
+        return _join_kinds(*sorted(types, key=_rank), unsafe=unsafe)
     if dimensioned[0] != dimensioned[1]:
         result, dropped = (left, right) if dimensioned[0] else (right, left)
         if not unsafe and not _may_keep(result, dropped):
             raise ValueError(f"{result} cannot hold every {dropped}, and promote_unsafe is false")
         return result
-    joined = _joined(left, right, for_u64)
+    joined = _join(left, right, for_u64)
     if not unsafe and joined not in types:
         raise ValueError(
             f"{left} and {right} would be widened to {joined}, and promote_unsafe is false"
@@ -71,7 +71,7 @@ def _rank(element_type: ElementType) -> int:
     return 2 if element_type in FLOATS else 0 if element_type is ElementType.BOOLEAN else 1
 
 
-def _mixed(lower: ElementType, higher: ElementType, *, unsafe: bool) -> ElementType:
+def _join_kinds(lower: ElementType, higher: ElementType, *, unsafe: bool) -> ElementType:
     if (
         not unsafe
         and lower is not ElementType.BOOLEAN
@@ -84,9 +84,9 @@ def _mixed(lower: ElementType, higher: ElementType, *, unsafe: bool) -> ElementT
     return higher
 
 
-def _joined(left: ElementType, right: ElementType, for_u64: ElementType) -> ElementType:
+def _join(left: ElementType, right: ElementType, for_u64: ElementType) -> ElementType:
     if left in FLOATS:
-        return _joined_floats(left, right)
+        return _join_floats(left, right)
     if (left in SIGNED) == (right in SIGNED):
         return max(left, right, key=lambda element_type: element_type.bits)
     signed, unsigned = (left, right) if left in SIGNED else (right, left)
@@ -96,7 +96,7 @@ def _joined(left: ElementType, right: ElementType, for_u64: ElementType) -> Elem
     )
 
 
-def _joined_floats(left: ElementType, right: ElementType) -> ElementType:
+def _join_floats(left: ElementType, right: ElementType) -> ElementType:
     if left not in _EXPONENT_AND_MANTISSA or right not in _EXPONENT_AND_MANTISSA:
         raise ValueError(f"no type is declared to hold both {left} and {right}")
     required = tuple(

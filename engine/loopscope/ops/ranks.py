@@ -6,11 +6,11 @@ from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import Array, Known
 
 
-def of_rank(known: Known, rank: int, what: str) -> PartialShape:
+def shape_of_rank(known: Known, rank: int, what: str) -> PartialShape:
     """Return the shape with ``rank`` dimensions, also if it is unknown; raise ``ValueError`` for
     another rank.
 
-    >>> str(of_rank(Known(), 2, "the table"))
+    >>> str(shape_of_rank(Known(), 2, "the table"))
     '[?,?]'
     """
     if known.shape.dimensions is None:

@@ -89,7 +89,7 @@ def places(
     return count
 
 
-def padded(data: np.ndarray, begin: Lengths, end: Lengths, value: float = 0) -> np.ndarray:
+def pad_data(data: np.ndarray, begin: Lengths, end: Lengths, value: float = 0) -> np.ndarray:
     """Return a C-contiguous array with ``value`` around the trailing axes."""
     if not any(begin) and not any(end):
         return np.ascontiguousarray(data)
@@ -201,7 +201,7 @@ __all__ = [
     "Lengths",
     "inferred",
     "overlap",
-    "padded",
+    "pad_data",
     "pads",
     "per_axis",
     "places",

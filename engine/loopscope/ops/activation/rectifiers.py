@@ -27,19 +27,19 @@ def clamp(data: Array, /, *, min: float, max: float) -> Array:
 
     For integers ``min`` is rounded up and ``max`` down, as the spec notes. Page activation/clamp-1.
     """
-    low, high = _typed(min, max, data.dtype)
+    low, high = _bounds_of_type(min, max, data.dtype)
     return own_type(np.minimum(np.maximum(data, low), high), data.dtype)
 
 
 @lru_cache(maxsize=1024)
-def _typed(low: float, high: float, dtype: np.dtype) -> tuple[np.generic, np.generic]:
+def _bounds_of_type(low: float, high: float, dtype: np.dtype) -> tuple[np.generic, np.generic]:
     """Return both bounds as scalars of the tensor's type."""
     if dtype in INTEGER_DTYPES:
-        low, high = _whole(low, math.ceil, dtype), _whole(high, math.floor, dtype)
+        low, high = _round_bound(low, math.ceil, dtype), _round_bound(high, math.floor, dtype)
     return dtype.type(low), dtype.type(high)
 
 
-def _whole(bound: float, rounding: Callable[[float], int], dtype: np.dtype) -> int:
+def _round_bound(bound: float, rounding: Callable[[float], int], dtype: np.dtype) -> int:
     lower, upper = integer_limits(dtype)
     if bound <= lower or bound >= upper:
         return lower if bound <= lower else upper

@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from loopscope.ops.broadcast import AUTO_BROADCAST, binary, fitted
+from loopscope.ops.broadcast import AUTO_BROADCAST, binary, fit_operand
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, as_numbers, own_type
 from loopscope.ops.family import family
@@ -27,7 +27,7 @@ def divide(
     OpenVINO does not accept. Page arithmetic/divide-1.
     """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     if left.dtype.kind == "f" or left.dtype not in INTEGER_DTYPES:
         return left / right
     refuse_zeros(right)
@@ -44,7 +44,7 @@ def floor_mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") ->
     Raise ``ValueError`` for an integer divided by zero. Page arithmetic/floormod-1.
     """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     if left.dtype.kind != "f" and left.dtype in INTEGER_DTYPES:
         refuse_zeros(right)
     return left % right
@@ -56,7 +56,7 @@ def mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array
     Raise ``ValueError`` for an integer divided by zero. Page arithmetic/mod-1.
     """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     if left.dtype.kind != "f" and left.dtype in INTEGER_DTYPES:
         refuse_zeros(right)
     return own_type(np.fmod(as_numbers(left), as_numbers(right)), left.dtype)
@@ -68,7 +68,7 @@ def power(base: Array, exponent: Array, /, *, auto_broadcast: str = "numpy") -> 
     Page arithmetic/power-1.
     """
     if auto_broadcast != "numpy":
-        exponent = fitted(base, exponent, auto_broadcast)
+        exponent = fit_operand(base, exponent, auto_broadcast)
     if base.dtype in INTEGER_DTYPES:
         return _integer_power(base, exponent)
     if exponent.size == 1 and exponent.ndim <= base.ndim:
@@ -101,7 +101,7 @@ def maximum(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> A
     Page arithmetic/maximum-1.
     """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     return own_type(np.maximum(left, right), left.dtype)
 
 
@@ -111,7 +111,7 @@ def minimum(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> A
     Page arithmetic/minimum-1.
     """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     return own_type(np.minimum(left, right), left.dtype)
 
 
@@ -121,7 +121,7 @@ def squared_difference(left: Array, right: Array, /, *, auto_broadcast: str = "n
     Page arithmetic/squared-difference-1.
     """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     difference = left - right
     return difference * difference
 

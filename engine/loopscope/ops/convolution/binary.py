@@ -10,7 +10,7 @@ import numpy as np
 from loopscope.ops.convolution.dense import group_convolution, infer_convolution
 from loopscope.ops.declare import Array, Known
 from loopscope.ops.precision import computable, rounded
-from loopscope.ops.window import Lengths, padded, pads, per_axis
+from loopscope.ops.window import Lengths, pad_data, pads, per_axis
 
 
 def binary_convolution(
@@ -40,7 +40,7 @@ def binary_convolution(
     strides, dilations = per_axis(strides, 2, 1, "strides"), per_axis(dilations, 2, 1, "dilations")
     begin, end = per_axis(pads_begin, 2, 0, "pads_begin"), per_axis(pads_end, 2, 0, "pads_end")
     begin, end = pads(data.shape[2:], kernel, strides, dilations, begin, end, auto_pad)
-    surrounded = padded(computable(data), begin, end, pad_value)
+    surrounded = pad_data(computable(data), begin, end, pad_value)
     bits = (filters["u1"] if filters.dtype.names else filters).astype(np.float32)[None]
     ones, zeros = (surrounded == 1).astype(np.float32), (surrounded == 0).astype(np.float32)
     window: dict[str, Any] = {

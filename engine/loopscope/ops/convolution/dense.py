@@ -18,7 +18,7 @@ from loopscope.ops.window import (
     Lengths,
     inferred,
     overlap,
-    padded,
+    pad_data,
     pads,
     per_axis,
     places,
@@ -98,7 +98,7 @@ def group_convolution(
         raise ValueError(
             f"the data has {data.shape[1]} channels, the filters expect {groups * inputs}"
         )
-    placed = placed_windows(
+    placed = window_placement(
         data.shape[2:], tuple(sizes), strides, dilations, pads_begin, pads_end, auto_pad
     )
     batch = data.shape[0]
@@ -125,7 +125,7 @@ class WindowPlacement(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def placed_windows(
+def window_placement(
     lengths: Lengths,
     kernel: Lengths,
     strides: Lengths,
@@ -237,7 +237,7 @@ def _correlate(data: Array, filters: Array, placed: WindowPlacement) -> Array:
             )
     else:
         _multiply_blocks(
-            windows(padded(data, begin, end), kernel, counts, strides, dilations),
+            windows(pad_data(data, begin, end), kernel, counts, strides, dilations),
             filters.reshape(groups, outputs, -1),
             result,
         )

@@ -18,8 +18,8 @@ from typing import Any
 from loopscope.errors import EngineError
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.catalogue import CATALOGUE
-from loopscope.ops.custom.registration import conflict, name_problem, problem
-from loopscope.ops.custom.verification import verified
+from loopscope.ops.custom.registration import conflict, declaration_problem, name_problem
+from loopscope.ops.custom.verification import verify_operation
 from loopscope.ops.declare import Array, Kernel, Operation
 from loopscope.ops.dialect import domain_of
 from loopscope.ops.infer import of_one_type
@@ -47,8 +47,8 @@ def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[
         if message:
             raise EngineError(f"an operation {message}")
         message = (
-            problem(operation)
-            or ("" if replace else _taken(operation))
+            declaration_problem(operation)
+            or ("" if replace else _existing_owner(operation))
             or conflict(operation, CATALOGUE, candidates)
         )
         if message:
@@ -61,7 +61,7 @@ def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[
     return added
 
 
-def _taken(operation: Operation) -> str:
+def _existing_owner(operation: Operation) -> str:
     """Return the owner of an existing name, as the end of a sentence; empty if the name is free.
 
     In an ONNX model, an added operation stands for all operations of its name.
@@ -94,7 +94,7 @@ def install_file(path: str | Path, *, replace: bool = False) -> tuple[Operation,
         spec.loader.exec_module(module)
     except Exception as error:
         raise EngineError(f"{file}: {type(error).__name__}: {error}") from error
-    installed = install(_declared(module, str(file)), replace=replace)
+    installed = install(_operations_of(module, str(file)), replace=replace)
     _FILES[file.stem] = file.read_text(encoding="utf-8")
     return installed
 
@@ -119,11 +119,11 @@ def install_packages() -> tuple[Operation, ...]:
                 f"the package entry point {entry.name!r} cannot be loaded: "
                 f"{type(error).__name__}: {error}"
             ) from error
-        installed += install(_declared(module, f"entry point {entry.name!r}"))
+        installed += install(_operations_of(module, f"entry point {entry.name!r}"))
     return tuple(installed)
 
 
-def _declared(module: ModuleType, where: str) -> tuple[Operation, ...]:
+def _operations_of(module: ModuleType, where: str) -> tuple[Operation, ...]:
     declared = getattr(module, "OPERATIONS", None)
     if not isinstance(declared, (tuple, list)) or not declared:
         raise EngineError(f"{where}: it declares no OPERATIONS, a tuple of loopscope.Operation")
@@ -144,7 +144,7 @@ def verify(operation: Operation, *inputs: Any, **attributes: object) -> Any:
     or returns anything but arrays of element types. Raise it if the shape function fails or
     contradicts the kernel, with values, shapes, ranks, types or nothing known of the inputs.
     """
-    return verified(operation, inputs, attributes)
+    return verify_operation(operation, inputs, attributes)
 
 
 def by_element_type(kernels: Mapping[ElementType, Kernel]) -> Kernel:

@@ -20,7 +20,7 @@ _NUMBERS = ("int", "float", "ints", "floats")
 _TENSORS = ("tensor", "tensors")
 
 
-def problem(operation: Operation) -> str:
+def declaration_problem(operation: Operation) -> str:
     """Return the first fault of a declaration (name apart), as the end of a sentence about the
     operation; empty if it is right.
     """

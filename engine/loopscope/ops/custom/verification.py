@@ -12,7 +12,7 @@ from loopscope.ir.element_type import ElementType, type_name
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ops.attribute_text import ITEMS, written
 from loopscope.ops.custom.agreement import difference
-from loopscope.ops.custom.registration import name_problem, problem
+from loopscope.ops.custom.registration import declaration_problem, name_problem
 from loopscope.ops.declare import NOTHING_KNOWN, Array, AttributeProblem, Known, Operation, typed
 from loopscope.ops.infer import of_one_type
 from loopscope.ops.input_names import input_text
@@ -21,9 +21,11 @@ from loopscope.ops.values import described
 _RULE_FAULTS = (TypeError, LookupError, ArithmeticError, AttributeError, ValueError)
 
 
-def verified(operation: Operation, inputs: Sequence[Any], attributes: Mapping[str, object]) -> Any:
+def verify_operation(
+    operation: Operation, inputs: Sequence[Any], attributes: Mapping[str, object]
+) -> Any:
     """Return the kernel's result after every check; see ``loopscope.ops.custom.verify``."""
-    message = name_problem(operation) or problem(operation)
+    message = name_problem(operation) or declaration_problem(operation)
     if message:
         raise _failure(operation, message)
     operation = of_one_type(operation)

@@ -19,7 +19,7 @@ from loopscope.ops.elements import narrowed, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients.region_samples import roi_align as gradient_of_roi_align
 from loopscope.ops.index import positions_within
-from loopscope.ops.ranks import check_rank, of_rank
+from loopscope.ops.ranks import check_rank, shape_of_rank
 
 _CANONICAL_SIZE, _CANONICAL_LEVEL = 224.0, 2.0
 """Size and pyramid level of the reference region: 224 by 224 pixels, level 2 (arXiv 1612.03144)."""
@@ -231,10 +231,10 @@ def _bilinear(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
 
 def _infer_align(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     features, regions = (
-        of_rank(inputs[0], 4, "the feature map"),
-        of_rank(inputs[1], 2, "the table of regions"),
+        shape_of_rank(inputs[0], 4, "the feature map"),
+        shape_of_rank(inputs[1], 2, "the table of regions"),
     )
-    images = of_rank(inputs[2], 1, "the list of images")
+    images = shape_of_rank(inputs[2], 1, "the list of images")
     count = regions.at(0).intersect(images.at(0))
     if count is None:
         raise ValueError(f"{regions.at(0)} regions and {images.at(0)} batch indices")
@@ -248,10 +248,13 @@ def _infer_extractor(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
     count, size = (
-        of_rank(inputs[0], 2, "the table of regions").at(0),
+        shape_of_rank(inputs[0], 2, "the table of regions").at(0),
         static(attributes["output_size"]),
     )
-    channels, element_type = of_rank(inputs[1], 4, "the first level").at(1), inputs[0].element_type
+    channels, element_type = (
+        shape_of_rank(inputs[1], 4, "the first level").at(1),
+        inputs[0].element_type,
+    )
     return Known(element_type, PartialShape((count, channels, size, size))), Known(
         element_type, PartialShape((count, static(4)))
     )

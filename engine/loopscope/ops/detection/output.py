@@ -16,10 +16,10 @@ from loopscope.ir.element_type import REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.detection.survival import best
+from loopscope.ops.detection.survival import select_boxes
 from loopscope.ops.elements import narrowed, widened
 from loopscope.ops.family import family
-from loopscope.ops.ranks import check_rank, of_rank
+from loopscope.ops.ranks import check_rank, shape_of_rank
 from loopscope.ops.sort.overlapping_boxes import best_first
 
 _F32 = np.float32
@@ -230,7 +230,10 @@ def _by_class(
             order = best_first(scores[:, label], float(_F32(min_score)), None if top < 0 else top)
             class_boxes = boxes[:, label if boxes.shape[1] > 1 else 0]
             parts.append(
-                (label, order[best(class_boxes[order], threshold, len(order), pixels=False)])
+                (
+                    label,
+                    order[select_boxes(class_boxes[order], threshold, len(order), pixels=False)],
+                )
             )
     return _join(parts, scores)
 
@@ -261,7 +264,10 @@ def _by_best_class(
         members = order[labels[order] == label]
         class_boxes = boxes[:, label if boxes.shape[1] > 1 else 0]
         parts.append(
-            (label, members[best(class_boxes[members], threshold, len(members), pixels=False)])
+            (
+                label,
+                members[select_boxes(class_boxes[members], threshold, len(members), pixels=False)],
+            )
         )
     return _join(parts, scores)
 
@@ -321,7 +327,7 @@ def detectron_output(
             (
                 label,
                 order[
-                    best(boxes[order, label], nms_threshold, len(order), pixels=True)[
+                    select_boxes(boxes[order, label], nms_threshold, len(order), pixels=True)[
                         :post_nms_count
                     ]
                 ],
@@ -381,8 +387,8 @@ def _refine(
 def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     keep, top = attributes["keep_top_k"][0] if attributes["keep_top_k"] else -1, attributes["top_k"]
     images, boxes = (
-        of_rank(inputs[0], 2, "the table of offsets").at(0),
-        of_rank(inputs[2], 3, "the priors"),
+        shape_of_rank(inputs[0], 2, "the table of offsets").at(0),
+        shape_of_rank(inputs[2], 3, "the priors"),
     )
     rows: Dimension = UNKNOWN
     if keep > 0:

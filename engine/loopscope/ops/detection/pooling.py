@@ -15,7 +15,7 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.elements import narrowed, widened
 from loopscope.ops.family import family
 from loopscope.ops.index import positions_within
-from loopscope.ops.ranks import of_rank
+from loopscope.ops.ranks import shape_of_rank
 
 _F32 = np.float32
 _MAX_COORDINATE = 2.0**40
@@ -104,7 +104,7 @@ def _pool_bilinear(image: np.ndarray, corners: np.ndarray, bins: tuple[int, int]
     ys = _samples(top, bottom, bins[0], image.shape[1])[:, None]
     xs = _samples(left, right, bins[1], image.shape[2])[None, :]
     outside = ~((ys >= 0) & (ys <= image.shape[1] - 1) & (xs >= 0) & (xs <= image.shape[2] - 1))
-    return np.where(outside, image.dtype.type(0), _between(image, ys, xs))
+    return np.where(outside, image.dtype.type(0), _sample(image, ys, xs))
 
 
 def _samples(start: np.floating, end: np.floating, bins: int, length: int) -> np.ndarray:
@@ -117,7 +117,7 @@ def _samples(start: np.floating, end: np.floating, bins: int, length: int) -> np
     return places
 
 
-def _between(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
+def _sample(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
     """Return values [C, ...] of an image [C, H, W] between its pixels; outer coordinates are moved
     to the border.
     """
@@ -204,7 +204,7 @@ def _blend(channels: np.ndarray, corners: np.ndarray, scale: float, bins: int) -
         for x in range(across):
             xs = _spread(left, (right - left) / _F32(across), x, bins, width)[None, :]
             inside = (ys < height) & (xs < width) & (ys >= 0) & (xs >= 0)
-            total += np.where(inside, _between(channels[y, x], ys, xs), channels.dtype.type(0))
+            total += np.where(inside, _sample(channels[y, x], ys, xs), channels.dtype.type(0))
     return total / channels.dtype.type(down * across)
 
 
@@ -327,8 +327,8 @@ def _infer(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, grouped: bool
 ) -> tuple[Known, ...]:
     channels, count = (
-        of_rank(inputs[0], 4, "the feature map").at(1),
-        of_rank(inputs[1], 2, "the table of regions").at(0),
+        shape_of_rank(inputs[0], 4, "the feature map").at(1),
+        shape_of_rank(inputs[1], 2, "the table of regions").at(0),
     )
     if grouped:
         group = static(attributes["group_size"])

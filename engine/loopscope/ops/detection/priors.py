@@ -17,7 +17,7 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.elements import narrowed, widened
 from loopscope.ops.family import family
 from loopscope.ops.index import whole_numbers
-from loopscope.ops.ranks import of_rank
+from loopscope.ops.ranks import shape_of_rank
 
 _F32 = np.float32
 _TOLERANCE = 1e-6
@@ -291,8 +291,8 @@ def _boxes_per_point(attributes: Mapping[str, Any]) -> int:
 
 def _infer_grid(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     priors, features = (
-        of_rank(inputs[0], 2, "the table of priors"),
-        of_rank(inputs[1], 4, "the feature map"),
+        shape_of_rank(inputs[0], 2, "the table of priors"),
+        shape_of_rank(inputs[1], 4, "the feature map"),
     )
     height, width, count = features.at(2), features.at(3), priors.at(0)
     flat = (height * width * count, static(4))

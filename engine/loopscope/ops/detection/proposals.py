@@ -14,10 +14,10 @@ from loopscope.ir.element_type import REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.detection.survival import adaptively_best, best
+from loopscope.ops.detection.survival import select_boxes, select_boxes_adaptively
 from loopscope.ops.elements import narrowed, widened
 from loopscope.ops.family import family
-from loopscope.ops.ranks import check_rank, of_rank
+from loopscope.ops.ranks import check_rank, shape_of_rank
 
 _F32 = np.float32
 _MAX_GROWTH = _F32(math.log(1000 / 16))
@@ -87,7 +87,7 @@ def proposal_4(
             boxes, edge, min_sides
         )
         candidates, chance = _top(boxes.reshape(-1, 4), values.reshape(-1), pre_nms_topn)
-        selected = best(candidates, nms_thresh, post_nms_topn, pixels=not tensorflow)
+        selected = select_boxes(candidates, nms_thresh, post_nms_topn, pixels=not tensorflow)
         final = np.clip(candidates[selected], 0, limits) if clip_after_nms else candidates[selected]
         regions[number, : len(selected), 0], regions[number, : len(selected), 1:] = (
             number,
@@ -220,7 +220,7 @@ def generate_proposals(
         edge = _F32(0 if normalized else 1)
         large = _are_large(boxes, edge, _F32(min_size) * _scale_of(info))
         boxes, values = boxes[large], values[large]
-        selected = adaptively_best(
+        selected = select_boxes_adaptively(
             boxes, nms_threshold, post_nms_count, nms_eta, pixels=not normalized
         )
         regions_by_image.append(boxes[selected])
@@ -287,14 +287,14 @@ def proposals_of_one_image(
     )
     large = (boxes[:, 2:] - boxes[:, :2] + _F32(1) >= _F32(min_size)).all(-1)
     boxes, values = _top(boxes, values * large, pre_nms_count)
-    selected = best(boxes, nms_threshold, post_nms_count, pixels=False)
+    selected = select_boxes(boxes, nms_threshold, post_nms_count, pixels=False)
     regions, chances = np.zeros((post_nms_count, 4), _F32), np.zeros(post_nms_count, _F32)
     regions[: len(selected)], chances[: len(selected)] = boxes[selected], values[selected]
     return narrowed(regions, scores.dtype), narrowed(chances, scores.dtype)
 
 
 def _infer_proposal(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    count = of_rank(inputs[0], 4, "the scores").at(0) * attributes["post_nms_topn"]
+    count = shape_of_rank(inputs[0], 4, "the scores").at(0) * attributes["post_nms_topn"]
     return Known(inputs[0].element_type, PartialShape((count, static(5)))), Known(
         inputs[0].element_type, PartialShape((count,))
     )
@@ -309,7 +309,7 @@ def _infer_first_proposal(
 def _infer_generated(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    batch, element_type = of_rank(inputs[3], 4, "the scores").at(0), inputs[3].element_type
+    batch, element_type = shape_of_rank(inputs[3], 4, "the scores").at(0), inputs[3].element_type
     upper = None if batch.most is None else batch.most * attributes["post_nms_count"]
     count = Dimension(0, upper) if upper is not None else UNKNOWN
     return (

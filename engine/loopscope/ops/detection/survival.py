@@ -19,17 +19,17 @@ def pixel_overlap(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.where(apart, ones.dtype.type(0), shared)
 
 
-def best(boxes: np.ndarray, threshold: float, limit: int, *, pixels: bool) -> list[int]:
-    """Return positions of at most ``most`` boxes, given best first, that do not overlap an earlier
+def select_boxes(boxes: np.ndarray, threshold: float, limit: int, *, pixels: bool) -> list[int]:
+    """Return positions of at most ``limit`` boxes, given best first, that do not overlap an earlier
     selected box.
     """
     return survivors(boxes, threshold, limit, pixel_overlap if pixels else overlap)
 
 
-def adaptively_best(
+def select_boxes_adaptively(
     boxes: np.ndarray, threshold: float, limit: int, eta: float, *, pixels: bool
 ) -> list[int]:
-    """Select boxes as ``best`` does, with a shrinking threshold.
+    """Select boxes as ``select_boxes`` does, with a shrinking threshold.
 
     After each selected box, the threshold is multiplied by ``eta`` while it exceeds one half.
     """

@@ -15,7 +15,7 @@ from loopscope.ops.elements import narrowed, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients.patches import rearranged
 from loopscope.ops.index import axis_within
-from loopscope.ops.ranks import check_rank, of_rank
+from loopscope.ops.ranks import check_rank, shape_of_rank
 
 
 def region_yolo(
@@ -53,7 +53,7 @@ def region_yolo(
     if do_softmax:
         activated[:, :, coords + 1 :] = _softmax(rows[:, :, coords + 1 :])
         values[:, : regions * entries] = activated.reshape(batch, -1, height, width)
-        return narrowed(values, data.dtype).reshape(_flattened(data.shape, axis, end_axis))
+        return narrowed(values, data.dtype).reshape(_flattened_shape(data.shape, axis, end_axis))
     return narrowed(activated.reshape(batch, regions * entries, height, width), data.dtype)
 
 
@@ -72,7 +72,7 @@ def _softmax(values: np.ndarray) -> np.ndarray:
     return raised / raised.sum(2, keepdims=True)
 
 
-def _flattened(shape: tuple[int, ...], axis: int, end_axis: int) -> tuple[int, ...]:
+def _flattened_shape(shape: tuple[int, ...], axis: int, end_axis: int) -> tuple[int, ...]:
     first, last = axis_within(axis, len(shape)), axis_within(end_axis, len(shape))
     return (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])
 
@@ -103,7 +103,7 @@ def _step(stride: Sequence[int]) -> int:
 
 def _infer_region(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     data = inputs[0]
-    shape = of_rank(data, 4, "the data")
+    shape = shape_of_rank(data, 4, "the data")
     batch, dimensions, height, width = shape.at(0), shape.dimensions or (), shape.at(2), shape.at(3)
     if not attributes["do_softmax"]:
         channels = static(
@@ -122,7 +122,7 @@ def _infer_region(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
 
 
 def _infer_reorg(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    shape, step = of_rank(inputs[0], 4, "the data"), _step(attributes["stride"])
+    shape, step = shape_of_rank(inputs[0], 4, "the data"), _step(attributes["stride"])
     height, width = (
         static(length.length // step) if length.is_static else UNKNOWN
         for length in (shape.at(2), shape.at(3))

@@ -13,7 +13,7 @@ from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Kernel, Known, Operation
 from loopscope.ops.elements import PACKED
 from loopscope.ops.family import family
-from loopscope.ops.ranks import of_rank
+from loopscope.ops.ranks import shape_of_rank
 
 _TYPES = (frozenset({ElementType.U8}) | FLOATS) - PACKED
 _F32 = np.float32
@@ -136,7 +136,7 @@ def _to_pixels(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _infer_colour(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    shape = of_rank(inputs[0], 4, "the first plane")
+    shape = shape_of_rank(inputs[0], 4, "the first plane")
     height = shape.at(1)
     if len(inputs) == 1:
         height = static(height.length // 3 * 2) if height.is_static else UNKNOWN
@@ -146,7 +146,7 @@ def _infer_colour(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
 
 
 def _infer_nv12(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    shape = of_rank(inputs[0], 4, "the image")
+    shape = shape_of_rank(inputs[0], 4, "the image")
     batch, height, width = shape.at(0), shape.at(1), shape.at(2)
 
     def plane(*dimensions: Dimension) -> Known:

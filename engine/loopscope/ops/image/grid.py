@@ -12,10 +12,10 @@ from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturated, widened
+from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturate, widened
 from loopscope.ops.gradients import sampling as gradients
 from loopscope.ops.image.sampling import cubic_weights
-from loopscope.ops.ranks import of_rank
+from loopscope.ops.ranks import shape_of_rank
 
 _MAX_POSITION = 2.0**62
 
@@ -57,7 +57,7 @@ def _to_type(values: np.ndarray, dtype: np.dtype) -> Array:
     """Convert to the type; integers are truncated as in the runtimes (Interpolate rounds
     instead).
     """
-    return saturated(values, dtype) if dtype in INTEGER_DTYPES else narrowed(values, dtype)
+    return saturate(values, dtype) if dtype in INTEGER_DTYPES else narrowed(values, dtype)
 
 
 def _pixels(coordinates: np.ndarray, length: int, align_corners: bool) -> np.ndarray:
@@ -141,7 +141,7 @@ def _bicubic(sample: _Sampler, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
 
 
 def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    data, grid = of_rank(inputs[0], 4, "the image"), of_rank(inputs[1], 4, "the grid")
+    data, grid = shape_of_rank(inputs[0], 4, "the image"), shape_of_rank(inputs[1], 4, "the grid")
     if not grid.at(3).contains(2):
         raise ValueError(f"the grid has shape {grid}, expected a last dimension of 2")
     batch = data.at(0).intersect(grid.at(0))

@@ -10,14 +10,14 @@ from loopscope.ops.declare import Array
 from loopscope.ops.precision import computable
 from loopscope.ops.sequence.recurrent import (
     RecurrentStep,
+    activation_functions,
+    activations_of_direction,
+    aligned_transpose,
     check_weights,
-    chosen,
-    clipped,
-    of_a_direction,
-    over_time,
+    clip_in_place,
     projected_inputs,
+    run_over_time,
     single_step,
-    turned,
 )
 
 _DEFAULTS = ("sigmoid", "tanh")
@@ -74,7 +74,7 @@ def gru_sequence(
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
 
-    function_names = of_a_direction(activations, direction, _DEFAULTS)
+    function_names = activations_of_direction(activations, direction, _DEFAULTS)
 
     def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
         inner, outer = _biases(bias[index], hidden_size, linear_before_reset)
@@ -83,7 +83,7 @@ def gru_sequence(
         )
         return projected_inputs(wide, computable(weights[index]), inner), step
 
-    output, last = over_time(
+    output, last = run_over_time(
         data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare
     )
     return output, last
@@ -112,15 +112,15 @@ def _step(
     linear_before_reset: bool,
 ) -> RecurrentStep:
     """Return a step with ``recurrence [3*H, H]``."""
-    first, second = chosen(activations, _DEFAULTS)
+    first, second = activation_functions(activations, _DEFAULTS)
     size = recurrence.shape[1]
-    both = turned(recurrence[: 2 * size])
-    single = turned(recurrence[2 * size :])
+    both = aligned_transpose(recurrence[: 2 * size])
+    single = aligned_transpose(recurrence[2 * size :])
 
     def step(projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None:
         gates = np.matmul(hidden, both)
         gates += projected[..., : 2 * size]
-        clipped(gates, clip)
+        clip_in_place(gates, clip)
         first(gates, gates)
         update, reset = gates[..., :size], gates[..., size:]
         if linear_before_reset:
@@ -132,7 +132,7 @@ def _step(
             reset *= hidden
             candidate = np.matmul(reset, single)
         candidate += projected[..., 2 * size :]
-        clipped(candidate, clip)
+        clip_in_place(candidate, clip)
         second(candidate, candidate)
         # (1 - z) * h' + z * h, computed as h' + z * (h - h').
         np.subtract(hidden, candidate, out=output)

@@ -11,15 +11,15 @@ from loopscope.ops.precision import computable, rounded
 from loopscope.ops.sequence.recurrent import (
     Activation,
     RecurrentStep,
+    activation_functions,
+    activations_of_direction,
+    aligned_transpose,
     check_weights,
-    chosen,
-    clipped,
-    of_a_direction,
-    over_time,
+    clip_in_place,
     projected_inputs,
+    run_over_time,
     sigmoid,
     tanh,
-    turned,
 )
 
 _DEFAULTS = ("sigmoid", "tanh", "tanh")
@@ -99,7 +99,7 @@ def lstm_cell_with_peepholes(
         if peepholes is None
         else computable(peepholes).reshape(3, hidden_size)
     )
-    first, second, third = chosen(activations, _DEFAULTS)
+    first, second, third = activation_functions(activations, _DEFAULTS)
     forget, enter, candidate, leave = gate_of
     _activate(forget, first, clip, peep[0] * previous)
     _activate(enter, first, clip, peep[1] * previous)
@@ -116,7 +116,7 @@ def _activate(
 ) -> None:
     """Add the peephole's part to a gate, clip it and apply its function, all in place."""
     gate += peeped
-    clipped(gate, clip)
+    clip_in_place(gate, clip)
     function(gate, gate)
 
 
@@ -144,13 +144,13 @@ def lstm_sequence(
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
 
-    function_names = of_a_direction(activations, direction, _DEFAULTS)
+    function_names = activations_of_direction(activations, direction, _DEFAULTS)
 
     def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
-        step = lstm_step(turned(computable(recurrence[index])), function_names, clip)
+        step = lstm_step(aligned_transpose(computable(recurrence[index])), function_names, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
-    output, last_hidden, last_cell = over_time(
+    output, last_hidden, last_cell = run_over_time(
         data, (hidden, cell), lengths, direction, (weights, recurrence, bias), prepare
     )
     return output, last_hidden, last_cell
@@ -158,7 +158,7 @@ def lstm_sequence(
 
 def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> RecurrentStep:
     """Return a step with ``recurrence [H, 4*H]`` and buffers of its own."""
-    first, second, third = chosen(activations, _DEFAULTS)
+    first, second, third = activation_functions(activations, _DEFAULTS)
     size = recurrence.shape[0]
     # With the default functions all gates go through one tanh, because a sigmoid is a tanh of half
     # its argument, shifted and scaled.

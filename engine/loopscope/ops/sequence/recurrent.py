@@ -46,7 +46,7 @@ Activation = Callable[[Array, Array], None]
 _FUNCTIONS: Mapping[str, Activation] = {"sigmoid": sigmoid, "tanh": tanh, "relu": relu}
 
 
-def of_a_direction(
+def activations_of_direction(
     activations: Sequence[str], direction: str, defaults: Sequence[str]
 ) -> Sequence[str]:
     """Return the activations of one direction.
@@ -58,7 +58,7 @@ def of_a_direction(
     return activations[: len(defaults)] if both else activations
 
 
-def chosen(activations: Sequence[str], defaults: Sequence[str]) -> list[Activation]:
+def activation_functions(activations: Sequence[str], defaults: Sequence[str]) -> list[Activation]:
     """Return the functions of an ``activations`` attribute, with defaults for missing ones.
 
     Names may be in any case, as in models from ONNX.
@@ -70,7 +70,7 @@ def chosen(activations: Sequence[str], defaults: Sequence[str]) -> list[Activati
     return [_FUNCTIONS[name.lower()] for name in (*activations, *defaults[len(activations) :])]
 
 
-def clipped(values: Array, clip: float) -> None:
+def clip_in_place(values: Array, clip: float) -> None:
     """Clip in place to ``[-clip, clip]``; 0 and infinity disable clipping."""
     if 0 < clip < float("inf"):
         np.clip(values, -clip, clip, out=values)
@@ -94,7 +94,7 @@ inputs ``[T, B, K]`` and its step.
 """
 
 
-def over_time(
+def run_over_time(
     data: Array,
     states: Sequence[Array],
     lengths: Array,
@@ -236,7 +236,7 @@ def single_step(
     return rounded(output, data.dtype)
 
 
-def turned(matrix: Array) -> Array:
+def aligned_transpose(matrix: Array) -> Array:
     """Return a contiguous transpose aligned to cache lines, for a product at every step.
 
     It is copied in blocks that stay in a processor's cache.

@@ -10,14 +10,14 @@ from loopscope.ops.declare import Array
 from loopscope.ops.precision import computable
 from loopscope.ops.sequence.recurrent import (
     RecurrentStep,
+    activation_functions,
+    activations_of_direction,
+    aligned_transpose,
     check_weights,
-    chosen,
-    clipped,
-    of_a_direction,
-    over_time,
+    clip_in_place,
     projected_inputs,
+    run_over_time,
     single_step,
-    turned,
 )
 
 _DEFAULTS = ("tanh",)
@@ -70,13 +70,13 @@ def rnn_sequence(
     """
     check_weights(data, weights, recurrence, 1, hidden_size)
 
-    function_names = of_a_direction(activations, direction, _DEFAULTS)
+    function_names = activations_of_direction(activations, direction, _DEFAULTS)
 
     def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
-        step = _step(turned(computable(recurrence[index])), function_names, clip)
+        step = _step(aligned_transpose(computable(recurrence[index])), function_names, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
-    output, last = over_time(
+    output, last = run_over_time(
         data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare
     )
     return output, last
@@ -84,12 +84,12 @@ def rnn_sequence(
 
 def _step(recurrence: Array, activations: Sequence[str], clip: float) -> RecurrentStep:
     """Return a step with ``recurrence [H, H]``."""
-    function = chosen(activations, _DEFAULTS)[0]
+    function = activation_functions(activations, _DEFAULTS)[0]
 
     def step(projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None:
         np.matmul(hidden, recurrence, out=output)
         output += projected
-        clipped(output, clip)
+        clip_in_place(output, clip)
         function(output, output)
 
     return step
