@@ -175,11 +175,11 @@ class _Expression:
 
     def _kind(self) -> tuple[ItemKind, tuple[object, ...]]:
         if self._next == "{":
-            chosen = tuple(self._each("{", "}", self._choice))
-            texts = [isinstance(choice, str) for choice in chosen]
-            if not chosen or any(texts) != all(texts):
+            choices = tuple(self._each("{", "}", self._choice))
+            texts = [isinstance(choice, str) for choice in choices]
+            if not choices or any(texts) != all(texts):
                 raise self._wrong("{...}", "texts in quotes, or types")
-            return ("str" if all(texts) else "type"), chosen
+            return ("str" if all(texts) else "type"), choices
         token = self._take()
         if token in _GROUPS:
             return "type", _GROUPS[token]

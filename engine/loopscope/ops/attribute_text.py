@@ -258,9 +258,8 @@ def _parse_elements(typed: re.Match[str]) -> np.ndarray:
     if element_type in FLOATS:
         with np.errstate(all="ignore"):
             return np.array(elements, np.float64).astype(dtype).reshape(lengths)
-    through = (
-        np.dtype(np.int64) if 0 < element_type.bits < 8 else dtype
-    )  # numpy makes no arrays of i4 out of a list
+    # numpy cannot convert a list to an array of i4.
+    through = np.dtype(np.int64) if 0 < element_type.bits < 8 else dtype
     return np.array(elements, through).astype(dtype).reshape(lengths)
 
 

@@ -35,7 +35,7 @@ def fit_operand(left: Array, right: Array, mode: str) -> Array:
         ):
             raise ValueError(
                 f"shape {right.shape} cannot be broadcast to {left.shape}, as "
-                "auto_broadcast 'pdpd' asks"
+                "auto_broadcast 'pdpd' requires"
             )
         return right.reshape(lengths)
     return right

@@ -161,7 +161,7 @@ class Catalogue:
         if clash is not None and not replace:
             raise ValueError(
                 f"operation {clash.title} exists already: give it another name, or "
-                "ask for it to be replaced"
+                "install it with replace=True"
             )
         categories = {
             name: tuple(row for row in rows if row.title.lower() not in titles)

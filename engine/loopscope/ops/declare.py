@@ -311,9 +311,8 @@ def value_of(attribute: Attribute, raw: Any) -> Any:
             f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
             f"{_expectation(attribute)}"
         ) from None
-    if (
-        isinstance(value, np.ndarray) and attribute.kind in _NUMBERS
-    ):  # ONNX attributes say themselves what they are
+    # ONNX attributes carry a type of their own, which may be that of a tensor.
+    if isinstance(value, np.ndarray) and attribute.kind in _NUMBERS:
         raise AttributeProblem(
             f"attribute '{attribute.name}' is a tensor, expected {_expectation(attribute)}"
         )

@@ -173,17 +173,17 @@ class Reverse:
             return self._sum_to_any_rank(adjoint, like)
         lead = len(source.dimensions) - len(target.dimensions)
         lengths = [*[None] * lead, *target.dimensions]
-        certain = [
+        summed_axes = [
             axis
             for axis, length in enumerate(lengths)
             if length is None or (length.is_static and length.length == 1)
         ]
-        summed = self._summed(adjoint, np.array(certain, np.int64))
+        total = self._summed(adjoint, np.array(summed_axes, np.int64))
         if all(length is None or length.is_static for length in lengths):
-            return self.reshaped(summed, like)
+            return self.reshaped(total, like)
         if lead:
-            summed = self.ops.squeeze(summed, np.arange(lead))
-        return self._sum_of_copies(summed, like)
+            total = self.ops.squeeze(total, np.arange(lead))
+        return self._sum_of_copies(total, like)
 
     def _sum_of_copies(self, adjoint: Value, like: Value) -> Value:
         """Sum the copies along each axis of an adjoint of equal rank.

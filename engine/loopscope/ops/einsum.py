@@ -38,10 +38,10 @@ def einsum(*operands: Array, equation: str) -> Array:
     for pair in _order(
         tuple([names for _, names in terms]), tuple([array.shape for array, _ in terms]), result
     ):
-        chosen = [terms[index] for index in pair]
+        pair_terms = [terms[index] for index in pair]
         terms = [item for index, item in enumerate(terms) if index not in pair]
         needed = set(result).union(*(names for _, names in terms))
-        terms.append(_contract(chosen[0], chosen[1], needed))
+        terms.append(_contract(pair_terms[0], pair_terms[1], needed))
     array, names = terms[0]
     total = _sum_away(array, names, set(result))
     remaining = [label for label in names if label in result]
@@ -221,7 +221,8 @@ def _prepare(
 ) -> tuple[Array, str]:
     """Sum an operand over labels that only it has and that are not needed later.
 
-    Axes of length 1 are dropped too where the other operand is longer.
+    Axes of length 1 are dropped too where the other operand is longer, and axes along which the
+    other operand has length 1 are summed if their label is not needed later.
     """
     dropped = []
     for axis, label in enumerate(labels):

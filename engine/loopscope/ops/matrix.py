@@ -77,7 +77,7 @@ def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) 
         first = first.swapaxes(-1, -2)
     if second.ndim == 2:
         if first.ndim > 2:
-            # One product of many rows instead of one for each batch.
+            # One product of many rows is faster than one for each batch.
             flat = first.reshape(math.prod(first.shape[:-1]), first.shape[-1])
             return _product(flat, second, False, transpose_b).reshape(
                 *first.shape[:-1], second.shape[0 if transpose_b else 1]

@@ -88,10 +88,10 @@ def normalize_l2(data: Array, axes: Array, /, *, eps: float, eps_mode: str) -> A
     normalization/normalize-l2-1.
     """
     wide = computable(data)
-    chosen = _axes(axes, data.ndim)
-    if not chosen:
+    axis_numbers = _axes(axes, data.ndim)
+    if not axis_numbers:
         return (data != 0).astype(data.dtype)
-    total = np.square(wide).sum(axis=chosen, keepdims=True, dtype=wide.dtype)
+    total = np.square(wide).sum(axis=axis_numbers, keepdims=True, dtype=wide.dtype)
     epsilon = wide.dtype.type(eps)
     total = total + epsilon if eps_mode == "add" else np.maximum(total, epsilon)
     return rounded(wide / np.sqrt(total), data.dtype)
@@ -105,11 +105,11 @@ def lrn(data: Array, axes: Array, /, *, alpha: float, beta: float, bias: float, 
     this is the runtime's region. ``[...] -> [...]``. Spec: normalization/lrn-1.
     """
     wide = computable(data)
-    chosen = _axes(axes, data.ndim)
+    axis_numbers = _axes(axes, data.ndim)
     total = np.square(wide)
-    for axis in chosen:
+    for axis in axis_numbers:
         total = _sum_neighbours(total, axis, (size - 1) // 2)
-    total = total * wide.dtype.type(alpha / size ** len(chosen)) + wide.dtype.type(bias)
+    total = total * wide.dtype.type(alpha / size ** len(axis_numbers)) + wide.dtype.type(bias)
     return rounded(wide / np.power(total, wide.dtype.type(beta)), data.dtype)
 
 
@@ -256,10 +256,10 @@ def infer_channels(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
 
 
 def _axes(axes: Array, rank: int) -> tuple[int, ...]:
-    chosen = tuple(axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1))
-    if len(set(chosen)) != len(chosen):
-        raise ValueError(f"axes {chosen} name one axis twice")
-    return chosen
+    axis_numbers = tuple(axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1))
+    if len(set(axis_numbers)) != len(axis_numbers):
+        raise ValueError(f"axes {axis_numbers} name one axis twice")
+    return axis_numbers
 
 
 _EPSILON = Attribute("epsilon", "float", least=0)

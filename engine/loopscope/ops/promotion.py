@@ -67,7 +67,7 @@ def _may_keep(target: ElementType, source: ElementType) -> bool:
 def _rank(element_type: ElementType) -> int:
     """Return the order of the kinds: floats above integers above booleans."""
     if element_type is ElementType.STRING:
-        raise ValueError("text has no common type with anything")
+        raise ValueError("text does not have a common type with another type")
     return 2 if element_type in FLOATS else 0 if element_type is ElementType.BOOLEAN else 1
 
 

@@ -148,7 +148,7 @@ def _check_shapes(
         shapes = f"{list(sequences.shape)} and {list(ended.shape)}"
         raise ValueError(
             f"sequences and ended have shapes {shapes}, expected [batch * beams, "
-            "tokens] and [batch, beams, as many or more]"
+            "tokens] and [batch, beams, length] with length >= tokens"
         )
     _expect("sequences", sequences, (batch * beams, sequences.shape[1]))
     _expect("ended", ended, (batch, beams, ended.shape[2]))
@@ -303,7 +303,9 @@ _FLOAT, _INT, _LONG, _FLAG = (
     frozenset({item})
     for item in (ElementType.F32, ElementType.I32, ElementType.I64, ElementType.BOOLEAN)
 )
-_PAD = Attribute("pad_token_id", "int", least=-(2**31), doc="What fills a sequence behind its end.")
+_PAD = Attribute(
+    "pad_token_id", "int", least=-(2**31), doc="The token that fills a sequence after its end."
+)
 OPERATIONS: tuple[Operation, ...] = (
     own(
         name="BeamScorer",
@@ -319,7 +321,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 "early_stopping",
                 "int",
                 default=0,
-                doc="1: as many sequences as there are beams are enough.",
+                doc="1: the search ends when as many sequences as beams have ended.",
             ),
         ),
     ),
@@ -341,14 +343,14 @@ OPERATIONS: tuple[Operation, ...] = (
         types=(_FLOAT, _LONG),
         attributes=(
             Attribute(
-                "top_p", "float", doc="Words that have so much probability together may be drawn."
+                "top_p", "float", doc="Cumulative probability of the words that may be drawn."
             ),
-            Attribute("filter_value", "float", doc="The score that all others are given."),
+            Attribute("filter_value", "float", doc="The score of all other words."),
             Attribute(
                 "min_tokens_to_keep",
                 "int",
                 default=0,
-                doc="So many of the best may be drawn in any case.",
+                doc="Minimum number of the best words that may be drawn.",
             ),
             Attribute(
                 "from_the_top",

@@ -43,12 +43,12 @@ def rdft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Array
     ``[...] -> [..., 2]`` with ``n // 2 + 1`` elements along the last of ``axes``. Spec:
     signals/rdft-9.
     """
-    chosen = _axes(axes, data.ndim)
-    sizes = _sizes(chosen, signal_size, data.shape)
-    _check(data.shape, chosen, sizes)
+    axis_numbers = _axes(axes, data.ndim)
+    sizes = _sizes(axis_numbers, signal_size, data.shape)
+    _check(data.shape, axis_numbers, sizes)
     result = computable(data)
-    for index, (axis, size) in reversed(list(enumerate(zip(chosen, sizes, strict=True)))):
-        result = (np.fft.rfft if index == len(chosen) - 1 else np.fft.fft)(result, size, axis)
+    for index, (axis, size) in reversed(list(enumerate(zip(axis_numbers, sizes, strict=True)))):
+        result = (np.fft.rfft if index == len(axis_numbers) - 1 else np.fft.fft)(result, size, axis)
     return _as_pairs(result, data.dtype)
 
 
@@ -59,15 +59,15 @@ def irdft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Arra
     ``signal_size``. Spec: signals/irdft-9.
     """
     values = _complex(data)
-    chosen = _axes(axes, values.ndim)
+    axis_numbers = _axes(axes, values.ndim)
     shape = list(values.shape)
-    if chosen:
-        shape[chosen[-1]] = 2 * (shape[chosen[-1]] - 1)
-    sizes = _sizes(chosen, signal_size, shape)
-    _check(shape, chosen, sizes)
-    for axis, size in zip(chosen[:-1], sizes[:-1], strict=True):
+    if axis_numbers:
+        shape[axis_numbers[-1]] = 2 * (shape[axis_numbers[-1]] - 1)
+    sizes = _sizes(axis_numbers, signal_size, shape)
+    _check(shape, axis_numbers, sizes)
+    for axis, size in zip(axis_numbers[:-1], sizes[:-1], strict=True):
         values = np.fft.ifft(values, size, axis)
-    result = np.fft.irfft(values, sizes[-1], chosen[-1]) if chosen else values.real
+    result = np.fft.irfft(values, sizes[-1], axis_numbers[-1]) if axis_numbers else values.real
     return rounded(np.asarray(result, order="C"), data.dtype)
 
 
@@ -75,10 +75,10 @@ def _transform_axes(
     data: Array, axes: Array, signal_size: Array | None, transform: Callable[..., Array]
 ) -> Array:
     values = _complex(data)
-    chosen = _axes(axes, values.ndim)
-    sizes = _sizes(chosen, signal_size, values.shape)
-    _check(values.shape, chosen, sizes)
-    for axis, size in zip(chosen, sizes, strict=True):
+    axis_numbers = _axes(axes, values.ndim)
+    sizes = _sizes(axis_numbers, signal_size, values.shape)
+    _check(values.shape, axis_numbers, sizes)
+    for axis, size in zip(axis_numbers, sizes, strict=True):
         values = transform(values, size, axis)
     return _as_pairs(values, data.dtype)
 
@@ -101,10 +101,10 @@ def _as_pairs(values: Array, dtype: np.dtype) -> Array:
 
 
 def _axes(axes: Array, rank: int) -> list[int]:
-    chosen = [axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1)]
-    if len(set(chosen)) != len(chosen):
-        raise ValueError(f"axes {chosen} name one axis twice")
-    return chosen
+    axis_numbers = [axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1)]
+    if len(set(axis_numbers)) != len(axis_numbers):
+        raise ValueError(f"axes {axis_numbers} name one axis twice")
+    return axis_numbers
 
 
 def _sizes(axes: Sequence[int], signal_size: Array | None, shape: Sequence[int]) -> list[int]:
@@ -293,12 +293,12 @@ def _lengths(
     axes = inputs[1].value
     if axes is None:
         return [UNKNOWN] * len(lengths)
-    chosen = _axes(axes, len(lengths))
-    sizes = inputs[2].value if len(inputs) > 2 else np.full(len(chosen), -1)
-    for index, axis in enumerate(chosen):
+    axis_numbers = _axes(axes, len(lengths))
+    sizes = inputs[2].value if len(inputs) > 2 else np.full(len(axis_numbers), -1)
+    for index, axis in enumerate(axis_numbers):
         size = None if sizes is None else int(np.asarray(sizes).reshape(-1)[index])
         length = UNKNOWN if size is None else lengths[axis] if size == -1 else static(max(0, size))
-        lengths[axis] = change(length, index == len(chosen) - 1)
+        lengths[axis] = change(length, index == len(axis_numbers) - 1)
     return lengths
 
 

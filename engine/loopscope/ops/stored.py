@@ -68,7 +68,7 @@ def stored_arrays(path: str | Path) -> dict[str, np.ndarray]:
     names.
     """
     try:
-        # Opened here: numpy leaves a file open that it finds to be damaged.
+        # Opened here, because numpy leaves a damaged file open.
         with Path(path).open("rb") as file:
             stored = np.load(file, allow_pickle=False)
             if isinstance(stored, NpzFile):
@@ -76,7 +76,7 @@ def stored_arrays(path: str | Path) -> dict[str, np.ndarray]:
                     return arrays_in(stored)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
-    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
+    except Exception:  # numpy and zipfile raise many kinds of errors for a broken file.
         raise InputError(
             f"{path} is not an .npz file of plain arrays: one that numpy.savez wrote "
             "is expected, without Python objects"
@@ -95,7 +95,7 @@ def arrays_in(stored: NpzFile) -> dict[str, np.ndarray]:
     entries = {key: stored[key] for key in stored.files}
     other = next((key for key, value in entries.items() if not isinstance(value, np.ndarray)), None)
     if other is not None:
-        raise ValueError(f"its entry {shorten(repr(other))} is no array")
+        raise ValueError(f"its entry {shorten(repr(other))} is not an array")
     for key, value in entries.items():
         check_stored(value, f"its entry {shorten(repr(key))}")
     return entries
@@ -167,7 +167,7 @@ def plain(array: np.ndarray) -> np.ndarray:
         return np.asarray(array[array.dtype.names[0]])
     if array.dtype.kind == "O":
         return array.astype(np.str_)
-    if array.dtype.isbuiltin == 1:  # 2 are the narrow types that numpy itself lacks
+    if array.dtype.isbuiltin == 1:  # The narrow types that numpy lacks have 2.
         return array
     return array.astype(
         next(wider for wider in _PLAIN_TYPES if np.can_cast(array.dtype, wider, "safe"))
@@ -264,7 +264,7 @@ def _value_of_form(form: Any, entries: Mapping[str, np.ndarray], used: set[str],
             )
     raise ValueError(
         f"its entry {FORMS!r} describes a value as {shorten(json.dumps(form))}, which "
-        "is no form, or names no entry"
+        "is not a form, or names a missing entry"
     )
 
 

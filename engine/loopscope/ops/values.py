@@ -109,7 +109,6 @@ def shortest(array: np.ndarray) -> np.ndarray:
     >>> shortest(np.array([0.1, 2.5], np.float32)).tolist()
     [0.1, 2.5]
     """
-    narrow = (
-        array.dtype.kind == "f" and array.dtype.isbuiltin == 1 and array.dtype.itemsize < 8
-    )  # The kind "f" includes float8_e5m2.
+    # The kind "f" includes float8_e5m2, which is not built in.
+    narrow = array.dtype.kind == "f" and array.dtype.isbuiltin == 1 and array.dtype.itemsize < 8
     return array.astype(str).astype(np.float64) if narrow else array

@@ -35,8 +35,7 @@ def gelu(data: Array, /, *, approximation_mode: str = "erf") -> Array:
     real = data.dtype.type
     if approximation_mode == "erf":
         return real(0.5) * data * (1 + special.erf(data * real(math.sqrt(0.5))))
-    # In place where there is an array: a large temporary costs more to get from the system than to
-    # compute.
+    # Computed in place, because allocating a large temporary takes longer than computing it.
     inner = data * data
     inner *= real(0.044715)
     inner += 1

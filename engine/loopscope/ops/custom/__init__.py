@@ -152,13 +152,13 @@ def by_element_type(kernels: Mapping[ElementType, Kernel]) -> Kernel:
 
     def kernel(*arrays: Array, **attributes: Any) -> Any:
         element_type = ElementType.of(arrays[0])
-        chosen = kernels.get(element_type)
-        if chosen is None:
+        function = kernels.get(element_type)
+        if function is None:
             raise ValueError(
                 f"there is no kernel for {element_type}, only for "
                 f"{', '.join(str(allowed) for allowed in kernels)}"
             )
-        return chosen(*arrays, **attributes)
+        return function(*arrays, **attributes)
 
     kernel.__doc__ = next(iter(kernels.values())).__doc__
     return kernel

@@ -72,7 +72,7 @@ class Agreeing:
         result = call_foreign(self._kernel, arguments, state)
         outputs = result[0] if state and isinstance(result, tuple) and result else result
         values = outputs if self._several else (outputs,)
-        # What is no array at all, the machine tells of built-in kernels and these alike.
+        # The machine reports values that are not arrays, for built-in kernels as well.
         if isinstance(values, (tuple, list)) and all(
             isinstance(value, (np.ndarray, np.generic)) for value in values
         ):
@@ -84,7 +84,7 @@ class Agreeing:
             if not _has_type(value):
                 raise ValueError(
                     f"its kernel returned an array of {type_name(value.dtype)}, which "
-                    "is no element type"
+                    "is not an element type"
                 )
         if self._operation.infer is None:
             return
@@ -105,7 +105,7 @@ class Agreeing:
             try:
                 self._answers[key] = self._ask([_without_value(value) for value in inputs])
             except ValueError:
-                self._answers[key] = None  # perhaps only for want of a value
+                self._answers[key] = None  # The shape function may only need a value.
         answer = self._answers[key]
         if answer is not None and all(
             known.element_type is not None and known.shape.is_static for known in answer
@@ -115,7 +115,7 @@ class Agreeing:
             return self._ask([_with_value(value) for value in inputs])
         except ValueError as error:
             raise ValueError(
-                f"its shape function refuses what its kernel computed: {error}"
+                f"its shape function rejects the inputs that its kernel computed: {error}"
             ) from None
 
     def _ask(self, knowns: Sequence[Known]) -> tuple[Known, ...]:
@@ -138,7 +138,7 @@ def difference(known: Known, value: np.ndarray | np.generic) -> str:
         return ""
     expected = f"{known.element_type or 'any type'}{known.shape}"
     return (
-        f"its shape function says {expected}, and its kernel returned "
+        f"its shape function inferred {expected}, its kernel returned "
         f"{element_type}{PartialShape.of(value.shape)}"
     )
 

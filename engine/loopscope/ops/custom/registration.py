@@ -215,7 +215,7 @@ def _check_kernel(operation: Operation) -> str:
     keywords |= {"outputs": 1} if operation.counts_outputs else {}
     try:
         signature = inspect.signature(kernel)
-    except (TypeError, ValueError):  # functions written in C may not tell what they take
+    except (TypeError, ValueError):  # Functions written in C may have no signature.
         return ""
     lower, upper = operation.inputs
     for count in {lower, upper if upper is not None else lower + 8}:

@@ -153,7 +153,7 @@ def _call(
             raise _failure(
                 operation,
                 f"has a kernel that returned an array of {type_name(value.dtype)}, "
-                "which is no element type",
+                "which is not an element type",
             )
     return result, values
 
@@ -196,14 +196,14 @@ def _compare(
     if len(answers) != len(values) and not (operation.outputs is None and not answers):
         raise _failure(
             operation,
-            f"has a shape function that tells of {len(answers)} outputs, and its kernel "
+            f"has a shape function that infers {len(answers)} outputs, and its kernel "
             f"returned {len(values)}",
         )
     for number, (known, value) in enumerate(zip(answers, values, strict=False)):
         message = difference(known, value)
         if not message and known.value is not None and _bits(known.value) != _bits(value):
             message = (
-                f"its shape function says the value {shorten(str(known.value))}, and its "
+                f"its shape function inferred the value {shorten(str(known.value))}, its "
                 f"kernel returned {shorten(str(value))}"
             )
         if message:

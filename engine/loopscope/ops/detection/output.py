@@ -395,14 +395,14 @@ def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[K
         rows = images * keep
     elif attributes.get("num_classes"):
         priors = boxes.at(2)
-        each = (
+        per_image = (
             top
             if top > 0
             else priors.length // (4 if attributes["normalized"] else 5)
             if priors.is_static
             else None
         )
-        rows = UNKNOWN if each is None else images * (each * attributes["num_classes"])
+        rows = UNKNOWN if per_image is None else images * (per_image * attributes["num_classes"])
     return (Known(inputs[0].element_type, PartialShape((static(1), static(1), rows, static(7)))),)
 
 

@@ -280,13 +280,13 @@ def _shifts(
             f"{part}, {part}]"
         )
     classes = offsets.shape[1] // 2
-    kinds = np.minimum(np.arange(outputs) // max(outputs // classes, 1), classes - 1)
+    class_numbers = np.minimum(np.arange(outputs) // max(outputs // classes, 1), classes - 1)
     cells = np.arange(bins) * part // bins
     values = np.asarray(widened(np.asarray(offsets[:count, : 2 * classes]))).reshape(
         count, classes, 2, *offsets.shape[2:]
     )
-    chosen = values[:, kinds][:, :, :, cells][..., cells]
-    return np.asarray(np.moveaxis(chosen, 2, 1) * _F32(scale))
+    bin_values = values[:, class_numbers][:, :, :, cells][..., cells]
+    return np.asarray(np.moveaxis(bin_values, 2, 1) * _F32(scale))
 
 
 def _deformed_means(

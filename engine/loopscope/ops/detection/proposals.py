@@ -68,7 +68,8 @@ def proposal_4(
         )
     check_elements(batch * post_nms_topn * 5, "the proposals")
     info = np.asarray(widened(np.asarray(image_info))).reshape(-1).astype(_F32)
-    limits = info[[0, 1, 0, 1] if tensorflow else [1, 0, 1, 0]]  # TensorFlow's boxes begin with y
+    # TensorFlow's boxes begin with y.
+    limits = info[[0, 1, 0, 1] if tensorflow else [1, 0, 1, 0]]
     edge = _F32(0 if tensorflow else 1)
     min_sides = _F32(min_size) * _scale_of(info)
     anchors = _shifts(height, width, feat_stride, tensorflow) + _anchors(

@@ -165,7 +165,7 @@ def _block_counts(output: list[int], kernel: list[int], *settings: tuple[int, ..
             "each, for rows and columns"
         )
     if min(output) < 0 or min(kernel) < 1:
-        raise ValueError(f"output {output} and kernel {kernel} are no sizes")
+        raise ValueError(f"output {output} and kernel {kernel} are not sizes")
     counts = []
     for length, size, stride, dilation, begin, end in zip(output, kernel, *settings, strict=True):
         counts.append((length + begin + end - dilation * (size - 1) - 1) // stride + 1)

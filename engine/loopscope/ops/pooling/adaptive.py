@@ -26,12 +26,12 @@ def adaptive_average_pool(data: Array, output_shape: Array, /) -> Array:
     integer = values.dtype.kind in "iu" or ElementType.of(data).is_integer
     values = values.astype(np.float64) if integer else values
     for axis, count in enumerate(_counts(data, output_shape), start=2):
-        windows, chosen = _windows(data.shape[axis], count)
+        windows, window_numbers = _windows(data.shape[axis], count)
         weights = np.zeros((len(windows), data.shape[axis]), values.dtype)
         for index, (start, end) in enumerate(windows):
             weights[index, start:end] = 1 / (end - start)
         means = np.moveaxis(np.matmul(np.moveaxis(values, axis, -1), weights.T), -1, axis)
-        values = means if chosen is None else means.take(chosen, axis)
+        values = means if window_numbers is None else means.take(window_numbers, axis)
     return rounded(np.rint(values) if integer else np.ascontiguousarray(values), data.dtype)
 
 
@@ -48,20 +48,20 @@ def adaptive_max_pool(
     where = np.broadcast_to(np.arange(prod(data.shape[2:])).reshape(data.shape[2:]), data.shape)
     # Starting at the last axis keeps the first of equal maxima in row order.
     for axis in reversed(range(2, data.ndim)):
-        windows, chosen = _windows(data.shape[axis], counts[axis - 2])
+        windows, window_numbers = _windows(data.shape[axis], counts[axis - 2])
         shape = (*values.shape[:axis], len(windows), *values.shape[axis + 1 :])
-        maxima, places = np.empty(shape, values.dtype), np.empty(shape, np.int64)
+        maxima, indices = np.empty(shape, values.dtype), np.empty(shape, np.int64)
         before = (slice(None),) * axis
         for index, (start, end) in enumerate(windows):
             part = values[(*before, slice(start, end))]
             best = part.argmax(axis=axis, keepdims=True)
             target = (*before, slice(index, index + 1))
             maxima[target] = np.take_along_axis(part, best, axis)
-            places[target] = np.take_along_axis(where[(*before, slice(start, end))], best, axis)
+            indices[target] = np.take_along_axis(where[(*before, slice(start, end))], best, axis)
         values, where = (
-            (maxima, places)
-            if chosen is None
-            else (maxima.take(chosen, axis), places.take(chosen, axis))
+            (maxima, indices)
+            if window_numbers is None
+            else (maxima.take(window_numbers, axis), indices.take(window_numbers, axis))
         )
     return rounded(values, data.dtype), where.astype(index_element_type.dtype)
 
@@ -76,13 +76,13 @@ def _windows(length: int, count: int) -> tuple[list[tuple[int, int]], np.ndarray
     bounds = np.stack(
         [places * length // max(count, 1), -(-(places + 1) * length // max(count, 1))], 1
     )
-    chosen = None
+    window_numbers = None
     if count > length:
         # Equal windows are adjacent.
         new = np.ones(count, np.bool_)
         new[1:] = (bounds[1:] != bounds[:-1]).any(1)
-        bounds, chosen = bounds[new], np.cumsum(new) - 1
-    return [(int(start), int(end)) for start, end in bounds], chosen
+        bounds, window_numbers = bounds[new], np.cumsum(new) - 1
+    return [(int(start), int(end)) for start, end in bounds], window_numbers
 
 
 def _counts(data: Array, output_shape: Array) -> tuple[int, ...]:

@@ -104,27 +104,31 @@ def _find_largest(values: Array, frame: WindowFrame, small: np.dtype) -> tuple[A
 
     Starting at the last axis keeps the first of equal elements in row order.
     """
-    where: Array | None = None
+    kernel_positions: Array | None = None
     below = 1
     for axis in reversed(range(len(frame.kernel))):
         taps = frame.taps(values, 1 + axis, axis)
-        tracks = None if where is None else frame.taps(where, 1 + axis, axis)
+        tracks = None if kernel_positions is None else frame.taps(kernel_positions, 1 + axis, axis)
         best = taps[0].copy()
-        chosen = np.zeros(best.shape, small) if tracks is None else tracks[0].copy()
+        best_positions = np.zeros(best.shape, small) if tracks is None else tracks[0].copy()
         for number, tap in enumerate(taps[1:], start=1):
-            better = np.greater(tap, best).view(np.uint8)
+            is_larger = np.greater(tap, best).view(np.uint8)
             np.maximum(best, tap, out=best)
             # The position is replaced where the element is larger. Arithmetic is faster than a
             # masked copy, and wraps around to the right result.
-            change = (0 if tracks is None else tracks[number]) + small.type(number * below) - chosen
-            change *= better
-            chosen += change
-        values, where, below = best, chosen, below * frame.kernel[axis]
-    return values, np.zeros(values.shape, small) if where is None else where
+            change = (
+                (0 if tracks is None else tracks[number])
+                + small.type(number * below)
+                - best_positions
+            )
+            change *= is_larger
+            best_positions += change
+        values, kernel_positions, below = best, best_positions, below * frame.kernel[axis]
+    return values, np.zeros(values.shape, small) if kernel_positions is None else kernel_positions
 
 
 def _indices(
-    where: Array,
+    kernel_positions: Array,
     is_lowest: Array,
     shape: Sequence[int],
     frame: WindowFrame,
@@ -137,10 +141,12 @@ def _indices(
     steps = [prod(shape[position + 1 :]) for position in range(len(shape))]
     reach = np.zeros(1, np.int64)
     first = np.zeros((), np.int64)
-    for place, (size, dilation) in enumerate(zip(frame.kernel, frame.dilations, strict=True)):
-        step = steps[2 + place] if 2 + place >= axis else 0
+    for position, (size, dilation) in enumerate(zip(frame.kernel, frame.dilations, strict=True)):
+        step = steps[2 + position] if 2 + position >= axis else 0
         reach = (reach[:, None] + np.arange(size) * dilation * step).reshape(-1)
-        corner = (np.arange(frame.counts[place]) * frame.strides[place] - frame.begin[place]) * step
+        corner = (
+            np.arange(frame.counts[position]) * frame.strides[position] - frame.begin[position]
+        ) * step
         first = np.add.outer(first, corner)
     planes = np.add.outer(
         *(
@@ -148,7 +154,7 @@ def _indices(
             for position in (0, 1)
         )
     )
-    result = reach.astype(dtype).take(where)
+    result = reach.astype(dtype).take(kernel_positions)
     result += first.astype(dtype)
     result[is_lowest] = 0
     result = result.reshape(*shape[:2], *frame.counts)

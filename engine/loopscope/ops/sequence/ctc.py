@@ -150,8 +150,7 @@ def _log_probability(
     if merge:
         may_skip[:, 2:] &= path[:, 2:] != path[:, :-2]
     reached = np.full((batch, states), -np.inf)
-    # Two states precede the first blank, so that the successors of a state are slices of this
-    # array.
+    # Two columns precede the first state, so that the predecessors of all states are slices.
     before = np.full((batch, states + 2), -np.inf)
     rows = np.arange(batch)
     start = np.where(times == 0, np.where(ends == 0, 0.0, -np.inf), -np.inf)
@@ -161,6 +160,7 @@ def _log_probability(
             stay = before[:, 2:] if merge else np.where(is_label, -np.inf, before[:, 2:])
             total = np.logaddexp(stay, before[:, 1:-1])
             total = np.logaddexp(total, np.where(may_skip, before[:, :-2], -np.inf))
+            # The first step reaches only the first blank or the first label.
             if time == 0:
                 total = np.where(np.arange(states) < 2, 0.0, -np.inf)
             total = total + np.take_along_axis(likely[:, time], path, axis=1)

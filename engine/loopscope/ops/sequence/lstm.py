@@ -112,10 +112,10 @@ def lstm_cell_with_peepholes(
 
 
 def _activate(
-    gate: np.ndarray, function: Activation, clip: float, peeped: np.ndarray | float = 0
+    gate: np.ndarray, function: Activation, clip: float, peephole: np.ndarray | float = 0
 ) -> None:
     """Add the peephole's part to a gate, clip it and apply its function, all in place."""
-    gate += peeped
+    gate += peephole
     clip_in_place(gate, clip)
     function(gate, gate)
 
