@@ -72,12 +72,12 @@ _BITS = COMPUTED_INTEGERS | {ElementType.BOOLEAN}
 row = family(
     "bitwise", infer=elementwise, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(_BITS,)
 )
-of_one = family("bitwise", infer=same, types=(_BITS,))
+unary_row = family("bitwise", infer=same, types=(_BITS,))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("BitwiseAnd", bitwise_and, version=13),
     row("BitwiseLeftShift", left_shift, version=15, types=(COMPUTED_INTEGERS,)),
-    of_one("BitwiseNot", bitwise_not, version=13),
+    unary_row("BitwiseNot", bitwise_not, version=13),
     row("BitwiseOr", bitwise_or, version=13),
     row("BitwiseRightShift", right_shift, version=15, types=(COMPUTED_INTEGERS,)),
     row("BitwiseXor", bitwise_xor, version=13),

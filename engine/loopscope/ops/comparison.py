@@ -71,15 +71,15 @@ row = family(
     types=(_COMPARABLE,),
     symbol_when={"auto_broadcast": "numpy"},
 )
-of_one = family("comparison", infer=predicate, types=(COMPUTED_FLOATS,))
+unary_row = family("comparison", infer=predicate, types=(COMPUTED_FLOATS,))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("Equal", equal, symbol="{0} == {1}"),
     row("Greater", greater, symbol="{0} > {1}"),
     row("GreaterEqual", greater_equal, symbol="{0} >= {1}"),
-    of_one("IsFinite", is_finite, version=10, page="comparison/isfinite-10"),
-    of_one("IsInf", is_infinite, version=10, page="comparison/isinf-10", attributes=_DETECTED),
-    of_one("IsNaN", is_nan, version=10, page="comparison/isnan-10"),
+    unary_row("IsFinite", is_finite, version=10, page="comparison/isfinite-10"),
+    unary_row("IsInf", is_infinite, version=10, page="comparison/isinf-10", attributes=_DETECTED),
+    unary_row("IsNaN", is_nan, version=10, page="comparison/isnan-10"),
     row("Less", less, symbol="{0} < {1}"),
     row("LessEqual", less_equal, page="comparison/lessequal-1", symbol="{0} <= {1}"),
     row("NotEqual", not_equal, page="comparison/notequal-1", symbol="{0} != {1}"),

@@ -17,7 +17,7 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation, Role
 from loopscope.ops.elements import COMPUTED, PACKED, as_numbers, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients import condition as gradients
-from loopscope.ops.infer import broadcast_shapes, common_type, typed_by
+from loopscope.ops.infer import broadcast_shapes, common_type, type_from_attribute
 
 
 def select(
@@ -124,7 +124,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Bucketize",
         bucketize,
         version=3,
-        infer=typed_by("output_type"),
+        infer=type_from_attribute("output_type"),
         inputs=(2, 2),
         attributes=(_INDEX_TYPE, Attribute("with_right_bound", "bool", True)),
         types=(COMPUTED,),

@@ -38,7 +38,7 @@ def widened(data: Array) -> Array:
     return data.astype(np.float64 if dtype in INTEGER_DTYPES else np.float32)
 
 
-def narrowed(values: Array, dtype: np.dtype) -> Array:
+def to_element_type(values: Array, dtype: np.dtype) -> Array:
     """Convert computed floats to a tensor's type: integers are rounded to the nearest and saturate,
     as on OpenVINO's CPU.
     """
@@ -84,7 +84,9 @@ def elementwise(function: Callable[[Array], Array], text: str) -> Callable[[Arra
     def kernel(data: Array, /) -> Array:
         result = function(data)
         return (
-            result if result.dtype is data.dtype else narrowed(function(widened(data)), data.dtype)
+            result
+            if result.dtype is data.dtype
+            else to_element_type(function(widened(data)), data.dtype)
         )
 
     kernel.__doc__ = text
@@ -101,7 +103,7 @@ def through_float(formula: Callable[..., Array]) -> Callable[..., Array]:
     def kernel(data: Array, /, *others: Array, **attributes: object) -> Array:
         if data.dtype in WIDE_DTYPES:
             return formula(data, *others, **attributes)
-        return narrowed(
+        return to_element_type(
             formula(widened(data), *[widened(other) for other in others], **attributes), data.dtype
         )
 

@@ -17,7 +17,7 @@ def same(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Kno
     return (Known(inputs[0].element_type, inputs[0].shape),)
 
 
-def _same_of_one_type(
+def _same_with_shared_type(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
     """Infer like ``same`` for inputs with one element type; raise ``ValueError`` if two differ."""
@@ -25,14 +25,14 @@ def _same_of_one_type(
     return same(inputs, attributes)
 
 
-def of_one_type(operation: Operation) -> Operation:
+def with_shared_type(operation: Operation) -> Operation:
     """Return the operation with a stricter ``same`` if all its inputs have the same allowed types.
 
     Such inputs are meant to share one type, so the stricter shape function does not accept two.
     """
     shares = operation.inputs[1] != 1 and len(set(operation.types)) == 1
     return (
-        replace(operation, infer=_same_of_one_type)
+        replace(operation, infer=_same_with_shared_type)
         if shares and operation.infer is same
         else operation
     )
@@ -54,7 +54,7 @@ def predicate(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tupl
     return (Known(ElementType.BOOLEAN, inputs[0].shape),)
 
 
-def typed_by(keyword: str) -> Infer:
+def type_from_attribute(keyword: str) -> Infer:
     """Return a shape function with the shape of the first input and the element type of an
     attribute.
     """

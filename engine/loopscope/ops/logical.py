@@ -49,11 +49,11 @@ row = family(
     types=(_BOOLEAN,),
     symbol_when=_NUMPY,
 )
-of_one = family("logical", infer=_infer_booleans, types=(_BOOLEAN,))
+unary_row = family("logical", infer=_infer_booleans, types=(_BOOLEAN,))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("LogicalAnd", logical_and, symbol="{0} & {1}"),
-    of_one("LogicalNot", logical_not, symbol="~{0}"),
+    unary_row("LogicalNot", logical_not, symbol="~{0}"),
     row("LogicalOr", logical_or, symbol="{0} | {1}"),
     row(
         "LogicalXor",

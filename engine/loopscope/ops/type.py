@@ -10,7 +10,7 @@ from loopscope.ops.casting import cast
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import type as gradients
-from loopscope.ops.infer import typed_by
+from loopscope.ops.infer import type_from_attribute
 from loopscope.ops.promotion import promotion
 
 
@@ -85,7 +85,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Convert",
         convert,
         opsets=(1, 17),
-        infer=typed_by("destination_type"),
+        infer=type_from_attribute("destination_type"),
         attributes=(Attribute("destination_type", "type"),),
         types=(_NUMBERS,),
         gradient=gradients.convert,

@@ -22,7 +22,7 @@ from loopscope.ops.custom.registration import conflict, declaration_problem, nam
 from loopscope.ops.custom.verification import verify_operation
 from loopscope.ops.declare import Array, Kernel, Operation
 from loopscope.ops.dialect import domain_of
-from loopscope.ops.infer import of_one_type
+from loopscope.ops.infer import with_shared_type
 
 ENTRY_POINTS = "loopscope.operations"
 """Group of the package entry points; each names a module with ``OPERATIONS``."""
@@ -53,7 +53,7 @@ def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[
         )
         if message:
             raise EngineError(f"operation {operation.title} {message}")
-    added = tuple(of_one_type(operation) for operation in candidates)
+    added = tuple(with_shared_type(operation) for operation in candidates)
     try:
         CATALOGUE.install(added, replace=replace)
     except ValueError as error:

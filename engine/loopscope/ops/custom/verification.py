@@ -14,7 +14,7 @@ from loopscope.ops.attribute_text import ITEMS, written
 from loopscope.ops.custom.agreement import difference
 from loopscope.ops.custom.registration import declaration_problem, name_problem
 from loopscope.ops.declare import NOTHING_KNOWN, Array, AttributeProblem, Known, Operation, typed
-from loopscope.ops.infer import of_one_type
+from loopscope.ops.infer import with_shared_type
 from loopscope.ops.input_names import input_text
 from loopscope.ops.values import described
 
@@ -28,7 +28,7 @@ def verify_operation(
     message = name_problem(operation) or declaration_problem(operation)
     if message:
         raise _failure(operation, message)
-    operation = of_one_type(operation)
+    operation = with_shared_type(operation)
     keywords = _keywords(operation, attributes)
     arrays = _arrays(operation, inputs)
     before = [_bits(value) for value in arrays]

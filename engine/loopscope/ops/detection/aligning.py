@@ -15,7 +15,7 @@ from loopscope.ir.element_type import INTEGERS, REAL_FLOATS
 from loopscope.ir.shape import PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients.region_samples import roi_align as gradient_of_roi_align
 from loopscope.ops.index import positions_within
@@ -175,7 +175,7 @@ def _pool(
             pooled[number] = (
                 np.maximum(samples.max((3, 4)), 0) if mode == "max" else samples.mean((3, 4))
             )
-    return narrowed(pooled, features.dtype)
+    return to_element_type(pooled, features.dtype)
 
 
 def _sample_region(

@@ -17,7 +17,7 @@ from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.detection.survival import select_boxes
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.ranks import check_rank, shape_of_rank
 from loopscope.ops.sort.overlapping_boxes import best_first
@@ -115,7 +115,7 @@ def detection_output(
         rows.append(
             _rows_of(image, detections, image_boxes, int(decrease_label_id), clip_after_nms)
         )
-    return narrowed(_with_end_row(rows, length).reshape(1, 1, length, 7), offsets.dtype)
+    return to_element_type(_with_end_row(rows, length).reshape(1, 1, length, 7), offsets.dtype)
 
 
 def _counts(
@@ -149,7 +149,7 @@ def _rows_of(
     image: int, detections: _Detections, boxes: np.ndarray, first_label: int, clip: bool
 ) -> np.ndarray:
     """Return the output rows of the detections of an image, with corners from its boxes [priors,
-    places, 4].
+    box sets, 4].
     """
     corners = boxes[detections.priors, detections.labels if boxes.shape[1] > 1 else 0]
     corners = np.clip(corners, 0, 1) if clip else corners
@@ -194,7 +194,7 @@ def _prior_boxes(
 def _decode(
     boxes: np.ndarray, offsets: np.ndarray, *, variances: np.ndarray | None, code: str, clip: bool
 ) -> np.ndarray:
-    """Return corners [N, priors, places, 4]."""
+    """Return corners [N, priors, box sets, 4]."""
     moves = offsets if variances is None else offsets * variances
     if code == _CORNER:
         corners = boxes + moves
@@ -347,7 +347,7 @@ def detectron_output(
         detections.labels,
         detections.scores,
     )
-    return narrowed(corners, regions.dtype), labels, narrowed(values, regions.dtype)
+    return to_element_type(corners, regions.dtype), labels, to_element_type(values, regions.dtype)
 
 
 def _check_detectron(

@@ -12,7 +12,7 @@ from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.index import positions_within
 from loopscope.ops.ranks import shape_of_rank
@@ -45,7 +45,7 @@ def roi_pooling(
             pooled[number] = _pool_maximum(values[image], row, (pooled_h, pooled_w), spatial_scale)
         else:
             pooled[number] = _pool_bilinear(values[image], row, (pooled_h, pooled_w))
-    return narrowed(pooled, features.dtype)
+    return to_element_type(pooled, features.dtype)
 
 
 def _check(features: Array, regions: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -168,7 +168,7 @@ def ps_roi_pooling(
                 spatial_bins_y, spatial_bins_x, output_dim, *values.shape[2:]
             )
             pooled[number] = _blend(channels, row, spatial_scale, group_size)
-    return narrowed(pooled, features.dtype)
+    return to_element_type(pooled, features.dtype)
 
 
 def _means(channels: np.ndarray, corners: np.ndarray, scale: float) -> np.ndarray:
@@ -260,7 +260,7 @@ def deformable_ps_roi_pooling(
         pooled[number] = _deformed_means(
             channels, row, shifts[number], spatial_scale, (spatial_bins_y, spatial_bins_x)
         )
-    return narrowed(pooled, features.dtype)
+    return to_element_type(pooled, features.dtype)
 
 
 def _shifts(

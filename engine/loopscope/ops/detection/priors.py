@@ -14,7 +14,7 @@ from loopscope.ir.element_type import INTEGERS, REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.index import whole_numbers
 from loopscope.ops.ranks import shape_of_rank
@@ -257,7 +257,7 @@ def prior_grid(
     moved = widened(np.asarray(priors)) + np.concatenate([centres, centres], -1)[:, :, None]
     cells = np.zeros((height * width * len(priors), 4), moved.dtype)
     cells[: moved.size // 4] = moved.reshape(-1, 4)
-    grid = narrowed(cells, priors.dtype)
+    grid = to_element_type(cells, priors.dtype)
     return grid if flatten else grid.reshape(height, width, len(priors), 4)
 
 

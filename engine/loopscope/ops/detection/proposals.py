@@ -15,7 +15,7 @@ from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.detection.survival import select_boxes, select_boxes_adaptively
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.ranks import check_rank, shape_of_rank
 
@@ -96,7 +96,7 @@ def proposal_4(
         )
         regions[number, len(selected) : len(selected) + 1, 0] = -1
         chances[number, : len(selected)] = chance[selected]
-    return narrowed(regions.reshape(-1, 5), scores.dtype), narrowed(
+    return to_element_type(regions.reshape(-1, 5), scores.dtype), to_element_type(
         chances.reshape(-1), scores.dtype
     )
 
@@ -229,8 +229,8 @@ def generate_proposals(
         counts.append(len(selected))
     regions, values = np.concatenate(regions_by_image), np.concatenate(scores_by_image)
     return (
-        narrowed(regions, scores.dtype),
-        narrowed(values, scores.dtype),
+        to_element_type(regions, scores.dtype),
+        to_element_type(values, scores.dtype),
         np.array(counts, roi_num_type.dtype),
     )
 
@@ -291,7 +291,7 @@ def proposals_of_one_image(
     selected = select_boxes(boxes, nms_threshold, post_nms_count, pixels=False)
     regions, chances = np.zeros((post_nms_count, 4), _F32), np.zeros(post_nms_count, _F32)
     regions[: len(selected)], chances[: len(selected)] = boxes[selected], values[selected]
-    return narrowed(regions, scores.dtype), narrowed(chances, scores.dtype)
+    return to_element_type(regions, scores.dtype), to_element_type(chances, scores.dtype)
 
 
 def _infer_proposal(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

@@ -20,8 +20,9 @@ def pixel_overlap(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def select_boxes(boxes: np.ndarray, threshold: float, limit: int, *, pixels: bool) -> list[int]:
-    """Return positions of at most ``limit`` boxes, given best first, that do not overlap an earlier
-    selected box.
+    """Return positions of at most ``limit`` boxes, given best first.
+
+    A box is dropped if it overlaps an earlier selected box by more than ``threshold``.
     """
     return survivors(boxes, threshold, limit, pixel_overlap if pixels else overlap)
 

@@ -11,7 +11,7 @@ import numpy as np
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients.patches import rearranged
 from loopscope.ops.index import axis_within
@@ -53,8 +53,10 @@ def region_yolo(
     if do_softmax:
         activated[:, :, coords + 1 :] = _softmax(rows[:, :, coords + 1 :])
         values[:, : regions * entries] = activated.reshape(batch, -1, height, width)
-        return narrowed(values, data.dtype).reshape(_flattened_shape(data.shape, axis, end_axis))
-    return narrowed(activated.reshape(batch, regions * entries, height, width), data.dtype)
+        return to_element_type(values, data.dtype).reshape(
+            _flattened_shape(data.shape, axis, end_axis)
+        )
+    return to_element_type(activated.reshape(batch, regions * entries, height, width), data.dtype)
 
 
 def _dimensions(data: Array) -> tuple[int, int, int, int]:
@@ -124,8 +126,8 @@ def _infer_region(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
 def _infer_reorg(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     shape, step = shape_of_rank(inputs[0], 4, "the data"), _step(attributes["stride"])
     height, width = (
-        static(length.length // step) if length.is_static else UNKNOWN
-        for length in (shape.at(2), shape.at(3))
+        static(side.length // step) if side.is_static else UNKNOWN
+        for side in (shape.at(2), shape.at(3))
     )
     return (
         Known(

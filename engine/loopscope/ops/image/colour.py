@@ -162,7 +162,7 @@ def _infer_nv12(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
             ),
         )
     halves = [
-        static(length.length // 2) if length.is_static else UNKNOWN for length in (height, width)
+        static(side.length // 2) if side.is_static else UNKNOWN for side in (height, width)
     ]
     return plane(batch, height, width, static(1)), plane(batch, *halves, static(2))
 

@@ -12,7 +12,7 @@ from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturate, widened
+from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, saturate, to_element_type, widened
 from loopscope.ops.gradients import sampling as gradients
 from loopscope.ops.image.sampling import cubic_weights
 from loopscope.ops.ranks import shape_of_rank
@@ -57,7 +57,7 @@ def _to_type(values: np.ndarray, dtype: np.dtype) -> Array:
     """Convert to the type; integers are truncated as in the runtimes (Interpolate rounds
     instead).
     """
-    return saturate(values, dtype) if dtype in INTEGER_DTYPES else narrowed(values, dtype)
+    return saturate(values, dtype) if dtype in INTEGER_DTYPES else to_element_type(values, dtype)
 
 
 def _pixels(coordinates: np.ndarray, length: int, align_corners: bool) -> np.ndarray:

@@ -13,7 +13,7 @@ from loopscope.ir.element_type import INTEGERS, NUMERIC, REAL_FLOATS, ElementTyp
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturate, widened
+from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, saturate, to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients import resizing_axes as gradients
 from loopscope.ops.image.sampling import (
@@ -229,7 +229,7 @@ def _resample(image: np.ndarray, taps: Mapping[int, Taps], *, rounds_each: bool)
         values = _weighted_sum(values, axis_taps, axis)
         if whole and rounds_each:
             values = saturate(np.trunc(values + np.copysign(0.5, values)), image.dtype)
-    return narrowed(values, image.dtype)
+    return to_element_type(values, image.dtype)
 
 
 def _weighted_sum(values: np.ndarray, taps: Taps, axis: int) -> np.ndarray:
