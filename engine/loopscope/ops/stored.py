@@ -13,7 +13,7 @@ values are one of
   the tensors in them;
 - ``{"nothing": true}``: an empty optional.
 
-Nothing is pickled, and the memory for reading a file is bounded by the size of the file.
+Nothing is pickled, and the sizes that a file declares are limited.
 """
 
 from __future__ import annotations

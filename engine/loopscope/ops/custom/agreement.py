@@ -88,13 +88,13 @@ class Agreeing:
                 )
         if self._operation.infer is None:
             return
-        expected = self._expected(arguments)
+        expected = self._inferred_outputs(arguments)
         for number, (known, value) in enumerate(zip(expected, values, strict=False)):
             message = difference(known, value)
             if message:
                 raise ValueError(f"output {number}: {message}" if len(values) > 1 else message)
 
-    def _expected(self, arguments: Sequence[Any]) -> tuple[Known, ...]:
+    def _inferred_outputs(self, arguments: Sequence[Any]) -> tuple[Known, ...]:
         inputs = list(arguments)
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -103,7 +103,9 @@ class Agreeing:
             if len(self._answers) >= _MAX_ANSWERS:
                 self._answers.clear()
             try:
-                self._answers[key] = self._ask([_without_value(value) for value in inputs])
+                self._answers[key] = self._call_shape_function(
+                    [_without_value(value) for value in inputs]
+                )
             except ValueError:
                 self._answers[key] = None  # The shape function may only need a value.
         answer = self._answers[key]
@@ -112,13 +114,13 @@ class Agreeing:
         ):
             return answer
         try:
-            return self._ask([_with_value(value) for value in inputs])
+            return self._call_shape_function([_with_value(value) for value in inputs])
         except ValueError as error:
             raise ValueError(
                 f"its shape function rejects the inputs that its kernel computed: {error}"
             ) from None
 
-    def _ask(self, knowns: Sequence[Known]) -> tuple[Known, ...]:
+    def _call_shape_function(self, knowns: Sequence[Known]) -> tuple[Known, ...]:
         """Return the answer of the shape function; empty if it fails, as in the checks before a
         run.
         """

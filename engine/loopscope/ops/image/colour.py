@@ -161,9 +161,7 @@ def _infer_nv12(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
                 static(1),
             ),
         )
-    halves = [
-        static(side.length // 2) if side.is_static else UNKNOWN for side in (height, width)
-    ]
+    halves = [static(side.length // 2) if side.is_static else UNKNOWN for side in (height, width)]
     return plane(batch, height, width, static(1)), plane(batch, *halves, static(2))
 
 
