@@ -222,8 +222,8 @@ class Operation:
     """
     by_constant: Callable[..., KeepingKernel | None] | None = None
     """Function that builds the kernel of one node whose input ``kept_input`` is the same in all
-    runs. It takes what is ``Known`` of that input and the attributes, and returns None if it has no
-    faster kernel. The kernel returns the same bits on every call.
+    runs. Its arguments are what is ``Known`` of that input, and the attributes; it returns None if
+    no faster kernel exists. The kernel returns the same bits on every call.
     """
     kept_input: int = 1
     only_tensors: bool = True

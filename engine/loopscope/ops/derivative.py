@@ -239,8 +239,8 @@ It raises ``ValueError`` with the reason for attributes without a derivative.
 
 @dataclass(frozen=True, slots=True)
 class WithGaps:
-    """Derivative rule of an operation whose inputs may be omitted before the last one, so that it
-    uses positions.
+    """Derivative rule for an operation with gaps among its inputs; the rule uses the positions of
+    the inputs.
     """
 
     rule: Callable[[Reverse], Mapping[int, Value | None]]

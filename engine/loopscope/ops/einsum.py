@@ -219,10 +219,10 @@ def _length(labels: Sequence[str], lengths: Mapping[str, int]) -> int:
 def _prepare(
     array: Array, labels: str, other: Array, in_other: str, needed: set[str]
 ) -> tuple[Array, str]:
-    """Sum an operand over labels that only it has and that are not needed later.
+    """Sum an operand over axes that the product does not need.
 
-    Axes of length 1 are dropped too where the other operand is longer, and axes along which the
-    other operand has length 1 are summed if their label is not needed later.
+    These are labels that only this operand has, axes of length 1 where the other operand is longer,
+    and axes where the other operand has length 1. Labels that are needed later stay.
     """
     dropped = []
     for axis, label in enumerate(labels):

@@ -58,8 +58,9 @@ ONNX = OnnxCatalogue({})
 
 
 class CompanionOperations(Catalogue):
-    """OpenVINO's operations for building nodes in an ONNX graph; the opset of a node tells the two
-    apart.
+    """OpenVINO's operations for building nodes in an ONNX graph.
+
+    The opset of a node decides between OpenVINO and ONNX.
     """
 
     def find(self, type: str, opset: str) -> Operation | None:

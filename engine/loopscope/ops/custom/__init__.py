@@ -64,7 +64,7 @@ def install(operations: Iterable[Operation], *, replace: bool = False) -> tuple[
 def _existing_owner(operation: Operation) -> str:
     """Return the owner of an existing name, as the end of a sentence; empty if the name is free.
 
-    In an ONNX model, an added operation stands for all operations of its name.
+    In an ONNX model, an added operation replaces all operations of its name.
     """
     openvino = [
         version

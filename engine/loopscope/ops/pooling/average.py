@@ -28,9 +28,9 @@ def average_pool(
 ) -> Array:
     """Average each window; with ``exclude-pad`` only over the elements that are not padding.
 
-    ``[N, C, lengths...] -> [N, C, places...]``. A window of padding only gives 0. Integers are
-    rounded half to even, as in the runtime. Without any padding, elements beyond the data that
-    rounding ``ceil`` adds to a window never count. Spec: pooling/avg-pool-1, -14, -16.
+    ``[N, C, lengths...] -> [N, C, places...]``. The average of a window of padding only is 0.
+    Integers are rounded half to even, as in the runtime. Without any padding, elements beyond the
+    data that rounding ``ceil`` adds to a window never count. Spec: pooling/avg-pool-1, -14, -16.
     """
     frame = frame_of(
         data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type
