@@ -222,7 +222,8 @@ def _prepare(
     """Sum an operand over axes that the product does not need.
 
     These are labels that only this operand has, axes of length 1 where the other operand is longer,
-    and axes where the other operand has length 1. Labels that are needed later stay.
+    and axes where the other operand has length 1. A label that is needed later stays in
+    one operand.
     """
     dropped = []
     for axis, label in enumerate(labels):
