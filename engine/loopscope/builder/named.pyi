@@ -25,7 +25,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Magnitude of each element. Page arithmetic/abs-1."""
+        """Return the magnitude of each element. Page arithmetic/abs-1."""
 
     def acos(
         self,
@@ -34,7 +34,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Inverse cosine of each element. Page arithmetic/acos-1."""
+        """Compute the inverse cosine of each element. Page arithmetic/acos-1."""
 
     def acosh(
         self,
@@ -43,7 +43,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Inverse hyperbolic cosine of each element. Page arithmetic/acosh-3."""
+        """Compute the inverse hyperbolic cosine of each element. Page arithmetic/acosh-3."""
 
     def adaptive_avg_pool(
         self,
@@ -53,7 +53,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Means over evenly spread windows, of integers rounded half to even: ``[N, C, lengths...] -> [N, C, output_shape...]``. Page pooling/adaptive-avg-pool-8."""
+        """Average over evenly spread windows; integers are rounded half to even. Page pooling/adaptive-avg-pool-8."""
 
     def adaptive_max_pool(
         self,
@@ -64,7 +64,7 @@ class NamedOperations(Operations):
         index_element_type: ElementTypeLike = "i64",
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Maxima over evenly spread windows, and their indices within the spatial axes (the first where several are equal). Page pooling/adaptive-max-pool-8."""
+        """Return maxima over evenly spread windows, and their indices within the spatial axes. Page pooling/adaptive-max-pool-8."""
 
     def add(
         self,
@@ -75,14 +75,14 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Sum of two tensors. Page arithmetic/add-1."""
+        """Add two tensors. Page arithmetic/add-1."""
 
     def after(
         self,
         *inputs: Value | Iterable[Value],
         name: str = "",
     ) -> Tensor:
-        """The first input as it is, but only when all others have been computed. Page ."""
+        """Return the first input unchanged, after all other inputs have been computed. Page ."""
 
     def asin(
         self,
@@ -91,7 +91,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Inverse sine of each element. Page arithmetic/asin-1."""
+        """Compute the inverse sine of each element. Page arithmetic/asin-1."""
 
     def asinh(
         self,
@@ -100,7 +100,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Inverse hyperbolic sine of each element. Page arithmetic/asinh-3."""
+        """Compute the inverse hyperbolic sine of each element. Page arithmetic/asinh-3."""
 
     def assign(
         self,
@@ -119,7 +119,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Inverse tangent of each element. Page arithmetic/atan-1."""
+        """Compute the inverse tangent of each element. Page arithmetic/atan-1."""
 
     def atanh(
         self,
@@ -128,7 +128,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Inverse hyperbolic tangent of each element. Page arithmetic/atanh-3."""
+        """Compute the inverse hyperbolic tangent of each element. Page arithmetic/atanh-3."""
 
     def avg_pool(
         self,
@@ -145,7 +145,7 @@ class NamedOperations(Operations):
         dilations: int | Iterable[int] = (),
         name: str = "",
     ) -> Tensor:
-        """Mean of each window; with ``exclude-pad`` over the elements that are not padding. Page pooling/avg-pool-16."""
+        """Average each window; with ``exclude-pad`` only over the elements that are not padding. Page pooling/avg-pool-16."""
 
     def batch_norm_inference(
         self,
@@ -159,7 +159,7 @@ class NamedOperations(Operations):
         epsilon: float,
         name: str = "",
     ) -> Tensor:
-        """``gamma * (data - mean) / sqrt(variance + epsilon) + beta`` for each channel, the second axis. Page normalization/batch-norm-inference-5."""
+        """Normalise each channel (the second axis) by its mean and variance, then scale and shift. Page normalization/batch-norm-inference-5."""
 
     def batch_to_space(
         self,
@@ -171,7 +171,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """[B1 * ... * Bk * N, D1, ..., Dk] to [N, D1 * B1, ..., Dk * Bk], cropped; all other inputs are [k + 1]. Page movement/batch-to-space-2."""
+        """Move blocks of the batch axis into the spatial axes, and crop the result. Page movement/batch-to-space-2."""
 
     def beam_scorer(
         self,
@@ -191,7 +191,7 @@ class NamedOperations(Operations):
         early_stopping: int = 0,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The beams that go on, and the sequences that have ended so far. Page ."""
+        """Return the beams that continue, and the sequences that have ended so far. Page ."""
 
     def best_beams(
         self,
@@ -208,7 +208,7 @@ class NamedOperations(Operations):
         pad_token_id: int,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """The best of the sequences that have ended and of those that go on, ``[batch, returned, most]``, and their scores. Page ."""
+        """Return the best ended and continuing sequences, and their scores. Page ."""
 
     def bgr_to_nv12(
         self,
@@ -218,7 +218,7 @@ class NamedOperations(Operations):
         single_plane: bool = True,
         name: str = "",
     ) -> tuple[Tensor, ...]:
-        """One plane [N, 3H/2, W, 1], or Y [N, H, W, 1] and UV [N, H/2, W/2, 2], from a frame [N, H, W, 3] with even H and W. Page image/bgr-to-nv12-17."""
+        """Convert a frame [N, H, W, 3] with even H and W to NV12. Page image/bgr-to-nv12-17."""
 
     def binary_convolution(
         self,
@@ -235,7 +235,7 @@ class NamedOperations(Operations):
         auto_pad: Literal["explicit", "same_upper", "same_lower", "valid"] = "explicit",
         name: str = "",
     ) -> Tensor:
-        """Equal bits less unequal bits under each filter, of data that is 0 or 1 (anything else equals no bit). Page convolution/binary-convolution-1."""
+        """Count equal minus unequal bits under each filter, for data of 0 and 1. Page convolution/binary-convolution-1."""
 
     def bitwise_and(
         self,
@@ -246,7 +246,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Bits that are set in both. Page bitwise/bitwise-and-13."""
+        """Set the bits that are set in both inputs. Page bitwise/bitwise-and-13."""
 
     def bitwise_left_shift(
         self,
@@ -257,7 +257,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Bits moved up by so many places; what leaves the type is lost. Page bitwise/bitwise-left-shift-15."""
+        """Shift the bits up by ``shifts`` positions; bits that leave the type are lost. Page bitwise/bitwise-left-shift-15."""
 
     def bitwise_not(
         self,
@@ -266,7 +266,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """All bits the other way. Page bitwise/bitwise-not-13."""
+        """Invert all bits. Page bitwise/bitwise-not-13."""
 
     def bitwise_or(
         self,
@@ -277,7 +277,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Bits that are set in at least one. Page bitwise/bitwise-or-13."""
+        """Set the bits that are set in at least one input. Page bitwise/bitwise-or-13."""
 
     def bitwise_right_shift(
         self,
@@ -288,7 +288,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Bits moved down by so many places; the sign of signed integers stays. Page bitwise/bitwise-right-shift-15."""
+        """Shift the bits down by ``shifts`` positions, with the sign for signed integers. Page bitwise/bitwise-right-shift-15."""
 
     def bitwise_xor(
         self,
@@ -299,7 +299,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Bits that are set in exactly one. Page bitwise/bitwise-xor-13."""
+        """Set the bits that are set in exactly one input. Page bitwise/bitwise-xor-13."""
 
     def broadcast(
         self,
@@ -311,7 +311,7 @@ class NamedOperations(Operations):
         mode: Literal["numpy", "explicit", "bidirectional", "pdpd"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """``data`` replicated to ``target_shape`` [n]; ``axes_mapping`` [rank of data] says where its axes go in mode ``explicit``. Page movement/broadcast-3."""
+        """Replicate ``data`` to ``target_shape`` [n]. Page movement/broadcast-3."""
 
     def bucketize(
         self,
@@ -323,7 +323,7 @@ class NamedOperations(Operations):
         with_right_bound: bool = True,
         name: str = "",
     ) -> Tensor:
-        """For each element, the number of the bucket it lies in between the sorted boundaries. Page condition/bucketize-3."""
+        """Return for each element the number of its bucket between the sorted boundaries. Page condition/bucketize-3."""
 
     def ceiling(
         self,
@@ -332,7 +332,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Least integer not below each element. Page arithmetic/ceiling-1."""
+        """Return the least integer not below each element. Page arithmetic/ceiling-1."""
 
     def clamp(
         self,
@@ -343,7 +343,7 @@ class NamedOperations(Operations):
         max: float,
         name: str = "",
     ) -> Tensor:
-        """Each element moved into the interval from ``min`` to ``max``. Page activation/clamp-1."""
+        """Clip each element to the interval from ``min`` to ``max``. Page activation/clamp-1."""
 
     def col2im(
         self,
@@ -358,7 +358,7 @@ class NamedOperations(Operations):
         pads_end: int | Iterable[int] = (0, 0),
         name: str = "",
     ) -> Tensor:
-        """Blocks [N, C * rows * columns, L] (or without N) added up where they lie in an image [N, C, *output_size]. Page movement/col2im-15."""
+        """Sum blocks at their positions in an image. Page movement/col2im-15."""
 
     def concat(
         self,
@@ -366,7 +366,7 @@ class NamedOperations(Operations):
         axis: int,
         name: str = "",
     ) -> Tensor:
-        """The tensors one after another along ``axis``; all other lengths are equal. Page movement/concat-1."""
+        """Join the tensors along ``axis``; all other lengths are equal. Page movement/concat-1."""
 
     def convert(
         self,
@@ -376,7 +376,7 @@ class NamedOperations(Operations):
         destination_type: ElementTypeLike,
         name: str = "",
     ) -> Tensor:
-        """The same values in the type ``destination_type``. Page type/convert-1."""
+        """Convert the values to the type ``destination_type``. Page type/convert-1."""
 
     def convert_like(
         self,
@@ -386,7 +386,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """The values of the first tensor in the element type of the second. Page type/convert-like-1."""
+        """Convert the values of the first tensor to the element type of the second. Page type/convert-like-1."""
 
     def convert_promote_types(
         self,
@@ -399,7 +399,7 @@ class NamedOperations(Operations):
         u64_integer_promotion_target: ElementTypeLike = "f32",
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Both tensors in one type that holds the values of both. Page type/convert-promote-types-14."""
+        """Convert both tensors to one type that holds the values of both. Page type/convert-promote-types-14."""
 
     def convolution(
         self,
@@ -414,7 +414,7 @@ class NamedOperations(Operations):
         auto_pad: Literal["explicit", "same_upper", "same_lower", "valid"] = "explicit",
         name: str = "",
     ) -> Tensor:
-        """Correlation of 1 to 3 spatial axes with filters. Page convolution/convolution-1."""
+        """Correlate 1 to 3 spatial axes with filters. Page convolution/convolution-1."""
 
     def convolution_backprop_data(
         self,
@@ -431,7 +431,7 @@ class NamedOperations(Operations):
         output_padding: int | Iterable[int] = (),
         name: str = "",
     ) -> Tensor:
-        """Transposed convolution of 1 to 3 spatial axes. Page convolution/convolution-backprop-data-1."""
+        """Convolve transposed over 1 to 3 spatial axes. Page convolution/convolution-backprop-data-1."""
 
     def cos(
         self,
@@ -440,7 +440,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Cosine of each element, in radians. Page arithmetic/cos-1."""
+        """Compute the cosine of each element, in radians. Page arithmetic/cos-1."""
 
     def cosh(
         self,
@@ -449,7 +449,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Hyperbolic cosine of each element. Page arithmetic/cosh-1."""
+        """Compute the hyperbolic cosine of each element. Page arithmetic/cosh-1."""
 
     def ctc_greedy_decoder(
         self,
@@ -460,7 +460,7 @@ class NamedOperations(Operations):
         ctc_merge_repeated: bool = True,
         name: str = "",
     ) -> Tensor:
-        """Likeliest classes without blanks (the last class) and, where asked for, repetitions; -1 after the end. Page sequence/ctc-greedy-decoder-1."""
+        """Return the likeliest classes without blanks (the last class). Page sequence/ctc-greedy-decoder-1."""
 
     def ctc_greedy_decoder_seq_len(
         self,
@@ -474,7 +474,7 @@ class NamedOperations(Operations):
         sequence_length_type: ElementTypeLike = "i32",
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Likeliest classes without blanks and, where asked for, repetitions; -1 after the end; and how many they are. Page sequence/ctc-greedy-decoder-seq-len-6."""
+        """Return the likeliest classes without blanks, with their number. Page sequence/ctc-greedy-decoder-seq-len-6."""
 
     def ctc_loss(
         self,
@@ -490,7 +490,7 @@ class NamedOperations(Operations):
         unique: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Negative logarithm of the probability of all paths that decode to the labels; infinity where there is none. Page sequence/ctc-loss-4."""
+        """Return the negative logarithm of the probability of all paths that decode to the labels. Page sequence/ctc-loss-4."""
 
     def cum_sum(
         self,
@@ -502,7 +502,7 @@ class NamedOperations(Operations):
         reverse: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Sums of all elements before and including each one along an axis (a scalar or one element; 0 by default). Page arithmetic/cumsum-3."""
+        """Sum all elements before and including each one along an axis. Page arithmetic/cumsum-3."""
 
     def deformable_convolution(
         self,
@@ -522,7 +522,7 @@ class NamedOperations(Operations):
         bilinear_interpolation_pad: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Convolution over places moved by ``offsets`` (y, x for each kernel element), weighted by ``mask``. Page convolution/deformable-convolution-8."""
+        """Convolve samples at positions shifted by ``offsets`` and weighted by ``mask``. Page convolution/deformable-convolution-8."""
 
     def deformable_psroi_pooling(
         self,
@@ -541,7 +541,7 @@ class NamedOperations(Operations):
         part_size: int = 1,
         name: str = "",
     ) -> Tensor:
-        """As PSROIPooling, with bilinear samples, and each bin moved by its offset [n, 2 * classes, part_size, part_size]. Page detection/deformable-psroi-pooling-1."""
+        """Pool as PSROIPooling with bilinear samples, and with each bin shifted by its offset. Page detection/deformable-psroi-pooling-1."""
 
     def depth_to_space(
         self,
@@ -552,7 +552,7 @@ class NamedOperations(Operations):
         block_size: int = 1,
         name: str = "",
     ) -> Tensor:
-        """[N, C * b^k, D1, ..., Dk] to [N, C, D1 * b, ..., Dk * b]; ``mode`` says which part of the depth is the block. Page movement/depth-to-space-1."""
+        """Move depth into space: [N, C * b^k, D1, ..., Dk] to [N, C, D1 * b, ..., Dk * b]. Page movement/depth-to-space-1."""
 
     def detection_output(
         self,
@@ -580,7 +580,7 @@ class NamedOperations(Operations):
         objectness_score: float = 0.0,
         name: str = "",
     ) -> Tensor:
-        """Rows [1, 1, n, 7] of image, class, score and corners; a row that begins with -1 ends them. Page detection/detectionoutput-8."""
+        """Return rows [1, 1, n, 7] of image, class, score and corners of the detections. Page detection/detectionoutput-8."""
 
     def dft(
         self,
@@ -591,7 +591,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Discrete Fourier transform along ``axes`` of complex numbers, the last axis being real and imaginary part. Page signals/dft-7."""
+        """Compute the discrete Fourier transform along ``axes``. Page signals/dft-7."""
 
     def divide(
         self,
@@ -603,7 +603,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Quotient of two tensors; of integers rounded down, or towards zero when ``m_pythondiv`` is false. Page arithmetic/divide-1."""
+        """Divide two tensors; integers are rounded down, or towards zero if ``m_pythondiv`` is false. Page arithmetic/divide-1."""
 
     def einsum(
         self,
@@ -611,7 +611,7 @@ class NamedOperations(Operations):
         equation: str,
         name: str = "",
     ) -> Tensor:
-        """Sum of products over labelled axes, such as ``bij,bjk->bik``. Spec: matrix/einsum-7. Page matrix/einsum-7."""
+        """Sum products over labelled axes, such as ``bij,bjk->bik``. Page matrix/einsum-7."""
 
     def elu(
         self,
@@ -621,7 +621,7 @@ class NamedOperations(Operations):
         alpha: float,
         name: str = "",
     ) -> Tensor:
-        """x where x >= 0, ``alpha`` (e^x - 1) elsewhere. Page activation/elu-1."""
+        """Return x where x >= 0, ``alpha`` (e^x - 1) elsewhere. Page activation/elu-1."""
 
     def embedding_bag_offsets(
         self,
@@ -635,7 +635,7 @@ class NamedOperations(Operations):
         reduction: Literal["sum", "mean"] = "sum",
         name: str = "",
     ) -> Tensor:
-        """Rows of ``emb_table`` at ``indices`` [n], reduced within the bags that begin at ``offsets`` [batch]: [batch, ...]. Page sparse/embedding-bag-offsets-15."""
+        """Reduce rows of ``emb_table`` at ``indices`` [n] within bags. Page sparse/embedding-bag-offsets-15."""
 
     def embedding_bag_offsets_sum(
         self,
@@ -648,7 +648,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Rows of ``emb_table`` at ``indices`` [n], reduced within the bags that begin at ``offsets`` [batch]: [batch, ...]. Page sparse/embedding-bag-offsets-sum-3."""
+        """Reduce rows of ``emb_table`` at ``indices`` [n] within bags. Page sparse/embedding-bag-offsets-sum-3."""
 
     def embedding_bag_packed(
         self,
@@ -660,7 +660,7 @@ class NamedOperations(Operations):
         reduction: Literal["sum", "mean"] = "sum",
         name: str = "",
     ) -> Tensor:
-        """Rows of ``emb_table`` at ``indices`` [batch, per bag], reduced within each bag: [batch, ...]. Page sparse/embedding-bag-packed-15."""
+        """Reduce rows of ``emb_table`` at ``indices`` [batch, per bag] within each bag. Page sparse/embedding-bag-packed-15."""
 
     def embedding_bag_packed_sum(
         self,
@@ -671,7 +671,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Rows of ``emb_table`` at ``indices`` [batch, per bag], reduced within each bag: [batch, ...]. Page sparse/embedding-bag-packed-sum-3."""
+        """Reduce rows of ``emb_table`` at ``indices`` [batch, per bag] within each bag. Page sparse/embedding-bag-packed-sum-3."""
 
     def embedding_segments_sum(
         self,
@@ -685,7 +685,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Rows of ``emb_table`` at ``indices`` [n], summed within the segments that ``segment_ids`` [n] names: [num_segments, ...]. Page sparse/embedding-segments-sum-3."""
+        """Sum rows of ``emb_table`` at ``indices`` [n] within segments. Page sparse/embedding-segments-sum-3."""
 
     def equal(
         self,
@@ -696,7 +696,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether two tensors are equal. Page comparison/equal-1."""
+        """Return True where two tensors are equal. Page comparison/equal-1."""
 
     def erf(
         self,
@@ -705,7 +705,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Gauss error function of each element. Page arithmetic/erf-1."""
+        """Compute the Gauss error function of each element. Page arithmetic/erf-1."""
 
     def erfinv(
         self,
@@ -714,7 +714,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Inverse of the Gauss error function of each element. Page arithmetic/erfinv-17."""
+        """Compute the inverse of the Gauss error function of each element. Page arithmetic/erfinv-17."""
 
     def exp(
         self,
@@ -723,7 +723,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """e to the power of each element. Page activation/exp-1."""
+        """Raise e to the power of each element. Page activation/exp-1."""
 
     def experimental_detectron_detection_output(
         self,
@@ -743,7 +743,7 @@ class NamedOperations(Operations):
         class_agnostic_box_regression: bool = False,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Boxes [m, 4], classes [m] and scores [m] of m = ``max_detections_per_image`` detections; zeros where there are fewer. Page detection/experimental-detectron-detection-output-6."""
+        """Return boxes [m, 4], classes [m] and scores [m] of the detections of one image. Page detection/experimental-detectron-detection-output-6."""
 
     def experimental_detectron_generate_proposals_single_image(
         self,
@@ -759,7 +759,7 @@ class NamedOperations(Operations):
         post_nms_count: int,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Anchors [H * W * K, 4], deltas [4K, H, W], scores [K, H, W]: regions [post_nms_count, 4] and scores, zeros at the end. Page detection/experimental-detectron-generate-proposals-single-image-6."""
+        """Return regions [post_nms_count, 4] and scores of one image, with zeros at the end. Page detection/experimental-detectron-generate-proposals-single-image-6."""
 
     def experimental_detectron_prior_grid_generator(
         self,
@@ -775,7 +775,7 @@ class NamedOperations(Operations):
         stride_y: float = 0.0,
         name: str = "",
     ) -> Tensor:
-        """Priors [n, 4] moved to the centre of every cell of a feature map: [height * width * n, 4], or [height, width, n, 4]. Page detection/experimental-detectron-prior-grid-generator-6."""
+        """Move priors [n, 4] to the centre of every cell of a feature map. Page detection/experimental-detectron-prior-grid-generator-6."""
 
     def experimental_detectron_roi_feature_extractor(
         self,
@@ -786,7 +786,7 @@ class NamedOperations(Operations):
         aligned: bool = False,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Features [n, C, size, size] of regions [n, 4], each from the level of the pyramid that its size asks for; and the regions. Page detection/experimental-detectron-roi-feature-extractor-6."""
+        """Return features [n, C, size, size] of regions [n, 4], and the regions. Page detection/experimental-detectron-roi-feature-extractor-6."""
 
     def experimental_detectron_top_kro_is(
         self,
@@ -797,7 +797,7 @@ class NamedOperations(Operations):
         max_rois: int = 0,
         name: str = "",
     ) -> Tensor:
-        """The ``max_rois`` rows of ``regions`` [n, 4] with the greatest ``probabilities`` [n], best first; zeros where there are fewer. Page sort/experimental-detectron-top-krois-6."""
+        """The ``max_rois`` rows of ``regions`` [n, 4] with the greatest ``probabilities`` [n], best Page sort/experimental-detectron-top-krois-6."""
 
     def extract_image_patches(
         self,
@@ -810,7 +810,7 @@ class NamedOperations(Operations):
         auto_pad: Literal["valid", "same_upper", "same_lower"],
         name: str = "",
     ) -> Tensor:
-        """[N, C, H, W] to [N, rows * columns * C, H', W']: patches of ``sizes``, ``strides`` apart, their elements ``rates`` apart. Page movement/extract-image-patches-3."""
+        """Extract patches from images: [N, C, H, W] to [N, rows * columns * C, H', W']. Page movement/extract-image-patches-3."""
 
     def eye(
         self,
@@ -835,7 +835,7 @@ class NamedOperations(Operations):
         destination_type: ElementTypeLike = "f8e4m3",
         name: str = "",
     ) -> Tensor:
-        """``data * scale - shift`` rounded to an 8-bit float type, and back. Page quantization/fake-convert-13."""
+        """Round ``data * scale - shift`` to an 8-bit float type, and convert back. Page quantization/fake-convert-13."""
 
     def fake_quantize(
         self,
@@ -850,7 +850,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Each element moved to the nearest of ``levels`` evenly spread values, in its own type. Page quantization/fake-quantize-1."""
+        """Round each element to the nearest of ``levels`` evenly spaced values, in its own type. Page quantization/fake-quantize-1."""
 
     def floor(
         self,
@@ -859,7 +859,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Greatest integer not above each element. Page arithmetic/floor-1."""
+        """Return the greatest integer not above each element. Page arithmetic/floor-1."""
 
     def floor_mod(
         self,
@@ -870,7 +870,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Remainder of a division rounded down: it has the sign of the divisor. Page arithmetic/floormod-1."""
+        """Return the remainder of a division rounded down, with the sign of the divisor. Page arithmetic/floormod-1."""
 
     def gather(
         self,
@@ -882,7 +882,7 @@ class NamedOperations(Operations):
         batch_dims: int = 0,
         name: str = "",
     ) -> Tensor:
-        """Slices of ``data`` along ``axis`` (scalar) at ``indices``: ``data[:axis] + indices[batch_dims:] + data[axis + 1:]``. Page movement/gather-8."""
+        """Select slices of ``data`` along ``axis`` (scalar) at ``indices``. Page movement/gather-8."""
 
     def gather_elements(
         self,
@@ -893,7 +893,7 @@ class NamedOperations(Operations):
         axis: int,
         name: str = "",
     ) -> Tensor:
-        """For each element of ``indices`` the element of ``data`` at that position along ``axis``, elsewhere at its own place. Page movement/gather-elements-6."""
+        """Select for each element of ``indices`` an element of ``data``. Page movement/gather-elements-6."""
 
     def gather_nd(
         self,
@@ -904,7 +904,7 @@ class NamedOperations(Operations):
         batch_dims: int = 0,
         name: str = "",
     ) -> Tensor:
-        """The slices of ``data`` at the tuples in the last axis of ``indices``: ``indices[:-1] + data[batch_dims + indices[-1]:]``. Page movement/gather-nd-8."""
+        """Select the slices of ``data`` at the tuples in the last axis of ``indices``. Page movement/gather-nd-8."""
 
     def gather_tree(
         self,
@@ -916,7 +916,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """The full beams of a beam search: from the last step backwards along ``parent_ids``; [steps, batch, beam]. Page movement/gather-tree-1."""
+        """Reconstruct the beams of a beam search from the last step backwards along ``parent_ids``. Page movement/gather-tree-1."""
 
     def gelu(
         self,
@@ -926,7 +926,7 @@ class NamedOperations(Operations):
         approximation_mode: Literal["erf", "tanh"] = "erf",
         name: str = "",
     ) -> Tensor:
-        """x times the normal distribution function at x, or its approximation by tanh. Page activation/gelu-7."""
+        """Return x times the normal distribution function at x, or its approximation by tanh. Page activation/gelu-7."""
 
     def generate_proposals(
         self,
@@ -945,7 +945,7 @@ class NamedOperations(Operations):
         roi_num_type: ElementTypeLike = "i64",
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Anchors [H, W, K, 4], deltas [N, 4K, H, W], scores [N, K, H, W]: regions [n, 4] of all images, scores [n], counts [N]. Page detection/generate-proposals-9."""
+        """Return regions [n, 4] of all images, scores [n] and counts [N]. Page detection/generate-proposals-9."""
 
     def greater(
         self,
@@ -956,7 +956,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether the first tensor is greater than the second. Page comparison/greater-1."""
+        """Return True where the first tensor is greater than the second. Page comparison/greater-1."""
 
     def greater_equal(
         self,
@@ -967,7 +967,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether the first tensor is greater than or equal to the second. Page comparison/greater-equal-1."""
+        """Return True where the first tensor is greater than or equal to the second. Page comparison/greater-equal-1."""
 
     def grid_sample(
         self,
@@ -980,7 +980,7 @@ class NamedOperations(Operations):
         padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
         name: str = "",
     ) -> Tensor:
-        """Samples an image [N, C, H, W] at grid points [N, H', W', 2] (x, then y, from -1 to 1): [N, C, H', W']. Page image/grid-sample-9."""
+        """Sample an image [N, C, H, W] at grid points [N, H', W', 2] (x, then y, from -1 to 1). Page image/grid-sample-9."""
 
     def grn(
         self,
@@ -990,7 +990,7 @@ class NamedOperations(Operations):
         bias: float,
         name: str = "",
     ) -> Tensor:
-        """Each element by the root of its channels' squares and ``bias``: ``[N, C, ...] -> [N, C, ...]``. Spec: normalization/grn-1. Page normalization/grn-1."""
+        """Divide each element by the root of ``bias`` plus the sum of squares over the channels. Page normalization/grn-1."""
 
     def group_convolution(
         self,
@@ -1005,7 +1005,7 @@ class NamedOperations(Operations):
         auto_pad: Literal["explicit", "same_upper", "same_lower", "valid"] = "explicit",
         name: str = "",
     ) -> Tensor:
-        """Correlation within each group of channels. Page convolution/group-convolution-1."""
+        """Correlate within each group of channels. Page convolution/group-convolution-1."""
 
     def group_convolution_backprop_data(
         self,
@@ -1022,7 +1022,7 @@ class NamedOperations(Operations):
         output_padding: int | Iterable[int] = (),
         name: str = "",
     ) -> Tensor:
-        """Transposed convolution within each group of channels. Page convolution/group-convolution-backprop-data-1."""
+        """Convolve transposed within each group of channels. Page convolution/group-convolution-backprop-data-1."""
 
     def group_normalization(
         self,
@@ -1035,7 +1035,7 @@ class NamedOperations(Operations):
         epsilon: float,
         name: str = "",
     ) -> Tensor:
-        """Mean 0 and variance 1 within each group of channels, then ``scale`` and ``bias`` for each channel. Page normalization/group-normalization-12."""
+        """Normalise each group of channels to mean 0 and variance 1, then scale and shift each channel. Page normalization/group-normalization-12."""
 
     def grouped_matmul(
         self,
@@ -1046,7 +1046,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """One matrix product for each group of tokens, the groups' ends given by ``offsets``. Page matrix/grouped-matmul-17."""
+        """Compute one matrix product for each group of tokens; ``offsets`` are the ends of the groups. Page matrix/grouped-matmul-17."""
 
     def gru_cell(
         self,
@@ -1065,7 +1065,7 @@ class NamedOperations(Operations):
         linear_before_reset: bool = False,
         name: str = "",
     ) -> Tensor:
-        """One step of a gated recurrent unit; relu, sigmoid and tanh have no alpha and beta. Page sequence/gru-cell-3."""
+        """Compute one step of a gated recurrent unit. Page sequence/gru-cell-3."""
 
     def gru_sequence(
         self,
@@ -1086,7 +1086,7 @@ class NamedOperations(Operations):
         linear_before_reset: bool = False,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """GRU cells over time, in one or both directions. Page sequence/gru-sequence-5."""
+        """Run GRU cells over time, in one or both directions. Page sequence/gru-sequence-5."""
 
     def hard_sigmoid(
         self,
@@ -1097,7 +1097,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """``alpha`` x + ``beta`` cut to 0 .. 1; both are scalars. Page activation/hard-sigmoid-1."""
+        """Return ``alpha`` x + ``beta`` clipped to 0 .. 1; both are scalars. Page activation/hard-sigmoid-1."""
 
     def hsigmoid(
         self,
@@ -1106,7 +1106,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """x + 3 cut to 0 .. 6, divided by 6. Page activation/hsigmoid-5."""
+        """Return x + 3 clipped to 0 .. 6, divided by 6. Page activation/hsigmoid-5."""
 
     def hswish(
         self,
@@ -1115,7 +1115,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """x times (x + 3 cut to 0 .. 6), divided by 6. Page activation/hswish-4."""
+        """Return x times (x + 3 clipped to 0 .. 6), divided by 6. Page activation/hswish-4."""
 
     def i420_to_bgr(
         self,
@@ -1126,7 +1126,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and U and V [N, H/2, W/2, 1]. Page image/i420-to-bgr-8."""
+        """Convert I420 to a frame [N, H, W, 3]. Page image/i420-to-bgr-8."""
 
     def i420_to_rgb(
         self,
@@ -1137,7 +1137,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and U and V [N, H/2, W/2, 1]. Page image/i420-to-rgb-8."""
+        """Convert I420 to a frame [N, H, W, 3]. Page image/i420-to-rgb-8."""
 
     def identity(
         self,
@@ -1146,7 +1146,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """The input as it is. Page activation/identity-16."""
+        """Return the input unchanged. Page activation/identity-16."""
 
     def idft(
         self,
@@ -1157,7 +1157,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """The inverse of DFT: ``[..., 2] -> [..., 2]``. Spec: signals/idft-7. Page signals/idft-7."""
+        """Compute the inverse of DFT: ``[..., 2] -> [..., 2]``. Page signals/idft-7."""
 
     def interpolate(
         self,
@@ -1176,7 +1176,7 @@ class NamedOperations(Operations):
         cube_coeff: float = -0.75,
         name: str = "",
     ) -> Tensor:
-        """Resizes some axes of an image to given sizes or by given scales. Page image/interpolate-11."""
+        """Resize some axes of an image to given sizes or by given scales. Page image/interpolate-11."""
 
     def inverse(
         self,
@@ -1186,7 +1186,7 @@ class NamedOperations(Operations):
         adjoint: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Inverses of the square matrices in the last two axes, transposed where ``adjoint``; a singular one gives infinities. Page matrix/inverse-14."""
+        """Invert the square matrices in the last two axes, transposed if ``adjoint``. Page matrix/inverse-14."""
 
     def irdft(
         self,
@@ -1197,7 +1197,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """The inverse of RDFT: the other half along the last of ``axes`` is what makes the result real. Page signals/irdft-9."""
+        """Compute the inverse of RDFT; the missing half makes the result real. Page signals/irdft-9."""
 
     def is_finite(
         self,
@@ -1206,7 +1206,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Whether each element is neither infinite nor NaN. Page comparison/isfinite-10."""
+        """Return True for each element that is neither infinite nor NaN. Page comparison/isfinite-10."""
 
     def is_inf(
         self,
@@ -1217,7 +1217,7 @@ class NamedOperations(Operations):
         detect_positive: bool = True,
         name: str = "",
     ) -> Tensor:
-        """Whether each element is an infinity of a sign that is looked for. Page comparison/isinf-10."""
+        """Return True for each element that is an infinity of a requested sign. Page comparison/isinf-10."""
 
     def is_nan(
         self,
@@ -1226,7 +1226,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Whether each element is NaN. Page comparison/isnan-10."""
+        """Return True for each element that is NaN. Page comparison/isnan-10."""
 
     def istft(
         self,
@@ -1241,7 +1241,7 @@ class NamedOperations(Operations):
         normalized: bool,
         name: str = "",
     ) -> Tensor:
-        """The signal whose overlapping, weighted frames have these transforms. Page signals/istft-16."""
+        """Reconstruct the signal whose overlapping, weighted frames have these transforms. Page signals/istft-16."""
 
     def less(
         self,
@@ -1252,7 +1252,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether the first tensor is less than the second. Page comparison/less-1."""
+        """Return True where the first tensor is less than the second. Page comparison/less-1."""
 
     def less_equal(
         self,
@@ -1263,7 +1263,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether the first tensor is less than or equal to the second. Page comparison/lessequal-1."""
+        """Return True where the first tensor is less than or equal to the second. Page comparison/lessequal-1."""
 
     def log(
         self,
@@ -1272,7 +1272,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Natural logarithm of each element. Page arithmetic/log-1."""
+        """Compute the natural logarithm of each element. Page arithmetic/log-1."""
 
     def log_softmax(
         self,
@@ -1282,7 +1282,7 @@ class NamedOperations(Operations):
         axis: int = 1,
         name: str = "",
     ) -> Tensor:
-        """x minus the logarithm of the sum of e^x along ``axis``. Page activation/log-soft-max-5."""
+        """Return x minus the logarithm of the sum of e^x along ``axis``. Page activation/log-soft-max-5."""
 
     def logical_and(
         self,
@@ -1293,7 +1293,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether both are true. Page logical/logical-and-1."""
+        """Return True where both are true. Page logical/logical-and-1."""
 
     def logical_not(
         self,
@@ -1302,7 +1302,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Whether each element is false. Page logical/logical-not-1."""
+        """Return True for each element that is false. Page logical/logical-not-1."""
 
     def logical_or(
         self,
@@ -1313,7 +1313,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether at least one is true. Page logical/logical-or-1."""
+        """Return True where at least one is true. Page logical/logical-or-1."""
 
     def logical_xor(
         self,
@@ -1324,7 +1324,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether exactly one is true. Page logical/logical-xor-1."""
+        """Return True where exactly one is true. Page logical/logical-xor-1."""
 
     def lrn(
         self,
@@ -1338,7 +1338,7 @@ class NamedOperations(Operations):
         size: int,
         name: str = "",
     ) -> Tensor:
-        """Each element by a power of the mean square of its neighbourhood along ``axes``. Page normalization/lrn-1."""
+        """Divide each element by a power of the mean square of its neighbourhood along ``axes``. Page normalization/lrn-1."""
 
     def lstm_cell(
         self,
@@ -1357,7 +1357,7 @@ class NamedOperations(Operations):
         clip: float = ...,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """One step of a long short-term memory; relu, sigmoid and tanh have no alpha and beta. Page sequence/lstm-cell-1."""
+        """Compute one step of a long short-term memory. Page sequence/lstm-cell-1."""
 
     def lstm_sequence(
         self,
@@ -1378,7 +1378,7 @@ class NamedOperations(Operations):
         clip: float = ...,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """LSTM cells over time, in one or both directions. Page sequence/lstm-sequence-5."""
+        """Run LSTM cells over time, in one or both directions. Page sequence/lstm-sequence-5."""
 
     def matmul(
         self,
@@ -1390,7 +1390,7 @@ class NamedOperations(Operations):
         transpose_b: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Products of the matrices in the last two axes, batches broadcast. Page matrix/matmul-1."""
+        """Multiply the matrices in the last two axes, with batches broadcast. Page matrix/matmul-1."""
 
     def matrix_nms(
         self,
@@ -1411,7 +1411,7 @@ class NamedOperations(Operations):
         post_threshold: float = 0.0,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Boxes [batch, n, 4], scores [batch, classes, n], each score lowered by the overlaps with better boxes of its class. Page sort/matrix-non-max-suppression-8."""
+        """Boxes [batch, n, 4], scores [batch, classes, n], each score lowered by the overlaps with Page sort/matrix-non-max-suppression-8."""
 
     def max_pool(
         self,
@@ -1429,7 +1429,7 @@ class NamedOperations(Operations):
         axis: int = 0,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Largest element of each window, and where it lies: the first one, counted over the axes from ``axis`` on. Page pooling/max-pool-14."""
+        """Return the largest element of each window, and the index of the first such element. Page pooling/max-pool-14."""
 
     def maximum(
         self,
@@ -1440,7 +1440,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """The greater of two tensors; NaN where either is NaN. Page arithmetic/maximum-1."""
+        """Return the greater of two tensors; NaN where either is NaN. Page arithmetic/maximum-1."""
 
     def minimum(
         self,
@@ -1451,7 +1451,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """The lesser of two tensors; NaN where either is NaN. Page arithmetic/minimum-1."""
+        """Return the lesser of two tensors; NaN where either is NaN. Page arithmetic/minimum-1."""
 
     def mish(
         self,
@@ -1460,7 +1460,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """x tanh(ln(1 + e^x)). Page activation/mish-4."""
+        """Return x tanh(ln(1 + e^x)). Page activation/mish-4."""
 
     def mod(
         self,
@@ -1471,7 +1471,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Remainder of a division rounded towards zero: it has the sign of the dividend. Page arithmetic/mod-1."""
+        """Return the remainder of a division rounded towards zero, with the sign of the dividend. Page arithmetic/mod-1."""
 
     def multiclass_nms(
         self,
@@ -1492,7 +1492,7 @@ class NamedOperations(Operations):
         nms_eta: float = 1.0,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Greedy suppression within each class; the threshold shrinks by ``nms_eta`` with each box kept while it is above 0.5. Page sort/multiclass-non-max-suppression-9."""
+        """Greedy suppression within each class; the threshold shrinks by ``nms_eta`` with each box kept Page sort/multiclass-non-max-suppression-9."""
 
     def multinomial(
         self,
@@ -1507,7 +1507,7 @@ class NamedOperations(Operations):
         op_seed: int = 0,
         name: str = "",
     ) -> Tensor:
-        """Class numbers, shape (batch, samples), by probabilities of shape (batch, classes). Page generation/multinomial-13."""
+        """Class numbers, shape (batch, samples), by probabilities of shape (batch, classes). Page Page generation/multinomial-13."""
 
     def multiply(
         self,
@@ -1518,7 +1518,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Product of two tensors. Page arithmetic/multiply-1."""
+        """Multiply two tensors. Page arithmetic/multiply-1."""
 
     def mvn(
         self,
@@ -1531,7 +1531,7 @@ class NamedOperations(Operations):
         eps_mode: Literal["inside_sqrt", "outside_sqrt"],
         name: str = "",
     ) -> Tensor:
-        """Mean 0 and, with ``normalize_variance``, variance 1 along ``axes``: ``[...] -> [...]``. Spec: normalization/mvn-6. Page normalization/mvn-6."""
+        """Shift to mean 0 and, with ``normalize_variance``, scale to variance 1 along ``axes``. Page normalization/mvn-6."""
 
     def negative(
         self,
@@ -1540,7 +1540,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Each element with the other sign; unsigned integers wrap. Page arithmetic/negative-1."""
+        """Negate each element; unsigned integers wrap. Page arithmetic/negative-1."""
 
     def nms_rotated(
         self,
@@ -1556,7 +1556,7 @@ class NamedOperations(Operations):
         clockwise: bool = True,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As NonMaxSuppression-9, for boxes [batch, n, 5] of center x and y, width, height, and an angle in radians. Page sort/nms-rotated-13."""
+        """As NonMaxSuppression-9, for boxes [batch, n, 5] of center x and y, width, height, and an Page sort/nms-rotated-13."""
 
     def non_max_suppression(
         self,
@@ -1573,7 +1573,7 @@ class NamedOperations(Operations):
         output_type: ElementTypeLike = "i64",
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Boxes [batch, n, 4], scores [batch, classes, n]: rows of batch, class and box; of batch, class and score; and their number. Page sort/non-max-suppression-9."""
+        """Boxes [batch, n, 4], scores [batch, classes, n]: rows of batch, class and box; of batch, Page sort/non-max-suppression-9."""
 
     def non_zero(
         self,
@@ -1583,7 +1583,7 @@ class NamedOperations(Operations):
         output_type: ElementTypeLike = "i64",
         name: str = "",
     ) -> Tensor:
-        """Indices of the elements that are not zero, one column each, in row-major order; shape (rank, count). Page condition/nonzero-3."""
+        """Return the indices of the nonzero elements, one column each, in row-major order. Page condition/nonzero-3."""
 
     def normalize_l2(
         self,
@@ -1595,7 +1595,7 @@ class NamedOperations(Operations):
         eps_mode: Literal["add", "max"],
         name: str = "",
     ) -> Tensor:
-        """Each element by the root of the squares along ``axes``, ``eps`` added to their sum or its lower bound. Page normalization/normalize-l2-1."""
+        """Divide each element by the root of the sum of squares along ``axes``. Page normalization/normalize-l2-1."""
 
     def not_equal(
         self,
@@ -1606,7 +1606,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether two tensors differ. Page comparison/notequal-1."""
+        """Return True where two tensors differ. Page comparison/notequal-1."""
 
     def nv12_to_bgr(
         self,
@@ -1616,7 +1616,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and UV [N, H/2, W/2, 2]. Page image/nv12-to-bgr-8."""
+        """Convert NV12 to a frame [N, H, W, 3]. Page image/nv12-to-bgr-8."""
 
     def nv12_to_rgb(
         self,
@@ -1626,7 +1626,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """A frame [N, H, W, 3] from one plane [N, 3H/2, W, 1], or from Y [N, H, W, 1] and UV [N, H/2, W/2, 2]. Page image/nv12-to-rgb-8."""
+        """Convert NV12 to a frame [N, H, W, 3]. Page image/nv12-to-rgb-8."""
 
     def one_hot(
         self,
@@ -1640,7 +1640,7 @@ class NamedOperations(Operations):
         negative_indices_mode: Literal["ignore_negative", "ignore-negative", "normalize"] = "ignore_negative",
         name: str = "",
     ) -> Tensor:
-        """``on_value`` where the new axis' place is the index, ``off_value`` elsewhere; an index that is no place sets nothing. Page sequence/one-hot-16."""
+        """Set ``on_value`` where the position along the new axis is the index, ``off_value`` elsewhere. Page sequence/one-hot-16."""
 
     def pad(
         self,
@@ -1653,7 +1653,7 @@ class NamedOperations(Operations):
         pad_mode: Literal["constant", "edge", "reflect", "symmetric"],
         name: str = "",
     ) -> Tensor:
-        """``data`` with ``pads_begin`` and ``pads_end`` [rank] elements more on each axis (fewer where negative). Page movement/pad-12."""
+        """Add ``pads_begin`` and ``pads_end`` [rank] elements on each axis of ``data``. Page movement/pad-12."""
 
     def power(
         self,
@@ -1664,7 +1664,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """The first tensor raised to the power of the second; of integers truncated. Page arithmetic/power-1."""
+        """Raise the first tensor to the power of the second; integers are truncated. Page arithmetic/power-1."""
 
     def prelu(
         self,
@@ -1674,7 +1674,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """x where x >= 0, ``slope`` x elsewhere. Page activation/prelu-1."""
+        """Return x where x >= 0, ``slope`` x elsewhere. Page activation/prelu-1."""
 
     def print(
         self,
@@ -1684,7 +1684,7 @@ class NamedOperations(Operations):
         summarize: int = 3,
         name: str = "",
     ) -> Tensor:
-        """The first input as it is; what it shows is ``message`` and the values of the other inputs (of the first, when it is alone). Page ."""
+        """Return the first input unchanged. Page ."""
 
     def prior_box(
         self,
@@ -1707,7 +1707,7 @@ class NamedOperations(Operations):
         min_max_aspect_ratios_order: bool = True,
         name: str = "",
     ) -> Tensor:
-        """Boxes and their variances [2, 4 * height * width * boxes per point], in shares of the image. Page detection/prior-box-8."""
+        """Return prior boxes and their variances, as fractions of the image. Page detection/prior-box-8."""
 
     def prior_box_clustered(
         self,
@@ -1725,7 +1725,7 @@ class NamedOperations(Operations):
         variance: float | Iterable[float] = (),
         name: str = "",
     ) -> Tensor:
-        """Boxes of given widths and heights, and their variances [2, 4 * height * width * boxes], in shares of the image. Page detection/prior-box-clustered-1."""
+        """Return boxes of given widths and heights with their variances, as fractions of the image. Page detection/prior-box-clustered-1."""
 
     def proposal(
         self,
@@ -1750,7 +1750,7 @@ class NamedOperations(Operations):
         framework: Literal["", "tensorflow"] = "",
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Scores [N, 2K, H, W] and deltas [N, 4K, H, W]: regions [N * post_nms_topn, 5] (image, x1, y1, x2, y2) and their scores. Page detection/proposal-4."""
+        """Return regions [N * post_nms_topn, 5] (image, x1, y1, x2, y2) and their scores. Page detection/proposal-4."""
 
     def psroi_pooling(
         self,
@@ -1766,7 +1766,7 @@ class NamedOperations(Operations):
         mode: Literal["average", "bilinear"] = "average",
         name: str = "",
     ) -> Tensor:
-        """Each bin of a region [n, 5] reads its own channels of the features [N, C, H, W]: [n, output_dim, group_size, group_size]. Page detection/psroi-pooling-1."""
+        """Pool each bin of a region [n, 5] from its own channels of the features [N, C, H, W]. Page detection/psroi-pooling-1."""
 
     def random_uniform(
         self,
@@ -1781,7 +1781,7 @@ class NamedOperations(Operations):
         alignment: Literal["TENSORFLOW", "PYTORCH"] = "TENSORFLOW",
         name: str = "",
     ) -> Tensor:
-        """Random numbers from ``least`` to below ``most``, both scalars or one element. Page generation/random-uniform-8."""
+        """Random numbers from ``least`` to below ``most``, both scalars or one element. Page Page generation/random-uniform-8."""
 
     def range(
         self,
@@ -1793,7 +1793,7 @@ class NamedOperations(Operations):
         output_type: ElementTypeLike,
         name: str = "",
     ) -> Tensor:
-        """Numbers from ``start`` up or down to, not including, ``stop``; each input is a scalar or one element. Page generation/range-4."""
+        """Numbers from ``start`` up or down to, not including, ``stop``; each input is a scalar or one Page generation/range-4."""
 
     def rdft(
         self,
@@ -1804,7 +1804,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Fourier transform of real numbers, the redundant half along the last of ``axes`` left out. Page signals/rdft-9."""
+        """Compute the Fourier transform of real numbers, without the redundant half. Page signals/rdft-9."""
 
     def read_value(
         self,
@@ -1827,7 +1827,7 @@ class NamedOperations(Operations):
         keep_dims: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Sum of magnitudes along axes. Page reduction/reduce-l1-4."""
+        """Sum the magnitudes along axes. Page reduction/reduce-l1-4."""
 
     def reduce_l2(
         self,
@@ -1838,7 +1838,7 @@ class NamedOperations(Operations):
         keep_dims: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Square root of the sum of squares along axes. Page reduction/reduce-l2-4."""
+        """Compute the square root of the sum of squares along axes. Page reduction/reduce-l2-4."""
 
     def reduce_logical_and(
         self,
@@ -1849,7 +1849,7 @@ class NamedOperations(Operations):
         keep_dims: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Whether all elements along axes are true. Page reduction/reduce-logical-and-1."""
+        """Return True where all elements along axes are true. Page reduction/reduce-logical-and-1."""
 
     def reduce_logical_or(
         self,
@@ -1860,7 +1860,7 @@ class NamedOperations(Operations):
         keep_dims: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Whether any element along axes is true. Page reduction/reduce-logical-or-1."""
+        """Return True where any element along axes is true. Page reduction/reduce-logical-or-1."""
 
     def reduce_max(
         self,
@@ -1871,7 +1871,7 @@ class NamedOperations(Operations):
         keep_dims: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Greatest element along axes. Page reduction/reduce-max-1."""
+        """Return the largest element along axes. Page reduction/reduce-max-1."""
 
     def reduce_mean(
         self,
@@ -1882,7 +1882,7 @@ class NamedOperations(Operations):
         keep_dims: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Arithmetic mean along axes; of integers truncated. Page reduction/reduce-mean-1."""
+        """Compute the mean along axes; for integers, truncated. Page reduction/reduce-mean-1."""
 
     def reduce_min(
         self,
@@ -1893,7 +1893,7 @@ class NamedOperations(Operations):
         keep_dims: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Least element along axes. Page reduction/reduce-min-1."""
+        """Return the smallest element along axes. Page reduction/reduce-min-1."""
 
     def reduce_prod(
         self,
@@ -1904,7 +1904,7 @@ class NamedOperations(Operations):
         keep_dims: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Product along axes. Page reduction/reduce-prod-1."""
+        """Multiply the elements along axes. Page reduction/reduce-prod-1."""
 
     def reduce_sum(
         self,
@@ -1915,7 +1915,7 @@ class NamedOperations(Operations):
         keep_dims: bool = False,
         name: str = "",
     ) -> Tensor:
-        """Sum along axes. Page reduction/reduce-sum-1."""
+        """Sum the elements along axes. Page reduction/reduce-sum-1."""
 
     def region_yolo(
         self,
@@ -1932,7 +1932,7 @@ class NamedOperations(Operations):
         anchors: float | Iterable[float] = (),
         name: str = "",
     ) -> Tensor:
-        """Turns raw predictions [N, regions * (coords + 1 + classes), H, W] into shares of 1: centre, confidence, and class scores. Page detection/region-yolo-1."""
+        """Convert raw predictions [N, regions * (coords + 1 + classes), H, W] into numbers from 0 to 1. Page detection/region-yolo-1."""
 
     def relu(
         self,
@@ -1941,7 +1941,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """The greater of x and 0. Page activation/relu-1."""
+        """Return the greater of x and 0. Page activation/relu-1."""
 
     def reorg_yolo(
         self,
@@ -1951,7 +1951,7 @@ class NamedOperations(Operations):
         stride: int | Iterable[int],
         name: str = "",
     ) -> Tensor:
-        """Moves space to channels: [N, C, H, W] to [N, C * stride^2, H / stride, W / stride], in Darknet's order of elements. Page detection/reorg-yolo-1."""
+        """Move space to channels, in Darknet's order of elements. Page detection/reorg-yolo-1."""
 
     def reshape(
         self,
@@ -1962,7 +1962,7 @@ class NamedOperations(Operations):
         special_zero: bool,
         name: str = "",
     ) -> Tensor:
-        """The elements of ``data`` in the shape that ``shape`` [n] spells; -1 fills up, 0 copies with ``special_zero``. Page shape/reshape-1."""
+        """Return the elements of ``data`` in the shape in ``shape`` [n]. Page shape/reshape-1."""
 
     def reverse(
         self,
@@ -1973,7 +1973,7 @@ class NamedOperations(Operations):
         mode: Literal["index", "mask"],
         name: str = "",
     ) -> Tensor:
-        """``data`` backwards along ``axes``: their numbers in mode ``index``, a boolean for each axis in mode ``mask``. Page movement/reverse-1."""
+        """Reverse ``data`` along ``axes``. Page movement/reverse-1."""
 
     def reverse_sequence(
         self,
@@ -1985,7 +1985,7 @@ class NamedOperations(Operations):
         seq_axis: int = 1,
         name: str = "",
     ) -> Tensor:
-        """``data`` with the first ``seq_lengths[b]`` elements along ``seq_axis`` backwards, for each b along ``batch_axis``. Page movement/reverse-sequence-1."""
+        """Reverse the first ``seq_lengths[b]`` elements along ``seq_axis`` for each batch index b. Page movement/reverse-sequence-1."""
 
     def rgb_to_nv12(
         self,
@@ -1995,7 +1995,7 @@ class NamedOperations(Operations):
         single_plane: bool = True,
         name: str = "",
     ) -> tuple[Tensor, ...]:
-        """One plane [N, 3H/2, W, 1], or Y [N, H, W, 1] and UV [N, H/2, W/2, 2], from a frame [N, H, W, 3] with even H and W. Page image/rgb-to-nv12-17."""
+        """Convert a frame [N, H, W, 3] with even H and W to NV12. Page image/rgb-to-nv12-17."""
 
     def rnn_cell(
         self,
@@ -2013,7 +2013,7 @@ class NamedOperations(Operations):
         clip: float = ...,
         name: str = "",
     ) -> Tensor:
-        """One step of a plain recurrent network; relu, sigmoid and tanh have no alpha and beta. Page sequence/rnn-cell-3."""
+        """Compute one step of a plain recurrent network. Page sequence/rnn-cell-3."""
 
     def rnn_sequence(
         self,
@@ -2033,7 +2033,7 @@ class NamedOperations(Operations):
         clip: float = ...,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """RNN cells over time, in one or both directions. Page sequence/rnn-sequence-5."""
+        """Run RNN cells over time, in one or both directions. Page sequence/rnn-sequence-5."""
 
     def roi_align(
         self,
@@ -2050,7 +2050,7 @@ class NamedOperations(Operations):
         aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = "asymmetric",
         name: str = "",
     ) -> Tensor:
-        """Features [N, C, H, W] pooled in regions [n, 4] (x1, y1, x2, y2) of images ``batches`` [n]: [n, C, pooled_h, pooled_w]. Page detection/roi-align-9."""
+        """Pool features [N, C, H, W] in regions [n, 4] (x1, y1, x2, y2) of images ``batches`` [n]. Page detection/roi-align-9."""
 
     def roi_align_rotated(
         self,
@@ -2066,7 +2066,7 @@ class NamedOperations(Operations):
         clockwise_mode: bool = False,
         name: str = "",
     ) -> Tensor:
-        """As ROIAlign with mode avg, for regions [n, 5] of centre x and y, width, height and an angle in radians. Page detection/roi-align-rotated-15."""
+        """Pool as ROIAlign with mode avg, in rotated regions [n, 5]. Page detection/roi-align-rotated-15."""
 
     def roi_pooling(
         self,
@@ -2080,7 +2080,7 @@ class NamedOperations(Operations):
         method: Literal["max", "bilinear"] = "max",
         name: str = "",
     ) -> Tensor:
-        """Features [N, C, H, W] pooled in regions [n, 5] (image, x1, y1, x2, y2): [n, C, pooled_h, pooled_w]. Page detection/roi-pooling-1."""
+        """Pool features [N, C, H, W] in regions [n, 5] (image, x1, y1, x2, y2). Page detection/roi-pooling-1."""
 
     def roll(
         self,
@@ -2091,7 +2091,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """``data`` moved by ``shift`` along ``axes``, what leaves at one end coming in at the other; an axis may be named again. Page movement/roll-7."""
+        """Rotate ``data`` by ``shift`` along ``axes``; repeated axes add up. Page movement/roll-7."""
 
     def round(
         self,
@@ -2101,7 +2101,7 @@ class NamedOperations(Operations):
         mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even",
         name: str = "",
     ) -> Tensor:
-        """Nearest integer to each element; ``mode`` says where halves go. Page arithmetic/round-5."""
+        """Round each element to the nearest integer; ``mode`` is the direction for halves. Page arithmetic/round-5."""
 
     def round_to(
         self,
@@ -2111,7 +2111,7 @@ class NamedOperations(Operations):
         to: Literal["bf16", "f16", "f8e4m3", "f8e5m2", "int8", "int4"],
         name: str = "",
     ) -> Tensor:
-        """Each number as the nearest that the type ``to`` can hold; the element type stays. Other tensors than of floats stay as they are. Page ."""
+        """Round each number to the nearest value of the type ``to``; the element type stays. Page ."""
 
     def sampled_token(
         self,
@@ -2125,7 +2125,7 @@ class NamedOperations(Operations):
         from_the_top: int = 0,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """A token for each row of scores ``[batch, words]`` as ``[batch, 1]``, and the next state of the generator. Page ."""
+        """Draw a token for each row of scores ``[batch, words]``. Page ."""
 
     def scaled_dot_product_attention(
         self,
@@ -2140,7 +2140,7 @@ class NamedOperations(Operations):
         causal: bool,
         name: str = "",
     ) -> Tensor:
-        """``softmax(query x keyT * scale + mask) x value``, batches broadcast. Page sequence/scaled-dot-product-attention."""
+        """Compute ``softmax(query x keyT * scale + mask) x value``, with batches broadcast. Page sequence/scaled-dot-product-attention."""
 
     def scatter_elements_update(
         self,
@@ -2154,7 +2154,7 @@ class NamedOperations(Operations):
         use_init_val: bool = True,
         name: str = "",
     ) -> Tensor:
-        """``data`` with each element of ``updates`` put, or reduced, at its own place but for ``axis``, where ``indices`` says. Page movement/scatter-elements-update-12."""
+        """Put, or reduce, each element of ``updates`` into ``data``. Page movement/scatter-elements-update-12."""
 
     def scatter_nd_update(
         self,
@@ -2166,7 +2166,7 @@ class NamedOperations(Operations):
         reduction: Literal["none", "sum", "sub", "prod", "min", "max"] = "none",
         name: str = "",
     ) -> Tensor:
-        """``data`` with slices put, or reduced, at the tuples in the last axis of ``indices``. Page movement/scatter-nd-update-15."""
+        """Put, or reduce, slices into ``data`` at the tuples in the last axis of ``indices``. Page movement/scatter-nd-update-15."""
 
     def scatter_update(
         self,
@@ -2178,7 +2178,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """``data`` with its slices along ``axis`` at ``indices`` replaced; updates: ``data[:axis] + indices + data[axis + 1:]``. Page movement/scatter-update-3."""
+        """Replace the slices of ``data`` along ``axis`` at ``indices``. Page movement/scatter-update-3."""
 
     def search_sorted(
         self,
@@ -2190,7 +2190,7 @@ class NamedOperations(Operations):
         output_type: ElementTypeLike = "i64",
         name: str = "",
     ) -> Tensor:
-        """Where each of ``values`` [..., m] would be inserted in its row of ``sorted_sequence`` ([..., n], or [n] for all rows). Page sort/search-sorted-15."""
+        """Where each of ``values`` [..., m] would be inserted in its row of ``sorted_sequence`` Page sort/search-sorted-15."""
 
     def segment_max(
         self,
@@ -2202,7 +2202,7 @@ class NamedOperations(Operations):
         fill_mode: Literal["zero", "lowest"],
         name: str = "",
     ) -> Tensor:
-        """Greatest element of each segment of rows of ``data``; ``segment_ids`` [rows] ascends. Empty segments: zero, or the lowest value. Page arithmetic/segment-max-16."""
+        """Return the largest element of each segment of rows of ``data``. Page arithmetic/segment-max-16."""
 
     def select(
         self,
@@ -2214,7 +2214,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Elements of the second tensor where the first is true, of the third elsewhere. Page condition/select-1."""
+        """Select elements of the second tensor where the first is true, of the third elsewhere. Page condition/select-1."""
 
     def selu(
         self,
@@ -2225,7 +2225,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """``scale`` x where x > 0, ``scale alpha`` (e^x - 1) elsewhere; both are scalars or one element. Page activation/selu-1."""
+        """Return ``scale`` x where x > 0, ``scale alpha`` (e^x - 1) elsewhere. Page activation/selu-1."""
 
     def shape_of(
         self,
@@ -2235,7 +2235,7 @@ class NamedOperations(Operations):
         output_type: ElementTypeLike = "i64",
         name: str = "",
     ) -> Tensor:
-        """The shape of ``data``, [rank]. Page shape/shape-of-3."""
+        """Return the shape of ``data``, [rank]. Page shape/shape-of-3."""
 
     def shuffle_channels(
         self,
@@ -2246,7 +2246,7 @@ class NamedOperations(Operations):
         group: int = 1,
         name: str = "",
     ) -> Tensor:
-        """``data`` with ``axis`` cut into ``group`` groups, whose elements then take turns. Page movement/shuffle-channels-1."""
+        """Split ``axis`` into ``group`` groups and interleave their elements. Page movement/shuffle-channels-1."""
 
     def sigmoid(
         self,
@@ -2255,7 +2255,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """1 / (1 + e^-x). Page activation/sigmoid-1."""
+        """Return 1 / (1 + e^-x). Page activation/sigmoid-1."""
 
     def sign(
         self,
@@ -2264,7 +2264,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """-1, 0 or 1 for each element; NaN stays NaN. Page arithmetic/sign-1."""
+        """Return -1, 0 or 1 for each element; NaN stays NaN. Page arithmetic/sign-1."""
 
     def sin(
         self,
@@ -2273,7 +2273,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Sine of each element, in radians. Page arithmetic/sin-1."""
+        """Compute the sine of each element, in radians. Page arithmetic/sin-1."""
 
     def sinh(
         self,
@@ -2282,7 +2282,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Hyperbolic sine of each element. Page arithmetic/sinh-1."""
+        """Compute the hyperbolic sine of each element. Page arithmetic/sinh-1."""
 
     def slice(
         self,
@@ -2295,7 +2295,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """The elements of ``data`` from ``start`` to before ``stop`` by ``step`` (each [n]) along ``axes`` ([n]; the first n). Page movement/slice-8."""
+        """Select the elements of ``data`` from ``start`` to before ``stop`` by ``step`` along ``axes``. Page movement/slice-8."""
 
     def slice_scatter(
         self,
@@ -2309,7 +2309,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """``data`` with the slice that Slice-8 would take replaced by ``updates``, which has that slice's shape. Page movement/slice-scatter-15."""
+        """Replace the slice that Slice-8 would select by ``updates``, which has the slice's shape. Page movement/slice-scatter-15."""
 
     def softmax(
         self,
@@ -2319,7 +2319,7 @@ class NamedOperations(Operations):
         axis: int = 1,
         name: str = "",
     ) -> Tensor:
-        """e^x divided by the sum of e^x along ``axis``. Pages activation/softmax-1 and activation/softmax-8. Page activation/softmax-8."""
+        """Divide e^x by the sum of e^x along ``axis``. Page activation/softmax-8."""
 
     def softplus(
         self,
@@ -2328,7 +2328,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """ln(1 + e^x), without overflow. Page activation/softplus-4."""
+        """Return ln(1 + e^x), without overflow. Page activation/softplus-4."""
 
     def softsign(
         self,
@@ -2337,7 +2337,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """x / (1 + |x|). Page activation/softsign-9."""
+        """Return x / (1 + |x|). Page activation/softsign-9."""
 
     def space_to_batch(
         self,
@@ -2349,7 +2349,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """[N, D1, ..., Dk], padded with zeros, to [B1 * ... * Bk * N, D1 / B1, ..., Dk / Bk]; the inverse of ``batch_to_space``. Page movement/space-to-batch-2."""
+        """Pad with zeros and move blocks of the spatial axes into the batch axis. Page movement/space-to-batch-2."""
 
     def space_to_depth(
         self,
@@ -2360,7 +2360,7 @@ class NamedOperations(Operations):
         block_size: int = 1,
         name: str = "",
     ) -> Tensor:
-        """[N, C, D1 * b, ..., Dk * b] to [N, C * b^k, D1, ..., Dk]; the inverse of ``depth_to_space``. Page movement/space-to-depth-1."""
+        """Move space into depth: [N, C, D1 * b, ..., Dk * b] to [N, C * b^k, D1, ..., Dk]. Page movement/space-to-depth-1."""
 
     def sparse_fill_empty_rows(
         self,
@@ -2372,7 +2372,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Sparse matrix (``values`` [n] at ``indices`` [n, 2]) with ``default_value`` in column 0 of each empty row, in row order. Page sparse/fill-empty-rows-16."""
+        """Put ``default_value`` into column 0 of each empty row of a sparse matrix. Page sparse/fill-empty-rows-16."""
 
     def split(
         self,
@@ -2383,7 +2383,7 @@ class NamedOperations(Operations):
         num_splits: int,
         name: str = "",
     ) -> tuple[Tensor, ...]:
-        """``num_splits`` equal parts of ``data`` along ``axis`` (scalar). Page movement/split-1."""
+        """Split ``data`` into ``num_splits`` equal parts along ``axis`` (scalar). Page movement/split-1."""
 
     def sqrt(
         self,
@@ -2392,7 +2392,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Square root of each element. Page arithmetic/sqrt-1."""
+        """Compute the square root of each element. Page arithmetic/sqrt-1."""
 
     def squared_difference(
         self,
@@ -2403,7 +2403,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Square of the difference of two tensors. Page arithmetic/squared-difference-1."""
+        """Square the difference of two tensors. Page arithmetic/squared-difference-1."""
 
     def squeeze(
         self,
@@ -2414,7 +2414,7 @@ class NamedOperations(Operations):
         allow_axis_skip: bool = False,
         name: str = "",
     ) -> Tensor:
-        """``data`` without the axes of length 1 that ``axes`` names (all of them when it names none); others stay. Page shape/squeeze-15."""
+        """Return ``data`` without those of ``axes`` that have length 1. Page shape/squeeze-15."""
 
     def stft(
         self,
@@ -2427,7 +2427,7 @@ class NamedOperations(Operations):
         transpose_frames: bool,
         name: str = "",
     ) -> Tensor:
-        """Fourier transforms of overlapping frames, each weighted by the window. Page signals/stft-15."""
+        """Compute Fourier transforms of overlapping frames, each weighted by the window. Page signals/stft-15."""
 
     def strided_slice(
         self,
@@ -2444,7 +2444,7 @@ class NamedOperations(Operations):
         ellipsis_mask: int | Iterable[int] = (),
         name: str = "",
     ) -> Tensor:
-        """Slices of ``data`` by ``begin``, ``end``, ``stride`` (each [n]), with masks for open ends, new and dropped axes, ellipsis. Page movement/strided-slice-1."""
+        """Select slices of ``data`` by ``begin``, ``end`` and ``stride`` (each [n]). Page movement/strided-slice-1."""
 
     def string_tensor_pack(
         self,
@@ -2455,7 +2455,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """The strings that lie from ``begins`` to before ``ends`` (one shape) in UTF-8 bytes. Page type/string-tensor-pack-15."""
+        """Decode the strings from ``begins`` to before ``ends`` (of equal shape) in UTF-8 bytes. Page type/string-tensor-pack-15."""
 
     def string_tensor_unpack(
         self,
@@ -2464,7 +2464,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Where each string begins and ends, and all of them joined as UTF-8 bytes. Page type/string-tensor-unpack-15."""
+        """Return the begin and end of each string, and all strings joined as UTF-8 bytes. Page type/string-tensor-unpack-15."""
 
     def subtract(
         self,
@@ -2475,7 +2475,7 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Difference of two tensors. Page arithmetic/subtract-1."""
+        """Subtract the second tensor from the first. Page arithmetic/subtract-1."""
 
     def swish(
         self,
@@ -2485,7 +2485,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """x / (1 + e^(-beta x)); ``beta`` is a scalar or one element, 1 by default. Page activation/swish-4."""
+        """Return x / (1 + e^(-beta x)); ``beta`` is a scalar or one element, 1 by default. Page activation/swish-4."""
 
     def tan(
         self,
@@ -2494,7 +2494,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Tangent of each element, in radians. Page arithmetic/tan-1."""
+        """Compute the tangent of each element, in radians. Page arithmetic/tan-1."""
 
     def tanh(
         self,
@@ -2503,7 +2503,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """Hyperbolic tangent of each element. Page arithmetic/tanh-1."""
+        """Compute the hyperbolic tangent of each element. Page arithmetic/tanh-1."""
 
     def tile(
         self,
@@ -2513,7 +2513,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """``data`` repeated ``repeats`` [n] times along each axis; the shorter of shape and repeats is filled up with 1 in front. Page movement/tile-1."""
+        """Repeat ``data`` ``repeats`` [n] times along each axis. Page movement/tile-1."""
 
     def topk(
         self,
@@ -2528,7 +2528,7 @@ class NamedOperations(Operations):
         index_element_type: ElementTypeLike = "i32",
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Values and positions of the ``k`` (scalar) largest or smallest elements along ``axis``, ordered by value or position. Page sort/top-k-11."""
+        """Values and positions of the ``k`` (scalar) largest or smallest elements along ``axis``, Page sort/top-k-11."""
 
     def transpose(
         self,
@@ -2538,7 +2538,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """``data`` with axis ``order[i]`` as axis i; an empty ``order`` reverses the axes. Page movement/transpose-1."""
+        """Permute the axes: axis i of the result is axis ``order[i]``. Page movement/transpose-1."""
 
     def unique(
         self,
@@ -2551,7 +2551,7 @@ class NamedOperations(Operations):
         count_element_type: ElementTypeLike = "i64",
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Distinct elements (slices along ``axis``), where each is first, which one each input element is, and how often each occurs. Page movement/unique-10."""
+        """Return the distinct elements (slices along ``axis``), with their positions and counts. Page movement/unique-10."""
 
     def unsqueeze(
         self,
@@ -2561,7 +2561,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> Tensor:
-        """``data`` with new axes of length 1, so that ``axes`` (scalar or [n]) are where they lie in the result. Page shape/unsqueeze-1."""
+        """Return ``data`` with new axes of length 1. Page shape/unsqueeze-1."""
 
     def variadic_split(
         self,
@@ -2572,7 +2572,7 @@ class NamedOperations(Operations):
         *,
         name: str = "",
     ) -> tuple[Tensor, ...]:
-        """Parts of ``data`` along ``axis`` as long as ``split_lengths`` [n] says; one of them may be -1, which takes the rest. Page movement/variadic-split-1."""
+        """Split ``data`` along ``axis`` into parts of ``split_lengths`` [n]; one -1 takes the rest. Page movement/variadic-split-1."""
 
     def xor(
         self,
@@ -2583,4 +2583,4 @@ class NamedOperations(Operations):
         auto_broadcast: Literal["numpy", "none", "pdpd", "explicit"] = "numpy",
         name: str = "",
     ) -> Tensor:
-        """Whether exactly one is true. Page logical/logical-xor-1."""
+        """Return True where exactly one is true. Page logical/logical-xor-1."""

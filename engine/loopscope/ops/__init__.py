@@ -1,5 +1,5 @@
-"""What each operation computes, with one typed declaration per operation and version; here is
-what those need who declare their own.
+"""Operations: one typed declaration with a kernel per operation and version, and the names needed
+to declare more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Attributes in TensorFlow's words: ``attribute("l: list(int) >= 2 = [2, 3, 5, 7]")``, as its page
-on adding an op spells them.
+"""Attribute declarations in TensorFlow's syntax: ``attribute("l: list(int) >= 2 = [2, 3, 5, 7]")``.
 
-A ``string`` is any bytes, a choice of strings is text. Types are TensorFlow's names (``int32``,
-``DT_INT32``) or the IR's (``i32``); quantized types are the whole numbers that carry them. Defaults
-of shapes and tensors are in protocol buffers' text format.
+The syntax is that of TensorFlow's page on adding an op. A ``string`` is any bytes, a choice of
+strings is text. Types are TensorFlow's names (``int32``, ``DT_INT32``) or the IR's (``i32``).
+Quantized types are the integers that carry them. Defaults of shapes and tensors are in the text
+format of protocol buffers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from loopscope.ir.shape import DYNAMIC, PartialShape, is_of_an_array
 from loopscope.ops.attribute_text import ITEMS, ItemKind
 from loopscope.ops.declare import REQUIRED, Attribute
 
-NUMBER_TYPES = tuple(one for one in ElementType if one in NUMERIC)
-"""``numbertype``: whatever counts. No IR has complex types, so ``realnumbertype`` is the same."""
+NUMBER_TYPES = tuple(item for item in ElementType if item in NUMERIC)
+"""``numbertype``: all numeric types. IRs do not have complex types, so ``realnumbertype`` is the
+same.
+"""
 QUANTIZED_TYPES = (
     ElementType.I32,
     ElementType.I16,
@@ -30,7 +32,7 @@ QUANTIZED_TYPES = (
     ElementType.U16,
     ElementType.U8,
 )
-"""``quantizedtype``: what carries qint32, qint16, qint8, quint16 and quint8."""
+"""``quantizedtype``: the integers that carry qint32, qint16, qint8, quint16 and quint8."""
 
 _GROUPS = {
     "numbertype": NUMBER_TYPES,
@@ -68,7 +70,8 @@ _TYPES = {
     },
 }
 _TOKEN = re.compile(
-    r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|>=|[-+]?[0-9.][\w.+-]*|-inf|[A-Za-z_]\w*|[{}\[\](),:=<>])"""
+    r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|>="""
+    r"""|[-+]?[0-9.][\w.+-]*|-inf|[A-Za-z_]\w*|[{}\[\](),:=<>])"""
 )
 _LISTS = {item: kind for kind, item in ITEMS.items()}
 _VALUES = (
@@ -84,17 +87,19 @@ _VALUES = (
 
 
 def attribute(text: str, doc: str = "") -> Attribute:
-    """An attribute from ``<name>: <type> [>= <n>] [= <default>]``; ``ValueError`` says where the
-    text is wrong.
+    """Return an attribute from ``<name>: <type> [>= <n>] [= <default>]``; raise ``ValueError`` at
+    the faulty token.
 
-    >>> attribute("a: int >= 2").least, attribute("e: {'apple', 'orange'}").allowed, attribute("t: list({int32, float}) >= 3").fewest
-    (2, ('apple', 'orange'), 3)
+    >>> attribute("a: int >= 2").least, attribute("e: {'apple', 'orange'}").allowed
+    (2, ('apple', 'orange'))
+    >>> attribute("t: list({int32, float}) >= 3").fewest
+    3
     """
     return _Expression(text).attribute(doc)
 
 
 class _Expression:
-    """Reads an expression from left to right, a token at a time."""
+    """A left-to-right parser of an expression, one token at a time."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -104,17 +109,17 @@ class _Expression:
     def _split(self, text: str) -> Iterator[str]:
         position = 0
         while text[position:].strip():
-            found = _TOKEN.match(text, position)
-            if found is None:
+            match = _TOKEN.match(text, position)
+            if match is None:
                 raise self._wrong(
                     text[position:].strip()[:20], "a name, a number, a text in quotes or a bracket"
                 )
-            yield found[1]
-            position = found.end()
+            yield match[1]
+            position = match.end()
 
-    def _wrong(self, found: str, expected: str) -> ValueError:
+    def _wrong(self, token: str, expected: str) -> ValueError:
         return ValueError(
-            f"the attribute {self._text!r} has {found or 'nothing'!r}, expected {expected}"
+            f"the attribute {self._text!r} has {token or 'nothing'!r}, expected {expected}"
         )
 
     @property
@@ -125,10 +130,10 @@ class _Expression:
         self._at += 1
         return self._tokens[self._at - 1] if self._at <= len(self._tokens) else ""
 
-    def _expect(self, wanted: str) -> None:
-        found = self._take()
-        if found != wanted:
-            raise self._wrong(found, repr(wanted))
+    def _expect(self, expected: str) -> None:
+        token = self._take()
+        if token != expected:
+            raise self._wrong(token, repr(expected))
 
     def _skip(self, token: str) -> bool:
         if self._next != token:
@@ -157,38 +162,39 @@ class _Expression:
             )
         if self._next:
             raise self._wrong(self._next, "the end")
-        least, fewest = (None, bound or 0) if is_list else (bound, 0)
+        smallest, fewest = (None, bound or 0) if is_list else (bound, 0)
         return Attribute(
-            name, _LISTS[kind] if is_list else kind, default, allowed, least, fewest, doc
+            name, _LISTS[kind] if is_list else kind, default, allowed, smallest, fewest, doc
         )
 
     def _bound(self) -> int:
-        found = self._take()
-        if not re.fullmatch(r"-?\d{1,18}", found):
-            raise self._wrong(found, "a whole number after `>=`")
-        return int(found)
+        token = self._take()
+        if not re.fullmatch(r"-?\d{1,18}", token):
+            raise self._wrong(token, "a whole number after `>=`")
+        return int(token)
 
     def _kind(self) -> tuple[ItemKind, tuple[object, ...]]:
         if self._next == "{":
-            chosen = tuple(self._each("{", "}", self._choice))
-            texts = [isinstance(one, str) for one in chosen]
-            if not chosen or any(texts) != all(texts):
+            choices = tuple(self._each("{", "}", self._choice))
+            texts = [isinstance(choice, str) for choice in choices]
+            if not choices or any(texts) != all(texts):
                 raise self._wrong("{...}", "texts in quotes, or types")
-            return ("str" if all(texts) else "type"), chosen
-        found = self._take()
-        if found in _GROUPS:
-            return "type", _GROUPS[found]
-        if found not in _KINDS:
+            return ("str" if all(texts) else "type"), choices
+        token = self._take()
+        if token in _GROUPS:
+            return "type", _GROUPS[token]
+        if token not in _KINDS:
             raise self._wrong(
-                found,
-                f"one of {', '.join((*_KINDS, *_GROUPS))}, list(...) of one, or {{...}}; a list of lists is none",
+                token,
+                f"one of {', '.join((*_KINDS, *_GROUPS))}, list(...) of one, or "
+                f"{{...}}; a list of lists is none",
             )
-        return _KINDS[found], ()
+        return _KINDS[token], ()
 
-    def _each(self, begin: str, end: str, one: Callable[[], Any]) -> Iterator[Any]:
+    def _each(self, begin: str, end: str, parse_item: Callable[[], Any]) -> Iterator[Any]:
         self._expect(begin)
         while not self._skip(end):
-            yield one()
+            yield parse_item()
             if self._next != end:
                 self._expect(",")
 
@@ -196,33 +202,35 @@ class _Expression:
         return self._words() if self._next[:1] in ("'", '"') else self._type()
 
     def _quoted(self) -> bytes:
-        found = self._take()
-        if found[:1] not in ("'", '"'):
-            raise self._wrong(found, "a text in quotes")
+        token = self._take()
+        if token[:1] not in ("'", '"'):
+            raise self._wrong(token, "a text in quotes")
         try:
             # Escapes are those of C and of Python's bytes; letters outside ASCII are UTF-8.
             escaped = "".join(
-                one if one.isascii() else "".join(f"\\x{byte:02x}" for byte in one.encode())
-                for one in found
+                letter
+                if letter.isascii()
+                else "".join(f"\\x{byte:02x}" for byte in letter.encode())
+                for letter in token
             )
             return bytes(ast.literal_eval(f"b{escaped}"))
         except (ValueError, SyntaxError):
-            raise self._wrong(found, "a text with the escapes of C") from None
+            raise self._wrong(token, "a text with the escapes of C") from None
 
     def _words(self) -> str:
-        found = self._quoted()
+        content = self._quoted()
         try:
-            return found.decode()
+            return content.decode()
         except UnicodeDecodeError:
-            raise self._wrong(repr(found), "a text in UTF-8") from None
+            raise self._wrong(repr(content), "a text in UTF-8") from None
 
     def _type(self) -> ElementType:
-        found = self._take()
-        plain = found.removeprefix("DT_").lower() if found.startswith("DT_") else found
+        token = self._take()
+        name = token.removeprefix("DT_").lower() if token.startswith("DT_") else token
         try:
-            return ElementType(_TYPES.get(plain, plain))
+            return ElementType(_TYPES.get(name, name))
         except ValueError:
-            raise self._wrong(found, "an element type, such as int32 or DT_INT32") from None
+            raise self._wrong(token, "an element type, such as int32 or DT_INT32") from None
 
     def _value(self, kind: str) -> Any:
         match kind:
@@ -244,14 +252,14 @@ class _Expression:
                 return self._number(float, "a number")
 
     def _number(self, read: Callable[[str], Any], expected: str) -> Any:
-        found = self._take()
+        token = self._take()
         try:
-            return read(found)
+            return read(token)
         except (ValueError, KeyError):
-            raise self._wrong(found, expected) from None
+            raise self._wrong(token, expected) from None
 
     def _message(self) -> dict[str, list[Any]]:
-        """Fields of a protocol buffer in text format, each with all its values."""
+        """Parse the fields of a protocol buffer in text format, each with all its values."""
         fields: dict[str, list[Any]] = {}
         self._expect("{")
         while not self._skip("}"):
@@ -259,10 +267,10 @@ class _Expression:
             if not re.fullmatch(r"[a-z_]\w*", name):
                 raise self._wrong(name, "a field and its value, or '}'")
             self._skip(":")
-            many = (
+            values = (
                 self._each("[", "]", self._scalar) if self._next == "[" else iter([self._scalar()])
             )
-            fields.setdefault(name, []).extend(many)
+            fields.setdefault(name, []).extend(values)
             self._skip(",")
         return fields
 
@@ -287,7 +295,8 @@ class _Expression:
     def _tensor(self, fields: dict[str, list[Any]]) -> np.ndarray:
         wrong = self._wrong(
             "{...}",
-            "a tensor, such as { dtype: DT_INT32 int_val: 5 }, with as many values as it has elements at most",
+            "a tensor, such as { dtype: DT_INT32 int_val: 5 }, with as many values "
+            "as it has elements at most",
         )
         named = str(fields.get("dtype", [""])[-1])
         element_type = ElementType.F32 if not named else _Expression(named)._type()
@@ -300,10 +309,10 @@ class _Expression:
             raise wrong
         count = math.prod(shape.lengths)
         try:
-            array = _given(element_type, fields)
+            array = _tensor_elements(element_type, fields)
             if len(array) > max(count, 1):
                 raise wrong
-            # What is not given is as the last that is, as in TensorFlow.
+            # As in TensorFlow, the last value repeats for the elements without one.
             whole = np.concatenate([array, np.repeat(array[-1:], max(0, count - len(array)))])[
                 :count
             ]
@@ -312,31 +321,31 @@ class _Expression:
             raise wrong from None
 
 
-def _given(element_type: ElementType, fields: dict[str, list[Any]]) -> np.ndarray:
-    """The elements that a TensorProto names, one after the other; a zero where it names none."""
+def _tensor_elements(element_type: ElementType, fields: dict[str, list[Any]]) -> np.ndarray:
+    """Return the elements of a TensorProto in order; a zero if it lists none."""
     if "tensor_content" in fields:
         raw = np.frombuffer(fields["tensor_content"][-1], np.uint8)
-        # Through numbers, so that a byte that is no 0 or 1 makes a true that is like any other.
+        # Compared with 0, because a byte other than 0 and 1 must become an ordinary True.
         return (
             raw != 0
             if element_type is ElementType.BOOLEAN
             else raw.view(element_type.dtype.newbyteorder("<"))
         )
     if "half_val" in fields:
-        # A number for each element: the 16 bits of an f16 or a bf16.
+        # Each number is the 16 bits of an f16 or a bf16.
         if element_type not in (ElementType.F16, ElementType.BF16):
             raise ValueError("half_val holds f16 and bf16")
-        return np.array([int(one) for one in fields["half_val"]], np.uint16).view(
+        return np.array([int(value) for value in fields["half_val"]], np.uint16).view(
             element_type.dtype
         )
-    values = [one for name in _VALUES for one in fields.get(name, [])]
-    given = [_element(element_type, one) for one in values] or [_element(element_type, "0")]
-    return np.array(given, np.float64 if element_type in REAL_FLOATS else element_type.dtype)
+    values = [value for name in _VALUES for value in fields.get(name, [])]
+    elements = [_element(element_type, value) for value in values] or [_element(element_type, "0")]
+    return np.array(elements, np.float64 if element_type in REAL_FLOATS else element_type.dtype)
 
 
-def _element(element_type: ElementType, one: Any) -> object:
+def _element(element_type: ElementType, value: Any) -> object:
     if element_type is ElementType.STRING:
-        return one.decode() if isinstance(one, bytes) else ""
+        return value.decode() if isinstance(value, bytes) else ""
     if element_type is ElementType.BOOLEAN:
-        return {"true": True, "1": True, "false": False, "0": False}[one]
-    return float(one) if element_type.is_float else int(one)
+        return {"true": True, "1": True, "false": False, "0": False}[value]
+    return float(value) if element_type.is_float else int(value)

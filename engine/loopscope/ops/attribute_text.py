@@ -1,21 +1,21 @@
-"""Values of attributes as the text that an IR keeps: how each kind is read, and how it is written
-so that reading gives it back.
+"""Text form of attribute values in an IR: parsing and writing each kind, such that parsing restores
+the value.
 
-=============
-==============================================================================================================
-kind           text =============
-==============================================================================================================
-int, float     ``-3``, ``0.5``, ``inf`` bool           ``true`` or ``false`` (``1`` and ``0`` are
-read too) str            the text itself bytes          printable ASCII as it is, every other byte
-as ``%`` and two hexadecimal digits: ``caf%c3%a9`` type           the IR's name: ``f32`` shape
-``2,?,1..8``; empty for a scalar, ``...`` for any rank tensor         type, shape, and all elements
-in row-major order as JSON: ``i32[2,2] [1, 2, 3, 4]``. Without a type, nested brackets
-               are read: whole numbers are i64, others f32
-lists          items with commas between; empty for an empty list strs           a JSON list,
-``["a,b", ""]``, where an item holds a comma, is empty, or has blanks at an end bytes_list     as
-strs, each item as for bytes shapes         shapes in brackets with ``;`` between: ``[2,3];[]``
-tensors        a JSON list of the texts of its tensors =============
-==============================================================================================================
+- int, float: ``-3``, ``0.5``, ``inf``
+- bool: ``true`` or ``false`` (``1`` and ``0`` are read too)
+- str: the text itself
+- bytes: printable ASCII unchanged, every other byte as ``%`` and two hexadecimal digits:
+  ``caf%c3%a9``
+- type: the IR's name: ``f32``
+- shape: ``2,?,1..8``; empty for a scalar, ``...`` for any rank
+- tensor: type, shape, and all elements in row-major order as JSON: ``i32[2,2] [1, 2, 3, 4]``.
+  Without a type, nested brackets are read: whole numbers are i64, others f32
+- lists: items with commas between; empty for an empty list
+- strs: a JSON list, ``["a,b", ""]``, where an item contains a comma, is empty, or has blanks at an
+  end
+- bytes_list: as strs, each item as for bytes
+- shapes: shapes in brackets with ``;`` between: ``[2,3];[]``
+- tensors: a JSON list of the texts of its tensors
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ITEMS: Mapping[AttributeKind, ItemKind] = {
     "shapes": "shape",
     "tensors": "tensor",
 }
-"""The kind of what a list holds."""
+"""Kind of the items of each list kind."""
 
 KIND_WORDS: Mapping[AttributeKind, str] = {
     "int": "an integer",
@@ -60,7 +60,8 @@ KIND_WORDS: Mapping[AttributeKind, str] = {
     "strs": "words",
     "bytes_list": "strings of bytes",
     "shape": "a shape",
-    "tensor": "numbers in brackets, such as [[1, 2], [3, 4]], or type, shape and elements, such as i32[2] [1, 2]",
+    "tensor": "numbers in brackets, such as [[1, 2], [3, 4]], or type, shape and elements, "
+    "such as i32[2] [1, 2]",
     "bools": "true or false, several",
     "types": "element types",
     "shapes": "shapes, with ; between them",
@@ -72,7 +73,7 @@ _TENSOR = re.compile(r"([a-z][a-z0-9]*)\[([0-9, ]*)\]\s*(\[.*\])", re.DOTALL)
 
 
 def parse(kind: AttributeKind, text: str) -> Any:
-    """The typed value; ``ValueError`` when the text is none of that kind."""
+    """Return the typed value of a text; raise ``ValueError`` if the text is not of that kind."""
     match kind:
         case "int":
             return _int(text)
@@ -105,8 +106,8 @@ def parse(kind: AttributeKind, text: str) -> Any:
 
 
 def written(kind: AttributeKind, value: Any) -> str:
-    """The text of a typed value (of one for which ``is_of`` holds): ``parse`` gives the value
-    back.
+    """Return the text of a typed value for which ``is_of`` is true; ``parse`` restores the
+    value.
     """
     match kind:
         case "float":
@@ -122,21 +123,21 @@ def written(kind: AttributeKind, value: Any) -> str:
         case "int" | "str" | "type":
             return str(value)
         case "shapes":
-            return ";".join(str(one) for one in value)
+            return ";".join(str(item) for item in value)
         case "tensors":
-            return json.dumps([_tensor_text(one) for one in value]) if value else ""
+            return json.dumps([_tensor_text(item) for item in value]) if value else ""
         case "strs" | "bytes_list":
-            return _words_text([written(ITEMS[kind], one) for one in value])
+            return _words_text([written(ITEMS[kind], item) for item in value])
         case _:
-            return ",".join(written(ITEMS[kind], one) for one in value)
+            return ",".join(written(ITEMS[kind], item) for item in value)
 
 
 def is_of(kind: AttributeKind, value: object) -> bool:
-    """Whether a value is what kernels get of that kind: an int, a tuple of ElementTypes, an
-    array, ...
+    """Return True if a value has the type that kernels receive for that kind: an int, a tuple of
+    ElementTypes, an array, ...
     """
     if kind in ITEMS:
-        return isinstance(value, tuple) and all(is_of(ITEMS[kind], one) for one in value)
+        return isinstance(value, tuple) and all(is_of(ITEMS[kind], item) for item in value)
     match kind:
         case "int":
             return isinstance(value, int) and not isinstance(value, bool)
@@ -162,7 +163,7 @@ def _has_element_type(array: np.ndarray | np.generic) -> bool:
     except KeyError:
         return False
     return element_type is not ElementType.STRING or all(
-        isinstance(one, str) for one in np.asarray(array).reshape(-1).tolist()
+        isinstance(element, str) for element in np.asarray(array).reshape(-1).tolist()
     )
 
 
@@ -184,7 +185,7 @@ def _bool(text: str) -> bool:
 
 
 def _number(value: Any) -> str:
-    """As short as it can be read back; whole numbers without a point.
+    """Return the shortest text that is read back as the number; whole numbers without a point.
 
     >>> _number(0.1), _number(2.0), _number(np.float32(0.1))
     ('0.1', '2', '0.1')
@@ -199,7 +200,9 @@ def _bytes(text: str) -> bytes:
 
 
 def _words(text: str) -> list[str]:
-    """The items of a list of words: a JSON list of strings, or else what is between commas."""
+    """Return the items of a list of words: a JSON list of strings, or else the texts between
+    commas.
+    """
     try:
         return _json_words(text)
     except ValueError:
@@ -208,12 +211,12 @@ def _words(text: str) -> list[str]:
 
 def _json_words(text: str) -> list[str]:
     try:
-        found = json.loads(text)
+        items = json.loads(text)
     except RecursionError:
         raise ValueError(text) from None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         raise ValueError(text)
-    return found
+    return items
 
 
 def _words_text(items: list[str]) -> str:
@@ -224,29 +227,29 @@ def _words_text(items: list[str]) -> str:
 def _tensor(text: str) -> np.ndarray:
     typed = _TENSOR.fullmatch(text.strip())
     try:
-        array = _of_elements(typed) if typed else _of_brackets(text)
+        array = _parse_elements(typed) if typed else _parse_brackets(text)
     except (ValueError, TypeError, OverflowError, RecursionError):
         raise ValueError(text) from None
     array.flags.writeable = False
     return array
 
 
-def _of_brackets(text: str) -> np.ndarray:
-    """Numbers in nested brackets, as JSON writes them; whole numbers become i64, others f32."""
+def _parse_brackets(text: str) -> np.ndarray:
+    """Parse numbers in nested brackets, as in JSON; whole numbers become i64, others f32."""
     array = np.array(json.loads(text))
     if array.dtype.kind not in "biuf":
         raise ValueError(text)
     return array.astype(np.float32) if array.dtype.kind == "f" else array
 
 
-def _of_elements(typed: re.Match[str]) -> np.ndarray:
+def _parse_elements(typed: re.Match[str]) -> np.ndarray:
     element_type = ElementType(typed[1])
     lengths = tuple(int(length) for length in typed[2].split(",")) if typed[2].strip() else ()
     elements = json.loads(typed[3])
     if (
         not is_of_an_array(lengths)
         or math.prod(lengths) != len(elements)
-        or not all(_holds(element_type, one) for one in elements)
+        or not all(_is_element(element_type, element) for element in elements)
     ):
         raise ValueError(typed[0])
     dtype = element_type.dtype
@@ -255,22 +258,21 @@ def _of_elements(typed: re.Match[str]) -> np.ndarray:
     if element_type in FLOATS:
         with np.errstate(all="ignore"):
             return np.array(elements, np.float64).astype(dtype).reshape(lengths)
-    through = (
-        np.dtype(np.int64) if 0 < element_type.bits < 8 else dtype
-    )  # numpy makes no arrays of i4 out of a list
+    # numpy cannot convert a list to an array of i4.
+    through = np.dtype(np.int64) if 0 < element_type.bits < 8 else dtype
     return np.array(elements, through).astype(dtype).reshape(lengths)
 
 
-def _holds(element_type: ElementType, one: object) -> bool:
+def _is_element(element_type: ElementType, element: object) -> bool:
     if element_type is ElementType.STRING:
-        return isinstance(one, str)
-    if element_type is ElementType.BOOLEAN or isinstance(one, bool):
-        return element_type is ElementType.BOOLEAN and isinstance(one, bool)
+        return isinstance(element, str)
+    if element_type is ElementType.BOOLEAN or isinstance(element, bool):
+        return element_type is ElementType.BOOLEAN and isinstance(element, bool)
     if element_type in FLOATS and element_type is not ElementType.NF4:
-        return isinstance(one, (int, float))
+        return isinstance(element, (int, float))
     half = 1 << (element_type.bits - 1)
-    least, most = (-half, half - 1) if element_type.is_signed else (0, 2 * half - 1)
-    return isinstance(one, int) and least <= one <= most
+    lower, upper = (-half, half - 1) if element_type.is_signed else (0, 2 * half - 1)
+    return isinstance(element, int) and lower <= element <= upper
 
 
 def _tensor_text(value: np.ndarray | np.generic) -> str:
@@ -280,15 +282,15 @@ def _tensor_text(value: np.ndarray | np.generic) -> str:
     if flat.dtype.names:
         elements = np.ascontiguousarray(flat).view(np.uint8).tolist()
     elif element_type in FLOATS:
-        elements = [_shortest(one) for one in flat]
+        elements = [_shortest(number) for number in flat]
     else:
         elements = flat.astype(np.int64).tolist() if 0 < element_type.bits < 8 else flat.tolist()
     return f"{element_type}[{','.join(map(str, array.shape))}] {json.dumps(elements)}"
 
 
 def _shortest(number: Any) -> float:
-    """The decimal number with the fewest digits that its own type reads as it; its exact value
-    where that is another.
+    """Return the decimal number with the fewest digits that the type reads as this number, or else
+    its exact value.
     """
     if number.dtype.kind == "f" and np.isfinite(number):
         short = float(str(number))

@@ -1,5 +1,5 @@
-"""How large an array may grow: every kernel whose output size comes from a value asks here
-before it allocates.
+"""Size limit of arrays: kernels whose output size depends on a value check it here before they
+allocate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ _at_once: ContextVar[int] = ContextVar("elements_at_once", default=MOST_ELEMENTS
 
 
 class TooLarge(Exception):
-    """An array is larger than ``at_once`` allows, though not larger than the run allows."""
+    """Error for an array that is larger than ``at_once`` allows, though within the limit of the
+    run.
+    """
 
     def __init__(self, elements: int) -> None:
         self.elements = elements
@@ -24,8 +26,8 @@ class TooLarge(Exception):
 
 
 def check_elements(elements: int, what: str) -> None:
-    """``ValueError`` when an array of so many elements is more than the run allows; ``what`` names
-    the array.
+    """Raise ``ValueError`` if an array of ``elements`` elements exceeds the run's limit; ``what``
+    names the array.
 
     >>> check_elements(2**40, "the range")
     Traceback (most recent call last):
@@ -37,8 +39,8 @@ def check_elements(elements: int, what: str) -> None:
 
 
 def check_whole(elements: int, what: str) -> None:
-    """``ValueError`` like ``check_elements``, for an array that cannot be made again where
-    ``TooLarge`` is raised.
+    """Raise ``ValueError`` like ``check_elements``, but never ``TooLarge``, for an array that
+    cannot be computed in parts.
     """
     if elements > _allowed.get():
         raise ValueError(
@@ -48,7 +50,7 @@ def check_whole(elements: int, what: str) -> None:
 
 @contextmanager
 def at_most(elements: int | None) -> Iterator[None]:
-    """Within it, no array may have more elements than that; None: than the engine's own limit."""
+    """Limit the elements of every array within the context; None sets the engine's own limit."""
     token = _allowed.set(MOST_ELEMENTS if elements is None else elements)
     try:
         yield
@@ -58,7 +60,7 @@ def at_most(elements: int | None) -> Iterator[None]:
 
 @contextmanager
 def at_once(elements: int | None) -> Iterator[None]:
-    """Within it, ``check_elements`` raises ``TooLarge`` for an array of more elements."""
+    """Make ``check_elements`` raise ``TooLarge`` for larger arrays within the context."""
     token = _at_once.set(MOST_ELEMENTS if elements is None else elements)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Values of one element type as values of another, as Convert-1 defines it."""
+"""Conversion of values between element types, as Convert-1 defines it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NF4_VALUES = np.array(
     ],
     np.float32,
 )
-"""The sixteen quantiles that nf4 codes stand for (QLoRA, arXiv 2305.14314, appendix E)."""
+"""The sixteen quantiles for the nf4 codes (QLoRA, arXiv 2305.14314, appendix E)."""
 _NF4_BOUNDS = (NF4_VALUES[1:] + NF4_VALUES[:-1]) / 2
 
 _SMALL_FLOATS = frozenset(
@@ -45,17 +45,18 @@ _SMALL_FLOATS = frozenset(
 SMALL_INTEGERS = frozenset(
     {ElementType.U1, ElementType.U2, ElementType.U3, ElementType.U4, ElementType.U6, ElementType.I4}
 )
-_MOST_F4 = np.float32(6)
-_LEAST_F8E8M0 = np.float32(2.0**-127)
-_MOST_F8E8M0 = np.float32(2.0**127)
+_MAX_F4 = np.float32(6)
+_MIN_F8E8M0 = np.float32(2.0**-127)
+_MAX_F8E8M0 = np.float32(2.0**127)
 
 
 def cast(data: Array, element_type: ElementType) -> Array:
-    """The values of a tensor in another element type (page type/convert-1); text neither from nor
-    to.
+    """Convert the values of a tensor to another element type (page type/convert-1); text cannot be
+    converted.
 
-    Floats are cut off towards zero when they become integers; integers wrap modulo their width; to
-    boolean is "is not 0". What the spec leaves undefined is what OpenVINO's core does.
+    Floats are truncated towards zero when they become integers. Integers wrap modulo their width.
+    Boolean is "is not 0". For cases that the spec leaves undefined, the result is that of
+    OpenVINO's core.
     """
     dtype, source = element_type.dtype, data.dtype
     if source == dtype:
@@ -66,34 +67,36 @@ def cast(data: Array, element_type: ElementType) -> Array:
         and dtype.isbuiltin == 1
         and dtype.kind in _NUMBER_KINDS
     ):
-        return _between_plain_types(data, dtype)
+        return _cast_plain(data, dtype)
     if dtype.hasobject or source.hasobject:
         raise ValueError("text converts neither from nor to another element type")
     numbers = _numbers(data)
     if element_type is ElementType.BOOLEAN:
         return numbers != 0
     if element_type in SMALL_INTEGERS:
-        return _small_integers(numbers, element_type)
+        return _to_small_integers(numbers, element_type)
     if element_type in _SMALL_FLOATS:
-        return _small_floats(numbers.astype(np.float32), element_type)
+        return _to_small_floats(numbers.astype(np.float32), element_type)
     if numbers.dtype.kind == "f":
-        return _truncated(numbers, dtype) if element_type.is_integer else numbers.astype(dtype)
+        return _truncate(numbers, dtype) if element_type.is_integer else numbers.astype(dtype)
     return numbers.astype(dtype)
 
 
-def _between_plain_types(data: Array, dtype: np.dtype) -> Array:
-    """Between types that numpy has: most conversions, so that this way is short."""
+def _cast_plain(data: Array, dtype: np.dtype) -> Array:
+    """Convert between types that numpy has: a short path, because most conversions are of this
+    kind.
+    """
     if dtype.kind == "b":
         return data != 0
     return (
-        _truncated(data, dtype)
+        _truncate(data, dtype)
         if data.dtype.kind == "f" and dtype.kind != "f"
         else data.astype(dtype)
     )
 
 
 def _numbers(data: Array) -> Array:
-    """The values in a type that numpy computes with."""
+    """Return the values in a type that numpy computes with."""
     dtype = data.dtype
     if dtype.isbuiltin == 1:
         return data
@@ -103,14 +106,14 @@ def _numbers(data: Array) -> Array:
     return data.astype(np.int8 if ElementType.of_dtype(dtype).is_integer else np.float32)
 
 
-def _truncated(numbers: Array, dtype: np.dtype) -> Array:
-    """Floats as integers; types of 8 and 16 bits take the low bits of a 32-bit integer."""
+def _truncate(numbers: Array, dtype: np.dtype) -> Array:
+    """Convert floats to integers; types of 8 and 16 bits take the low bits of a 32-bit integer."""
     if dtype.itemsize < np.dtype(np.int32).itemsize:
         return numbers.astype(np.int32).astype(dtype)
     return numbers.astype(np.int64).astype(dtype) if dtype == np.uint32 else numbers.astype(dtype)
 
 
-def _small_integers(numbers: Array, element_type: ElementType) -> Array:
+def _to_small_integers(numbers: Array, element_type: ElementType) -> Array:
     whole = numbers.astype(np.int32) if numbers.dtype.kind == "f" else numbers
     codes = np.asarray(whole.astype(np.uint8) & (2**element_type.bits - 1))
     if element_type is ElementType.I4:
@@ -122,9 +125,9 @@ def _small_integers(numbers: Array, element_type: ElementType) -> Array:
     )
 
 
-def _small_floats(numbers: Array, element_type: ElementType) -> Array:
-    """Rounded to the nearest. f4e2m1 and nf4 have neither infinity nor NaN, f8e8m0 no sign and
-    no zero.
+def _to_small_floats(numbers: Array, element_type: ElementType) -> Array:
+    """Round to the nearest value. f4e2m1 and nf4 lack infinity and NaN, f8e8m0 lacks a sign and
+    zero.
     """
     match element_type:
         case ElementType.NF4:
@@ -133,9 +136,9 @@ def _small_floats(numbers: Array, element_type: ElementType) -> Array:
             )
             return np.asarray(codes).view(element_type.dtype)
         case ElementType.F4E2M1:
-            return np.where(np.isnan(numbers), _MOST_F4, numbers).astype(element_type.dtype)
+            return np.where(np.isnan(numbers), _MAX_F4, numbers).astype(element_type.dtype)
         case ElementType.F8E8M0:
-            return _power_of_two(np.clip(numbers, _LEAST_F8E8M0, _MOST_F8E8M0)).astype(
+            return _power_of_two(np.clip(numbers, _MIN_F8E8M0, _MAX_F8E8M0)).astype(
                 element_type.dtype
             )
         case _:
@@ -143,9 +146,7 @@ def _small_floats(numbers: Array, element_type: ElementType) -> Array:
 
 
 def _power_of_two(numbers: Array) -> Array:
-    """The nearest power of two; halfway between two, that with the even code (ml_dtypes would
-    round up).
-    """
+    """Return the nearest power of two; a tie goes to the even code (ml_dtypes would round up)."""
     mantissa, exponent = np.frexp(numbers)
     up = (mantissa > 0.75) | ((mantissa == 0.75) & (exponent % 2 == 1))
     return np.where(np.isnan(numbers), numbers, np.ldexp(np.float32(1), exponent - 1 + up))

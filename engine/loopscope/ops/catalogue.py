@@ -1,4 +1,4 @@
-"""All operations that the engine knows, looked up by the type and opset that a layer carries."""
+"""All operations of the engine, looked up by the type and opset of a layer."""
 
 from __future__ import annotations
 
@@ -78,41 +78,48 @@ _OPSET = re.compile(r"opset([1-9]\d{0,3})")
 
 @dataclass(eq=False, repr=False)
 class Catalogue:
-    """Operations by name."""
+    """A collection of operations by name."""
 
     categories: Mapping[str, tuple[Operation, ...]]
 
     @property
     def dialect(self) -> Literal["openvino", "onnx"]:
-        """Of the models that are built with it."""
+        """Dialect of the models that are built with the catalogue."""
         return "openvino"
 
     def __repr__(self) -> str:
-        """Short: it stands in the signatures of what takes a catalogue."""
-        return f"<{type(self).__name__} of {sum(map(len, self.categories.values()))} operation versions>"
+        """Return a short text, because it appears in the signatures of functions that take a
+        catalogue.
+        """
+        return (
+            f"<{type(self).__name__} of {sum(map(len, self.categories.values()))} "
+            "operation versions>"
+        )
 
     @cached_property
     def _by_name(self) -> Mapping[str, tuple[Operation, ...]]:
-        found: dict[str, list[Operation]] = {}
+        versions_by_name: dict[str, list[Operation]] = {}
         for operation in self:
-            found.setdefault(operation.name.lower(), []).append(operation)
-        return {name: tuple(versions) for name, versions in found.items()}
+            versions_by_name.setdefault(operation.name.lower(), []).append(operation)
+        return {name: tuple(versions) for name, versions in versions_by_name.items()}
 
     def __iter__(self) -> Iterator[Operation]:
         for operations in self.categories.values():
             yield from operations
 
     def versions(self, type: str) -> tuple[Operation, ...]:
-        """All versions of an operation type (any case, as OpenVINO's reader), or none."""
+        """Return all versions of an operation type (any case, as in OpenVINO's reader); empty if
+        unknown.
+        """
         return self._by_name.get(type.lower(), ())
 
     def elsewhere(self, type: str, opset: str) -> tuple[Operation, ...]:
-        """The versions that other opsets hold, of a type that this opset does not hold."""
+        """Return the versions in other opsets, for a type that this opset does not contain."""
         return self.versions(type)
 
     def find(self, type: str, opset: str) -> Operation | None:
-        """The version of an operation that an opset holds, such as ``("ShapeOf", "opset8")``;
-        None when it is unknown.
+        """Return the version of an operation in an opset, such as ``("ShapeOf", "opset8")``; None
+        if unknown.
         """
         match = _OPSET.fullmatch(opset)
         number = int(match[1]) if match else 0
@@ -126,7 +133,7 @@ class Catalogue:
         return None
 
     def category_of(self, operation: Operation) -> str:
-        """The category whose table holds the operation."""
+        """Return the category whose table contains the operation."""
         return self._category_by_title[operation.title]
 
     @cached_property
@@ -138,31 +145,33 @@ class Catalogue:
         }
 
     def is_foreign(self, operation: Operation) -> bool:
-        """Return whether a user has added the operation: only a run calls its kernel."""
-        return any(one is operation for one in self.categories.get("custom", ()))
+        """Return True if a user has added the operation: only a run calls its kernel."""
+        return any(added is operation for added in self.categories.get("custom", ()))
 
     def with_operations(
         self, operations: Iterable[Operation], *, replace: bool = False
     ) -> Catalogue:
-        """This catalogue and some more; ``ValueError`` when a name and version exists and
-        ``replace`` is not asked for.
+        """Return this catalogue with more operations.
+
+        Raise ``ValueError`` if a name and version exists and ``replace`` is not set.
         """
         added = tuple(operations)
         titles = {operation.title.lower() for operation in added}
         clash = next((operation for operation in self if operation.title.lower() in titles), None)
         if clash is not None and not replace:
             raise ValueError(
-                f"operation {clash.title} exists already: give it another name, or ask for it to be replaced"
+                f"operation {clash.title} exists already: give it another name, or "
+                "install it with replace=True"
             )
-        kept = {
-            name: tuple(one for one in rows if one.title.lower() not in titles)
+        categories = {
+            name: tuple(row for row in rows if row.title.lower() not in titles)
             for name, rows in self.categories.items()
         }
-        kept["custom"] = kept.get("custom", ()) + added
-        return Catalogue(kept)
+        categories["custom"] = categories.get("custom", ()) + added
+        return Catalogue(categories)
 
     def install(self, operations: Iterable[Operation], *, replace: bool = False) -> None:
-        """Adds operations to this very catalogue; as ``with_operations``."""
+        """Add operations to this catalogue in place, as ``with_operations`` does to a copy."""
         self.categories = self.with_operations(operations, replace=replace).categories
         for cached in ("_by_name", "_category_by_title"):
             self.__dict__.pop(cached, None)

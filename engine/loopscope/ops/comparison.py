@@ -1,5 +1,5 @@
-"""Category comparison of the OpenVINO operation specs: booleans that say how numbers relate, or
-what kind they are.
+"""Category comparison of the OpenVINO operation specs: booleans for relations and kinds of
+numbers.
 """
 
 from __future__ import annotations
@@ -15,40 +15,49 @@ from loopscope.ops.elements import COMPUTED, COMPUTED_FLOATS
 from loopscope.ops.family import family
 from loopscope.ops.infer import comparison, predicate
 
-equal = binary(operator.eq, "Whether two tensors are equal.")
-not_equal = binary(operator.ne, "Whether two tensors differ.")
-greater = binary(operator.gt, "Whether the first tensor is greater than the second.")
+equal = binary(operator.eq, "Return True where two tensors are equal.")
+not_equal = binary(operator.ne, "Return True where two tensors differ.")
+greater = binary(operator.gt, "Return True where the first tensor is greater than the second.")
 greater_equal = binary(
-    operator.ge, "Whether the first tensor is greater than or equal to the second."
+    operator.ge, "Return True where the first tensor is greater than or equal to the second."
 )
-less = binary(operator.lt, "Whether the first tensor is less than the second.")
-less_equal = binary(operator.le, "Whether the first tensor is less than or equal to the second.")
+less = binary(operator.lt, "Return True where the first tensor is less than the second.")
+less_equal = binary(
+    operator.le, "Return True where the first tensor is less than or equal to the second."
+)
 
 
 def is_finite(data: Array, /) -> Array:
-    """Whether each element is neither infinite nor NaN. Page comparison/isfinite-10."""
-    found: Array = np.isfinite(data)
-    return found
+    """Return True for each element that is neither infinite nor NaN.
+
+    Page comparison/isfinite-10.
+    """
+    result: Array = np.isfinite(data)
+    return result
 
 
 def is_infinite(
     data: Array, /, *, detect_negative: bool = True, detect_positive: bool = True
 ) -> Array:
-    """Whether each element is an infinity of a sign that is looked for. Page
-    comparison/isinf-10.
+    """Return True for each element that is an infinity of a requested sign.
+
+    Page comparison/isinf-10.
     """
-    found: Array = np.isinf(data)
+    result: Array = np.isinf(data)
     if not detect_negative:
-        found = found & (data > 0)
+        result = result & (data > 0)
     if not detect_positive:
-        found = found & (data < 0)
-    return found
+        result = result & (data < 0)
+    return result
 
 
 def is_nan(data: Array, /) -> Array:
-    """Whether each element is NaN. Page comparison/isnan-10."""
-    found: Array = np.isnan(data)
-    return found
+    """Return True for each element that is NaN.
+
+    Page comparison/isnan-10.
+    """
+    result: Array = np.isnan(data)
+    return result
 
 
 _COMPARABLE = COMPUTED | {ElementType.BOOLEAN}
@@ -62,15 +71,15 @@ row = family(
     types=(_COMPARABLE,),
     symbol_when={"auto_broadcast": "numpy"},
 )
-of_one = family("comparison", infer=predicate, types=(COMPUTED_FLOATS,))
+unary_row = family("comparison", infer=predicate, types=(COMPUTED_FLOATS,))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("Equal", equal, symbol="{0} == {1}"),
     row("Greater", greater, symbol="{0} > {1}"),
     row("GreaterEqual", greater_equal, symbol="{0} >= {1}"),
-    of_one("IsFinite", is_finite, version=10, page="comparison/isfinite-10"),
-    of_one("IsInf", is_infinite, version=10, page="comparison/isinf-10", attributes=_DETECTED),
-    of_one("IsNaN", is_nan, version=10, page="comparison/isnan-10"),
+    unary_row("IsFinite", is_finite, version=10, page="comparison/isfinite-10"),
+    unary_row("IsInf", is_infinite, version=10, page="comparison/isinf-10", attributes=_DETECTED),
+    unary_row("IsNaN", is_nan, version=10, page="comparison/isnan-10"),
     row("Less", less, symbol="{0} < {1}"),
     row("LessEqual", less_equal, page="comparison/lessequal-1", symbol="{0} <= {1}"),
     row("NotEqual", not_equal, page="comparison/notequal-1", symbol="{0} != {1}"),

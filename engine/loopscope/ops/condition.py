@@ -1,5 +1,5 @@
-"""Category condition of the OpenVINO operation specs: choosing by a condition, and finding where
-one holds.
+"""Category condition of the OpenVINO operation specs: selection by a condition, and indices of true
+elements.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ir.shape import Dimension, PartialShape, static
-from loopscope.ops.broadcast import AUTO_BROADCAST, fitted
+from loopscope.ops.broadcast import AUTO_BROADCAST, fit_operand
 from loopscope.ops.declare import Array, Attribute, Known, Operation, Role
 from loopscope.ops.elements import COMPUTED, PACKED, as_numbers, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients import condition as gradients
-from loopscope.ops.infer import broadcast_shapes, common_type, typed_by
+from loopscope.ops.infer import broadcast_shapes, common_type, type_from_attribute
 
 
 def select(
     condition: Array, then: Array, otherwise: Array, /, *, auto_broadcast: str = "numpy"
 ) -> Array:
-    """Elements of the second tensor where the first is true, of the third elsewhere. Page
-    condition/select-1.
+    """Select elements of the second tensor where the first is true, of the third elsewhere.
 
-    ``numpy``: all three are broadcast together. ``pdpd``: the first and the third to the shape of
-    the second.
+    ``numpy``: all three are broadcast together. ``pdpd``: the first and the third are broadcast to
+    the shape of the second. Page condition/select-1.
     """
     if (
         auto_broadcast in ("none", "explicit")
@@ -36,7 +35,10 @@ def select(
         shapes = f"shapes {list(condition.shape)}, {list(then.shape)} and {list(otherwise.shape)}"
         raise ValueError(f"{shapes} differ, and auto_broadcast is '{auto_broadcast}'")
     if auto_broadcast == "pdpd":
-        condition, otherwise = fitted(then, condition, "pdpd"), fitted(then, otherwise, "pdpd")
+        condition, otherwise = (
+            fit_operand(then, condition, "pdpd"),
+            fit_operand(then, otherwise, "pdpd"),
+        )
     if then.dtype.names or then.dtype != otherwise.dtype:
         return _select_packed(condition, then, otherwise)
     if condition.ndim == 0 and then.shape == otherwise.shape:
@@ -69,17 +71,18 @@ def bucketize(
     output_type: ElementType = ElementType.I64,
     with_right_bound: bool = True,
 ) -> Array:
-    """For each element, the number of the bucket it lies in between the sorted boundaries. Page
-    condition/bucketize-3.
+    """Return for each element the number of its bucket between the sorted boundaries.
+
+    Page condition/bucketize-3.
     """
-    numbers, edges = _comparable(data), _comparable(boundaries)
+    numbers, edges = _as_comparable(data), _as_comparable(boundaries)
     return np.searchsorted(
         edges.reshape(-1), numbers, "left" if with_right_bound else "right"
     ).astype(output_type.dtype)
 
 
-def _comparable(data: Array) -> Array:
-    """Numbers that may be compared with those of another type: integers as they are, small
+def _as_comparable(data: Array) -> Array:
+    """Return numbers that can be compared with those of another type: integers unchanged, small
     floats as f32.
     """
     data = as_numbers(np.asarray(data))
@@ -87,10 +90,10 @@ def _comparable(data: Array) -> Array:
 
 
 def nonzero(data: Array, /, *, output_type: ElementType = ElementType.I64) -> Array:
-    """Indices of the elements that are not zero, one column each, in row-major order; shape (rank,
-    count).
+    """Return the indices of the nonzero elements, one column each, in row-major order.
 
-    A scalar counts as one element: (1, 1) or (1, 0), as OpenVINO has it. Page condition/nonzero-3.
+    The shape is (rank, count). A scalar counts as one element: (1, 1) or (1, 0), as in OpenVINO.
+    Page condition/nonzero-3.
     """
     data = np.atleast_1d(as_numbers(np.asarray(data)))
     return np.array(np.nonzero(data), output_type.dtype)
@@ -100,11 +103,11 @@ def _nonzero_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     dimensions = inputs[0].shape.dimensions
     if dimensions is None:
         return (Known(attributes["output_type"]),)
-    most = math.prod(dimensions, start=static(1)).most
+    upper = math.prod(dimensions, start=static(1)).most
     return (
         Known(
             attributes["output_type"],
-            PartialShape((static(max(len(dimensions), 1)), Dimension(0, most))),
+            PartialShape((static(max(len(dimensions), 1)), Dimension(0, upper))),
         ),
     )
 
@@ -121,7 +124,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Bucketize",
         bucketize,
         version=3,
-        infer=typed_by("output_type"),
+        infer=type_from_attribute("output_type"),
         inputs=(2, 2),
         attributes=(_INDEX_TYPE, Attribute("with_right_bound", "bool", True)),
         types=(COMPUTED,),

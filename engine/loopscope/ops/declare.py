@@ -1,5 +1,5 @@
-"""How an operation is declared: its name and version, its typed attributes, its kernel, and the
-rule for shapes and types.
+"""Declaration of an operation: name and version, typed attributes, kernel, and the rule for shapes
+and types.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from loopscope.ops.attribute_text import ITEMS, KIND_WORDS, AttributeKind, parse
 from loopscope.ops.derivative import Gradient
 
 Array = np.ndarray
-"""What kernels take and give: arrays, or numpy scalars for rank 0 (both have ``dtype``,
+"""Argument and result type of kernels: arrays, or numpy scalars for rank 0 (both have ``dtype``,
 ``shape``, ``ndim``).
 """
 
 Kernel = Callable[..., Any]
-"""Arrays positional-only, attributes keyword-only and typed.
+"""Function that computes an operation: arrays positional-only, attributes keyword-only and typed.
 
-Gives one array, or a tuple of arrays when the operation declares several (or variadic) outputs.
-Never writes into its inputs; raises ``ValueError`` with the values it met. No node, no graph, no
-globals.
+It returns one array, or a tuple of arrays when the operation declares several (or variadic)
+outputs. It never writes into its inputs and reads no node, graph or global. It raises
+``ValueError`` with the values that it met.
 """
 
 
@@ -42,8 +42,8 @@ REQUIRED = _Required.REQUIRED
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute: name as the XML spells it, the type its text becomes, default, and what
-    values it may have.
+    """An attribute: its name in the XML, the kind that its text is parsed as, its default and its
+    constraints.
     """
 
     name: str
@@ -51,19 +51,19 @@ class Attribute:
     default: object = REQUIRED
     """The typed default, or ``REQUIRED``."""
     allowed: tuple[object, ...] = ()
-    """All values it may have (for lists: each element); empty when any value of its kind will
-    do.
+    """All allowed values (for lists: of each element); empty when every value of the kind is
+    allowed.
     """
     least: float | None = None
-    """The smallest number it (or each element) may be."""
+    """Smallest allowed number (for lists: of each element)."""
     fewest: int = 0
-    """The least number of elements of a list."""
+    """Minimum number of elements of a list."""
     doc: str = ""
-    """What it means, in a sentence."""
+    """Meaning of the attribute, in one sentence."""
 
     @property
     def keyword(self) -> str:
-        """The kernel's keyword: ``-`` becomes ``_``, a Python keyword gets ``_`` after it.
+        """Keyword of the kernel: ``-`` becomes ``_``, and a Python keyword gets a trailing ``_``.
 
         >>> Attribute("exclude-pad", "bool").keyword, Attribute("lambda", "float").keyword
         ('exclude_pad', 'lambda_')
@@ -74,22 +74,20 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What is known of a tensor before it is computed; ``value`` where it is a known constant
-    (small ones only).
-    """
+    """Facts about a tensor before it is computed; ``value`` is set only for small constants."""
 
     element_type: ElementType | None = None
     shape: PartialShape = DYNAMIC
     value: Array | None = None
     partial: PartialValue | None = None
-    """Of a small tensor without a known value: an interval for each element, where there is one
-    for some.
+    """Interval for each element of a small tensor without a known value; None if no element is
+    bounded.
     """
 
     @property
     def elements(self) -> PartialValue | None:
-        """An interval for each element, of a known value too; None where nothing is known or the
-        tensor is not small.
+        """Interval for each element, also of a known value; None if nothing is known or the tensor
+        is not small.
         """
         if self.value is None:
             return self.partial
@@ -101,7 +99,7 @@ class Known:
 
     @staticmethod
     def of(array: Array | np.generic) -> Known:
-        """Everything is known of an array at hand."""
+        """Return the facts about an array at hand: type, shape and value."""
         array = np.asarray(array)
         return Known(ElementType.of(array), PartialShape.of(array.shape), array)
 
@@ -110,7 +108,9 @@ NOTHING_KNOWN = Known()
 
 
 class KeepingKernel(Protocol):
-    """A kernel of one node that keeps what it makes of a constant: at most so many bytes."""
+    """A kernel of one node that caches what it derives from a constant input, up to ``most_bytes``
+    bytes.
+    """
 
     most_bytes: int
 
@@ -118,9 +118,9 @@ class KeepingKernel(Protocol):
 
 
 class Infer(Protocol):
-    """What is known of the outputs, given what is known of the inputs.
+    """A shape function: computes what is known of the outputs from what is known of the inputs.
 
-    Raises ``ValueError`` where the inputs contradict the operation. Missing trailing inputs are
+    It raises ``ValueError`` if the inputs contradict the operation. Missing trailing inputs are
     absent from ``inputs``.
     """
 
@@ -130,7 +130,7 @@ class Infer(Protocol):
 
 
 class Role(Enum):
-    """What the machine does with a node of this operation."""
+    """Action of the machine for a node of this operation."""
 
     COMPUTE = "compute"
     """Call its kernel."""
@@ -145,113 +145,114 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One row of a category's table: an operation of one version."""
+    """A row of a category's table: an operation of one version."""
 
     name: str
-    """As the XML spells it: ``Const``, ``ReLU``, ``SoftMax``, ``Add``."""
+    """Name in the XML: ``Const``, ``ReLU``, ``SoftMax``, ``Add``."""
     version: int
     """The version in the spec's versioned name: 8 in Gather-8."""
     opsets: tuple[int, int]
-    """First and last opset that hold this version; a layer may carry any of them."""
+    """First and last opset that contain this version; a layer may carry any of them."""
     page: str
     """Spec page: folder and file, such as ``movement/gather-8``."""
     kernel: Kernel | None = None
     """None for roles other than COMPUTE."""
     infer: Infer | None = None
-    """None: nothing is known of the outputs before they are computed."""
+    """Shape function; None if nothing is known of the outputs before they are computed."""
     opset: str = ""
-    """Operations of users: the very text that a layer's ``version`` has (``extension``); empty
-    for those of OpenVINO's opsets.
+    """Exact text of a layer's ``version`` (``extension``) for operations of users; empty for
+    OpenVINO's opsets.
     """
     inputs: tuple[int, int | None] = (1, 1)
-    """Least and greatest number of inputs; None without an upper bound."""
+    """Minimum and maximum number of inputs; None for no upper bound."""
     optional_inputs: frozenset[int] = frozenset()
-    """Those among the least number that a node may leave out by an empty name, because others
-    come after them.
+    """Positions below the minimum that a node may omit by an empty name, because later inputs
+    follow.
     """
     outputs: int | None = 1
-    """Number of outputs; None when it depends on the node (the kernel then gives a tuple)."""
+    """Number of outputs; None when it depends on the node (the kernel then returns a tuple)."""
     attributes: tuple[Attribute, ...] = ()
     types: tuple[frozenset[ElementType], ...] = (ANY_TYPE,)
-    """Element types that each input may have; the last entry holds for the inputs after it."""
+    """Allowed element types of each input; the last entry applies to all further inputs."""
     alike: tuple[str, ...] = ()
-    """Of each input, what its specification calls its element type: those of one name have one
-    type. Empty where it may have one of its own; the last entry holds for the inputs after it.
+    """Type variable of each input in the specification: inputs with the same name share an element
+    type. Empty text means an independent type. The last entry applies to all further inputs.
     """
     output_types: (
         Callable[[Sequence[Known], Mapping[str, Any]], Sequence[ElementType | None]] | None
     ) = None
-    """ONNX: the element type of each output by what is known of the inputs and the attributes; None
-    where its specification does not settle it. The last one holds for the outputs after it.
+    """ONNX: function that returns the element type of each output from the known inputs and
+    attributes. It returns None where the specification leaves the type open. The last type applies
+    to all further outputs.
     """
     symbol: str = ""
-    """A Python expression over ``{0}``, ``{1}``, ... that gives the kernel's very result on numpy
-    scalars and on arrays with numpy broadcasting, such as ``{0} + {1}``; empty when there is none.
-    It must hold for every type in ``types``.
+    """A Python expression over ``{0}``, ``{1}``, ... that equals the kernel bit for bit, such as
+    ``{0} + {1}``. It works on numpy scalars and on arrays with numpy broadcasting, for every type
+    in ``types``. Empty if no such expression exists.
     """
     float_symbol: str = ""
-    """As ``symbol``, but it holds for f32 and f64 only; functions of numpy may be called as
-    ``np.tanh({0})``. Elementwise, as that is.
+    """An elementwise expression like ``symbol`` that is valid for f32 and f64 only. It may call
+    functions of numpy, such as ``np.tanh({0})``.
     """
     integer_symbol: str = ""
-    """As ``symbol``, for numbers (rank 0) of one integer type of numpy only; one that divides
-    holds for divisors other than 0.
+    """An expression like ``symbol`` that is valid only for rank 0 and one integer type of numpy. An
+    expression that divides is valid for divisors other than 0.
     """
     integer_symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Attribute values under which ``integer_symbol`` holds, beside those of ``symbol_when``."""
+    """Attribute values required for ``integer_symbol``, in addition to those of ``symbol_when``."""
     identity: bool = False
-    """Whether its output is its input, always."""
+    """True if the output always equals the input."""
     symbol_when: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Attribute values (by keyword) under which ``symbol`` and ``float_symbol`` hold; empty:
-    always.
+    """Attribute values (by keyword) required for ``symbol`` and ``float_symbol``; empty if they
+    always apply.
     """
     stateful: bool = False
-    """Random operations: the kernel also takes ``state=`` and gives ``(outputs, next_state)``. Its
-    first state is an ``int``, the run's entropy; later ones are whatever it gave. A state is
-    immutable, so that a run can be rewound.
+    """True for random operations: the kernel also takes ``state=`` and returns ``(outputs,
+    next_state)``. The first state is an ``int``, the run's entropy; later states are those that the
+    kernel returned. A state is immutable, so that a run can be rewound.
     """
     pure: bool = True
-    """Whether it does nothing but compute, and gives the same outputs for the same inputs (random
-    operations apart, whose state says so). Only then is it computed once where a model asks for the
-    same twice, and not again where its inputs are constants.
+    """True if the kernel only computes and returns the same outputs for the same inputs (and
+    state). Only pure operations are shared between equal nodes and folded when their inputs are
+    constants.
     """
     counts_outputs: bool = False
-    """Variadic operations: the kernel also takes ``outputs=``, the number of outputs that the
-    node has.
+    """True for variadic operations whose kernel also takes ``outputs=``, the number of outputs of
+    the node.
     """
     by_constant: Callable[..., KeepingKernel | None] | None = None
-    """Makes the kernel of one node whose input ``kept_input`` is the same in all runs, from what is
-    ``Known`` of that and the attributes; None where it has no better one. It gives the same bits
-    however often it has run.
+    """Function that builds the kernel of one node whose input ``kept_input`` is the same in all
+    runs. Its arguments are what is ``Known`` of that input, and the attributes; it returns None if
+    no faster kernel exists. The kernel returns the same bits on every call.
     """
     kept_input: int = 1
     only_tensors: bool = True
-    """Whether all its inputs and outputs are tensors; some of ONNX's are sequences, maps or
+    """True if all inputs and outputs are tensors; some of ONNX's are sequences, maps or
     optionals.
     """
     gradient: Gradient | None = None
-    """From the adjoints of its outputs to those of its inputs, in operations; None when it has
-    no derivative here.
+    """Rule that builds the adjoints of the inputs from those of the outputs; None if no derivative
+    is available.
     """
     role: Role = Role.COMPUTE
     shows: Callable[..., str] | None = None
-    """The line that an execution shows to the person who runs the model: takes the inputs, and the
-    attributes by keyword. Called when somebody looks at the run, as often as that happens. Only the
-    first executions show one where an attribute ``first_n`` says how many.
+    """Function that returns the line that an execution prints for the user; takes inputs and
+    keyword attributes. It is called each time the run is displayed. An attribute ``first_n`` limits
+    it to the first executions.
     """
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None = None
-    """ONNX: makes the kernel of one node, once, from its attributes and its number of outputs. What
-    it makes always gives a tuple, of values that are settled (numpy scalars for rank 0) or no
-    tensors at all.
+    """ONNX: function that builds the kernel of one node from its attributes and its number of
+    outputs. The kernel always returns a tuple, of settled values (numpy scalars for rank 0) or of
+    values that are not tensors.
     """
     doc: str = ""
-    """What it computes, where the kernel's docstring does not say it; the first line is its
+    """Description, if the kernel's docstring does not provide one; the first line is the
     summary.
     """
     input_docs: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What each input is, by the name that the kernel gives it."""
+    """Description of each input, by the name of the kernel's parameter."""
     output_docs: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The names of the outputs in their order, and what each is."""
+    """Names of the outputs in order, each with its description."""
 
     @property
     def title(self) -> str:
@@ -260,27 +261,27 @@ class Operation:
 
     @property
     def summary(self) -> str:
-        """First line of what is said of it."""
+        """First line of the description."""
         return self.description.partition("\n")[0]
 
     @property
     def description(self) -> str:
-        """What is said of it: ``doc``, or else the kernel's docstring."""
+        """Description of the operation: ``doc``, or else the kernel's docstring."""
         return inspect.cleandoc(
             self.doc or (self.kernel.__doc__ if self.kernel else "") or ""
         ).strip()
 
 
 class AttributeProblem(ValueError):
-    """An attribute that is missing or has a value that the operation does not allow."""
+    """Error for an attribute that is missing or whose value is not allowed."""
 
 
 def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
-    """The kernel's keyword arguments from a layer's verbatim attributes; unknown attributes are
-    ignored, as OpenVINO does.
+    """Return the kernel's keyword arguments from a layer's attributes; unknown attributes are
+    ignored, as in OpenVINO.
 
-    Values that are not text are taken as they are (graphs built in Python). ``AttributeProblem``
-    names the first that is wrong.
+    Values that are not text (graphs built in Python) are used unchanged. Raise ``AttributeProblem``
+    for the first attribute that is missing or not allowed.
     """
     values: dict[str, Any] = {}
     for attribute in operation.attributes:
@@ -288,7 +289,7 @@ def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
             values[attribute.keyword] = value_of(attribute, texts[attribute.name])
         elif attribute.default is REQUIRED:
             raise AttributeProblem(
-                f"attribute '{attribute.name}' ({_expected(attribute)}) is missing"
+                f"attribute '{attribute.name}' ({_expectation(attribute)}) is missing"
             )
         else:
             values[attribute.keyword] = attribute.default
@@ -298,29 +299,32 @@ def typed(operation: Operation, texts: Mapping[str, object]) -> dict[str, Any]:
 _NUMBERS = frozenset({"int", "float", "bool"})
 
 
-def value_of(attribute: Attribute, given: Any) -> Any:
-    """The typed value of one attribute, from its text or a value; ``AttributeProblem`` when its
-    kind or constraints refuse it.
+def value_of(attribute: Attribute, raw: Any) -> Any:
+    """Return the typed value of an attribute from its text or a value.
+
+    Raise ``AttributeProblem`` if its kind or its constraints do not allow the value.
     """
     try:
-        value = parse(attribute.kind, given) if isinstance(given, str) else given
+        value = parse(attribute.kind, raw) if isinstance(raw, str) else raw
     except ValueError:
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+            f"{_expectation(attribute)}"
         ) from None
-    if (
-        isinstance(value, np.ndarray) and attribute.kind in _NUMBERS
-    ):  # ONNX attributes say themselves what they are
+    # ONNX attributes carry a type of their own, which may be that of a tensor.
+    if isinstance(value, np.ndarray) and attribute.kind in _NUMBERS:
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is a tensor, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is a tensor, expected {_expectation(attribute)}"
         )
     if isinstance(value, (tuple, list)) is not (attribute.kind in ITEMS):
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+            f"{_expectation(attribute)}"
         )
     if attribute.kind in ITEMS and attribute.fewest and len(value) < attribute.fewest:
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+            f"{_expectation(attribute)}"
         )
     each = value if isinstance(value, tuple) else (value,)
     if attribute.allowed and not set(each) <= set(attribute.allowed):
@@ -330,18 +334,20 @@ def value_of(attribute: Attribute, given: Any) -> Any:
         }
         if not set(lowered) <= set(by_lower):
             raise AttributeProblem(
-                f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+                f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+                f"{_expectation(attribute)}"
             )
         each = tuple(by_lower[item] for item in lowered)
         value = each if isinstance(value, tuple) else each[0]
     if attribute.least is not None and any(item < attribute.least for item in each):
         raise AttributeProblem(
-            f"attribute '{attribute.name}' is {_short(given)}, expected {_expected(attribute)}"
+            f"attribute '{attribute.name}' is {_shorten_repr(raw)}, expected "
+            f"{_expectation(attribute)}"
         )
     return value
 
 
-def _expected(attribute: Attribute) -> str:
+def _expectation(attribute: Attribute) -> str:
     few = f"at least {attribute.fewest} of: " if attribute.fewest else ""
     if attribute.allowed:
         return (few or "one of ") + ", ".join(str(value) for value in attribute.allowed)
@@ -349,6 +355,6 @@ def _expected(attribute: Attribute) -> str:
     return words if attribute.least is None else f"{words} of at least {attribute.least:g}"
 
 
-def _short(given: object) -> str:
-    text = repr(given)
+def _shorten_repr(value: object) -> str:
+    text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

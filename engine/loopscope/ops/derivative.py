@@ -1,6 +1,4 @@
-"""What the rule of an operation's derivative is given, and what it gives: tensors of a graph
-that is being built.
-"""
+"""Protocol of derivative rules: a rule takes and returns tensors of a graph under construction."""
 
 from __future__ import annotations
 
@@ -16,15 +14,15 @@ from loopscope.ir.shape import PartialShape, is_of_an_array
 
 
 class KnownValue(Protocol):
-    """What is known of a tensor's value while the graph is built."""
+    """Facts about a tensor's value while the graph is built."""
 
     @property
     def value(self) -> np.ndarray | None:
-        """None where it is no constant, or a large one."""
+        """Value of a small constant, else None."""
 
 
 class Value(Protocol):
-    """A tensor of a graph under construction: what is known of it, and the operators that it has.
+    """A tensor of a graph under construction, with its known facts and operators.
 
     Numbers beside it become constants of its type; ``==`` and ``!=`` are ``ops.equal`` and
     ``ops.not_equal``.
@@ -56,24 +54,24 @@ class Value(Protocol):
 
 
 class Functions(Protocol):
-    """The operations that have one output, as functions in snake_case: inputs by position,
-    attributes by keyword.
+    """The operations with one output, as functions in snake_case: inputs by position, attributes by
+    keyword.
     """
 
     def __getattr__(self, name: str, /) -> Callable[..., Value]: ...
 
 
 class Several(Protocol):
-    """Any operation by its type; gives all its outputs: ``several("Split", x, axis,
-    num_splits=2)``.
+    """A function that builds any operation by its type and returns all its outputs:
+    ``several("Split", x, axis, num_splits=2)``.
     """
 
     def __call__(self, type: str, /, *inputs: Any, **attributes: Any) -> tuple[Value, ...]: ...
 
 
 class Scan(Protocol):
-    """A loop over elements along the first axis, as ``loopscope.builder.scan``: all values of a
-    fold, each along a new first axis.
+    """A loop over elements along the first axis, as ``loopscope.builder.scan``. It returns all
+    values of a fold, stacked along a new first axis.
     """
 
     def __call__(
@@ -83,40 +81,42 @@ class Scan(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reverse:
-    """One node that is walked back through: its inputs and outputs, and how the target changes
-    with each output.
+    """A node in reverse-mode differentiation: its inputs, its outputs, and the adjoint of each
+    output.
     """
 
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     adjoints: tuple[Value | None, ...]
-    """For each output; None where the target does not depend on it. At least one is a tensor."""
+    """Adjoint of each output; None where the target does not depend on it. At least one is a
+    tensor.
+    """
     attributes: Mapping[str, Any]
-    """Typed, by the kernel's keywords."""
+    """Typed attributes, by the kernel's keywords."""
     ops: Functions
     several: Several
     constant: Callable[[np.ndarray], Value]
-    """A Const of an array, in the array's type."""
+    """Function that adds a Const of an array, in the array's type."""
     scan: Scan
     places: tuple[int, ...] = ()
-    """The position of each input; ONNX may leave out some before the last one."""
+    """Position of each input; ONNX may omit some before the last one."""
 
     def input_at(self, place: int) -> Value | None:
-        """The input of that position; None where it is left out."""
+        """Return the input at that position; None if it is omitted."""
         return self.inputs[self.places.index(place)] if place in self.places else None
 
     @property
     def adjoint(self) -> Value:
-        """The adjoint of output 0, zeros where the target does not depend on it."""
+        """Adjoint of output 0; zeros if the target does not depend on it."""
         return self.adjoint_of(0)
 
     def adjoint_of(self, output: int) -> Value:
-        """The adjoint of one output, zeros where the target does not depend on it."""
-        found = self.adjoints[output]
-        return self.zeros_like(self.outputs[output]) if found is None else found
+        """Return the adjoint of one output; zeros if the target does not depend on it."""
+        adjoint = self.adjoints[output]
+        return self.zeros_like(self.outputs[output]) if adjoint is None else adjoint
 
     def shape_of(self, value: Value) -> Value:
-        """The shape of a tensor, i64; a constant where it is known."""
+        """Return the shape of a tensor as i64; a constant if it is static."""
         if value.shape.is_static:
             if not is_of_an_array(value.shape.lengths):
                 raise ValueError(
@@ -126,84 +126,84 @@ class Reverse:
         return self.ops.shape_of(value)
 
     def filled(self, number: float, value: Value) -> Value:
-        """The same number everywhere, in the type and shape of a tensor."""
-        one = np.full((), number, _dtype(value))
-        if value.shape.is_static and math.prod(value.shape.lengths) <= _WRITTEN_OUT:
-            return self.constant(np.broadcast_to(one, value.shape.lengths))
-        return self.ops.broadcast(one, self.shape_of(value), mode="numpy")
+        """Return the same number everywhere, in the type and shape of a tensor."""
+        scalar = np.full((), number, _dtype(value))
+        if value.shape.is_static and math.prod(value.shape.lengths) <= _MAX_CONSTANT_ELEMENTS:
+            return self.constant(np.broadcast_to(scalar, value.shape.lengths))
+        return self.ops.broadcast(scalar, self.shape_of(value), mode="numpy")
 
     def filled_to(self, number: float, like: Value, lengths: Sequence[int]) -> Value:
-        """The same number everywhere, in the type of a tensor and a shape that is known."""
+        """Return the same number everywhere, in the type of a tensor and a known shape."""
         return self.constant(np.full(tuple(lengths), number, _dtype(like)))
 
     def zeros_like(self, value: Value) -> Value:
-        """Zeros in the type and shape of a tensor."""
+        """Return zeros in the type and shape of a tensor."""
         return self.filled(0, value)
 
     def reshaped(self, adjoint: Value, like: Value) -> Value:
-        """The same elements in the shape of another tensor."""
+        """Return the same elements in the shape of another tensor."""
         if adjoint.shape == like.shape and like.shape.is_static:
             return adjoint
         return self.ops.reshape(adjoint, self.shape_of(like), special_zero=False)
 
     def reshaped_to(self, value: Value, lengths: Sequence[int]) -> Value:
-        """The same elements in a shape that is known."""
+        """Return the same elements in a known shape."""
         return self.ops.reshape(value, np.array(lengths, np.int64), special_zero=False)
 
     def ranked(self, value: Value, rank: int) -> Value:
-        """The same tensor, whose rank is known from elsewhere."""
+        """Return the same tensor with a static rank, which the caller knows."""
         if value.rank is not None:
             return value
         return self.ops.reshape(value, np.zeros(rank, np.int64), special_zero=True)
 
     def where(self, condition: Value, value: Value) -> Value:
-        """The value where the condition holds, 0 elsewhere; the condition broadcasts as numpy
-        does.
+        """Return the value where the condition is true and 0 elsewhere; the condition broadcasts as
+        in numpy.
         """
         return self.ops.select(condition, value, np.zeros((), _dtype(value)))
 
     def sum_to(self, adjoint: Value, like: Value) -> Value:
-        """The adjoint of an operand that was broadcast as numpy does: summed over the axes that
-        it was repeated along.
+        """Return the adjoint of an operand that was broadcast as in numpy: the sum over the
+        repeated axes.
         """
-        mine, wanted = adjoint.shape, like.shape
-        if mine.is_static and mine == wanted:
+        source, target = adjoint.shape, like.shape
+        if source.is_static and source == target:
             return adjoint
-        if mine.dimensions is None or wanted.dimensions is None:
+        if source.dimensions is None or target.dimensions is None:
             return self._sum_to_any_rank(adjoint, like)
-        lead = len(mine.dimensions) - len(wanted.dimensions)
-        lengths = [*[None] * lead, *wanted.dimensions]
-        certain = [
+        lead = len(source.dimensions) - len(target.dimensions)
+        lengths = [*[None] * lead, *target.dimensions]
+        summed_axes = [
             axis
-            for axis, one in enumerate(lengths)
-            if one is None or (one.is_static and one.length == 1)
+            for axis, length in enumerate(lengths)
+            if length is None or (length.is_static and length.length == 1)
         ]
-        summed = self._summed(adjoint, np.array(certain, np.int64))
-        if all(one is None or one.is_static for one in lengths):
-            return self.reshaped(summed, like)
+        total = self._summed(adjoint, np.array(summed_axes, np.int64))
+        if all(length is None or length.is_static for length in lengths):
+            return self.reshaped(total, like)
         if lead:
-            summed = self.ops.squeeze(summed, np.arange(lead))
-        return self._sum_of_copies(summed, like)
+            total = self.ops.squeeze(total, np.arange(lead))
+        return self._sum_of_copies(total, like)
 
     def _sum_of_copies(self, adjoint: Value, like: Value) -> Value:
-        """Of the same rank: each axis falls into as many parts as the operand is long, one or each
-        of one, and these are summed.
+        """Sum the copies along each axis of an adjoint of equal rank.
 
-        OpenVINO takes no axes that are only found when the model runs.
+        Each axis is split into (length of the operand, number of copies), and the second part is
+        summed. OpenVINO does not accept reduction axes that are known only at run time.
         """
         ops, rank = self.ops, like.rank or 0
-        wanted = self.shape_of(like)
-        copies = ops.divide(self.shape_of(adjoint), ops.maximum(wanted, np.array([1])))
+        lengths = self.shape_of(like)
+        copies = ops.divide(self.shape_of(adjoint), ops.maximum(lengths, np.array([1])))
         pairs = ops.concat(
-            ops.unsqueeze(wanted, np.array([1])), ops.unsqueeze(copies, np.array([1])), axis=1
+            ops.unsqueeze(lengths, np.array([1])), ops.unsqueeze(copies, np.array([1])), axis=1
         )
-        apart = ops.reshape(
+        split = ops.reshape(
             adjoint, ops.reshape(pairs, np.array([-1]), special_zero=False), special_zero=False
         )
-        return ops.reduce_sum(apart, np.arange(1, 2 * rank, 2), keep_dims=False)
+        return ops.reduce_sum(split, np.arange(1, 2 * rank, 2), keep_dims=False)
 
     def _sum_to_any_rank(self, adjoint: Value, like: Value) -> Value:
-        """Lengths of 1 are found when the model runs."""
+        """Sum over the axes of length 1, which are known only at run time."""
         ops = self.ops
         lead = ops.shape_of(self.shape_of(adjoint)) - ops.shape_of(self.shape_of(like))
         lengths = ops.concat(ops.broadcast(np.int64(1), lead), self.shape_of(like), axis=0)
@@ -222,45 +222,46 @@ def _dtype(value: Value) -> np.dtype:
     return (value.element_type or ElementType.F32).dtype
 
 
-_WRITTEN_OUT = 64
-"""Elements of a constant that is smaller than the nodes that would make it."""
+_MAX_CONSTANT_ELEMENTS = 64
+"""Number of elements up to which a constant is smaller than the nodes that would compute it."""
 
 Adjoints = Sequence[Value | None]
-"""For each input how the target changes with it; None where it does not (whole numbers,
-conditions, or an operation that is flat).
+"""Adjoint of each input; None for inputs without one (integers, conditions, or a flat
+operation).
 """
 
 Gradient = Callable[[Reverse], Adjoints]
-"""The rule of one operation. Raises ``ValueError`` for attributes under which there is no
-derivative, and says why.
+"""Derivative rule of one operation.
+
+It raises ``ValueError`` with the reason for attributes without a derivative.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class WithGaps:
-    """The rule of an operation whose inputs may be left out before the last one: it knows them
-    by position.
+    """Derivative rule for an operation with gaps among its inputs; the rule uses the positions of
+    the inputs.
     """
 
     rule: Callable[[Reverse], Mapping[int, Value | None]]
-    """Gives adjoints by the position of the input."""
+    """Function that returns adjoints by the position of the input."""
 
-    def __call__(self, at: Reverse, /) -> Adjoints:
-        found = self.rule(at)
-        return [found.get(place) for place in at.places]
+    def __call__(self, node: Reverse, /) -> Adjoints:
+        adjoints = self.rule(node)
+        return [adjoints.get(place) for place in node.places]
 
 
-def flat(at: Reverse, /) -> Adjoints:
-    """The derivative is 0 wherever there is one: steps, signs, comparisons."""
-    return (None,) * len(at.inputs)
+def flat(node: Reverse, /) -> Adjoints:
+    """Return no adjoints: the derivative is 0 wherever it exists (steps, signs, comparisons)."""
+    return (None,) * len(node.inputs)
 
 
 def elementwise(slope: Callable[[Reverse], Value]) -> Gradient:
-    """The rule of a function of each element: ``slope`` gives its derivative at the input, in
+    """Return the rule of an elementwise function; ``slope`` builds its derivative at the input, in
     the input's shape.
     """
 
-    def gradient(at: Reverse, /) -> Adjoints:
-        return (at.adjoint * slope(at), *[None] * (len(at.inputs) - 1))
+    def gradient(node: Reverse, /) -> Adjoints:
+        return (node.adjoint * slope(node), *[None] * (len(node.inputs) - 1))
 
     return gradient

@@ -1,4 +1,4 @@
-"""Which catalogue holds the operations of a model: OpenVINO's, or ONNX's."""
+"""Selection of the catalogue for a model's operations: OpenVINO's, or ONNX's."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from loopscope.ops.catalogue import CATALOGUE, Catalogue
 def catalogue_for(
     dialect: Literal["openvino", "onnx"], catalogue: Catalogue = CATALOGUE
 ) -> Catalogue:
-    """The catalogue given, for a model of that dialect: for ONNX, ONNX's operations and those
-    that a user has added.
+    """Return the catalogue for a model of that dialect.
+
+    For ONNX, it has ONNX's operations and those that a user has added to ``catalogue``.
     """
     if dialect == "openvino":
         return catalogue
-    # Only here: importing the onnx package takes longer than planning most models.
+    # Imported here because the onnx package takes longer to import than most models take to plan.
     from loopscope.ops.onnx_catalogue import OnnxCatalogue, with_own
 
     return catalogue if isinstance(catalogue, OnnxCatalogue) else with_own(catalogue)
@@ -24,8 +25,9 @@ def catalogue_for(
 def to_build_beside(
     dialect: Literal["openvino", "onnx"], catalogue: Catalogue = CATALOGUE
 ) -> Catalogue:
-    """The catalogue to build further nodes with in a model of that dialect: OpenVINO's
-    operations, beside ONNX's where it has those.
+    """Return the catalogue for building further nodes in a model of that dialect.
+
+    It has OpenVINO's operations, and finds ONNX's as well if the model has those.
     """
     if dialect == "openvino":
         return catalogue
@@ -35,8 +37,8 @@ def to_build_beside(
 
 
 def domain_of(type: str) -> str:
-    """The ONNX domain that has an operation of this type; empty when none of those that are
-    known has.
+    """Return the ONNX domain that has an operation of this type; empty if no known domain has
+    one.
     """
     from loopscope.ops.onnx_catalogue import domain_of as known
 

@@ -1,5 +1,5 @@
-"""Operations of our own for side effects: Print, and After, by which control dependencies fix an
-order.
+"""Loopscope's own operations with side effects: Print, and After, which orders nodes by control
+dependencies.
 """
 
 from __future__ import annotations
@@ -14,41 +14,43 @@ from loopscope.ops.gradients.movement import unchanged
 from loopscope.ops.infer import same
 
 OPSET = "loopscope"
-"""What layers of these operations have as their version; no other runtime knows them."""
+"""Version of these operations in layers; other runtimes do not know them."""
 own = partial(Operation, version=1, opsets=(1, 17), opset=OPSET, page="")
-"""An operation of our own."""
-_LONGEST = 300
-"""Letters of a line."""
+"""Constructor of Loopscope's own operations."""
+_MAX_LETTERS = 300
+"""Maximum number of letters in a line."""
 
 
 def print_line(value: Array, /, *data: Array, message: str, first_n: int, summarize: int) -> str:
-    """What one execution of a Print shows, as TensorFlow's Print: the message, and each of ``data``
-    in brackets.
+    """Return the line that one execution of a Print shows, as in TensorFlow: the message, and each
+    of ``data`` in brackets.
 
     >>> print_line(np.array(1), np.array(7), np.arange(5), message="x:", first_n=-1, summarize=3)
     'x:[7][0 1 2...]'
     """
-    texts = [_summary(np.asarray(one), summarize) for one in (data or (value,))]
-    return shorten(message + "".join(texts), _LONGEST)
+    texts = [_summary(np.asarray(values), summarize) for values in (data or (value,))]
+    return shorten(message + "".join(texts), _MAX_LETTERS)
 
 
-def _summary(array: Array, most: int) -> str:
+def _summary(array: Array, limit: int) -> str:
     flat = array.reshape(-1)
-    shown = flat if most < 0 else flat[:most]
-    return f"[{' '.join(map(str, shown.tolist()))}{'...' if shown.size < flat.size else ''}]"
+    prefix = flat if limit < 0 else flat[:limit]
+    return f"[{' '.join(map(str, prefix.tolist()))}{'...' if prefix.size < flat.size else ''}]"
 
 
 def print_values(
     value: Array, /, *data: Array, message: str, first_n: int, summarize: int
 ) -> Array:
-    """The first input as it is; what it shows is ``message`` and the values of the other inputs
-    (of the first, when it is alone).
+    """Return the first input unchanged.
+
+    The printed line is ``message`` and the values of the other inputs (of the first, if it is the
+    only one).
     """
     return value
 
 
 def after(value: Array, /, *others: Array) -> Array:
-    """The first input as it is, but only when all others have been computed."""
+    """Return the first input unchanged, after all other inputs have been computed."""
     return value
 
 

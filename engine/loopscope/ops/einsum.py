@@ -1,4 +1,4 @@
-"""Einsum: equations read and checked here, pairs of operands contracted by matrix products."""
+"""Einsum: equations are parsed here, and pairs of operands are contracted by matrix products."""
 
 from __future__ import annotations
 
@@ -16,57 +16,61 @@ from loopscope.ops.infer import broadcast_shapes, common_type
 from loopscope.ops.precision import computable, multiplicable, rounded
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
-_MOST_CHARACTERS = 1000
+_MAX_CHARACTERS = 1000
 
 
 def einsum(*operands: Array, equation: str) -> Array:
-    """Sum of products over labelled axes, such as ``bij,bjk->bik``. Spec: matrix/einsum-7."""
-    labels, result = _read(equation, tuple([operand.ndim for operand in operands]))
+    """Sum products over labelled axes, such as ``bij,bjk->bik``.
+
+    Spec: matrix/einsum-7.
+    """
+    labels, result = _cached_subscripts(equation, tuple([operand.ndim for operand in operands]))
     dtype = operands[0].dtype
     sizes = _sizes(labels, operands)
     check_elements(_count(result, sizes), "the result of Einsum")
     arrays = [
-        _diagonal(computable(operand), one) for operand, one in zip(operands, labels, strict=True)
+        _diagonal(computable(operand), names)
+        for operand, names in zip(operands, labels, strict=True)
     ]
-    waiting = [
-        (array, "".join(dict.fromkeys(one))) for array, one in zip(arrays, labels, strict=True)
+    terms = [
+        (array, "".join(dict.fromkeys(names))) for array, names in zip(arrays, labels, strict=True)
     ]
     for pair in _order(
-        tuple([one for _, one in waiting]), tuple([array.shape for array, _ in waiting]), result
+        tuple([names for _, names in terms]), tuple([array.shape for array, _ in terms]), result
     ):
-        chosen = [waiting[index] for index in pair]
-        waiting = [item for index, item in enumerate(waiting) if index not in pair]
-        needed = set(result).union(*(one for _, one in waiting))
-        waiting.append(_contract(chosen[0], chosen[1], needed))
-    array, one = waiting[0]
-    total = _sum_away(array, one, set(result))
-    kept = [label for label in one if label in result]
-    return rounded(np.asarray(total).transpose([kept.index(label) for label in result]), dtype)
+        pair_terms = [terms[index] for index in pair]
+        terms = [item for index, item in enumerate(terms) if index not in pair]
+        needed = set(result).union(*(names for _, names in terms))
+        terms.append(_contract(pair_terms[0], pair_terms[1], needed))
+    array, names = terms[0]
+    total = _sum_away(array, names, set(result))
+    remaining = [label for label in names if label in result]
+    return rounded(np.asarray(total).transpose([remaining.index(label) for label in result]), dtype)
 
 
 @lru_cache(maxsize=256)
-def _read(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
-    """``subscripts``, which a model asks for again and again."""
+def _cached_subscripts(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
+    """Return the labels of ``subscripts``, cached for repeated executions."""
     labels, result = subscripts(equation, ranks)
     return tuple(labels), result
 
 
 def subscripts(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Labels of each operand and of the result, ellipses spelt out with letters that the equation
-    does not use.
+    """Return the labels of each operand and of the result; ellipses become letters that the
+    equation does not use.
 
     >>> subscripts("a...b,b...->a...", [4, 2])
     (['aABb', 'bB'], 'aAB')
     """
     text = equation.replace(" ", "")
-    if len(text) > _MOST_CHARACTERS:
-        raise ValueError(f"the equation has {len(text)} characters, more than {_MOST_CHARACTERS}")
+    if len(text) > _MAX_CHARACTERS:
+        raise ValueError(f"the equation has {len(text)} characters, more than {_MAX_CHARACTERS}")
     left, arrow, result = text.partition("->")
     operands = left.split(",")
-    for one in [*operands, *([result] if arrow else [])]:
-        if one.count("...") > 1 or not set(one.replace("...", "", 1)) <= set(_LETTERS):
+    for operand in [*operands, *([result] if arrow else [])]:
+        if operand.count("...") > 1 or not set(operand.replace("...", "", 1)) <= set(_LETTERS):
             raise ValueError(
-                f"equation {equation!r}: {one!r} is not letters with at most one ellipsis"
+                f"equation {equation!r}: {operand!r} is not letters with at most one ellipsis"
             )
     if len(operands) != len(ranks):
         raise ValueError(
@@ -74,13 +78,17 @@ def subscripts(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         )
     free = "".join(letter for letter in _LETTERS if letter not in text)
     covered = [
-        rank - len(one.replace("...", "")) for one, rank in zip(operands, ranks, strict=True)
+        rank - len(operand.replace("...", ""))
+        for operand, rank in zip(operands, ranks, strict=True)
     ]
-    for one, rank, rest in zip(operands, ranks, covered, strict=True):
-        if rest < 0 or (rest and "..." not in one):
-            raise ValueError(f"equation {equation!r}: {one!r} does not fit an input of rank {rank}")
+    for operand, rank, rest in zip(operands, ranks, covered, strict=True):
+        if rest < 0 or (rest and "..." not in operand):
+            raise ValueError(
+                f"equation {equation!r}: {operand!r} does not fit an input of rank {rank}"
+            )
     longest = max(
-        [rest for one, rest in zip(operands, covered, strict=True) if "..." in one], default=0
+        [rest for operand, rest in zip(operands, covered, strict=True) if "..." in operand],
+        default=0,
     )
     if longest > len(free):
         raise ValueError(f"equation {equation!r} needs more than {len(_LETTERS)} labels")
@@ -91,8 +99,8 @@ def subscripts(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
             sorted(letter for letter in set(letters) if letters.count(letter) == 1)
         )
     spelt = [
-        one.replace("...", ellipsis[longest - rest :])
-        for one, rest in zip(operands, covered, strict=True)
+        operand.replace("...", ellipsis[longest - rest :])
+        for operand, rest in zip(operands, covered, strict=True)
     ]
     result = result.replace("...", ellipsis)
     if len(set(result)) != len(result) or not set(result) <= set("".join(spelt)):
@@ -104,8 +112,8 @@ def subscripts(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 def _sizes(labels: Sequence[str], operands: Sequence[Array]) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for one, operand in zip(labels, operands, strict=True):
-        for label, length in zip(one, operand.shape, strict=True):
+    for names, operand in zip(labels, operands, strict=True):
+        for label, length in zip(names, operand.shape, strict=True):
             known = sizes.get(label, 1)
             if known != 1 and length not in (1, known):
                 raise ValueError(f"label {label!r} stands for lengths {known} and {length}")
@@ -121,14 +129,15 @@ def _count(labels: str, sizes: Mapping[str, int]) -> int:
 
 
 def _diagonal(array: Array, labels: str) -> Array:
-    """The operand with each repeated label's axes replaced by their diagonal."""
+    """Replace the axes of each repeated label by their diagonal."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
             if array.shape[first] != array.shape[second]:
                 raise ValueError(
-                    f"label {label!r} stands for lengths {array.shape[first]} and {array.shape[second]} of one input"
+                    f"label {label!r} stands for lengths {array.shape[first]} and "
+                    f"{array.shape[second]} of one input"
                 )
             array = array.diagonal(axis1=first, axis2=second)
             if first < array.ndim - 1:
@@ -141,8 +150,8 @@ def _diagonal(array: Array, labels: str) -> Array:
 def _order(
     labels: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str
 ) -> Sequence[tuple[int, int]]:
-    """Which pairs to contract, one after the other: the cheapest first where there is a choice,
-    which takes longer than small products.
+    """Return the pairs to contract in order, the cheapest first; cached, as finding them takes
+    longer than small products.
     """
     if len(labels) < 3:
         return [(0, 1)] if len(labels) == 2 else []
@@ -153,26 +162,26 @@ def _order(
     pairs: list[tuple[int, int]] = []
     for step in path:
         pairs.append((step[0], step[1]))
-        # A step of more than two operands is their pairs in turn: each result goes to the end of
-        # the list.
+        # A step of more than two operands stands for a chain of pairs, because each result is
+        # appended to the list.
         pairs.extend((0, len(labels) - len(pairs) - 1) for _ in step[2:])
     return pairs
 
 
 def _sum_away(array: Array, labels: str, needed: set[str]) -> Array:
-    gone = tuple(axis for axis, label in enumerate(labels) if label not in needed)
-    return array.sum(axis=gone, dtype=array.dtype) if gone else array
+    axes = tuple(axis for axis, label in enumerate(labels) if label not in needed)
+    return array.sum(axis=axes, dtype=array.dtype) if axes else array
 
 
 def _contract(
     first: tuple[Array, str], second: tuple[Array, str], needed: set[str]
 ) -> tuple[Array, str]:
-    """The product of two operands, summed over the labels that no later operand or the output
+    """Multiply two operands, summed over the labels that no later operand and not the output
     needs.
     """
     (a, in_a), (b, in_b) = first, second
-    # Labels of one operand only, or that one operand merely repeats (length 1), are summed before
-    # the product.
+    # Labels of one operand only, or those that one operand only repeats (length 1), are summed
+    # before the product.
     a, in_a = _prepare(a, in_a, b, in_b, needed)
     b, in_b = _prepare(b, in_b, a, in_a, needed)
     both = [label for label in in_a if label in in_b]
@@ -199,8 +208,8 @@ def _contract(
         else np.matmul(left, right),
         dtype,
     )
-    kept = [*batch, *rows, *columns]
-    return product.reshape([lengths[label] for label in kept]), "".join(kept)
+    labels = [*batch, *rows, *columns]
+    return product.reshape([lengths[label] for label in labels]), "".join(labels)
 
 
 def _length(labels: Sequence[str], lengths: Mapping[str, int]) -> int:
@@ -210,34 +219,41 @@ def _length(labels: Sequence[str], lengths: Mapping[str, int]) -> int:
 def _prepare(
     array: Array, labels: str, other: Array, in_other: str, needed: set[str]
 ) -> tuple[Array, str]:
-    """Without the labels that only this operand has and nothing later needs, and without length
-    1 where the other is longer.
+    """Sum an operand over axes that the product does not need.
+
+    These are labels that only this operand has, axes of length 1 where the other operand is longer,
+    and axes where the other operand has length 1. A label that is needed later stays in
+    one operand.
     """
-    gone = []
+    dropped = []
     for axis, label in enumerate(labels):
         length = array.shape[axis]
-        theirs = other.shape[in_other.index(label)] if label in in_other else None
+        other_length = other.shape[in_other.index(label)] if label in in_other else None
         if (
-            (theirs is None and label not in needed)
-            or (theirs not in (None, length) and length == 1)
-            or (theirs == 1 and length != 1 and label not in needed)
+            (other_length is None and label not in needed)
+            or (other_length not in (None, length) and length == 1)
+            or (other_length == 1 and length != 1 and label not in needed)
         ):
-            gone.append(axis)
-    kept = "".join(label for axis, label in enumerate(labels) if axis not in gone)
-    return (array.sum(axis=tuple(gone), dtype=array.dtype), kept) if gone else (array, labels)
+            dropped.append(axis)
+    remaining = "".join(label for axis, label in enumerate(labels) if axis not in dropped)
+    return (
+        (array.sum(axis=tuple(dropped), dtype=array.dtype), remaining)
+        if dropped
+        else (array, labels)
+    )
 
 
 def infer_einsum(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Lengths of the result's labels, broadcast over the inputs that have them."""
+    """Infer the lengths of the result's labels, broadcast over the inputs that have them."""
     element_type = common_type(inputs)
     dimensions = [known.shape.dimensions for known in inputs]
-    if any(one is None for one in dimensions):
+    if any(names is None for names in dimensions):
         return (Known(element_type),)
-    known_dimensions = [one for one in dimensions if one is not None]
-    labels, result = subscripts(attributes["equation"], [len(one) for one in known_dimensions])
+    known_dimensions = [names for names in dimensions if names is not None]
+    labels, result = subscripts(attributes["equation"], [len(names) for names in known_dimensions])
     lengths: dict[str, Dimension] = {}
-    for one, shape in zip(labels, known_dimensions, strict=True):
-        for label, dimension in zip(one, shape, strict=True):
+    for names, shape in zip(labels, known_dimensions, strict=True):
+        for label, dimension in zip(names, shape, strict=True):
             joined = broadcast_shapes(
                 PartialShape((lengths.get(label, static(1)),)), PartialShape((dimension,))
             )

@@ -1,5 +1,5 @@
-"""How elementwise kernels treat element types: which ones arithmetic is defined for, and how
-floats become integers.
+"""Element types in elementwise kernels: the types with arithmetic, and conversion of floats to
+integers.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from loopscope.ir.element_type import FLOATS, INTEGERS, NUMERIC, ElementType
 from loopscope.ops.declare import Array
 
 PACKED = frozenset({ElementType.U1, ElementType.U3, ElementType.U6, ElementType.NF4})
-"""Storage types: OpenVINO converts them and computes nothing in them."""
+"""Storage types, which OpenVINO only converts and never computes in."""
 COMPUTED = NUMERIC - PACKED
-"""The numeric types that arithmetic is defined for."""
+"""Numeric types with arithmetic."""
 COMPUTED_FLOATS = FLOATS - PACKED
 COMPUTED_INTEGERS = INTEGERS - PACKED
 
-INTEGER_DTYPES = frozenset(one.dtype for one in COMPUTED_INTEGERS)
+INTEGER_DTYPES = frozenset(item.dtype for item in COMPUTED_INTEGERS)
 WIDE_DTYPES = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
-_NARROW_INTEGERS = frozenset(one.dtype for one in (ElementType.I4, ElementType.U4, ElementType.U2))
-_EXACT_IN_DOUBLE = 2**53
+_NARROW_INTEGERS = frozenset(
+    item.dtype for item in (ElementType.I4, ElementType.U4, ElementType.U2)
+)
+_MAX_EXACT_IN_DOUBLE = 2**53
 
 
 def widened(data: Array) -> Array:
-    """The array in the type that formulas are evaluated in: f64 for integers, f32 for floats of
-    16 bits or fewer.
+    """Return the array in the type for evaluating formulas: f64 for integers, f32 for floats of 16
+    bits or fewer.
     """
     dtype = data.dtype
     if dtype in WIDE_DTYPES:
@@ -36,34 +38,35 @@ def widened(data: Array) -> Array:
     return data.astype(np.float64 if dtype in INTEGER_DTYPES else np.float32)
 
 
-def narrowed(values: Array, dtype: np.dtype) -> Array:
-    """Computed floats in a tensor's own type: integers are rounded to the nearest and saturate,
-    as OpenVINO's CPU does.
+def to_element_type(values: Array, dtype: np.dtype) -> Array:
+    """Convert computed floats to a tensor's type: integers are rounded to the nearest and saturate,
+    as on OpenVINO's CPU.
     """
     if values.dtype == dtype:
         return values
     if dtype not in INTEGER_DTYPES:
         return values.astype(dtype)
-    return saturated(np.rint(values), dtype)
+    return saturate(np.rint(values), dtype)
 
 
-def saturated(values: Array, dtype: np.dtype) -> Array:
-    """Floats as integers, cut towards zero; what is out of range becomes the nearest end of it,
-    NaN the least integer.
+def saturate(values: Array, dtype: np.dtype) -> Array:
+    """Convert floats to integers, truncated towards zero.
+
+    Values out of range become the nearest limit, and NaN becomes the smallest integer.
     """
-    least, most = integer_limits(dtype)
-    wide = np.dtype(np.uint64 if least == 0 else np.int64)
-    too_much = values > most if most < _EXACT_IN_DOUBLE else values >= float(most)
-    inside = (values >= least) & ~too_much
+    lower, upper = integer_limits(dtype)
+    wide = np.dtype(np.uint64 if lower == 0 else np.int64)
+    above = values > upper if upper < _MAX_EXACT_IN_DOUBLE else values >= float(upper)
+    inside = (values >= lower) & ~above
     whole = np.where(inside, values, 0).astype(wide)
-    return np.where(inside, whole, np.where(too_much, wide.type(most), wide.type(least))).astype(
+    return np.where(inside, whole, np.where(above, wide.type(upper), wide.type(lower))).astype(
         dtype
     )
 
 
 def integer_limits(dtype: np.dtype) -> tuple[int, int]:
-    """The least and the greatest integer of a type."""
-    if dtype.isbuiltin == 2:  # numpy itself knows no limits of these; int2 is of no IR
+    """Return the smallest and the largest integer of a type."""
+    if dtype.isbuiltin == 2:  # numpy has no limits for these types, and int2 is not an IR type.
         narrow = ml_dtypes.iinfo(dtype)
         return int(narrow.min), int(narrow.max)
     element_type = ElementType.of_dtype(dtype)
@@ -73,16 +76,17 @@ def integer_limits(dtype: np.dtype) -> tuple[int, int]:
 
 
 def elementwise(function: Callable[[Array], Array], text: str) -> Callable[[Array], Array]:
-    """A kernel of one tensor from a float ufunc; integers go through f64 and are rounded.
+    """Return a kernel of one tensor from a float ufunc; integers are computed in f64 and rounded.
 
-    numpy and ml_dtypes evaluate f16, bf16 and f8 through f32 and round once, which is what the
-    runtime does.
+    numpy and ml_dtypes evaluate f16, bf16 and f8 in f32 and round once, as the runtime does.
     """
 
     def kernel(data: Array, /) -> Array:
         result = function(data)
         return (
-            result if result.dtype is data.dtype else narrowed(function(widened(data)), data.dtype)
+            result
+            if result.dtype is data.dtype
+            else to_element_type(function(widened(data)), data.dtype)
         )
 
     kernel.__doc__ = text
@@ -91,15 +95,15 @@ def elementwise(function: Callable[[Array], Array], text: str) -> Callable[[Arra
 
 
 def through_float(formula: Callable[..., Array]) -> Callable[..., Array]:
-    """A kernel whose formula has several steps: it sees its tensors in wide precision, and is
-    rounded once, at its end.
+    """Return a kernel for a formula of several steps: tensors are widened before and rounded once
+    at the end.
     """
 
     @wraps(formula)
     def kernel(data: Array, /, *others: Array, **attributes: object) -> Array:
         if data.dtype in WIDE_DTYPES:
             return formula(data, *others, **attributes)
-        return narrowed(
+        return to_element_type(
             formula(widened(data), *[widened(other) for other in others], **attributes), data.dtype
         )
 
@@ -107,20 +111,20 @@ def through_float(formula: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def own_type(result: Array, dtype: np.dtype) -> Array:
-    """A result that numpy promoted (4-bit integers become int8), back in its type."""
+    """Convert a result that numpy promoted (4-bit integers become int8) back to its type."""
     return result if result.dtype is dtype else result.astype(dtype)
 
 
 def as_numbers(data: Array) -> Array:
-    """4-bit and 2-bit integers in a type for which numpy has every operation; anything else as
-    it is.
+    """Return 4-bit and 2-bit integers in a type with all numpy operations; other arrays
+    unchanged.
     """
     return data.astype(np.int8) if data.dtype in _NARROW_INTEGERS else data
 
 
 def means(values: Array, axes: int | tuple[int, ...]) -> Array:
-    """Floats' means along axes, which are kept, in the type of the values; of no elements NaN,
-    without numpy's warning.
+    """Return means of floats along axes, which stay with length 1; NaN without a warning for no
+    elements.
 
     >>> means(np.float32([[1, 4], [2, 2]]), -1).tolist()
     [[2.5], [2.0]]

@@ -1,5 +1,5 @@
-"""Rows of operations that have most of their fields in common: what a family shares is said
-once, a row says what is its own.
+"""Tables of operations by family: fields shared by a family are written once, a row adds its
+own.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from loopscope.ops.declare import Attribute, Infer, KeepingKernel, Kernel, Opera
 from loopscope.ops.derivative import Gradient
 
 LAST = 16
-"""The opset that most operations have as their last: opset17 holds few of its own so far, and
-rows that it holds say so.
-"""
+"""Last opset of most operations: opset17 contains few so far, and their rows set ``opsets``."""
 
 
 class Fields(TypedDict, total=False):
-    """What a family may share: fields of ``Operation``, which mean what they mean there. Those
-    that no two rows share are left out.
+    """Fields of ``Operation`` that a family may share; fields that no two rows share are
+    omitted.
     """
 
     infer: Infer | None
@@ -47,7 +45,7 @@ class Fields(TypedDict, total=False):
 
 
 class FamilyRow(Protocol):
-    """Makes one row of a family."""
+    """A function that returns one row of a family."""
 
     def __call__(
         self,
@@ -60,17 +58,15 @@ class FamilyRow(Protocol):
         page: str = "",
         **own: Unpack[Fields],
     ) -> Operation:
-        """A row with what it says and, for the rest, what its family shares.
+        """Return a row with its own fields and the fields of its family.
 
-        ``opsets`` is from the version to ``LAST`` and ``page`` follows from the name unless they
-        are given.
+        By default ``opsets`` is from the version to ``LAST``, and ``page`` follows from the name.
         """
         ...
 
 
 def family(folder: str, **shared: Unpack[Fields]) -> FamilyRow:
-    """A maker of rows for operations whose pages lie in one folder of OpenVINO's specs, and which
-    share some fields.
+    """Return a constructor of rows whose spec pages are in one folder and which share some fields.
 
     >>> row = family("arithmetic", inputs=(2, 2))
     >>> add = row("FloorMod", symbol="{0} % {1}")
@@ -102,7 +98,7 @@ def family(folder: str, **shared: Unpack[Fields]) -> FamilyRow:
 
 
 def _page(folder: str, name: str, version: int) -> str:
-    """As most pages are called.
+    """Return the usual name of an operation's page.
 
     >>> _page("movement", "ScatterNDUpdate", 15), _page("reduction", "ReduceL2", 4)
     ('movement/scatter-nd-update-15', 'reduction/reduce-l2-4')

@@ -1,5 +1,5 @@
-"""Integer inputs that say where or how many (axes, shapes, indices), whatever integer type they
-have.
+"""Conversion of integer inputs (axes, shapes, indices) of any integer type to Python integers and
+int64 arrays.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import numpy as np
 
 
 def whole_numbers(array: np.ndarray) -> list[int]:
-    """All elements as Python integers; scalars give one, and what is no list is a ``ValueError``.
+    """Return all elements as Python integers, also of a scalar; raise ``ValueError`` for a rank
+    above 1.
 
     >>> whole_numbers(np.array([1, -2])), whole_numbers(np.int32(7))
     ([1, -2], [7])
@@ -24,8 +25,8 @@ def whole_numbers(array: np.ndarray) -> list[int]:
 
 
 def whole_number(array: np.ndarray | np.generic) -> int:
-    """The one element of a scalar or one-element tensor; ``ValueError`` when there are more, or
-    none.
+    """Return the element of a scalar or one-element tensor; raise ``ValueError`` for any other
+    number of elements.
     """
     if isinstance(array, np.integer):
         return int(array)
@@ -37,27 +38,30 @@ def whole_number(array: np.ndarray | np.generic) -> int:
 
 
 def positions(array: np.ndarray) -> np.ndarray:
-    """The same numbers as int64, which numpy indexes with; packed and 4-bit types included."""
+    """Return the same numbers as int64, which numpy indexes with; packed and 4-bit types
+    included.
+    """
     if array.dtype.names:
         return np.asarray(array[array.dtype.names[0]]).astype(np.int64)
     return array if array.dtype == np.int64 else array.astype(np.int64)
 
 
 def positions_within(array: np.ndarray, length: int, what: str) -> np.ndarray:
-    """Positions along an axis of ``length``, negative ones counted from the end; ``ValueError``
-    names the first that lies outside.
+    """Return positions along an axis of ``length``; negative ones count from the end.
+
+    Raise ``ValueError`` that names the first position out of range.
     """
-    found = np.asarray(positions(array))
-    if found.size and (found.min() < -length or found.max() >= length):
-        outside = found[(found < -length) | (found >= length)]
+    values = np.asarray(positions(array))
+    if values.size and (values.min() < -length or values.max() >= length):
+        outside = values[(values < -length) | (values >= length)]
         raise ValueError(
             f"{what} {outside.reshape(-1)[0]} is out of range for an axis of length {length}"
         )
-    return found
+    return values
 
 
 def axis_within(axis: int, rank: int) -> int:
-    """An axis counted from the front; ``ValueError`` when there is no such axis.
+    """Return an axis counted from the front; raise ``ValueError`` if the axis is out of range.
 
     >>> axis_within(-1, 3)
     2
@@ -68,8 +72,10 @@ def axis_within(axis: int, rank: int) -> int:
 
 
 def axes_within(axes: Sequence[int], rank: int) -> list[int]:
-    """Axes counted from the front; ``ValueError`` when one is out of range or named twice."""
-    found = [axis_within(axis, rank) for axis in axes]
-    if len(set(found)) != len(found):
+    """Return axes counted from the front; raise ``ValueError`` if one is out of range or
+    repeated.
+    """
+    result = [axis_within(axis, rank) for axis in axes]
+    if len(set(result)) != len(result):
         raise ValueError(f"axes {list(axes)} name one axis of rank {rank} twice")
-    return found
+    return result

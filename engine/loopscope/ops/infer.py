@@ -1,4 +1,4 @@
-"""Stock rules for shapes and types, shared by whole families of operations."""
+"""Shape functions shared by whole families of operations."""
 
 from __future__ import annotations
 
@@ -13,48 +13,51 @@ from loopscope.ops.index import axis_within, whole_numbers
 
 
 def same(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Element type and shape of the first input."""
+    """Infer the element type and shape of the first input."""
     return (Known(inputs[0].element_type, inputs[0].shape),)
 
 
-def _same_of_one_type(
+def _same_with_shared_type(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """As ``same``, of inputs that share one element type; ``ValueError`` when two differ."""
+    """Infer like ``same`` for inputs with one element type; raise ``ValueError`` if two differ."""
     common_type(inputs)
     return same(inputs, attributes)
 
 
-def of_one_type(operation: Operation) -> Operation:
-    """Where all inputs may have the same types they are meant to have one, so its shape function
-    `same` refuses two.
+def with_shared_type(operation: Operation) -> Operation:
+    """Return the operation with a stricter ``same`` if all its inputs have the same allowed types.
+
+    Such inputs are meant to share one type, so the stricter shape function does not accept two.
     """
     shares = operation.inputs[1] != 1 and len(set(operation.types)) == 1
     return (
-        replace(operation, infer=_same_of_one_type)
+        replace(operation, infer=_same_with_shared_type)
         if shares and operation.infer is same
         else operation
     )
 
 
 def elementwise(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Element type that all inputs share, shapes broadcast by ``auto_broadcast``."""
+    """Infer the element type that all inputs share, and shapes broadcast by ``auto_broadcast``."""
     return (Known(common_type(inputs), _broadcast(inputs, attributes)),)
 
 
 def comparison(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """boolean, shapes broadcast by ``auto_broadcast``."""
+    """Infer boolean, and shapes broadcast by ``auto_broadcast``."""
     common_type(inputs)
     return (Known(ElementType.BOOLEAN, _broadcast(inputs, attributes)),)
 
 
 def predicate(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """boolean, shape of the first input."""
+    """Infer boolean, and the shape of the first input."""
     return (Known(ElementType.BOOLEAN, inputs[0].shape),)
 
 
-def typed_by(keyword: str) -> Infer:
-    """Shape of the first input, element type from an attribute."""
+def type_from_attribute(keyword: str) -> Infer:
+    """Return a shape function with the shape of the first input and the element type of an
+    attribute.
+    """
 
     def rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
         return (Known(attributes[keyword], inputs[0].shape),)
@@ -63,15 +66,22 @@ def typed_by(keyword: str) -> Infer:
 
 
 def common_type(inputs: Sequence[Known]) -> ElementType | None:
-    """The element type that inputs share, where it is known; ``ValueError`` when two differ."""
-    found = None
+    """Return the element type that inputs share, if it is known; raise ``ValueError`` if two
+    differ.
+    """
+    shared = None
     for position, known in enumerate(inputs):
-        if found is not None and known.element_type is not None and known.element_type is not found:
+        if (
+            shared is not None
+            and known.element_type is not None
+            and known.element_type is not shared
+        ):
             raise ValueError(
-                f"input {position} is {known.element_type}, the inputs before it are {found}: element types must be equal"
+                f"input {position} is {known.element_type}, the inputs before it are "
+                f"{shared}: element types must be equal"
             )
-        found = found or known.element_type
-    return found
+        shared = shared or known.element_type
+    return shared
 
 
 def _broadcast(inputs: Sequence[Known], attributes: Mapping[str, Any]) -> PartialShape:
@@ -94,7 +104,7 @@ def _broadcast(inputs: Sequence[Known], attributes: Mapping[str, Any]) -> Partia
 
 
 def broadcast_shapes(*shapes: PartialShape) -> PartialShape:
-    """Numpy's broadcasting over partial shapes; ``ValueError`` when they cannot fit.
+    """Broadcast partial shapes as numpy does; raise ``ValueError`` if they cannot be broadcast.
 
     >>> str(broadcast_shapes(PartialShape.of([2, 1, -1]), PartialShape.of([3, 4])))
     '[2,3,4]'
@@ -109,36 +119,39 @@ def broadcast_shapes(*shapes: PartialShape) -> PartialShape:
             joined = _broadcast_dimension(result[index], dimension)
             if joined is None:
                 raise ValueError(
-                    f"shapes {' and '.join(str(one) for one in shapes)} cannot be broadcast together"
+                    f"shapes {' and '.join(str(item) for item in shapes)} cannot be "
+                    "broadcast together"
                 )
             result[index] = joined
     return PartialShape(tuple(result))
 
 
-def _broadcast_dimension(one: Dimension, other: Dimension) -> Dimension | None:
-    if one == static(1):
-        return other
-    if other == static(1):
-        return one
-    one_may_stretch, other_may_stretch = one.contains(1), other.contains(1)
-    if not one_may_stretch and not other_may_stretch:
-        return one.intersect(other)
-    if one_may_stretch and other_may_stretch:
-        return one.unite(other)
-    return other if one_may_stretch else one
+def _broadcast_dimension(left: Dimension, right: Dimension) -> Dimension | None:
+    if left == static(1):
+        return right
+    if right == static(1):
+        return left
+    left_may_stretch, right_may_stretch = left.contains(1), right.contains(1)
+    if not left_may_stretch and not right_may_stretch:
+        return left.intersect(right)
+    if left_may_stretch and right_may_stretch:
+        return left.unite(right)
+    return right if left_may_stretch else left
 
 
 MOST_DIMENSIONS = 64
-"""Rank up to which a shape of unknown lengths is spelled out."""
+"""Maximum rank of a shape that is written out although its lengths are unknown."""
 
 
 def spelled(lengths: Known) -> PartialShape:
-    """The shape that a tensor of lengths spells, as far as they are known; one that may be negative
-    is unknown.
+    """Return the shape in a tensor of lengths, as far as the lengths are known; a possibly negative
+    length is unknown.
 
     >>> import numpy as np
-    >>> str(spelled(Known.of(np.array([2, -1])))), str(spelled(Known(shape=PartialShape.of([3])))), str(spelled(Known()))
-    ('[2,?]', '[?,?,?]', '...')
+    >>> str(spelled(Known.of(np.array([2, -1])))), str(spelled(Known(shape=PartialShape.of([3]))))
+    ('[2,?]', '[?,?,?]')
+    >>> str(spelled(Known()))
+    '...'
     """
     if lengths.value is not None:
         return PartialShape.of(whole_numbers(lengths.value))
@@ -153,14 +166,14 @@ def spelled(lengths: Known) -> PartialShape:
 
 
 def spelled_length(length: Known) -> Dimension:
-    """As ``spelled``, of a scalar or a tensor of one element."""
+    """Return the length in a scalar or a tensor of one element, as far as it is known."""
     dimensions = spelled(length).dimensions
     return dimensions[0] if dimensions is not None and len(dimensions) == 1 else UNKNOWN
 
 
 def axes_of(known: Known, rank: int) -> tuple[int, ...] | None:
-    """Normalised axes from a known integer input; None when its value is not known.
-    ``ValueError`` when out of range.
+    """Return normalised axes from an integer input; None if its value is unknown. Raise
+    ``ValueError`` for an axis out of range.
     """
     if known.value is None:
         return None

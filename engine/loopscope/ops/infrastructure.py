@@ -1,5 +1,5 @@
-"""Category infrastructure of the OpenVINO operation specs: what the machine itself carries out,
-so no kernels but roles.
+"""Category infrastructure of the OpenVINO operation specs: operations that the machine executes,
+without kernels.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ def _constant(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tupl
 
 
 def _variable(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """The variable's own type and shape, which relax those of the initial value; ``ValueError``
-    when they contradict it.
+    """Infer the variable's own type and shape, which may be wider than those of the initial value.
+
+    Raise ``ValueError`` if the initial value contradicts them.
     """
     name = attributes["variable_type"]
     own = None if name in ("dynamic", "undefined") else ElementType(name)

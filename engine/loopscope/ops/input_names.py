@@ -1,4 +1,4 @@
-"""What the inputs of an operation are called, taken from its kernel."""
+"""Names of an operation's inputs, taken from its kernel's parameters."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ _WITHOUT_KERNEL = {Role.READ_VALUE: ("initial",), Role.ASSIGN: ("value",)}
 
 
 def input_names(operation: Operation, count: int | None = None) -> tuple[str, ...]:
-    """A name for each input (``count`` of them for an operation that takes any number)."""
-    least, most = operation.inputs
-    number = count if count is not None else (most if most is not None else least)
+    """Return a name for each input (``count`` of them for an operation that takes any number)."""
+    lower, upper = operation.inputs
+    number = count if count is not None else (upper if upper is not None else lower)
     names = list(named_inputs(operation)[:number])
     return (*names, *(f"input_{index}" for index in range(len(names), number)))
 
 
 def named_inputs(operation: Operation) -> tuple[str, ...]:
-    """The inputs that its kernel names; none where it takes any number, or does not tell."""
+    """Return the inputs that the kernel names; empty if it takes any number or has no readable
+    signature.
+    """
     kernel = operation.kernel
     while isinstance(kernel, functools.partial):
         kernel = kernel.func
@@ -30,16 +32,18 @@ def named_inputs(operation: Operation) -> tuple[str, ...]:
     except (TypeError, ValueError):
         return ()
     return tuple(
-        one.name.rstrip("_") for one in parameters if one.kind is inspect.Parameter.POSITIONAL_ONLY
+        parameter.name.rstrip("_")
+        for parameter in parameters
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY
     )
 
 
 def input_text(operation: Operation) -> str:
-    """How many inputs an operation takes, in words."""
-    least, most = operation.inputs
+    """Return the number of inputs that an operation takes, in words."""
+    lower, upper = operation.inputs
     names = ", ".join(input_names(operation))
-    if most is None:
-        return f"{least} or more inputs"
-    if least == most:
-        return f"{least} input{'' if least == 1 else 's'}" + (f" ({names})" if names else "")
-    return f"{least} to {most} inputs ({names})"
+    if upper is None:
+        return f"{lower} or more inputs"
+    if lower == upper:
+        return f"{lower} input{'' if lower == 1 else 's'}" + (f" ({names})" if names else "")
+    return f"{lower} to {upper} inputs ({names})"

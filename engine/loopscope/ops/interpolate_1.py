@@ -1,4 +1,4 @@
-"""Interpolate-1 said in the attributes of Interpolate-11."""
+"""Translation of Interpolate-1 into the attributes of Interpolate-11."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def as_version_11(
     pads_begin: Sequence[int],
     pads_end: Sequence[int],
 ) -> Mapping[str, Any]:
-    """The attributes; ``axes`` is an input there.
+    """Return the attributes of version 11, where ``axes`` is an input.
 
-    The page leaves coordinates open; these are the runtimes': linear interpolation without pads
-    looks at pixel centres, unless it resizes axes 2 and 3 of four; everything else scales
-    coordinates from the corner.
+    The page does not define coordinates; these are the runtimes'. Linear interpolation without pads
+    uses pixel centres, unless it resizes axes 2 and 3 of four. Everything else scales from the
+    corner.
     """
     coordinates = "align_corners" if align_corners else "asymmetric"
     centred = (

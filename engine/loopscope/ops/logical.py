@@ -12,24 +12,28 @@ from loopscope.ops.declare import Array, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.infer import elementwise
 
-logical_and = binary(operator.and_, "Whether both are true.")
-logical_or = binary(operator.or_, "Whether at least one is true.")
-logical_xor = binary(operator.xor, "Whether exactly one is true.")
+logical_and = binary(operator.and_, "Return True where both are true.")
+logical_or = binary(operator.or_, "Return True where at least one is true.")
+logical_xor = binary(operator.xor, "Return True where exactly one is true.")
 
 
 def logical_not(data: Array, /) -> Array:
-    """Whether each element is false. Page logical/logical-not-1."""
+    """Return True for each element that is false.
+
+    Page logical/logical-not-1.
+    """
     return ~data
 
 
-def _of_booleans(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Boolean inputs only, broadcast by ``auto_broadcast``: numbers are refused, as OpenVINO's
-    reader refuses them.
+def _infer_booleans(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Infer booleans, broadcast by ``auto_broadcast``; numbers are an error, as in OpenVINO's
+    reader.
     """
     for position, known in enumerate(inputs):
         if known.element_type not in (None, ElementType.BOOLEAN):
             raise ValueError(
-                f"input {position} is {known.element_type}, expected boolean: compare it with zero (NotEqual)"
+                f"input {position} is {known.element_type}, expected boolean: compare "
+                "it with zero (NotEqual)"
             )
     return elementwise(inputs, attributes)
 
@@ -39,17 +43,17 @@ _NUMPY = {"auto_broadcast": "numpy"}
 
 row = family(
     "logical",
-    infer=_of_booleans,
+    infer=_infer_booleans,
     inputs=(2, 2),
     attributes=(AUTO_BROADCAST,),
     types=(_BOOLEAN,),
     symbol_when=_NUMPY,
 )
-of_one = family("logical", infer=_of_booleans, types=(_BOOLEAN,))
+unary_row = family("logical", infer=_infer_booleans, types=(_BOOLEAN,))
 
 OPERATIONS: tuple[Operation, ...] = (
     row("LogicalAnd", logical_and, symbol="{0} & {1}"),
-    of_one("LogicalNot", logical_not, symbol="~{0}"),
+    unary_row("LogicalNot", logical_not, symbol="~{0}"),
     row("LogicalOr", logical_or, symbol="{0} | {1}"),
     row(
         "LogicalXor",

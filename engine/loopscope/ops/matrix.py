@@ -21,24 +21,25 @@ from loopscope.ops.infer import broadcast_shapes, common_type
 from loopscope.ops.precision import computable, multiplicable, rounded
 
 _SMALL_PRODUCT = 1_000_000
-"""Up to this many multiplications BLAS takes a path that does not first copy its operands: for
-few rows that copy is most of the work.
+"""Number of multiplications up to which BLAS does not copy its operands first.
+
+For few rows that copy is most of the work.
 """
 _FEW_ROWS = 32
-"""So many rows at most are worth cutting a product into such small ones."""
+"""Maximum number of rows for which a product is cut into blocks of at most ``_SMALL_PRODUCT``."""
 _FEWER_ROWS = 16
-"""The same where a matrix that is not transposed is cut into rows."""
-_LEAST_BLOCK = 16
-_COLUMNS, _MOST_COLUMNS = 64, 256
-"""Blocks of columns are multiples of the one, and no wider than the other."""
-_CACHED = 1 << 23
-"""Elements of a matrix that caches hold."""
+"""Maximum number of rows for cutting a matrix that is not transposed into blocks of rows."""
+_MIN_BLOCK = 16
+_COLUMN_STEP, _MAX_COLUMNS = 64, 256
+"""Blocks of columns are multiples of the first number and at most the second number wide."""
+_MAX_CACHED_ELEMENTS = 1 << 23
+"""Number of elements of a matrix that fits in the processor's caches."""
 _SMALL_RESULT = 1 << 24
-"""Elements of a product that need no question."""
+"""Number of elements of a product below which its exact size is not checked."""
 
 
 def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bool) -> Array:
-    """Products of the matrices in the last two axes, batches broadcast.
+    """Multiply the matrices in the last two axes, with batches broadcast.
 
     ``[..., M, K] x [..., K, N] -> [..., M, N]``; a vector is a row on the left, a column on the
     right, and its axis is dropped from the result. Spec: matrix/matmul-1.
@@ -60,8 +61,8 @@ def matmul(first: Array, second: Array, /, *, transpose_a: bool, transpose_b: bo
 def _check_size(
     first: Sequence[int], second: Sequence[int], transpose_a: bool, transpose_b: bool
 ) -> None:
-    """``ValueError`` before a product of more elements than a run allows; what fits together is
-    left to numpy.
+    """Raise ``ValueError`` before a product of more elements than a run allows; numpy checks
+    whether shapes fit.
     """
     rows = first[-1 if transpose_a else -2] if len(first) > 1 else 1
     columns = second[-2 if transpose_b else -1] if len(second) > 1 else 1
@@ -76,7 +77,7 @@ def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) 
         first = first.swapaxes(-1, -2)
     if second.ndim == 2:
         if first.ndim > 2:
-            # One product of many rows instead of one for each batch.
+            # One product of many rows is faster than one for each batch.
             flat = first.reshape(math.prod(first.shape[:-1]), first.shape[-1])
             return _product(flat, second, False, transpose_b).reshape(
                 *first.shape[:-1], second.shape[0 if transpose_b else 1]
@@ -94,39 +95,40 @@ def _product(first: Array, second: Array, transpose_a: bool, transpose_b: bool) 
 
 
 def _few_rows(rows: Array, matrix: Array, transpose_b: bool) -> Array:
-    """``[M, K] x [K, N] (or its transpose) -> [M, N]`` for small M, in blocks of columns: the
-    fastest way found for each layout.
+    """Multiply ``[M, K] x [K, N] (or its transpose) -> [M, N]`` for small M, in blocks of columns.
+
+    The branch for each layout is the fastest one that was measured.
     """
-    most = _SMALL_PRODUCT // rows.size if rows.size else 0
-    block = most // _LEAST_BLOCK * _LEAST_BLOCK
-    if rows.shape[1] != matrix.shape[1 if transpose_b else 0] or block < _LEAST_BLOCK:
+    limit = _SMALL_PRODUCT // rows.size if rows.size else 0
+    block = limit // _MIN_BLOCK * _MIN_BLOCK
+    if rows.shape[1] != matrix.shape[1 if transpose_b else 0] or block < _MIN_BLOCK:
         return np.matmul(rows, matrix.T if transpose_b else matrix)
     dtype = np.result_type(rows, matrix)
-    columns_at_once = min(_MOST_COLUMNS, most // _COLUMNS * _COLUMNS)
-    if not transpose_b and columns_at_once and matrix.size <= _CACHED:
+    columns_at_once = min(_MAX_COLUMNS, limit // _COLUMN_STEP * _COLUMN_STEP)
+    if not transpose_b and columns_at_once and matrix.size <= _MAX_CACHED_ELEMENTS:
         result = np.empty((len(rows), matrix.shape[1]), dtype)
         for start in range(0, matrix.shape[1], columns_at_once):
-            some = slice(start, start + columns_at_once)
-            np.matmul(rows, matrix[:, some], out=result[:, some])
+            part = slice(start, start + columns_at_once)
+            np.matmul(rows, matrix[:, part], out=result[:, part])
         return result
     if not transpose_b and len(rows) > _FEWER_ROWS:
         return np.matmul(rows, matrix)
     if transpose_b:
-        turned = np.ascontiguousarray(rows.T)
+        transposed = np.ascontiguousarray(rows.T)
         columns = np.empty((len(matrix), len(rows)), dtype)
         for start in range(0, len(matrix), block):
-            np.matmul(matrix[start : start + block], turned, out=columns[start : start + block])
+            np.matmul(matrix[start : start + block], transposed, out=columns[start : start + block])
         return np.ascontiguousarray(columns.T)
     return _by_rows_of_matrix(rows, matrix, dtype)
 
 
 def _by_rows_of_matrix(rows: Array, matrix: Array, dtype: np.dtype) -> Array:
-    """Blocks of rows of the matrix lie together in memory: a large matrix that no cache holds is
-    read once, in order.
+    """Multiply in blocks of rows of the matrix, so that a matrix larger than the caches is read
+    once and in order.
     """
     block = max(
-        _LEAST_BLOCK,
-        _SMALL_PRODUCT // 2 // (len(rows) * matrix.shape[1]) // _LEAST_BLOCK * _LEAST_BLOCK,
+        _MIN_BLOCK,
+        _SMALL_PRODUCT // 2 // (len(rows) * matrix.shape[1]) // _MIN_BLOCK * _MIN_BLOCK,
     )
     result = np.matmul(rows[:, :block], matrix[:block])
     term = np.empty_like(result, dtype)
@@ -137,7 +139,7 @@ def _by_rows_of_matrix(rows: Array, matrix: Array, dtype: np.dtype) -> Array:
 
 
 def infer_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Broadcast batches, rows of the first and columns of the second matrix."""
+    """Infer broadcast batches, rows of the first and columns of the second matrix."""
     element_type = common_type(inputs[:2])
     first, second = inputs[0].shape.dimensions, inputs[1].shape.dimensions
     if first is None or second is None:
@@ -145,35 +147,41 @@ def infer_matmul(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     if not first or not second:
         raise ValueError("a scalar has no matrix product")
     batch_a, row, inner_a = (
-        _turned(first, attributes["transpose_a"]) if len(first) > 1 else ((), None, first[-1])
+        _batch_rows_columns(first, attributes["transpose_a"])
+        if len(first) > 1
+        else ((), None, first[-1])
     )
     batch_b, inner_b, column = (
-        _turned(second, attributes["transpose_b"]) if len(second) > 1 else ((), second[-1], None)
+        _batch_rows_columns(second, attributes["transpose_b"])
+        if len(second) > 1
+        else ((), second[-1], None)
     )
     if inner_a.intersect(inner_b) is None:
         raise ValueError(
-            f"shapes {inputs[0].shape} and {inputs[1].shape}: inner lengths {inner_a} and {inner_b} differ"
+            f"shapes {inputs[0].shape} and {inputs[1].shape}: inner lengths {inner_a} "
+            f"and {inner_b} differ"
         )
     batch = broadcast_shapes(PartialShape(batch_a), PartialShape(batch_b)).dimensions or ()
     return (
         Known(
-            element_type, PartialShape((*batch, *(one for one in (row, column) if one is not None)))
+            element_type,
+            PartialShape((*batch, *(length for length in (row, column) if length is not None))),
         ),
     )
 
 
-def _turned(
+def _batch_rows_columns(
     shape: tuple[Dimension, ...], transposed: bool
 ) -> tuple[tuple[Dimension, ...], Dimension, Dimension]:
-    """Batch, rows and columns."""
+    """Return batch, rows and columns of a shape, exchanged if it is transposed."""
     return (shape[:-2], shape[-1], shape[-2]) if transposed else (shape[:-2], shape[-2], shape[-1])
 
 
 def inverse(matrices: Array, /, *, adjoint: bool) -> Array:
-    """Inverses of the square matrices in the last two axes, transposed where ``adjoint``; a
-    singular one gives infinities.
+    """Invert the square matrices in the last two axes, transposed if ``adjoint``.
 
-    ``[..., N, N] -> [..., N, N]``, computed in f32 (f64 in f64). Spec: matrix/inverse-14.
+    A singular matrix gives infinities. ``[..., N, N] -> [..., N, N]``, computed in f32 (f64 in
+    f64). Spec: matrix/inverse-14.
     """
     if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2]:
         raise ValueError(f"shape {list(matrices.shape)} holds no square matrices")
@@ -188,20 +196,21 @@ def inverse(matrices: Array, /, *, adjoint: bool) -> Array:
 
 
 def _invert_each(matrices: Array) -> Array:
-    """Inverses one by one: a singular matrix, whose inverse the spec leaves undefined, does not
-    take the others with it.
+    """Invert one matrix at a time.
+
+    A singular matrix, whose inverse the spec leaves undefined, then does not affect the others.
     """
     result = np.full(matrices.shape, np.inf, matrices.dtype)
-    for place in np.ndindex(matrices.shape[:-2]):
+    for index in np.ndindex(matrices.shape[:-2]):
         try:
-            result[place] = np.linalg.inv(matrices[place])
+            result[index] = np.linalg.inv(matrices[index])
         except np.linalg.LinAlgError:
             continue
     return result
 
 
 def infer_inverse(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Type and shape of the input, whose last two lengths are equal."""
+    """Infer the type and shape of the input, whose last two lengths are equal."""
     dimensions = inputs[0].shape.dimensions
     if dimensions is not None and (
         len(dimensions) < 2 or dimensions[-1].intersect(dimensions[-2]) is None
@@ -211,7 +220,7 @@ def infer_inverse(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
 
 
 def grouped_matmul(first: Array, second: Array, offsets: Array | None = None, /) -> Array:
-    """One matrix product for each group of tokens, the groups' ends given by ``offsets``.
+    """Compute one matrix product for each group of tokens; ``offsets`` are the ends of the groups.
 
     ``[T, K] x [G, K, N] -> [T, N]``; ``[G, M, K] x [G, K, N] -> [G, M, N]`` without offsets; ``[K,
     T] x [T, N] -> [G, K, N]``. Rows beyond the last offset are 0. Spec: matrix/grouped-matmul-17.
@@ -227,7 +236,9 @@ def grouped_matmul(first: Array, second: Array, offsets: Array | None = None, /)
         return rounded(np.matmul(left, right), dtype)
     if offsets is None or first.ndim != 2 or second.ndim not in (2, 3):
         raise ValueError(
-            f"ranks {first.ndim} and {second.ndim} {'with' if offsets is not None else 'without'} offsets are not a grouped product"
+            f"ranks {first.ndim} and {second.ndim} "
+            f"{'with' if offsets is not None else 'without'} offsets are not a "
+            "grouped product"
         )
     tokens = first.shape[0] if second.ndim == 3 else first.shape[1]
     groups = _groups(offsets, tokens)
@@ -258,7 +269,7 @@ def _groups(offsets: Array, tokens: int) -> list[slice]:
 def infer_grouped_matmul(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """By the ranks of the two operands."""
+    """Infer the shape from the ranks of the two operands."""
     element_type = common_type(inputs[:2])
     first, second = inputs[0].shape.dimensions, inputs[1].shape.dimensions
     if first is None or second is None:
@@ -277,7 +288,8 @@ def infer_grouped_matmul(
             groups = inputs[2].shape.at(0) if len(inputs) > 2 else UNKNOWN
             return (Known(element_type, PartialShape((groups, first[0], second[1]))),)
     raise ValueError(
-        f"shapes {inputs[0].shape} and {inputs[1].shape} are not a grouped product: expected ranks 2 and 3, 3 and 3, or 2 and 2"
+        f"shapes {inputs[0].shape} and {inputs[1].shape} are not a grouped product: "
+        "expected ranks 2 and 3, 3 and 3, or 2 and 2"
     )
 
 

@@ -1,5 +1,6 @@
-"""Operands that ONNX gives one element type and a model gives several: check and run take the
-type that numpy promotes them to.
+"""Promotion of operands that should share one element type in ONNX but differ in a model.
+
+The checks and the run both use numpy's promotion.
 """
 
 from __future__ import annotations
@@ -14,24 +15,22 @@ from loopscope.ir.element_type import ElementType
 
 
 def promoted_type(types: Iterable[ElementType | None]) -> ElementType | None:
-    """Return the common type of those that are known; None if none is known or numpy has no common
+    """Return the common type of the known types; None if no type is known or numpy has no common
     one.
 
     >>> str(promoted_type([ElementType.I64, None, ElementType.F32]))
     'f64'
     """
-    known = list(dict.fromkeys(one for one in types if one is not None))
+    known = list(dict.fromkeys(element_type for element_type in types if element_type is not None))
     if len(known) < 2:
         return known[0] if known else None
-    dtype = _promoted([one.dtype for one in known])
+    dtype = _promote_dtypes([element_type.dtype for element_type in known])
     return None if dtype is None else ElementType.of(np.empty(0, dtype))
 
 
 @lru_cache(maxsize=1024)
 def input_groups(alike: tuple[str, ...], inputs: int) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers of the inputs that have one type by their specification, for each name
-    of a type.
-    """
+    """Return the positions of the inputs that share a type variable, as one group per variable."""
     groups: dict[str, list[int]] = {}
     for index in range(inputs if alike else 0):
         name = alike[min(index, len(alike) - 1)]
@@ -41,7 +40,7 @@ def input_groups(alike: tuple[str, ...], inputs: int) -> tuple[tuple[int, ...], 
 
 
 def promoting(kernel: Callable[..., Any], alike: tuple[str, ...]) -> Callable[..., Any]:
-    """Return the kernel with operands of one specified type promoted to a common one first."""
+    """Return the kernel with operands of one type variable promoted to a common type first."""
 
     def promoted(*values: Any, **state: Any) -> Any:
         operands = list(values)
@@ -49,7 +48,7 @@ def promoting(kernel: Callable[..., Any], alike: tuple[str, ...]) -> Callable[..
             tensors = [
                 index for index in group if isinstance(values[index], (np.ndarray, np.generic))
             ]
-            dtype = _promoted([values[index].dtype for index in tensors])
+            dtype = _promote_dtypes([values[index].dtype for index in tensors])
             for index in tensors if dtype is not None else ():
                 operands[index] = values[index].astype(dtype, copy=False)
         return kernel(*operands, **state)
@@ -57,8 +56,8 @@ def promoting(kernel: Callable[..., Any], alike: tuple[str, ...]) -> Callable[..
     return promoted
 
 
-def _promoted(dtypes: Sequence[np.dtype]) -> np.dtype | None:
-    """Return numpy's common type of numbers; None where it has none."""
+def _promote_dtypes(dtypes: Sequence[np.dtype]) -> np.dtype | None:
+    """Return numpy's common type of numbers; None if there is none."""
     if not dtypes or any(dtype.hasobject for dtype in dtypes):
         return None
     try:

@@ -1,5 +1,5 @@
-"""Numbers rounded to what a narrower type can hold, and kept in their own: what a quantized or
-half-precision value would be.
+"""Rounding of numbers to the values of a narrower type, in their own type: simulated quantization
+or half precision.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from loopscope.ops.effects import OPSET
 from loopscope.ops.infer import same
 
 GROUP = 128
-"""Numbers along the last axis that share a scale in int4: what weight compression takes by
-default.
+"""Number of elements along the last axis that share a scale in int4: the default of weight
+compression.
 """
-_MOST_INT8, _MOST_INT4 = 127.0, 7.0
+_MAX_INT8, _MAX_INT4 = 127.0, 7.0
 
 
 def round_to(data: Array, /, *, to: str) -> Array:
-    """Each number as the nearest that the type ``to`` can hold; the element type stays. Other
-    tensors than of floats stay as they are.
+    """Round each number to the nearest value of the type ``to``; the element type stays.
 
-    ``bf16``, ``f16``, ``f8e4m3``, ``f8e5m2``: as converting there and back (type/convert-1).
-    ``int8``: whole multiples, from -127 to 127, of a scale for each row along the last axis.
-    ``int4``: from -7 to 7, of a scale for each group of 128 in a row. A scale is the largest
-    magnitude among them divided by 127 or 7; a row with NaN or an infinity in it has no scale, and
-    becomes NaN.
+    Tensors other than floats stay unchanged. ``bf16``, ``f16``, ``f8e4m3``, ``f8e5m2``: as
+    converting there and back (type/convert-1). ``int8``: integer multiples, from -127 to 127, of a
+    scale for each row along the last axis. ``int4``: from -7 to 7, of a scale for each group of 128
+    in a row. A scale is the largest magnitude of the row or group divided by 127 or 7; a row with
+    NaN or an infinity becomes NaN.
     """
     if data.dtype.kind != "f" and ElementType.of_dtype(data.dtype) not in REAL_FLOATS:
         return data
@@ -37,27 +36,29 @@ def round_to(data: Array, /, *, to: str) -> Array:
         return cast(np.asarray(_ROUNDERS[to](data)), ElementType.of_dtype(data.dtype))
 
 
-def _as(element_type: ElementType) -> Callable[[Array], Array]:
+def _cast_to(element_type: ElementType) -> Callable[[Array], Array]:
     return lambda data: cast(data, element_type)
 
 
-def _in_rows(data: Array) -> Array:
-    return _in_steps(_computed(data).reshape(_rows(data)), _MOST_INT8).reshape(data.shape)
+def _round_rows(data: Array) -> Array:
+    return _round_to_scale(_as_f32_or_f64(data).reshape(_row_shape(data)), _MAX_INT8).reshape(
+        data.shape
+    )
 
 
-def _in_groups(data: Array) -> Array:
-    rows = _computed(data).reshape(_rows(data))
+def _round_groups(data: Array) -> Array:
+    rows = _as_f32_or_f64(data).reshape(_row_shape(data))
     length = rows.shape[-1]
     rounded = np.empty_like(rows)
     for begin in range(0, length, GROUP):
-        rounded[..., begin : begin + GROUP] = _in_steps(
-            rows[..., begin : begin + GROUP], _MOST_INT4
+        rounded[..., begin : begin + GROUP] = _round_to_scale(
+            rows[..., begin : begin + GROUP], _MAX_INT4
         )
     return rounded.reshape(data.shape)
 
 
-def _in_steps(rows: Array, most: float) -> Array:
-    scale = np.max(np.abs(rows), axis=-1, keepdims=True, initial=0) / rows.dtype.type(most)
+def _round_to_scale(rows: Array, limit: float) -> Array:
+    scale = np.max(np.abs(rows), axis=-1, keepdims=True, initial=0) / rows.dtype.type(limit)
     return np.asarray(
         np.where(scale == 0, 0, np.rint(rows / np.where(scale == 0, 1, scale)) * scale).astype(
             rows.dtype
@@ -65,24 +66,24 @@ def _in_steps(rows: Array, most: float) -> Array:
     )
 
 
-def _computed(data: Array) -> Array:
+def _as_f32_or_f64(data: Array) -> Array:
     return np.asarray(data if data.dtype == np.float64 else data.astype(np.float32))
 
 
-def _rows(data: Array) -> tuple[int, ...]:
+def _row_shape(data: Array) -> tuple[int, ...]:
     return data.shape or (1,)
 
 
 _ROUNDERS: Mapping[str, Callable[[Array], Array]] = {
-    "bf16": _as(ElementType.BF16),
-    "f16": _as(ElementType.F16),
-    "f8e4m3": _as(ElementType.F8E4M3),
-    "f8e5m2": _as(ElementType.F8E5M2),
-    "int8": _in_rows,
-    "int4": _in_groups,
+    "bf16": _cast_to(ElementType.BF16),
+    "f16": _cast_to(ElementType.F16),
+    "f8e4m3": _cast_to(ElementType.F8E4M3),
+    "f8e5m2": _cast_to(ElementType.F8E5M2),
+    "int8": _round_rows,
+    "int4": _round_groups,
 }
 NARROWER = tuple(_ROUNDERS)
-"""The types that numbers can be rounded to."""
+"""Types that numbers can be rounded to."""
 
 ROUND_TO = Operation(
     name="RoundTo",
@@ -94,7 +95,7 @@ ROUND_TO = Operation(
     infer=same,
     attributes=(
         Attribute(
-            "to", "str", allowed=NARROWER, doc="The type that can hold the numbers that come out."
+            "to", "str", allowed=NARROWER, doc="The type whose values the results are rounded to."
         ),
     ),
 )

@@ -23,13 +23,15 @@ from loopscope.ops.precision import computable, rounded
 def batch_norm_inference(
     data: Array, gamma: Array, beta: Array, mean: Array, variance: Array, /, *, epsilon: float
 ) -> Array:
-    """``gamma * (data - mean) / sqrt(variance + epsilon) + beta`` for each channel, the second
-    axis.
+    """Normalise each channel (the second axis) by its mean and variance, then scale and shift.
 
-    ``[N, C, ...], 4 times [C] -> [N, C, ...]``. Spec: normalization/batch-norm-inference-5.
+    ``gamma * (data - mean) / sqrt(variance + epsilon) + beta``. ``[N, C, ...], 4 times [C] -> [N,
+    C, ...]``. Spec: normalization/batch-norm-inference-5.
     """
-    if data.ndim < 2 or any(one.shape != data.shape[1:2] for one in (gamma, beta, mean, variance)):
-        shapes = [list(one.shape) for one in (gamma, beta, mean, variance)]
+    if data.ndim < 2 or any(
+        values.shape != data.shape[1:2] for values in (gamma, beta, mean, variance)
+    ):
+        shapes = [list(values.shape) for values in (gamma, beta, mean, variance)]
         raise ValueError(
             f"data of shape {list(data.shape)} does not fit channel values of the shapes {shapes}"
         )
@@ -45,10 +47,10 @@ def batch_norm_inference(
 def batch_norm_inference_1(
     first: Array, second: Array, third: Array, mean: Array, variance: Array, /, *, epsilon: float
 ) -> Array:
-    """As BatchNormInference-5; the data comes first, as the page has it, or third, as the runtime
-    writes it: it alone has more axes.
+    """Normalise each channel as BatchNormInference-5, with another order of inputs.
 
-    Spec: normalization/batch-norm-inference-1.
+    The data comes first on the page and third in files of the runtime; only the data has more than
+    one axis. Spec: normalization/batch-norm-inference-1.
     """
     if third.ndim > first.ndim:
         first, second, third = third, first, second
@@ -58,7 +60,7 @@ def batch_norm_inference_1(
 def infer_batch_norm_inference_1(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Type and shape of the data, which is the first or the third input."""
+    """Infer the type and shape of the data, which is the first or the third input."""
     first, third = inputs[0].shape, inputs[2].shape
     if first.rank == 1 or (third.rank or 0) > 1:
         return (Known(common_type(inputs), third),)
@@ -66,8 +68,9 @@ def infer_batch_norm_inference_1(
 
 
 def grn(data: Array, /, *, bias: float) -> Array:
-    """Each element by the root of its channels' squares and ``bias``: ``[N, C, ...] -> [N, C,
-    ...]``. Spec: normalization/grn-1.
+    """Divide each element by the root of ``bias`` plus the sum of squares over the channels.
+
+    ``[N, C, ...] -> [N, C, ...]``. Spec: normalization/grn-1.
     """
     if data.ndim < 2:
         raise ValueError(f"the data has shape {list(data.shape)}, expected batch and channels")
@@ -78,40 +81,40 @@ def grn(data: Array, /, *, bias: float) -> Array:
 
 
 def normalize_l2(data: Array, axes: Array, /, *, eps: float, eps_mode: str) -> Array:
-    """Each element by the root of the squares along ``axes``, ``eps`` added to their sum or its
-    lower bound.
+    """Divide each element by the root of the sum of squares along ``axes``.
 
-    No axes: 1 for every element that is not 0, as the page says in words, and the runtime does.
-    ``[...] -> [...]``. Spec: normalization/normalize-l2-1.
+    ``eps`` is added to the sum or is its lower bound, by ``eps_mode``. Without axes, the result is
+    1 for every nonzero element, as in the page's text and in the runtime. ``[...] -> [...]``. Spec:
+    normalization/normalize-l2-1.
     """
     wide = computable(data)
-    chosen = _axes(axes, data.ndim)
-    if not chosen:
+    axis_numbers = _axes(axes, data.ndim)
+    if not axis_numbers:
         return (data != 0).astype(data.dtype)
-    total = np.square(wide).sum(axis=chosen, keepdims=True, dtype=wide.dtype)
+    total = np.square(wide).sum(axis=axis_numbers, keepdims=True, dtype=wide.dtype)
     epsilon = wide.dtype.type(eps)
     total = total + epsilon if eps_mode == "add" else np.maximum(total, epsilon)
     return rounded(wide / np.sqrt(total), data.dtype)
 
 
 def lrn(data: Array, axes: Array, /, *, alpha: float, beta: float, bias: float, size: int) -> Array:
-    """Each element by a power of the mean square of its neighbourhood along ``axes``.
+    """Divide each element by a power of the mean square of its neighbourhood along ``axes``.
 
     ``data / (bias + alpha / size ** len(axes) * sum) ** beta`` with the sum over ``(size - 1) //
-    2`` neighbours on both sides: for an even size the page names a wider region than ``size``, the
-    runtime this one. ``[...] -> [...]``. Spec: normalization/lrn-1.
+    2`` neighbours on both sides. For an even size the page describes a region wider than ``size``;
+    this is the runtime's region. ``[...] -> [...]``. Spec: normalization/lrn-1.
     """
     wide = computable(data)
-    chosen = _axes(axes, data.ndim)
+    axis_numbers = _axes(axes, data.ndim)
     total = np.square(wide)
-    for axis in chosen:
-        total = _neighbours(total, axis, (size - 1) // 2)
-    total = total * wide.dtype.type(alpha / size ** len(chosen)) + wide.dtype.type(bias)
+    for axis in axis_numbers:
+        total = _sum_neighbours(total, axis, (size - 1) // 2)
+    total = total * wide.dtype.type(alpha / size ** len(axis_numbers)) + wide.dtype.type(bias)
     return rounded(wide / np.power(total, wide.dtype.type(beta)), data.dtype)
 
 
-def _neighbours(values: Array, axis: int, reach: int) -> Array:
-    """Sums over each element and its neighbours along an axis."""
+def _sum_neighbours(values: Array, axis: int, reach: int) -> Array:
+    """Sum each element and its neighbours along an axis."""
     result = values.copy()
     length = values.shape[axis]
     before = (slice(None),) * axis
@@ -130,14 +133,13 @@ def mvn(
     normalize_variance: bool,
     eps: float,
 ) -> Array:
-    """Mean 0 and, with ``normalize_variance``, variance 1 over the spatial axes, the channels too
-    with ``across_channels``.
+    """Shift to mean 0 and, with ``normalize_variance``, scale to variance 1 over the spatial axes.
 
-    ``reduction_axes`` names the axes instead where it is there. ``[N, C, ...] -> [N, C, ...]``.
-    Spec: normalization/mvn-1.
+    ``across_channels`` adds the channels; ``reduction_axes`` replaces the axes if it is not empty.
+    ``[N, C, ...] -> [N, C, ...]``. Spec: normalization/mvn-1.
     """
     axes = reduction_axes or tuple(range(1 if across_channels else 2, data.ndim))
-    return _normalized(
+    return _normalize(
         data,
         tuple(axis_within(axis, data.ndim) for axis in axes),
         normalize_variance,
@@ -149,32 +151,33 @@ def mvn(
 def mvn_with_axes(
     data: Array, axes: Array, /, *, normalize_variance: bool, eps: float, eps_mode: str
 ) -> Array:
-    """Mean 0 and, with ``normalize_variance``, variance 1 along ``axes``: ``[...] -> [...]``. Spec:
-    normalization/mvn-6.
+    """Shift to mean 0 and, with ``normalize_variance``, scale to variance 1 along ``axes``.
 
-    The page writes a sum of squares where a variance, their mean, is meant, as its introduction and
-    the runtime have it.
+    ``[...] -> [...]``. The page's formula has a sum of squares, but its introduction and the
+    runtime use the variance, their mean. Spec: normalization/mvn-6.
     """
-    return _normalized(data, _axes(axes, data.ndim), normalize_variance, eps, eps_mode.lower())
+    return _normalize(data, _axes(axes, data.ndim), normalize_variance, eps, eps_mode.lower())
 
 
-def _normalized(
+def _normalize(
     data: Array, axes: tuple[int, ...], normalize_variance: bool, eps: float, eps_mode: str
 ) -> Array:
     wide = computable(data)
-    kept = [axis for axis in range(data.ndim) if axis not in axes]
-    turned = wide.transpose([*kept, *axes])
+    others = [axis for axis in range(data.ndim) if axis not in axes]
+    transposed = wide.transpose([*others, *axes])
     count = prod(data.shape[axis] for axis in axes)
-    rows = turned.reshape(prod(data.shape[axis] for axis in kept), count)
-    result = _standardized(rows, normalize_variance, eps, eps_mode).reshape(turned.shape)
-    back = np.argsort([*kept, *axes])
+    rows = transposed.reshape(prod(data.shape[axis] for axis in others), count)
+    result = _standardize(rows, normalize_variance, eps, eps_mode).reshape(transposed.shape)
+    back = np.argsort([*others, *axes])
     return rounded(np.asarray(result.transpose(back), order="C"), data.dtype)
 
 
-def _standardized(
+def _standardize(
     rows: Array, normalize_variance: bool, eps: float, eps_mode: str = "inside_sqrt"
 ) -> Array:
-    """A copy with each row of ``[rows, n]`` shifted to mean 0 and scaled to variance 1."""
+    """Return a copy with each row of ``[rows, n]`` shifted to mean 0 and, on request, scaled to
+    variance 1.
+    """
     if not rows.size:
         return rows.copy()
     count = rows.dtype.type(rows.shape[1])
@@ -194,8 +197,7 @@ def _standardized(
 def group_normalization(
     data: Array, scale: Array, bias: Array, /, *, num_groups: int, epsilon: float
 ) -> Array:
-    """Mean 0 and variance 1 within each group of channels, then ``scale`` and ``bias`` for each
-    channel.
+    """Normalise each group of channels to mean 0 and variance 1, then scale and shift each channel.
 
     ``[N, C, ...], [C], [C] -> [N, C, ...]``. Spec: normalization/group-normalization-12.
     """
@@ -206,13 +208,14 @@ def group_normalization(
         or scale.shape != data.shape[1:2]
         or bias.shape != data.shape[1:2]
     ):
-        shapes = [list(one.shape) for one in (data, scale, bias)]
+        shapes = [list(array.shape) for array in (data, scale, bias)]
         raise ValueError(
-            f"data, scale and bias have the shapes {shapes}: the channels do not fit them and {num_groups} groups"
+            f"data, scale and bias have the shapes {shapes}: the channels do not fit "
+            f"them and {num_groups} groups"
         )
     wide = computable(data)
     rows = wide.reshape(data.shape[0] * num_groups, prod(data.shape[1:]) // num_groups)
-    result = _standardized(rows, True, epsilon).reshape(data.shape)
+    result = _standardize(rows, True, epsilon).reshape(data.shape)
     each = (-1, *(1,) * (data.ndim - 2))
     result *= computable(scale).reshape(each)
     result += computable(bias).reshape(each)
@@ -220,7 +223,7 @@ def group_normalization(
 
 
 def infer_over_axes(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Type and shape of the data; the axes must be its axes."""
+    """Infer the type and shape of the data; raise ``ValueError`` if the axes are out of range."""
     rank = inputs[0].shape.rank
     if rank is not None and len(inputs) > 1:
         axes_of(inputs[1], rank)
@@ -228,7 +231,9 @@ def infer_over_axes(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
 
 
 def infer_channels(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Type and shape of the data, whose second axis all other inputs have."""
+    """Infer the type and shape of the data, whose second axis has the length of all other
+    inputs.
+    """
     element_type = common_type(inputs)
     dimensions = inputs[0].shape.dimensions
     if dimensions is None:
@@ -244,16 +249,17 @@ def infer_channels(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
         )
     if channels is None:
         raise ValueError(
-            f"the data has shape {inputs[0].shape}, the others {', '.join(str(known.shape) for known in inputs[1:])}: channels differ"
+            f"the data has shape {inputs[0].shape}, the others "
+            f"{', '.join(str(known.shape) for known in inputs[1:])}: channels differ"
         )
     return (Known(element_type, PartialShape((dimensions[0], channels, *dimensions[2:]))),)
 
 
 def _axes(axes: Array, rank: int) -> tuple[int, ...]:
-    chosen = tuple(axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1))
-    if len(set(chosen)) != len(chosen):
-        raise ValueError(f"axes {chosen} name one axis twice")
-    return chosen
+    axis_numbers = tuple(axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1))
+    if len(set(axis_numbers)) != len(axis_numbers):
+        raise ValueError(f"axes {axis_numbers} name one axis twice")
+    return axis_numbers
 
 
 _EPSILON = Attribute("epsilon", "float", least=0)

@@ -1,5 +1,5 @@
-"""The catalogue of ONNX models: the operations of all domains (ai.onnx, ai.onnx.ml,
-com.microsoft) by type and opset.
+"""Catalogue of ONNX models: the operations of all domains (ai.onnx, ai.onnx.ml, com.microsoft) by
+type and opset.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ _OWN: Mapping[str, Operation] = {
 
 
 class OnnxCatalogue(Catalogue):
-    """ONNX's operations; ``categories`` holds only what a user adds (or replaces) by name."""
+    """The operations of ONNX; ``categories`` contains only those that a user adds (or replaces) by
+    name.
+    """
 
     def find(self, type: str, opset: str) -> Operation | None:
-        """By the opset that a node carries, such as ``ai.onnx 18``, or ``function my.domain``;
-        None when it is unknown.
+        """Return the operation for the opset of a node, such as ``ai.onnx 18`` or ``function
+        my.domain``; None if unknown.
         """
         own = super().versions(type)
         if own:
@@ -48,7 +50,7 @@ class OnnxCatalogue(Catalogue):
         )
 
     def elsewhere(self, type: str, opset: str) -> tuple[Operation, ...]:
-        """The versions that other opsets of the same domain hold."""
+        """Return the versions of the type in all opsets of the same domain."""
         return super().versions(type) or _versions(type, opset.partition(" ")[0])
 
 
@@ -56,17 +58,18 @@ ONNX = OnnxCatalogue({})
 
 
 class CompanionOperations(Catalogue):
-    """OpenVINO's operations to build with, in a graph that has ONNX's: which one a node is its
-    opset tells.
+    """OpenVINO's operations for building nodes in an ONNX graph.
+
+    The opset of a node decides between OpenVINO and ONNX.
     """
 
     def find(self, type: str, opset: str) -> Operation | None:
-        """Of either."""
+        """Return the operation of OpenVINO or ONNX."""
         return ONNX.find(type, opset)
 
     @property
     def dialect(self) -> Literal["openvino", "onnx"]:
-        """Of the models that it builds."""
+        """Dialect of the models that are built with the catalogue."""
         return "onnx"
 
 
@@ -74,9 +77,9 @@ BESIDE = CompanionOperations(CATALOGUE.categories)
 
 
 def with_own(catalogue: Catalogue) -> Catalogue:
-    """ONNX's operations and those that a user has added to a catalogue."""
-    own = catalogue.categories.get("custom", ())
-    return OnnxCatalogue({"custom": own}) if own else ONNX
+    """Return ONNX's operations and those that a user has added to a catalogue."""
+    added = catalogue.categories.get("custom", ())
+    return OnnxCatalogue({"custom": added}) if added else ONNX
 
 
 @lru_cache(maxsize=8192)
@@ -108,18 +111,19 @@ def _find(type: str, opset: str) -> Operation | None:
 def _versions(type: str, domain: str) -> tuple[Operation, ...]:
     if domain == MICROSOFT_DOMAIN:
         return (MICROSOFT[type],) if type in MICROSOFT else ()
-    alike = (
+    matching = (
         schema
         for schema in _all_schemas()
         if schema.name == type and (schema.domain or "ai.onnx") == domain
     )
-    schemas = sorted(alike, key=lambda schema: int(schema.since_version))
-    found = (operation_of(schema) for schema in schemas)
-    return tuple(operation for operation in found if operation is not None)
+    schemas = sorted(matching, key=lambda schema: int(schema.since_version))
+    operations = (operation_of(schema) for schema in schemas)
+    return tuple(operation for operation in operations if operation is not None)
 
 
 def domain_of(type: str) -> str:
-    """The domain that has an operation of this type, the standard one first; empty when none has.
+    """Return the domain that has an operation of this type, the standard one first; empty if there
+    is none.
 
     >>> domain_of("Sigmoid"), domain_of("TreeEnsemble"), domain_of("QGemm"), domain_of("Mine")
     ('ai.onnx', 'ai.onnx.ml', 'com.microsoft', '')

@@ -1,5 +1,5 @@
-"""An operation's declaration as plain data, for ``loopscope ops --json``: what a generator of
-functions or pages needs.
+"""Declaration of an operation as plain data, for ``loopscope ops --json`` and generators of
+functions or pages.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from loopscope.ops.type_relations import TypeRelations, type_relations
 
 
 def operation_data(operation: Operation, category: str) -> dict[str, Any]:
-    """One version of an operation. ``outputs.most`` is None where a node has any number; attribute
-    values are texts, as in an IR.
+    """Return one version of an operation as plain data.
 
-    ``same_type_as``: the input whose element type an input must have. The ``type`` of an output:
-    the input or the attribute that decides it (``input 0``, ``attribute output_type``), or the type
-    itself; None where that depends on more.
+    ``outputs.most`` is None where a node may have any number of outputs. Attribute values are
+    texts, as in an IR. ``same_type_as`` is the input whose element type an input must have. The
+    ``type`` of an output is the input or the attribute that decides it (``input 0``, ``attribute
+    output_type``), or the type itself; None if it depends on more.
     """
-    least, most = operation.inputs
+    lower, upper = operation.inputs
     names = input_names(operation)
     relations = type_relations(operation, len(names))
     return {
@@ -33,12 +33,12 @@ def operation_data(operation: Operation, category: str) -> dict[str, Any]:
         "page": operation.page or None,
         "doc": operation.description,
         "inputs": {
-            "least": least,
-            "most": most,
-            "each": [_input(operation, at, name, relations) for at, name in enumerate(names)],
+            "least": lower,
+            "most": upper,
+            "each": [_input(operation, index, name, relations) for index, name in enumerate(names)],
         },
         "outputs": {"most": operation.outputs, "each": _outputs(operation, relations)},
-        "attributes": [_attribute(one) for one in operation.attributes],
+        "attributes": [_attribute(attribute) for attribute in operation.attributes],
     }
 
 
@@ -50,10 +50,10 @@ def _input(
         if operation.types
         else frozenset(ElementType)
     )
-    named = [one.value for one in ElementType if one in types]
+    type_names = [element_type.value for element_type in ElementType if element_type in types]
     return {
         "name": name,
-        "types": named,
+        "types": type_names,
         "same_type_as": relations.shared[number],
         "doc": operation.input_docs.get(name, ""),
     }
@@ -77,7 +77,7 @@ def _attribute(attribute: Attribute) -> dict[str, Any]:
         "kind": attribute.kind,
         "required": attribute.default is REQUIRED,
         "default": _default(attribute),
-        "allowed": [str(one) for one in attribute.allowed],
+        "allowed": [str(value) for value in attribute.allowed],
         "least": None if attribute.least is None else f"{attribute.least:g}",
         "fewest": attribute.fewest,
         "doc": attribute.doc,

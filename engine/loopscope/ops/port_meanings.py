@@ -1,5 +1,5 @@
-"""The meaning of each input, output and attribute of the built-in operations, from a table
-beside this file.
+"""Meaning of each input, output and attribute of the built-in operations, from the table
+``port_meanings.txt``.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from loopscope.ops.input_names import input_names
 
 _TABLE = Path(__file__).with_name("port_meanings.txt")
 EVERY = "*"
-"""The name in the table that stands for all operations; it describes inputs and attributes."""
+"""Name of the table's entry for all operations; it describes inputs and attributes."""
 
 Meanings = Mapping[str, str]
 
 
 @cache
 def table() -> Mapping[tuple[str, str], Meanings]:
-    """Return the texts by operation and kind (``in``, ``out``, ``attr``), each by name and in
-    the order of the file.
+    """Return the texts by operation and kind (``in``, ``out``, ``attr``), each by name in the order
+    of the file.
     """
     texts: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     operations: list[str] = []
@@ -38,9 +38,7 @@ def table() -> Mapping[tuple[str, str], Meanings]:
 
 
 def with_meanings(operation: Operation) -> Operation:
-    """Return an operation with the texts of the table for its own inputs, outputs and
-    attributes.
-    """
+    """Return an operation with the texts of the table for its inputs, outputs and attributes."""
     inputs = _meanings(operation.name, "in")
     outputs = list(table().get((operation.name, "out"), {}).items())
     attributes = _meanings(operation.name, "attr")

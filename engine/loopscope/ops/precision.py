@@ -1,5 +1,5 @@
-"""In which type a kernel computes products and sums: small floats in f32, small integers
-exactly, the result rounded once.
+"""Types in which kernels compute products and sums: small floats in f32, small integers exactly,
+rounded once at the end.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ _SMALL_INTEGER_BYTES = 2
 
 
 def computable(array: np.ndarray) -> np.ndarray:
-    """The same numbers in the type that arithmetic on them is done in.
+    """Return the same numbers in the type that arithmetic on them uses.
 
-    f64, f32, and integers of 32 and 64 bits stay; f16, bf16 and smaller floats become f32; integers
+    f64, f32, and integers of 32 and 64 bits stay. f16, bf16 and smaller floats become f32. Integers
     of up to 16 bits become f64, in which every sum of fewer than 2**21 of their products is exact
     and BLAS does the work.
     """
@@ -27,66 +27,70 @@ def computable(array: np.ndarray) -> np.ndarray:
     if dtype.name.startswith(("int", "uint")):
         return array.astype(np.float64)
     return (
-        _widened(array)
-        if dtype.char == "e" and dtype.isnative and array.size >= _MANY_HALVES
+        _widen(array)
+        if dtype.char == "e" and dtype.isnative and array.size >= _MIN_HALVES
         else array.astype(np.float32)
     )
 
 
-_MANY_HALVES = 1 << 13
-"""From so many on, numpy's own conversion, one number after the other, is the slower way: five
-times, of a hundred thousand.
+_MIN_HALVES = 1 << 13
+"""Number of f16 elements from which this conversion beats numpy's scalar conversion (5x at
+100,000).
 """
 _HALF_MAGNITUDE, _HALF_INFINITY, _HALF_FRACTION_BITS = 0x7FFF, 0x7C00, 10
 _SINGLE_FRACTION_BITS = 23
-_COPIED_SIGNS = 0x70000000
-"""What lies between sign and exponent after a half, as an i32, was moved up to where an f32 has
-its fraction.
+_SIGN_COPIES = 0x70000000
+"""Mask of the copies of the sign bit between sign and exponent, after an f16 sign-extended to i32
+is shifted.
 """
-_BIASES_APART = np.float32(2.0 ** (127 - 15))
+_BIAS_FACTOR = np.float32(2.0 ** (127 - 15))
 
 
-def _widened(halves: np.ndarray) -> np.ndarray:
-    """f16 as f32, bit for bit: sign, exponent and fraction are moved to their places, and a product
-    makes up for the other bias, which also makes normal numbers of subnormal ones.
+def _widen(halves: np.ndarray) -> np.ndarray:
+    """Convert f16 to f32 bit for bit.
+
+    Sign, exponent and fraction are moved to their places. A multiplication corrects the exponent
+    bias, which also normalises subnormal numbers. Arrays with infinities or NaN use numpy's
+    conversion.
     """
     bits = halves.view(np.int16)
     if (bits & np.int16(_HALF_MAGNITUDE)).max() >= _HALF_INFINITY:
         return halves.astype(np.float32)
     moved = bits.astype(np.int32)
     moved <<= _SINGLE_FRACTION_BITS - _HALF_FRACTION_BITS
-    moved &= np.int32(~_COPIED_SIGNS)
+    moved &= np.int32(~_SIGN_COPIES)
     wide: np.ndarray = moved.view(np.float32)
-    wide *= _BIASES_APART
+    wide *= _BIAS_FACTOR
     return wide
 
 
 def multiplicable(
     first: np.ndarray, second: np.ndarray, terms: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both factors of a matrix product of so many terms; integers as f64, for BLAS, where every
-    sum of their products is exact in it.
+    """Return both factors of a matrix product that sums ``terms`` products per element.
+
+    Large integer factors become f64, for BLAS, if every sum of their products is exact in f64.
     """
     if (
         first.dtype.kind in "iu"
-        and first.size * second.size > _WORTH_BLAS
-        and terms * _greatest(first) * _greatest(second) <= _EXACT
+        and first.size * second.size > _MIN_BLAS_ELEMENTS
+        and terms * _max_magnitude(first) * _max_magnitude(second) <= _MAX_EXACT
     ):
         return first.astype(np.float64), second.astype(np.float64)
     return first, second
 
 
-def _greatest(integers: np.ndarray) -> int:
+def _max_magnitude(integers: np.ndarray) -> int:
     return max(int(integers.max(initial=0)), -int(integers.min(initial=0)))
 
 
-_EXACT = 2**53
-_WORTH_BLAS = 1 << 12
+_MAX_EXACT = 2**53
+_MIN_BLAS_ELEMENTS = 1 << 12
 
 
 def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The computed numbers in the operation's own type; integers wrap around as integer
-    arithmetic does.
+    """Return computed numbers in the operation's own type; integers wrap around as in integer
+    arithmetic.
     """
     if array.dtype == dtype:
         return array
@@ -96,10 +100,10 @@ def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def accumulator(dtype: np.dtype) -> np.dtype:
-    """In which type many elements are added up: f32 for smaller floats, i32 for integers of less
-    than 8 bits, else their own.
+    """Return the type for adding many elements: f32 for smaller floats, i32 for integers below 8
+    bits, else their own.
 
-    ``ValueError`` for types without sums.
+    Raise ``ValueError`` for types without sums.
     """
     element_type = ElementType.of_dtype(dtype)
     if element_type is ElementType.STRING or dtype.names:

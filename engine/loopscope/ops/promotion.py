@@ -1,4 +1,4 @@
-"""Which element type holds the values of two others (page type/convert-promote-types-14)."""
+"""Common element type of two types (page type/convert-promote-types-14)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _EXPONENT_AND_MANTISSA = {
     ElementType.F32: (8, 23),
     ElementType.F64: (11, 52),
 }
-"""Narrowest first; f16 before bf16, because (f8e4m3, f8e5m2) gives f16."""
+"""Bits of exponent and mantissa, narrowest type first; f16 precedes bf16, because (f8e4m3, f8e5m2)
+gives f16.
+"""
 _SIGNED_BY_WIDTH = (
     ElementType.I4,
     ElementType.I8,
@@ -29,23 +31,23 @@ def promotion(
     unsafe: bool,
     for_u64: ElementType,
 ) -> ElementType:
-    """The common type of two inputs.
+    """Return the common type of two inputs.
 
-    ``dimensioned`` says which inputs count as more than a scalar: of two types of one kind, that of
-    the only dimensioned input wins. ``ValueError`` where the promotion is not safe and ``unsafe``
-    is false.
+    ``dimensioned`` marks the inputs that count as more than a scalar: of two types of one kind, the
+    type of the only dimensioned input wins. Raise ``ValueError`` if the promotion is not safe and
+    ``unsafe`` is false.
     """
     left, right = types
     if left is right:
         return left
     if _rank(left) != _rank(right):
-        return _mixed(*sorted(types, key=_rank), unsafe=unsafe)
+        return _join_kinds(*sorted(types, key=_rank), unsafe=unsafe)
     if dimensioned[0] != dimensioned[1]:
-        kept, dropped = (left, right) if dimensioned[0] else (right, left)
-        if not unsafe and not _may_keep(kept, dropped):
-            raise ValueError(f"{kept} cannot hold every {dropped}, and promote_unsafe is false")
-        return kept
-    joined = _joined(left, right, for_u64)
+        result, dropped = (left, right) if dimensioned[0] else (right, left)
+        if not unsafe and not _may_keep(result, dropped):
+            raise ValueError(f"{result} cannot hold every {dropped}, and promote_unsafe is false")
+        return result
+    joined = _join(left, right, for_u64)
     if not unsafe and joined not in types:
         raise ValueError(
             f"{left} and {right} would be widened to {joined}, and promote_unsafe is false"
@@ -53,21 +55,23 @@ def promotion(
     return joined
 
 
-def _may_keep(kept: ElementType, dropped: ElementType) -> bool:
-    """Whether a scalar may lose its own type to that of a tensor; of floats the width alone
-    decides, as in OpenVINO.
+def _may_keep(target: ElementType, source: ElementType) -> bool:
+    """Return True if a scalar may be converted to the type of a tensor; for floats only the width
+    counts, as in OpenVINO.
     """
-    return kept.bits >= dropped.bits and (kept in FLOATS or kept in SIGNED or dropped not in SIGNED)
+    return target.bits >= source.bits and (
+        target in FLOATS or target in SIGNED or source not in SIGNED
+    )
 
 
 def _rank(element_type: ElementType) -> int:
-    """Floats before integers before booleans."""
+    """Return the order of the kinds: floats above integers above booleans."""
     if element_type is ElementType.STRING:
-        raise ValueError("text has no common type with anything")
+        raise ValueError("text does not have a common type with another type")
     return 2 if element_type in FLOATS else 0 if element_type is ElementType.BOOLEAN else 1
 
 
-def _mixed(lower: ElementType, higher: ElementType, *, unsafe: bool) -> ElementType:
+def _join_kinds(lower: ElementType, higher: ElementType, *, unsafe: bool) -> ElementType:
     if (
         not unsafe
         and lower is not ElementType.BOOLEAN
@@ -80,25 +84,27 @@ def _mixed(lower: ElementType, higher: ElementType, *, unsafe: bool) -> ElementT
     return higher
 
 
-def _joined(left: ElementType, right: ElementType, for_u64: ElementType) -> ElementType:
+def _join(left: ElementType, right: ElementType, for_u64: ElementType) -> ElementType:
     if left in FLOATS:
-        return _joined_floats(left, right)
+        return _join_floats(left, right)
     if (left in SIGNED) == (right in SIGNED):
-        return max(left, right, key=lambda one: one.bits)
+        return max(left, right, key=lambda element_type: element_type.bits)
     signed, unsigned = (left, right) if left in SIGNED else (right, left)
     bits = max(signed.bits, 2 * unsigned.bits)
-    return next((one for one in _SIGNED_BY_WIDTH if one.bits >= bits), for_u64)
+    return next(
+        (element_type for element_type in _SIGNED_BY_WIDTH if element_type.bits >= bits), for_u64
+    )
 
 
-def _joined_floats(left: ElementType, right: ElementType) -> ElementType:
+def _join_floats(left: ElementType, right: ElementType) -> ElementType:
     if left not in _EXPONENT_AND_MANTISSA or right not in _EXPONENT_AND_MANTISSA:
         raise ValueError(f"no type is declared to hold both {left} and {right}")
-    least = tuple(
+    required = tuple(
         max(pair)
         for pair in zip(_EXPONENT_AND_MANTISSA[left], _EXPONENT_AND_MANTISSA[right], strict=True)
     )
     return next(
-        one
-        for one, (exponent, mantissa) in _EXPONENT_AND_MANTISSA.items()
-        if exponent >= least[0] and mantissa >= least[1]
+        element_type
+        for element_type, (exponent, mantissa) in _EXPONENT_AND_MANTISSA.items()
+        if exponent >= required[0] and mantissa >= required[1]
     )

@@ -29,25 +29,26 @@ def fake_quantize(
     levels: int,
     auto_broadcast: str,
 ) -> Array:
-    """Each element moved to the nearest of ``levels`` evenly spread values, in its own type.
+    """Round each element to the nearest of ``levels`` evenly spaced values, in its own type.
 
     ``[...]`` and four limits that broadcast to it ``-> [...]``; halves go to the even level. Spec:
     quantization/fake-quantize-1.
     """
-    limits = [computable(one) for one in (input_low, input_high, output_low, output_high)]
-    if auto_broadcast == "none" and any(one.shape != data.shape for one in limits):
+    limits = [computable(limit) for limit in (input_low, input_high, output_low, output_high)]
+    if auto_broadcast == "none" and any(limit.shape != data.shape for limit in limits):
         raise ValueError(
-            f"auto_broadcast is 'none', and data of shape {list(data.shape)} has limits of other shapes"
+            f"auto_broadcast is 'none', and data of shape {list(data.shape)} has "
+            "limits of other shapes"
         )
     wide = computable(data)
-    shape = np.broadcast_shapes(wide.shape, *(one.shape for one in limits))
+    shape = np.broadcast_shapes(wide.shape, *(limit.shape for limit in limits))
     wide = np.broadcast_to(wide, shape).reshape(shape or (1,))
     result = np.empty(wide.shape, wide.dtype)
-    limits = [one.reshape((1,) * (wide.ndim - one.ndim) + one.shape) for one in limits]
+    limits = [limit.reshape((1,) * (wide.ndim - limit.ndim) + limit.shape) for limit in limits]
     for block in _blocks(wide.shape):
         _quantize(
             wide[block],
-            [_part(one, block) for one in limits],
+            [_part(limit, block) for limit in limits],
             wide.dtype.type(levels - 1),
             result[block],
         )
@@ -55,8 +56,8 @@ def fake_quantize(
 
 
 def _quantize(values: Array, limits: Sequence[Array], steps: np.generic, out: Array) -> None:
-    """Compute the page's formula in the page's order: another order rounds otherwise and moves 0
-    off 0.
+    """Compute the page's formula in the page's order, because another order rounds differently and
+    moves 0 off 0.
     """
     low, high, target_low, target_high = limits
     np.subtract(values, low, out=out)
@@ -71,8 +72,8 @@ def _quantize(values: Array, limits: Sequence[Array], steps: np.generic, out: Ar
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Slices along the first axis that has more than one element, small enough to stay in a
-    processor's cache.
+    """Yield slices along the first axis longer than 1, small enough to stay in the processor's
+    cache.
     """
     axis = next((axis for axis, length in enumerate(shape) if length != 1), None)
     if axis is None:
@@ -90,44 +91,44 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 def _part(limit: Array, block: tuple[slice, ...]) -> Array:
     return limit[
         tuple(
-            one if length > 1 else slice(None)
-            for one, length in zip(block, limit.shape, strict=True)
+            piece if length > 1 else slice(None)
+            for piece, length in zip(block, limit.shape, strict=True)
         )
     ]
 
 
-_GREATEST = {ElementType.F8E4M3: 448.0, ElementType.F8E5M2: 57344.0}
+_MAX_VALUES = {ElementType.F8E4M3: 448.0, ElementType.F8E5M2: 57344.0}
 
 
 def fake_convert(
     data: Array, scale: Array, shift: Array | None = None, /, *, destination_type: ElementType
 ) -> Array:
-    """``data * scale - shift`` rounded to an 8-bit float type, and back.
+    """Round ``data * scale - shift`` to an 8-bit float type, and convert back.
 
-    ``[...]``, ``scale`` and ``shift`` that broadcast to it ``-> [...]``. What is too great for the
-    8-bit type becomes its greatest value. Spec: quantization/fake-convert-13.
+    ``[...]``, ``scale`` and ``shift`` that broadcast to it ``-> [...]``. Values beyond the 8-bit
+    type's range become its largest value. Spec: quantization/fake-convert-13.
     """
     wide, factor = computable(data), computable(scale)
-    moved = wide * factor
+    shifted = wide * factor
     if shift is not None:
-        moved = moved - computable(shift)
-    greatest = _GREATEST[destination_type]
-    # The runtime rounds to f16 on its way to 8 bits.
-    small = (
-        np.clip(moved, -greatest, greatest)
+        shifted = shifted - computable(shift)
+    limit = _MAX_VALUES[destination_type]
+    # The runtime converts through f16 to 8 bits.
+    result = (
+        np.clip(shifted, -limit, limit)
         .astype(np.float16)
         .astype(destination_type.dtype)
         .astype(wide.dtype)
     )
     if shift is not None:
-        small = small + computable(shift)
-    return rounded(np.asarray(small / factor), data.dtype)
+        result = result + computable(shift)
+    return rounded(np.asarray(result / factor), data.dtype)
 
 
 def infer_fake_convert(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Type and shape of the data, to which scale and shift broadcast."""
+    """Infer the common type, and the shapes of data, scale and shift broadcast together."""
     shapes = [known.shape for known in inputs]
     return (Known(common_type(inputs), broadcast_shapes(*shapes)),)
 

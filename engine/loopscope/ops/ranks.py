@@ -1,4 +1,4 @@
-"""Ranks that operations insist on, for arrays and for what is known of them."""
+"""Checks of the rank that an operation requires, for arrays and for known shapes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import Array, Known
 
 
-def of_rank(known: Known, rank: int, what: str) -> PartialShape:
-    """The shape, of that many dimensions even where nothing is known of it; ``ValueError`` when it
-    has another rank.
+def shape_of_rank(known: Known, rank: int, what: str) -> PartialShape:
+    """Return the shape with ``rank`` dimensions, also if it is unknown; raise ``ValueError`` for
+    another rank.
 
-    >>> str(of_rank(Known(), 2, "the table"))
+    >>> str(shape_of_rank(Known(), 2, "the table"))
     '[?,?]'
     """
     if known.shape.dimensions is None:
@@ -21,6 +21,6 @@ def of_rank(known: Known, rank: int, what: str) -> PartialShape:
 
 
 def check_rank(array: Array, rank: int, what: str) -> None:
-    """``ValueError`` when an array has another rank."""
+    """Raise ``ValueError`` if an array has another rank."""
     if array.ndim != rank:
         raise ValueError(f"{what} has shape {list(array.shape)}, expected rank {rank}")

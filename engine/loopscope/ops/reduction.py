@@ -1,4 +1,4 @@
-"""Category reduction of the OpenVINO operation specs: tensors folded along axes."""
+"""Category reduction of the OpenVINO operation specs: tensors reduced along axes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ACCUMULATED_AS_THEY_ARE = frozenset("fd?bBhHiIlLqQ")
 """numpy's codes of f32, f64, boolean and the integers of 8 to 64 bits."""
 
 Fold = Callable[[np.ndarray, tuple[int, ...], bool], Array]
-"""An array, normalised axes, and whether they stay with length 1."""
+"""Function that reduces an array along normalised axes; the flag keeps them with length 1."""
 
 
 def _reduction(fold: Fold, text: str) -> Callable[..., Array]:
-    """A kernel of data and axes (a scalar or a list; none: nothing is folded) that keeps the
+    """Return a kernel of data and axes (a scalar or a list; empty reduces nothing) that keeps the
     element type.
 
     Floats of 16 bits or fewer are accumulated in f32 and rounded once; integers wrap.
@@ -51,8 +51,8 @@ def _reduction(fold: Fold, text: str) -> Callable[..., Array]:
 
 @lru_cache(maxsize=1024)
 def _axes(raw: bytes, dtype: np.dtype, rank: int) -> tuple[int, ...]:
-    """Kept by their bytes, because the axes of a loop's reductions are the same in every
-    iteration.
+    """Return normalised axes, cached by their bytes because a loop's reductions use the same axes
+    in every iteration.
     """
     normal = tuple(axis_within(int(axis), rank) for axis in np.frombuffer(raw, dtype))
     if len(set(normal)) != len(normal):
@@ -60,7 +60,7 @@ def _axes(raw: bytes, dtype: np.dtype, rank: int) -> tuple[int, ...]:
     return normal
 
 
-def _folded(
+def _fold(
     ufunc: np.ufunc, data: np.ndarray, axes: tuple[int, ...], keep_dims: bool, dtype: Any = None
 ) -> Array:
     result: Array = ufunc.reduce(data, axes, dtype, keepdims=keep_dims)
@@ -68,68 +68,68 @@ def _folded(
 
 
 def _sum(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
-    return _folded(np.add, data, axes, keep_dims, data.dtype)
+    return _fold(np.add, data, axes, keep_dims, data.dtype)
 
 
 def _mean(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
     count = math.prod(data.shape[axis] for axis in axes)
     if data.dtype.kind == "f":
-        total = _folded(np.add, data, axes, keep_dims, data.dtype)
-        # Of nothing OpenVINO's core and CPU give 0, not NaN.
+        total = _fold(np.add, data, axes, keep_dims, data.dtype)
+        # The mean of no elements is 0 in OpenVINO's core and CPU, not NaN.
         return total / data.dtype.type(count) if count else total
     # Summed in 64 bits, so that the sum of small integers does not wrap.
     unsigned = data.dtype.kind == "u"
-    total = _folded(np.add, data, axes, keep_dims, np.uint64 if unsigned else np.int64)
+    total = _fold(np.add, data, axes, keep_dims, np.uint64 if unsigned else np.int64)
     quotient = abs(total) // total.dtype.type(max(count, 1))
     return quotient if unsigned else np.sign(total) * quotient
 
 
 def _product(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
-    return _folded(np.multiply, data, axes, keep_dims, data.dtype)
+    return _fold(np.multiply, data, axes, keep_dims, data.dtype)
 
 
-def _greatest(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
+def _maximum(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
     if data.size == 0:
-        return _of_nothing(data, axes, keep_dims, least=True)
-    return _folded(np.maximum, data, axes, keep_dims)
+        return _neutral(data, axes, keep_dims, lowest=True)
+    return _fold(np.maximum, data, axes, keep_dims)
 
 
-def _smallest(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
+def _minimum(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
     if data.size == 0:
-        return _of_nothing(data, axes, keep_dims, least=False)
-    return _folded(np.minimum, data, axes, keep_dims)
+        return _neutral(data, axes, keep_dims, lowest=False)
+    return _fold(np.minimum, data, axes, keep_dims)
 
 
-def _of_nothing(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool, *, least: bool) -> Array:
-    """The neutral element of max (the least number) or min (the greatest) for every place of the
-    result.
+def _neutral(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool, *, lowest: bool) -> Array:
+    """Return the neutral element of max (the lowest number) or min (the highest) for every element
+    of the result.
     """
-    zeros = _folded(np.add, data, axes, keep_dims, data.dtype)
+    zeros = _fold(np.add, data, axes, keep_dims, data.dtype)
     if data.dtype.kind == "f":
-        return np.full(zeros.shape, -np.inf if least else np.inf, data.dtype)
+        return np.full(zeros.shape, -np.inf if lowest else np.inf, data.dtype)
     limits = np.iinfo(data.dtype)
-    return np.full(zeros.shape, limits.min if least else limits.max, data.dtype)
+    return np.full(zeros.shape, limits.min if lowest else limits.max, data.dtype)
 
 
-def _magnitudes(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
-    return _folded(np.add, np.abs(data), axes, keep_dims, data.dtype)
+def _sum_of_magnitudes(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
+    return _fold(np.add, np.abs(data), axes, keep_dims, data.dtype)
 
 
-def _length(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
+def _root_of_squares(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
     wide = data if data.dtype.kind == "f" else data.astype(np.float64)
-    return np.sqrt(_folded(np.add, wide * wide, axes, keep_dims, wide.dtype))
+    return np.sqrt(_fold(np.add, wide * wide, axes, keep_dims, wide.dtype))
 
 
 def _all(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
-    return _folded(np.logical_and, data, axes, keep_dims)
+    return _fold(np.logical_and, data, axes, keep_dims)
 
 
 def _any(data: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> Array:
-    return _folded(np.logical_or, data, axes, keep_dims)
+    return _fold(np.logical_or, data, axes, keep_dims)
 
 
 def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Type of the data; its axes dropped, or kept with length 1."""
+    """Infer the type of the data, with its axes dropped or kept with length 1."""
     data = inputs[0]
     dimensions, keep = data.shape.dimensions, attributes["keep_dims"]
     if dimensions is None:
@@ -137,16 +137,16 @@ def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Kn
     axes = axes_of(inputs[1], len(dimensions))
     if axes is None:
         return (Known(data.element_type, _shape_without_axes(inputs[1], len(dimensions), keep)),)
-    kept = [
+    remaining = [
         static(1) if axis in axes else dimension
         for axis, dimension in enumerate(dimensions)
         if keep or axis not in axes
     ]
-    return (Known(data.element_type, PartialShape(tuple(kept))),)
+    return (Known(data.element_type, PartialShape(tuple(remaining))),)
 
 
 def _shape_without_axes(axes: Known, rank: int, keep: bool) -> PartialShape:
-    """What the number of axes alone says."""
+    """Infer the rank of the result from the number of axes only."""
     if keep:
         return PartialShape.unknown(rank)
     count = (
@@ -159,15 +159,17 @@ def _shape_without_axes(axes: Known, rank: int, keep: bool) -> PartialShape:
     return DYNAMIC if count is None else PartialShape.unknown(max(rank - count, 0))
 
 
-reduce_l1 = _reduction(_magnitudes, "Sum of magnitudes along axes.")
-reduce_l2 = _reduction(_length, "Square root of the sum of squares along axes.")
-reduce_logical_and = _reduction(_all, "Whether all elements along axes are true.")
-reduce_logical_or = _reduction(_any, "Whether any element along axes is true.")
-reduce_max = _reduction(_greatest, "Greatest element along axes.")
-reduce_mean = _reduction(_mean, "Arithmetic mean along axes; of integers truncated.")
-reduce_min = _reduction(_smallest, "Least element along axes.")
-reduce_prod = _reduction(_product, "Product along axes.")
-reduce_sum = _reduction(_sum, "Sum along axes.")
+reduce_l1 = _reduction(_sum_of_magnitudes, "Sum the magnitudes along axes.")
+reduce_l2 = _reduction(
+    _root_of_squares, "Compute the square root of the sum of squares along axes."
+)
+reduce_logical_and = _reduction(_all, "Return True where all elements along axes are true.")
+reduce_logical_or = _reduction(_any, "Return True where any element along axes is true.")
+reduce_max = _reduction(_maximum, "Return the largest element along axes.")
+reduce_mean = _reduction(_mean, "Compute the mean along axes; for integers, truncated.")
+reduce_min = _reduction(_minimum, "Return the smallest element along axes.")
+reduce_prod = _reduction(_product, "Multiply the elements along axes.")
+reduce_sum = _reduction(_sum, "Sum the elements along axes.")
 
 _KEEP_DIMS = (Attribute("keep_dims", "bool", False),)
 _TYPES = (COMPUTED, COMPUTED_INTEGERS)

@@ -1,5 +1,5 @@
-"""Operations of our own in the loops of ONNX Runtime's searches, for what ONNX has no operation:
-keeping beams, and drawing tokens.
+"""Loopscope's own operations in the loops of ONNX Runtime's searches, which ONNX lacks: beam
+scoring and token sampling.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.effects import own
 
 _MODULUS, _FACTOR = 2**31 - 1, 16807
-"""Of minstd_rand0, the default generator of the C++ library that ONNX Runtime is built with."""
+"""Constants of minstd_rand0, the default generator of the C++ library that ONNX Runtime is built
+with.
+"""
 
 
 def beam_scorer(
@@ -35,18 +37,18 @@ def beam_scorer(
     pad_token_id: int,
     early_stopping: int,
 ) -> tuple[Array, ...]:
-    """The beams that go on, and the sequences that have ended so far.
+    """Return the beams that continue, and the sequences that have ended so far.
 
     ``scores``, ``words``, ``beams``: ``[batch, 2 * beams]``, the best first, beams counted within
-    the batch. ``sequences``: ``[batch * beams, tokens]``. ``ended``: ``[batch, beams, most]``, the
-    best first, with scores ``[batch, beams]`` and how many there are ``[batch]``; ``done``:
-    ``[batch]``. Gives the scores ``[batch, beams]``, words ``[batch * beams, 1]`` and rows ``[batch
-    * beams]`` of the beams that go on, and ``ended``, ``ended_scores``, ``ended_count`` and
-    ``done`` as they are then.
+    the batch. ``sequences``: ``[batch * beams, tokens]``. ``ended``: ``[batch, beams, length]``,
+    the best first, with scores ``[batch, beams]`` and counts ``[batch]``; ``done``: ``[batch]``.
+    Return the scores ``[batch, beams]``, words ``[batch * beams, 1]`` and rows ``[batch * beams]``
+    of the beams that continue, and the updated ``ended``, ``ended_scores``, ``ended_count`` and
+    ``done``.
     """
-    batch, count = _fitting(sequences, ended, ended_scores, ended_count, done, length_penalty)
-    for name, given in (("scores", scores), ("words", words), ("beams", beams)):
-        _expect(name, given, (batch, 2 * count))
+    batch, count = _check_shapes(sequences, ended, ended_scores, ended_count, done, length_penalty)
+    for name, array in (("scores", scores), ("words", words), ("beams", beams)):
+        _expect(name, array, (batch, 2 * count))
     if beams.size and not 0 <= beams.min() <= beams.max() < count:
         raise ValueError(
             f"the candidates are of beams {beams.min()} to {beams.max()}, expected 0 to {count - 1}"
@@ -54,44 +56,47 @@ def beam_scorer(
     next_scores = np.zeros((batch, count), np.float32)
     next_words = np.full((batch, count), pad_token_id, np.int32)
     rows = np.repeat(np.arange(batch, dtype=np.int64)[:, None] * count, count, axis=1)
-    kept = _Ended(ended, ended_scores, ended_count, length_penalty, pad_token_id)
+    finished = _Ended(ended, ended_scores, ended_count, length_penalty, pad_token_id)
     done = done.copy()
-    for one in range(batch):
-        if done[one]:
+    for item in range(batch):
+        if done[item]:
             continue
-        found = 0
+        slot = 0
         for place, (score, word, beam) in enumerate(
-            zip(scores[one], words[one], beams[one], strict=True)
+            zip(scores[item], words[item], beams[item], strict=True)
         ):
-            row = one * count + int(beam)
+            row = item * count + int(beam)
             if word == eos_token_id:
                 if place < count:
-                    kept.add(one, sequences[row], score)
+                    finished.add(item, sequences[row], score)
                 continue
-            next_scores[one, found], next_words[one, found], rows[one, found] = score, word, row
-            found += 1
-            if found == count:
+            next_scores[item, slot], next_words[item, slot], rows[item, slot] = score, word, row
+            slot += 1
+            if slot == count:
                 break
-        done[one] = kept.count[one] == count and (
-            early_stopping == 1 or not kept.can_improve(one, _best(scores, one), sequences.shape[1])
+        done[item] = finished.count[item] == count and (
+            early_stopping == 1
+            or not finished.can_improve(item, _best(scores, item), sequences.shape[1])
         )
     return (
         next_scores,
         next_words.reshape(-1, 1),
         rows.reshape(-1),
-        kept.tokens,
-        kept.scores,
-        kept.count,
+        finished.tokens,
+        finished.scores,
+        finished.count,
         done,
     )
 
 
-def _best(scores: Array, one: int) -> np.float32:
-    """The best score of one of the batch, where ONNX Runtime looks for it, which decides when it
-    ends: a mistake of its own, as the rows of one of the batch begin at twice this place.
+def _best(scores: Array, item: int) -> np.float32:
+    """Return the best score of a batch item as ONNX Runtime reads it, which decides when the search
+    ends.
+
+    ONNX Runtime starts at half the correct offset (rows are ``2 * count`` long), so this does too.
     """
     count = scores.shape[1] // 2
-    return np.float32(scores.reshape(-1)[one * count : one * count + 2 * count].max())
+    return np.float32(scores.reshape(-1)[item * count : item * count + 2 * count].max())
 
 
 def best_beams(
@@ -107,41 +112,43 @@ def best_beams(
     *,
     pad_token_id: int,
 ) -> tuple[Array, Array]:
-    """The best of the sequences that have ended and of those that go on, ``[batch, returned,
-    most]``, and their scores.
+    """Return the best ended and continuing sequences, and their scores.
 
-    Inputs as of ``beam_scorer``; of one of the batch that is done, no beam goes on.
+    Sequences are ``[batch, returned, length]``. Inputs as of ``beam_scorer``; the beams of a batch
+    item that is done do not continue.
     """
-    batch, count = _fitting(sequences, ended, ended_scores, ended_count, done, length_penalty)
+    batch, count = _check_shapes(sequences, ended, ended_scores, ended_count, done, length_penalty)
     _expect("beam_scores", beam_scores, (batch, count))
     _expect("returned", returned, (1,))
-    most = int(returned[0])
-    if not 1 <= most <= count:
+    limit = int(returned[0])
+    if not 1 <= limit <= count:
         raise ValueError(
-            f"num_return_sequences is {most}, expected 1 to {count}, the number of beams"
+            f"num_return_sequences is {limit}, expected 1 to {count}, the number of beams"
         )
-    kept = _Ended(ended, ended_scores, ended_count, length_penalty, pad_token_id)
-    for one in range(batch):
-        for beam in range(0 if done[one] else count):
-            kept.add(one, sequences[one * count + beam], beam_scores[one, beam])
-    return kept.tokens[:, :most], kept.scores[:, :most]
+    finished = _Ended(ended, ended_scores, ended_count, length_penalty, pad_token_id)
+    for item in range(batch):
+        for beam in range(0 if done[item] else count):
+            finished.add(item, sequences[item * count + beam], beam_scores[item, beam])
+    return finished.tokens[:, :limit], finished.scores[:, :limit]
 
 
-def _fitting(
+def _check_shapes(
     sequences: Array, ended: Array, scores: Array, counts: Array, done: Array, penalty: Array
 ) -> tuple[int, int]:
-    """Of the batch and of the beams, how many there are; ``ValueError`` where shapes or numbers
-    do not go together.
+    """Return the batch size and the number of beams; raise ``ValueError`` if shapes or counts
+    contradict each other.
     """
     if scores.ndim != 2 or not scores.shape[1]:
         raise ValueError(
-            f"the scores of what has ended have shape {list(scores.shape)}, expected [batch, beams] with a beam at least"
+            f"the scores of what has ended have shape {list(scores.shape)}, expected "
+            "[batch, beams] with a beam at least"
         )
     batch, beams = scores.shape
     if sequences.ndim != 2 or ended.ndim != 3 or sequences.shape[1] > ended.shape[2]:
         shapes = f"{list(sequences.shape)} and {list(ended.shape)}"
         raise ValueError(
-            f"sequences and ended have shapes {shapes}, expected [batch * beams, tokens] and [batch, beams, as many or more]"
+            f"sequences and ended have shapes {shapes}, expected [batch * beams, "
+            "tokens] and [batch, beams, length] with length >= tokens"
         )
     _expect("sequences", sequences, (batch * beams, sequences.shape[1]))
     _expect("ended", ended, (batch, beams, ended.shape[2]))
@@ -150,18 +157,19 @@ def _fitting(
     _expect("length_penalty", penalty, ())
     if batch and not 0 <= counts.min() <= counts.max() <= beams:
         raise ValueError(
-            f"{counts.min()} to {counts.max()} sequences have ended, expected 0 to {beams}, the number of beams"
+            f"{counts.min()} to {counts.max()} sequences have ended, expected 0 to "
+            f"{beams}, the number of beams"
         )
     return batch, beams
 
 
-def _expect(name: str, given: Array, shape: tuple[int, ...]) -> None:
-    if given.shape != shape:
-        raise ValueError(f"{name} has shape {list(given.shape)}, expected {list(shape)}")
+def _expect(name: str, array: Array, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {list(array.shape)}, expected {list(shape)}")
 
 
 class _Ended:
-    """The sequences that have ended, of each of a batch the best first."""
+    """The ended sequences of each batch item, best first."""
 
     def __init__(
         self, tokens: Array, scores: Array, count: Array, penalty: Array, pad: int
@@ -169,28 +177,28 @@ class _Ended:
         self.tokens, self.scores, self.count = tokens.copy(), scores.copy(), count.copy()
         self._penalty, self._pad = np.float32(penalty), pad
 
-    def add(self, one: int, sequence: Array, sum_of_logarithms: np.float32) -> None:
-        """Where it is better than one of those, or there is room."""
+    def add(self, item: int, sequence: Array, sum_of_logarithms: np.float32) -> None:
+        """Insert a sequence if a slot is free or the sequence is better than the worst one."""
         score = self._score(sum_of_logarithms, len(sequence))
-        scores, tokens, used = self.scores[one], self.tokens[one], int(self.count[one])
+        scores, tokens, used = self.scores[item], self.tokens[item], int(self.count[item])
         if used == len(scores) and not score > scores[-1]:
             return
-        place = int(np.count_nonzero(scores[:used] >= score))
+        rank = int(np.count_nonzero(scores[:used] >= score))
         last = min(used, len(scores) - 1)
-        for held in (scores, tokens):
-            held[place + 1 : last + 1] = held[place:last].copy()
-        scores[place], tokens[place, len(sequence) :], tokens[place, : len(sequence)] = (
+        for array in (scores, tokens):
+            array[rank + 1 : last + 1] = array[rank:last].copy()
+        scores[rank], tokens[rank, len(sequence) :], tokens[rank, : len(sequence)] = (
             score,
             self._pad,
             sequence,
         )
-        self.count[one] = last + 1
+        self.count[item] = last + 1
 
-    def can_improve(self, one: int, best: np.float32, length: int) -> bool:
-        """Whether a sequence of this length whose logarithms have this sum is better than the
-        worst.
+    def can_improve(self, item: int, best: np.float32, length: int) -> bool:
+        """Return True if a sequence of this length with this sum of logarithms would be better than
+        the worst one.
         """
-        return bool(self._score(best, length) > self.scores[one, -1])
+        return bool(self._score(best, length) > self.scores[item, -1])
 
     def _score(self, sum_of_logarithms: np.float32, length: int) -> np.float32:
         return np.float32(sum_of_logarithms / np.power(np.float32(length), self._penalty))
@@ -206,16 +214,16 @@ def sampled_token(
     min_tokens_to_keep: int,
     from_the_top: int,
 ) -> tuple[Array, Array]:
-    """A token for each row of scores ``[batch, words]`` as ``[batch, 1]``, and the next state of
-    the generator.
+    """Draw a token for each row of scores ``[batch, words]``.
 
-    As ONNX Runtime draws: what is improbable is given the score ``filter_value``, then one number
-    of the generator chooses.
+    Return the tokens ``[batch, 1]`` and the next state of the generator. As in ONNX Runtime,
+    improbable words get the score ``filter_value``; then one random number selects the word.
     """
     if scores.ndim != 2 or not scores.shape[1] or state.size != 1:
         shapes = f"{list(scores.shape)} and {list(state.shape)}"
         raise ValueError(
-            f"scores and state have shapes {shapes}, expected [batch, words] with a word at least, and one number"
+            f"scores and state have shapes {shapes}, expected [batch, words] with a "
+            "word at least, and one number"
         )
     scores, number = scores.copy(), int(state.reshape(())) % _MODULUS
     tokens = np.empty((len(scores), 1), np.int32)
@@ -234,14 +242,16 @@ def sampled_token(
             0,
         )
         edges = np.cumsum(weights)
-        drawn, number = _drawn(number)
+        drawn, number = _draw(number)
         token[0] = np.searchsorted(edges, drawn * edges[-1], side="right")
     return tokens, np.array(number, np.int64)
 
 
-def _improbable(row: Array, top_p: np.float32, least: int, from_the_top: bool) -> Array:
-    """The places of what is filtered: from the top, all after so much probability; from the
-    bottom, what makes up the rest.
+def _improbable(row: Array, top_p: np.float32, min_kept: int, from_the_top: bool) -> Array:
+    """Return the indices of the words to filter out.
+
+    From the top: all words after the cumulative probability ``top_p``. From the bottom: the words
+    that together have at most the remaining probability, but at least ``min_kept`` words stay.
     """
     order = np.argsort(-row if from_the_top else row, kind="stable")
     weights = np.exp(row[order] - row.max())
@@ -249,19 +259,19 @@ def _improbable(row: Array, top_p: np.float32, least: int, from_the_top: bool) -
     if from_the_top:
         return order[1:][sums[:-1] > top_p]
     filtered = sums <= np.float32(1) - top_p
-    filtered[max(len(row) - least, 1) :] = False
+    filtered[max(len(row) - min_kept, 1) :] = False
     return order[filtered]
 
 
-def _drawn(state: int) -> tuple[float, int]:
-    """A number from 0 to 1, of two numbers of the generator, and its next state."""
+def _draw(state: int) -> tuple[float, int]:
+    """Return a number in [0, 1) from two numbers of the generator, and its next state."""
     total, scale = 0.0, 1.0
     for _ in range(2):
         state = state * _FACTOR % _MODULUS
         total += (state - 1) * scale
         scale *= _MODULUS - 1
-    drawn = total / scale
-    return (drawn if drawn < 1 else math.nextafter(1.0, 0.0)), state
+    number = total / scale
+    return (number if number < 1 else math.nextafter(1.0, 0.0)), state
 
 
 def _infer_scorer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -271,7 +281,7 @@ def _infer_scorer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
         Known(ElementType.F32, scores.shape),
         Known(ElementType.I32, PartialShape.of((rows, 1))),
         Known(ElementType.I64, PartialShape.of((rows,))),
-        *(Known(one.element_type, one.shape) for one in (ended, scores, count, done)),
+        *(Known(known.element_type, known.shape) for known in (ended, scores, count, done)),
     )
 
 
@@ -290,10 +300,12 @@ def _infer_token(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
 
 
 _FLOAT, _INT, _LONG, _FLAG = (
-    frozenset({one})
-    for one in (ElementType.F32, ElementType.I32, ElementType.I64, ElementType.BOOLEAN)
+    frozenset({item})
+    for item in (ElementType.F32, ElementType.I32, ElementType.I64, ElementType.BOOLEAN)
 )
-_PAD = Attribute("pad_token_id", "int", least=-(2**31), doc="What fills a sequence behind its end.")
+_PAD = Attribute(
+    "pad_token_id", "int", least=-(2**31), doc="The token that fills a sequence after its end."
+)
 OPERATIONS: tuple[Operation, ...] = (
     own(
         name="BeamScorer",
@@ -309,7 +321,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 "early_stopping",
                 "int",
                 default=0,
-                doc="1: as many sequences as there are beams are enough.",
+                doc="1: the search ends when as many sequences as beams have ended.",
             ),
         ),
     ),
@@ -331,14 +343,14 @@ OPERATIONS: tuple[Operation, ...] = (
         types=(_FLOAT, _LONG),
         attributes=(
             Attribute(
-                "top_p", "float", doc="Words that have so much probability together may be drawn."
+                "top_p", "float", doc="Cumulative probability of the words that may be drawn."
             ),
-            Attribute("filter_value", "float", doc="The score that all others are given."),
+            Attribute("filter_value", "float", doc="The score of all other words."),
             Attribute(
                 "min_tokens_to_keep",
                 "int",
                 default=0,
-                doc="So many of the best may be drawn in any case.",
+                doc="Minimum number of the best words that may be drawn.",
             ),
             Attribute(
                 "from_the_top",

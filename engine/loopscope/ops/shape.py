@@ -1,4 +1,4 @@
-"""Category shape of the OpenVINO operation specs: the same elements, seen in another shape."""
+"""Category shape of the OpenVINO operation specs: the same elements in another shape."""
 
 from __future__ import annotations
 
@@ -19,44 +19,46 @@ from loopscope.ops.infer import spelled
 
 
 def reshape(data: Array, shape: Array, /, *, special_zero: bool) -> Array:
-    """The elements of ``data`` in the shape that ``shape`` [n] spells; -1 fills up, 0 copies
-    with ``special_zero``.
+    """Return the elements of ``data`` in the shape in ``shape`` [n].
+
+    -1 is the remaining length; 0 copies the input's length with ``special_zero``.
     """
     target = whole_numbers(shape)
     if special_zero and 0 in target:
-        return data.reshape(_copied(data.shape, target))
+        return data.reshape(_copy_lengths(data.shape, target))
     if target and min(target) < -1:
         raise ValueError(f"shape {target} has a negative length")
     if data.size == 0 and -1 in target:
-        return data.reshape(_filled(data.shape, target, frozenset()))
+        return data.reshape(_fill_length(data.shape, target, frozenset()))
     return data.reshape(target)
 
 
-def _copied(lengths: tuple[int, ...], target: list[int]) -> list[int]:
+def _copy_lengths(lengths: tuple[int, ...], target: list[int]) -> list[int]:
     copied = frozenset(axis for axis, length in enumerate(target) if length == 0)
     if max(copied) >= len(lengths):
         raise ValueError(
             f"shape {target} copies dimension {max(copied)} of a tensor of shape {list(lengths)}"
         )
-    return _filled(
+    return _fill_length(
         lengths,
         [lengths[axis] if axis in copied else length for axis, length in enumerate(target)],
         copied,
     )
 
 
-def _filled(lengths: tuple[int, ...], target: list[int], copied: frozenset[int]) -> list[int]:
-    """-1 resolved; copied dimensions are left out on both sides, so that an empty one leaves the
-    quotient defined.
+def _fill_length(lengths: tuple[int, ...], target: list[int], copied: frozenset[int]) -> list[int]:
+    """Replace -1 by the remaining length.
+
+    Copied dimensions are omitted on both sides, so that an empty one leaves the quotient defined.
     """
     if target.count(-1) != 1:
         return target
-    given = math.prod(length for axis, length in enumerate(lengths) if axis not in copied)
-    asked = math.prod(
+    available = math.prod(length for axis, length in enumerate(lengths) if axis not in copied)
+    required = math.prod(
         length for axis, length in enumerate(target) if axis not in copied and length != -1
     )
-    filled = given // asked if asked else 0
-    return [filled if length == -1 else length for length in target]
+    remainder = available // required if required else 0
+    return [remainder if length == -1 else length for length in target]
 
 
 def _infer_reshape(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -65,55 +67,57 @@ def _infer_reshape(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
         return (
             Known(
                 data.element_type,
-                _reshaped(data.shape, whole_numbers(shape.value), attributes["special_zero"]),
+                _reshape_static(data.shape, whole_numbers(shape.value), attributes["special_zero"]),
             ),
         )
     if shape.partial is not None:
         return (
             Known(
                 data.element_type,
-                _partly_reshaped(data.shape, shape.partial.intervals, attributes["special_zero"]),
+                _reshape_intervals(data.shape, shape.partial.intervals, attributes["special_zero"]),
             ),
         )
     return (Known(data.element_type, spelled(shape)),)
 
 
-def _partly_reshaped(
-    given: PartialShape, target: list[Interval], special_zero: bool
+def _reshape_intervals(
+    source: PartialShape, target: list[Interval], special_zero: bool
 ) -> PartialShape:
-    """What is not -1 is a length or copies one; what surely is -1 is the rest, when it is the
-    only one that may be.
+    """Infer the shape from intervals of the target.
+
+    An interval without -1 is a length, or copies one. A certain -1 is the remaining length if no
+    other entry may be -1.
     """
     lengths = []
-    for axis, (least, most) in enumerate(target):
-        length = length_within((least, most))
-        if special_zero and least == 0:
-            copied = (
+    for axis, (lower, upper) in enumerate(target):
+        length = length_within((lower, upper))
+        if special_zero and lower == 0:
+            copy = (
                 UNKNOWN
-                if given.dimensions is None or axis >= len(given.dimensions)
-                else given.dimensions[axis]
+                if source.dimensions is None or axis >= len(source.dimensions)
+                else source.dimensions[axis]
             )
-            length = copied if most == 0 else copied.unite(length_within((1, most)))
+            length = copy if upper == 0 else copy.unite(length_within((1, upper)))
         lengths.append(length)
     if (
         (-1, -1) in target
-        and sum(least < 0 for least, _ in target) == 1
-        and given.dimensions is not None
+        and sum(lower < 0 for lower, _ in target) == 1
+        and source.dimensions is not None
     ):
-        filled = target.index((-1, -1))
-        others = math.prod(lengths[:filled] + lengths[filled + 1 :], start=static(1))
-        lengths[filled] = _quotient(math.prod(given.dimensions, start=static(1)), others)
+        index = target.index((-1, -1))
+        others = math.prod(lengths[:index] + lengths[index + 1 :], start=static(1))
+        lengths[index] = _quotient(math.prod(source.dimensions, start=static(1)), others)
     return PartialShape(tuple(lengths))
 
 
 def _quotient(whole: Dimension, part: Dimension) -> Dimension:
-    least = 0 if not part.most else -(-whole.least // part.most)
+    lower = 0 if not part.most else -(-whole.least // part.most)
     return Dimension(
-        least, None if whole.most is None or part.least == 0 else whole.most // part.least
+        lower, None if whole.most is None or part.least == 0 else whole.most // part.least
     )
 
 
-def _reshaped(given: PartialShape, target: list[int], special_zero: bool) -> PartialShape:
+def _reshape_static(source: PartialShape, target: list[int], special_zero: bool) -> PartialShape:
     if any(length < -1 for length in target) or target.count(-1) > 1:
         raise ValueError(f"shape {target} is not a shape: lengths and at most one -1 are expected")
     copied = (
@@ -121,60 +125,65 @@ def _reshaped(given: PartialShape, target: list[int], special_zero: bool) -> Par
         if special_zero
         else frozenset()
     )
-    if given.dimensions is None:
+    if source.dimensions is None:
         return PartialShape(
             tuple(
                 UNKNOWN if axis in copied or length == -1 else static(length)
                 for axis, length in enumerate(target)
             )
         )
-    if copied and max(copied) >= len(given.dimensions):
+    if copied and max(copied) >= len(source.dimensions):
         raise ValueError(
-            f"shape {target} copies dimension {max(copied)} of a tensor of shape {given}"
+            f"shape {target} copies dimension {max(copied)} of a tensor of shape {source}"
         )
-    if given.is_static:
-        lengths = given.lengths
-        found = _filled(
+    if source.is_static:
+        lengths = source.lengths
+        result = _fill_length(
             lengths,
             [lengths[axis] if axis in copied else length for axis, length in enumerate(target)],
             copied,
         )
-        if math.prod(found) != math.prod(lengths):
+        if math.prod(result) != math.prod(lengths):
             raise ValueError(
-                f"{math.prod(lengths)} elements of shape {given} do not fit into shape {target}"
+                f"{math.prod(lengths)} elements of shape {source} do not fit into shape {target}"
             )
-        return PartialShape.of(found)
+        return PartialShape.of(result)
     rest = math.prod(
-        (d for axis, d in enumerate(given.dimensions) if axis not in copied), start=static(1)
+        (d for axis, d in enumerate(source.dimensions) if axis not in copied), start=static(1)
     )
-    asked = math.prod(
+    required = math.prod(
         length for axis, length in enumerate(target) if axis not in copied and length != -1
     )
-    fill = (
+    remainder = (
         Dimension(
-            -(-rest.least // asked),
-            None if rest.most is None else max(rest.most // asked, -(-rest.least // asked)),
+            -(-rest.least // required),
+            None if rest.most is None else max(rest.most // required, -(-rest.least // required)),
         )
-        if asked
+        if required
         else UNKNOWN
     )
     return PartialShape(
         tuple(
-            given.dimensions[axis] if axis in copied else fill if length == -1 else static(length)
+            source.dimensions[axis]
+            if axis in copied
+            else remainder
+            if length == -1
+            else static(length)
             for axis, length in enumerate(target)
         )
     )
 
 
 def squeeze(data: Array, axes: Array | None = None, /, *, allow_axis_skip: bool = False) -> Array:
-    """``data`` without the axes of length 1 that ``axes`` names (all of them when it names
-    none); others stay.
+    """Return ``data`` without those of ``axes`` that have length 1.
+
+    Without ``axes``, every axis of length 1 is dropped.
     """
     shape = data.shape
-    named = () if axes is None else whole_numbers(axes)
-    if not named:
+    chosen = () if axes is None else whole_numbers(axes)
+    if not chosen:
         return data.reshape([length for length in shape if length != 1])
-    dropped = {axis_within(axis, len(shape)) for axis in named}
+    dropped = {axis_within(axis, len(shape)) for axis in chosen}
     return data.reshape(
         [length for axis, length in enumerate(shape) if length != 1 or axis not in dropped]
     )
@@ -188,31 +197,32 @@ def _infer_squeeze(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
     axes = inputs[1].value if len(inputs) > 1 else np.empty(0, np.int64)
     if axes is None:
         return (Known(data.element_type),)
-    named = {axis_within(axis, len(dimensions)) for axis in whole_numbers(axes)} or set(
+    chosen = {axis_within(axis, len(dimensions)) for axis in whole_numbers(axes)} or set(
         range(len(dimensions))
     )
-    if any(dimensions[axis].contains(1) and not dimensions[axis].is_static for axis in named):
+    if any(dimensions[axis].contains(1) and not dimensions[axis].is_static for axis in chosen):
         return (Known(data.element_type),)
-    kept = tuple(
+    remaining = tuple(
         dimension
         for axis, dimension in enumerate(dimensions)
-        if axis not in named or dimension != static(1)
+        if axis not in chosen or dimension != static(1)
     )
-    return (Known(data.element_type, PartialShape(kept)),)
+    return (Known(data.element_type, PartialShape(remaining)),)
 
 
 def unsqueeze(data: Array, axes: Array, /) -> Array:
-    """``data`` with new axes of length 1, so that ``axes`` (scalar or [n]) are where they lie in
-    the result.
+    """Return ``data`` with new axes of length 1.
+
+    ``axes`` (scalar or [n]) are the positions of the new axes in the result.
     """
-    named = whole_numbers(axes)
+    new_axes = whole_numbers(axes)
     shape = data.shape
-    if len(named) == 1:
-        axis = axis_within(named[0], len(shape) + 1)
+    if len(new_axes) == 1:
+        axis = axis_within(new_axes[0], len(shape) + 1)
         return data.reshape((*shape[:axis], 1, *shape[axis:]))
     lengths = iter(shape)
-    rank = len(shape) + len(named)
-    added = set(axes_within(named, rank))
+    rank = len(shape) + len(new_axes)
+    added = set(axes_within(new_axes, rank))
     return data.reshape([1 if axis in added else next(lengths) for axis in range(rank)])
 
 
@@ -248,7 +258,7 @@ def _infer_unsqueeze(
 
 
 def shape_of(data: Array, /, *, output_type: ElementType = ElementType.I64) -> Array:
-    """The shape of ``data``, [rank]."""
+    """Return the shape of ``data``, [rank]."""
     return np.array(data.shape, output_type.dtype)
 
 

@@ -21,98 +21,104 @@ from loopscope.ops.window import windows
 
 
 def dft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Array:
-    """Discrete Fourier transform along ``axes`` of complex numbers, the last axis being real and
-    imaginary part.
+    """Compute the discrete Fourier transform along ``axes``.
 
-    ``[..., 2] -> [..., 2]``, axes first cut or filled with zeros to ``signal_size``. Spec:
-    signals/dft-7.
+    ``[..., 2] -> [..., 2]``: the last axis is real and imaginary part. The axes are first cut or
+    filled with zeros to ``signal_size``. Spec: signals/dft-7.
     """
-    return _transformed(data, axes, signal_size, np.fft.fft)
+    return _transform_axes(data, axes, signal_size, np.fft.fft)
 
 
 def idft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Array:
-    """The inverse of DFT: ``[..., 2] -> [..., 2]``. Spec: signals/idft-7."""
-    return _transformed(data, axes, signal_size, np.fft.ifft)
+    """Compute the inverse of DFT: ``[..., 2] -> [..., 2]``.
+
+    Spec: signals/idft-7.
+    """
+    return _transform_axes(data, axes, signal_size, np.fft.ifft)
 
 
 def rdft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Array:
-    """Fourier transform of real numbers, the redundant half along the last of ``axes`` left out.
+    """Compute the Fourier transform of real numbers, without the redundant half.
 
-    ``[...] -> [..., 2]`` with ``n // 2 + 1`` elements along that axis. Spec: signals/rdft-9.
+    ``[...] -> [..., 2]`` with ``n // 2 + 1`` elements along the last of ``axes``. Spec:
+    signals/rdft-9.
     """
-    chosen = _axes(axes, data.ndim)
-    sizes = _sizes(chosen, signal_size, data.shape)
-    _check(data.shape, chosen, sizes)
+    axis_numbers = _axes(axes, data.ndim)
+    sizes = _sizes(axis_numbers, signal_size, data.shape)
+    _check(data.shape, axis_numbers, sizes)
     result = computable(data)
-    for index, (axis, size) in reversed(list(enumerate(zip(chosen, sizes, strict=True)))):
-        result = (np.fft.rfft if index == len(chosen) - 1 else np.fft.fft)(result, size, axis)
-    return _parted(result, data.dtype)
+    for index, (axis, size) in reversed(list(enumerate(zip(axis_numbers, sizes, strict=True)))):
+        result = (np.fft.rfft if index == len(axis_numbers) - 1 else np.fft.fft)(result, size, axis)
+    return _as_pairs(result, data.dtype)
 
 
 def irdft(data: Array, axes: Array, signal_size: Array | None = None, /) -> Array:
-    """The inverse of RDFT: the other half along the last of ``axes`` is what makes the result real.
+    """Compute the inverse of RDFT; the missing half makes the result real.
 
-    ``[..., 2] -> [...]`` with ``2 * (n - 1)`` elements along that axis, if not ``signal_size``.
-    Spec: signals/irdft-9.
+    ``[..., 2] -> [...]`` with ``2 * (n - 1)`` elements along the last of ``axes``, if not
+    ``signal_size``. Spec: signals/irdft-9.
     """
     values = _complex(data)
-    chosen = _axes(axes, values.ndim)
+    axis_numbers = _axes(axes, values.ndim)
     shape = list(values.shape)
-    if chosen:
-        shape[chosen[-1]] = 2 * (shape[chosen[-1]] - 1)
-    sizes = _sizes(chosen, signal_size, shape)
-    _check(shape, chosen, sizes)
-    for axis, size in zip(chosen[:-1], sizes[:-1], strict=True):
+    if axis_numbers:
+        shape[axis_numbers[-1]] = 2 * (shape[axis_numbers[-1]] - 1)
+    sizes = _sizes(axis_numbers, signal_size, shape)
+    _check(shape, axis_numbers, sizes)
+    for axis, size in zip(axis_numbers[:-1], sizes[:-1], strict=True):
         values = np.fft.ifft(values, size, axis)
-    result = np.fft.irfft(values, sizes[-1], chosen[-1]) if chosen else values.real
+    result = np.fft.irfft(values, sizes[-1], axis_numbers[-1]) if axis_numbers else values.real
     return rounded(np.asarray(result, order="C"), data.dtype)
 
 
-def _transformed(
+def _transform_axes(
     data: Array, axes: Array, signal_size: Array | None, transform: Callable[..., Array]
 ) -> Array:
     values = _complex(data)
-    chosen = _axes(axes, values.ndim)
-    sizes = _sizes(chosen, signal_size, values.shape)
-    _check(values.shape, chosen, sizes)
-    for axis, size in zip(chosen, sizes, strict=True):
+    axis_numbers = _axes(axes, values.ndim)
+    sizes = _sizes(axis_numbers, signal_size, values.shape)
+    _check(values.shape, axis_numbers, sizes)
+    for axis, size in zip(axis_numbers, sizes, strict=True):
         values = transform(values, size, axis)
-    return _parted(values, data.dtype)
+    return _as_pairs(values, data.dtype)
 
 
 def _complex(data: Array) -> Array:
     if not data.ndim or data.shape[-1] != 2:
         raise ValueError(
-            f"the data has shape {list(data.shape)}, expected real and imaginary part as its last axis"
+            f"the data has shape {list(data.shape)}, expected real and imaginary part "
+            "as its last axis"
         )
     wide = np.ascontiguousarray(computable(data))
     return wide.view(np.complex128 if wide.dtype == np.float64 else np.complex64)[..., 0]
 
 
-def _parted(values: Array, dtype: np.dtype) -> Array:
-    """Complex numbers as pairs of the operation's type."""
+def _as_pairs(values: Array, dtype: np.dtype) -> Array:
+    """Return complex numbers as pairs of the operation's type."""
     pairs = np.empty((*values.shape, 2), values.real.dtype)
     pairs[..., 0], pairs[..., 1] = values.real, values.imag
     return rounded(pairs, dtype)
 
 
 def _axes(axes: Array, rank: int) -> list[int]:
-    chosen = [axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1)]
-    if len(set(chosen)) != len(chosen):
-        raise ValueError(f"axes {chosen} name one axis twice")
-    return chosen
+    axis_numbers = [axis_within(int(axis), rank) for axis in np.asarray(axes).reshape(-1)]
+    if len(set(axis_numbers)) != len(axis_numbers):
+        raise ValueError(f"axes {axis_numbers} name one axis twice")
+    return axis_numbers
 
 
 def _sizes(axes: Sequence[int], signal_size: Array | None, shape: Sequence[int]) -> list[int]:
-    """How long each transformed axis is: -1 stands for the length that it has."""
-    wanted = (
+    """Return the size of each transformed axis; -1 means its current length."""
+    requested = (
         [-1] * len(axes)
         if signal_size is None
         else [int(size) for size in np.asarray(signal_size).reshape(-1)]
     )
-    if len(wanted) != len(axes):
-        raise ValueError(f"signal_size has {len(wanted)} elements for {len(axes)} axes")
-    sizes = [shape[axis] if size == -1 else size for axis, size in zip(axes, wanted, strict=True)]
+    if len(requested) != len(axes):
+        raise ValueError(f"signal_size has {len(requested)} elements for {len(axes)} axes")
+    sizes = [
+        shape[axis] if size == -1 else size for axis, size in zip(axes, requested, strict=True)
+    ]
     if any(size < 1 for size in sizes):
         raise ValueError(f"signal sizes {sizes[:8]}: a transform needs at least 1 element")
     return sizes
@@ -128,7 +134,7 @@ def _check(shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> N
 def stft(
     signal: Array, window: Array, frame_size: Array, frame_step: Array, /, *, transpose_frames: bool
 ) -> Array:
-    """Fourier transforms of overlapping frames, each weighted by the window.
+    """Compute Fourier transforms of overlapping frames, each weighted by the window.
 
     ``[(batch,) samples] -> [(batch,) frames, frame_size // 2 + 1, 2]``, the middle axes swapped by
     ``transpose_frames``. Spec: signals/stft-15.
@@ -143,7 +149,7 @@ def stft(
         window, size
     )
     result = np.fft.rfft(frames, axis=-1)
-    return _parted(result.swapaxes(-1, -2) if transpose_frames else result, signal.dtype)
+    return _as_pairs(result.swapaxes(-1, -2) if transpose_frames else result, signal.dtype)
 
 
 def istft(
@@ -157,10 +163,10 @@ def istft(
     center: bool,
     normalized: bool,
 ) -> Array:
-    """The signal whose overlapping, weighted frames have these transforms.
+    """Reconstruct the signal whose overlapping, weighted frames have these transforms.
 
-    ``[(batch,) frame_size // 2 + 1, frames, 2] -> [(batch,) samples]``: frames are weighted once
-    more and summed, the sum divided by that of the squared windows. Spec: signals/istft-16.
+    ``[(batch,) frame_size // 2 + 1, frames, 2] -> [(batch,) samples]``: frames are weighted again
+    and summed, and the sum is divided by that of the squared windows. Spec: signals/istft-16.
     """
     size, step = _frame(frame_size, frame_step)
     values = _complex(data)
@@ -171,29 +177,29 @@ def istft(
     count = values.shape[-1]
     whole = (count - 1) * step + size
     margin = size // 2 if center else 0
-    wanted = -1 if signal_length is None else int(np.asarray(signal_length).reshape(-1)[0])
-    # For an odd frame size the page's default length is one less: the runtime's shapes, which files
-    # carry, have this one.
-    length = wanted if wanted > 0 else whole - 2 * margin
+    requested = -1 if signal_length is None else int(np.asarray(signal_length).reshape(-1)[0])
+    # The page's default length is one less for an odd frame size. This is the runtime's length,
+    # which the shapes in files have.
+    length = requested if requested > 0 else whole - 2 * margin
     check_elements(prod(values.shape[:-2]) * (max(length, whole) + count * size), "the signal")
     weights = _padded_window(window, size)
-    signal = _overlapped(np.fft.irfft(values.swapaxes(-1, -2), size, -1) * weights, step)
+    signal = _overlap_add(np.fft.irfft(values.swapaxes(-1, -2), size, -1) * weights, step)
     if normalized:
         signal *= signal.dtype.type(np.sqrt(size))
-    total = _overlapped(np.broadcast_to(weights * weights, (count, size)), step)
+    total = _overlap_add(np.broadcast_to(weights * weights, (count, size)), step)
     np.divide(signal, total, out=signal, where=total != 0)
     result = np.zeros((*signal.shape[:-1], length), signal.dtype)
-    shown = signal[..., margin : margin + length]
-    result[..., : shown.shape[-1]] = shown
+    part = signal[..., margin : margin + length]
+    result[..., : part.shape[-1]] = part
     return rounded(result, data.dtype)
 
 
-def _overlapped(frames: np.ndarray, step: int) -> np.ndarray:
-    """The sum of frames [..., count, size] that begin ``step`` samples after each other."""
+def _overlap_add(frames: np.ndarray, step: int) -> np.ndarray:
+    """Sum frames [..., count, size] that begin ``step`` samples after each other."""
     count, size = frames.shape[-2:]
     total = np.zeros((*frames.shape[:-2], (count - 1) * step + size), frames.dtype)
-    for place in range(count):
-        total[..., place * step : place * step + size] += frames[..., place, :]
+    for index in range(count):
+        total[..., index * step : index * step + size] += frames[..., index, :]
     return total
 
 
@@ -208,7 +214,7 @@ def _frame(frame_size: Array, frame_step: Array) -> tuple[int, int]:
 
 
 def _padded_window(window: Array, size: int) -> Array:
-    """The window in the middle of a frame, zeros around it."""
+    """Return the window in the middle of a frame, with zeros around it."""
     if window.ndim != 1 or len(window) > size:
         raise ValueError(f"a window of shape {list(window.shape)} does not fit frames of {size}")
     before = (size - len(window)) // 2
@@ -216,7 +222,7 @@ def _padded_window(window: Array, size: int) -> Array:
 
 
 def infer_dft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Shape of the data, transformed axes as ``signal_size`` says."""
+    """Infer the shape of the data, with transformed axes as in ``signal_size``."""
     dimensions = inputs[0].shape.dimensions
     if dimensions is None:
         return (Known(inputs[0].element_type),)
@@ -226,7 +232,7 @@ def infer_dft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tupl
 
 
 def infer_rdft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """As DFT, half of the last transformed axis, then real and imaginary part."""
+    """Infer as for DFT: half of the last transformed axis, then real and imaginary part."""
     dimensions = inputs[0].shape.dimensions
     if dimensions is None:
         return (Known(inputs[0].element_type),)
@@ -247,7 +253,7 @@ def infer_rdft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
 
 
 def infer_irdft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """As DFT without the pair, the last transformed axis whole again."""
+    """Infer as for DFT without the pair, and with the full length of the last transformed axis."""
     dimensions = inputs[0].shape.dimensions
     if dimensions is None:
         return (Known(inputs[0].element_type),)
@@ -281,21 +287,23 @@ def _lengths(
     lengths: list[Dimension],
     change: Callable[[Dimension, bool], Dimension],
 ) -> list[Dimension]:
-    """Lengths with those of the transformed axes replaced; all unknown when the axes are."""
+    """Return lengths with those of the transformed axes replaced; all unknown if the axes are
+    unknown.
+    """
     axes = inputs[1].value
     if axes is None:
         return [UNKNOWN] * len(lengths)
-    chosen = _axes(axes, len(lengths))
-    sizes = inputs[2].value if len(inputs) > 2 else np.full(len(chosen), -1)
-    for index, axis in enumerate(chosen):
+    axis_numbers = _axes(axes, len(lengths))
+    sizes = inputs[2].value if len(inputs) > 2 else np.full(len(axis_numbers), -1)
+    for index, axis in enumerate(axis_numbers):
         size = None if sizes is None else int(np.asarray(sizes).reshape(-1)[index])
         length = UNKNOWN if size is None else lengths[axis] if size == -1 else static(max(0, size))
-        lengths[axis] = change(length, index == len(chosen) - 1)
+        lengths[axis] = change(length, index == len(axis_numbers) - 1)
     return lengths
 
 
 def infer_stft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batch, frames and bins as far as signal, frame size and step are known."""
+    """Infer batch, frames and bins as far as signal, frame size and step are known."""
     signal = inputs[0].shape
     if signal.dimensions is None:
         return (Known(inputs[0].element_type, DYNAMIC),)
@@ -313,7 +321,7 @@ def infer_stft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
 
 
 def infer_istft(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batch, and the signal's length where it is given or frames, size and step are known."""
+    """Infer the batch, and the signal's length from its input or from frames, size and step."""
     data = inputs[0].shape
     if data.dimensions is None:
         return (Known(inputs[0].element_type, DYNAMIC),)

@@ -1,5 +1,5 @@
-"""Category sparse of the OpenVINO operation specs: bags and segments of rows reduced, empty rows
-of sparse matrices filled.
+"""Category sparse of the OpenVINO operation specs: reduced bags and segments of rows, filled empty
+rows of sparse matrices.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def embedding_bag_offsets(
     *,
     reduction: str = "sum",
 ) -> Array:
-    """Rows of ``emb_table`` at ``indices`` [n], reduced within the bags that begin at
-    ``offsets`` [batch]: [batch, ...].
+    """Reduce rows of ``emb_table`` at ``indices`` [n] within bags.
+
+    The bags begin at ``offsets`` [batch]; the result is [batch, ...].
     """
     starts = np.asarray(positions(offsets))
     if starts.ndim != 1:
@@ -41,14 +42,15 @@ def embedding_bag_offsets(
         starts.min() < 0 or starts.max() > indices.size or np.diff(starts).min(initial=0) < 0
     ):
         raise ValueError(
-            f"offsets from {starts.min()} to {starts.max()} are not ascending positions in {indices.size} indices"
+            f"offsets from {starts.min()} to {starts.max()} are not ascending "
+            f"positions in {indices.size} indices"
         )
-    # Indices before the first offset are in no bag.
+    # Indices before the first offset belong to no bag.
     sizes = np.diff(starts, append=indices.size)
     first = int(starts[0]) if starts.size else indices.size
     bags = np.repeat(np.arange(starts.size), sizes)
     weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)[first:]
-    return _reduced(
+    return _reduce_bags(
         emb_table, indices.reshape(-1)[first:], bags, starts.size, default_index, weights, reduction
     )
 
@@ -61,8 +63,9 @@ def embedding_bag_packed(
     *,
     reduction: str = "sum",
 ) -> Array:
-    """Rows of ``emb_table`` at ``indices`` [batch, per bag], reduced within each bag: [batch,
-    ...].
+    """Reduce rows of ``emb_table`` at ``indices`` [batch, per bag] within each bag.
+
+    The result is [batch, ...].
     """
     if indices.ndim != 2:
         raise ValueError(
@@ -70,7 +73,7 @@ def embedding_bag_packed(
         )
     bags = np.repeat(np.arange(indices.shape[0]), indices.shape[1])
     weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
-    return _reduced(
+    return _reduce_bags(
         emb_table, indices.reshape(-1), bags, indices.shape[0], None, weights, reduction
     )
 
@@ -84,8 +87,9 @@ def embedding_segments_sum(
     per_sample_weights: Array | None = None,
     /,
 ) -> Array:
-    """Rows of ``emb_table`` at ``indices`` [n], summed within the segments that ``segment_ids``
-    [n] names: [num_segments, ...].
+    """Sum rows of ``emb_table`` at ``indices`` [n] within segments.
+
+    ``segment_ids`` [n] is the segment of each index; the result is [num_segments, ...].
     """
     count = whole_number(num_segments)
     ids = np.asarray(positions(segment_ids))
@@ -95,17 +99,18 @@ def embedding_segments_sum(
         or (ids.size and (ids.min() < 0 or np.diff(ids).min(initial=0) < 0))
     ):
         raise ValueError(
-            f"segment ids of shape {list(ids.shape)} are not ascending numbers, one for each of {indices.size} indices"
+            f"segment ids of shape {list(ids.shape)} are not ascending numbers, one "
+            f"for each of {indices.size} indices"
         )
-    # Segments beyond num_segments are dropped, as tf.sparse.segment_sum does.
+    # Segments beyond num_segments are dropped, as in tf.sparse.segment_sum.
     inside = ids < count
     weights = None if per_sample_weights is None else per_sample_weights[inside]
-    return _reduced(
+    return _reduce_bags(
         emb_table, indices.reshape(-1)[inside], ids[inside], count, default_index, weights, "sum"
     )
 
 
-def _reduced(
+def _reduce_bags(
     table: Array,
     indices: Array,
     bags: np.ndarray,
@@ -114,8 +119,9 @@ def _reduced(
     weights: Array | None,
     reduction: str,
 ) -> Array:
-    """Bags are ascending, so that each is a run of rows; an empty one is the default row, or
-    zeros.
+    """Reduce the rows of each bag.
+
+    Bags are ascending, so that each is a run of rows. An empty bag is the default row, or zeros.
     """
     if weights is not None and reduction == "mean":
         raise ValueError("per_sample_weights are not supported with reduction 'mean'")
@@ -125,7 +131,8 @@ def _reduced(
         or (weights is not None and weights.shape != indices.shape)
     ):
         raise ValueError(
-            f"a table of shape {list(table.shape)}, {indices.size} indices, {'no' if weights is None else weights.size} weights"
+            f"a table of shape {list(table.shape)}, {indices.size} indices, "
+            f"{'no' if weights is None else weights.size} weights"
         )
     check_elements(count * max(math.prod(table.shape[1:]), 1), "the reduced embeddings")
     wide = accumulator(table.dtype)
@@ -133,26 +140,24 @@ def _reduced(
     after = (1,) * (table.ndim - 1)
     if weights is not None:
         rows = rows * weights.astype(wide).reshape((-1, *after))
-    found = np.zeros((count, *table.shape[1:]), wide)
+    result = np.zeros((count, *table.shape[1:]), wide)
     sizes = np.bincount(bags, minlength=count)
     filled = np.flatnonzero(sizes)
     if filled.size:
-        found[filled] = _sums(rows, sizes[filled])
+        result[filled] = _sums(rows, sizes[filled])
     if reduction == "mean":
-        sums, divisor = found[filled], sizes[filled].reshape((-1, *after)).astype(wide)
-        found[filled] = sums / divisor if wide.kind == "f" else np.fix(sums / divisor)
+        sums, divisor = result[filled], sizes[filled].reshape((-1, *after)).astype(wide)
+        result[filled] = sums / divisor if wide.kind == "f" else np.fix(sums / divisor)
     default = -1 if default_index is None else whole_number(default_index)
     if default != -1:
-        found[sizes == 0] = table[
+        result[sizes == 0] = table[
             positions_within(np.asarray(default), len(table), "default index")
         ]
-    return found.astype(table.dtype)
+    return result.astype(table.dtype)
 
 
 def _sums(rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Sums of runs of rows, each of at least one; runs of one length are summed many times
-    faster.
-    """
+    """Sum runs of at least one row; runs of equal length take a path that is many times faster."""
     if sizes.min() == sizes.max():
         even: np.ndarray = rows.reshape((len(sizes), sizes[0], *rows.shape[1:])).sum(
             1, dtype=rows.dtype
@@ -201,10 +206,10 @@ def _with_rows(shape: PartialShape, rows: Dimension) -> PartialShape:
 def sparse_fill_empty_rows(
     values: Array, dense_shape: Array, indices: Array, default_value: Array, /
 ) -> tuple[Array, ...]:
-    """Sparse matrix (``values`` [n] at ``indices`` [n, 2]) with ``default_value`` in column 0 of
-    each empty row, in row order.
+    """Put ``default_value`` into column 0 of each empty row of a sparse matrix.
 
-    Gives indices, values, and [rows] booleans that say which rows were empty.
+    The matrix is ``values`` [n] at ``indices`` [n, 2]. Return indices and values in row order, and
+    [rows] booleans that are true for the rows that were empty.
     """
     if indices.shape != (values.size, 2) or dense_shape.size != 2:
         raise ValueError(
@@ -212,19 +217,19 @@ def sparse_fill_empty_rows(
         )
     rows, columns = positions(dense_shape).reshape(-1).tolist()
     check_elements(max(rows, 0), "the row indicator")
-    place = np.asarray(positions(indices))
-    if place.size and (
-        place.min() < 0 or place[:, 0].max() >= rows or place[:, 1].max() >= columns
+    cells = np.asarray(positions(indices))
+    if cells.size and (
+        cells.min() < 0 or cells[:, 0].max() >= rows or cells[:, 1].max() >= columns
     ):
         raise ValueError(f"indices lie outside a matrix of {rows} rows and {columns} columns")
-    empty = np.bincount(place[:, 0], minlength=rows) == 0
+    empty = np.bincount(cells[:, 0], minlength=rows) == 0
     added = np.flatnonzero(empty)
-    places = np.concatenate([place, np.stack([added, np.zeros_like(added)], 1)])
-    every = np.concatenate(
+    all_cells = np.concatenate([cells, np.stack([added, np.zeros_like(added)], 1)])
+    all_values = np.concatenate(
         [values.reshape(-1), np.broadcast_to(default_value.reshape(()), added.shape)]
     )
-    order = np.lexsort((places[:, 1], places[:, 0]))
-    return places[order].astype(indices.dtype), every[order].astype(values.dtype), empty
+    order = np.lexsort((all_cells[:, 1], all_cells[:, 0]))
+    return all_cells[order].astype(indices.dtype), all_values[order].astype(values.dtype), empty
 
 
 def _infer_fill(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

@@ -1,5 +1,5 @@
-"""scipy's special functions, imported when one is first computed: that takes longer than reading
-and checking a small model.
+"""Special functions of scipy, imported on first use because importing scipy takes longer than
+checking a small model.
 """
 
 from __future__ import annotations

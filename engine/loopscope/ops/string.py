@@ -1,6 +1,4 @@
-"""Category string: text as one sequence of UTF-8 bytes with the places where each string begins
-and ends.
-"""
+"""Category string: text as one sequence of UTF-8 bytes with the begin and end of each string."""
 
 from __future__ import annotations
 
@@ -16,8 +14,9 @@ from loopscope.ops.family import family
 
 
 def string_tensor_pack(begins: Array, ends: Array, symbols: Array, /) -> Array:
-    """The strings that lie from ``begins`` to before ``ends`` (one shape) in UTF-8 bytes. Page
-    type/string-tensor-pack-15.
+    """Decode the strings from ``begins`` to before ``ends`` (of equal shape) in UTF-8 bytes.
+
+    Page type/string-tensor-pack-15.
     """
     if begins.shape != ends.shape:
         raise ValueError(
@@ -37,8 +36,9 @@ def string_tensor_pack(begins: Array, ends: Array, symbols: Array, /) -> Array:
 
 
 def string_tensor_unpack(data: Array, /) -> tuple[Array, Array, Array]:
-    """Where each string begins and ends, and all of them joined as UTF-8 bytes. Page
-    type/string-tensor-unpack-15.
+    """Return the begin and end of each string, and all strings joined as UTF-8 bytes.
+
+    Page type/string-tensor-unpack-15.
     """
     texts = [str(text).encode() for text in data.reshape(-1).tolist()]
     bounds = np.cumsum([0, *(len(text) for text in texts)])
@@ -56,7 +56,8 @@ def _pack_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
     shape = inputs[0].shape.intersect(inputs[1].shape)
     if shape is None:
         raise ValueError(
-            f"begins has shape {inputs[0].shape}, ends has shape {inputs[1].shape}: expected the same"
+            f"begins has shape {inputs[0].shape}, ends has shape {inputs[1].shape}: "
+            "expected the same"
         )
     return (Known(ElementType.STRING, shape),)
 

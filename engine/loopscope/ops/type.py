@@ -1,4 +1,4 @@
-"""Category type of the OpenVINO operation specs: tensors in another element type."""
+"""Category type of the OpenVINO operation specs: conversion to another element type."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from loopscope.ops.casting import cast
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import type as gradients
-from loopscope.ops.infer import typed_by
+from loopscope.ops.infer import type_from_attribute
 from loopscope.ops.promotion import promotion
 
 
 def convert(data: Array, /, *, destination_type: ElementType) -> Array:
-    """The same values in the type ``destination_type``. Page type/convert-1."""
+    """Convert the values to the type ``destination_type``.
+
+    Page type/convert-1.
+    """
     return cast(data, destination_type)
 
 
 def convert_like(data: Array, like: Array, /) -> Array:
-    """The values of the first tensor in the element type of the second. Page
-    type/convert-like-1.
+    """Convert the values of the first tensor to the element type of the second.
+
+    Page type/convert-like-1.
     """
     return cast(data, ElementType.of(like))
 
@@ -35,10 +39,10 @@ def convert_promote_types(
     pytorch_scalar_promotion: bool = False,
     u64_integer_promotion_target: ElementType = ElementType.F32,
 ) -> tuple[Array, Array]:
-    """Both tensors in one type that holds the values of both. Page type/convert-promote-types-14.
+    """Convert both tensors to one type that holds the values of both.
 
-    ``ValueError`` when the promotion loses precision or widens a type, and ``promote_unsafe`` is
-    false.
+    Raise ``ValueError`` if the promotion loses precision or widens a type, and ``promote_unsafe``
+    is false. Page type/convert-promote-types-14.
     """
     dimensioned = (left.ndim > 0, right.ndim > 0) if pytorch_scalar_promotion else (True, True)
     promoted = promotion(
@@ -81,7 +85,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Convert",
         convert,
         opsets=(1, 17),
-        infer=typed_by("destination_type"),
+        infer=type_from_attribute("destination_type"),
         attributes=(Attribute("destination_type", "type"),),
         types=(_NUMBERS,),
         gradient=gradients.convert,

@@ -1,4 +1,4 @@
-"""NaNs and infinities in values: of either kind, or of one."""
+"""Detection of NaNs and infinities in values, together or separately."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ NOUNS: dict[UnusualFloat | None, str] = {
 
 
 def rows_with(column: np.ndarray, kind: UnusualFloat | None) -> np.ndarray:
-    """Return for each entry along the first axis whether it holds one; a kind of None stands for
-    both.
+    """Return True for each entry along the first axis that contains an unusual float; None means
+    both kinds.
     """
     if column.dtype.kind not in "fV" or column.dtype.names or not column.size:
         return np.zeros(len(column), np.bool_)
     numbers = column.astype(np.float32) if column.dtype.kind == "V" else column
-    found = (
+    matches = (
         np.isnan(numbers)
         if kind == "nan"
         else np.isinf(numbers)
         if kind == "infinity"
         else ~np.isfinite(numbers)
     )
-    return np.asarray(found.any(axis=tuple(range(1, numbers.ndim))))
+    return np.asarray(matches.any(axis=tuple(range(1, numbers.ndim))))
 
 
 def holds_unusual(value: Any, kind: UnusualFloat | None) -> bool:
-    """Return whether a value, or a tensor of a sequence, holds one; what is not a tensor of
-    floats holds none.
+    """Return True if a value, or a tensor of a sequence, contains an unusual float; False for other
+    than float tensors.
     """
     if isinstance(value, tuple):
         return any(holds_unusual(item, kind) for item in value)

@@ -1,5 +1,5 @@
-"""Values that are no tensors: what they are and how they are told apart; only ONNX models have
-them.
+"""Values that are not tensors (sequences, maps, optionals), which only ONNX models have, and how to
+recognise them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loopscope.errors import NotKept
 
 
 class _NoValue:
-    """The optional that holds nothing; there is one."""
+    """The empty optional; a singleton."""
 
     __slots__ = ()
 
@@ -31,13 +31,13 @@ WEIGHTS_NOT_KEPT = "depends on weights, and the run was saved without them"
 
 
 class _NotKept:
-    """Stands for a Const that a run was saved without; whatever looks into it as if it were a
-    tensor is told so.
+    """Placeholder for a Const that a run was saved without; using it as a tensor raises
+    ``NotKept``.
     """
 
     __slots__ = ()
     nbytes = 0
-    """What it takes, for who counts memory."""
+    """Memory size of the placeholder, for memory estimates."""
 
     def __repr__(self) -> str:
         return "not kept"
@@ -57,35 +57,40 @@ NOT_KEPT: Final = _NotKept()
 
 
 def as_array(value: Any) -> np.ndarray:
-    """A tensor as an array; of a sequence, for tables and comparisons, the texts that tell its
-    elements apart.
+    """Return a tensor as an array, and a sequence as an array of texts that distinguish its
+    elements.
 
     >>> as_array((np.zeros(2, np.float32),)).tolist()
     ['float32[2] 989042d6']
     """
     if is_tensor(value):
         return np.asarray(value)
-    texts = [_told(one) for one in value] if isinstance(value, tuple) else [repr(value)[:120]]
+    texts = (
+        [_digest(element) for element in value] if isinstance(value, tuple) else [repr(value)[:120]]
+    )
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
     return array
 
 
-def _told(value: Any) -> str:
+def _digest(value: Any) -> str:
     array = as_array(value)
     data = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
-    return f"{array.dtype}[{','.join(map(str, array.shape))}] {hashlib.blake2b(data, digest_size=4).hexdigest()}"
+    return (
+        f"{array.dtype}[{','.join(map(str, array.shape))}] "
+        f"{hashlib.blake2b(data, digest_size=4).hexdigest()}"
+    )
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value of the machine is a tensor: not a sequence (a tuple), a map, an optional
-    without a value, or what was not kept.
+    """Return True for a tensor; False for a sequence (a tuple), a map, an empty optional, or a
+    value that was not saved.
     """
     return not isinstance(value, (tuple, Mapping, _NoValue, _NotKept))
 
 
 def described(value: Any) -> str:
-    """What a value is, in a few words, where an array was expected."""
+    """Return a short description of a value, for errors where an array was expected."""
     if value is None:
         return "nothing"
     if value is NO_VALUE:
@@ -98,13 +103,12 @@ def described(value: Any) -> str:
 
 
 def shortest(array: np.ndarray) -> np.ndarray:
-    """Narrow floats as the f64 of the shortest text that their own type reads as the same value;
-    anything else as it is.
+    """Return narrow floats as the f64 of the shortest text that their type reads back; other arrays
+    unchanged.
 
     >>> shortest(np.array([0.1, 2.5], np.float32)).tolist()
     [0.1, 2.5]
     """
-    narrow = (
-        array.dtype.kind == "f" and array.dtype.isbuiltin == 1 and array.dtype.itemsize < 8
-    )  # float8_e5m2 is of this kind too
+    # The kind "f" includes float8_e5m2, which is not built in.
+    narrow = array.dtype.kind == "f" and array.dtype.isbuiltin == 1 and array.dtype.itemsize < 8
     return array.astype(str).astype(np.float64) if narrow else array

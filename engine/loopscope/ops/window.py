@@ -1,4 +1,4 @@
-"""Where a sliding window of a convolution or pooling stops: padding, number of places, partial
+"""Sliding windows of convolution and pooling: padding, number of window positions, partial
 shapes.
 """
 
@@ -18,7 +18,7 @@ AUTO_PADS = ("explicit", "same_upper", "same_lower", "valid")
 
 
 def per_axis(values: Sequence[int], axes: int, default: int, name: str) -> Lengths:
-    """One value for each spatial axis; all ``default`` when the attribute was left out.
+    """Return one value for each spatial axis; all ``default`` when the attribute was omitted.
 
     >>> per_axis((), 2, 1, "strides")
     (1, 1)
@@ -31,7 +31,7 @@ def per_axis(values: Sequence[int], axes: int, default: int, name: str) -> Lengt
 
 
 def span(kernel: int, dilation: int) -> int:
-    """How many neighbours a dilated kernel reaches over."""
+    """Return the length that a dilated kernel covers."""
     return (kernel - 1) * dilation + 1
 
 
@@ -44,8 +44,10 @@ def pads(
     end: Lengths,
     auto_pad: str,
 ) -> tuple[Lengths, Lengths]:
-    """Padding at both ends of each axis: as given, none, or so that the result has ``ceil(length
-    / stride)`` places.
+    """Return the padding at both ends of each axis.
+
+    ``same_upper`` and ``same_lower`` pad for ``ceil(length / stride)`` positions, ``valid`` does
+    not pad, every other mode uses ``begin`` and ``end``.
     """
     match auto_pad:
         case "valid":
@@ -68,8 +70,8 @@ def pads(
 def places(
     length: int, reach: int, stride: int, begin: int, end: int, rounding: str = "floor"
 ) -> int:
-    """How many windows of ``reach`` fit along one padded axis; ``ValueError`` when not even one
-    does.
+    """Return how many windows of ``reach`` fit along a padded axis; raise ``ValueError`` if none
+    fits.
 
     >>> places(7, 3, 2, 0, 0), places(6, 3, 2, 0, 0), places(6, 3, 2, 0, 0, "ceil")
     (3, 2, 3)
@@ -87,8 +89,8 @@ def places(
     return count
 
 
-def padded(data: np.ndarray, begin: Lengths, end: Lengths, value: float = 0) -> np.ndarray:
-    """A C-contiguous array with ``value`` around the trailing axes."""
+def pad_data(data: np.ndarray, begin: Lengths, end: Lengths, value: float = 0) -> np.ndarray:
+    """Return a C-contiguous array with ``value`` around the trailing axes."""
     if not any(begin) and not any(end):
         return np.ascontiguousarray(data)
     leading = data.shape[: data.ndim - len(begin)]
@@ -110,7 +112,7 @@ def padded(data: np.ndarray, begin: Lengths, end: Lengths, value: float = 0) -> 
 def windows(
     data: np.ndarray, kernel: Lengths, counts: Lengths, strides: Lengths, dilations: Lengths
 ) -> np.ndarray:
-    """A read-only view ``[leading..., kernel..., counts...]`` of C-contiguous padded data
+    """Return a read-only view ``[leading..., kernel..., counts...]`` of C-contiguous padded data
     ``[leading..., lengths...]``.
     """
     leading = data.ndim - len(kernel)
@@ -123,16 +125,16 @@ def windows(
     )
     if data.dtype.kind not in "fiu":
         return np.lib.stride_tricks.as_strided(data, shape, strides, writeable=False)
-    # The same five times as fast, for types that have a buffer: what a small convolution takes is
-    # mostly that.
+    # Constructing the array is five times as fast as as_strided, for types that have a buffer. A
+    # small convolution spends most of its time here.
     view = np.ndarray(shape, data.dtype, data, 0, strides)
     view.flags.writeable = False
     return view
 
 
 def overlap(shift: int, stride: int, count: int, length: int) -> tuple[slice, slice]:
-    """Where ``shift + stride * i`` for ``i < count`` lies within a length: those places, and those
-    ``i``, as slices.
+    """Return two slices for ``shift + stride * i``, ``i < count``: the positions within a length,
+    and their ``i``.
 
     >>> overlap(-1, 2, 4, 6)
     (slice(1, 6, 2), slice(1, 4, None))
@@ -156,35 +158,35 @@ def inferred(
     auto_pad: str,
     rounding: str = "floor",
 ) -> Dimension:
-    """The number of places along an axis of which only bounds are known: at least one, as a
-    length that holds no window is refused.
+    """Return the bounds of the number of positions along an axis with bounded length.
+
+    The lower bound is 1, because a length that cannot contain a window is an error.
     """
 
     def count(length: int, size: int) -> int:
         low, high = pads((length,), (size,), (stride,), (dilation,), (begin,), (end,), auto_pad)
         return places(length, span(size, dilation), stride, low[0], high[0], rounding)
 
-    if auto_pad in (
-        "same_upper",
-        "same_lower",
-    ):  # the kernel does not matter, and of nothing there are no places
+    # With "same" padding the kernel's size does not matter, and an empty axis has no positions.
+    if auto_pad in ("same_upper", "same_lower"):
         size = kernel.length if kernel.is_static else stride
         return Dimension(
             count(lengths.least, size) if lengths.least else 0,
             None if lengths.most is None else count(lengths.most, size),
         )
-    most = None if lengths.most is None else count(lengths.most, max(1, kernel.least))
+    upper = None if lengths.most is None else count(lengths.most, max(1, kernel.least))
     if kernel.most is None:
-        return Dimension(1, most)
+        return Dimension(1, upper)
     surrounded = begin + end if auto_pad == "explicit" else 0
     shortest = max(lengths.least, span(kernel.most, dilation) - surrounded)
     fits = lengths.most is None or shortest <= lengths.most
-    return Dimension(count(shortest, kernel.most) if fits else 1, most)
+    return Dimension(count(shortest, kernel.most) if fits else 1, upper)
 
 
 def spatial(shape: PartialShape, *, axes: int = 0) -> tuple[Dimension, ...] | None:
-    """Dimensions after batch and channels; None when the rank is unknown. ``ValueError`` for
-    another rank than 3 to 5.
+    """Return the dimensions after batch and channels; None when the rank is unknown.
+
+    Raise ``ValueError`` for a rank outside 3 to 5, or for other than ``axes`` spatial axes.
     """
     if shape.dimensions is None:
         return (UNKNOWN,) * axes if axes else None
@@ -199,7 +201,7 @@ __all__ = [
     "Lengths",
     "inferred",
     "overlap",
-    "padded",
+    "pad_data",
     "pads",
     "per_axis",
     "places",

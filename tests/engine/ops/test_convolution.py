@@ -50,10 +50,10 @@ def close(
     agree(name, version, inputs, attributes, rtol=1e-4, atol=3e-5, **more)
 
 
-@pytest.fixture(params=[0, dense._FEW_ELEMENTS], ids=["in blocks", "few at once"])
+@pytest.fixture(params=[0, dense._MAX_GATHERED_ELEMENTS], ids=["in blocks", "few at once"])
 def few_elements(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are built in blocks, or, where they are few, taken one by one."""
-    monkeypatch.setattr(dense, "_FEW_ELEMENTS", request.param)
+    monkeypatch.setattr(dense, "_MAX_GATHERED_ELEMENTS", request.param)
 
 
 CONVOLUTIONS = [
@@ -118,7 +118,7 @@ def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
         ("_BLOCK_ELEMENTS", 700),
         ("_ROWS_ELEMENTS", 700),
         ("_STACK_ELEMENTS", 700),
-        ("_FEW_ELEMENTS", 0),
+        ("_MAX_GATHERED_ELEMENTS", 0),
     ):
         monkeypatch.setattr(dense, name, most)
     for case, expected in zip(cases, whole, strict=True):

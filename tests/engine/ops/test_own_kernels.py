@@ -56,19 +56,19 @@ def doubled_from(turn: int, late: Callable[[np.ndarray], Any]) -> Callable[..., 
 LATE: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
     "another type": (
         lambda x: x.astype(np.float64),
-        "its shape function says f32[2], and its kernel returned f64[2]",
+        "its shape function inferred f32[2], its kernel returned f64[2]",
     ),
     "another shape": (
         lambda x: x[:1],
-        "its shape function says f32[2], and its kernel returned f32[1]",
+        "its shape function inferred f32[2], its kernel returned f32[1]",
     ),
     "another rank": (
         lambda x: x[0],
-        "its shape function says f32[2], and its kernel returned f32[]",
+        "its shape function inferred f32[2], its kernel returned f32[]",
     ),
     "no element type": (
         lambda x: x.astype(np.complex64),
-        "its kernel returned an array of complex64, which is no element type",
+        "its kernel returned an array of complex64, which is not an element type",
     ),
     "nothing": (lambda x: None, "its kernel returned nothing, expected an array"),
     "a list": (lambda x: [x, x], "its kernel returned a sequence of 2, expected an array"),
@@ -113,7 +113,7 @@ def test_both_answers_are_told_of_each_output() -> None:
     with pytest.raises(
         loopscope.RunStopped,
         match=re.escape(
-            "output 1: its shape function says f32[?,2], and its kernel returned f32[1]"
+            "output 1: its shape function inferred f32[?,2], its kernel returned f32[1]"
         ),
     ):
         loopscope.run(x.graph.model([one, two]), [np.zeros(2, np.float32)])
@@ -133,7 +133,7 @@ def test_a_shape_that_follows_from_a_value_is_held_against_it() -> None:
     )
     assert loopscope.run(model, [np.zeros(9, np.float32), 2]).outputs[0].shape == (2,)
     with pytest.raises(
-        loopscope.RunStopped, match=re.escape("says f32[3], and its kernel returned f32[4]")
+        loopscope.RunStopped, match=re.escape("inferred f32[3], its kernel returned f32[4]")
     ):
         loopscope.run(model, [np.zeros(9, np.float32), 3])
 
@@ -292,12 +292,12 @@ VERIFIED: dict[str, tuple[Operation, dict[str, Any], str]] = {
     "no element type": (
         own(lambda x, /: x.astype(complex)),
         {},
-        "an array of complex128, which is no element type",
+        "an array of complex128, which is not an element type",
     ),
     "another type": (
         own(lambda x, /: x.astype(np.int8)),
         {},
-        "disagrees with itself in output 0: knowing types, shapes and values of the inputs, its shape function says f32[1]",
+        "disagrees with itself in output 0: knowing types, shapes and values of the inputs, its shape function inferred f32[1]",
     ),
     "a rule that needs values": (
         own(lambda x, /: x, infer=by_value),
@@ -307,12 +307,12 @@ VERIFIED: dict[str, tuple[Operation, dict[str, Any], str]] = {
     "another value": (
         own(lambda x, /: x, infer=wrong_value),
         {},
-        "its shape function says the value [9.], and its kernel returned [1.]",
+        "its shape function inferred the value [9.], its kernel returned [1.]",
     ),
     "another number of outputs": (
         own(lambda x, /: (x, x), outputs=2),
         {},
-        "has a shape function that tells of 1 outputs, and its kernel returned 2",
+        "has a shape function that infers 1 outputs, and its kernel returned 2",
     ),
 }
 

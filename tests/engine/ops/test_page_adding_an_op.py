@@ -140,7 +140,7 @@ def test_an_operation_is_loaded_as_a_library(tmp_path: Path) -> None:
     """
     library = tmp_path / "zero_out.py"
     library.write_text(
-        "import numpy as np\nfrom engine import Operation\nfrom loopscope.ir import ElementType\nfrom loopscope.ops import same\n"
+        "import numpy as np\nfrom loopscope import Operation\nfrom loopscope.ir import ElementType\nfrom loopscope.ops import same\n"
         "def zero_out(to_zero, /):\n    zeroed = np.zeros_like(to_zero)\n    zeroed.flat[:1] = to_zero.flat[:1]\n    return zeroed\n"
         "OPERATIONS = (Operation(name='ZeroOut', version=1, opsets=(1, 1), opset='user', page='', kernel=zero_out, infer=same,\n"
         "    types=(frozenset((ElementType.I32,)),)),)\n"

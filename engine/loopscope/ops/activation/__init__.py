@@ -10,6 +10,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *rectifiers.OPERATIONS,
     *softmax.OPERATIONS,
 )
-"""``formulas``: smooth functions. ``rectifiers``: functions made of straight pieces.
-``softmax``: along an axis.
+"""Smooth functions (``formulas``), piecewise linear functions (``rectifiers``), and ``softmax``
+along an axis.
 """

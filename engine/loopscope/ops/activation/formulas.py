@@ -14,25 +14,28 @@ from loopscope.ops.family import family
 from loopscope.ops.gradients import activation as gradients
 from loopscope.ops.infer import same
 
-exponential = elementwise(np.exp, "e to the power of each element.")
+exponential = elementwise(np.exp, "Raise e to the power of each element.")
 
 
 @through_float
 def elu(data: Array, /, *, alpha: float) -> Array:
-    """x where x >= 0, ``alpha`` (e^x - 1) elsewhere. Page activation/elu-1."""
+    """Return x where x >= 0, ``alpha`` (e^x - 1) elsewhere.
+
+    Page activation/elu-1.
+    """
     return np.where(data >= 0, data, data.dtype.type(alpha) * np.expm1(np.minimum(data, 0)))
 
 
 @through_float
 def gelu(data: Array, /, *, approximation_mode: str = "erf") -> Array:
-    """x times the normal distribution function at x, or its approximation by tanh. Page
-    activation/gelu-7.
+    """Return x times the normal distribution function at x, or its approximation by tanh.
+
+    Page activation/gelu-7.
     """
     real = data.dtype.type
     if approximation_mode == "erf":
         return real(0.5) * data * (1 + special.erf(data * real(math.sqrt(0.5))))
-    # In place where there is an array: a large temporary costs more to get from the system than to
-    # compute.
+    # Computed in place, because allocating a large temporary takes longer than computing it.
     inner = data * data
     inner *= real(0.044715)
     inner += 1
@@ -47,13 +50,19 @@ def gelu(data: Array, /, *, approximation_mode: str = "erf") -> Array:
 
 @through_float
 def gelu_exact(data: Array, /) -> Array:
-    """x times the normal distribution function at x. Page activation/gelu-2."""
+    """Return x times the normal distribution function at x.
+
+    Page activation/gelu-2.
+    """
     return data.dtype.type(0.5) * data * (1 + special.erf(data * data.dtype.type(math.sqrt(0.5))))
 
 
 @through_float
 def mish(data: Array, /) -> Array:
-    """x tanh(ln(1 + e^x)). Page activation/mish-4."""
+    """Return x tanh(ln(1 + e^x)).
+
+    Page activation/mish-4.
+    """
     # tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2); beyond 20 it is 1 in any float, and e^2
     # would overflow.
     power = np.exp(np.minimum(data, 20))
@@ -63,8 +72,9 @@ def mish(data: Array, /) -> Array:
 
 @through_float
 def selu(data: Array, alpha: Array, scale: Array, /) -> Array:
-    """``scale`` x where x > 0, ``scale alpha`` (e^x - 1) elsewhere; both are scalars or one
-    element. Page activation/selu-1.
+    """Return ``scale`` x where x > 0, ``scale alpha`` (e^x - 1) elsewhere.
+
+    ``scale`` and ``alpha`` are scalars or one element. Page activation/selu-1.
     """
     alpha, scale = _single(alpha, "alpha"), _single(scale, "lambda")
     return scale * np.where(data > 0, data, alpha * np.expm1(np.minimum(data, 0)))
@@ -72,32 +82,45 @@ def selu(data: Array, alpha: Array, scale: Array, /) -> Array:
 
 @through_float
 def sigmoid(data: Array, /) -> Array:
-    """1 / (1 + e^-x). Page activation/sigmoid-1."""
+    """Return 1 / (1 + e^-x).
+
+    Page activation/sigmoid-1.
+    """
     return 1 / (1 + np.exp(-data))
 
 
 @through_float
 def softplus(data: Array, /) -> Array:
-    """ln(1 + e^x), without overflow. Page activation/softplus-4."""
+    """Return ln(1 + e^x), without overflow.
+
+    Page activation/softplus-4.
+    """
     return np.maximum(data, 0) + np.log1p(np.exp(-abs(data)))
 
 
 @through_float
 def softsign(data: Array, /) -> Array:
-    """x / (1 + |x|). Page activation/softsign-9."""
+    """Return x / (1 + |x|).
+
+    Page activation/softsign-9.
+    """
     return data / (1 + abs(data))
 
 
 @through_float
 def swish(data: Array, beta: Array | None = None, /) -> Array:
-    """x / (1 + e^(-beta x)); ``beta`` is a scalar or one element, 1 by default. Page
-    activation/swish-4.
+    """Return x / (1 + e^(-beta x)); ``beta`` is a scalar or one element, 1 by default.
+
+    Page activation/swish-4.
     """
     return data / (1 + np.exp(-data if beta is None else -data * _single(beta, "beta")))
 
 
 def identity(data: Array, /) -> Array:
-    """The input as it is. Page activation/identity-16."""
+    """Return the input unchanged.
+
+    Page activation/identity-16.
+    """
     return data
 
 

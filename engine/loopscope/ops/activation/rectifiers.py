@@ -1,4 +1,4 @@
-"""Activations made of straight pieces: what lies outside an interval is cut off or bent."""
+"""Piecewise linear activations: values outside an interval are clipped or scaled."""
 
 from __future__ import annotations
 
@@ -23,32 +23,35 @@ from loopscope.ops.infer import same
 
 
 def clamp(data: Array, /, *, min: float, max: float) -> Array:
-    """Each element moved into the interval from ``min`` to ``max``. Page activation/clamp-1.
+    """Clip each element to the interval from ``min`` to ``max``.
 
-    For integers ``min`` is rounded up and ``max`` down, as the spec notes.
+    For integers ``min`` is rounded up and ``max`` down, as the spec notes. Page activation/clamp-1.
     """
-    low, high = _typed(min, max, data.dtype)
+    low, high = _bounds_of_type(min, max, data.dtype)
     return own_type(np.minimum(np.maximum(data, low), high), data.dtype)
 
 
 @lru_cache(maxsize=1024)
-def _typed(low: float, high: float, dtype: np.dtype) -> tuple[np.generic, np.generic]:
-    """Both bounds as scalars of the tensor's type."""
+def _bounds_of_type(low: float, high: float, dtype: np.dtype) -> tuple[np.generic, np.generic]:
+    """Return both bounds as scalars of the tensor's type."""
     if dtype in INTEGER_DTYPES:
-        low, high = _whole(low, math.ceil, dtype), _whole(high, math.floor, dtype)
+        low, high = _round_bound(low, math.ceil, dtype), _round_bound(high, math.floor, dtype)
     return dtype.type(low), dtype.type(high)
 
 
-def _whole(bound: float, rounding: Callable[[float], int], dtype: np.dtype) -> int:
-    least, most = integer_limits(dtype)
-    if bound <= least or bound >= most:
-        return least if bound <= least else most
+def _round_bound(bound: float, rounding: Callable[[float], int], dtype: np.dtype) -> int:
+    lower, upper = integer_limits(dtype)
+    if bound <= lower or bound >= upper:
+        return lower if bound <= lower else upper
     return rounding(bound)
 
 
 @through_float
 def hard_sigmoid(data: Array, alpha: Array, beta: Array, /) -> Array:
-    """``alpha`` x + ``beta`` cut to 0 .. 1; both are scalars. Page activation/hard-sigmoid-1."""
+    """Return ``alpha`` x + ``beta`` clipped to 0 .. 1; both are scalars.
+
+    Page activation/hard-sigmoid-1.
+    """
     if alpha.size != 1 or beta.size != 1:
         raise ValueError(
             f"alpha and beta have shapes {alpha.shape} and {beta.shape}, expected one element each"
@@ -58,21 +61,27 @@ def hard_sigmoid(data: Array, alpha: Array, beta: Array, /) -> Array:
 
 @through_float
 def hsigmoid(data: Array, /) -> Array:
-    """x + 3 cut to 0 .. 6, divided by 6. Page activation/hsigmoid-5."""
+    """Return x + 3 clipped to 0 .. 6, divided by 6.
+
+    Page activation/hsigmoid-5.
+    """
     return np.minimum(np.maximum(data + 3, 0), 6) / 6
 
 
 @through_float
 def hswish(data: Array, /) -> Array:
-    """x times (x + 3 cut to 0 .. 6), divided by 6. Page activation/hswish-4."""
+    """Return x times (x + 3 clipped to 0 .. 6), divided by 6.
+
+    Page activation/hswish-4.
+    """
     return data * (np.minimum(np.maximum(data + 3, 0), 6) / 6)
 
 
 def prelu(data: Array, slope: Array, /) -> Array:
-    """x where x >= 0, ``slope`` x elsewhere. Page activation/prelu-1.
+    """Return x where x >= 0, ``slope`` x elsewhere.
 
     A slope of rank 1 whose length is that of the second dimension holds one value per channel;
-    others broadcast as numpy does.
+    others broadcast as in numpy. Page activation/prelu-1.
     """
     if slope.ndim == 1 and data.ndim > 2 and slope.shape[0] == data.shape[1]:
         slope = slope.reshape(-1, *[1] * (data.ndim - 2))
@@ -83,7 +92,10 @@ def prelu(data: Array, slope: Array, /) -> Array:
 
 
 def relu(data: Array, /) -> Array:
-    """The greater of x and 0. Page activation/relu-1."""
+    """Return the greater of x and 0.
+
+    Page activation/relu-1.
+    """
     return own_type(np.maximum(data, data.dtype.type(0)), data.dtype)
 
 

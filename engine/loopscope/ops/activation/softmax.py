@@ -16,8 +16,9 @@ from loopscope.ops.index import axis_within
 
 @through_float
 def softmax(data: Array, /, *, axis: int = 1) -> Array:
-    """e^x divided by the sum of e^x along ``axis``. Pages activation/softmax-1 and
-    activation/softmax-8.
+    """Divide e^x by the sum of e^x along ``axis``.
+
+    Pages activation/softmax-1 and activation/softmax-8.
     """
     axis = axis_within(axis, data.ndim)
     if data.size == 0:
@@ -36,7 +37,10 @@ def softmax(data: Array, /, *, axis: int = 1) -> Array:
 
 @through_float
 def log_softmax(data: Array, /, *, axis: int = 1) -> Array:
-    """x minus the logarithm of the sum of e^x along ``axis``. Page activation/log-soft-max-5."""
+    """Return x minus the logarithm of the sum of e^x along ``axis``.
+
+    Page activation/log-soft-max-5.
+    """
     axis = axis_within(axis, data.ndim)
     if data.size == 0:
         return data.copy()

@@ -1,6 +1,4 @@
-"""Arithmetic of two tensors: the results of the spec's formulas in the element type that both
-inputs share.
-"""
+"""Arithmetic of two tensors: the spec's formulas in the element type that both inputs share."""
 
 from __future__ import annotations
 
@@ -8,29 +6,28 @@ import operator
 
 import numpy as np
 
-from loopscope.ops.broadcast import AUTO_BROADCAST, binary, fitted
+from loopscope.ops.broadcast import AUTO_BROADCAST, binary, fit_operand
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, as_numbers, own_type
 from loopscope.ops.family import family
 from loopscope.ops.gradients import arithmetic as gradients
 from loopscope.ops.infer import elementwise
 
-add = binary(operator.add, "Sum of two tensors.")
-subtract = binary(operator.sub, "Difference of two tensors.")
-multiply = binary(operator.mul, "Product of two tensors.")
+add = binary(operator.add, "Add two tensors.")
+subtract = binary(operator.sub, "Subtract the second tensor from the first.")
+multiply = binary(operator.mul, "Multiply two tensors.")
 
 
 def divide(
     left: Array, right: Array, /, *, auto_broadcast: str = "numpy", m_pythondiv: bool = True
 ) -> Array:
-    """Quotient of two tensors; of integers rounded down, or towards zero when ``m_pythondiv`` is
-    false.
+    """Divide two tensors; integers are rounded down, or towards zero if ``m_pythondiv`` is false.
 
-    ``ValueError`` for an integer divided by zero, which the spec leaves undefined and OpenVINO
-    refuses. Page arithmetic/divide-1.
+    Raise ``ValueError`` for an integer divided by zero, which the spec leaves undefined and
+    OpenVINO does not accept. Page arithmetic/divide-1.
     """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     if left.dtype.kind == "f" or left.dtype not in INTEGER_DTYPES:
         return left / right
     refuse_zeros(right)
@@ -42,39 +39,40 @@ def divide(
 
 
 def floor_mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Remainder of a division rounded down: it has the sign of the divisor.
+    """Return the remainder of a division rounded down, with the sign of the divisor.
 
-    ``ValueError`` for an integer divided by zero. Page arithmetic/floormod-1.
+    Raise ``ValueError`` for an integer divided by zero. Page arithmetic/floormod-1.
     """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     if left.dtype.kind != "f" and left.dtype in INTEGER_DTYPES:
         refuse_zeros(right)
     return left % right
 
 
 def mod(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Remainder of a division rounded towards zero: it has the sign of the dividend.
+    """Return the remainder of a division rounded towards zero, with the sign of the dividend.
 
-    ``ValueError`` for an integer divided by zero. Page arithmetic/mod-1.
+    Raise ``ValueError`` for an integer divided by zero. Page arithmetic/mod-1.
     """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     if left.dtype.kind != "f" and left.dtype in INTEGER_DTYPES:
         refuse_zeros(right)
     return own_type(np.fmod(as_numbers(left), as_numbers(right)), left.dtype)
 
 
 def power(base: Array, exponent: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """The first tensor raised to the power of the second; of integers truncated. Page
-    arithmetic/power-1.
+    """Raise the first tensor to the power of the second; integers are truncated.
+
+    Page arithmetic/power-1.
     """
     if auto_broadcast != "numpy":
-        exponent = fitted(base, exponent, auto_broadcast)
+        exponent = fit_operand(base, exponent, auto_broadcast)
     if base.dtype in INTEGER_DTYPES:
         return _integer_power(base, exponent)
     if exponent.size == 1 and exponent.ndim <= base.ndim:
-        # np.power took up to 40% of a transformer's run for these two.
+        # np.power took up to 40% of a transformer's run for exponents 2 and 3.
         constant = exponent.item()
         if constant == 2:
             return base * base
@@ -88,49 +86,59 @@ def _integer_power(base: Array, exponent: Array) -> Array:
     if exponents.dtype.kind == "u" or (exponents >= 0).all():
         return own_type(np.power(numbers, exponents), base.dtype)
     # Only 1 and -1 have an integer inverse; a fraction truncates to 0, and the inverse of 0 is
-    # refused.
+    # an error.
     negative = exponents < 0
     if (negative & (numbers == 0)).any():
-        raise ValueError("0 to a negative power is no integer")
+        raise ValueError("0 to a negative power is not an integer")
     powers = np.power(numbers, np.where(negative, exponents & 1, exponents))
     inverse = np.where(np.abs(numbers) == 1, powers, 0)
     return own_type(np.where(negative, inverse, powers).astype(numbers.dtype), base.dtype)
 
 
 def maximum(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """The greater of two tensors; NaN where either is NaN. Page arithmetic/maximum-1."""
+    """Return the greater of two tensors; NaN where either is NaN.
+
+    Page arithmetic/maximum-1.
+    """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     return own_type(np.maximum(left, right), left.dtype)
 
 
 def minimum(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """The lesser of two tensors; NaN where either is NaN. Page arithmetic/minimum-1."""
+    """Return the lesser of two tensors; NaN where either is NaN.
+
+    Page arithmetic/minimum-1.
+    """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     return own_type(np.minimum(left, right), left.dtype)
 
 
 def squared_difference(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
-    """Square of the difference of two tensors. Page arithmetic/squared-difference-1."""
+    """Square the difference of two tensors.
+
+    Page arithmetic/squared-difference-1.
+    """
     if auto_broadcast != "numpy":
-        right = fitted(left, right, auto_broadcast)
+        right = fit_operand(left, right, auto_broadcast)
     difference = left - right
     return difference * difference
 
 
 def refuse_zeros(divisor: Array) -> None:
-    """``ValueError`` when an integer would be divided by zero."""
-    # Testing a scalar itself takes 8 ns, its all() 600.
+    """Raise ``ValueError`` if an integer would be divided by zero."""
+    # Testing a scalar takes 8 ns, its all() 600 ns.
     if not (divisor if divisor.ndim == 0 else divisor.all()):
         raise ValueError(
-            f"integer division by zero: {int((divisor == 0).sum())} of {divisor.size} divisors are 0"
+            f"integer division by zero: {int((divisor == 0).sum())} of {divisor.size} "
+            "divisors are 0"
         )
 
 
 _PYTHON_DIVISION = Attribute("m_pythondiv", "bool", True)
 GREATER, LESSER = "{0} if {0} >= {1} else {1}", "{0} if {0} <= {1} else {1}"
-"""Of two whole numbers."""
+"""Expressions for the greater and the lesser of two integers."""
 _NUMPY = {"auto_broadcast": "numpy"}
 
 row = family(

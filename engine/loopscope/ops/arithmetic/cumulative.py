@@ -15,11 +15,10 @@ from loopscope.ops.infer import same
 def cumulative_sum(
     data: Array, axis: Array | None = None, /, *, exclusive: bool = False, reverse: bool = False
 ) -> Array:
-    """Sums of all elements before and including each one along an axis (a scalar or one element; 0
-    by default).
+    """Sum all elements before and including each one along an axis.
 
-    ``exclusive`` leaves the element itself out, ``reverse`` sums from the far end. Page
-    arithmetic/cumsum-3.
+    ``axis`` is a scalar or one element, 0 by default. ``exclusive`` leaves the element itself out,
+    ``reverse`` sums from the far end. Page arithmetic/cumsum-3.
     """
     if axis is not None and axis.size != 1:
         raise ValueError(f"axis has {axis.size} elements, expected one")
@@ -29,14 +28,14 @@ def cumulative_sum(
         numbers = np.flip(numbers, along)
     sums = np.cumsum(numbers, axis=along, dtype=numbers.dtype)
     if exclusive:
-        sums = _shifted(sums, along)
+        sums = _shift(sums, along)
     if reverse:
         sums = np.flip(sums, along)
     return sums.astype(data.dtype, copy=False)
 
 
-def _shifted(sums: Array, axis: int) -> Array:
-    """Each sum one place later, after a zero."""
+def _shift(sums: Array, axis: int) -> Array:
+    """Return each sum one position later, after a zero."""
     result = np.zeros_like(sums)
     ahead = [slice(None)] * sums.ndim
     ahead[axis] = slice(1, None)

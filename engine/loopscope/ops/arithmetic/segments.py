@@ -1,4 +1,4 @@
-"""Arithmetic over segments of rows: the greatest element of each."""
+"""Arithmetic over segments of rows: the largest element of each."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from loopscope.ops.precision import accumulator
 def segment_max(
     data: Array, segment_ids: Array, num_segments: Array | None = None, /, *, fill_mode: str
 ) -> Array:
-    """Greatest element of each segment of rows of ``data``; ``segment_ids`` [rows] ascends.
-    Empty segments: zero, or the lowest value.
+    """Return the largest element of each segment of rows of ``data``.
+
+    ``segment_ids`` [rows] ascends. Empty segments are zero, or the lowest value.
     """
     ids = np.asarray(positions(segment_ids))
     if (
@@ -30,7 +31,8 @@ def segment_max(
         or (ids.size and (ids.min() < 0 or np.diff(ids).min(initial=0) < 0))
     ):
         raise ValueError(
-            f"segment ids of shape {list(ids.shape)} are not ascending numbers, one for each row of {list(data.shape)}"
+            f"segment ids of shape {list(ids.shape)} are not ascending numbers, one "
+            f"for each row of {list(data.shape)}"
         )
     count = (
         whole_number(num_segments)
@@ -43,14 +45,14 @@ def segment_max(
     wide = accumulator(data.dtype)
     inside = ids < count
     sizes = np.bincount(ids[inside], minlength=count)
-    found = np.full(
+    result = np.full(
         (count, *data.shape[1:]), 0 if fill_mode == "zero" else _lowest(data.dtype), wide
     )
     filled = np.flatnonzero(sizes)
     if filled.size:
         starts = np.cumsum(sizes) - sizes
-        found[filled] = np.maximum.reduceat(data[inside].astype(wide), starts[filled], axis=0)
-    return found.astype(data.dtype)
+        result[filled] = np.maximum.reduceat(data[inside].astype(wide), starts[filled], axis=0)
+    return result.astype(data.dtype)
 
 
 def _lowest(dtype: np.dtype) -> Any:

@@ -1,4 +1,4 @@
-"""Arithmetic of one tensor: each element by itself, in the input's element type."""
+"""Arithmetic of one tensor: each element separately, in the input's element type."""
 
 from __future__ import annotations
 
@@ -19,53 +19,71 @@ from loopscope.ops.family import family
 from loopscope.ops.gradients import arithmetic as gradients
 from loopscope.ops.infer import same
 
-arccos = elementwise(np.arccos, "Inverse cosine of each element.")
-arccosh = elementwise(np.arccosh, "Inverse hyperbolic cosine of each element.")
-arcsin = elementwise(np.arcsin, "Inverse sine of each element.")
-arcsinh = elementwise(np.arcsinh, "Inverse hyperbolic sine of each element.")
-arctan = elementwise(np.arctan, "Inverse tangent of each element.")
-arctanh = elementwise(np.arctanh, "Inverse hyperbolic tangent of each element.")
-ceiling = elementwise(np.ceil, "Least integer not below each element.")
-cos = elementwise(np.cos, "Cosine of each element, in radians.")
-cosh = elementwise(np.cosh, "Hyperbolic cosine of each element.")
-floor = elementwise(np.floor, "Greatest integer not above each element.")
-log = elementwise(np.log, "Natural logarithm of each element.")
-sin = elementwise(np.sin, "Sine of each element, in radians.")
-sinh = elementwise(np.sinh, "Hyperbolic sine of each element.")
-square_root = elementwise(np.sqrt, "Square root of each element.")
-tan = elementwise(np.tan, "Tangent of each element, in radians.")
-tanh = elementwise(np.tanh, "Hyperbolic tangent of each element.")
+arccos = elementwise(np.arccos, "Compute the inverse cosine of each element.")
+arccosh = elementwise(np.arccosh, "Compute the inverse hyperbolic cosine of each element.")
+arcsin = elementwise(np.arcsin, "Compute the inverse sine of each element.")
+arcsinh = elementwise(np.arcsinh, "Compute the inverse hyperbolic sine of each element.")
+arctan = elementwise(np.arctan, "Compute the inverse tangent of each element.")
+arctanh = elementwise(np.arctanh, "Compute the inverse hyperbolic tangent of each element.")
+ceiling = elementwise(np.ceil, "Return the least integer not below each element.")
+cos = elementwise(np.cos, "Compute the cosine of each element, in radians.")
+cosh = elementwise(np.cosh, "Compute the hyperbolic cosine of each element.")
+floor = elementwise(np.floor, "Return the greatest integer not above each element.")
+log = elementwise(np.log, "Compute the natural logarithm of each element.")
+sin = elementwise(np.sin, "Compute the sine of each element, in radians.")
+sinh = elementwise(np.sinh, "Compute the hyperbolic sine of each element.")
+square_root = elementwise(np.sqrt, "Compute the square root of each element.")
+tan = elementwise(np.tan, "Compute the tangent of each element, in radians.")
+tanh = elementwise(np.tanh, "Compute the hyperbolic tangent of each element.")
 
 
 def absolute(data: Array, /) -> Array:
-    """Magnitude of each element. Page arithmetic/abs-1."""
+    """Return the magnitude of each element.
+
+    Page arithmetic/abs-1.
+    """
     return own_type(abs(data), data.dtype)
 
 
 def negative(data: Array, /) -> Array:
-    """Each element with the other sign; unsigned integers wrap. Page arithmetic/negative-1."""
+    """Negate each element; unsigned integers wrap.
+
+    Page arithmetic/negative-1.
+    """
     return own_type(-data, data.dtype)
 
 
 def sign(data: Array, /) -> Array:
-    """-1, 0 or 1 for each element; NaN stays NaN. Page arithmetic/sign-1."""
+    """Return -1, 0 or 1 for each element; NaN stays NaN.
+
+    Page arithmetic/sign-1.
+    """
     return own_type(np.sign(data), data.dtype)
 
 
 @through_float
 def erf(data: Array, /) -> Array:
-    """Gauss error function of each element. Page arithmetic/erf-1."""
+    """Compute the Gauss error function of each element.
+
+    Page arithmetic/erf-1.
+    """
     return special.erf(data)
 
 
 @through_float
 def erfinv(data: Array, /) -> Array:
-    """Inverse of the Gauss error function of each element. Page arithmetic/erfinv-17."""
+    """Compute the inverse of the Gauss error function of each element.
+
+    Page arithmetic/erfinv-17.
+    """
     return special.erfinv(data)
 
 
 def rounded(data: Array, /, *, mode: str = "half_to_even") -> Array:
-    """Nearest integer to each element; ``mode`` says where halves go. Page arithmetic/round-5."""
+    """Round each element to the nearest integer; ``mode`` is the direction for halves.
+
+    Page arithmetic/round-5.
+    """
     if data.dtype in INTEGER_DTYPES:
         return data
     if mode == "half_to_even":

@@ -1,4 +1,4 @@
-"""BinaryConvolution."""
+"""The operation BinaryConvolution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from loopscope.ops.convolution.dense import group_convolution, infer_convolution
 from loopscope.ops.declare import Array, Known
 from loopscope.ops.precision import computable, rounded
-from loopscope.ops.window import Lengths, padded, pads, per_axis
+from loopscope.ops.window import Lengths, pad_data, pads, per_axis
 
 
 def binary_convolution(
@@ -26,21 +26,21 @@ def binary_convolution(
     mode: str,
     pad_value: float,
 ) -> Array:
-    """Equal bits less unequal bits under each filter, of data that is 0 or 1 (anything else equals
-    no bit).
+    """Count equal minus unequal bits under each filter, for data of 0 and 1.
 
-    ``[N, I, Y, X] x u1 [O, I, Y, X] -> [N, O, Y, X]``; ``mode`` is xnor-popcount. Spec:
-    convolution/binary-convolution-1.
+    Other values equal neither bit. ``[N, I, Y, X] x u1 [O, I, Y, X] -> [N, O, Y, X]``; ``mode`` is
+    xnor-popcount. Spec: convolution/binary-convolution-1.
     """
     if data.ndim != 4 or filters.ndim != 4:
         raise ValueError(
-            f"data of shape {list(data.shape)} and filters of shape {list(filters.shape)}: expected rank 4"
+            f"data of shape {list(data.shape)} and filters of shape "
+            f"{list(filters.shape)}: expected rank 4"
         )
     kernel = filters.shape[2:]
     strides, dilations = per_axis(strides, 2, 1, "strides"), per_axis(dilations, 2, 1, "dilations")
     begin, end = per_axis(pads_begin, 2, 0, "pads_begin"), per_axis(pads_end, 2, 0, "pads_end")
     begin, end = pads(data.shape[2:], kernel, strides, dilations, begin, end, auto_pad)
-    surrounded = padded(computable(data), begin, end, pad_value)
+    surrounded = pad_data(computable(data), begin, end, pad_value)
     bits = (filters["u1"] if filters.dtype.names else filters).astype(np.float32)[None]
     ones, zeros = (surrounded == 1).astype(np.float32), (surrounded == 0).astype(np.float32)
     window: dict[str, Any] = {
@@ -57,7 +57,7 @@ def binary_convolution(
 def infer_binary_convolution(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """As Convolution; the element type is the data's."""
+    """Infer the shape as for Convolution; the element type is the data's."""
     (known,) = infer_convolution(
         [Known(None, inputs[0].shape), Known(None, inputs[1].shape)], attributes
     )

@@ -1,4 +1,4 @@
-"""DeformableConvolution: windows whose elements are read from shifted places, between the grid's
+"""DeformableConvolution: window elements are sampled at shifted positions between the grid
 points.
 """
 
@@ -34,11 +34,10 @@ def deformable_convolution(
     deformable_group: int,
     bilinear_interpolation_pad: bool = False,
 ) -> Array:
-    """Convolution over places moved by ``offsets`` (y, x for each kernel element), weighted by
-    ``mask``.
+    """Convolve samples at positions shifted by ``offsets`` and weighted by ``mask``.
 
-    ``[N, C, Y, X], [N, D*2*K, Oy, Ox], [O, C/group, Ky, Kx], [N, D*K, Oy, Ox] -> [N, O, Oy, Ox]``.
-    Spec: convolution/deformable-convolution-1, -8.
+    Offsets are y and x for each kernel element. ``[N, C, Y, X], [N, D*2*K, Oy, Ox], [O, C/group,
+    Ky, Kx], [N, D*K, Oy, Ox] -> [N, O, Oy, Ox]``. Spec: convolution/deformable-convolution-1, -8.
     """
     batch, channels, kernel, counts, corner = _frame(
         data, offsets, filters, strides, pads_begin, pads_end, dilations, auto_pad, group
@@ -49,9 +48,10 @@ def deformable_convolution(
         or offsets.shape[1] != 2 * deformable_group * prod(kernel)
     ):
         raise ValueError(
-            f"offsets of shape {list(offsets.shape)} do not fit {channels} channels, kernel {kernel} and {deformable_group} groups"
+            f"offsets of shape {list(offsets.shape)} do not fit {channels} channels, "
+            f"kernel {kernel} and {deformable_group} groups"
         )
-    wide, moved = (
+    wide, shifts = (
         computable(data),
         computable(offsets).reshape(batch, deformable_group, prod(kernel), 2, *counts),
     )
@@ -66,16 +66,16 @@ def deformable_convolution(
         columns = np.empty((channels, prod(kernel), prod(counts)), wide.dtype)
         share = channels // deformable_group
         for part in range(deformable_group):
-            there = [corner[axis] + moved[image, part, :, axis] for axis in (0, 1)]
-            taken = _sampled(
+            coordinates = [corner[axis] + shifts[image, part, :, axis] for axis in (0, 1)]
+            samples = _sample(
                 wide[image, part * share : (part + 1) * share],
-                there[0],
-                there[1],
+                coordinates[0],
+                coordinates[1],
                 bilinear_interpolation_pad,
             )
             if weight is not None:
-                taken *= weight[image, part]
-            columns[part * share : (part + 1) * share] = taken.reshape(share, prod(kernel), -1)
+                samples *= weight[image, part]
+            columns[part * share : (part + 1) * share] = samples.reshape(share, prod(kernel), -1)
         np.matmul(weights, columns.reshape(group, -1, prod(counts)), out=result[image])
     return rounded(result.reshape(batch, filters.shape[0], *counts), data.dtype)
 
@@ -91,16 +91,19 @@ def _frame(
     auto_pad: str,
     group: int,
 ) -> tuple[int, int, Lengths, Lengths, tuple[Array, Array]]:
-    """Batch, channels, kernel, places, and where each kernel element lies before it is moved:
-    ``[K, Oy, 1]`` and ``[K, 1, Ox]``.
+    """Return batch, channels, kernel, number of windows, and the unshifted position of each kernel
+    element.
+
+    The positions are ``[K, Oy, 1]`` and ``[K, 1, Ox]``.
     """
     if data.ndim != 4 or filters.ndim != 4 or offsets.ndim != 4:
         raise ValueError(
-            f"shapes {[list(one.shape) for one in (data, offsets, filters)]}: expected rank 4"
+            f"shapes {[list(array.shape) for array in (data, offsets, filters)]}: expected rank 4"
         )
     if group < 1 or data.shape[1] != group * filters.shape[1] or filters.shape[0] % group:
         raise ValueError(
-            f"the data has {data.shape[1]} channels, filters of shape {list(filters.shape)} in {group} groups do not fit"
+            f"the data has {data.shape[1]} channels, filters of shape "
+            f"{list(filters.shape)} in {group} groups do not fit"
         )
     kernel = tuple(filters.shape[2:])
     strides, dilations = per_axis(strides, 2, 1, "strides"), per_axis(dilations, 2, 1, "dilations")
@@ -132,18 +135,18 @@ def _frame(
     return data.shape[0], data.shape[1], kernel, counts, corner
 
 
-def _sampled(image: Array, y: Array, x: Array, beyond: bool) -> Array:
-    """Bilinear samples of ``[C, Y, X]`` at places ``[...]``: ``[C, ...]``, 0 outside.
+def _sample(image: Array, y: Array, x: Array, beyond: bool) -> Array:
+    """Return bilinear samples of ``[C, Y, X]`` at positions ``[...]``: ``[C, ...]``, 0 outside.
 
-    With ``beyond`` the image goes on for one point of zeros on each side, else places between the
-    last points and the border take the border's value.
+    With ``beyond``, one row of zeros surrounds the image. Otherwise positions between the last
+    points and the border have the border's value.
     """
     height, width = image.shape[1:]
-    least = -1 if beyond else 0
+    lower = -1 if beyond else 0
     inside = (
-        (y > least if beyond else y >= 0)
+        (y > lower if beyond else y >= 0)
         & (y < height)
-        & (x > least if beyond else x >= 0)
+        & (x > lower if beyond else x >= 0)
         & (x < width)
     )
     y, x = np.where(inside, y, 0), np.where(inside, x, 0)
@@ -158,17 +161,19 @@ def _sampled(image: Array, y: Array, x: Array, beyond: bool) -> Array:
                 if beyond
                 else inside
             )
-            place = np.clip(row, 0, height - 1).astype(np.int64) * width + np.clip(
+            index = np.clip(row, 0, height - 1).astype(np.int64) * width + np.clip(
                 column, 0, width - 1
             ).astype(np.int64)
-            result += flat[:, place] * np.where(exists, by_row * by_column, 0)
+            result += flat[:, index] * np.where(exists, by_row * by_column, 0)
     return result
 
 
 def infer_deformable_convolution(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Batch of the data, channels of the filters, places of the windows."""
+    """Infer batch of the data, channels of the filters, and the number of windows along each
+    axis.
+    """
     data, filters = inputs[0].shape, inputs[2].shape
     if data.dimensions is None or filters.dimensions is None:
         return (

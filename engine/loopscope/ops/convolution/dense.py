@@ -18,7 +18,7 @@ from loopscope.ops.window import (
     Lengths,
     inferred,
     overlap,
-    padded,
+    pad_data,
     pads,
     per_axis,
     places,
@@ -27,21 +27,21 @@ from loopscope.ops.window import (
 )
 
 _BLOCK_ELEMENTS = 1 << 18
-"""Columns of any window are built and multiplied in blocks of about this many elements, which
-stay in a processor's cache.
+"""Approximate size of a block of columns, which stays in a processor's cache while it is
+multiplied.
 """
 _ROWS_ELEMENTS = 1 << 22
-"""Columns of kernel rows, which are built once and used by all kernel rows, may be this big."""
+"""Maximum size of the columns of kernel rows, which are built once and used by all kernel rows."""
 _GROUPS_ELEMENTS = 1 << 19
-"""The columns of so many groups together are about as big as this."""
+"""Approximate size of the columns of the groups that are processed together."""
 _STACK_ELEMENTS = 1 << 18
-_FEW_ELEMENTS = 1 << 14
-"""Columns of so few elements together are taken one by one: what they cost otherwise is mostly
-calls.
+_MAX_GATHERED_ELEMENTS = 1 << 14
+"""Number of column elements up to which they are gathered one by one, because the overhead of calls
+dominates.
 """
-_ROWS_FROM_PLACES = 600
-"""From so many output places on, one product for each kernel row costs less than copying its
-columns for one big product.
+_MIN_PLACES_FOR_ROWS = 600
+"""Number of output positions from which one product per kernel row is faster than copying columns
+for one product.
 """
 
 
@@ -56,7 +56,7 @@ def convolution(
     dilations: Lengths,
     auto_pad: str,
 ) -> Array:
-    """Correlation of 1 to 3 spatial axes with filters.
+    """Correlate 1 to 3 spatial axes with filters.
 
     ``[N, I, lengths...] x [O, I, kernel...] -> [N, O, places...]``. Spec:
     convolution/convolution-1.
@@ -83,7 +83,7 @@ def group_convolution(
     dilations: Lengths,
     auto_pad: str,
 ) -> Array:
-    """Correlation within each group of channels.
+    """Correlate within each group of channels.
 
     ``[N, G*I, lengths...] x [G, O, I, kernel...] -> [N, G*O, places...]``. Spec:
     convolution/group-convolution-1.
@@ -98,7 +98,7 @@ def group_convolution(
         raise ValueError(
             f"the data has {data.shape[1]} channels, the filters expect {groups * inputs}"
         )
-    placed = placed_windows(
+    placed = window_placement(
         data.shape[2:], tuple(sizes), strides, dilations, pads_begin, pads_end, auto_pad
     )
     batch = data.shape[0]
@@ -109,7 +109,9 @@ def group_convolution(
 
 
 class WindowPlacement(NamedTuple):
-    """Where windows lie on the spatial axes, and how many places there are on each, and in all."""
+    """Positions of the windows on the spatial axes, with the number of windows per axis and in
+    all.
+    """
 
     kernel: Lengths
     strides: Lengths
@@ -119,11 +121,11 @@ class WindowPlacement(NamedTuple):
     counts: Lengths
     places: int
     is_bare: bool
-    """A window is one element, and nothing is padded."""
+    """True if a window is one element and padding is 0."""
 
 
 @lru_cache(maxsize=256)
-def placed_windows(
+def window_placement(
     lengths: Lengths,
     kernel: Lengths,
     strides: Lengths,
@@ -132,8 +134,9 @@ def placed_windows(
     pads_end: Lengths,
     auto_pad: str,
 ) -> WindowPlacement:
-    """Of windows of a kernel on axes of such lengths. A model asks for few of them again and
-    again.
+    """Return the windows of a kernel on axes of these lengths.
+
+    The result is cached, because a model uses few placements many times.
     """
     axes = len(kernel)
     strides, dilations = (
@@ -156,10 +159,11 @@ def placed_windows(
 
 @lru_cache(maxsize=64)
 def _taps(lengths: Lengths, placed: WindowPlacement) -> tuple[Array, Array | None]:
-    """For each tap of the kernel and each place, the element of all spatial axes together, and
-    which lie outside, if any does.
+    """Return for each kernel element and window the flat index over all spatial axes.
+
+    The second result is True for the indices outside the data, or None if all are inside.
     """
-    found, outside = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.bool_)
+    indices, outside = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.bool_)
     for length, size, stride, dilation, low, count in zip(
         lengths,
         placed.kernel,
@@ -171,21 +175,21 @@ def _taps(lengths: Lengths, placed: WindowPlacement) -> tuple[Array, Array | Non
     ):
         along = np.arange(count) * stride + np.arange(size)[:, None] * dilation - low
         beyond = (along < 0) | (along >= length)
-        taps, spots = len(found) * size, found.shape[1] * count
-        found = (found[:, None, :, None] * length + along.clip(0, length - 1)[:, None]).reshape(
-            taps, spots
+        taps, window_count = len(indices) * size, indices.shape[1] * count
+        indices = (indices[:, None, :, None] * length + along.clip(0, length - 1)[:, None]).reshape(
+            taps, window_count
         )
-        outside = (outside[:, None, :, None] | beyond[:, None]).reshape(taps, spots)
-    return found, outside if outside.any() else None
+        outside = (outside[:, None, :, None] | beyond[:, None]).reshape(taps, window_count)
+    return indices, outside if outside.any() else None
 
 
-def _by_taps(data: Array, filters: Array, placed: WindowPlacement) -> Array:
-    """One product of filters with all columns, which are few: their elements are taken one by
-    one, without a padded copy.
+def _multiply_gathered(data: Array, filters: Array, placed: WindowPlacement) -> Array:
+    """Multiply filters with all columns at once; the few elements are gathered one by one, without
+    a padded copy.
     """
     groups, outputs, inputs = filters.shape[:3]
-    found, outside = _taps(data.shape[3:], placed)
-    columns = data.reshape(len(data), groups, inputs, -1).take(found, 3)
+    indices, outside = _taps(data.shape[3:], placed)
+    columns = data.reshape(len(data), groups, inputs, -1).take(indices, 3)
     if outside is not None:
         np.copyto(columns, 0, where=outside)
     return np.matmul(
@@ -194,18 +198,21 @@ def _by_taps(data: Array, filters: Array, placed: WindowPlacement) -> Array:
 
 
 def _correlate(data: Array, filters: Array, placed: WindowPlacement) -> Array:
-    """``[N, G, I, lengths...] x [G, O, I, kernel...] -> [N, G, O, places]``."""
+    """Compute ``[N, G, I, lengths...] x [G, O, I, kernel...] -> [N, G, O, places]``."""
     groups, outputs, inputs = filters.shape[:3]
     kernel, strides, dilations, begin, end, counts, spots, is_bare = placed
     batch = data.shape[0]
     if is_bare:
-        every: tuple[Any, ...] = (..., *(slice(None, None, stride) for stride in strides))
-        taken = data[every] if any(stride > 1 for stride in strides) else data
+        strided: tuple[Any, ...] = (..., *(slice(None, None, stride) for stride in strides))
+        sampled = data[strided] if any(stride > 1 for stride in strides) else data
         return np.matmul(
-            filters.reshape(groups, outputs, inputs), taken.reshape(batch, groups, inputs, spots)
+            filters.reshape(groups, outputs, inputs), sampled.reshape(batch, groups, inputs, spots)
         )
-    if data.size > 0 and 0 < batch * groups * inputs * prod(kernel) * spots <= _FEW_ELEMENTS:
-        return _by_taps(data, filters, placed)
+    if (
+        data.size > 0
+        and 0 < batch * groups * inputs * prod(kernel) * spots <= _MAX_GATHERED_ELEMENTS
+    ):
+        return _multiply_gathered(data, filters, placed)
     result = np.empty((batch, groups, outputs, spots), data.dtype)
     if not result.size:
         return result
@@ -216,36 +223,42 @@ def _correlate(data: Array, filters: Array, placed: WindowPlacement) -> Array:
         and (inputs > 1 or (groups > outputs == 1 and kernel[1] > 1))
     ):
         lines = (counts[0] + (kernel[0] - 1) * dilations[0]) * counts[1]
-        together = max(1, _GROUPS_ELEMENTS // (inputs * kernel[1] * lines))
-        for start in range(0, groups, together):
-            some = slice(start, start + together)
-            _by_kernel_rows(
-                data[:, some], filters[some], result[:, some], counts, strides[1], dilations, begin
+        groups_at_once = max(1, _GROUPS_ELEMENTS // (inputs * kernel[1] * lines))
+        for start in range(0, groups, groups_at_once):
+            group_slice = slice(start, start + groups_at_once)
+            _multiply_kernel_rows(
+                data[:, group_slice],
+                filters[group_slice],
+                result[:, group_slice],
+                counts,
+                strides[1],
+                dilations,
+                begin,
             )
     else:
-        _by_columns(
-            windows(padded(data, begin, end), kernel, counts, strides, dilations),
+        _multiply_blocks(
+            windows(pad_data(data, begin, end), kernel, counts, strides, dilations),
             filters.reshape(groups, outputs, -1),
             result,
         )
     return result
 
 
-def _by_columns(view: Array, filters: Array, result: Array) -> None:
-    """One product of filters ``[G, O, C]`` with columns for each block of places along the first
-    spatial axis.
+def _multiply_blocks(view: Array, filters: Array, result: Array) -> None:
+    """Multiply filters ``[G, O, C]`` with columns, one product per block of positions along the
+    first spatial axis.
     """
     batch, groups = view.shape[:2]
     counts = view.shape[3 + (view.ndim - 3) // 2 :]
     column = filters.shape[2]
     row = prod(counts[1:])
     step = max(1, _BLOCK_ELEMENTS // max(1, groups * column * row))
-    together = max(1, step // counts[0])
+    images_at_once = max(1, step // counts[0])
     middle = (slice(None),) * ((view.ndim - 3) // 2 + 1)
-    for start in range(0, batch, together):
+    for start in range(0, batch, images_at_once):
         for top in range(0, counts[0], step):
             block = view[
-                (slice(start, start + together), slice(None), *middle, slice(top, top + step))
+                (slice(start, start + images_at_once), slice(None), *middle, slice(top, top + step))
             ]
             rows = block.shape[3 + len(counts)]
             columns = np.ascontiguousarray(block).reshape(
@@ -254,11 +267,11 @@ def _by_columns(view: Array, filters: Array, result: Array) -> None:
             np.matmul(
                 filters,
                 columns,
-                out=result[start : start + together, :, :, top * row : (top + rows) * row],
+                out=result[start : start + images_at_once, :, :, top * row : (top + rows) * row],
             )
 
 
-def _by_kernel_rows(
+def _multiply_kernel_rows(
     data: Array,
     filters: Array,
     result: Array,
@@ -267,24 +280,26 @@ def _by_kernel_rows(
     dilations: Lengths,
     begin: Lengths,
 ) -> None:
-    """Columns of one kernel row serve all kernel rows, shifted by whole lines."""
+    """Build the columns of one kernel row and use them for all kernel rows, shifted by whole
+    lines.
+    """
     groups, _, inputs, height, width = filters.shape
     reach = (height - 1) * dilations[0]
-    whole = prod(counts) >= _ROWS_FROM_PLACES or inputs == 1
-    multiply = _row_by_row if whole else _stacked
-    some = (
+    whole = prod(counts) >= _MIN_PLACES_FOR_ROWS or inputs == 1
+    multiply = _multiply_row_by_row if whole else _multiply_stacked
+    channel_count = (
         inputs
         if whole or groups > 1
         else min(inputs, max(1, _STACK_ELEMENTS // (height * width * prod(counts))))
     )
     step = min(counts[0], max(1, _ROWS_ELEMENTS // (groups * inputs * width * counts[1])))
-    columns = np.empty((groups, some, width, step + reach, counts[1]), data.dtype)
+    columns = np.empty((groups, channel_count, width, step + reach, counts[1]), data.dtype)
     for image in range(data.shape[0]):
         for top in range(0, counts[0], step):
             rows = min(step, counts[0] - top)
             target = result[image, :, :, top * counts[1] : (top + rows) * counts[1]]
-            for start in range(0, inputs, some):
-                channels = slice(start, min(start + some, inputs))
+            for start in range(0, inputs, channel_count):
+                channels = slice(start, min(start + channel_count, inputs))
                 part = columns[:, : channels.stop - start, :, : rows + reach]
                 _fill_rows(
                     part, data[image, :, channels], top - begin[0], stride, dilations[1], begin[1]
@@ -296,9 +311,12 @@ def _by_kernel_rows(
                 multiply(filters[:, :, channels], shifted, target, start > 0)
 
 
-def _row_by_row(filters: Array, shifted: Sequence[Array], target: Array, add: bool) -> None:
-    """``[G, O, C, Y, X]`` times columns ``[G, C, X, lines, places]`` for each kernel row, summed
-    into ``target [G, O, P]``.
+def _multiply_row_by_row(
+    filters: Array, shifted: Sequence[Array], target: Array, add: bool
+) -> None:
+    """Multiply ``[G, O, C, Y, X]`` with columns ``[G, C, X, lines, places]`` for each kernel row.
+
+    The sum of the products is stored in ``target [G, O, P]``.
     """
     groups, outputs, inputs, height, width = filters.shape
     by_row = np.ascontiguousarray(filters.transpose(3, 0, 1, 2, 4)).reshape(
@@ -307,7 +325,7 @@ def _row_by_row(filters: Array, shifted: Sequence[Array], target: Array, add: bo
     scratch = np.empty(target.shape, target.dtype)
     for row, columns in enumerate(shifted):
         fresh = not row and not add
-        # Whole lines lie one after the other within each channel: merging the axes does not copy.
+        # The lines of a channel are contiguous, so merging the axes does not copy.
         np.matmul(
             by_row[row],
             columns.reshape(groups, inputs * width, -1),
@@ -317,8 +335,10 @@ def _row_by_row(filters: Array, shifted: Sequence[Array], target: Array, add: bo
             target += scratch
 
 
-def _stacked(filters: Array, shifted: Sequence[Array], target: Array, add: bool) -> None:
-    """The same by one product, with the columns of all kernel rows copied together."""
+def _multiply_stacked(filters: Array, shifted: Sequence[Array], target: Array, add: bool) -> None:
+    """Compute the same as ``_row_by_row`` by one product, with the columns of all kernel rows
+    copied together.
+    """
     groups, outputs, inputs, height, width = filters.shape
     stacked = np.empty((groups, inputs, height, width, target.shape[-1]), target.dtype)
     for row, columns in enumerate(shifted):
@@ -333,10 +353,10 @@ def _stacked(filters: Array, shifted: Sequence[Array], target: Array, add: bool)
 def _fill_rows(
     columns: Array, image: Array, first: int, stride: int, dilation: int, before: int
 ) -> None:
-    """``columns [G, I, W, lines, places]`` from ``image [G, I, Y, X]``: the kernel's columns side
-    by side for lines from ``first`` on.
+    """Fill ``columns [G, I, W, lines, places]`` from ``image [G, I, Y, X]``.
 
-    What lies outside the image is 0.
+    The kernel's columns are side by side, for lines from ``first`` on. Elements outside the image
+    are 0.
     """
     lines, places_along = columns.shape[3:]
     height, width = image.shape[2:]
@@ -354,14 +374,16 @@ def _fill_rows(
 def infer_convolution(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Batch of the data, channels of the filters, places of the windows."""
+    """Infer batch of the data, channels of the filters, and the number of windows along each
+    axis.
+    """
     return _infer(inputs, attributes, grouped=False)
 
 
 def infer_group_convolution(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """As Convolution, channels of all groups together."""
+    """Infer as for Convolution, with the channels of all groups."""
     return _infer(inputs, attributes, grouped=True)
 
 
@@ -404,8 +426,10 @@ def _infer(
 
 
 def groups_of(data: PartialShape, filters: PartialShape, channels: int) -> Dimension:
-    """The number of groups: of the filters, or as many as the data has of the ``channels`` that
-    the filters take at that axis.
+    """Return the number of groups from the filters, or else the data's channels divided by the
+    filters' channels.
+
+    ``channels`` is the axis of the filters with their input or output channels.
     """
     whole, part = data.at(1), filters.at(channels)
     follows = not filters.at(0).is_static and whole.is_static and part.is_static and part.length > 0
@@ -415,20 +439,22 @@ def groups_of(data: PartialShape, filters: PartialShape, channels: int) -> Dimen
 def spatial_axes(
     data: Known, filters: Known, leading: int, attributes: Mapping[str, Any]
 ) -> int | None:
-    """Number of spatial axes as far as it is known, be it from the strides; ``ValueError`` when
-    data and filters disagree.
+    """Return the number of spatial axes as far as it is known, also from the strides.
+
+    Raise ``ValueError`` if data and filters disagree.
     """
-    one = None if data.shape.rank is None else data.shape.rank - 2
-    other = None if filters.shape.rank is None else filters.shape.rank - leading
-    if one is not None and other is not None and one != other:
+    data_axes = None if data.shape.rank is None else data.shape.rank - 2
+    filter_axes = None if filters.shape.rank is None else filters.shape.rank - leading
+    if data_axes is not None and filter_axes is not None and data_axes != filter_axes:
         raise ValueError(
-            f"data of shape {data.shape} and filters of shape {filters.shape} differ in spatial axes"
+            f"data of shape {data.shape} and filters of shape {filters.shape} differ "
+            "in spatial axes"
         )
     axes = (
-        one
-        if one is not None
-        else other
-        if other is not None
+        data_axes
+        if data_axes is not None
+        else filter_axes
+        if filter_axes is not None
         else len(attributes["strides"]) or None
     )
     if axes is not None and not 1 <= axes <= 3:

@@ -1,5 +1,5 @@
-"""ConvolutionBackpropData and GroupConvolutionBackpropData: each input value spreads its filters
-over the output.
+"""ConvolutionBackpropData and GroupConvolutionBackpropData: each input value adds its filters to
+the output.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def convolution_backprop_data(
     auto_pad: str,
     output_padding: Lengths,
 ) -> Array:
-    """Transposed convolution of 1 to 3 spatial axes.
+    """Convolve transposed over 1 to 3 spatial axes.
 
     ``[N, I, lengths...] x [I, O, kernel...] -> [N, O, places...]``; ``output_shape`` gives the
     spatial lengths instead of the padding. Spec: convolution/convolution-backprop-data-1.
@@ -63,7 +63,7 @@ def group_convolution_backprop_data(
     auto_pad: str,
     output_padding: Lengths,
 ) -> Array:
-    """Transposed convolution within each group of channels.
+    """Convolve transposed within each group of channels.
 
     ``[N, G*I, lengths...] x [G, I, O, kernel...] -> [N, G*O, places...]``. Spec:
     convolution/group-convolution-backprop-data-1.
@@ -83,11 +83,13 @@ def group_convolution_backprop_data(
         per_axis(dilations, axes, 1, "dilations"),
     )
     lengths, begin = [], []
-    wanted = (
-        None if output_shape is None else [int(one) for one in np.asarray(output_shape).reshape(-1)]
+    requested = (
+        None
+        if output_shape is None
+        else [int(length) for length in np.asarray(output_shape).reshape(-1)]
     )
-    if wanted is not None and len(wanted) != axes:
-        raise ValueError(f"output_shape {wanted[:8]} does not name {axes} spatial lengths")
+    if requested is not None and len(requested) != axes:
+        raise ValueError(f"output_shape {requested[:8]} does not name {axes} spatial lengths")
     extra = per_axis(output_padding, axes, 0, "output_padding")
     low, high = per_axis(pads_begin, axes, 0, "pads_begin"), per_axis(pads_end, axes, 0, "pads_end")
     for axis in range(axes):
@@ -96,7 +98,7 @@ def group_convolution_backprop_data(
             + extra[axis]
         )
         length, cut = _cut(
-            full, None if wanted is None else wanted[axis], low[axis], high[axis], auto_pad
+            full, None if requested is None else requested[axis], low[axis], high[axis], auto_pad
         )
         lengths.append(length)
         begin.append(cut)
@@ -109,18 +111,18 @@ def group_convolution_backprop_data(
     return rounded(result.reshape(batch, groups * outputs, *lengths), data.dtype)
 
 
-def _cut(full: int, wanted: int | None, low: int, high: int, auto_pad: str) -> tuple[int, int]:
-    """Length of the result along an axis, and how much of the full spread is cut from its
-    beginning.
+def _cut(full: int, requested: int | None, low: int, high: int, auto_pad: str) -> tuple[int, int]:
+    """Return the length of the result along an axis, and the number of elements cut from the begin
+    of the full result.
     """
     if auto_pad == "valid":
         low = high = 0
-    if wanted is not None:
-        if wanted < 0:
-            raise ValueError(f"output_shape has the negative length {wanted}")
-        total = max(0, full - wanted)
-        # It is the output that is cut, so SAME_UPPER takes the odd one from the beginning.
-        return wanted, {"same_upper": total - total // 2, "same_lower": total // 2}.get(
+    if requested is not None:
+        if requested < 0:
+            raise ValueError(f"output_shape has the negative length {requested}")
+        total = max(0, full - requested)
+        # The output is cut, so same_upper takes the odd element from the begin.
+        return requested, {"same_upper": total - total // 2, "same_lower": total // 2}.get(
             auto_pad, low
         )
     if auto_pad != "explicit":
@@ -138,17 +140,18 @@ def _spread(
     dilations: Lengths,
     begin: Lengths,
 ) -> Array:
-    """``[N, G, I, in...] x [G, I, O, kernel...] -> [N, G, O, lengths...]``: one product, then
-    one strided sum for each kernel place.
+    """Compute ``[N, G, I, in...] x [G, I, O, kernel...] -> [N, G, O, lengths...]``.
+
+    One product is followed by one strided sum for each kernel position.
     """
     batch, groups, inputs, *inner = data.shape
     outputs, kernel = filters.shape[2], filters.shape[3:]
     result = np.zeros((batch, groups, outputs, *lengths), data.dtype)
     if not result.size or not data.size:
         return result
-    turned = np.ascontiguousarray(filters.reshape(groups, inputs, -1).swapaxes(1, 2))
+    transposed = np.ascontiguousarray(filters.reshape(groups, inputs, -1).swapaxes(1, 2))
     for image in range(batch):
-        product = np.matmul(turned, data[image].reshape(groups, inputs, -1)).reshape(
+        product = np.matmul(transposed, data[image].reshape(groups, inputs, -1)).reshape(
             groups, outputs, *kernel, *inner
         )
         for place in np.ndindex(*kernel):
@@ -168,7 +171,7 @@ def _spread(
 def infer_convolution_backprop_data(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Batch of the data, channels of the filters, lengths from ``output_shape`` or by the
+    """Infer batch of the data, channels of the filters, and lengths from ``output_shape`` or the
     formula.
     """
     return _infer(inputs, attributes, grouped=False)
@@ -177,7 +180,7 @@ def infer_convolution_backprop_data(
 def infer_group_convolution_backprop_data(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """As ConvolutionBackpropData, channels of all groups together."""
+    """Infer as for ConvolutionBackpropData, with the channels of all groups."""
     return _infer(inputs, attributes, grouped=True)
 
 
@@ -203,8 +206,8 @@ def _infer_length(
     inputs: Sequence[Known], attributes: Mapping[str, Any], axis: int, axes: int, kernel: Dimension
 ) -> Dimension:
     if len(inputs) > 2:
-        wanted = spelled(inputs[2]).dimensions
-        return wanted[axis] if wanted is not None and len(wanted) == axes else UNKNOWN
+        requested = spelled(inputs[2]).dimensions
+        return requested[axis] if requested is not None and len(requested) == axes else UNKNOWN
     length = inputs[0].shape.at(2 + axis)
     stride = per_axis(attributes["strides"], axes, 1, "strides")[axis]
     dilation = per_axis(attributes["dilations"], axes, 1, "dilations")[axis]
@@ -212,17 +215,19 @@ def _infer_length(
     if attributes["auto_pad"] == "explicit":
         change -= per_axis(attributes["pads_begin"], axes, 0, "pads_begin")[axis]
         change -= per_axis(attributes["pads_end"], axes, 0, "pads_end")[axis]
-    least = _spread_length(length.least, stride, max(1, kernel.least), dilation) + change
+    lower = _spread_length(length.least, stride, max(1, kernel.least), dilation) + change
     if length.most is None or kernel.most is None:
-        return Dimension(max(0, least))
-    most = _spread_length(length.most, stride, kernel.most, dilation) + change
-    if most < 0:
+        return Dimension(max(0, lower))
+    upper = _spread_length(length.most, stride, kernel.most, dilation) + change
+    if upper < 0:
         raise ValueError("padding cuts more than the whole length")
-    return Dimension(max(0, least), most)
+    return Dimension(max(0, lower), upper)
 
 
 def _spread_length(length: int, stride: int, kernel: int, dilation: int) -> int:
-    """How far the values of an axis reach, each with its filter; that of nothing is that of one,
-    as in OpenVINO.
+    """Return the length of an axis after each value is replaced by its filter; an empty axis counts
+    as one value.
+
+    This is OpenVINO's rule.
     """
     return stride * (max(1, length) - 1) + span(kernel, dilation)

@@ -1,5 +1,5 @@
 """Category detection of the OpenVINO operation specs: priors, proposals, pooled regions, and
-what was detected.
+detections.
 """
 
 from __future__ import annotations

@@ -15,19 +15,19 @@ from loopscope.ir.element_type import INTEGERS, REAL_FLOATS
 from loopscope.ir.shape import PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients.region_samples import roi_align as gradient_of_roi_align
 from loopscope.ops.index import positions_within
-from loopscope.ops.ranks import check_rank, of_rank
+from loopscope.ops.ranks import check_rank, shape_of_rank
 
 _CANONICAL_SIZE, _CANONICAL_LEVEL = 224.0, 2.0
-"""A region of 224 by 224 pixels belongs to pyramid level 2 (arXiv 1612.03144)."""
+"""Size and pyramid level of the reference region: 224 by 224 pixels, level 2 (arXiv 1612.03144)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """A region in pixels of the feature map: corner and size, then turned by an angle around a
+    """A region in pixels of the feature map: corner and size, optionally rotated around a
     centre.
     """
 
@@ -36,7 +36,9 @@ class _Region:
     width: float
     height: float
     turn: tuple[float, float, float, float] | None = None
-    """Centre x and y, cosine and sine; the corner is then relative to the centre."""
+    """Centre x and y, cosine and sine of the rotation; the corner is then relative to the
+    centre.
+    """
 
 
 def roi_align(
@@ -52,22 +54,21 @@ def roi_align(
     mode: str,
     aligned_mode: str = "asymmetric",
 ) -> Array:
-    """Features [N, C, H, W] pooled in regions [n, 4] (x1, y1, x2, y2) of images ``batches`` [n]:
-    [n, C, pooled_h, pooled_w].
+    """Pool features [N, C, H, W] in regions [n, 4] (x1, y1, x2, y2) of images ``batches`` [n].
 
-    Each bin takes the mean or the greatest of bilinear samples; samples more than a pixel outside
-    count as 0.
+    The result is [n, C, pooled_h, pooled_w]. Each bin is the mean or the maximum of bilinear
+    samples; samples more than a pixel outside count as 0.
     """
     before, after = {"asymmetric": (0.0, 0.0), "half_pixel_for_nn": (0.0, -0.5)}.get(
         aligned_mode, (0.5, -0.5)
     )
     scaled = (_rows(regions, 4) + before) * np.float32(spatial_scale) + np.float32(after)
-    least = 1.0 if aligned_mode == "asymmetric" else -math.inf
-    found = [
-        _Region(left, top, max(right - left, least), max(bottom - top, least))
+    min_size = 1.0 if aligned_mode == "asymmetric" else -math.inf
+    boxes = [
+        _Region(left, top, max(right - left, min_size), max(bottom - top, min_size))
         for left, top, right, bottom in scaled
     ]
-    return _pooled(features, found, batches, (pooled_h, pooled_w), sampling_ratio, mode)
+    return _pool(features, boxes, batches, (pooled_h, pooled_w), sampling_ratio, mode)
 
 
 def roi_align_rotated(
@@ -82,18 +83,19 @@ def roi_align_rotated(
     spatial_scale: float,
     clockwise_mode: bool = False,
 ) -> Array:
-    """As ROIAlign with mode avg, for regions [n, 5] of centre x and y, width, height and an
-    angle in radians.
+    """Pool as ROIAlign with mode avg, in rotated regions [n, 5].
+
+    A region is centre x and y, width, height and an angle in radians.
     """
     rows = _rows(regions, 5)
     sizes = rows[:, :4] * np.float32(spatial_scale)
-    found = []
+    boxes = []
     for (x, y, width, height), angle in zip(
         sizes, rows[:, 4] * (-1 if clockwise_mode else 1), strict=True
     ):
         turn = (x - np.float32(0.5), y - np.float32(0.5), np.cos(angle), np.sin(angle))
-        found.append(_Region(-width / 2, -height / 2, width, height, turn))
-    return _pooled(features, found, batches, (pooled_h, pooled_w), sampling_ratio, "avg")
+        boxes.append(_Region(-width / 2, -height / 2, width, height, turn))
+    return _pool(features, boxes, batches, (pooled_h, pooled_w), sampling_ratio, "avg")
 
 
 def feature_extractor(
@@ -105,10 +107,10 @@ def feature_extractor(
     pyramid_scales: tuple[int, ...],
     aligned: bool = False,
 ) -> tuple[Array, Array]:
-    """Features [n, C, size, size] of regions [n, 4], each from the level of the pyramid that its
-    size asks for; and the regions.
+    """Return features [n, C, size, size] of regions [n, 4], and the regions.
 
-    A region without area has features of 0.
+    Each region is read from the pyramid level for its size. A region without area has features of
+    0.
     """
     if len(pyramid_scales) < len(pyramid):
         raise ValueError(f"{len(pyramid)} levels of the pyramid and {len(pyramid_scales)} scales")
@@ -122,25 +124,25 @@ def feature_extractor(
     features = np.zeros((len(rows), pyramid[0].shape[1], output_size, output_size), regions.dtype)
     offset = 0.5 if aligned else 0.0
     for level, layer in enumerate(pyramid):
-        mine = np.flatnonzero(levels == level)
-        scaled = rows[mine] * np.float32(1 / pyramid_scales[level]) - np.float32(offset)
-        found = [
+        members = np.flatnonzero(levels == level)
+        scaled = rows[members] * np.float32(1 / pyramid_scales[level]) - np.float32(offset)
+        boxes = [
             _Region(left, top, max(right - left, 1.0), max(bottom - top, 1.0))
             for left, top, right, bottom in scaled
         ]
-        batches = np.zeros(len(mine), np.int64)
-        features[mine] = _pooled(
-            layer, found, batches, (output_size, output_size), sampling_ratio, "avg"
+        batches = np.zeros(len(members), np.int64)
+        features[members] = _pool(
+            layer, boxes, batches, (output_size, output_size), sampling_ratio, "avg"
         )
     return features, regions
 
 
 def _levels(regions: np.ndarray, count: int) -> np.ndarray:
-    """The pyramid level of each region; ``count`` (none) for a region without area."""
+    """Return the pyramid level of each region; ``count`` (no level) for a region without area."""
     area = (regions[:, 2] - regions[:, 0]) * (regions[:, 3] - regions[:, 1])
     size = np.sqrt(np.maximum(area, 0)) / np.float32(_CANONICAL_SIZE)
-    wanted = np.floor(np.log2(size + np.float32(1e-6)) + np.float32(_CANONICAL_LEVEL))
-    return np.where(area > 0, np.clip(wanted, 0, count - 1), count).astype(np.int64)
+    level = np.floor(np.log2(size + np.float32(1e-6)) + np.float32(_CANONICAL_LEVEL))
+    return np.where(area > 0, np.clip(level, 0, count - 1), count).astype(np.int64)
 
 
 def _rows(regions: Array, size: int) -> np.ndarray:
@@ -149,7 +151,7 @@ def _rows(regions: Array, size: int) -> np.ndarray:
     return np.asarray(widened(np.asarray(regions)))
 
 
-def _pooled(
+def _pool(
     features: Array,
     regions: Sequence[_Region],
     batches: Array,
@@ -159,7 +161,8 @@ def _pooled(
 ) -> np.ndarray:
     if features.ndim != 4 or batches.shape != (len(regions),):
         raise ValueError(
-            f"features of shape {list(features.shape)} and batches of shape {list(batches.shape)} for {len(regions)} regions"
+            f"features of shape {list(features.shape)} and batches of shape "
+            f"{list(batches.shape)} for {len(regions)} regions"
         )
     channels = features.shape[1]
     check_elements(len(regions) * channels * bins[0] * bins[1], "the pooled regions")
@@ -167,16 +170,18 @@ def _pooled(
     values = np.asarray(widened(np.asarray(features)))
     pooled = np.zeros((len(regions), channels, *bins), values.dtype)
     for number, region in enumerate(regions):
-        samples = _sampled(values[images[number]], region, bins, ratio)
+        samples = _sample_region(values[images[number]], region, bins, ratio)
         if samples.shape[3] and samples.shape[4]:
             pooled[number] = (
                 np.maximum(samples.max((3, 4)), 0) if mode == "max" else samples.mean((3, 4))
             )
-    return narrowed(pooled, features.dtype)
+    return to_element_type(pooled, features.dtype)
 
 
-def _sampled(image: np.ndarray, region: _Region, bins: tuple[int, int], ratio: int) -> np.ndarray:
-    """Bilinear samples [C, bins, bins, samples, samples] of one region."""
+def _sample_region(
+    image: np.ndarray, region: _Region, bins: tuple[int, int], ratio: int
+) -> np.ndarray:
+    """Return bilinear samples [C, bins, bins, samples, samples] of one region."""
     high, wide = region.height / bins[0], region.width / bins[1]
     if not (math.isfinite(high) and math.isfinite(wide)):
         raise ValueError(
@@ -195,24 +200,26 @@ def _sampled(image: np.ndarray, region: _Region, bins: tuple[int, int], ratio: i
 
 
 def _places(start: float, size: float, bins: int, samples: int) -> np.ndarray:
-    """Coordinates [bins, samples] along one side, in f32 as runtimes compute them unless the
+    """Return coordinates [bins, samples] along one side, in f32 as in runtimes, or f64 if the
     corners are f64.
     """
     real: type[np.floating] = np.float64 if isinstance(start, np.float64) else np.float32
-    one = real(size)
-    offsets = (np.arange(samples, dtype=real) + real(0.5)) * (one / real(max(samples, 1)))
-    return np.asarray(real(start) + np.arange(bins, dtype=real)[:, None] * one + offsets)
+    bin_size = real(size)
+    offsets = (np.arange(samples, dtype=real) + real(0.5)) * (bin_size / real(max(samples, 1)))
+    return np.asarray(real(start) + np.arange(bins, dtype=real)[:, None] * bin_size + offsets)
 
 
 def _bilinear(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
-    """Values [C, ...] of an image [C, H, W] between its pixels; 0 further than a pixel outside."""
+    """Return values [C, ...] of an image [C, H, W] between its pixels; 0 more than a pixel
+    outside.
+    """
     height, width = image.shape[1:]
     outside = ~((ys >= -1) & (ys <= height) & (xs >= -1) & (xs <= width))
     if not height or not width:
         return np.zeros((len(image), *ys.shape), image.dtype)
     ys, xs = (
-        np.clip(np.where(outside, 0, one), 0, length - 1)
-        for one, length in ((ys, height), (xs, width))
+        np.clip(np.where(outside, 0, coordinates), 0, length - 1)
+        for coordinates, length in ((ys, height), (xs, width))
     )
     top, left = np.floor(ys).astype(np.int64), np.floor(xs).astype(np.int64)
     down, right = (ys - top).astype(image.dtype), (xs - left).astype(image.dtype)
@@ -224,10 +231,10 @@ def _bilinear(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
 
 def _infer_align(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     features, regions = (
-        of_rank(inputs[0], 4, "the feature map"),
-        of_rank(inputs[1], 2, "the table of regions"),
+        shape_of_rank(inputs[0], 4, "the feature map"),
+        shape_of_rank(inputs[1], 2, "the table of regions"),
     )
-    images = of_rank(inputs[2], 1, "the list of images")
+    images = shape_of_rank(inputs[2], 1, "the list of images")
     count = regions.at(0).intersect(images.at(0))
     if count is None:
         raise ValueError(f"{regions.at(0)} regions and {images.at(0)} batch indices")
@@ -241,10 +248,13 @@ def _infer_extractor(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
     count, size = (
-        of_rank(inputs[0], 2, "the table of regions").at(0),
+        shape_of_rank(inputs[0], 2, "the table of regions").at(0),
         static(attributes["output_size"]),
     )
-    channels, element_type = of_rank(inputs[1], 4, "the first level").at(1), inputs[0].element_type
+    channels, element_type = (
+        shape_of_rank(inputs[1], 4, "the first level").at(1),
+        inputs[0].element_type,
+    )
     return Known(element_type, PartialShape((count, channels, size, size))), Known(
         element_type, PartialShape((count, static(4)))
     )

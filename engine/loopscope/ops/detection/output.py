@@ -1,4 +1,4 @@
-"""What was detected, from box offsets and class scores: DetectionOutput and the Detectron
+"""Selection of detections from box offsets and class scores: DetectionOutput and the Detectron
 variant.
 """
 
@@ -16,10 +16,10 @@ from loopscope.ir.element_type import REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.detection.survival import best
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.detection.survival import select_boxes
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
-from loopscope.ops.ranks import check_rank, of_rank
+from loopscope.ops.ranks import check_rank, shape_of_rank
 from loopscope.ops.sort.overlapping_boxes import best_first
 
 _F32 = np.float32
@@ -28,7 +28,7 @@ _CORNER, _CENTER = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CE
 
 @dataclass(frozen=True, slots=True)
 class _Detections:
-    """What one image holds: labels, priors and scores, in the order of the output."""
+    """Labels, priors and scores of the detections of one image, in the order of the output."""
 
     labels: np.ndarray
     priors: np.ndarray
@@ -37,9 +37,9 @@ class _Detections:
     def ordered(self, order: np.ndarray) -> _Detections:
         return _Detections(self.labels[order], self.priors[order], self.scores[order])
 
-    def best(self, most: int) -> _Detections:
-        """Those with the highest scores, of equal ones the first priors."""
-        return self.ordered(np.lexsort((self.priors, -self.scores))[:most])
+    def best(self, limit: int) -> _Detections:
+        """Return the detections with the highest scores; equal scores are ordered by prior."""
+        return self.ordered(np.lexsort((self.priors, -self.scores))[:limit])
 
 
 def detection_output(
@@ -67,13 +67,14 @@ def detection_output(
     input_width: int = 1,
     objectness_score: float = 0.0,
 ) -> Array:
-    """Rows [1, 1, n, 7] of image, class, score and corners; a row that begins with -1 ends them.
+    """Return rows [1, 1, n, 7] of image, class, score and corners of the detections.
 
-    Boxes are offsets [N, priors * classes * 4] from priors [1 or N, 1 or 2, priors * 4 or 5]; with
-    five inputs they are offset twice, and priors with little ``objectness`` count as background.
+    A row that begins with -1 follows the last detection. Boxes are offsets [N, priors * classes *
+    4] from priors [1 or N, 1 or 2, priors * 4 or 5]. With five inputs they are offset twice, and
+    priors with low ``objectness`` count as background.
     """
     images, size, keep = len(offsets), 4 if normalized else 5, keep_top_k[0] if keep_top_k else -1
-    count, classes, places = _counts(
+    count, classes, box_sets = _counts(
         offsets, confidences, priors, size, num_classes, share_location
     )
     length = _rows(images, count, classes, keep, top_k)
@@ -82,7 +83,7 @@ def detection_output(
     boxes, variances = _prior_boxes(
         _wide(priors), count, size, (input_width, input_height), variance_encoded_in_target
     )
-    decode = partial(_decoded, variances=variances, code=code_type, clip=clip_before_nms)
+    decode = partial(_decode, variances=variances, code=code_type, clip=clip_before_nms)
     if objectness is not None and first_offsets is not None:
         scores = _with_objectness(
             scores,
@@ -90,30 +91,38 @@ def detection_output(
             objectness_score,
             background_label_id,
         )
-        # As in OpenVINO, where what is decoded counts as pixels each time.
+        # Decoded boxes are divided by the image size again, as in OpenVINO, which treats them as
+        # pixels.
         pixels = np.array(
             [1 if normalized else input_width, 1 if normalized else input_height] * 2, _F32
         )
-        boxes = decode(boxes, _wide(first_offsets).reshape(images, count, places, 4)) / pixels
-    decoded = decode(boxes, _wide(offsets).reshape(images, count, places, 4))
+        boxes = decode(boxes, _wide(first_offsets).reshape(images, count, box_sets, 4)) / pixels
+    decoded = decode(boxes, _wide(offsets).reshape(images, count, box_sets, 4))
     pick = _by_best_class if decrease_label_id else _by_class
     rows = []
-    for image, own in enumerate(decoded):
-        found = _limited(
+    for image, image_boxes in enumerate(decoded):
+        detections = _limit(
             pick(
-                own, scores[image], background_label_id, confidence_threshold, top_k, nms_threshold
+                image_boxes,
+                scores[image],
+                background_label_id,
+                confidence_threshold,
+                top_k,
+                nms_threshold,
             ),
             keep,
         )
-        rows.append(_rows_of(image, found, own, int(decrease_label_id), clip_after_nms))
-    return narrowed(_ended(rows, length).reshape(1, 1, length, 7), offsets.dtype)
+        rows.append(
+            _rows_of(image, detections, image_boxes, int(decrease_label_id), clip_after_nms)
+        )
+    return to_element_type(_with_end_row(rows, length).reshape(1, 1, length, 7), offsets.dtype)
 
 
 def _counts(
     offsets: Array, scores: Array, priors: Array, size: int, num_classes: int, shared: bool
 ) -> tuple[int, int, int]:
-    """How many priors and classes there are, and for how many classes a prior has offsets of its
-    own.
+    """Return the number of priors, of classes, and of classes for which a prior has separate
+    offsets.
     """
     for array, rank, what in (
         (offsets, 2, "the table of offsets"),
@@ -123,37 +132,38 @@ def _counts(
         check_rank(array, rank, what)
     images, count = len(offsets), priors.shape[2] // size
     classes = num_classes or (scores.shape[1] // count if count else 0)
-    places = 1 if shared else classes
+    box_sets = 1 if shared else classes
     if (
         not count
-        or offsets.size != images * count * places * 4
+        or offsets.size != images * count * box_sets * 4
         or scores.size != images * count * classes
     ):
         raise ValueError(
-            f"offsets {offsets.shape}, scores {scores.shape} and priors {priors.shape} do not fit together"
+            f"offsets {offsets.shape}, scores {scores.shape} and priors "
+            f"{priors.shape} do not fit together"
         )
-    return count, classes, places
+    return count, classes, box_sets
 
 
 def _rows_of(
-    image: int, found: _Detections, boxes: np.ndarray, first_label: int, clip: bool
+    image: int, detections: _Detections, boxes: np.ndarray, first_label: int, clip: bool
 ) -> np.ndarray:
-    """The rows of what was found in an image, of whose boxes [priors, places, 4] they have the
-    corners.
+    """Return the output rows of the detections of an image, with corners from its boxes [priors,
+    box sets, 4].
     """
-    corners = boxes[found.priors, found.labels if boxes.shape[1] > 1 else 0]
+    corners = boxes[detections.priors, detections.labels if boxes.shape[1] > 1 else 0]
     corners = np.clip(corners, 0, 1) if clip else corners
     return np.column_stack(
-        [np.full(len(corners), image), found.labels - first_label, found.scores, corners]
+        [np.full(len(corners), image), detections.labels - first_label, detections.scores, corners]
     )
 
 
-def _ended(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
-    """A table of so many rows; where there are fewer, one that begins with -1 ends them."""
+def _with_end_row(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """Return a table of ``length`` rows; a row that begins with -1 follows the last detection."""
     table = np.zeros((length, 7), _F32)
-    found = np.concatenate([np.zeros((0, 7), _F32), *rows])[:length]
-    table[: len(found)] = found
-    table[len(found) : len(found) + 1, 0] = -1
+    detections = np.concatenate([np.zeros((0, 7), _F32), *rows])[:length]
+    table[: len(detections)] = detections
+    table[len(detections) : len(detections) + 1, 0] = -1
     return table
 
 
@@ -170,7 +180,9 @@ def _rows(images: int, priors: int, classes: int, keep: int, top: int) -> int:
 def _prior_boxes(
     priors: np.ndarray, count: int, size: int, image: tuple[int, int], encoded: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Corners [1 or N, priors, 1, 4] in shares of the image, and variances of the same shape."""
+    """Return corners [1 or N, priors, 1, 4] as fractions of the image, and variances of the same
+    shape.
+    """
     if priors.shape[1] < (1 if encoded else 2):
         raise ValueError(f"priors of shape {list(priors.shape)} have no variances")
     boxes = priors[:, 0, : count * size].reshape(-1, count, 1, size)[..., size - 4 :]
@@ -179,10 +191,10 @@ def _prior_boxes(
     return boxes, None if encoded else priors[:, 1, : count * 4].reshape(-1, count, 1, 4)
 
 
-def _decoded(
+def _decode(
     boxes: np.ndarray, offsets: np.ndarray, *, variances: np.ndarray | None, code: str, clip: bool
 ) -> np.ndarray:
-    """Corners [N, priors, places, 4]."""
+    """Return corners [N, priors, box sets, 4]."""
     moves = offsets if variances is None else offsets * variances
     if code == _CORNER:
         corners = boxes + moves
@@ -195,65 +207,87 @@ def _decoded(
 
 
 def _with_objectness(
-    scores: np.ndarray, objectness: np.ndarray, least: float, background: int
+    scores: np.ndarray, objectness: np.ndarray, threshold: float, background: int
 ) -> np.ndarray:
     empty = np.zeros(scores.shape[2], _F32)
     if 0 <= background < len(empty):
         empty[background] = 1
-    return np.where(objectness[..., 1:] < _F32(least), empty, scores)
+    return np.where(objectness[..., 1:] < _F32(threshold), empty, scores)
 
 
 def _by_class(
-    boxes: np.ndarray, scores: np.ndarray, background: int, least: float, top: int, threshold: float
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    background: int,
+    min_score: float,
+    top: int,
+    threshold: float,
 ) -> _Detections:
-    """Suppression within each class, as in Caffe."""
+    """Suppress overlapping boxes within each class, as in Caffe."""
     parts = []
     for label in range(scores.shape[1]):
         if label != background:
-            order = best_first(scores[:, label], float(_F32(least)), None if top < 0 else top)
-            own = boxes[:, label if boxes.shape[1] > 1 else 0]
-            parts.append((label, order[best(own[order], threshold, len(order), pixels=False)]))
-    return _joined(parts, scores)
+            order = best_first(scores[:, label], float(_F32(min_score)), None if top < 0 else top)
+            class_boxes = boxes[:, label if boxes.shape[1] > 1 else 0]
+            parts.append(
+                (
+                    label,
+                    order[select_boxes(class_boxes[order], threshold, len(order), pixels=False)],
+                )
+            )
+    return _join(parts, scores)
 
 
 def _by_best_class(
-    boxes: np.ndarray, scores: np.ndarray, background: int, least: float, top: int, threshold: float
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    background: int,
+    min_score: float,
+    top: int,
+    threshold: float,
 ) -> _Detections:
-    """Each prior votes for its best class only, as in MXNet; class 0 is never one."""
+    """Suppress overlapping boxes, with only the best class of each prior, as in MXNet; class 0 is
+    excluded.
+    """
     chances = scores.copy()
     chances[:, [label for label in {0, background} if 0 <= label < scores.shape[1]]] = -1
     labels = chances.argmax(1)
     values = chances[np.arange(len(labels)), labels]
     order = best_first(
         np.where(values > -1, values, -math.inf),
-        float(_F32(least)),
+        float(_F32(min_score)),
         None if top < 0 else top,
         inclusive=True,
     )
     parts = []
     for label in range(1, scores.shape[1]):
-        mine = order[labels[order] == label]
-        own = boxes[:, label if boxes.shape[1] > 1 else 0]
-        parts.append((label, mine[best(own[mine], threshold, len(mine), pixels=False)]))
-    return _joined(parts, scores)
+        members = order[labels[order] == label]
+        class_boxes = boxes[:, label if boxes.shape[1] > 1 else 0]
+        parts.append(
+            (
+                label,
+                members[select_boxes(class_boxes[members], threshold, len(members), pixels=False)],
+            )
+        )
+    return _join(parts, scores)
 
 
-def _joined(parts: Sequence[tuple[int, np.ndarray]], scores: np.ndarray) -> _Detections:
-    priors = np.concatenate([np.zeros(0, np.int64), *[kept for _, kept in parts]])
+def _join(parts: Sequence[tuple[int, np.ndarray]], scores: np.ndarray) -> _Detections:
+    priors = np.concatenate([np.zeros(0, np.int64), *[selected for _, selected in parts]])
     labels = np.concatenate(
-        [np.zeros(0, np.int64), *[np.full(len(kept), label) for label, kept in parts]]
+        [np.zeros(0, np.int64), *[np.full(len(selected), label) for label, selected in parts]]
     )
     return _Detections(labels, priors, scores[priors, labels])
 
 
-def _limited(detections: _Detections, most: int) -> _Detections:
-    """The ``most`` best of all classes, class by class again; all of them when ``most`` is
+def _limit(detections: _Detections, limit: int) -> _Detections:
+    """Return the ``limit`` best detections of all classes, ordered by class; all of them if it is
     negative.
     """
-    if most < 0 or len(detections.labels) <= most:
+    if limit < 0 or len(detections.labels) <= limit:
         return detections
-    kept = detections.best(most)
-    return kept.ordered(np.argsort(kept.labels, kind="stable"))
+    selected = detections.best(limit)
+    return selected.ordered(np.argsort(selected.labels, kind="stable"))
 
 
 def detectron_output(
@@ -272,16 +306,15 @@ def detectron_output(
     class_agnostic_box_regression: bool = False,
     deltas_weights: tuple[float, ...],
 ) -> tuple[Array, Array, Array]:
-    """Boxes [m, 4], classes [m] and scores [m] of m = ``max_detections_per_image`` detections;
-    zeros where there are fewer.
+    """Return boxes [m, 4], classes [m] and scores [m] of the detections of one image.
 
-    Class 0 is the background.
+    m is ``max_detections_per_image``; zeros follow the last detection. Class 0 is the background.
     """
-    del class_agnostic_box_regression  # the background has no detections either way
+    del class_agnostic_box_regression  # The background has no detections with either setting.
     _check_detectron(regions, deltas, scores, image_info, deltas_weights, num_classes)
     check_elements(4 * max_detections_per_image, "the detections")
     chances = _wide(scores)
-    boxes, usable = _refined(
+    boxes, usable = _refine(
         _wide(regions),
         _wide(deltas).reshape(len(regions), num_classes, 4),
         deltas_weights,
@@ -294,27 +327,27 @@ def detectron_output(
             (
                 label,
                 order[
-                    best(boxes[order, label], nms_threshold, len(order), pixels=True)[
+                    select_boxes(boxes[order, label], nms_threshold, len(order), pixels=True)[
                         :post_nms_count
                     ]
                 ],
             )
         )
-    found = _joined(parts, chances)
-    if len(found.labels) > max_detections_per_image:
-        found = found.best(max_detections_per_image)
+    detections = _join(parts, chances)
+    if len(detections.labels) > max_detections_per_image:
+        detections = detections.best(max_detections_per_image)
     corners = np.zeros((max_detections_per_image, 4), _F32)
     labels, values = (
         np.zeros(max_detections_per_image, np.int32),
         np.zeros(max_detections_per_image, _F32),
     )
-    filled = len(found.labels)
+    filled = len(detections.labels)
     corners[:filled], labels[:filled], values[:filled] = (
-        boxes[found.priors, found.labels],
-        found.labels,
-        found.scores,
+        boxes[detections.priors, detections.labels],
+        detections.labels,
+        detections.scores,
     )
-    return narrowed(corners, regions.dtype), labels, narrowed(values, regions.dtype)
+    return to_element_type(corners, regions.dtype), labels, to_element_type(values, regions.dtype)
 
 
 def _check_detectron(
@@ -329,22 +362,24 @@ def _check_detectron(
     expected = [(len(regions), 4), (len(regions), 4 * classes), (len(regions), classes)]
     if [regions.shape, deltas.shape, scores.shape] != expected or image_info.size < 2:
         raise ValueError(
-            f"regions {regions.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together"
+            f"regions {regions.shape}, deltas {deltas.shape}, scores {scores.shape}: "
+            "they do not fit together"
         )
     if len(weights) != 4:
         raise ValueError(f"{len(weights)} weights of the deltas: expected 4")
 
 
-def _refined(
-    regions: np.ndarray, deltas: np.ndarray, weights: Sequence[float], most: float
+def _refine(
+    regions: np.ndarray, deltas: np.ndarray, weights: Sequence[float], max_growth: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Boxes [n, classes, 4] and which regions have an area [n]. As in OpenVINO, boxes may reach
-    beyond the image's far sides.
+    """Return boxes [n, classes, 4], and True for the regions with an area [n].
+
+    As in OpenVINO, boxes may exceed the right and bottom sides of the image.
     """
     size = regions[:, 2:] - regions[:, :2] + _F32(1)
     moves = deltas / np.array(weights, _F32)
     centre = moves[..., :2] * size[:, None] + (regions[:, :2] + _F32(0.5) * size)[:, None]
-    half = _F32(0.5) * (np.exp(np.minimum(moves[..., 2:], _F32(most))) * size[:, None])
+    half = _F32(0.5) * (np.exp(np.minimum(moves[..., 2:], _F32(max_growth))) * size[:, None])
     corners = np.maximum(np.concatenate([centre - half, centre + half - _F32(1)], -1), 0)
     return corners, np.all(regions[:, 2:] > regions[:, :2], axis=1)
 
@@ -352,22 +387,22 @@ def _refined(
 def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     keep, top = attributes["keep_top_k"][0] if attributes["keep_top_k"] else -1, attributes["top_k"]
     images, boxes = (
-        of_rank(inputs[0], 2, "the table of offsets").at(0),
-        of_rank(inputs[2], 3, "the priors"),
+        shape_of_rank(inputs[0], 2, "the table of offsets").at(0),
+        shape_of_rank(inputs[2], 3, "the priors"),
     )
     rows: Dimension = UNKNOWN
     if keep > 0:
         rows = images * keep
     elif attributes.get("num_classes"):
         priors = boxes.at(2)
-        each = (
+        per_image = (
             top
             if top > 0
             else priors.length // (4 if attributes["normalized"] else 5)
             if priors.is_static
             else None
         )
-        rows = UNKNOWN if each is None else images * (each * attributes["num_classes"])
+        rows = UNKNOWN if per_image is None else images * (per_image * attributes["num_classes"])
     return (Known(inputs[0].element_type, PartialShape((static(1), static(1), rows, static(7)))),)
 
 
@@ -375,11 +410,11 @@ def _infer_detectron(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
     count, element_type = static(attributes["max_detections_per_image"]), inputs[0].element_type
-    one = PartialShape((count,))
+    shape = PartialShape((count,))
     return (
         Known(element_type, PartialShape((count, static(4)))),
-        Known(ElementType.I32, one),
-        Known(element_type, one),
+        Known(ElementType.I32, shape),
+        Known(element_type, shape),
     )
 
 

@@ -1,4 +1,4 @@
-"""Regions pooled in bins: ROIPooling, PSROIPooling and its deformable relative."""
+"""Regions pooled in bins: ROIPooling, PSROIPooling and DeformablePSROIPooling."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.index import positions_within
-from loopscope.ops.ranks import of_rank
+from loopscope.ops.ranks import shape_of_rank
 
 _F32 = np.float32
-_FAR = 2.0**40
-"""Coordinates beyond this are cut off before they become integers."""
+_MAX_COORDINATE = 2.0**40
+"""Limit for coordinates, applied before they become integers."""
 
 
 def roi_pooling(
@@ -32,28 +32,28 @@ def roi_pooling(
     spatial_scale: float,
     method: str = "max",
 ) -> Array:
-    """Features [N, C, H, W] pooled in regions [n, 5] (image, x1, y1, x2, y2): [n, C, pooled_h,
-    pooled_w].
+    """Pool features [N, C, H, W] in regions [n, 5] (image, x1, y1, x2, y2).
 
-    ``max``: the greatest value of each bin, corners rounded to pixels; ``bilinear``: one sample per
-    bin, corners in shares of the image.
+    The result is [n, C, pooled_h, pooled_w]. ``max``: the largest value of each bin, corners
+    rounded to pixels. ``bilinear``: one sample per bin, corners as fractions of the image.
     """
-    values, rows, images = _checked(features, regions)
+    values, rows, images = _check(features, regions)
     check_elements(len(rows) * values.shape[1] * pooled_h * pooled_w, "the pooled regions")
     pooled = np.zeros((len(rows), values.shape[1], pooled_h, pooled_w), values.dtype)
     for number, (image, row) in enumerate(zip(images, rows, strict=True)):
         if method == "max":
-            pooled[number] = _greatest(values[image], row, (pooled_h, pooled_w), spatial_scale)
+            pooled[number] = _pool_maximum(values[image], row, (pooled_h, pooled_w), spatial_scale)
         else:
-            pooled[number] = _one_sample(values[image], row, (pooled_h, pooled_w))
-    return narrowed(pooled, features.dtype)
+            pooled[number] = _pool_bilinear(values[image], row, (pooled_h, pooled_w))
+    return to_element_type(pooled, features.dtype)
 
 
-def _checked(features: Array, regions: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Wide features, corners [n, 4] and images [n] of the regions."""
+def _check(features: Array, regions: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return wide features, corners [n, 4] and images [n] of the regions."""
     if features.ndim != 4 or regions.ndim != 2 or regions.shape[1] != 5:
         raise ValueError(
-            f"features of shape {list(features.shape)} and regions of shape {list(regions.shape)}: expected rank 4 and [n, 5]"
+            f"features of shape {list(features.shape)} and regions of shape "
+            f"{list(regions.shape)}: expected rank 4 and [n, 5]"
         )
     if not features.shape[2] or not features.shape[3]:
         raise ValueError(f"features of shape {list(features.shape)} have no pixels")
@@ -69,14 +69,14 @@ def _checked(features: Array, regions: Array) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _whole(values: np.ndarray) -> np.ndarray:
-    return np.clip(np.nan_to_num(values), -_FAR, _FAR).astype(np.int64)
+    return np.clip(np.nan_to_num(values), -_MAX_COORDINATE, _MAX_COORDINATE).astype(np.int64)
 
 
 def _half_away(values: np.ndarray) -> np.ndarray:
     return np.trunc(values + np.copysign(values.dtype.type(0.5), values))
 
 
-def _greatest(
+def _pool_maximum(
     image: np.ndarray, corners: np.ndarray, bins: tuple[int, int], scale: float
 ) -> np.ndarray:
     left, top, right, bottom = _whole(_half_away(corners * _F32(scale)))
@@ -91,7 +91,7 @@ def _greatest(
 
 
 def _bounds(start: int, end: int, bins: int, length: int) -> list[tuple[int, int]]:
-    """First and last (excluded) pixel of each bin of a side."""
+    """Return first and last (excluded) pixel of each bin of a side."""
     size = _F32(max(end - start + 1, 1)) / _F32(bins)
     firsts = np.floor(np.arange(bins, dtype=_F32) * size)
     lasts = np.ceil(np.arange(1, bins + 1, dtype=_F32) * size)
@@ -99,16 +99,16 @@ def _bounds(start: int, end: int, bins: int, length: int) -> list[tuple[int, int
     return [(first, last) for first, last in inside.tolist()]
 
 
-def _one_sample(image: np.ndarray, corners: np.ndarray, bins: tuple[int, int]) -> np.ndarray:
+def _pool_bilinear(image: np.ndarray, corners: np.ndarray, bins: tuple[int, int]) -> np.ndarray:
     left, top, right, bottom = corners
     ys = _samples(top, bottom, bins[0], image.shape[1])[:, None]
     xs = _samples(left, right, bins[1], image.shape[2])[None, :]
     outside = ~((ys >= 0) & (ys <= image.shape[1] - 1) & (xs >= 0) & (xs <= image.shape[2] - 1))
-    return np.where(outside, image.dtype.type(0), _between(image, ys, xs))
+    return np.where(outside, image.dtype.type(0), _sample(image, ys, xs))
 
 
 def _samples(start: np.floating, end: np.floating, bins: int, length: int) -> np.ndarray:
-    """One coordinate per bin, from corner to corner; the middle when there is one bin."""
+    """Return one coordinate per bin, from corner to corner; the middle for a single bin."""
     if bins == 1:
         return np.array([0.5 * (start + end) * (length - 1)], start.dtype)
     step = (end - start) * (length - 1) / (bins - 1)
@@ -117,9 +117,9 @@ def _samples(start: np.floating, end: np.floating, bins: int, length: int) -> np
     return places
 
 
-def _between(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
-    """Values [C, ...] of an image [C, H, W] between its pixels; coordinates outside are moved to
-    the border.
+def _sample(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
+    """Return values [C, ...] of an image [C, H, W] between its pixels; outer coordinates are moved
+    to the border.
     """
     return _lerp(image, ys, xs, lambda rows, columns: image[:, rows, columns])
 
@@ -147,10 +147,11 @@ def ps_roi_pooling(
     spatial_bins_x: int = 1,
     spatial_bins_y: int = 1,
 ) -> Array:
-    """Each bin of a region [n, 5] reads its own channels of the features [N, C, H, W]: [n,
-    output_dim, group_size, group_size].
+    """Pool each bin of a region [n, 5] from its own channels of the features [N, C, H, W].
+
+    The result is [n, output_dim, group_size, group_size].
     """
-    values, rows, images = _checked(features, regions)
+    values, rows, images = _check(features, regions)
     needed = output_dim * (group_size**2 if mode == "average" else spatial_bins_x * spatial_bins_y)
     if values.shape[1] < needed or needed == 0:
         raise ValueError(f"{values.shape[1]} channels: {output_dim} outputs need {needed}")
@@ -166,12 +167,12 @@ def ps_roi_pooling(
             channels = values[image][:needed].reshape(
                 spatial_bins_y, spatial_bins_x, output_dim, *values.shape[2:]
             )
-            pooled[number] = _blended(channels, row, spatial_scale, group_size)
-    return narrowed(pooled, features.dtype)
+            pooled[number] = _blend(channels, row, spatial_scale, group_size)
+    return to_element_type(pooled, features.dtype)
 
 
 def _means(channels: np.ndarray, corners: np.ndarray, scale: float) -> np.ndarray:
-    """Bin (i, j) of output c is the mean of channel (c, i, j) in it."""
+    """Return bin (i, j) of output c as the mean of channel (c, i, j) in it."""
     bins, (height, width) = channels.shape[1], channels.shape[3:]
     rounded = _half_away(corners.astype(_F32))
     left, top = rounded[:2] * _F32(scale)
@@ -193,8 +194,8 @@ def _pixels(start: np.floating, end: np.floating, bins: int, length: int) -> lis
     return [(int(first), int(last)) for first, last in zip(firsts, lasts, strict=True)]
 
 
-def _blended(channels: np.ndarray, corners: np.ndarray, scale: float, bins: int) -> np.ndarray:
-    """Each sub-bin (y, x) has channels of its own; the mean of their bilinear samples."""
+def _blend(channels: np.ndarray, corners: np.ndarray, scale: float, bins: int) -> np.ndarray:
+    """Return the mean of bilinear samples of the sub-bins (y, x), each with its own channels."""
     down, across, _, height, width = channels.shape
     left, top, right, bottom = corners.astype(_F32) * _F32(scale)
     total = np.zeros((channels.shape[2], bins, bins), channels.dtype)
@@ -203,7 +204,7 @@ def _blended(channels: np.ndarray, corners: np.ndarray, scale: float, bins: int)
         for x in range(across):
             xs = _spread(left, (right - left) / _F32(across), x, bins, width)[None, :]
             inside = (ys < height) & (xs < width) & (ys >= 0) & (xs >= 0)
-            total += np.where(inside, _between(channels[y, x], ys, xs), channels.dtype.type(0))
+            total += np.where(inside, _sample(channels[y, x], ys, xs), channels.dtype.type(0))
     return total / channels.dtype.type(down * across)
 
 
@@ -234,15 +235,17 @@ def deformable_ps_roi_pooling(
     trans_std: float = 1.0,
     part_size: int = 1,
 ) -> Array:
-    """As PSROIPooling, with bilinear samples, and each bin moved by its offset [n, 2 * classes,
-    part_size, part_size].
+    """Pool as PSROIPooling with bilinear samples, and with each bin shifted by its offset.
+
+    Offsets are [n, 2 * classes, part_size, part_size].
     """
-    del mode  # it has one value
-    values, rows, images = _checked(features, regions)
+    del mode  # The mode has a single value.
+    values, rows, images = _check(features, regions)
     needed = output_dim * group_size**2
     if values.shape[1] < needed or spatial_bins_x * spatial_bins_y == 0:
         raise ValueError(
-            f"{values.shape[1]} channels, {spatial_bins_x} by {spatial_bins_y} sub-bins: {output_dim} outputs need {needed} channels"
+            f"{values.shape[1]} channels, {spatial_bins_x} by {spatial_bins_y} "
+            f"sub-bins: {output_dim} outputs need {needed} channels"
         )
     check_elements(
         len(rows) * output_dim * group_size**2 * spatial_bins_x * spatial_bins_y,
@@ -254,16 +257,16 @@ def deformable_ps_roi_pooling(
         channels = values[image][:needed].reshape(
             output_dim, group_size, group_size, *values.shape[2:]
         )
-        pooled[number] = _moved_means(
+        pooled[number] = _deformed_means(
             channels, row, shifts[number], spatial_scale, (spatial_bins_y, spatial_bins_x)
         )
-    return narrowed(pooled, features.dtype)
+    return to_element_type(pooled, features.dtype)
 
 
 def _shifts(
     offsets: Array | None, count: int, outputs: int, bins: int, part: int, scale: float
 ) -> np.ndarray:
-    """Offsets [n, 2, outputs, bins, bins] (x, y) in shares of the region."""
+    """Return offsets [n, 2, outputs, bins, bins] (x, y) as fractions of the region."""
     if offsets is None:
         return np.zeros((count, 2, outputs, bins, bins), _F32)
     if (
@@ -273,19 +276,20 @@ def _shifts(
         or min(offsets.shape[2:]) < part
     ):
         raise ValueError(
-            f"offsets of shape {list(offsets.shape)}: expected [{count}, 2 * classes, {part}, {part}]"
+            f"offsets of shape {list(offsets.shape)}: expected [{count}, 2 * classes, "
+            f"{part}, {part}]"
         )
     classes = offsets.shape[1] // 2
-    kinds = np.minimum(np.arange(outputs) // max(outputs // classes, 1), classes - 1)
+    class_numbers = np.minimum(np.arange(outputs) // max(outputs // classes, 1), classes - 1)
     cells = np.arange(bins) * part // bins
     values = np.asarray(widened(np.asarray(offsets[:count, : 2 * classes]))).reshape(
         count, classes, 2, *offsets.shape[2:]
     )
-    chosen = values[:, kinds][:, :, :, cells][..., cells]
-    return np.asarray(np.moveaxis(chosen, 2, 1) * _F32(scale))
+    bin_values = values[:, class_numbers][:, :, :, cells][..., cells]
+    return np.asarray(np.moveaxis(bin_values, 2, 1) * _F32(scale))
 
 
-def _moved_means(
+def _deformed_means(
     channels: np.ndarray,
     corners: np.ndarray,
     shift: np.ndarray,
@@ -308,11 +312,14 @@ def _moved_means(
     ys, xs = np.broadcast_arrays(ys, xs)
     inside = (ys >= -0.5) & (ys <= height - 0.5) & (xs >= -0.5) & (xs <= width - 0.5)
     cell = np.ogrid[:outputs, :bins, :bins]
-    own = tuple(index[..., None, None] for index in cell)
-    found = _lerp(channels, ys, xs, lambda rows, columns: channels[(*own, rows, columns)])
+    cell_index = tuple(index[..., None, None] for index in cell)
+    samples_of_bins = _lerp(
+        channels, ys, xs, lambda rows, columns: channels[(*cell_index, rows, columns)]
+    )
     counted = inside.sum((3, 4))
     return np.asarray(
-        np.where(inside, found, 0).sum((3, 4)) / np.maximum(counted, 1).astype(channels.dtype)
+        np.where(inside, samples_of_bins, 0).sum((3, 4))
+        / np.maximum(counted, 1).astype(channels.dtype)
     )
 
 
@@ -320,8 +327,8 @@ def _infer(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, grouped: bool
 ) -> tuple[Known, ...]:
     channels, count = (
-        of_rank(inputs[0], 4, "the feature map").at(1),
-        of_rank(inputs[1], 2, "the table of regions").at(0),
+        shape_of_rank(inputs[0], 4, "the feature map").at(1),
+        shape_of_rank(inputs[1], 2, "the table of regions").at(0),
     )
     if grouped:
         group = static(attributes["group_size"])
@@ -340,7 +347,7 @@ _GROUPS = (
     Attribute("spatial_bins_x", "int", 1, least=0),
     Attribute("spatial_bins_y", "int", 1, least=0),
 )
-"""Files have 0 sub-bins where the mode does not look at them."""
+"""Attributes of the grouped poolings; files contain 0 sub-bins where the mode ignores them."""
 
 row = family("detection", types=(REAL_FLOATS,), inputs=(2, 2))
 

@@ -1,6 +1,4 @@
-"""Boxes that exist before anything was detected: PriorBox, PriorBoxClustered,
-ExperimentalDetectronPriorGridGenerator.
-"""
+"""Prior boxes: PriorBox, PriorBoxClustered and ExperimentalDetectronPriorGridGenerator."""
 
 from __future__ import annotations
 
@@ -16,19 +14,19 @@ from loopscope.ir.element_type import INTEGERS, REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.index import whole_numbers
-from loopscope.ops.ranks import of_rank
+from loopscope.ops.ranks import shape_of_rank
 
 _F32 = np.float32
-_SAME = 1e-6
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A box around every centre: where its own centre lies from there, and half its width and
-    height, in pixels.
+    """A box at every grid centre: offset of its own centre, and half its width and height, in
+    pixels.
     """
 
     half_width: float
@@ -36,7 +34,7 @@ class _Box:
     right: float = 0.0
     down: float = 0.0
     inside: bool = False
-    """Whether its outer sides stop at the image's border."""
+    """True if its outer sides are limited to the image."""
 
 
 def prior_box(
@@ -58,8 +56,9 @@ def prior_box(
     density: tuple[float, ...] = (),
     min_max_aspect_ratios_order: bool = True,
 ) -> Array:
-    """Boxes and their variances [2, 4 * height * width * boxes per point], in shares of the
-    image.
+    """Return prior boxes and their variances, as fractions of the image.
+
+    The result is [2, 4 * height * width * boxes per point].
     """
     (height, width), (image_height, image_width) = _sizes(output_size), _sizes(image_size)
     if not scale_all_sizes:
@@ -78,7 +77,7 @@ def prior_box(
         )
     else:
         xs, ys = _centres(width, offset, step), _centres(height, offset, step)
-    placed = _placed(boxes, xs, ys, image_width, image_height)
+    placed = _place_boxes(boxes, xs, ys, image_width, image_height)
     return _with_variances(np.clip(placed, 0, 1) if clip else placed, variance)
 
 
@@ -89,15 +88,15 @@ def _sizes(array: Array) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def _ratios(given: Sequence[float], flip: bool) -> Iterator[float]:
-    """1 and the given ratios, each once; flipped ones follow theirs."""
+def _ratios(ratios: Sequence[float], flip: bool) -> Iterator[float]:
+    """Yield 1 and the given ratios, each once; a flipped ratio follows its original."""
     seen = [1.0]
     yield 1.0
-    for ratio in given:
-        if not any(abs(ratio - other) < _SAME for other in seen):
-            for one in (ratio, 1 / ratio) if flip else (ratio,):
-                seen.append(one)
-                yield one
+    for ratio in ratios:
+        if not any(abs(ratio - other) < _TOLERANCE for other in seen):
+            for value in (ratio, 1 / ratio) if flip else (ratio,):
+                seen.append(value)
+                yield value
 
 
 def _dense_boxes(
@@ -106,7 +105,7 @@ def _dense_boxes(
     density: Sequence[float],
     ratios: Sequence[float],
 ) -> Iterator[_Box]:
-    """Boxes of fixed sizes, ``density`` of them in each direction."""
+    """Yield boxes of fixed sizes, ``density`` of them in each direction."""
     for number, size in enumerate(sizes):
         steps = int(density[number]) if number < len(density) else 1
         if steps < 1:
@@ -115,7 +114,7 @@ def _dense_boxes(
         shift = int(size / steps)
         places = [shift / 2 + index * shift - int(size) // 2 for index in range(steps)]
         for ratio in fixed or ratios:
-            plain = not fixed and abs(ratio - 1) < _SAME
+            plain = not fixed and abs(ratio - 1) < _TOLERANCE
             half = int(size) / 2 if plain else size / 2
             root = math.sqrt(ratio)
             for down in places:
@@ -124,41 +123,41 @@ def _dense_boxes(
 
 
 def _sized_boxes(
-    least: Sequence[float],
-    greatest: Sequence[float],
+    min_sizes: Sequence[float],
+    max_sizes: Sequence[float],
     ratios: Sequence[float],
     every_size: bool,
-    greatest_first: bool,
+    means_first: bool,
 ) -> Iterator[_Box]:
-    """Boxes of the smallest sizes, of the geometric means with the greatest ones, and of the
+    """Yield boxes of the minimum sizes, of their geometric means with the maximum sizes, and of the
     aspect ratios.
     """
-    for number, size in enumerate(least):
+    for number, size in enumerate(min_sizes):
         yield _Box(size / 2, size / 2)
         means = (
-            [_Box(half, half) for half in [math.sqrt(size * greatest[number]) / 2]]
-            if number < len(greatest)
+            [_Box(half, half) for half in [math.sqrt(size * max_sizes[number]) / 2]]
+            if number < len(max_sizes)
             else []
         )
         shaped: list[_Box] = []
-        if every_size or number == len(least) - 1:
-            half = (size if every_size else least[0]) / 2
+        if every_size or number == len(min_sizes) - 1:
+            half = (size if every_size else min_sizes[0]) / 2
             shaped = [
                 _Box(half * math.sqrt(ratio), half / math.sqrt(ratio))
                 for ratio in ratios
-                if abs(ratio - 1) >= _SAME
+                if abs(ratio - 1) >= _TOLERANCE
             ]
-        yield from (*means, *shaped) if greatest_first else (*shaped, *means)
+        yield from (*means, *shaped) if means_first else (*shaped, *means)
 
 
 def _centres(count: int, offset: float, step: float) -> np.ndarray:
     return (np.arange(count, dtype=_F32) + _F32(offset)) * _F32(step)
 
 
-def _placed(
+def _place_boxes(
     boxes: Sequence[_Box], xs: np.ndarray, ys: np.ndarray, image_width: int, image_height: int
 ) -> np.ndarray:
-    """Corners [height, width, boxes, 4] of all boxes at all centres."""
+    """Return corners [height, width, boxes, 4] of all boxes at all centres."""
     right, down, half_width, half_height = (
         np.array([getattr(box, name) for box in boxes], _F32)
         for name in ("right", "down", "half_width", "half_height")
@@ -201,8 +200,9 @@ def prior_box_clustered(
     offset: float = 0.0,
     variance: tuple[float, ...] = (),
 ) -> Array:
-    """Boxes of given widths and heights, and their variances [2, 4 * height * width * boxes], in
-    shares of the image.
+    """Return boxes of given widths and heights with their variances, as fractions of the image.
+
+    The result is [2, 4 * height * width * boxes].
     """
     if len(width) != len(height):
         raise ValueError(f"{len(width)} widths and {len(height)} heights")
@@ -212,7 +212,7 @@ def prior_box_clustered(
     if across == 0 and along == 0:
         across, along = image_width / max(columns, 1), image_height / max(rows, 1)
     boxes = [_Box(wide / 2, high / 2) for wide, high in zip(width, height, strict=True)]
-    placed = _placed(
+    placed = _place_boxes(
         boxes,
         _centres(columns, offset, across),
         _centres(rows, offset, along),
@@ -234,15 +234,15 @@ def prior_grid(
     stride_x: float = 0.0,
     stride_y: float = 0.0,
 ) -> Array:
-    """Priors [n, 4] moved to the centre of every cell of a feature map: [height * width * n, 4], or
-    [height, width, n, 4].
+    """Move priors [n, 4] to the centre of every cell of a feature map.
 
-    Where ``h`` and ``w`` ask for fewer cells than the feature map has, the rest is zero (the page
-    leaves it undefined).
+    The result is [height * width * n, 4] with ``flatten``, else [height, width, n, 4]. If ``h`` and
+    ``w`` are fewer cells than the feature map has, the rest is zero (the page leaves it undefined).
     """
     if priors.ndim != 2 or priors.shape[1] != 4 or features.ndim != 4 or image.ndim != 4:
         raise ValueError(
-            f"shapes {priors.shape}, {features.shape}, {image.shape}: expected [n, 4] and two of rank 4"
+            f"shapes {priors.shape}, {features.shape}, {image.shape}: expected [n, 4] "
+            "and two of rank 4"
         )
     height, width = features.shape[2:]
     rows, columns = h or height, w or width
@@ -257,8 +257,8 @@ def prior_grid(
     moved = widened(np.asarray(priors)) + np.concatenate([centres, centres], -1)[:, :, None]
     cells = np.zeros((height * width * len(priors), 4), moved.dtype)
     cells[: moved.size // 4] = moved.reshape(-1, 4)
-    found = narrowed(cells, priors.dtype)
-    return found if flatten else found.reshape(height, width, len(priors), 4)
+    grid = to_element_type(cells, priors.dtype)
+    return grid if flatten else grid.reshape(height, width, len(priors), 4)
 
 
 def _infer_boxes(
@@ -291,8 +291,8 @@ def _boxes_per_point(attributes: Mapping[str, Any]) -> int:
 
 def _infer_grid(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     priors, features = (
-        of_rank(inputs[0], 2, "the table of priors"),
-        of_rank(inputs[1], 4, "the feature map"),
+        shape_of_rank(inputs[0], 2, "the table of priors"),
+        shape_of_rank(inputs[1], 4, "the feature map"),
     )
     height, width, count = features.at(2), features.at(3), priors.at(0)
     flat = (height * width * count, static(4))

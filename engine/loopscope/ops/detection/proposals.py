@@ -1,5 +1,5 @@
-"""Regions worth a look, from anchors and scores: Proposal, GenerateProposals and the Detectron
-variant for one image.
+"""Region proposals from anchors and scores: Proposal, GenerateProposals and the Detectron variant
+for one image.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from loopscope.ir.element_type import REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.detection.survival import adaptively_best, best
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.detection.survival import select_boxes, select_boxes_adaptively
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
-from loopscope.ops.ranks import check_rank, of_rank
+from loopscope.ops.ranks import check_rank, shape_of_rank
 
 _F32 = np.float32
-_MOST_GROWTH = _F32(math.log(1000 / 16))
-"""Detectron lets a box grow by no more than this (a logarithm)."""
+_MAX_GROWTH = _F32(math.log(1000 / 16))
+"""Limit of Detectron for the logarithm of a box's growth."""
 
 
 def proposal(*inputs: Array, **attributes: Any) -> Array:
-    """As Proposal-4, without the scores."""
+    """Return the regions of Proposal-4, without the scores."""
     return proposal_4(*inputs, **attributes)[0]
 
 
@@ -50,12 +50,12 @@ def proposal_4(
     box_coordinate_scale: float = 1.0,
     framework: str = "",
 ) -> tuple[Array, Array]:
-    """Scores [N, 2K, H, W] and deltas [N, 4K, H, W]: regions [N * post_nms_topn, 5] (image, x1, y1,
-    x2, y2) and their scores.
+    """Return regions [N * post_nms_topn, 5] (image, x1, y1, x2, y2) and their scores.
 
-    Fewer regions end with a row that begins with -1; zeros follow.
+    Inputs are scores [N, 2K, H, W] and deltas [N, 4K, H, W]. Fewer regions end with a row that
+    begins with -1; zeros follow.
     """
-    batch, channels, height, width = _four(scores)
+    batch, channels, height, width = _dimensions(scores)
     count, tensorflow = channels // 2, framework == "tensorflow"
     if (
         deltas.shape != (batch, 4 * count, height, width)
@@ -63,13 +63,15 @@ def proposal_4(
         or image_info.size < 3
     ):
         raise ValueError(
-            f"scores {scores.shape}, deltas {deltas.shape}, {len(ratio) * len(scale)} anchors: they do not fit together"
+            f"scores {scores.shape}, deltas {deltas.shape}, {len(ratio) * len(scale)} "
+            "anchors: they do not fit together"
         )
     check_elements(batch * post_nms_topn * 5, "the proposals")
     info = np.asarray(widened(np.asarray(image_info))).reshape(-1).astype(_F32)
-    limits = info[[0, 1, 0, 1] if tensorflow else [1, 0, 1, 0]]  # TensorFlow's boxes begin with y
+    # TensorFlow's boxes begin with y.
+    limits = info[[0, 1, 0, 1] if tensorflow else [1, 0, 1, 0]]
     edge = _F32(0 if tensorflow else 1)
-    least = _F32(min_size) * _scale_of(info)
+    min_sides = _F32(min_size) * _scale_of(info)
     anchors = _shifts(height, width, feat_stride, tensorflow) + _anchors(
         base_size, ratio, scale, tensorflow
     )
@@ -80,45 +82,45 @@ def proposal_4(
         np.zeros((batch, post_nms_topn), _F32),
     )
     for number in range(batch):
-        boxes = _moved(anchors, _by_cell(widened(np.asarray(deltas))[number], 4) / growth, edge, 0)
+        boxes = _move(anchors, _by_cell(widened(np.asarray(deltas))[number], 4) / growth, edge, 0)
         boxes = np.clip(boxes, 0, limits - edge) if clip_before_nms else boxes
         values = _by_cell(widened(np.asarray(scores))[number, count:], 1)[..., 0] * _are_large(
-            boxes, edge, least
+            boxes, edge, min_sides
         )
-        found, chance = _top(boxes.reshape(-1, 4), values.reshape(-1), pre_nms_topn)
-        kept = best(found, nms_thresh, post_nms_topn, pixels=not tensorflow)
-        final = np.clip(found[kept], 0, limits) if clip_after_nms else found[kept]
-        regions[number, : len(kept), 0], regions[number, : len(kept), 1:] = (
+        candidates, chance = _top(boxes.reshape(-1, 4), values.reshape(-1), pre_nms_topn)
+        selected = select_boxes(candidates, nms_thresh, post_nms_topn, pixels=not tensorflow)
+        final = np.clip(candidates[selected], 0, limits) if clip_after_nms else candidates[selected]
+        regions[number, : len(selected), 0], regions[number, : len(selected), 1:] = (
             number,
             final / limits if normalize else final,
         )
-        regions[number, len(kept) : len(kept) + 1, 0] = -1
-        chances[number, : len(kept)] = chance[kept]
-    return narrowed(regions.reshape(-1, 5), scores.dtype), narrowed(
+        regions[number, len(selected) : len(selected) + 1, 0] = -1
+        chances[number, : len(selected)] = chance[selected]
+    return to_element_type(regions.reshape(-1, 5), scores.dtype), to_element_type(
         chances.reshape(-1), scores.dtype
     )
 
 
-def _four(scores: Array) -> tuple[int, int, int, int]:
+def _dimensions(scores: Array) -> tuple[int, int, int, int]:
     check_rank(scores, 4, "the scores")
     batch, channels, height, width = scores.shape
     return batch, channels, height, width
 
 
 def _scale_of(info: np.ndarray) -> np.ndarray:
-    """How much an image was enlarged along each axis, from what is known of it: its height,
-    width, and one scale or two.
+    """Return the scale factors of an image per axis, from its info: height, width, and one scale or
+    two.
     """
     return info[[3 if info.size > 3 else 2, 2]]
 
 
-def _are_large(boxes: np.ndarray, edge: np.floating, least: np.ndarray) -> np.ndarray:
-    """Which of the boxes [..., 4] are as large as they have to be."""
-    return np.asarray((boxes[..., 2:] - boxes[..., :2] + edge >= least).all(-1))
+def _are_large(boxes: np.ndarray, edge: np.floating, min_sides: np.ndarray) -> np.ndarray:
+    """Return True for the boxes [..., 4] with sides of at least the minimum."""
+    return np.asarray((boxes[..., 2:] - boxes[..., :2] + edge >= min_sides).all(-1))
 
 
 def _shifts(height: int, width: int, stride: int, tensorflow: bool) -> np.ndarray:
-    """Where each cell lies, [H, W, 1, 4]."""
+    """Return the position of each cell, [H, W, 1, 4]."""
     down, across = np.broadcast_arrays(
         np.arange(height, dtype=_F32)[:, None] * stride, np.arange(width, dtype=_F32) * stride
     )
@@ -128,7 +130,9 @@ def _shifts(height: int, width: int, stride: int, tensorflow: bool) -> np.ndarra
 def _anchors(
     base: int, ratios: Sequence[float], scales: Sequence[float], tensorflow: bool
 ) -> np.ndarray:
-    """Boxes [K, 4] around the first cell; Caffe rounds to pixels, TensorFlow centres them on 0."""
+    """Return boxes [K, 4] around the first cell; Caffe rounds to pixels, TensorFlow centres them on
+    0.
+    """
     offset = _F32(0 if tensorflow else 1)
     ratio = np.array(ratios, _F32)[:, None]
     width = np.sqrt(_F32(base * base) / ratio)
@@ -146,30 +150,31 @@ def _anchors(
 
 
 def _by_cell(planes: np.ndarray, size: int) -> np.ndarray:
-    """Planes [K * size, H, W] as [H, W, K, size] in f32."""
+    """Return planes [K * size, H, W] as [H, W, K, size] in f32."""
     return np.asarray(
         np.moveaxis(planes.reshape(-1, size, *planes.shape[1:]), (0, 1), (2, 3)).astype(_F32)
     )
 
 
-def _moved(
+def _move(
     anchors: np.ndarray,
     deltas: np.ndarray,
     edge: np.floating,
     inner: float,
-    most: np.floating | float = math.inf,
+    max_growth: np.floating | float = math.inf,
 ) -> np.ndarray:
-    """Anchors [..., 4] moved by shares of their size and grown by exponents; ``inner`` is taken
-    off the last corner.
+    """Shift anchors [..., 4] by fractions of their size and scale them by exponents.
+
+    ``inner`` is subtracted from the last corner.
     """
     size = anchors[..., 2:] - anchors[..., :2] + edge
     centre = deltas[..., :2] * size + (anchors[..., :2] + _F32(0.5) * size)
-    half = _F32(0.5) * (np.exp(np.minimum(deltas[..., 2:], _F32(most))) * size)
+    half = _F32(0.5) * (np.exp(np.minimum(deltas[..., 2:], _F32(max_growth))) * size)
     return np.concatenate([centre - half, centre + half - _F32(inner)], -1)
 
 
-def _top(boxes: np.ndarray, scores: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(-scores, kind="stable")[:most]
+def _top(boxes: np.ndarray, scores: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(-scores, kind="stable")[:limit]
     return boxes[order], scores[order]
 
 
@@ -188,22 +193,24 @@ def generate_proposals(
     nms_eta: float = 1.0,
     roi_num_type: ElementType = ElementType.I64,
 ) -> tuple[Array, Array, Array]:
-    """Anchors [H, W, K, 4], deltas [N, 4K, H, W], scores [N, K, H, W]: regions [n, 4] of all
-    images, scores [n], counts [N].
+    """Return regions [n, 4] of all images, scores [n] and counts [N].
+
+    Inputs are anchors [H, W, K, 4], deltas [N, 4K, H, W] and scores [N, K, H, W].
     """
-    batch, count, height, width = _four(scores)
+    batch, count, height, width = _dimensions(scores)
     if (
         anchors.shape != (height, width, count, 4)
         or deltas.shape != (batch, 4 * count, height, width)
         or image_info.shape not in ((batch, 3), (batch, 4))
     ):
         raise ValueError(
-            f"anchors {anchors.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together"
+            f"anchors {anchors.shape}, deltas {deltas.shape}, scores {scores.shape}: "
+            "they do not fit together"
         )
-    found, chances, counts = [np.zeros((0, 4), _F32)], [np.zeros(0, _F32)], []
+    regions_by_image, scores_by_image, counts = [np.zeros((0, 4), _F32)], [np.zeros(0, _F32)], []
     for number in range(batch):
         info = np.asarray(widened(np.asarray(image_info)))[number].astype(_F32)
-        boxes, values = _in_image(
+        boxes, values = _boxes_in_image(
             info,
             widened(np.asarray(anchors)),
             widened(np.asarray(deltas))[number],
@@ -214,29 +221,31 @@ def generate_proposals(
         edge = _F32(0 if normalized else 1)
         large = _are_large(boxes, edge, _F32(min_size) * _scale_of(info))
         boxes, values = boxes[large], values[large]
-        kept = adaptively_best(boxes, nms_threshold, post_nms_count, nms_eta, pixels=not normalized)
-        found.append(boxes[kept])
-        chances.append(values[kept])
-        counts.append(len(kept))
-    regions, values = np.concatenate(found), np.concatenate(chances)
+        selected = select_boxes_adaptively(
+            boxes, nms_threshold, post_nms_count, nms_eta, pixels=not normalized
+        )
+        regions_by_image.append(boxes[selected])
+        scores_by_image.append(values[selected])
+        counts.append(len(selected))
+    regions, values = np.concatenate(regions_by_image), np.concatenate(scores_by_image)
     return (
-        narrowed(regions, scores.dtype),
-        narrowed(values, scores.dtype),
+        to_element_type(regions, scores.dtype),
+        to_element_type(values, scores.dtype),
         np.array(counts, roi_num_type.dtype),
     )
 
 
-def _in_image(
+def _boxes_in_image(
     info: np.ndarray, anchors: Array, deltas: Array, scores: Array, normalized: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Boxes [n, 4] and scores [n] of one image, cell by cell, clipped to the image."""
+    """Return boxes [n, 4] and scores [n] of one image, cell by cell, clipped to the image."""
     edge = _F32(0 if normalized else 1)
-    boxes = _moved(
+    boxes = _move(
         np.asarray(anchors).astype(_F32),
         _by_cell(np.asarray(deltas), 4),
         edge,
         float(edge),
-        _MOST_GROWTH,
+        _MAX_GROWTH,
     )
     return np.clip(boxes, 0, info[[1, 0, 1, 0]] - edge).reshape(-1, 4), _by_cell(
         np.asarray(scores), 1
@@ -255,10 +264,10 @@ def proposals_of_one_image(
     pre_nms_count: int,
     post_nms_count: int,
 ) -> tuple[Array, Array]:
-    """Anchors [H * W * K, 4], deltas [4K, H, W], scores [K, H, W]: regions [post_nms_count, 4] and
-    scores, zeros at the end.
+    """Return regions [post_nms_count, 4] and scores of one image, with zeros at the end.
 
-    A box smaller than ``min_size`` keeps its place with a score of 0.
+    Inputs are anchors [H * W * K, 4], deltas [4K, H, W] and scores [K, H, W]. A box smaller than
+    ``min_size`` stays in the list with a score of 0.
     """
     check_rank(scores, 3, "the scores")
     if (
@@ -267,25 +276,26 @@ def proposals_of_one_image(
         or anchors.shape != (scores.size, 4)
     ):
         raise ValueError(
-            f"anchors {anchors.shape}, deltas {deltas.shape}, scores {scores.shape}: they do not fit together"
+            f"anchors {anchors.shape}, deltas {deltas.shape}, scores {scores.shape}: "
+            "they do not fit together"
         )
     check_elements(post_nms_count * 4, "the proposals")
     count, height, width = scores.shape
     info = np.asarray(widened(np.asarray(image_info))).reshape(-1).astype(_F32)
     cells = widened(np.asarray(anchors)).reshape(height, width, count, 4)
-    boxes, values = _in_image(
+    boxes, values = _boxes_in_image(
         info, cells, widened(np.asarray(deltas)), widened(np.asarray(scores)), False
     )
     large = (boxes[:, 2:] - boxes[:, :2] + _F32(1) >= _F32(min_size)).all(-1)
     boxes, values = _top(boxes, values * large, pre_nms_count)
-    kept = best(boxes, nms_threshold, post_nms_count, pixels=False)
+    selected = select_boxes(boxes, nms_threshold, post_nms_count, pixels=False)
     regions, chances = np.zeros((post_nms_count, 4), _F32), np.zeros(post_nms_count, _F32)
-    regions[: len(kept)], chances[: len(kept)] = boxes[kept], values[kept]
-    return narrowed(regions, scores.dtype), narrowed(chances, scores.dtype)
+    regions[: len(selected)], chances[: len(selected)] = boxes[selected], values[selected]
+    return to_element_type(regions, scores.dtype), to_element_type(chances, scores.dtype)
 
 
 def _infer_proposal(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    count = of_rank(inputs[0], 4, "the scores").at(0) * attributes["post_nms_topn"]
+    count = shape_of_rank(inputs[0], 4, "the scores").at(0) * attributes["post_nms_topn"]
     return Known(inputs[0].element_type, PartialShape((count, static(5)))), Known(
         inputs[0].element_type, PartialShape((count,))
     )
@@ -300,9 +310,9 @@ def _infer_first_proposal(
 def _infer_generated(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    batch, element_type = of_rank(inputs[3], 4, "the scores").at(0), inputs[3].element_type
-    most = None if batch.most is None else batch.most * attributes["post_nms_count"]
-    count = Dimension(0, most) if most is not None else UNKNOWN
+    batch, element_type = shape_of_rank(inputs[3], 4, "the scores").at(0), inputs[3].element_type
+    upper = None if batch.most is None else batch.most * attributes["post_nms_count"]
+    count = Dimension(0, upper) if upper is not None else UNKNOWN
     return (
         Known(element_type, PartialShape((count, static(4)))),
         Known(element_type, PartialShape((count,))),
@@ -310,7 +320,7 @@ def _infer_generated(
     )
 
 
-def _infer_one_image(
+def _infer_single_image(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
     count, element_type = static(attributes["post_nms_count"]), inputs[3].element_type
@@ -382,7 +392,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "ExperimentalDetectronGenerateProposalsSingleImage",
         proposals_of_one_image,
         version=6,
-        infer=_infer_one_image,
+        infer=_infer_single_image,
         inputs=(4, 4),
         outputs=2,
         attributes=_GENERATE,

@@ -1,4 +1,4 @@
-"""Boxes that touch at all, and how much they overlap when pixels have a size."""
+"""Non-maximum suppression of boxes, with overlap of real-valued or pixel boxes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from loopscope.ops.sort.overlapping_boxes import overlap, survivors
 
 
 def pixel_overlap(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Intersection over union [n, m] of boxes [n, 4] and [m, 4] whose corners are pixels: a box
-    from 3 to 3 is one pixel wide.
+    """Return intersection over union [n, m] of boxes [n, 4] and [m, 4] whose corners are pixels.
+
+    A box from 3 to 3 is one pixel wide.
     """
     shared = overlap(ones, others, 1.0)
     apart = (ones[:, None, :2] > others[None, :, 2:]).any(-1) | (
@@ -18,26 +19,28 @@ def pixel_overlap(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.where(apart, ones.dtype.type(0), shared)
 
 
-def best(boxes: np.ndarray, threshold: float, most: int, *, pixels: bool) -> list[int]:
-    """Positions of the boxes, given best first, that overlap none kept before them; at most
-    ``most``.
+def select_boxes(boxes: np.ndarray, threshold: float, limit: int, *, pixels: bool) -> list[int]:
+    """Return positions of at most ``limit`` boxes, given best first.
+
+    A box is dropped if it overlaps an earlier selected box by more than ``threshold``.
     """
-    return survivors(boxes, threshold, most, pixel_overlap if pixels else overlap)
+    return survivors(boxes, threshold, limit, pixel_overlap if pixels else overlap)
 
 
-def adaptively_best(
-    boxes: np.ndarray, threshold: float, most: int, eta: float, *, pixels: bool
+def select_boxes_adaptively(
+    boxes: np.ndarray, threshold: float, limit: int, eta: float, *, pixels: bool
 ) -> list[int]:
-    """As :func:`best`, with a threshold that shrinks by ``eta`` after each kept box while it is
-    above one half.
+    """Select boxes as ``select_boxes`` does, with a shrinking threshold.
+
+    After each selected box, the threshold is multiplied by ``eta`` while it exceeds one half.
     """
-    kept: list[int] = []
+    selected: list[int] = []
     alive = np.arange(len(boxes))
-    while alive.size and len(kept) < most:
+    while alive.size and len(selected) < limit:
         first, rest = alive[:1], alive[1:]
-        kept.append(int(first[0]))
+        selected.append(int(first[0]))
         shared = (pixel_overlap if pixels else overlap)(boxes[first], boxes[rest])[0]
         alive = rest[~(shared > threshold)]
         if threshold > 0.5:
             threshold *= eta
-    return kept
+    return selected

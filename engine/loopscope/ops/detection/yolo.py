@@ -11,11 +11,11 @@ import numpy as np
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import narrowed, widened
+from loopscope.ops.elements import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients.patches import rearranged
 from loopscope.ops.index import axis_within
-from loopscope.ops.ranks import check_rank, of_rank
+from loopscope.ops.ranks import check_rank, shape_of_rank
 
 
 def region_yolo(
@@ -31,34 +31,35 @@ def region_yolo(
     mask: tuple[int, ...] = (),
     anchors: tuple[float, ...] = (),
 ) -> Array:
-    """Turns raw predictions [N, regions * (coords + 1 + classes), H, W] into shares of 1: centre,
-    confidence, and class scores.
+    """Convert raw predictions [N, regions * (coords + 1 + classes), H, W] into numbers from 0 to 1.
 
-    With ``do_softmax`` classes go through softmax and ``axis`` to ``end_axis`` are flattened, else
-    each through the sigmoid.
+    These are centre, confidence, and class scores. With ``do_softmax`` classes go through softmax
+    and ``axis`` to ``end_axis`` are flattened, else each class goes through the sigmoid.
     """
-    del anchors  # only the decoder of the boxes needs them
+    del anchors  # Only decoding the boxes needs the anchors.
     regions = num if do_softmax else len(mask)
     entries = coords + classes + 1
-    batch, channels, height, width = _four(data)
+    batch, channels, height, width = _dimensions(data)
     if channels < regions * entries:
         raise ValueError(
             f"{channels} channels: {regions} regions of {entries} need {regions * entries}"
         )
     values = np.array(widened(np.asarray(data)))
     rows = values[:, : regions * entries].reshape(batch, regions, entries, height, width)
-    done = rows.copy()
-    done[:, :, :2] = _sigmoid(rows[:, :, :2])
+    activated = rows.copy()
+    activated[:, :, :2] = _sigmoid(rows[:, :, :2])
     last = coords + 1 if do_softmax else entries
-    done[:, :, coords:last] = _sigmoid(rows[:, :, coords:last])
+    activated[:, :, coords:last] = _sigmoid(rows[:, :, coords:last])
     if do_softmax:
-        done[:, :, coords + 1 :] = _softmax(rows[:, :, coords + 1 :])
-        values[:, : regions * entries] = done.reshape(batch, -1, height, width)
-        return narrowed(values, data.dtype).reshape(_flattened(data.shape, axis, end_axis))
-    return narrowed(done.reshape(batch, regions * entries, height, width), data.dtype)
+        activated[:, :, coords + 1 :] = _softmax(rows[:, :, coords + 1 :])
+        values[:, : regions * entries] = activated.reshape(batch, -1, height, width)
+        return to_element_type(values, data.dtype).reshape(
+            _flattened_shape(data.shape, axis, end_axis)
+        )
+    return to_element_type(activated.reshape(batch, regions * entries, height, width), data.dtype)
 
 
-def _four(data: Array) -> tuple[int, int, int, int]:
+def _dimensions(data: Array) -> tuple[int, int, int, int]:
     check_rank(data, 4, "the data")
     batch, channels, height, width = data.shape
     return batch, channels, height, width
@@ -73,20 +74,19 @@ def _softmax(values: np.ndarray) -> np.ndarray:
     return raised / raised.sum(2, keepdims=True)
 
 
-def _flattened(shape: tuple[int, ...], axis: int, end_axis: int) -> tuple[int, ...]:
+def _flattened_shape(shape: tuple[int, ...], axis: int, end_axis: int) -> tuple[int, ...]:
     first, last = axis_within(axis, len(shape)), axis_within(end_axis, len(shape))
     return (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])
 
 
 def reorg_yolo(data: Array, /, *, stride: tuple[int, ...]) -> Array:
-    """Moves space to channels: [N, C, H, W] to [N, C * stride^2, H / stride, W / stride], in
-    Darknet's order of elements.
+    """Move space to channels, in Darknet's order of elements.
 
-    Darknet reads the memory as [N, C / stride^2, H * stride, W * stride] and picks every stride-th
-    row and column of that.
+    [N, C, H, W] becomes [N, C * stride^2, H / stride, W / stride]. Darknet reads the memory as [N,
+    C / stride^2, H * stride, W * stride] and selects every stride-th row and column of that.
     """
     step = _step(stride)
-    batch, channels, height, width = _four(data)
+    batch, channels, height, width = _dimensions(data)
     if channels % (step * step) or height % step or width % step:
         raise ValueError(
             f"data of shape {list(data.shape)} cannot be reorganized with stride {step}"
@@ -105,7 +105,7 @@ def _step(stride: Sequence[int]) -> int:
 
 def _infer_region(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     data = inputs[0]
-    shape = of_rank(data, 4, "the data")
+    shape = shape_of_rank(data, 4, "the data")
     batch, dimensions, height, width = shape.at(0), shape.dimensions or (), shape.at(2), shape.at(3)
     if not attributes["do_softmax"]:
         channels = static(
@@ -124,10 +124,10 @@ def _infer_region(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
 
 
 def _infer_reorg(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    shape, step = of_rank(inputs[0], 4, "the data"), _step(attributes["stride"])
+    shape, step = shape_of_rank(inputs[0], 4, "the data"), _step(attributes["stride"])
     height, width = (
-        static(one.length // step) if one.is_static else UNKNOWN
-        for one in (shape.at(2), shape.at(3))
+        static(side.length // step) if side.is_static else UNKNOWN
+        for side in (shape.at(2), shape.at(3))
     )
     return (
         Known(

@@ -1,4 +1,4 @@
-"""Sampling an image at the points of a grid: GridSample-9."""
+"""Sampling of an image at the points of a grid: GridSample-9."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturated, widened
+from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, saturate, to_element_type, widened
 from loopscope.ops.gradients import sampling as gradients
 from loopscope.ops.image.sampling import cubic_weights
-from loopscope.ops.ranks import of_rank
+from loopscope.ops.ranks import shape_of_rank
 
-_FARTHEST = 2.0**62
+_MAX_POSITION = 2.0**62
 
 
 def grid_sample(
@@ -29,12 +29,14 @@ def grid_sample(
     mode: str = "bilinear",
     padding_mode: str = "zeros",
 ) -> Array:
-    """Samples an image [N, C, H, W] at grid points [N, H', W', 2] (x, then y, from -1 to 1): [N,
-    C, H', W'].
+    """Sample an image [N, C, H, W] at grid points [N, H', W', 2] (x, then y, from -1 to 1).
+
+    The result is [N, C, H', W'].
     """
     if data.ndim != 4 or grid.ndim != 4 or data.shape[0] != grid.shape[0] or grid.shape[3] != 2:
         raise ValueError(
-            f"an image of shape {data.shape} and a grid of shape {grid.shape}: expected [N, C, H, W] and [N, H', W', 2]"
+            f"an image of shape {data.shape} and a grid of shape {grid.shape}: "
+            "expected [N, C, H, W] and [N, H', W', 2]"
         )
     check_elements(math.prod(data.shape[:2]) * math.prod(grid.shape[1:3]), "the sampled image")
     points = np.asarray(widened(grid))
@@ -46,18 +48,20 @@ def grid_sample(
         case "nearest":
             return sample(np.rint(ys), np.rint(xs))
         case "bilinear":
-            return _in_type(_bilinear(sample, ys, xs), data.dtype)
+            return _to_type(_bilinear(sample, ys, xs), data.dtype)
         case _:
-            return _in_type(_bicubic(sample, ys, xs), data.dtype)
+            return _to_type(_bicubic(sample, ys, xs), data.dtype)
 
 
-def _in_type(values: np.ndarray, dtype: np.dtype) -> Array:
-    """Integers lose their fraction, as in the runtimes; Interpolate rounds instead."""
-    return saturated(values, dtype) if dtype in INTEGER_DTYPES else narrowed(values, dtype)
+def _to_type(values: np.ndarray, dtype: np.dtype) -> Array:
+    """Convert to the type; integers are truncated as in the runtimes (Interpolate rounds
+    instead).
+    """
+    return saturate(values, dtype) if dtype in INTEGER_DTYPES else to_element_type(values, dtype)
 
 
 def _pixels(coordinates: np.ndarray, length: int, align_corners: bool) -> np.ndarray:
-    """From -1 .. 1 to positions of pixels: the ends are the outer pixels' centres, or their
+    """Map coordinates from -1 .. 1 to pixel positions; the ends are the outer pixels' centres or
     outer edges.
     """
     dtype = coordinates.dtype.type
@@ -67,9 +71,7 @@ def _pixels(coordinates: np.ndarray, length: int, align_corners: bool) -> np.nda
 
 
 class _Sampler:
-    """Reads pixels [N, C, H', W'] at whole positions [N, H', W'], whichever way the outside is
-    padded.
-    """
+    """A reader of pixels [N, C, H', W'] at integer positions [N, H', W'], with padding outside."""
 
     def __init__(self, data: np.ndarray, padding: str, align_corners: bool) -> None:
         self._data = data
@@ -81,35 +83,35 @@ class _Sampler:
         rows, columns = self._inside(ys, height), self._inside(xs, width)
         batch = np.arange(len(self._data))[:, None, None]
         if not height or not width:
-            found = np.zeros((*rows.shape, self._data.shape[1]), self._data.dtype)
+            pixels = np.zeros((*rows.shape, self._data.shape[1]), self._data.dtype)
         else:
-            found = self._data[batch, :, rows, columns]
-        found = np.moveaxis(found, -1, 1)
+            pixels = self._data[batch, :, rows, columns]
+        pixels = np.moveaxis(pixels, -1, 1)
         if self._padding == "zeros":
             outside = (
                 (ys < 0) | (ys >= height) | (xs < 0) | (xs >= width) | np.isnan(ys) | np.isnan(xs)
             )
-            found = np.where(outside[:, None], found.dtype.type(0), found)
-        return found
+            pixels = np.where(outside[:, None], pixels.dtype.type(0), pixels)
+        return pixels
 
     def _inside(self, positions: np.ndarray, length: int) -> np.ndarray:
-        whole = np.clip(np.nan_to_num(positions), -_FARTHEST, _FARTHEST).astype(np.int64)
+        whole = np.clip(np.nan_to_num(positions), -_MAX_POSITION, _MAX_POSITION).astype(np.int64)
         if self._padding == "reflection" and length > 0:
             whole = (
-                _reflected_at_centres(whole, length)
+                _reflect_at_centres(whole, length)
                 if self._align
-                else _reflected_at_edges(whole, length)
+                else _reflect_at_edges(whole, length)
             )
         return np.clip(whole, 0, max(length - 1, 0))
 
 
-def _reflected_at_centres(positions: np.ndarray, length: int) -> np.ndarray:
+def _reflect_at_centres(positions: np.ndarray, length: int) -> np.ndarray:
     period = 2 * (length - 1) or 1
     around = np.abs(positions) % period
     return np.where(around >= length, period - around, around)
 
 
-def _reflected_at_edges(positions: np.ndarray, length: int) -> np.ndarray:
+def _reflect_at_edges(positions: np.ndarray, length: int) -> np.ndarray:
     around = positions % (2 * length)
     return np.where(around >= length, 2 * length - 1 - around, around)
 
@@ -139,7 +141,7 @@ def _bicubic(sample: _Sampler, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
 
 
 def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    data, grid = of_rank(inputs[0], 4, "the image"), of_rank(inputs[1], 4, "the grid")
+    data, grid = shape_of_rank(inputs[0], 4, "the image"), shape_of_rank(inputs[1], 4, "the grid")
     if not grid.at(3).contains(2):
         raise ValueError(f"the grid has shape {grid}, expected a last dimension of 2")
     batch = data.at(0).intersect(grid.at(0))

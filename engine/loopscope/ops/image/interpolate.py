@@ -1,4 +1,4 @@
-"""Resizing: Interpolate-1, -4 and -11, one axis after the other."""
+"""Resizing by Interpolate-1, -4 and -11, one axis after the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loopscope.ir.element_type import INTEGERS, NUMERIC, REAL_FLOATS, ElementTyp
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, narrowed, saturated, widened
+from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, saturate, to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients import resizing_axes as gradients
 from loopscope.ops.image.sampling import (
@@ -51,10 +51,10 @@ def interpolate_4(
     shape_calculation_mode: str = "sizes",
     **attributes: Any,
 ) -> Array:
-    """Resizes some axes of an image to given sizes or by given scales."""
-    given = scales if shape_calculation_mode == "scales" else sizes
+    """Resize some axes of an image to given sizes or by given scales."""
+    target = scales if shape_calculation_mode == "scales" else sizes
     return interpolate_11(
-        image, given, axes, shape_calculation_mode=shape_calculation_mode, **attributes
+        image, target, axes, shape_calculation_mode=shape_calculation_mode, **attributes
     )
 
 
@@ -73,12 +73,12 @@ def interpolate_11(
     pads_end: tuple[int, ...] = (),
     cube_coeff: float = -0.75,
 ) -> Array:
-    """Resizes some axes of an image to given sizes or by given scales.
+    """Resize some axes of an image to given sizes or by given scales.
 
-    Zeros are added first (``pads_begin``, ``pads_end``). Every mode weighs each axis on its own, so
-    the axes are resized in turn.
+    Zeros are added first (``pads_begin``, ``pads_end``). Every mode weights each axis separately,
+    so the axes are resized in turn.
     """
-    padded = _padded(np.asarray(image), pads_begin, pads_end)
+    padded = _pad(np.asarray(image), pads_begin, pads_end)
     chosen = (
         list(range(image.ndim)) if axes is None else axes_within(whole_numbers(axes), image.ndim)
     )
@@ -96,7 +96,7 @@ def interpolate_11(
         number: _taps(axis, mode, choices, antialias and shrinks)
         for number, axis in resized.items()
     }
-    return _resampled(padded, taps, rounds_each=mode in PILLOW)
+    return _resample(padded, taps, rounds_each=mode in PILLOW)
 
 
 def interpolate_1(
@@ -111,7 +111,7 @@ def interpolate_1(
     pads_begin: tuple[int, ...] = (),
     pads_end: tuple[int, ...] = (),
 ) -> Array:
-    """Resizes the axes to the target sizes."""
+    """Resize the axes to the target sizes."""
     attributes = as_version_11(
         image.ndim,
         axes=axes,
@@ -124,12 +124,12 @@ def interpolate_1(
     return interpolate_11(image, target, np.array(axes, np.int64), **attributes)
 
 
-def _padded(image: np.ndarray, begin: Sequence[int], end: Sequence[int]) -> np.ndarray:
+def _pad(image: np.ndarray, begin: Sequence[int], end: Sequence[int]) -> np.ndarray:
     if not any((*begin, *end)):
         return image
     if max(len(begin), len(end)) > image.ndim:
         raise ValueError(f"pads {list(begin)} and {list(end)} for an image of rank {image.ndim}")
-    pads = [(_at(begin, axis), _at(end, axis)) for axis in range(image.ndim)]
+    pads = [(_pad_of(begin, axis), _pad_of(end, axis)) for axis in range(image.ndim)]
     check_elements(
         math.prod(length + sum(pad) for length, pad in zip(image.shape, pads, strict=True)),
         "the padded image",
@@ -137,21 +137,21 @@ def _padded(image: np.ndarray, begin: Sequence[int], end: Sequence[int]) -> np.n
     return np.pad(image, pads)
 
 
-def _at(pads: Sequence[int], axis: int) -> int:
+def _pad_of(pads: Sequence[int], axis: int) -> int:
     return pads[axis] if axis < len(pads) else 0
 
 
 def _axes_to_resize(
     shape: Sequence[int],
     axes: Sequence[int],
-    given: np.ndarray,
+    target: np.ndarray,
     shapes_by: str,
     real: type[np.floating],
 ) -> dict[int, Axis]:
-    numbers = _numbers(given, shapes_by)
+    numbers = _numbers(target, shapes_by)
     if len(numbers) != len(axes):
         raise ValueError(f"{len(numbers)} {shapes_by} for {len(axes)} axes")
-    found = {}
+    resized_axes = {}
     for axis, value in zip(axes, numbers, strict=True):
         length = shape[axis]
         resized = resized_length(length, value) if shapes_by == "scales" else int(value)
@@ -160,28 +160,30 @@ def _axes_to_resize(
         scale = (
             float(value) if shapes_by == "scales" else float(real(resized) / real(max(length, 1)))
         )
-        found[axis] = Axis(length, resized, scale)
+        resized_axes[axis] = Axis(length, resized, scale)
     check_elements(
         math.prod(
-            found[axis].resized if axis in found else length for axis, length in enumerate(shape)
+            resized_axes[axis].resized if axis in resized_axes else length
+            for axis, length in enumerate(shape)
         ),
         "the resized image",
     )
-    return found
+    return resized_axes
 
 
-def _numbers(given: Array, shapes_by: str) -> list[float]:
-    """The sizes or scales; a whole number is a scale too, a fraction is no size."""
+def _numbers(target: Array, shapes_by: str) -> list[float]:
+    """Return the sizes or scales; scales may be integers, but sizes must be integers."""
     if shapes_by == "scales":
-        return [float(value) for value in np.asarray(widened(np.asarray(given))).reshape(-1)]
-    if not ElementType.of(given).is_integer:
-        raise ValueError(f"the sizes are {ElementType.of(given)}, expected integers")
-    return [*whole_numbers(given)]
+        return [float(value) for value in np.asarray(widened(np.asarray(target))).reshape(-1)]
+    if not ElementType.of(target).is_integer:
+        raise ValueError(f"the sizes are {ElementType.of(target)}, expected integers")
+    return [*whole_numbers(target)]
 
 
 def resized_length(length: int, scale: float) -> int:
-    """floor(length * scale), multiplied in f32 as runtimes do; ``ValueError`` for a scale that is
-    not a positive number.
+    """Return floor(length * scale), multiplied in f32 as in runtimes.
+
+    Raise ``ValueError`` for a scale that is not a positive number.
 
     >>> resized_length(5, 0.5), resized_length(10, float(np.float32(0.7)))
     (2, 7)
@@ -209,61 +211,67 @@ def _taps(axis: Axis, mode: str, choices: Choices, antialias: bool) -> Taps:
             return pillow(axis, choices, mode=mode)
 
 
-def _resampled(image: np.ndarray, taps: Mapping[int, Taps], *, rounds_each: bool) -> np.ndarray:
-    """Applies the taps axis by axis, last axis first; integers are rounded at the end, or
-    (Pillow) after each axis.
+def _resample(image: np.ndarray, taps: Mapping[int, Taps], *, rounds_each: bool) -> np.ndarray:
+    """Apply the taps axis by axis, last axis first.
+
+    Integers are rounded at the end, or (Pillow) after each axis.
     """
     whole = image.dtype in INTEGER_DTYPES
     values = image
     for axis in sorted(taps, reverse=True):
-        one = taps[axis]
-        if not one.positions.shape[1]:
+        axis_taps = taps[axis]
+        if not axis_taps.positions.shape[1]:
             values = np.take(values, np.zeros(0, np.int64), axis)
             continue
-        if len(one.positions) == 1:
-            values = np.take(values, one.positions[0], axis)
+        if len(axis_taps.positions) == 1:
+            values = np.take(values, axis_taps.positions[0], axis)
             continue
-        values = _weighted(values, one, axis)
+        values = _weighted_sum(values, axis_taps, axis)
         if whole and rounds_each:
-            values = saturated(np.trunc(values + np.copysign(0.5, values)), image.dtype)
-    return narrowed(values, image.dtype)
+            values = saturate(np.trunc(values + np.copysign(0.5, values)), image.dtype)
+    return to_element_type(values, image.dtype)
 
 
-def _weighted(values: np.ndarray, taps: Taps, axis: int) -> np.ndarray:
+def _weighted_sum(values: np.ndarray, taps: Taps, axis: int) -> np.ndarray:
     exact = values.dtype.itemsize > 2 and values.dtype != np.float32
     wide = np.float64 if exact or taps.weights.dtype == np.float64 else np.float32
-    wanted = tuple(-1 if number == axis else 1 for number in range(values.ndim))
+    weight_shape = tuple(-1 if number == axis else 1 for number in range(values.ndim))
     total = None
     for positions, weights in zip(taps.positions, taps.weights, strict=True):
-        part = np.take(values, positions, axis).astype(wide) * weights.astype(wide).reshape(wanted)
+        part = np.take(values, positions, axis).astype(wide) * weights.astype(wide).reshape(
+            weight_shape
+        )
         total = part if total is None else total + part
     assert total is not None
     return total
 
 
 def _infer(
-    inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, given: int, axes: int
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, target_input: int, axes: int
 ) -> tuple[Known, ...]:
-    """Axes that are resized are known where sizes or scales are; the others grow by their pads."""
+    """Infer resized lengths if sizes or scales are known; all other axes grow by their pads."""
     image = inputs[0]
     if image.shape.dimensions is None:
         return (Known(image.element_type),)
     rank = len(image.shape.dimensions)
     begin, end = attributes["pads_begin"], attributes["pads_end"]
     dimensions = [
-        one + (_at(begin, axis) + _at(end, axis)) for axis, one in enumerate(image.shape.dimensions)
+        length + (_pad_of(begin, axis) + _pad_of(end, axis))
+        for axis, length in enumerate(image.shape.dimensions)
     ]
     chosen = _known_axes(inputs, attributes, axes, rank)
     if chosen is None:
         return (Known(image.element_type, PartialShape.unknown(rank)),)
     by_scale = attributes.get("shape_calculation_mode") == "scales"
-    source = inputs[given - 1] if not by_scale and given == 2 else inputs[given]
+    source = (
+        inputs[target_input - 1] if not by_scale and target_input == 2 else inputs[target_input]
+    )
     values = (
         [] if source.value is None else _numbers(source.value, "scales" if by_scale else "sizes")
     )
     for number, axis in enumerate(chosen):
         dimensions[axis] = (
-            _resized(dimensions[axis], values[number], by_scale)
+            _resized_dimension(dimensions[axis], values[number], by_scale)
             if number < len(values)
             else UNKNOWN
         )
@@ -281,10 +289,10 @@ def _known_axes(
     return None if value is None else axes_within(whole_numbers(value), rank)
 
 
-def _resized(dimension: Dimension, value: float, by_scale: bool) -> Dimension:
+def _resized_dimension(dimension: Dimension, value: float, by_scale: bool) -> Dimension:
     if by_scale:
-        most = None if dimension.most is None else resized_length(dimension.most, value)
-        return Dimension(resized_length(dimension.least, value), most)
+        upper = None if dimension.most is None else resized_length(dimension.most, value)
+        return Dimension(resized_length(dimension.least, value), upper)
     return static(int(value)) if value >= 0 else UNKNOWN
 
 
@@ -312,7 +320,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Interpolate",
         interpolate_1,
         opsets=(1, 3),
-        infer=partial(_infer, given=1, axes=2),
+        infer=partial(_infer, target_input=1, axes=2),
         inputs=(2, 2),
         types=(COMPUTED, INTEGERS),
         attributes=(
@@ -329,7 +337,7 @@ OPERATIONS: tuple[Operation, ...] = (
         interpolate_4,
         version=4,
         opsets=(4, 10),
-        infer=partial(_infer, given=2, axes=3),
+        infer=partial(_infer, target_input=2, axes=3),
         inputs=(3, 4),
         types=(COMPUTED, INTEGERS, NUMERIC, INTEGERS),
         attributes=_attributes(MODES),
@@ -339,7 +347,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Interpolate",
         interpolate_11,
         version=11,
-        infer=partial(_infer, given=1, axes=2),
+        infer=partial(_infer, target_input=1, axes=2),
         inputs=(2, 3),
         types=(COMPUTED, _NUMBERS, INTEGERS),
         attributes=_attributes((*MODES, *PILLOW)),

@@ -1,5 +1,5 @@
-"""Where each position of a resized axis looks in the original axis, and with which weights, for
-every mode of Interpolate.
+"""Source positions and weights of each position of a resized axis, for every mode of
+Interpolate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _F32 = np.float32
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis to resize: its lengths, and the scale that coordinates are divided by."""
+    """An axis to resize: its lengths, and the scale that coordinates are divided by."""
 
     length: int
     resized: int
@@ -23,9 +23,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """``positions`` [taps, resized] within the original axis, and their ``weights``, of the same
-    shape.
-    """
+    """Positions [taps, resized] within the original axis, and their weights, of the same shape."""
 
     positions: np.ndarray
     weights: np.ndarray
@@ -33,20 +31,18 @@ class Taps:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The attributes that say how an axis is sampled."""
+    """Attributes that determine how an axis is sampled."""
 
     coordinates: str = "half_pixel"
     nearest: str = "round_prefer_floor"
     cube: float = -0.75
     real: type[np.floating] = np.float32
-    """What coordinates and weights are computed in, except those of the nearest, of which ties
-    depend on f32.
-    """
+    """Type of coordinates and weights, except for mode nearest, whose ties depend on f32."""
 
 
 def original_coordinates(axis: Axis, mode: str, real: type[np.floating] = np.float32) -> np.ndarray:
-    """The coordinate in the original axis of each resized position, in f32 as runtimes compute
-    it, unless f64 is asked for.
+    """Return the coordinate in the original axis of each resized position, in ``real`` (f32 as in
+    runtimes).
     """
     resized = np.arange(axis.resized, dtype=real)
     scale, half = real(axis.scale), real(0.5)
@@ -83,13 +79,13 @@ ROUNDING: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
-"""How ``nearest_mode`` makes a position of a coordinate; ``simple`` depends on the direction of
-the resize.
+"""Functions from a coordinate to a position by ``nearest_mode``; ``simple`` depends on the
+direction of the resize.
 """
 
 
 def nearest(axis: Axis, choices: Choices) -> Taps:
-    """The one nearest position."""
+    """Return the single nearest position."""
     coordinates = original_coordinates(axis, choices.coordinates)
     rounding = ROUNDING.get(choices.nearest) or (np.ceil if axis.scale < 1 else np.trunc)
     positions = _within(rounding(coordinates), axis)[None]
@@ -97,7 +93,7 @@ def nearest(axis: Axis, choices: Choices) -> Taps:
 
 
 def linear_onnx(axis: Axis, choices: Choices) -> Taps:
-    """The two neighbours of the coordinate, which is first moved inside the axis."""
+    """Return the two neighbours of the coordinate, which is first clipped to the axis."""
     coordinates = np.clip(
         original_coordinates(axis, choices.coordinates, choices.real), 0, axis.length - 1
     )
@@ -109,8 +105,8 @@ def linear_onnx(axis: Axis, choices: Choices) -> Taps:
 
 
 def linear(axis: Axis, choices: Choices, *, stretch: float) -> Taps:
-    """A triangle over the coordinate, as wide as the scale asks for when antialiasing; what falls
-    outside the axis does not count.
+    """Return the positions under a triangle around the coordinate; positions outside the axis do
+    not count.
 
     ``stretch`` is the slope of the triangle: the scale when antialiasing, else 1.
     """
@@ -119,12 +115,13 @@ def linear(axis: Axis, choices: Choices, *, stretch: float) -> Taps:
     positions = _half_away(coordinates) + np.arange(-reach, reach + 1, dtype=choices.real)[:, None]
     weights = np.maximum(0, 1 - np.abs(choices.real(stretch) * (coordinates - positions)))
     weights[(positions < 0) | (positions >= axis.length)] = 0
-    return Taps(_within(positions, axis), _normalized(weights))
+    return Taps(_within(positions, axis), _normalize(weights))
 
 
 def cubic(axis: Axis, choices: Choices) -> Taps:
-    """Four neighbours, weighted by the cubic kernel with parameter ``cube``; positions outside
-    repeat the border.
+    """Return four neighbours, weighted by the cubic kernel with parameter ``cube``.
+
+    Positions outside the axis repeat the border.
     """
     coordinates = original_coordinates(axis, choices.coordinates, choices.real)
     left = np.floor(coordinates)
@@ -135,16 +132,16 @@ def cubic(axis: Axis, choices: Choices) -> Taps:
 
 
 def cubic_weights(share: np.ndarray, cube: np.floating | float) -> np.ndarray:
-    """Weights [4, ...] of the positions -1, 0, 1, 2 for a point at ``share`` (0 to 1) between
-    positions 0 and 1.
+    """Return weights [4, ...] of positions -1, 0, 1, 2 for a point at ``share`` (0 to 1) between 0
+    and 1.
     """
     offsets = np.arange(-1, 3).astype(share.dtype).reshape(4, *[1] * share.ndim)
     return cubic_kernel(np.abs(share - offsets), share.dtype.type(cube))
 
 
 def cubic_kernel(distance: np.ndarray, cube: np.floating | float) -> np.ndarray:
-    """Keys' cubic convolution kernel (IEEE 1163711) with parameter ``cube``, for distances of at
-    least 0.
+    """Compute Keys' cubic convolution kernel (IEEE 1163711) with parameter ``cube``, for distances
+    of at least 0.
     """
     near = ((cube + 2) * distance - (cube + 3)) * distance * distance + 1
     far = ((cube * distance - 5 * cube) * distance + 8 * cube) * distance - 4 * cube
@@ -163,8 +160,8 @@ PILLOW: Mapping[str, tuple[Callable[[np.ndarray, float], np.ndarray], float]] = 
 
 
 def pillow(axis: Axis, choices: Choices, *, mode: str) -> Taps:
-    """All positions under a kernel that is stretched when the axis shrinks, as the Pillow
-    library resamples.
+    """Return all positions under a kernel, stretched if the axis shrinks, as the Pillow library
+    resamples.
     """
     kernel, reach = PILLOW[mode]
     step = axis.length / axis.resized if axis.resized else 1.0
@@ -176,10 +173,10 @@ def pillow(axis: Axis, choices: Choices, *, mode: str) -> Taps:
     positions = first + np.arange(taps)[:, None]
     weights = kernel(np.abs((positions - centers + 0.5) / stretch), choices.cube)
     weights[positions >= last] = 0
-    return Taps(_within(positions, axis), _normalized(weights))
+    return Taps(_within(positions, axis), _normalize(weights))
 
 
-def _normalized(weights: np.ndarray) -> np.ndarray:
+def _normalize(weights: np.ndarray) -> np.ndarray:
     total = weights.sum(axis=0)
     return np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
 

@@ -1,4 +1,4 @@
-"""Category movement of the OpenVINO operation specs: elements change place, none changes value."""
+"""Category movement of the OpenVINO operation specs: elements change position but not value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of elements moved between spatial axes and the depth or batch axis."""
+"""Movement of blocks of elements between spatial axes and the depth or batch axis."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from loopscope.ops.index import whole_numbers
 
 
 def depth_to_space(data: Array, /, *, mode: str, block_size: int = 1) -> Array:
-    """[N, C * b^k, D1, ..., Dk] to [N, C, D1 * b, ..., Dk * b]; ``mode`` says which part of the
-    depth is the block.
+    """Move depth into space: [N, C * b^k, D1, ..., Dk] to [N, C, D1 * b, ..., Dk * b].
+
+    ``mode`` selects whether the block is the first or the last part of the depth.
     """
     batch, depth, *lengths = _spatial(data)
     rank = len(lengths)
@@ -34,15 +35,16 @@ def depth_to_space(data: Array, /, *, mode: str, block_size: int = 1) -> Array:
         else (batch, depth // blocks, *grid, *lengths)
     )
     offset = 1 if first else 2
-    woven = [axis for pair in range(rank) for axis in (rank + 2 + pair, offset + pair)]
-    return cut.transpose((0, rank + 1 if first else 1, *woven)).reshape(
-        (batch, depth // blocks, *(one * block_size for one in lengths))
+    interleaved = [axis for pair in range(rank) for axis in (rank + 2 + pair, offset + pair)]
+    return cut.transpose((0, rank + 1 if first else 1, *interleaved)).reshape(
+        (batch, depth // blocks, *(length * block_size for length in lengths))
     )
 
 
 def space_to_depth(data: Array, /, *, mode: str, block_size: int = 1) -> Array:
-    """[N, C, D1 * b, ..., Dk * b] to [N, C * b^k, D1, ..., Dk]; the inverse of
-    ``depth_to_space``.
+    """Move space into depth: [N, C, D1 * b, ..., Dk * b] to [N, C * b^k, D1, ..., Dk].
+
+    Inverse of ``depth_to_space``.
     """
     batch, depth, *lengths = _spatial(data)
     rank = len(lengths)
@@ -79,8 +81,8 @@ def _infer_depth_to_space(
     if dimensions is None:
         return (Known(inputs[0].element_type),)
     block = attributes["block_size"]
-    depth = _divided(dimensions[1], block ** (len(dimensions) - 2), "depth")
-    shape = (dimensions[0], depth, *(one * block for one in dimensions[2:]))
+    depth = _divide(dimensions[1], block ** (len(dimensions) - 2), "depth")
+    shape = (dimensions[0], depth, *(length * block for length in dimensions[2:]))
     return (Known(inputs[0].element_type, PartialShape(shape)),)
 
 
@@ -91,25 +93,27 @@ def _infer_space_to_depth(
     if dimensions is None:
         return (Known(inputs[0].element_type),)
     block = attributes["block_size"]
-    lengths = (_divided(one, block, "spatial length") for one in dimensions[2:])
+    lengths = (_divide(length, block, "spatial length") for length in dimensions[2:])
     shape = (dimensions[0], dimensions[1] * block ** (len(dimensions) - 2), *lengths)
     return (Known(inputs[0].element_type, PartialShape(shape)),)
 
 
-def _divided(whole: Dimension, parts: int, what: str) -> Dimension:
+def _divide(whole: Dimension, parts: int, what: str) -> Dimension:
     if whole.is_static:
         if whole.length % parts:
             raise ValueError(f"{what} {whole} is not a multiple of {parts}")
         return static(whole.length // parts)
-    least = -(-whole.least // parts)
-    return Dimension(least, None if whole.most is None else max(whole.most // parts, least))
+    lower = -(-whole.least // parts)
+    return Dimension(lower, None if whole.most is None else max(whole.most // parts, lower))
 
 
 def batch_to_space(
     data: Array, block_shape: Array, crops_begin: Array, crops_end: Array, /
 ) -> Array:
-    """[B1 * ... * Bk * N, D1, ..., Dk] to [N, D1 * B1, ..., Dk * Bk], cropped; all other inputs
-    are [k + 1].
+    """Move blocks of the batch axis into the spatial axes, and crop the result.
+
+    [B1 * ... * Bk * N, D1, ..., Dk] becomes [N, D1 * B1, ..., Dk * Bk] before cropping. All other
+    inputs are [k + 1].
     """
     blocks, begins, ends = _block_inputs(data, block_shape, crops_begin, crops_end)
     batch, *lengths = data.shape
@@ -117,8 +121,8 @@ def batch_to_space(
     if batch % count:
         raise ValueError(f"batch {batch} is not a multiple of the {count} blocks")
     cut = data.reshape((*blocks[1:], batch // count, *lengths))
-    woven = [axis for pair in range(rank) for axis in (rank + 1 + pair, pair)]
-    whole = cut.transpose((rank, *woven)).reshape(
+    interleaved = [axis for pair in range(rank) for axis in (rank + 1 + pair, pair)]
+    whole = cut.transpose((rank, *interleaved)).reshape(
         (batch // count, *(a * b for a, b in zip(lengths, blocks[1:], strict=True)))
     )
     for axis, (length, begin, end) in enumerate(zip(whole.shape, begins, ends, strict=True)):
@@ -135,8 +139,10 @@ def batch_to_space(
 
 
 def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end: Array, /) -> Array:
-    """[N, D1, ..., Dk], padded with zeros, to [B1 * ... * Bk * N, D1 / B1, ..., Dk / Bk]; the
-    inverse of ``batch_to_space``.
+    """Pad with zeros and move blocks of the spatial axes into the batch axis.
+
+    The padded [N, D1, ..., Dk] becomes [B1 * ... * Bk * N, D1 / B1, ..., Dk / Bk]. Inverse of
+    ``batch_to_space``.
     """
     blocks, begins, ends = _block_inputs(data, block_shape, pads_begin, pads_end)
     lengths = [
@@ -154,7 +160,7 @@ def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end:
     rank = len(lengths) - 1
     parts = [length // block for length, block in zip(lengths, blocks, strict=True)]
     cut = padded.reshape(
-        (lengths[0], *(one for pair in zip(parts[1:], blocks[1:], strict=True) for one in pair))
+        (lengths[0], *(part for pair in zip(parts[1:], blocks[1:], strict=True) for part in pair))
     )
     order = (*(2 + 2 * pair for pair in range(rank)), 0, *(1 + 2 * pair for pair in range(rank)))
     return cut.transpose(order).reshape((math.prod(blocks) * lengths[0], *parts[1:]))
@@ -175,7 +181,8 @@ def _block_inputs(data: Array, *tensors: Array) -> tuple[list[int], list[int], l
         or ends[0]
     ):
         raise ValueError(
-            f"blocks {blocks}, {begins}, {ends}: blocks are at least 1, the others at least 0, the batch axis has 1, 0 and 0"
+            f"blocks {blocks}, {begins}, {ends}: blocks are at least 1, the others at "
+            "least 0, the batch axis has 1, 0 and 0"
         )
     return blocks, begins, ends
 
@@ -183,47 +190,47 @@ def _block_inputs(data: Array, *tensors: Array) -> tuple[list[int], list[int], l
 def _infer_batch_to_space(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    values = _values(inputs)
+    values = _known_values(inputs)
     dimensions = inputs[0].shape.dimensions
     if values is None or dimensions is None:
         return (Known(inputs[0].element_type, _same_rank(inputs)),)
     blocks, begins, ends = values
-    found = [_divided(dimensions[0], math.prod(blocks), "batch")]
-    for one, block, begin, end in zip(
+    lengths = [_divide(dimensions[0], math.prod(blocks), "batch")]
+    for length, block, begin, end in zip(
         dimensions[1:], blocks[1:], begins[1:], ends[1:], strict=True
     ):
-        whole = one * block
-        least = max(whole.least - begin - end, 0)
-        found.append(
-            Dimension(least, None if whole.most is None else max(whole.most - begin - end, least))
+        whole = length * block
+        lower = max(whole.least - begin - end, 0)
+        lengths.append(
+            Dimension(lower, None if whole.most is None else max(whole.most - begin - end, lower))
         )
-    return (Known(inputs[0].element_type, PartialShape(tuple(found))),)
+    return (Known(inputs[0].element_type, PartialShape(tuple(lengths))),)
 
 
 def _infer_space_to_batch(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    values = _values(inputs)
+    values = _known_values(inputs)
     dimensions = inputs[0].shape.dimensions
     if values is None or dimensions is None:
         return (Known(inputs[0].element_type, _same_rank(inputs)),)
     blocks, begins, ends = values
-    found = [dimensions[0] * math.prod(blocks)]
-    for one, block, begin, end in zip(
+    lengths = [dimensions[0] * math.prod(blocks)]
+    for length, block, begin, end in zip(
         dimensions[1:], blocks[1:], begins[1:], ends[1:], strict=True
     ):
-        found.append(_divided(one + (begin + end), block, "padded length"))
-    return (Known(inputs[0].element_type, PartialShape(tuple(found))),)
+        lengths.append(_divide(length + (begin + end), block, "padded length"))
+    return (Known(inputs[0].element_type, PartialShape(tuple(lengths))),)
 
 
-def _values(inputs: Sequence[Known]) -> list[list[int]] | None:
-    found = [whole_numbers(known.value) for known in inputs[1:] if known.value is not None]
+def _known_values(inputs: Sequence[Known]) -> list[list[int]] | None:
+    values = [whole_numbers(known.value) for known in inputs[1:] if known.value is not None]
     rank = inputs[0].shape.rank
-    if len(found) < 3 or rank is None:
+    if len(values) < 3 or rank is None:
         return None
-    if rank < 2 or any(len(one) != rank for one in found) or min(found[0]) < 1:
-        raise ValueError(f"blocks {found} do not fit a tensor of shape {inputs[0].shape}")
-    return found
+    if rank < 2 or any(len(numbers) != rank for numbers in values) or min(values[0]) < 1:
+        raise ValueError(f"blocks {values} do not fit a tensor of shape {inputs[0].shape}")
+    return values
 
 
 def _same_rank(inputs: Sequence[Known]) -> PartialShape:

@@ -1,4 +1,4 @@
-"""The distinct elements, or slices, of a tensor."""
+"""Distinct elements, or slices, of a tensor."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def unique(
     index_element_type: ElementType = ElementType.I64,
     count_element_type: ElementType = ElementType.I64,
 ) -> tuple[Array, ...]:
-    """Distinct elements (slices along ``axis``), where each is first, which one each input element
-    is, and how often each occurs.
+    """Return the distinct elements (slices along ``axis``), with their positions and counts.
 
-    Not sorted, they are in the order of their first occurrence. Slices are ordered by their first
-    differing element.
+    The other outputs are the first position of each distinct element, the number of the distinct
+    element for each input element, and the counts. Unsorted elements are in the order of their
+    first occurrence. Slices are ordered by their first differing element.
     """
     if axis is None:
         data, along = data.reshape(-1), 0
@@ -51,8 +51,8 @@ def unique(
 
 
 def _ordinal(data: Array) -> np.ndarray:
-    """Keys that numpy can compare, in the same order: strings become their ranks, packed types
-    their codes.
+    """Return keys in the same order that numpy can compare: ranks of strings, codes of packed
+    types.
     """
     if data.dtype.kind == "O":
         ranks = np.unique(np.asarray(data).reshape(-1), return_inverse=True)[1]
@@ -70,7 +70,7 @@ def _ordinal(data: Array) -> np.ndarray:
 
 
 def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """First place, number and count of each distinct row, in ascending order."""
+    """Return first position, number and count of each distinct row, in ascending order."""
     count = len(rows)
     if count == 0 or rows.shape[1] == 0:
         kinds = min(count, 1)

@@ -1,4 +1,4 @@
-"""Elements and slices of a tensor taken by their indices."""
+"""Selection of elements and slices of a tensor by their indices."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from loopscope.ops.infer import common_type
 
 
 def gather(data: Array, indices: Array, axis: Array, /, *, batch_dims: int = 0) -> Array:
-    """Slices of ``data`` along ``axis`` (scalar) at ``indices``: ``data[:axis] +
-    indices[batch_dims:] + data[axis + 1:]``.
+    """Select slices of ``data`` along ``axis`` (scalar) at ``indices``.
 
-    Negative indices count from the end; those outside give zeros (gather-8, example 7).
+    The result has shape ``data[:axis] + indices[batch_dims:] + data[axis + 1:]``. Negative indices
+    count from the end; those outside give zeros (gather-8, example 7).
     """
     along = axis_within(whole_number(axis), data.ndim)
     if batch_dims:
@@ -37,23 +37,21 @@ def gather(data: Array, indices: Array, axis: Array, /, *, batch_dims: int = 0) 
             indices.size * (data.size // max(data.shape[along], 1)), "the gathered tensor"
         )
     try:
-        found = data.take(
+        result = data.take(
             positions(indices)
             if indices.dtype.kind not in "iu" or indices.dtype == np.uint64
             else indices,
             along,
         )
     except IndexError:
-        found = _gather_or_zero(data, np.asarray(positions(indices)), along)
-    return found if isinstance(found, (np.ndarray, np.generic)) else _text(found)
+        result = _gather_or_zero(data, np.asarray(positions(indices)), along)
+    return result if isinstance(result, (np.ndarray, np.generic)) else _as_string_tensor(result)
 
 
-def _text(found: object) -> Array:
-    """Numpy hands out the only element of an object array as it is; a tensor of strings stays an
-    array.
-    """
+def _as_string_tensor(text: object) -> Array:
+    """Return the only element of an object array, which numpy unwraps, as an array again."""
     array = np.empty((), object)
-    array[()] = found
+    array[()] = text
     return array
 
 
@@ -64,17 +62,18 @@ def _blank(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 def _gather_or_zero(data: Array, indices: np.ndarray, axis: int) -> Array:
     length = data.shape[axis]
     inside = (indices >= -length) & (indices < length)
-    found = _blank((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
+    result = _blank((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
     before = (slice(None),) * axis
-    found[(*before, inside)] = data.take(indices[inside], axis)
-    return found
+    result[(*before, inside)] = data.take(indices[inside], axis)
+    return result
 
 
 def _gather_in_batches(data: Array, indices: np.ndarray, axis: int, batch_dims: int) -> Array:
     batch = indices.shape[:batch_dims]
     if not 0 <= batch_dims <= axis or data.shape[:batch_dims] != batch:
         raise ValueError(
-            f"data of shape {list(data.shape)} and indices of shape {list(indices.shape)} share no {batch_dims} batch axes"
+            f"data of shape {list(data.shape)} and indices of shape "
+            f"{list(indices.shape)} share no {batch_dims} batch axes"
         )
     length = data.shape[axis]
     between, after = data.shape[batch_dims:axis], data.shape[axis + 1 :]
@@ -87,10 +86,10 @@ def _gather_in_batches(data: Array, indices: np.ndarray, axis: int, batch_dims: 
     inside = (flat >= -length) & (flat < length)
     if length == 0:
         return _blank(shape, data.dtype)
-    found = rows[np.arange(batches)[:, None], :, np.where(inside, flat, 0), :]
+    result = rows[np.arange(batches)[:, None], :, np.where(inside, flat, 0), :]
     if not inside.all():
-        found[~inside] = "" if data.dtype.kind == "O" else np.zeros((), data.dtype)
-    return np.moveaxis(found, 1, 2).reshape(shape)
+        result[~inside] = "" if data.dtype.kind == "O" else np.zeros((), data.dtype)
+    return np.moveaxis(result, 1, 2).reshape(shape)
 
 
 def _infer_gather(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -116,12 +115,12 @@ def _infer_gather(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
         raise ValueError(f"axis {along} is one of the {batch_dims} batch axes")
     batch = []
     for position in range(batch_dims):
-        both = dimensions[position].intersect(picked[position])
-        if both is None:
+        joined = dimensions[position].intersect(picked[position])
+        if joined is None:
             raise ValueError(
                 f"data {data.shape} and indices {indices.shape} differ in batch axis {position}"
             )
-        batch.append(both)
+        batch.append(joined)
     return (
         Known(
             data.element_type,
@@ -138,8 +137,10 @@ def _infer_gather(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
 
 
 def gather_elements(data: Array, indices: Array, /, *, axis: int) -> Array:
-    """For each element of ``indices`` the element of ``data`` at that position along ``axis``,
-    elsewhere at its own place.
+    """Select for each element of ``indices`` an element of ``data``.
+
+    The element is at that index along ``axis``, and at the element's own position along all other
+    axes.
     """
     along = axis_within(axis, data.ndim)
     if (
@@ -148,7 +149,8 @@ def gather_elements(data: Array, indices: Array, /, *, axis: int) -> Array:
         != indices.shape[:along] + indices.shape[along + 1 :]
     ):
         raise ValueError(
-            f"indices of shape {list(indices.shape)} and data of shape {list(data.shape)} differ outside axis {along}"
+            f"indices of shape {list(indices.shape)} and data of shape "
+            f"{list(data.shape)} differ outside axis {along}"
         )
     return np.take_along_axis(data, positions_within(indices, data.shape[along], "index"), along)
 
@@ -164,17 +166,18 @@ def _infer_gather_elements(
         raise ValueError(f"data {data.shape} and indices {indices.shape} have different ranks")
     along = axis_within(attributes["axis"], len(dimensions))
     lengths = []
-    for axis, (mine, theirs) in enumerate(zip(dimensions, picked, strict=True)):
-        both = theirs if axis == along else mine.intersect(theirs)
-        if both is None:
+    for axis, (length, index_length) in enumerate(zip(dimensions, picked, strict=True)):
+        joined = index_length if axis == along else length.intersect(index_length)
+        if joined is None:
             raise ValueError(f"data {data.shape} and indices {indices.shape} differ in axis {axis}")
-        lengths.append(both)
+        lengths.append(joined)
     return (Known(data.element_type, PartialShape(tuple(lengths))),)
 
 
 def gather_nd(data: Array, indices: Array, /, *, batch_dims: int = 0) -> Array:
-    """The slices of ``data`` at the tuples in the last axis of ``indices``: ``indices[:-1] +
-    data[batch_dims + indices[-1]:]``.
+    """Select the slices of ``data`` at the tuples in the last axis of ``indices``.
+
+    The result has shape ``indices[:-1] + data[batch_dims + indices[-1]:]``.
     """
     depth = _tuple_depth(data.shape, indices.shape, batch_dims)
     batch = np.broadcast_shapes(data.shape[:batch_dims], indices.shape[:batch_dims])
@@ -188,23 +191,23 @@ def gather_nd(data: Array, indices: Array, /, *, batch_dims: int = 0) -> Array:
         for axis in range(depth)
     ]
     if not batch_dims:
-        return data[(*index, ...)] if depth else _repeated(data, indices.shape[:-1])
+        return data[(*index, ...)] if depth else _repeat(data, indices.shape[:-1])
     data = np.broadcast_to(data, (*batch, *data.shape[batch_dims:]))
     rest = indices.ndim - 1 - batch_dims
     places = [
         np.arange(length).reshape([-1] + [1] * (len(batch) - axis - 1 + rest))
         for axis, length in enumerate(batch)
     ]
-    index = [np.broadcast_to(one, (*batch, *one.shape[batch_dims:])) for one in index]
+    index = [np.broadcast_to(values, (*batch, *values.shape[batch_dims:])) for values in index]
     return (
         data[(*places, *index)]
         if depth
-        else _repeated(data, indices.shape[batch_dims:-1], batch_dims)
+        else _repeat(data, indices.shape[batch_dims:-1], batch_dims)
     )
 
 
-def _repeated(data: Array, lengths: tuple[int, ...], after: int = 0) -> Array:
-    """Tuples without elements name the whole of ``data``."""
+def _repeat(data: Array, lengths: tuple[int, ...], after: int = 0) -> Array:
+    """Repeat all of ``data``, which a tuple without elements selects."""
     shape = (*data.shape[:after], *(1,) * len(lengths), *data.shape[after:])
     return np.broadcast_to(
         data.reshape(shape), (*data.shape[:after], *lengths, *data.shape[after:])
@@ -214,18 +217,19 @@ def _repeated(data: Array, lengths: tuple[int, ...], after: int = 0) -> Array:
 def _tuple_depth(data: tuple[int, ...], indices: tuple[int, ...], batch_dims: int) -> int:
     if not 0 <= batch_dims < min(len(data), len(indices)) or indices[-1] > len(data) - batch_dims:
         raise ValueError(
-            f"indices of shape {list(indices)} do not index data of shape {list(data)} with {batch_dims} batch axes"
+            f"indices of shape {list(indices)} do not index data of shape "
+            f"{list(data)} with {batch_dims} batch axes"
         )
     return indices[-1]
 
 
 def gather_nd_flat(data: Array, indices: Array, /, *, batch_dims: int = 0) -> Array:
-    """As GatherND-8, but all batch axes are one axis of the result."""
-    found = gather_nd(data, indices, batch_dims=batch_dims)
+    """Select slices as GatherND-8, but join all batch axes into one axis of the result."""
+    result = gather_nd(data, indices, batch_dims=batch_dims)
     return (
-        found.reshape((math.prod(found.shape[:batch_dims]), *found.shape[batch_dims:]))
+        result.reshape((math.prod(result.shape[:batch_dims]), *result.shape[batch_dims:]))
         if batch_dims > 1
-        else found
+        else result
     )
 
 
@@ -241,8 +245,8 @@ def _infer_gather_nd(
         (0,) * len(dimensions), (*(0,) * (len(picked) - 1), picked[-1].length), batch_dims
     )
     batch = [
-        mine.intersect(theirs) or UNKNOWN
-        for mine, theirs in zip(dimensions[:batch_dims], picked[:batch_dims], strict=True)
+        length.intersect(index_length) or UNKNOWN
+        for length, index_length in zip(dimensions[:batch_dims], picked[:batch_dims], strict=True)
     ]
     return (
         Known(
@@ -269,8 +273,9 @@ def _infer_gather_nd_flat(
 def gather_tree(
     step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array, /
 ) -> Array:
-    """The full beams of a beam search: from the last step backwards along ``parent_ids``;
-    [steps, batch, beam].
+    """Reconstruct the beams of a beam search from the last step backwards along ``parent_ids``.
+
+    The result is [steps, batch, beam].
     """
     if (
         step_ids.ndim != 3
@@ -279,11 +284,12 @@ def gather_tree(
         or end_token.size != 1
     ):
         raise ValueError(
-            f"step ids {list(step_ids.shape)}, parent ids {list(parent_ids.shape)}, lengths {list(max_seq_len.shape)} do not fit"
+            f"step ids {list(step_ids.shape)}, parent ids {list(parent_ids.shape)}, "
+            f"lengths {list(max_seq_len.shape)} do not fit"
         )
     steps, batch, beam = step_ids.shape
     end = end_token.reshape(())
-    found = np.full_like(step_ids, end)
+    result = np.full_like(step_ids, end)
     last: np.ndarray = np.minimum(positions(max_seq_len).astype(np.int64), steps)
     rows = np.arange(batch)[:, None]
     parent = np.broadcast_to(np.arange(beam), (batch, beam))
@@ -292,35 +298,35 @@ def gather_tree(
         if not active.any():
             continue
         parent = np.where(np.equal(step, last - 1)[:, None], np.arange(beam), parent)
-        found[step, active] = step_ids[step][rows, parent][active]
+        result[step, active] = step_ids[step][rows, parent][active]
         parent = np.where(active[:, None], _parents(parent_ids[step][rows, parent], beam), parent)
-    ended = np.logical_or.accumulate(np.asarray(found == end), axis=0)
-    found[ended] = end
-    return found
+    ended = np.logical_or.accumulate(np.asarray(result == end), axis=0)
+    result[ended] = end
+    return result
 
 
 def _parents(ids: np.ndarray, beam: int) -> np.ndarray:
-    found = positions(ids)
-    if found.size and (found.min() < 0 or found.max() >= beam):
+    parents = positions(ids)
+    if parents.size and (parents.min() < 0 or parents.max() >= beam):
         raise ValueError(f"a parent id lies outside the {beam} beams")
-    return found
+    return parents
 
 
 def _infer_gather_tree(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    both = inputs[0].shape.intersect(inputs[1].shape)
-    if both is None:
+    joined = inputs[0].shape.intersect(inputs[1].shape)
+    if joined is None:
         raise ValueError(
             f"step ids {inputs[0].shape} and parent ids {inputs[1].shape} have different shapes"
         )
-    return (Known(common_type(inputs), both if both.rank == 3 else DYNAMIC),)
+    return (Known(common_type(inputs), joined if joined.rank == 3 else DYNAMIC),)
 
 
 _TYPES = (ANY_TYPE, INTEGERS)
 _BATCH_DIMS = (Attribute("batch_dims", "int", 0),)
 _LEADING = (Attribute("batch_dims", "int", 0, least=0),)
-"""GatherND counts no batch dimensions from the end."""
+"""Batch dimensions of GatherND, which are not counted from the end."""
 
 row = family("movement", inputs=(2, 2), types=_TYPES)
 gathers = family("movement", infer=_infer_gather, inputs=(3, 3), types=_TYPES)

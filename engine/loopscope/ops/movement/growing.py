@@ -1,4 +1,4 @@
-"""Tensors made larger: replicated along axes, repeated, padded."""
+"""Operations that enlarge tensors: replication along axes, repetition, padding."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ from loopscope.ops.index import axes_within, whole_numbers
 from loopscope.ops.infer import broadcast_shapes, common_type, spelled
 
 _MAPPED = ("explicit", "none")
-"""Both say that axes_mapping is given: OpenVINO writes version 1's ``explicit`` as ``none``."""
+"""Modes with axes_mapping: OpenVINO writes version 1's ``explicit`` as ``none``."""
 
 
 def broadcast(
     data: Array, target_shape: Array, axes_mapping: Array | None = None, /, *, mode: str = "numpy"
 ) -> Array:
-    """``data`` replicated to ``target_shape`` [n]; ``axes_mapping`` [rank of data] says where its
-    axes go in mode ``explicit``.
+    """Replicate ``data`` to ``target_shape`` [n].
 
-    Mode ``pdpd`` has no attribute ``axis`` here, so that the data lies at the end, as in ``numpy``.
+    In mode ``explicit``, ``axes_mapping`` [rank of data] is the target axis of each axis of the
+    data. Mode ``pdpd`` lacks its attribute ``axis`` here, so that the data is aligned at the last
+    axis, as in ``numpy``.
     """
     target = _lengths(target_shape)
     if mode in _MAPPED:
         if axes_mapping is None:
             raise ValueError(f"mode '{mode}' needs the input axes_mapping")
-        data = data.reshape(_mapped(data.shape, whole_numbers(axes_mapping), len(target)))
+        data = data.reshape(_mapped_lengths(data.shape, whole_numbers(axes_mapping), len(target)))
     elif mode == "bidirectional":
         target = list(np.broadcast_shapes(data.shape, tuple(target)))
     check_elements(math.prod(target), "the broadcast tensor")
-    found = np.empty(target, data.dtype)
-    found[...] = data
-    return found
+    result = np.empty(target, data.dtype)
+    result[...] = data
+    return result
 
 
 def _lengths(shape: Array) -> list[int]:
@@ -50,56 +51,58 @@ def _lengths(shape: Array) -> list[int]:
     return target
 
 
-def _mapped(shape: tuple[int, ...], mapping: list[int], rank: int) -> list[int]:
+def _mapped_lengths(shape: tuple[int, ...], mapping: list[int], rank: int) -> list[int]:
     if len(mapping) != len(shape):
         raise ValueError(
             f"axes_mapping {mapping} names {len(mapping)} axes, the data has shape {list(shape)}"
         )
     if sorted(mapping) != mapping:
         raise ValueError(f"axes_mapping {mapping} is not in ascending order")
-    found = [1] * rank
+    lengths = [1] * rank
     for axis, length in zip(axes_within(mapping, rank), shape, strict=True):
-        found[axis] = length
-    return found
+        lengths[axis] = length
+    return lengths
 
 
 def _infer_broadcast(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
     data, target = inputs[:2]
-    shape, given = (
+    shape, source = (
         spelled(target) if target.value is None else PartialShape.of(_lengths(target.value)),
         data.shape,
     )
     if attributes["mode"] == "bidirectional":
-        return (Known(data.element_type, broadcast_shapes(given, shape)),)
+        return (Known(data.element_type, broadcast_shapes(source, shape)),)
     if not shape.is_static:
         return (Known(data.element_type, shape),)
     if (
         attributes["mode"] in _MAPPED
-        and given.is_static
+        and source.is_static
         and len(inputs) > 2
         and inputs[2].value is not None
     ):
-        given = PartialShape.of(
-            _mapped(given.lengths, whole_numbers(inputs[2].value), len(shape.lengths))
+        source = PartialShape.of(
+            _mapped_lengths(source.lengths, whole_numbers(inputs[2].value), len(shape.lengths))
         )
-    if (given.is_static and attributes["mode"] not in _MAPPED) or given is not data.shape:
-        _check_fits(given.lengths, shape.lengths)
+    if (source.is_static and attributes["mode"] not in _MAPPED) or source is not data.shape:
+        _check_fits(source.lengths, shape.lengths)
     return (Known(data.element_type, shape),)
 
 
-def _check_fits(given: tuple[int, ...], target: tuple[int, ...]) -> None:
-    aligned = target[len(target) - len(given) :] if len(given) <= len(target) else ()
-    if len(aligned) != len(given) or any(
-        one not in (1, other) for one, other in zip(given, aligned, strict=True)
+def _check_fits(source: tuple[int, ...], target: tuple[int, ...]) -> None:
+    aligned = target[len(target) - len(source) :] if len(source) <= len(target) else ()
+    if len(aligned) != len(source) or any(
+        length not in (1, target_length)
+        for length, target_length in zip(source, aligned, strict=True)
     ):
-        raise ValueError(f"a tensor of shape {list(given)} cannot be broadcast to {list(target)}")
+        raise ValueError(f"a tensor of shape {list(source)} cannot be broadcast to {list(target)}")
 
 
 def tile(data: Array, repeats: Array, /) -> Array:
-    """``data`` repeated ``repeats`` [n] times along each axis; the shorter of shape and repeats
-    is filled up with 1 in front.
+    """Repeat ``data`` ``repeats`` [n] times along each axis.
+
+    The shorter of shape and repeats is extended with 1 at the front.
     """
     times = whole_numbers(repeats)
     if times and min(times) < 0:
@@ -125,7 +128,7 @@ def _infer_tile(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
     if times is None:
         return (Known(data.element_type),)
     rank = max(len(times), len(dimensions))
-    lengths, times = ((static(1),) * (rank - len(one)) + one for one in (dimensions, times))
+    lengths, times = ((static(1),) * (rank - len(dims)) + dims for dims in (dimensions, times))
     return (
         Known(
             data.element_type,
@@ -143,60 +146,62 @@ def pad(
     *,
     pad_mode: str,
 ) -> Array:
-    """``data`` with ``pads_begin`` and ``pads_end`` [rank] elements more on each axis (fewer
-    where negative).
+    """Add ``pads_begin`` and ``pads_end`` [rank] elements on each axis of ``data``.
+
+    Negative numbers remove elements.
     """
     begins, ends = whole_numbers(pads_begin), whole_numbers(pads_end)
-    lengths = _padded(data.shape, begins, ends)
+    lengths = _padded_lengths(data.shape, begins, ends)
     check_elements(math.prod(lengths), "the padded tensor")
     if pad_mode == "constant":
-        return _surrounded(data, begins, lengths, pad_value)
+        return _surround(data, begins, lengths, pad_value)
     for axis, (begin, length) in enumerate(zip(begins, lengths, strict=True)):
         whole = data.shape[axis]
         if begin or length != whole:
             check_elements(length, "a padded axis")
-            data = data.take(_mirrored(begin, length, whole, axis, pad_mode), axis)
+            data = data.take(_copied_positions(begin, length, whole, axis, pad_mode), axis)
     return data
 
 
-_FARTHEST = 2**62
+_MAX_PAD = 2**62
 
 
-def _padded(shape: Sequence[int], begins: list[int], ends: list[int]) -> list[int]:
+def _padded_lengths(shape: Sequence[int], begins: list[int], ends: list[int]) -> list[int]:
     if not len(begins) == len(ends) == len(shape):
         raise ValueError(f"pads {begins} and {ends} do not fit a tensor of shape {list(shape)}")
-    if max(map(abs, (*begins, *ends)), default=0) > _FARTHEST:
+    if max(map(abs, (*begins, *ends)), default=0) > _MAX_PAD:
         raise ValueError(f"pads {begins} and {ends} are beyond all bounds")
     return [
         max(begin + length + end, 0) for begin, length, end in zip(begins, shape, ends, strict=True)
     ]
 
 
-def _surrounded(data: Array, begins: list[int], lengths: list[int], value: Array | None) -> Array:
-    found = (
+def _surround(data: Array, begins: list[int], lengths: list[int], value: Array | None) -> Array:
+    result = (
         np.zeros(lengths, data.dtype) if data.dtype.kind != "O" else np.full(lengths, "", object)
     )
     if value is not None:
-        found[...] = value.reshape(())
-    inner, taken = [], []
+        result[...] = value.reshape(())
+    target, source = [], []
     for begin, length, whole in zip(begins, lengths, data.shape, strict=True):
         first, last = max(begin, 0), min(begin + whole, length)
-        inner.append(slice(first, max(first, last)))
-        taken.append(slice(first - begin, max(first, last) - begin))
-    found[tuple(inner)] = data[tuple(taken)]
-    return found
+        target.append(slice(first, max(first, last)))
+        source.append(slice(first - begin, max(first, last) - begin))
+    result[tuple(target)] = data[tuple(source)]
+    return result
 
 
-def _mirrored(begin: int, length: int, whole: int, axis: int, pad_mode: str) -> np.ndarray:
-    """For each element of a padded axis, the position that it copies."""
+def _copied_positions(begin: int, length: int, whole: int, axis: int, pad_mode: str) -> np.ndarray:
+    """Return for each element of a padded axis the position that it copies."""
     position = np.arange(-begin, length - begin)
     end = length - begin - whole
-    most = {"edge": None, "reflect": whole - 1, "symmetric": whole}[pad_mode]
+    limit = {"edge": None, "reflect": whole - 1, "symmetric": whole}[pad_mode]
     if length and whole == 0:
         raise ValueError(f"axis {axis} is empty and cannot be padded in mode '{pad_mode}'")
-    if most is not None and max(begin, end) > most:
+    if limit is not None and max(begin, end) > limit:
         raise ValueError(
-            f"pads {begin} and {end} of axis {axis} are more than mode '{pad_mode}' can mirror ({most})"
+            f"pads {begin} and {end} of axis {axis} are more than mode '{pad_mode}' "
+            f"can mirror ({limit})"
         )
     match pad_mode:
         case "edge":
@@ -217,8 +222,10 @@ def _infer_pad(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
         rank = spelled(begin).rank
         return (Known(element_type, DYNAMIC if rank is None else PartialShape.unknown(rank)),)
     if begin.value is not None and end.value is not None:
-        _padded(
-            [one.least for one in dimensions], whole_numbers(begin.value), whole_numbers(end.value)
+        _padded_lengths(
+            [length.least for length in dimensions],
+            whole_numbers(begin.value),
+            whole_numbers(end.value),
         )
     begins, ends = begin.elements, end.elements
     if begins is None or ends is None:
@@ -226,11 +233,11 @@ def _infer_pad(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
     lengths = [
         length_within(
             (
-                max(one.least + first[0] + last[0], 0),
-                math.inf if one.most is None else max(one.most + first[1] + last[1], 0),
+                max(length.least + first[0] + last[0], 0),
+                math.inf if length.most is None else max(length.most + first[1] + last[1], 0),
             )
         )
-        for one, first, last in zip(dimensions, begins.intervals, ends.intervals, strict=True)
+        for length, first, last in zip(dimensions, begins.intervals, ends.intervals, strict=True)
     ]
     return (Known(element_type, PartialShape(tuple(lengths))),)
 

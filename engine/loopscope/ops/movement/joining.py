@@ -1,4 +1,4 @@
-"""Tensors joined along an axis, and cut apart along one."""
+"""Concatenation of tensors along an axis, and splitting of a tensor along one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from loopscope.ops.infer import common_type
 
 
 def concat(*tensors: Array, axis: int) -> Array:
-    """The tensors one after another along ``axis``; all other lengths are equal."""
+    """Join the tensors along ``axis``; all other lengths are equal."""
     if len(tensors) > 1:
         check_elements(sum(tensor.size for tensor in tensors), "the joined tensor")
     try:
@@ -31,12 +31,13 @@ def concat(*tensors: Array, axis: int) -> Array:
         if min(ranks) == max(ranks) > 0:
             raise
         raise ValueError(
-            f"the inputs have ranks {', '.join(map(str, ranks[:8]))}, expected equal ones of at least 1"
+            f"the inputs have ranks {', '.join(map(str, ranks[:8]))}, expected equal "
+            "ones of at least 1"
         ) from None
 
 
 def infer_concat(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Lengths along the axis added up; all others are equal."""
+    """Infer the sum of the lengths along the axis; all other lengths are equal."""
     element_type = common_type(inputs)
     joined: PartialShape | None = None
     for known in inputs:
@@ -44,35 +45,43 @@ def infer_concat(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
             return (Known(element_type),)
         if not known.shape.dimensions:
             raise ValueError("scalars cannot be joined")
-        joined = known.shape if joined is None else _joined(joined, known.shape, attributes["axis"])
+        joined = (
+            known.shape if joined is None else _join_shapes(joined, known.shape, attributes["axis"])
+        )
     return (Known(element_type, joined or DYNAMIC),)
 
 
-def _joined(one: PartialShape, other: PartialShape, axis: int) -> PartialShape:
-    before, after = one.dimensions or (), other.dimensions or ()
-    if len(before) != len(after):
-        raise ValueError(f"shapes {one} and {other} have different ranks and cannot be joined")
-    axis = axis_within(axis, len(before))
+def _join_shapes(left: PartialShape, right: PartialShape, axis: int) -> PartialShape:
+    left_lengths, right_lengths = left.dimensions or (), right.dimensions or ()
+    if len(left_lengths) != len(right_lengths):
+        raise ValueError(f"shapes {left} and {right} have different ranks and cannot be joined")
+    axis = axis_within(axis, len(left_lengths))
     lengths = []
-    for position, (mine, theirs) in enumerate(zip(before, after, strict=True)):
-        length = mine + theirs if position == axis else mine.intersect(theirs)
+    for position, (left_length, right_length) in enumerate(
+        zip(left_lengths, right_lengths, strict=True)
+    ):
+        length = (
+            left_length + right_length if position == axis else left_length.intersect(right_length)
+        )
         if length is None:
             raise ValueError(
-                f"shapes {one} and {other} differ along axis {position} and cannot be joined along axis {axis}"
+                f"shapes {left} and {right} differ along axis {position} and cannot be "
+                f"joined along axis {axis}"
             )
         lengths.append(length)
     return PartialShape(tuple(lengths))
 
 
 def split(data: Array, axis: Array, /, *, num_splits: int) -> tuple[Array, ...]:
-    """``num_splits`` equal parts of ``data`` along ``axis`` (scalar)."""
+    """Split ``data`` into ``num_splits`` equal parts along ``axis`` (scalar)."""
     return _cutter(data.shape, whole_number(axis), num_splits)(data)
 
 
 @lru_cache(maxsize=256)
 def _cutter(shape: tuple[int, ...], axis: int, count: int) -> Callable[[Array], tuple[Array, ...]]:
-    """What cuts tensors of one shape into equal parts along an axis; loops ask for the same one
-    again and again.
+    """Return a function that splits tensors of one shape into equal parts along an axis.
+
+    It is cached, because loops split the same shape in every iteration.
     """
     along = axis_within(axis, len(shape))
     size, rest = divmod(shape[along], count)
@@ -106,15 +115,13 @@ def _infer_split(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
         raise ValueError(
             f"{whole} elements along axis {along} cannot be split into {count} equal parts"
         )
-    least = -(-whole.least // count)
-    part = Dimension(least, None if whole.most is None else max(whole.most // count, least))
+    lower = -(-whole.least // count)
+    part = Dimension(lower, None if whole.most is None else max(whole.most // count, lower))
     return (Known(data.element_type, _with_length(data.shape, along, part)),) * count
 
 
 def variadic_split(data: Array, axis: Array, split_lengths: Array, /) -> tuple[Array, ...]:
-    """Parts of ``data`` along ``axis`` as long as ``split_lengths`` [n] says; one of them may be
-    -1, which takes the rest.
-    """
+    """Split ``data`` along ``axis`` into parts of ``split_lengths`` [n]; one -1 takes the rest."""
     along = axis_within(whole_number(axis), data.ndim)
     return _parts(data, along, _part_lengths(data.shape[along], whole_numbers(split_lengths)))
 
@@ -134,12 +141,12 @@ def _infer_variadic_split(
     data, axis, lengths = inputs
     if lengths.value is None:
         count = lengths.shape.at(0) if lengths.shape.rank == 1 else UNKNOWN
-        return (Known(data.element_type, _of_rank(data.shape)),) * (
+        return (Known(data.element_type, _unknown_of_rank(data.shape)),) * (
             count.length if count.is_static and count.least <= 4096 else 0
         )
     parts = whole_numbers(lengths.value)
     if axis.value is None or data.shape.dimensions is None:
-        return (Known(data.element_type, _of_rank(data.shape)),) * len(parts)
+        return (Known(data.element_type, _unknown_of_rank(data.shape)),) * len(parts)
     along = axis_within(whole_number(axis.value), len(data.shape.dimensions))
     whole = data.shape.dimensions[along]
     if whole.is_static:
@@ -153,7 +160,7 @@ def _infer_variadic_split(
     )
 
 
-def _of_rank(shape: PartialShape) -> PartialShape:
+def _unknown_of_rank(shape: PartialShape) -> PartialShape:
     return DYNAMIC if shape.dimensions is None else PartialShape.unknown(len(shape.dimensions))
 
 

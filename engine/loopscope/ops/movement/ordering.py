@@ -1,6 +1,4 @@
-"""The same elements in another order along the same axes: transposed, reversed, rolled,
-shuffled.
-"""
+"""Reordering of elements along the same axes: transpose, reverse, roll, shuffle."""
 
 from __future__ import annotations
 
@@ -20,9 +18,12 @@ from loopscope.ops.infer import same
 
 
 def transpose(data: Array, order: Array, /) -> Array:
-    """``data`` with axis ``order[i]`` as axis i; an empty ``order`` reverses the axes."""
-    named = whole_numbers(order)
-    return data.transpose(_permutation(named, data.ndim) if named else None)
+    """Permute the axes: axis i of the result is axis ``order[i]``.
+
+    An empty ``order`` reverses the axes.
+    """
+    axes = whole_numbers(order)
+    return data.transpose(_permutation(axes, data.ndim) if axes else None)
 
 
 def _permutation(order: list[int], rank: int) -> list[int]:
@@ -48,14 +49,15 @@ def _infer_transpose(
                 DYNAMIC if dimensions is None else PartialShape.unknown(len(dimensions)),
             ),
         )
-    named = whole_numbers(order.value)
-    axes = _permutation(named, len(dimensions)) if named else list(range(len(dimensions)))[::-1]
+    listed = whole_numbers(order.value)
+    axes = _permutation(listed, len(dimensions)) if listed else list(range(len(dimensions)))[::-1]
     return (Known(data.element_type, PartialShape(tuple(dimensions[axis] for axis in axes))),)
 
 
 def reverse(data: Array, axes: Array | None = None, /, *, mode: str) -> Array:
-    """``data`` backwards along ``axes``: their numbers in mode ``index``, a boolean for each
-    axis in mode ``mask``.
+    """Reverse ``data`` along ``axes``.
+
+    ``axes`` contains axis numbers in mode ``index``, and a boolean per axis in mode ``mask``.
     """
     if axes is None:
         return data
@@ -69,9 +71,7 @@ def reverse(data: Array, axes: Array | None = None, /, *, mode: str) -> Array:
 def reverse_sequence(
     data: Array, seq_lengths: Array, /, *, batch_axis: int = 0, seq_axis: int = 1
 ) -> Array:
-    """``data`` with the first ``seq_lengths[b]`` elements along ``seq_axis`` backwards, for each
-    b along ``batch_axis``.
-    """
+    """Reverse the first ``seq_lengths[b]`` elements along ``seq_axis`` for each batch index b."""
     batch, along = axis_within(batch_axis, data.ndim), axis_within(seq_axis, data.ndim)
     steps = data.shape[along]
     lengths = np.asarray(positions(seq_lengths)).reshape(-1)
@@ -84,15 +84,13 @@ def reverse_sequence(
     if batch == along:
         raise ValueError(f"batch_axis and seq_axis are both {batch}")
     step = np.arange(steps)
-    place = np.where(step < lengths[:, None], lengths[:, None] - 1 - step, step)
+    source = np.where(step < lengths[:, None], lengths[:, None] - 1 - step, step)
     moved = np.moveaxis(data, (batch, along), (0, 1))
-    return np.moveaxis(moved[np.arange(len(lengths))[:, None], place], (0, 1), (batch, along))
+    return np.moveaxis(moved[np.arange(len(lengths))[:, None], source], (0, 1), (batch, along))
 
 
 def roll(data: Array, shift: Array, axes: Array, /) -> Array:
-    """``data`` moved by ``shift`` along ``axes``, what leaves at one end coming in at the other;
-    an axis may be named again.
-    """
+    """Rotate ``data`` by ``shift`` along ``axes``; repeated axes add up."""
     along = [axis_within(axis, data.ndim) for axis in whole_numbers(axes)]
     shifts = whole_numbers(shift)
     if len(shifts) == 1:
@@ -103,7 +101,7 @@ def roll(data: Array, shift: Array, axes: Array, /) -> Array:
 
 
 def shuffle_channels(data: Array, /, *, axis: int = 1, group: int = 1) -> Array:
-    """``data`` with ``axis`` cut into ``group`` groups, whose elements then take turns."""
+    """Split ``axis`` into ``group`` groups and interleave their elements."""
     along = axis_within(axis, data.ndim)
     length = data.shape[along]
     if length % group:

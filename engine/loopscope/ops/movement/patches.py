@@ -1,4 +1,4 @@
-"""Sliding patches of images: taken out, and laid back."""
+"""Extraction of sliding patches from images, and the sum of patches into an image."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ def extract_image_patches(
     rates: tuple[int, ...],
     auto_pad: str,
 ) -> Array:
-    """[N, C, H, W] to [N, rows * columns * C, H', W']: patches of ``sizes``, ``strides`` apart,
-    their elements ``rates`` apart.
+    """Extract patches from images: [N, C, H, W] to [N, rows * columns * C, H', W'].
+
+    Patches have ``sizes``, begin ``strides`` apart, and their elements are ``rates`` apart.
     """
     if data.ndim != 4:
         raise ValueError(f"an image of shape {list(data.shape)}, expected 4 axes")
     batch, depth = data.shape[:2]
     spans = [_span(*pair) for pair in zip(sizes, rates, strict=True)]
     counts, pads = zip(
-        *(_patches(*one, auto_pad) for one in zip(data.shape[2:], spans, strides, strict=True)),
+        *(_patches(*axis, auto_pad) for axis in zip(data.shape[2:], spans, strides, strict=True)),
         strict=True,
     )
     shape = (batch, math.prod(sizes) * depth, *counts)
@@ -46,20 +47,20 @@ def extract_image_patches(
         (count - 1) * stride + span
         for count, stride, span in zip(counts, strides, spans, strict=True)
     ]
-    framed = _framed(data, pads, lengths)
-    found = np.empty((batch, *sizes, depth, *counts), data.dtype)
+    framed = _frame(data, pads, lengths)
+    result = np.empty((batch, *sizes, depth, *counts), data.dtype)
     for row in range(sizes[0]):
         for column in range(sizes[1]):
             rows, columns = (
-                _every(row * rates[0], strides[0], counts[0]),
-                _every(column * rates[1], strides[1], counts[1]),
+                _strided(row * rates[0], strides[0], counts[0]),
+                _strided(column * rates[1], strides[1], counts[1]),
             )
-            found[:, row, column] = framed[:, :, rows, columns]
-    return found.reshape(shape)
+            result[:, row, column] = framed[:, :, rows, columns]
+    return result.reshape(shape)
 
 
-def _framed(data: Array, pads: Sequence[int], lengths: Sequence[int]) -> np.ndarray:
-    """``pads`` zeros before each spatial axis, then as much of it, or as many zeros, as make up
+def _frame(data: Array, pads: Sequence[int], lengths: Sequence[int]) -> np.ndarray:
+    """Put ``pads`` zeros before each spatial axis, then cut or fill it with zeros to
     ``lengths``.
     """
     framed = np.zeros((*data.shape[:2], *lengths), data.dtype)
@@ -78,7 +79,7 @@ def _span(size: int, rate: int) -> int:
 
 
 def _patches(whole: int, span: int, stride: int, auto_pad: str) -> tuple[int, int]:
-    """How many patches lie along an axis, and how many zeros come before it."""
+    """Return the number of patches along an axis, and the number of zeros before it."""
     if auto_pad == "valid":
         return (max((whole - span) // stride + 1, 0) if whole >= span else 0), 0
     count = -(-whole // stride)
@@ -96,13 +97,13 @@ def _infer_patches(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
     for whole, size, stride, rate in zip(
         dimensions[2:], attributes["sizes"], attributes["strides"], attributes["rates"], strict=True
     ):
-        least = _patches(whole.least, _span(size, rate), stride, attributes["auto_pad"])[0]
-        most = (
+        lower = _patches(whole.least, _span(size, rate), stride, attributes["auto_pad"])[0]
+        upper = (
             None
             if whole.most is None
             else _patches(whole.most, _span(size, rate), stride, attributes["auto_pad"])[0]
         )
-        lengths.append(Dimension(least, most))
+        lengths.append(Dimension(lower, upper))
     shape = PartialShape((dimensions[0], dimensions[1] * math.prod(attributes["sizes"]), *lengths))
     return (Known(inputs[0].element_type, shape),)
 
@@ -118,8 +119,9 @@ def col2im(
     pads_begin: tuple[int, ...] = (0, 0),
     pads_end: tuple[int, ...] = (0, 0),
 ) -> Array:
-    """Blocks [N, C * rows * columns, L] (or without N) added up where they lie in an image [N,
-    C, *output_size].
+    """Sum blocks at their positions in an image.
+
+    [N, C * rows * columns, L] (or without N) becomes [N, C, *output_size].
     """
     output, kernel = whole_numbers(output_size), whole_numbers(kernel_size)
     counts = _block_counts(output, kernel, strides, dilations, pads_begin, pads_end)
@@ -130,7 +132,8 @@ def col2im(
         or blocks.shape[2] != math.prod(counts)
     ):
         raise ValueError(
-            f"blocks of shape {list(data.shape)}: kernel {kernel} on an image {output} makes {math.prod(counts)} of them"
+            f"blocks of shape {list(data.shape)}: kernel {kernel} on an image "
+            f"{output} makes {math.prod(counts)} of them"
         )
     padded = [
         begin + length + end
@@ -142,8 +145,8 @@ def col2im(
     cut = blocks.reshape((batch, depth, *kernel, *counts))
     for row in range(kernel[0]):
         for column in range(kernel[1]):
-            rows = _every(row * dilations[0], strides[0], counts[0])
-            columns = _every(column * dilations[1], strides[1], counts[1])
+            rows = _strided(row * dilations[0], strides[0], counts[0])
+            columns = _strided(column * dilations[1], strides[1], counts[1])
             image[:, :, rows, columns] += cut[:, :, row, column].astype(image.dtype)
     inner = image[
         :, :, pads_begin[0] : pads_begin[0] + output[0], pads_begin[1] : pads_begin[1] + output[1]
@@ -151,17 +154,18 @@ def col2im(
     return inner if data.ndim == 3 else inner[0]
 
 
-def _every(start: int, stride: int, count: int) -> slice:
+def _strided(start: int, stride: int, count: int) -> slice:
     return slice(start, start + stride * (count - 1) + 1, stride)
 
 
 def _block_counts(output: list[int], kernel: list[int], *settings: tuple[int, ...]) -> list[int]:
     if len(output) != 2 or len(kernel) != 2 or any(len(setting) != 2 for setting in settings):
         raise ValueError(
-            f"output {output}, kernel {kernel} and all attributes have two numbers each, for rows and columns"
+            f"output {output}, kernel {kernel} and all attributes have two numbers "
+            "each, for rows and columns"
         )
     if min(output) < 0 or min(kernel) < 1:
-        raise ValueError(f"output {output} and kernel {kernel} are no sizes")
+        raise ValueError(f"output {output} and kernel {kernel} are not sizes")
     counts = []
     for length, size, stride, dilation, begin, end in zip(output, kernel, *settings, strict=True):
         counts.append((length + begin + end - dilation * (size - 1) - 1) // stride + 1)
@@ -175,7 +179,7 @@ def _infer_col2im(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> 
     lengths = (
         (UNKNOWN, UNKNOWN)
         if output.value is None
-        else tuple(static(one) for one in whole_numbers(output.value))
+        else tuple(static(length) for length in whole_numbers(output.value))
     )
     if data.shape.dimensions is None:
         return (Known(data.element_type),)

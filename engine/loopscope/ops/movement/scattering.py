@@ -1,6 +1,4 @@
-"""Copies of a tensor with elements or slices replaced, or reduced with updates, at given
-indices.
-"""
+"""Replacement or reduction of elements and slices at given indices, in a copy of a tensor."""
 
 from __future__ import annotations
 
@@ -30,19 +28,20 @@ _REDUCE: Mapping[str, np.ufunc] = {
 
 
 def scatter_update(data: Array, indices: Array, updates: Array, axis: Array, /) -> Array:
-    """``data`` with its slices along ``axis`` at ``indices`` replaced; updates: ``data[:axis] +
-    indices + data[axis + 1:]``.
+    """Replace the slices of ``data`` along ``axis`` at ``indices``.
+
+    Updates have shape ``data[:axis] + indices + data[axis + 1:]``.
     """
     along = axis_within(whole_number(axis), data.ndim)
     expected = (*data.shape[:along], *indices.shape, *data.shape[along + 1 :])
     if updates.shape != expected and updates.size != math.prod(expected):
         raise ValueError(f"updates of shape {list(updates.shape)}, expected {list(expected)}")
-    found = data.copy()
+    result = data.copy()
     before: tuple[Any, ...] = (slice(None),) * along
-    found[(*before, positions_within(indices, data.shape[along], "index"))] = updates.reshape(
+    result[(*before, positions_within(indices, data.shape[along], "index"))] = updates.reshape(
         expected
     )
-    return found
+    return result
 
 
 def _infer_scatter(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -59,26 +58,30 @@ def scatter_elements(
     reduction: str = "none",
     use_init_val: bool = True,
 ) -> Array:
-    """``data`` with each element of ``updates`` put, or reduced, at its own place but for
-    ``axis``, where ``indices`` says.
+    """Put, or reduce, each element of ``updates`` into ``data``.
+
+    The target is the index in ``indices`` along ``axis``, and the element's own position along all
+    other axes.
     """
     along = axis_within(whole_number(axis), data.ndim)
     if indices.shape != updates.shape or indices.ndim != data.ndim:
         raise ValueError(
-            f"indices of shape {list(indices.shape)}, updates of shape {list(updates.shape)}, data {list(data.shape)}"
+            f"indices of shape {list(indices.shape)}, updates of shape "
+            f"{list(updates.shape)}, data {list(data.shape)}"
         )
     for position, (length, whole) in enumerate(zip(indices.shape, data.shape, strict=True)):
         if length > whole and position != along:
             raise ValueError(
-                f"updates of shape {list(updates.shape)} are longer than data {list(data.shape)} in axis {position}"
+                f"updates of shape {list(updates.shape)} are longer than data "
+                f"{list(data.shape)} in axis {position}"
             )
-    place: list[np.ndarray] = list(np.ix_(*(np.arange(length) for length in indices.shape)))
-    place[along] = positions_within(indices, data.shape[along], "index")
-    return _scattered(data, tuple(place), updates, reduction, use_init_val)
+    target: list[np.ndarray] = list(np.ix_(*(np.arange(length) for length in indices.shape)))
+    target[along] = positions_within(indices, data.shape[along], "index")
+    return _scatter(data, tuple(target), updates, reduction, use_init_val)
 
 
 def scatter_nd(data: Array, indices: Array, updates: Array, /, *, reduction: str = "none") -> Array:
-    """``data`` with slices put, or reduced, at the tuples in the last axis of ``indices``.
+    """Put, or reduce, slices into ``data`` at the tuples in the last axis of ``indices``.
 
     Updates have shape ``indices[:-1] + data[indices[-1]:]``; spec pages scatter-nd-update-3 and
     -15.
@@ -92,68 +95,68 @@ def scatter_nd(data: Array, indices: Array, updates: Array, /, *, reduction: str
     if updates.shape != expected and updates.size != math.prod(expected):
         raise ValueError(f"updates of shape {list(updates.shape)}, expected {list(expected)}")
     picked = positions(indices)
-    place = tuple(
+    target = tuple(
         positions_within(picked[..., axis], data.shape[axis], "index") for axis in range(depth)
     )
     if depth == 0:
-        data, place, whole = data[None], (np.zeros(indices.shape[:-1], np.int64),), data.shape
-        return _scattered(data, place, updates.reshape(expected), reduction, True).reshape(whole)
-    return _scattered(data, place, updates.reshape(expected), reduction, True)
+        data, target, whole = data[None], (np.zeros(indices.shape[:-1], np.int64),), data.shape
+        return _scatter(data, target, updates.reshape(expected), reduction, True).reshape(whole)
+    return _scatter(data, target, updates.reshape(expected), reduction, True)
 
 
-def _scattered(
-    data: Array, place: tuple[np.ndarray, ...], updates: Array, reduction: str, use_init_val: bool
+def _scatter(
+    data: Array, target: tuple[np.ndarray, ...], updates: Array, reduction: str, use_init_val: bool
 ) -> Array:
     if reduction == "none":
-        found = data.copy()
-        found[place] = updates
-        return found
+        result = data.copy()
+        result[target] = updates
+        return result
     if data.dtype == np.bool_ and reduction in ("sub", "mean"):
-        return _scattered_boolean(data, place, updates, reduction)
-    # Types that numpy cannot reduce in place, or only with a rounding at each step, are reduced in
-    # a wider type.
+        return _scatter_boolean(data, target, updates, reduction)
+    # Reduced in a wider type, for types that numpy cannot reduce in place, or only with a rounding
+    # at each step.
     wide = accumulator(data.dtype)
-    found = data.astype(wide, order="C")
+    result = data.astype(wide, order="C")
     if not use_init_val:
-        found[place] = _neutral(reduction, wide)
-    if len(place) == data.ndim:
+        result[target] = _neutral(reduction, wide)
+    if len(target) == data.ndim:
         # One flat index for each element is several times faster than one for each axis.
-        flat = _flat(place, data.shape)
+        flat = _flat_index(target, data.shape)
         _REDUCE[reduction].at(
-            found.reshape(-1),
+            result.reshape(-1),
             flat.reshape(-1),
             np.broadcast_to(updates.astype(wide), flat.shape).reshape(-1),
         )
     else:
-        _REDUCE[reduction].at(found, place, updates.astype(wide))
+        _REDUCE[reduction].at(result, target, updates.astype(wide))
     if reduction == "mean":
         count = np.zeros(data.shape, np.int64)
-        np.add.at(count, place, 1)
+        np.add.at(count, target, 1)
         touched = count > 0
         divisor = count[touched] + use_init_val
-        found[touched] = (
-            found[touched] / divisor
-            if found.dtype.kind == "f"
-            else found[touched] // divisor.astype(wide)
+        result[touched] = (
+            result[touched] / divisor
+            if result.dtype.kind == "f"
+            else result[touched] // divisor.astype(wide)
         )
-    return found.astype(data.dtype)
+    return result.astype(data.dtype)
 
 
-def _flat(place: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> np.ndarray:
+def _flat_index(indices: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> np.ndarray:
     flat = np.zeros((), np.int64)
-    for index, length in zip(place, shape, strict=True):
+    for index, length in zip(indices, shape, strict=True):
         flat = flat * length + np.where(index < 0, index + length, index)
     return flat
 
 
-def _scattered_boolean(
-    data: Array, place: tuple[np.ndarray, ...], updates: Array, reduction: str
+def _scatter_boolean(
+    data: Array, target: tuple[np.ndarray, ...], updates: Array, reduction: str
 ) -> Array:
     if reduction == "mean":
         raise ValueError("reduction 'mean' is not defined for boolean data")
-    found = data.copy()
-    np.logical_xor.at(found, place, updates)
-    return found
+    result = data.copy()
+    np.logical_xor.at(result, target, updates)
+    return result
 
 
 def _neutral(reduction: str, dtype: np.dtype) -> Any:

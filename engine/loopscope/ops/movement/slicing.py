@@ -1,4 +1,4 @@
-"""Parts of a tensor picked by start, stop and step: taken out, or overwritten."""
+"""Selection and replacement of parts of a tensor by start, stop and step."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from loopscope.ops.infer import common_type
 
 
 def bounded_slice(start: int | None, stop: int | None, step: int, length: int) -> slice:
-    """The Python slice of an axis; None is the open end. Unlike Python, a start far before a
-    backward slice is element 0.
+    """Return the Python slice of an axis; None is the open end.
+
+    Unlike in Python, a start far before the beginning of a backward slice is element 0.
     """
     if step == 0:
         raise ValueError("a slice's step is 0")
@@ -30,24 +31,27 @@ def bounded_slice(start: int | None, stop: int | None, step: int, length: int) -
 
 
 def slice_length(start: int | None, stop: int | None, step: int, whole: Dimension) -> Dimension:
-    """How many elements a slice picks from an axis of which this is known."""
+    """Return the bounds of the number of elements that a slice selects from an axis with bounded
+    length.
+    """
     if not whole.is_static and _may_shrink(start, stop, step):
         return Dimension(0, whole.most)
     longest = _ENDLESS if whole.most is None else whole.most
-    least, most = (
+    lower, upper = (
         _count(bounded_slice(start, stop, step, length), length)
         for length in (whole.least, longest)
     )
-    return Dimension(least, most if most < _UNBOUNDED else None)
+    return Dimension(lower, upper if upper < _UNBOUNDED else None)
 
 
 _UNBOUNDED, _ENDLESS = 2**53, 2**80
-"""Lengths: longer than any axis, and longer than any bound of a slice reaches."""
+"""A length above that of every axis, and a length above every bound of a slice."""
 
 
 def _may_shrink(start: int | None, stop: int | None, step: int) -> bool:
-    """Whether of a longer axis a slice may pick fewer elements: from near one end towards the
-    other, or backwards from its begin.
+    """Return True if the slice may select fewer elements from a longer axis.
+
+    This happens from near one end towards the other, or backwards from the begin.
     """
     if start is None or stop is None:
         return False
@@ -64,7 +68,9 @@ def _count(part: slice, length: int) -> int:
 def _length_between(
     start: Interval | None, stop: Interval | None, step: int, whole: Dimension
 ) -> Dimension:
-    """As ``slice_length``, where start and stop lie in intervals; None is the open end."""
+    """Return the bounds as ``slice_length`` does, for start and stop in intervals; None is the open
+    end.
+    """
     if any(ends is not None and ends[0] < 0 <= ends[1] for ends in (start, stop)):
         return Dimension(0, whole.most)
     low, high = (0, 1) if step > 0 else (1, 0)
@@ -80,8 +86,9 @@ def _bound(ends: Interval | None, side: int) -> int | None:
 def slice_(
     data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None, /
 ) -> Array:
-    """The elements of ``data`` from ``start`` to before ``stop`` by ``step`` (each [n]) along
-    ``axes`` ([n]; the first n).
+    """Select the elements of ``data`` from ``start`` to before ``stop`` by ``step`` along ``axes``.
+
+    ``start``, ``stop`` and ``step`` are [n]; ``axes`` is [n], by default the first n axes.
     """
     return data[_slices(data.shape, start, stop, step, axes)]
 
@@ -91,10 +98,10 @@ def _slices(
 ) -> tuple[slice, ...]:
     starts, stops, steps = whole_numbers(start), whole_numbers(stop), whole_numbers(step)
     along = _sliced_axes(len(shape), starts, stops, steps, axes)
-    found = [slice(None)] * len(shape)
+    parts = [slice(None)] * len(shape)
     for axis, first, last, stride in zip(along, starts, stops, steps, strict=True):
-        found[axis] = bounded_slice(first, last, stride, shape[axis])
-    return tuple(found)
+        parts[axis] = bounded_slice(first, last, stride, shape[axis])
+    return tuple(parts)
 
 
 def _sliced_axes(
@@ -118,26 +125,28 @@ def _infer_slice(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     if len(inputs) > 4 and axes is None:
         return (
             Known(
-                data.element_type, PartialShape(tuple(Dimension(0, one.most) for one in dimensions))
+                data.element_type,
+                PartialShape(tuple(Dimension(0, length.most) for length in dimensions)),
             ),
         )
     if start is None or stop is None or step is None:
-        along = _may_be_sliced(len(dimensions), inputs[1], axes)
+        along = _possible_axes(len(dimensions), inputs[1], axes)
         lengths = tuple(
-            Dimension(0, one.most) if axis in along else one for axis, one in enumerate(dimensions)
+            Dimension(0, length.most) if axis in along else length
+            for axis, length in enumerate(dimensions)
         )
         return (Known(data.element_type, PartialShape(lengths)),)
     starts, stops, steps = start.intervals, stop.intervals, whole_numbers(step)
-    found = list(dimensions)
+    lengths_of_axes = list(dimensions)
     for axis, first, last, stride in zip(
         _sliced_axes(len(dimensions), starts, stops, steps, axes), starts, stops, steps, strict=True
     ):
-        found[axis] = _length_between(first, last, stride, dimensions[axis])
-    return (Known(data.element_type, PartialShape(tuple(found))),)
+        lengths_of_axes[axis] = _length_between(first, last, stride, dimensions[axis])
+    return (Known(data.element_type, PartialShape(tuple(lengths_of_axes))),)
 
 
-def _may_be_sliced(rank: int, start: Known, axes: np.ndarray | None) -> set[int]:
-    """The axes that a slice of unknown bounds may shorten."""
+def _possible_axes(rank: int, start: Known, axes: np.ndarray | None) -> set[int]:
+    """Return the axes that a slice of unknown bounds may shorten."""
     if axes is not None:
         return set(axes_within(whole_numbers(axes), rank))
     count = start.shape.at(0) if start.shape.rank == 1 else UNKNOWN
@@ -145,12 +154,14 @@ def _may_be_sliced(rank: int, start: Known, axes: np.ndarray | None) -> set[int]
 
 
 _Bound = TypeVar("_Bound", int, Interval)
-"""Of a slice: a position, or what is known of one."""
+"""Bound of a slice: a position, or an interval of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pick(Generic[_Bound]):
-    """One entry of a strided slice, after ellipsis and masks: an axis of the data, or a new one."""
+    """One entry of a strided slice, after ellipsis and masks: an axis of the data, or a new
+    axis.
+    """
 
     axis: int | None
     start: _Bound | None = None
@@ -172,8 +183,9 @@ def strided_slice(
     shrink_axis_mask: tuple[int, ...] = (),
     ellipsis_mask: tuple[int, ...] = (),
 ) -> Array:
-    """Slices of ``data`` by ``begin``, ``end``, ``stride`` (each [n]), with masks for open ends,
-    new and dropped axes, ellipsis.
+    """Select slices of ``data`` by ``begin``, ``end`` and ``stride`` (each [n]).
+
+    Masks select open ends, new axes, dropped axes and the ellipsis.
     """
     begins, ends = whole_numbers(begin), whole_numbers(end)
     strides = [1] * len(begins) if stride is None else whole_numbers(stride)
@@ -183,13 +195,13 @@ def strided_slice(
         if pick.axis is None:
             index.append(None)
         elif pick.shrinks:
-            index.append(_one_position(pick, data.shape[pick.axis]))
+            index.append(_single_position(pick, data.shape[pick.axis]))
         else:
             index.append(bounded_slice(pick.start, pick.stop, pick.step, data.shape[pick.axis]))
     return data[(*index, ...)]
 
 
-def _one_position(pick: _Pick[int], length: int) -> int:
+def _single_position(pick: _Pick[int], length: int) -> int:
     position = (0 if pick.step > 0 else -1) if pick.start is None else pick.start
     if not -length <= position < length:
         raise ValueError(
@@ -208,22 +220,22 @@ def _picks(
     count = len(begins)
     if not count == len(ends) == len(strides):
         raise ValueError(f"begins {begins}, ends {ends} and strides {strides} are not equally many")
-    opens, closes, news, shrinks, ellipses = (
+    opens, closes, added, shrinks, ellipses = (
         tuple(mask[:count]) + (0,) * (count - len(mask)) for mask in masks
     )
     if sum(ellipses) > 1:
         raise ValueError(f"ellipsis_mask {list(ellipses)} has more than one ellipsis")
-    taken = sum(1 for entry in range(count) if ellipses[entry] or not news[entry])
-    skipped = rank - (taken - sum(ellipses))
-    if skipped < 0:
-        raise ValueError(f"a slice of {taken - sum(ellipses)} axes of a tensor of rank {rank}")
+    used = sum(1 for entry in range(count) if ellipses[entry] or not added[entry])
+    covered = rank - (used - sum(ellipses))
+    if covered < 0:
+        raise ValueError(f"a slice of {used - sum(ellipses)} axes of a tensor of rank {rank}")
     picks: list[_Pick[_Bound]] = []
     axis = 0
     for entry in range(count):
         if ellipses[entry]:
-            picks.extend(_Pick(axis + offset) for offset in range(skipped))
-            axis += skipped
-        elif news[entry]:
+            picks.extend(_Pick(axis + offset) for offset in range(covered))
+            axis += covered
+        elif added[entry]:
             picks.append(_Pick(None))
         else:
             start = None if opens[entry] else begins[entry]
@@ -273,7 +285,7 @@ def _infer_strided_slice(
 def _strided_rank(
     shape: PartialShape, begin: Known, end: Known, masks: tuple[tuple[int, ...], ...]
 ) -> PartialShape:
-    """Bounds are not known: their number still says which axes are new, dropped, or untouched."""
+    """Infer from the number of unknown bounds which axes are new, dropped, or untouched."""
     count = begin.shape.intersect(end.shape)
     if (
         shape.dimensions is None
@@ -284,9 +296,9 @@ def _strided_rank(
     ):
         return DYNAMIC
     unknown = [0] * count.at(0).length
-    thinned = [2] * len(unknown)
+    strides = [2] * len(unknown)
     lengths = []
-    for pick in _picks(len(shape.dimensions), unknown, unknown, thinned, masks):
+    for pick in _picks(len(shape.dimensions), unknown, unknown, strides, masks):
         if pick.axis is None:
             lengths.append(static(1))
         elif not pick.shrinks:
@@ -304,19 +316,18 @@ def slice_scatter(
     axes: Array | None = None,
     /,
 ) -> Array:
-    """``data`` with the slice that Slice-8 would take replaced by ``updates``, which has that
-    slice's shape.
-    """
+    """Replace the slice that Slice-8 would select by ``updates``, which has the slice's shape."""
     if data.ndim == 0:
         raise ValueError("a scalar has no slices")
-    found = data.copy()
-    target = found[_slices(data.shape, start, stop, step, axes)]
+    result = data.copy()
+    target = result[_slices(data.shape, start, stop, step, axes)]
     if np.broadcast_shapes(target.shape, updates.shape) != target.shape:
         raise ValueError(
-            f"updates of shape {list(updates.shape)} do not fit a slice of shape {list(target.shape)}"
+            f"updates of shape {list(updates.shape)} do not fit a slice of shape "
+            f"{list(target.shape)}"
         )
     target[...] = updates
-    return found
+    return result
 
 
 def _infer_slice_scatter(

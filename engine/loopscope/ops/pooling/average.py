@@ -1,4 +1,4 @@
-"""Average pooling: separable sums divided by how many elements each window covers."""
+"""Average pooling: separable sums divided by the number of elements in each window."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def average_pool(
     auto_pad: str,
     dilations: Lengths = (),
 ) -> Array:
-    """Mean of each window; with ``exclude-pad`` over the elements that are not padding.
+    """Average each window; with ``exclude-pad`` only over the elements that are not padding.
 
-    ``[N, C, lengths...] -> [N, C, places...]``. A window over nothing but padding gives 0; integers
-    are rounded half to even, as the runtime does. Without any padding, what a window of rounding
-    ``ceil`` reaches beyond the data never counts. Spec: pooling/avg-pool-1, -14, -16.
+    ``[N, C, lengths...] -> [N, C, places...]``. The average of a window of padding only is 0.
+    Integers are rounded half to even, as in the runtime. Without any padding, elements beyond the
+    data that rounding ``ceil`` adds to a window never count. Spec: pooling/avg-pool-1, -14, -16.
     """
     frame = frame_of(
         data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type
@@ -46,21 +46,22 @@ def average_pool(
 
 @lru_cache(maxsize=256)
 def _divisor(frame: WindowFrame, dtype: np.dtype) -> Array:
-    """How many real elements each window covers, at least 1; a single number where all cover as
-    many. Counted once for a frame.
+    """Return the number of data elements in each window, at least 1, cached by frame.
+
+    The result is a single number if all windows have the same number.
     """
-    covered = reduce(
-        np.multiply.outer, [_covered(frame, axis) for axis in range(len(frame.kernel))]
+    counts = reduce(
+        np.multiply.outer, [_count_along(frame, axis) for axis in range(len(frame.kernel))]
     )
-    least = covered.min(initial=1)
-    divisor: Array = np.maximum(covered if least != covered.max(initial=1) else least, 1).astype(
-        dtype
-    )
+    smallest = counts.min(initial=1)
+    divisor: Array = np.maximum(
+        counts if smallest != counts.max(initial=1) else smallest, 1
+    ).astype(dtype)
     return divisor
 
 
-def _covered(frame: WindowFrame, axis: int) -> Array:
-    """How many real elements each window covers along an axis."""
+def _count_along(frame: WindowFrame, axis: int) -> Array:
+    """Return the number of data elements in each window along an axis."""
     first = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.begin[axis]
     reached = first[:, None] + np.arange(frame.kernel[axis]) * frame.dilations[axis]
     return np.count_nonzero((reached >= 0) & (reached < frame.lengths[axis]), axis=1)

@@ -28,7 +28,7 @@ def max_pool(
     rounding_type: str,
     auto_pad: str,
 ) -> Array:
-    """Largest element of each window, padding being smaller than everything.
+    """Return the largest element of each window; padding is smaller than every number.
 
     ``[N, C, lengths...] -> [N, C, places...]``. Spec: pooling/max-pool-1.
     """
@@ -39,7 +39,9 @@ def max_pool(
 
 
 def largest(data: Array, frame: WindowFrame) -> Array:
-    """Largest element of each window, without where it lies: a quarter of the time."""
+    """Return the largest element of each window without its index, which takes a quarter of the
+    time.
+    """
     values = _comparable(data)
     return combined(values, frame, _lowest(values.dtype), np.maximum).astype(data.dtype, copy=False)
 
@@ -58,11 +60,11 @@ def max_pool_with_indices(
     index_element_type: ElementType,
     axis: int,
 ) -> tuple[Array, Array]:
-    """Largest element of each window, and where it lies: the first one, counted over the axes from
-    ``axis`` on.
+    """Return the largest element of each window, and the index of the first such element.
 
-    Where no element is greater than what padding counts as, it is the first of its channel, as in
-    OpenVINO. ``[N, C, lengths...] -> [N, C, places...]`` twice. Spec: pooling/max-pool-8, -14.
+    Indices count over the axes from ``axis`` on. If no element exceeds the padding value, the index
+    is that of the channel's first element, as in OpenVINO. ``[N, C, lengths...] -> [N, C,
+    places...]`` twice. Spec: pooling/max-pool-8, -14.
     """
     frame = frame_of(
         data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type
@@ -76,7 +78,7 @@ def max_pool_with_indices(
     maxima = np.empty((planes, *frame.counts), values.dtype)
     places = np.empty((planes, *frame.counts), np.uint8 if prod(kernel) <= 256 else np.uint32)
     for block, part in frame.blocks(values, _lowest(values.dtype)):
-        maxima[block], places[block] = _located(part, frame, places.dtype)
+        maxima[block], places[block] = _find_largest(part, frame, places.dtype)
     where = _indices(
         places, maxima <= _lowest(values.dtype), data.shape, frame, axis, index_element_type.dtype
     )
@@ -88,49 +90,63 @@ def _comparable(data: Array) -> Array:
 
 
 def _lowest(dtype: np.dtype) -> float:
-    """What padding counts as: where the page says minus infinity, OpenVINO has the least finite
-    number, and a window may be all padding.
+    """Return the padding value: the lowest finite number, as in OpenVINO, where the page has minus
+    infinity.
+
+    A window may be all padding.
     """
     return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
-def _located(values: Array, frame: WindowFrame, small: np.dtype) -> tuple[Array, Array]:
-    """Largest elements of ``[planes, lengths...]`` and the kernel place of each, flattened.
+def _find_largest(values: Array, frame: WindowFrame, small: np.dtype) -> tuple[Array, Array]:
+    """Return the largest elements of ``[planes, lengths...]`` and the kernel position of each,
+    flattened.
 
-    From the last axis on, so that of equal elements the first in row order stays.
+    Starting at the last axis keeps the first of equal elements in row order.
     """
-    where: Array | None = None
+    kernel_positions: Array | None = None
     below = 1
     for axis in reversed(range(len(frame.kernel))):
         taps = frame.taps(values, 1 + axis, axis)
-        tracks = None if where is None else frame.taps(where, 1 + axis, axis)
+        tracks = None if kernel_positions is None else frame.taps(kernel_positions, 1 + axis, axis)
         best = taps[0].copy()
-        chosen = np.zeros(best.shape, small) if tracks is None else tracks[0].copy()
+        best_positions = np.zeros(best.shape, small) if tracks is None else tracks[0].copy()
         for number, tap in enumerate(taps[1:], start=1):
-            better = np.greater(tap, best).view(np.uint8)
+            is_larger = np.greater(tap, best).view(np.uint8)
             np.maximum(best, tap, out=best)
-            # Where it is better, the place is replaced: by arithmetic, which is faster than a
-            # masked copy and wraps around to be right.
-            change = (0 if tracks is None else tracks[number]) + small.type(number * below) - chosen
-            change *= better
-            chosen += change
-        values, where, below = best, chosen, below * frame.kernel[axis]
-    return values, np.zeros(values.shape, small) if where is None else where
+            # The position is replaced where the element is larger. Arithmetic is faster than a
+            # masked copy, and wraps around to the right result.
+            change = (
+                (0 if tracks is None else tracks[number])
+                + small.type(number * below)
+                - best_positions
+            )
+            change *= is_larger
+            best_positions += change
+        values, kernel_positions, below = best, best_positions, below * frame.kernel[axis]
+    return values, np.zeros(values.shape, small) if kernel_positions is None else kernel_positions
 
 
 def _indices(
-    where: Array, least: Array, shape: Sequence[int], frame: WindowFrame, axis: int, dtype: np.dtype
+    kernel_positions: Array,
+    is_lowest: Array,
+    shape: Sequence[int],
+    frame: WindowFrame,
+    axis: int,
+    dtype: np.dtype,
 ) -> Array:
-    """Flat indices from kernel places, the first of its channel where the maximum is the
-    ``least`` number.
+    """Return flat indices from kernel positions; the first of the channel where the maximum is the
+    lowest number.
     """
     steps = [prod(shape[position + 1 :]) for position in range(len(shape))]
     reach = np.zeros(1, np.int64)
     first = np.zeros((), np.int64)
-    for place, (size, dilation) in enumerate(zip(frame.kernel, frame.dilations, strict=True)):
-        step = steps[2 + place] if 2 + place >= axis else 0
+    for position, (size, dilation) in enumerate(zip(frame.kernel, frame.dilations, strict=True)):
+        step = steps[2 + position] if 2 + position >= axis else 0
         reach = (reach[:, None] + np.arange(size) * dilation * step).reshape(-1)
-        corner = (np.arange(frame.counts[place]) * frame.strides[place] - frame.begin[place]) * step
+        corner = (
+            np.arange(frame.counts[position]) * frame.strides[position] - frame.begin[position]
+        ) * step
         first = np.add.outer(first, corner)
     planes = np.add.outer(
         *(
@@ -138,9 +154,9 @@ def _indices(
             for position in (0, 1)
         )
     )
-    result = reach.astype(dtype).take(where)
+    result = reach.astype(dtype).take(kernel_positions)
     result += first.astype(dtype)
-    result[least] = 0
+    result[is_lowest] = 0
     result = result.reshape(*shape[:2], *frame.counts)
     result += planes.astype(dtype).reshape(*planes.shape, *(1,) * len(frame.counts))
     if frame.is_padded:
@@ -151,6 +167,6 @@ def _indices(
 def infer_max_pool_with_indices(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Maxima and indices have the same shape."""
+    """Infer one shape for maxima and indices."""
     shape = pooled_shape(inputs[0].shape, attributes)
     return (Known(inputs[0].element_type, shape), Known(attributes["index_element_type"], shape))

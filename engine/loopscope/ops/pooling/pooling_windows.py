@@ -1,4 +1,6 @@
-"""The windows of a pooling: where they lie on each axis, and what is known of their number."""
+"""Windows of a pooling: their positions on each axis, the reduction over them, and their inferred
+number.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,10 @@ class WindowFrame:
     dilations: Lengths
     begin: Lengths
     overhang: Lengths
-    """Padding at the end that the last windows need, be it declared or beyond."""
+    """Padding at the end that the last windows need, declared or not."""
     counts: Lengths
     is_padded: bool
-    """Whether any padding is declared, or follows from ``auto_pad``."""
+    """True if padding is declared or follows from ``auto_pad``."""
 
     @property
     def surrounded(self) -> Lengths:
@@ -42,14 +44,14 @@ class WindowFrame:
         )
 
     def blocks(self, data: Array, fill: float) -> Iterator[tuple[slice, Array]]:
-        """Some planes of ``[N, C, lengths...]`` at a time with their padding: ``[planes,
-        surrounded...]`` in a buffer that is used again.
+        """Yield blocks of planes of ``[N, C, lengths...]`` with padding: ``[planes,
+        surrounded...]`` in a reused buffer.
 
         A block stays in a processor's cache through all steps of a pooling; a padded copy of the
-        whole would not.
+        whole array would not.
         """
         planes = data.reshape(prod(data.shape[:2]), *self.lengths)
-        together = max(1, _BLOCK_ELEMENTS // max(1, prod(self.surrounded)))
+        planes_per_block = max(1, _BLOCK_ELEMENTS // max(1, prod(self.surrounded)))
         inside: tuple[Any, ...] = (
             ...,
             *(
@@ -58,12 +60,12 @@ class WindowFrame:
             ),
         )
         buffer = (
-            np.full((min(together, len(planes)), *self.surrounded), fill, data.dtype)
+            np.full((min(planes_per_block, len(planes)), *self.surrounded), fill, data.dtype)
             if self.surrounded != self.lengths
             else None
         )
-        for start in range(0, len(planes), together):
-            block = slice(start, min(start + together, len(planes)))
+        for start in range(0, len(planes), planes_per_block):
+            block = slice(start, min(start + planes_per_block, len(planes)))
             if buffer is None:
                 yield block, planes[block]
             else:
@@ -72,7 +74,9 @@ class WindowFrame:
                 yield block, part
 
     def taps(self, values: Array, axis: int, place: int) -> list[Array]:
-        """For each element of the kernel along an axis, its value in every window: views."""
+        """Return for each element of the kernel along an axis a view of its values in all
+        windows.
+        """
         count, stride = self.counts[place], self.strides[place]
         before = (slice(None),) * axis
         return [
@@ -87,11 +91,11 @@ class WindowFrame:
 
 
 def combined(data: Array, frame: WindowFrame, fill: float, operation: np.ufunc) -> Array:
-    """``[N, C, lengths...] -> [N, C, places...]``: the elements of each window, padding being
-    ``fill``, joined by an operation.
+    """Combine the elements of each window by an operation: ``[N, C, lengths...] -> [N, C,
+    places...]``.
 
-    One axis after the other, the first one first: each step leaves fewer rows for the last, whose
-    elements are not neighbours.
+    Padding is ``fill``. The first axis comes first: each step leaves fewer rows for the last axis,
+    whose elements are not adjacent.
     """
     check_elements(
         prod(data.shape[:2]) * max(prod(frame.counts), prod(frame.surrounded)),
@@ -101,17 +105,16 @@ def combined(data: Array, frame: WindowFrame, fill: float, operation: np.ufunc) 
     last = len(frame.counts) - 1
     for block, values in frame.blocks(data, fill):
         for axis in range(last):
-            values = _join_rows(operation, values, frame, axis)
-        _join_lines(operation, values, frame, result[block])
+            values = _combine_rows(operation, values, frame, axis)
+        _combine_lines(operation, values, frame, result[block])
     return result.reshape(*data.shape[:2], *frame.counts)
 
 
 def summed_in_order(data: Array, frame: WindowFrame) -> Array:
-    """As ``combined`` by addition with a padding of 0, but the elements of a window are added one
-    by one, row by row.
+    """Sum each window like ``combined`` with padding 0, but element by element in row order.
 
-    That is how ONNX Runtime rounds: where a mean lies half way between two quanta, the last bit of
-    the sum decides.
+    ONNX Runtime rounds this way: where a mean is half way between two quanta, the last bit of the
+    sum decides.
     """
     check_elements(
         prod(data.shape[:2]) * max(prod(frame.counts), prod(frame.surrounded)),
@@ -121,14 +124,16 @@ def summed_in_order(data: Array, frame: WindowFrame) -> Array:
     for block, values in frame.blocks(data, 0):
         taps = [values]
         for axis in range(len(frame.counts)):
-            taps = [tap for one in taps for tap in frame.taps(one, 1 + axis, axis)]
-        _joined(np.add, taps, result[block])
+            taps = [tap for view in taps for tap in frame.taps(view, 1 + axis, axis)]
+        _combine_taps(np.add, taps, result[block])
     return result.reshape(*data.shape[:2], *frame.counts)
 
 
-def _join_rows(operation: np.ufunc, values: Array, frame: WindowFrame, axis: int) -> Array:
-    """The step along an axis before the last. Where every other row of short ones is wanted, all
-    are joined as one line, which takes less time than to begin so many; the others are left out.
+def _combine_rows(operation: np.ufunc, values: Array, frame: WindowFrame, axis: int) -> Array:
+    """Combine along an axis before the last.
+
+    With stride 2 and short rows, process all rows as one contiguous line and drop every other
+    result: fewer numpy calls take less time.
     """
     inner, reach = prod(values.shape[2 + axis :]), (frame.kernel[axis] - 1) * frame.dilations[axis]
     if (
@@ -138,26 +143,28 @@ def _join_rows(operation: np.ufunc, values: Array, frame: WindowFrame, axis: int
         or frame.strides[axis] != 2
         or not values.flags.c_contiguous
     ):
-        return _joined(operation, frame.taps(values, 1 + axis, axis))
+        return _combine_taps(operation, frame.taps(values, 1 + axis, axis))
     line, whole = values.reshape(-1), np.empty_like(values)
     joined = whole.reshape(-1)[: line.size - reach * inner]
     taps = [
         line[shift : shift + joined.size]
         for shift in range(0, reach * inner + 1, frame.dilations[axis] * inner)
     ]
-    _joined(operation, taps, joined)
-    wanted = slice(0, max(0, 2 * frame.counts[axis] - 1), 2)
-    return np.ascontiguousarray(whole[(*(slice(None),) * (1 + axis), wanted)])
+    _combine_taps(operation, taps, joined)
+    even_rows = slice(0, max(0, 2 * frame.counts[axis] - 1), 2)
+    return np.ascontiguousarray(whole[(*(slice(None),) * (1 + axis), even_rows)])
 
 
-def _join_lines(operation: np.ufunc, values: Array, frame: WindowFrame, out: Array) -> None:
-    """The step along the last axis: where lines hold whole strides, all as one line; what lies
-    across their ends is left out.
+def _combine_lines(operation: np.ufunc, values: Array, frame: WindowFrame, out: Array) -> None:
+    """Combine along the last axis.
+
+    If the stride divides the length, all lines are processed as one, and results across line ends
+    are dropped.
     """
     count, length, last = frame.counts[-1], values.shape[-1], values.ndim - 1
     stride = frame.strides[-1] if count > 1 else length
     if not values.size or length % stride or not values.flags.c_contiguous:
-        _joined(operation, frame.taps(values, last, last - 1), out)
+        _combine_taps(operation, frame.taps(values, last, last - 1), out)
         return
     line = values.reshape(-1)
     joined = np.empty((*values.shape[:-1], length // stride), values.dtype)
@@ -166,11 +173,11 @@ def _join_lines(operation: np.ufunc, values: Array, frame: WindowFrame, out: Arr
         line[shift::stride][:needed]
         for shift in range(0, frame.kernel[-1] * frame.dilations[-1], frame.dilations[-1])
     ]
-    _joined(operation, taps, joined.reshape(-1)[:needed])
+    _combine_taps(operation, taps, joined.reshape(-1)[:needed])
     out[...] = joined[..., :count]
 
 
-def _joined(operation: np.ufunc, taps: Sequence[Array], out: Array | None = None) -> Array:
+def _combine_taps(operation: np.ufunc, taps: Sequence[Array], out: Array | None = None) -> Array:
     if len(taps) == 1:
         if out is None:
             return taps[0]
@@ -192,8 +199,8 @@ def frame_of(
     auto_pad: str,
     rounding: str,
 ) -> WindowFrame:
-    """The windows over data of a shape ``[N, C, lengths...]``; ``ValueError`` when attributes
-    and shape do not fit.
+    """Return the windows over data of shape ``[N, C, lengths...]``; raise ``ValueError`` if
+    attributes do not fit it.
     """
     axes = len(kernel)
     if not 1 <= axes <= 3 or len(shape) != axes + 2:
@@ -220,12 +227,12 @@ def frame_of(
 
 
 def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batch and channels of the data, places of the windows."""
+    """Infer batch and channels of the data, and the number of windows along each axis."""
     return (Known(inputs[0].element_type, pooled_shape(inputs[0].shape, attributes)),)
 
 
 def pooled_shape(data: PartialShape, attributes: Mapping[str, Any]) -> PartialShape:
-    """The shape that pooling with these attributes gives."""
+    """Return the shape of the result of a pooling with these attributes."""
     kernel = attributes["kernel"]
     axes = len(kernel)
     if data.dimensions is None:

@@ -1,4 +1,4 @@
-"""ScaledDotProductAttention."""
+"""The operation ScaledDotProductAttention."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ def scaled_dot_product_attention(
     *,
     causal: bool,
 ) -> Array:
-    """``softmax(query x keyT * scale + mask) x value``, batches broadcast.
+    """Compute ``softmax(query x keyT * scale + mask) x value``, with batches broadcast.
 
     ``[N, ..., L, E], [N, ..., S, E], [N, ..., S, V] -> [N, ..., L, V]``. The mask is added; where
-    it is boolean, false adds the lowest number. It is ignored with ``causal``. ``sink`` is one more
-    column of weights that takes part in the sum and nothing else. A query whose scores are all
-    minus infinity gives 0. A query with a boolean mask of nothing but false gives the mean of the
-    values, as in OpenVINO's CPU plugin. Spec: sequence/scaled-dot-product-attention.
+    it is boolean, false adds the lowest number. It is ignored with ``causal``. ``sink`` is an
+    additional column of weights that takes part only in the sum. A query with only scores of minus
+    infinity has a result of 0. A query whose boolean mask is all false has the mean of the values,
+    as in OpenVINO's CPU plugin. Spec: sequence/scaled-dot-product-attention.
     """
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise ValueError(
-            f"shapes {list(query.shape)}, {list(key.shape)}, {list(value.shape)}: attention needs matrices"
+            f"shapes {list(query.shape)}, {list(key.shape)}, {list(value.shape)}: "
+            "attention needs matrices"
         )
     wide_query, wide_key = computable(query), computable(key)
     factor = (
@@ -52,13 +53,15 @@ def scaled_dot_product_attention(
         hidden = np.arange(key.shape[-2]) > np.arange(query.shape[-2])[:, None]
         weights[..., hidden] = -np.inf
     elif mask is not None and mask.ndim:
-        weights = _masked(weights, mask)
+        weights = _add_mask(weights, mask)
     _softmax(weights, None if sink is None else computable(sink))
     return rounded(np.matmul(weights, computable(value)), query.dtype)
 
 
-def _masked(weights: Array, mask: Array) -> Array:
-    """Weights of one batch for all masks of a bigger one are repeated, else changed in place."""
+def _add_mask(weights: Array, mask: Array) -> Array:
+    """Add the mask to the weights, in place unless a larger batch of masks requires a repeated
+    copy.
+    """
     shape = np.broadcast_shapes(weights.shape, mask.shape)
     target = weights if shape == weights.shape else np.array(np.broadcast_to(weights, shape))
     if mask.dtype == np.bool_:
@@ -76,26 +79,28 @@ def _softmax(weights: Array, sink: Array | None) -> None:
     """
     if not weights.size:
         return
-    greatest = weights.max(axis=-1, keepdims=True)
+    maximum = weights.max(axis=-1, keepdims=True)
     if sink is not None:
-        greatest = np.maximum(greatest, sink)
-    greatest[greatest == -np.inf] = 0
-    weights -= greatest
+        maximum = np.maximum(maximum, sink)
+    maximum[maximum == -np.inf] = 0
+    weights -= maximum
     np.exp(weights, out=weights)
     total = weights.sum(axis=-1, keepdims=True)
     if sink is not None:
-        total = total + np.exp(sink - greatest)
+        total = total + np.exp(sink - maximum)
     total[total == 0] = 1
     weights /= total
 
 
 def infer_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batches of query, key and value broadcast, rows of the query, columns of the value."""
+    """Infer the broadcast batches of query, key and value, rows of the query, and columns of the
+    value.
+    """
     element_type = common_type(inputs[:3])
     query, key, value = (known.shape.dimensions for known in inputs[:3])
     if query is None or key is None or value is None:
         return (Known(element_type, DYNAMIC),)
-    shapes = [PartialShape(one[:-2]) for one in (query, key, value)]
+    shapes = [PartialShape(dimensions[:-2]) for dimensions in (query, key, value)]
     mask = inputs[3].shape.dimensions if len(inputs) > 3 and not attributes["causal"] else ()
     if mask is None:
         return (Known(element_type, DYNAMIC),)

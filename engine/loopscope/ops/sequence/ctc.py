@@ -14,18 +14,17 @@ from loopscope.ops.precision import computable, rounded
 
 
 def ctc_greedy_decoder(data: Array, mask: Array, /, *, ctc_merge_repeated: bool) -> Array:
-    """Likeliest classes without blanks (the last class) and, where asked for, repetitions; -1 after
-    the end.
+    """Return the likeliest classes without blanks (the last class).
 
-    ``[T, N, C], [T, N] -> [N, T, 1, 1]``; a sequence ends where its mask is first 0. Spec:
-    sequence/ctc-greedy-decoder-1.
+    ``ctc_merge_repeated`` removes repetitions. -1 follows the end. ``[T, N, C], [T, N] -> [N, T, 1,
+    1]``; a sequence ends where its mask is first 0. Spec: sequence/ctc-greedy-decoder-1.
     """
     if data.ndim != 3 or mask.shape != data.shape[:2]:
         raise ValueError(
             f"data of shape {list(data.shape)} and a mask of shape {list(mask.shape)} do not fit"
         )
     lengths = np.logical_and.accumulate(np.asarray(mask).T != 0, axis=1).sum(axis=1)
-    classes, _ = _decoded(data.swapaxes(0, 1), lengths, data.shape[2] - 1, ctc_merge_repeated)
+    classes, _ = _decode(data.swapaxes(0, 1), lengths, data.shape[2] - 1, ctc_merge_repeated)
     return classes.astype(data.dtype)[:, :, None, None]
 
 
@@ -39,41 +38,42 @@ def ctc_greedy_decoder_with_lengths(
     classes_index_type: ElementType,
     sequence_length_type: ElementType,
 ) -> tuple[Array, Array]:
-    """Likeliest classes without blanks and, where asked for, repetitions; -1 after the end; and how
-    many they are.
+    """Return the likeliest classes without blanks, with their number.
 
-    ``[N, T, C], [N] -> [N, T], [N]``; the blank is the last class unless given. Spec:
-    sequence/ctc-greedy-decoder-seq-len-6.
+    ``merge_repeated`` removes repetitions. -1 follows the end. ``[N, T, C], [N] -> [N, T], [N]``;
+    the blank is the last class by default. Spec: sequence/ctc-greedy-decoder-seq-len-6.
     """
     if data.ndim != 3 or np.asarray(lengths).shape != data.shape[:1]:
         raise ValueError(
-            f"data of shape {list(data.shape)} and lengths of shape {list(np.asarray(lengths).shape)} do not fit"
+            f"data of shape {list(data.shape)} and lengths of shape "
+            f"{list(np.asarray(lengths).shape)} do not fit"
         )
     if np.asarray(lengths).max(initial=0) > data.shape[1]:
         raise ValueError(
-            f"a sequence of length {np.asarray(lengths).max()} is longer than the data, {data.shape[1]}"
+            f"a sequence of length {np.asarray(lengths).max()} is longer than the "
+            f"data, {data.shape[1]}"
         )
     blank = (
         data.shape[2] - 1 if blank_index is None else int(np.asarray(blank_index).reshape(-1)[0])
     )
-    classes, counts = _decoded(data, np.asarray(lengths), blank, merge_repeated)
+    classes, counts = _decode(data, np.asarray(lengths), blank, merge_repeated)
     return classes.astype(classes_index_type.dtype), counts.astype(sequence_length_type.dtype)
 
 
-def _decoded(data: Array, lengths: Array, blank: int, merge: bool) -> tuple[Array, Array]:
-    """``[N, T, C] -> [N, T]`` classes packed to the front, and how many."""
+def _decode(data: Array, lengths: Array, blank: int, merge: bool) -> tuple[Array, Array]:
+    """Return ``[N, T, C] -> [N, T]`` classes packed to the front, and their number."""
     batch, steps, classes = data.shape
     packed = np.full((batch, steps), -1, np.int64)
     if not classes or not data.size:
         return packed, np.zeros(batch, np.int64)
     best = computable(data).argmax(axis=2)
-    kept = (np.arange(steps) < lengths[:, None]) & (best != blank)
+    remains = (np.arange(steps) < lengths[:, None]) & (best != blank)
     if merge:
-        kept[:, 1:] &= best[:, 1:] != best[:, :-1]
-    place = np.cumsum(kept, axis=1) - 1
-    rows, columns = np.nonzero(kept)
-    packed[rows, place[rows, columns]] = best[rows, columns]
-    return packed, kept.sum(axis=1)
+        remains[:, 1:] &= best[:, 1:] != best[:, :-1]
+    position = np.cumsum(remains, axis=1) - 1
+    rows, columns = np.nonzero(remains)
+    packed[rows, position[rows, columns]] = best[rows, columns]
+    return packed, remains.sum(axis=1)
 
 
 def ctc_loss(
@@ -88,11 +88,10 @@ def ctc_loss(
     ctc_merge_repeated: bool,
     unique: bool,
 ) -> Array:
-    """Negative logarithm of the probability of all paths that decode to the labels; infinity where
-    there is none.
+    """Return the negative logarithm of the probability of all paths that decode to the labels.
 
-    ``[N, T, C], [N], [N, T], [N] -> [N]``; the blank is the last class unless given. Spec:
-    sequence/ctc-loss-4.
+    The loss is infinite if no path does. ``[N, T, C], [N], [N, T], [N] -> [N]``; the blank is the
+    last class by default. Spec: sequence/ctc-loss-4.
     """
     _, steps, classes = logits.shape
     times, counts = np.asarray(logit_length).reshape(-1), np.asarray(label_length).reshape(-1)
@@ -103,7 +102,8 @@ def ctc_loss(
         or (counts < 0).any()
     ):
         raise ValueError(
-            f"label lengths {counts[:8].tolist()} and logit lengths {times[:8].tolist()} do not fit {steps} time steps"
+            f"label lengths {counts[:8].tolist()} and logit lengths "
+            f"{times[:8].tolist()} do not fit {steps} time steps"
         )
     blank = classes - 1 if blank_index is None else int(np.asarray(blank_index).reshape(-1)[0])
     targets = [
@@ -136,8 +136,8 @@ def _target(labels: Sequence[int], collapse: bool, unique: bool) -> list[int]:
 def _log_probability(
     likely: Array, times: Array, targets: Sequence[Sequence[int]], blank: int, merge: bool
 ) -> Array:
-    """The forward algorithm over blank, label, blank, label, ..., blank, all sequences of the
-    batch at once.
+    """Run the forward algorithm over blank, label, blank, label, ..., blank for the whole batch at
+    once.
     """
     batch = len(targets)
     ends = np.array([2 * len(target) for target in targets], np.int64)
@@ -150,8 +150,7 @@ def _log_probability(
     if merge:
         may_skip[:, 2:] &= path[:, 2:] != path[:, :-2]
     reached = np.full((batch, states), -np.inf)
-    # Before the first step only the first blank is "behind" us: its successors are the first blank
-    # and the first label.
+    # Two columns precede the first state, so that the predecessors of all states are slices.
     before = np.full((batch, states + 2), -np.inf)
     rows = np.arange(batch)
     start = np.where(times == 0, np.where(ends == 0, 0.0, -np.inf), -np.inf)
@@ -161,6 +160,7 @@ def _log_probability(
             stay = before[:, 2:] if merge else np.where(is_label, -np.inf, before[:, 2:])
             total = np.logaddexp(stay, before[:, 1:-1])
             total = np.logaddexp(total, np.where(may_skip, before[:, :-2], -np.inf))
+            # The first step reaches only the first blank or the first label.
             if time == 0:
                 total = np.where(np.arange(states) < 2, 0.0, -np.inf)
             total = total + np.take_along_axis(likely[:, time], path, axis=1)
@@ -172,7 +172,7 @@ def _log_probability(
 def infer_ctc_greedy_decoder(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """``[T, N, C] -> [N, T, 1, 1]``."""
+    """Infer ``[T, N, C] -> [N, T, 1, 1]``."""
     data, mask = inputs[0].shape, inputs[1].shape
     time = (
         data.at(0).intersect(mask.at(0))
@@ -188,7 +188,7 @@ def infer_ctc_greedy_decoder(
 def infer_ctc_greedy_decoder_with_lengths(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """``[N, T, C] -> [N, T], [N]``."""
+    """Infer ``[N, T, C] -> [N, T], [N]``."""
     data = inputs[0].shape
     if data.rank not in (None, 3):
         raise ValueError(f"the data has shape {data}, expected [batch, time, classes]")
@@ -200,7 +200,7 @@ def infer_ctc_greedy_decoder_with_lengths(
 
 
 def infer_ctc_loss(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """One loss for each element of the batch."""
+    """Infer one loss for each element of the batch."""
     logits = inputs[0].shape
     if logits.rank not in (None, 3):
         raise ValueError(f"the logits have shape {logits}, expected [batch, time, classes]")

@@ -1,4 +1,4 @@
-"""GRUCell and GRUSequence."""
+"""The operations GRUCell and GRUSequence."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from loopscope.ops.declare import Array
 from loopscope.ops.precision import computable
 from loopscope.ops.sequence.recurrent import (
     RecurrentStep,
+    activation_functions,
+    activations_of_direction,
+    aligned_transpose,
     check_weights,
-    chosen,
-    clipped,
-    of_a_direction,
-    over_time,
+    clip_in_place,
     projected_inputs,
+    run_over_time,
     single_step,
-    turned,
 )
 
 _DEFAULTS = ("sigmoid", "tanh")
@@ -38,11 +38,11 @@ def gru_cell(
     clip: float,
     linear_before_reset: bool,
 ) -> Array:
-    """One step of a gated recurrent unit; relu, sigmoid and tanh have no alpha and beta.
+    """Compute one step of a gated recurrent unit.
 
-    ``[B, I], [B, H], [3*H, I], [3*H, H], [3*H] -> [B, H]``, gates in the order zrh; with
-    ``linear_before_reset`` the bias is ``[4*H]``, the recurrent one of h at the end. Spec:
-    sequence/gru-cell-3.
+    ``[B, I], [B, H], [3*H, I], [3*H, H], [3*H] -> [B, H]``, gates in the order zrh. With
+    ``linear_before_reset`` the bias is ``[4*H]``, with the recurrent bias of h at the end. relu,
+    sigmoid and tanh have neither alpha nor beta. Spec: sequence/gru-cell-3.
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
     inner, outer = _biases(bias, hidden_size, linear_before_reset)
@@ -67,21 +67,23 @@ def gru_sequence(
     clip: float,
     linear_before_reset: bool,
 ) -> tuple[Array, Array]:
-    """GRU cells over time, in one or both directions.
+    """Run GRU cells over time, in one or both directions.
 
     ``[B, T, I], [B, D, H], [B], [D, 3*H, I], [D, 3*H, H], [D, 3*H or 4*H] -> [B, D, T, H], [B, D,
     H]``. Spec: sequence/gru-sequence-5.
     """
     check_weights(data, weights, recurrence, 3, hidden_size)
 
-    named = of_a_direction(activations, direction, _DEFAULTS)
+    function_names = activations_of_direction(activations, direction, _DEFAULTS)
 
     def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
         inner, outer = _biases(bias[index], hidden_size, linear_before_reset)
-        step = _step(computable(recurrence[index]), outer, named, clip, linear_before_reset)
+        step = _step(
+            computable(recurrence[index]), outer, function_names, clip, linear_before_reset
+        )
         return projected_inputs(wide, computable(weights[index]), inner), step
 
-    output, last = over_time(
+    output, last = run_over_time(
         data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare
     )
     return output, last
@@ -90,7 +92,9 @@ def gru_sequence(
 def _biases(
     bias: Array | None, size: int, linear_before_reset: bool
 ) -> tuple[Array | None, Array | None]:
-    """What is added to the projected input ``[3*H]``, and to the recurrent part of h ``[H]``."""
+    """Return the bias of the projected input ``[3*H]``, and that of the recurrent part of h
+    ``[H]``.
+    """
     if bias is None:
         return None, None
     expected = (4 if linear_before_reset else 3) * size
@@ -107,16 +111,16 @@ def _step(
     clip: float,
     linear_before_reset: bool,
 ) -> RecurrentStep:
-    """A step with ``recurrence [3*H, H]``."""
-    first, second = chosen(activations, _DEFAULTS)
+    """Return a step with ``recurrence [3*H, H]``."""
+    first, second = activation_functions(activations, _DEFAULTS)
     size = recurrence.shape[1]
-    both = turned(recurrence[: 2 * size])
-    single = turned(recurrence[2 * size :])
+    both = aligned_transpose(recurrence[: 2 * size])
+    single = aligned_transpose(recurrence[2 * size :])
 
     def step(projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None:
         gates = np.matmul(hidden, both)
         gates += projected[..., : 2 * size]
-        clipped(gates, clip)
+        clip_in_place(gates, clip)
         first(gates, gates)
         update, reset = gates[..., :size], gates[..., size:]
         if linear_before_reset:
@@ -128,9 +132,9 @@ def _step(
             reset *= hidden
             candidate = np.matmul(reset, single)
         candidate += projected[..., 2 * size :]
-        clipped(candidate, clip)
+        clip_in_place(candidate, clip)
         second(candidate, candidate)
-        # (1 - z) * h' + z * h, as h' + z * (h - h').
+        # (1 - z) * h' + z * h, computed as h' + z * (h - h').
         np.subtract(hidden, candidate, out=output)
         np.multiply(output, update, out=output)
         np.add(output, candidate, out=output)

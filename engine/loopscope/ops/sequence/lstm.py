@@ -1,4 +1,4 @@
-"""LSTMCell and LSTMSequence."""
+"""The operations LSTMCell and LSTMSequence."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from loopscope.ops.precision import computable, rounded
 from loopscope.ops.sequence.recurrent import (
     Activation,
     RecurrentStep,
+    activation_functions,
+    activations_of_direction,
+    aligned_transpose,
     check_weights,
-    chosen,
-    clipped,
-    of_a_direction,
-    over_time,
+    clip_in_place,
     projected_inputs,
+    run_over_time,
     sigmoid,
     tanh,
-    turned,
 )
 
 _DEFAULTS = ("sigmoid", "tanh", "tanh")
@@ -40,10 +40,10 @@ def lstm_cell(
     activations_beta: tuple[float, ...],
     clip: float,
 ) -> tuple[Array, Array]:
-    """One step of a long short-term memory; relu, sigmoid and tanh have no alpha and beta.
+    """Compute one step of a long short-term memory.
 
     ``[B, I], [B, H], [B, H], [4*H, I], [4*H, H], [4*H] -> [B, H], [B, H]``, gates in the order
-    fico. Spec: sequence/lstm-cell-1.
+    fico. relu, sigmoid and tanh have neither alpha nor beta. Spec: sequence/lstm-cell-1.
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
     dtype = data.dtype
@@ -76,12 +76,12 @@ def lstm_cell_with_peepholes(
     input_forget: bool,
     weights_format: str,
 ) -> tuple[Array, Array]:
-    """One step as files of opset1 have it: input gate ``1 - f``, peepholes ``[3*H]`` for f, i, o,
-    which the page leaves out.
+    """Compute one step of an LSTM as files of opset1 define it, with peepholes ``[3*H]``.
 
-    Shapes as LSTMCell-4. The gates are in the order fico, as the page says, whatever
-    ``weights_format`` says: OpenVINO's own files have ``ifco`` there, and its CPU does not look at
-    it. Spec: sequence/lstm-cell-1.
+    With ``input_forget`` the input gate is ``1 - f``. The peepholes are for f, i, o; the page omits
+    them. Shapes as for LSTMCell-4. The gates are in the order fico, as on the page, and
+    ``weights_format`` is ignored: OpenVINO's own files contain ``ifco``, which its CPU ignores.
+    Spec: sequence/lstm-cell-1.
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
     dtype, previous = data.dtype, computable(cell)
@@ -99,24 +99,24 @@ def lstm_cell_with_peepholes(
         if peepholes is None
         else computable(peepholes).reshape(3, hidden_size)
     )
-    first, second, third = chosen(activations, _DEFAULTS)
+    first, second, third = activation_functions(activations, _DEFAULTS)
     forget, enter, candidate, leave = gate_of
     _activate(forget, first, clip, peep[0] * previous)
     _activate(enter, first, clip, peep[1] * previous)
     _activate(candidate, second, clip)
     state = forget * previous + (1 - forget if input_forget else enter) * candidate
     _activate(leave, first, clip, peep[2] * state)
-    shown = np.empty_like(state)
-    third(state, shown)
-    return rounded(leave * shown, dtype), rounded(state, dtype)
+    activated = np.empty_like(state)
+    third(state, activated)
+    return rounded(leave * activated, dtype), rounded(state, dtype)
 
 
 def _activate(
-    gate: np.ndarray, function: Activation, clip: float, peeped: np.ndarray | float = 0
+    gate: np.ndarray, function: Activation, clip: float, peephole: np.ndarray | float = 0
 ) -> None:
-    """What a gate gets besides is added, and its function taken, in place."""
-    gate += peeped
-    clipped(gate, clip)
+    """Add the peephole's part to a gate, clip it and apply its function, all in place."""
+    gate += peephole
+    clip_in_place(gate, clip)
     function(gate, gate)
 
 
@@ -137,35 +137,35 @@ def lstm_sequence(
     activations_beta: tuple[float, ...],
     clip: float,
 ) -> tuple[Array, Array, Array]:
-    """LSTM cells over time, in one or both directions.
+    """Run LSTM cells over time, in one or both directions.
 
     ``[B, T, I], [B, D, H], [B, D, H], [B], [D, 4*H, I], [D, 4*H, H], [D, 4*H] -> [B, D, T, H], [B,
     D, H], [B, D, H]``. Spec: sequence/lstm-sequence-5.
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
 
-    named = of_a_direction(activations, direction, _DEFAULTS)
+    function_names = activations_of_direction(activations, direction, _DEFAULTS)
 
     def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
-        step = lstm_step(turned(computable(recurrence[index])), named, clip)
+        step = lstm_step(aligned_transpose(computable(recurrence[index])), function_names, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
-    output, last_hidden, last_cell = over_time(
+    output, last_hidden, last_cell = run_over_time(
         data, (hidden, cell), lengths, direction, (weights, recurrence, bias), prepare
     )
     return output, last_hidden, last_cell
 
 
 def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> RecurrentStep:
-    """A step with ``recurrence [H, 4*H]``, in buffers of its own."""
-    first, second, third = chosen(activations, _DEFAULTS)
+    """Return a step with ``recurrence [H, 4*H]`` and buffers of its own."""
+    first, second, third = activation_functions(activations, _DEFAULTS)
     size = recurrence.shape[0]
-    # With the usual functions all gates go through one tanh: a sigmoid is a tanh of half its
-    # argument, moved and scaled.
-    usual = first is sigmoid and second is tanh
+    # With the default functions all gates go through one tanh, because a sigmoid is a tanh of half
+    # its argument, shifted and scaled.
+    is_default = first is sigmoid and second is tanh
     half, shift = np.full(4 * size, 0.5, recurrence.dtype), np.full(4 * size, 0.5, recurrence.dtype)
     half[2 * size : 3 * size], shift[2 * size : 3 * size] = 1, 0
-    limited = 0 < clip < float("inf")
+    is_clipped = 0 < clip < float("inf")
     buffers: list[Array] = []
 
     def step(projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None:
@@ -182,9 +182,9 @@ def lstm_step(recurrence: Array, activations: Sequence[str], clip: float) -> Rec
         gates, forget, enter, candidate, leave, scratch = buffers
         np.dot(hidden, recurrence, out=gates)
         np.add(gates, projected, out=gates)
-        if limited:
+        if is_clipped:
             np.clip(gates, -clip, clip, out=gates)
-        if usual:
+        if is_default:
             np.multiply(gates, half, out=gates)
             np.tanh(gates, out=gates)
             np.multiply(gates, half, out=gates)

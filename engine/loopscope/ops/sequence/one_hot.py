@@ -1,4 +1,4 @@
-"""OneHot."""
+"""The operation OneHot."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def one_hot(
     axis: int,
     negative_indices_mode: str = "ignore_negative",
 ) -> Array:
-    """``on_value`` where the new axis' place is the index, ``off_value`` elsewhere; an index that
-    is no place sets nothing.
+    """Set ``on_value`` where the position along the new axis is the index, ``off_value`` elsewhere.
 
-    ``[...] -> [..., depth, ...]``, the new axis at ``axis``. Spec: sequence/one-hot-1, one-hot-16.
+    An index out of range sets nothing. ``[...] -> [..., depth, ...]``, the new axis at ``axis``.
+    Spec: sequence/one-hot-1, one-hot-16.
     """
     size = int(np.asarray(depth).reshape(-1)[0])
     if size < 0:
@@ -46,7 +46,7 @@ def one_hot(
 
 
 def infer_one_hot(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """The indices' shape with the depth, where it is known, at the new axis."""
+    """Infer the shape of the indices with the depth, if it is known, at the new axis."""
     element_type = common_type(inputs[2:4])
     dimensions = inputs[0].shape.dimensions
     if dimensions is None:

@@ -1,6 +1,4 @@
-"""What all recurrent operations share: activations, walking over time, lengths of sequences,
-shapes.
-"""
+"""Shared parts of recurrent operations: activations, steps over time, sequence lengths, shapes."""
 
 from __future__ import annotations
 
@@ -22,7 +20,9 @@ DIRECTIONS = ("forward", "reverse", "bidirectional")
 
 
 def sigmoid(values: Array, out: Array) -> None:
-    """``1 / (1 + exp(-x))``; by a product, as numpy 2.4 negates wrongly into places 16 bytes
+    """Compute ``1 / (1 + exp(-x))``.
+
+    x is negated by a multiplication, because numpy 2.4 negates wrongly into elements 16 bytes
     apart.
     """
     np.multiply(values, -1, out=out)
@@ -32,33 +32,36 @@ def sigmoid(values: Array, out: Array) -> None:
 
 
 def tanh(values: Array, out: Array) -> None:
-    """The hyperbolic tangent."""
+    """Compute the hyperbolic tangent."""
     np.tanh(values, out=out)
 
 
 def relu(values: Array, out: Array) -> None:
-    """The greater of x and 0."""
+    """Compute the greater of x and 0."""
     np.maximum(values, 0, out=out)
 
 
 Activation = Callable[[Array, Array], None]
-"""Takes the values, and where to write the result: it may be the same place."""
+"""Function that takes the values and an array for the result, which may be the same array."""
 _FUNCTIONS: Mapping[str, Activation] = {"sigmoid": sigmoid, "tanh": tanh, "relu": relu}
 
 
-def of_a_direction(
+def activations_of_direction(
     activations: Sequence[str], direction: str, defaults: Sequence[str]
 ) -> Sequence[str]:
-    """Those of one direction: files made of ONNX may name them for each of two, and OpenVINO
-    takes the first ones for both.
+    """Return the activations of one direction.
+
+    Files converted from ONNX may name functions for both directions; OpenVINO uses the first half
+    for both.
     """
     both = direction == "bidirectional" and len(activations) == 2 * len(defaults)
     return activations[: len(defaults)] if both else activations
 
 
-def chosen(activations: Sequence[str], defaults: Sequence[str]) -> list[Activation]:
-    """The functions of an ``activations`` attribute, missing ones by default; any case, as
-    models from ONNX spell them.
+def activation_functions(activations: Sequence[str], defaults: Sequence[str]) -> list[Activation]:
+    """Return the functions of an ``activations`` attribute, with defaults for missing ones.
+
+    Names may be in any case, as in models from ONNX.
     """
     if len(activations) > len(defaults):
         raise ValueError(
@@ -67,17 +70,17 @@ def chosen(activations: Sequence[str], defaults: Sequence[str]) -> list[Activati
     return [_FUNCTIONS[name.lower()] for name in (*activations, *defaults[len(activations) :])]
 
 
-def clipped(values: Array, clip: float) -> None:
-    """In place to ``[-clip, clip]``; 0 and infinity mean that there is no clipping."""
+def clip_in_place(values: Array, clip: float) -> None:
+    """Clip in place to ``[-clip, clip]``; 0 and infinity disable clipping."""
     if 0 < clip < float("inf"):
         np.clip(values, -clip, clip, out=values)
 
 
 class RecurrentStep(Protocol):
-    """One time step: from the projected input ``[B, K]`` and the hidden state before, to the one
-    after in ``output``.
+    """One time step: computes the next hidden state into ``output`` from the projected input ``[B,
+    K]`` and the state.
 
-    All of them may come without the axis of the batch. A cell state is replaced in place.
+    All arrays may lack the batch axis. A cell state is replaced in place.
     """
 
     def __call__(
@@ -86,12 +89,12 @@ class RecurrentStep(Protocol):
 
 
 Prepare = Callable[[Array, int], tuple[Array, RecurrentStep]]
-"""From the data in the type that is computed in, and the number of a direction: its projected
-inputs ``[T, B, K]``, and its step.
+"""Function from the data in the computation type and the index of a direction to its projected
+inputs ``[T, B, K]`` and its step.
 """
 
 
-def over_time(
+def run_over_time(
     data: Array,
     states: Sequence[Array],
     lengths: Array,
@@ -99,11 +102,10 @@ def over_time(
     weights: Sequence[Array],
     prepare: Prepare,
 ) -> list[Array]:
-    """A cell over time, in one or both directions: the outputs ``[B, D, T, H]``, then the last of
-    each state ``[B, D, H]``.
+    """Run a cell over time, in one or both directions.
 
-    ``states`` are the hidden state and, of an LSTM, the cell state before the first step, ``[B, D,
-    H]``.
+    ``states`` are the hidden state and, for an LSTM, the cell state before the first step, ``[B, D,
+    H]``. Return the outputs ``[B, D, T, H]``, then each last state ``[B, D, H]``.
     """
     backwards = directions(direction)
     check_directions(len(backwards), states[0], *weights)
@@ -123,8 +125,8 @@ def over_time(
             counts,
             reverse,
         )
-    shown = [output.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in last)]
-    return [rounded(np.ascontiguousarray(one), data.dtype) for one in shown]
+    results = [output.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in last)]
+    return [rounded(np.ascontiguousarray(array), data.dtype) for array in results]
 
 
 def walk(
@@ -136,18 +138,18 @@ def walk(
     lengths: Array,
     reverse: bool,
 ) -> None:
-    """All steps of one direction: ``projected [T, B, K]``, ``hidden`` and ``cell [B, H]`` in place,
-    ``output [T, B, H]``.
+    """Run all steps of one direction.
 
-    An element of the batch takes part in its first ``lengths[b]`` time steps; its other outputs are
-    0. One of length 0 ends in zeros, as the runtime has it.
+    ``projected`` is ``[T, B, K]``; ``hidden`` and ``cell``, ``[B, H]``, are updated in place;
+    ``output`` is ``[T, B, H]``. An element of the batch takes part in its first ``lengths[b]`` time
+    steps; its further outputs are 0. An element of length 0 ends with zeros, as in the runtime.
     """
     if bool((lengths >= len(output)).all()):
         _walk_whole(step, projected, hidden, cell, output, reverse)
         return
     current = hidden
     for time in reversed(range(len(output))) if reverse else range(len(output)):
-        current = _masked(step, projected[time], current, cell, output[time], time >= lengths)
+        current = _masked_step(step, projected[time], current, cell, output[time], time >= lengths)
     hidden[...] = current
     hidden[lengths == 0] = 0
     if cell is not None:
@@ -162,7 +164,7 @@ def _walk_whole(
     output: Array,
     reverse: bool,
 ) -> None:
-    """All steps for all elements; a batch of one goes without its axis, which is faster."""
+    """Run all steps for all elements; a batch of one drops its axis, which is faster."""
     if len(hidden) == 1:
         projected, output, last, cell = (
             projected[:, 0],
@@ -183,7 +185,7 @@ def _walk_whole(
     last[...] = current
 
 
-def _masked(
+def _masked_step(
     step: RecurrentStep,
     projected: Array,
     hidden: Array,
@@ -191,7 +193,7 @@ def _masked(
     output: Array,
     idle: Array,
 ) -> Array:
-    """A step after which the idle elements of the batch have their state from before, and output
+    """Run a step, then restore the state of the idle elements of the batch and set their output to
     0.
     """
     before = None if cell is None else cell.copy()
@@ -204,8 +206,8 @@ def _masked(
 
 
 def projected_inputs(data: Array, weights: Array, bias: Array | None) -> Array:
-    """``[B, T, I] x [K, I] (+ [K]) -> [T, B, K]``: the part of every gate that does not wait for
-    the step before.
+    """Compute ``[B, T, I] x [K, I] (+ [K]) -> [T, B, K]``: the part of the gates that is
+    independent of the state.
     """
     batch, steps, size = data.shape
     check_elements(steps * batch * weights.shape[0], "the gates of the sequence")
@@ -219,8 +221,9 @@ def projected_inputs(data: Array, weights: Array, bias: Array | None) -> Array:
 def single_step(
     step: RecurrentStep, data: Array, hidden: Array, weights: Array, bias: Array | None
 ) -> Array:
-    """``[B, I], [B, H], [K, I] (+ [K]) -> [B, H]``: the hidden state after one step of a cell
-    that has no cell state.
+    """Return the hidden state after one step of a cell without a cell state.
+
+    ``[B, I], [B, H], [K, I] (+ [K]) -> [B, H]``.
     """
     state = computable(hidden)
     output = np.empty_like(state)
@@ -233,9 +236,10 @@ def single_step(
     return rounded(output, data.dtype)
 
 
-def turned(matrix: Array) -> Array:
-    """A contiguous transpose on cache lines, for a product at every step; made in blocks that
-    stay in a processor's cache.
+def aligned_transpose(matrix: Array) -> Array:
+    """Return a contiguous transpose aligned to cache lines, for a product at every step.
+
+    It is copied in blocks that stay in a processor's cache.
     """
     rows, columns = matrix.shape
     result = aligned.empty((columns, rows), matrix.dtype)
@@ -245,11 +249,14 @@ def turned(matrix: Array) -> Array:
 
 
 def sequence_lengths(lengths: Array, batch: int) -> Array:
-    """As int64; ``ValueError`` when they are not one for each element of the batch, or negative."""
+    """Return the lengths as int64; raise ``ValueError`` unless each batch element has one that is
+    not negative.
+    """
     result = np.asarray(lengths).reshape(-1).astype(np.int64)
     if len(result) != batch or (result < 0).any():
         raise ValueError(
-            f"sequence lengths {result[:8].tolist()} for a batch of {batch}: expected one length of at least 0 for each"
+            f"sequence lengths {result[:8].tolist()} for a batch of {batch}: expected "
+            "one length of at least 0 for each"
         )
     return result
 
@@ -257,33 +264,34 @@ def sequence_lengths(lengths: Array, batch: int) -> Array:
 def check_weights(
     data: Array, weights: Array, recurrence: Array, gates: int, hidden_size: int
 ) -> None:
-    """``ValueError`` when the two weight matrices do not fit data and hidden size."""
+    """Raise ``ValueError`` if the two weight matrices do not fit data and hidden size."""
     expected = [(gates * hidden_size, data.shape[-1]), (gates * hidden_size, hidden_size)]
     if [weights.shape[-2:], recurrence.shape[-2:]] != expected:
         raise ValueError(
-            f"weights {list(weights.shape)} and recurrence {list(recurrence.shape)} do not fit {gates} gates of hidden_size {hidden_size} "
+            f"weights {list(weights.shape)} and recurrence {list(recurrence.shape)} "
+            f"do not fit {gates} gates of hidden_size {hidden_size} "
             f"and data {list(data.shape)}"
         )
 
 
 def directions(direction: str) -> tuple[bool, ...]:
-    """For each direction, whether it goes backwards."""
+    """Return for each direction True if it runs backwards."""
     return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[direction]
 
 
 def check_directions(count: int, *arrays: Array) -> None:
-    """``ValueError`` unless states (second axis) and weights (first axis) are there for so many
+    """Raise ``ValueError`` unless states (second axis) and weights (first axis) have ``count``
     directions.
     """
-    found = [
+    counts = [
         array.shape[1] if position == 0 else array.shape[0] for position, array in enumerate(arrays)
     ]
-    if any(one != count for one in found):
-        raise ValueError(f"states and weights are for {found} directions, expected {count}")
+    if any(number != count for number in counts):
+        raise ValueError(f"states and weights are for {counts} directions, expected {count}")
 
 
 def infer_cell(states: int) -> Any:
-    """Rule of a cell: as many outputs ``[batch, hidden_size]`` as it has states."""
+    """Return the shape function of a cell: one output ``[batch, hidden_size]`` per state."""
 
     def rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
         known = Known(
@@ -296,8 +304,10 @@ def infer_cell(states: int) -> Any:
 
 
 def infer_sequence(states: int) -> Any:
-    """Rule of a sequence: ``[batch, directions, time, hidden_size]``, then each last state
-    ``[batch, directions, hidden_size]``.
+    """Return the shape function of a sequence.
+
+    Its outputs are ``[batch, directions, time, hidden_size]``, then each last state ``[batch,
+    directions, hidden_size]``.
     """
 
     def rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -329,6 +339,7 @@ def _batch(inputs: Sequence[Known]) -> Dimension:
         batch = batch.intersect(known.shape.at(0)) if batch is not None else None
     if batch is None:
         raise ValueError(
-            f"inputs have the shapes {', '.join(str(known.shape) for known in inputs)}: batches differ"
+            "inputs have the shapes "
+            f"{', '.join(str(known.shape) for known in inputs)}: batches differ"
         )
     return batch

@@ -1,4 +1,4 @@
-"""RNNCell and RNNSequence."""
+"""The operations RNNCell and RNNSequence."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from loopscope.ops.declare import Array
 from loopscope.ops.precision import computable
 from loopscope.ops.sequence.recurrent import (
     RecurrentStep,
+    activation_functions,
+    activations_of_direction,
+    aligned_transpose,
     check_weights,
-    chosen,
-    clipped,
-    of_a_direction,
-    over_time,
+    clip_in_place,
     projected_inputs,
+    run_over_time,
     single_step,
-    turned,
 )
 
 _DEFAULTS = ("tanh",)
@@ -37,9 +37,10 @@ def rnn_cell(
     activations_beta: tuple[float, ...],
     clip: float,
 ) -> Array:
-    """One step of a plain recurrent network; relu, sigmoid and tanh have no alpha and beta.
+    """Compute one step of a plain recurrent network.
 
-    ``[B, I], [B, H], [H, I], [H, H], [H] -> [B, H]``. Spec: sequence/rnn-cell-3.
+    ``[B, I], [B, H], [H, I], [H, H], [H] -> [B, H]``. relu, sigmoid and tanh have neither alpha nor
+    beta. Spec: sequence/rnn-cell-3.
     """
     check_weights(data, weights, recurrence, 1, hidden_size)
     step = _step(computable(recurrence).T, activations, clip)
@@ -62,33 +63,33 @@ def rnn_sequence(
     activations_beta: tuple[float, ...],
     clip: float,
 ) -> tuple[Array, Array]:
-    """RNN cells over time, in one or both directions.
+    """Run RNN cells over time, in one or both directions.
 
     ``[B, T, I], [B, D, H], [B], [D, H, I], [D, H, H], [D, H] -> [B, D, T, H], [B, D, H]``. Spec:
     sequence/rnn-sequence-5.
     """
     check_weights(data, weights, recurrence, 1, hidden_size)
 
-    named = of_a_direction(activations, direction, _DEFAULTS)
+    function_names = activations_of_direction(activations, direction, _DEFAULTS)
 
     def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
-        step = _step(turned(computable(recurrence[index])), named, clip)
+        step = _step(aligned_transpose(computable(recurrence[index])), function_names, clip)
         return projected_inputs(wide, computable(weights[index]), computable(bias[index])), step
 
-    output, last = over_time(
+    output, last = run_over_time(
         data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare
     )
     return output, last
 
 
 def _step(recurrence: Array, activations: Sequence[str], clip: float) -> RecurrentStep:
-    """A step with ``recurrence [H, H]``."""
-    function = chosen(activations, _DEFAULTS)[0]
+    """Return a step with ``recurrence [H, H]``."""
+    function = activation_functions(activations, _DEFAULTS)[0]
 
     def step(projected: Array, hidden: Array, cell: Array | None, output: Array, /) -> None:
         np.matmul(hidden, recurrence, out=output)
         output += projected
-        clipped(output, clip)
+        clip_in_place(output, clip)
         function(output, output)
 
     return step

@@ -1,5 +1,5 @@
-"""Whether what a kernel gives is what its operation's shape function says: compared for
-operations of users at every call.
+"""Comparison of a kernel's outputs with the answer of its shape function, at every call of a user's
+operation.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from loopscope.ir.element_type import ElementType, type_name
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import NOTHING_KNOWN, Kernel, Known, Operation
 
-_MOST_VALUES = 1024
-"""Elements of an input whose values are told to a shape function."""
-_MOST_KEPT = 256
+_MAX_VALUE_ELEMENTS = 1024
+"""Maximum elements of an input whose values are passed to a shape function."""
+_MAX_ANSWERS = 256
 _RULE_FAULTS = (TypeError, LookupError, ArithmeticError, AttributeError)
 
 
 def call_foreign(
     kernel: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> Any:
-    """Call a kernel of a user with read-only views of its inputs; ``ValueError`` says so where
-    it writes into one.
+    """Call a user's kernel with read-only views of its inputs.
+
+    Raise ``ValueError`` with an explanation if the kernel writes into one.
     """
     try:
         return kernel(*map(_read_only, arguments), **keywords)
@@ -31,7 +32,8 @@ def call_foreign(
         if "read-only" not in str(error):
             raise
         raise ValueError(
-            "its kernel writes into an input, which other operations read too: let it write into a copy"
+            "its kernel writes into an input, which other operations read too: let "
+            "it write into a copy"
         ) from error
 
 
@@ -46,11 +48,11 @@ def _read_only(value: Any) -> Any:
 
 
 class Agreeing:
-    """A kernel with its attributes bound, whose every answer is compared with that of the shape
-    function; ``ValueError`` says both.
+    """A kernel with bound attributes whose outputs are compared with its shape function at every
+    call.
 
-    What follows from types and shapes alone is asked for once for each; the values of small inputs
-    are told only where that leaves something open.
+    It raises ``ValueError`` with both answers if they differ. The answer for types and shapes is
+    cached. The values of small inputs are passed only if types and shapes leave something open.
     """
 
     __slots__ = ("_answers", "_attributes", "_kernel", "_operation", "_several")
@@ -67,56 +69,61 @@ class Agreeing:
         self._answers: dict[tuple[object, ...], tuple[Known, ...] | None] = {}
 
     def __call__(self, *arguments: Any, **state: Any) -> Any:
-        made = call_foreign(self._kernel, arguments, state)
-        outputs = made[0] if state and isinstance(made, tuple) and made else made
+        result = call_foreign(self._kernel, arguments, state)
+        outputs = result[0] if state and isinstance(result, tuple) and result else result
         values = outputs if self._several else (outputs,)
-        # What is no array at all, the machine tells of built-in kernels and these alike.
+        # The machine reports values that are not arrays, for built-in kernels as well.
         if isinstance(values, (tuple, list)) and all(
-            isinstance(one, (np.ndarray, np.generic)) for one in values
+            isinstance(value, (np.ndarray, np.generic)) for value in values
         ):
             self._compare(arguments, values)
-        return made
+        return result
 
     def _compare(self, arguments: Sequence[Any], values: Sequence[Any]) -> None:
         for value in values:
             if not _has_type(value):
                 raise ValueError(
-                    f"its kernel returned an array of {type_name(value.dtype)}, which is no element type"
+                    f"its kernel returned an array of {type_name(value.dtype)}, which "
+                    "is not an element type"
                 )
         if self._operation.infer is None:
             return
-        expected = self._expected(arguments)
+        expected = self._inferred_outputs(arguments)
         for number, (known, value) in enumerate(zip(expected, values, strict=False)):
-            told = difference(known, value)
-            if told:
-                raise ValueError(f"output {number}: {told}" if len(values) > 1 else told)
+            message = difference(known, value)
+            if message:
+                raise ValueError(f"output {number}: {message}" if len(values) > 1 else message)
 
-    def _expected(self, arguments: Sequence[Any]) -> tuple[Known, ...]:
-        given = list(arguments)
-        while given and given[-1] is None:
-            given.pop()
-        key = tuple((one.dtype, one.shape) if _has_type(one) else None for one in given)
+    def _inferred_outputs(self, arguments: Sequence[Any]) -> tuple[Known, ...]:
+        inputs = list(arguments)
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        key = tuple((value.dtype, value.shape) if _has_type(value) else None for value in inputs)
         if key not in self._answers:
-            if len(self._answers) >= _MOST_KEPT:
+            if len(self._answers) >= _MAX_ANSWERS:
                 self._answers.clear()
             try:
-                self._answers[key] = self._ask([_without_value(one) for one in given])
+                self._answers[key] = self._call_shape_function(
+                    [_without_value(value) for value in inputs]
+                )
             except ValueError:
-                self._answers[key] = None  # perhaps only for want of a value
-        found = self._answers[key]
-        if found is not None and all(
-            known.element_type is not None and known.shape.is_static for known in found
+                self._answers[key] = None  # The shape function may only need a value.
+        answer = self._answers[key]
+        if answer is not None and all(
+            known.element_type is not None and known.shape.is_static for known in answer
         ):
-            return found
+            return answer
         try:
-            return self._ask([_with_value(one) for one in given])
+            return self._call_shape_function([_with_value(value) for value in inputs])
         except ValueError as error:
             raise ValueError(
-                f"its shape function refuses what its kernel computed: {error}"
+                f"its shape function rejects the inputs that its kernel computed: {error}"
             ) from None
 
-    def _ask(self, knowns: Sequence[Known]) -> tuple[Known, ...]:
-        """What the shape function says; nothing where it fails, as in the checks before a run."""
+    def _call_shape_function(self, knowns: Sequence[Known]) -> tuple[Known, ...]:
+        """Return the answer of the shape function; empty if it fails, as in the checks before a
+        run.
+        """
         assert self._operation.infer is not None
         try:
             return tuple(self._operation.infer(knowns, self._attributes))
@@ -125,12 +132,17 @@ class Agreeing:
 
 
 def difference(known: Known, value: np.ndarray | np.generic) -> str:
-    """Both answers where a value is not what is said of it; empty where it is."""
+    """Return a message with both answers if a value contradicts what is known of it; empty if it
+    agrees.
+    """
     element_type = ElementType.of(value)
     if known.element_type in (None, element_type) and known.shape.contains(value.shape):
         return ""
-    said = f"{known.element_type or 'any type'}{known.shape}"
-    return f"its shape function says {said}, and its kernel returned {element_type}{PartialShape.of(value.shape)}"
+    expected = f"{known.element_type or 'any type'}{known.shape}"
+    return (
+        f"its shape function inferred {expected}, its kernel returned "
+        f"{element_type}{PartialShape.of(value.shape)}"
+    )
 
 
 def _has_type(value: Any) -> bool:
@@ -152,6 +164,6 @@ def _without_value(value: Any) -> Known:
 def _with_value(value: Any) -> Known:
     return (
         Known.of(value)
-        if _has_type(value) and value.size <= _MOST_VALUES
+        if _has_type(value) and value.size <= _MAX_VALUE_ELEMENTS
         else _without_value(value)
     )
