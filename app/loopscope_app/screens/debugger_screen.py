@@ -26,7 +26,7 @@ def show(session: UserSession) -> None:
     moment.show(
         session,
         _moment,
-        kept=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF),
+        widget_keys=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF),
     )
 
 
