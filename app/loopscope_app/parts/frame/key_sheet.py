@@ -15,8 +15,10 @@ _OTHER = (
     ("F", "The canvas alone in the window; Esc brings the panels back"),
     (
         "Tab",
-        "Into the canvas: arrow keys walk along wires, Enter shows a box or opens it, "
-        "Esc steps again",
+        (
+            "Into the canvas: arrow keys walk along wires, Enter shows a box or opens it, "
+            "Esc steps again"
+        ),
     ),
     ("+ − 0", "The canvas closer, further, all of it"),
     ("U", "Iterations side by side, or the loop drawn once"),

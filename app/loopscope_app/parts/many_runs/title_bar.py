@@ -22,7 +22,8 @@ def show(opened: Opened) -> None:
     with title:
         markup.show(
             f'<b style="font-size:1.15rem">Many runs</b>&ensp;{markup.chip(opened.title)}'
-            '<span class="quiet">How often its loops run over many inputs, which branches it takes, '
+            '<span class="quiet">How often its loops run over many inputs, which branches it '
+            "takes, "
             "and for which of them.</span>",
             "titles",
         )
