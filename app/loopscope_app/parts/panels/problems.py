@@ -98,7 +98,7 @@ def _show_left_out(plan: Plan) -> None:
         )
         markup.show(
             "A run for the outputs (<span class='mono'>loopscope run</span>, "
-            "<span class='mono'>loopscope.run</span>) prunes what makes "
+            "<span class='mono'>loopscope.run</span>) leaves out what makes "
             f"no difference to them; steps show all of it.<ul>{what}</ul>",
             "quiet",
         )
