@@ -1,5 +1,5 @@
-"""ES modules joined into one: a component is sent to the browser as a single module, and no user
-needs node for it.
+"""ES modules joined into one, because a component is sent to the browser as a single module and
+users need no Node.js.
 
 What may be written is less than the language allows, so that joining stays a matter of whole lines:
 named imports by relative paths, ``export`` before a declaration, one ``export default`` in the file
@@ -53,7 +53,8 @@ def _in_order(entry: Path) -> list[Path]:
         following = waiting.pop(0)
         if following in (path for path, _ in open_):
             raise ValueError(
-                f"{file.name} imports {following.name}, which imports it again: move what both need to a third file"
+                f"{file.name} imports {following.name}, which imports it again: move what both "
+                "need to a third file"
             )
         if following not in done:
             open_.append((following, _imported(following)))
@@ -62,7 +63,7 @@ def _in_order(entry: Path) -> list[Path]:
 
 def _imported(file: Path) -> list[Path]:
     """The files that a file imports from, with the names checked that it takes from them."""
-    found = []
+    files = []
     for names, written in _IMPORT.findall(_text(file)):
         source = written.removeprefix("./")
         path = Path(os.path.normpath(file.parent / source))
@@ -74,8 +75,8 @@ def _imported(file: Path) -> list[Path]:
                 raise ValueError(
                     f"{file.name} imports {name} from {source}, which does not export it"
                 )
-        found.append(path)
-    return found
+        files.append(path)
+    return files
 
 
 def _body(file: Path, *, is_entry: bool) -> str:
@@ -86,11 +87,14 @@ def _body(file: Path, *, is_entry: bool) -> str:
     unread = _UNREAD.search(text)
     if unread:
         raise ValueError(
-            f"{file.name}: only named imports of relative paths and exports of declarations are joined, not {unread.group()!r}"
+            f"{file.name}: only named imports of relative paths and exports of "
+            "declarations are "
+            f"joined, not {unread.group()!r}"
         )
     if len(_DEFAULT.findall(text)) != is_entry:
         raise ValueError(
-            f"{file.name}: the file that is begun with exports a default function, and those that it imports do not"
+            f"{file.name}: the file that is begun with exports a default function, and those "
+            "that it imports do not"
         )
     return _COMMENT.sub("", text).strip() + "\n"
 

@@ -1,4 +1,4 @@
-"""What a person did on the canvas."""
+"""Events of the canvas, read from untrusted messages."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class CanvasEvent:
 
     kind: EventKind
     address: str = ""
-    """Of the box or frame, static but for iterations of unrolled loops; of an ``output`` box its
-    tensor's (``main/loop_7:1``).
+    """Address of the box or frame, static except for iterations of unrolled loops; for an
+    ``output`` box, its tensor.
     """
     root: str = ""
     """For ``open``: static address of the graph to show, such as ``main/loop_7/body``."""
@@ -52,30 +52,31 @@ class CanvasEvent:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What was done, and when."""
+    """An event and its number."""
 
     number: int
-    """Later ones have greater numbers."""
+    """Later acts have greater numbers."""
     event: CanvasEvent | None
-    """None when it does not belong to the view that is shown."""
+    """None if the event does not belong to the shown view."""
 
 
 MOST_WORDS = 256
 
 
 def read_acts(data: object, view: GraphView) -> tuple[Act, ...]:
-    """Those that the browser has not seen confirmed, in their order, from what it sent."""
-    given = data[:MOST_WORDS] if isinstance(data, list) else []
+    """Return the acts that the browser has not seen confirmed, in order."""
+    messages = data[:MOST_WORDS] if isinstance(data, list) else []
     return tuple(
-        Act(one["count"], read_event(one, view))
-        for one in given
-        if isinstance(one, Mapping) and is_step(one.get("count"))
+        Act(message["count"], read_event(message, view))
+        for message in messages
+        if isinstance(message, Mapping) and is_step(message.get("count"))
     )
 
 
 def read_event(data: object, view: GraphView) -> CanvasEvent | None:
-    """From what the browser sent; None when it does not belong to this view. What it names must
-    be the view's: no browser is trusted.
+    """Return the event that the browser sent; None if it does not belong to this view.
+
+    The message is not trusted: its ids must be those of the view.
     """
     if (
         not isinstance(data, Mapping)
@@ -103,8 +104,8 @@ def read_event(data: object, view: GraphView) -> CanvasEvent | None:
 
 
 def _part(view: GraphView, id: str, address: object) -> ViewNode | ViewCluster | ViewEdge | None:
-    """What an id names; where the picture has changed since, and the id is another part's, what
-    shows the same address now.
+    """Return the part that an id names. If the id now belongs to another part, return what shows
+    the same address.
     """
     part = view.by_id.get(id)
     if isinstance(address, str) and (
@@ -120,13 +121,13 @@ class StepReport:
 
     step: int
     number: int
-    """Of the report: later ones have greater numbers."""
+    """Number of the report; later reports have greater numbers."""
     playing: bool
-    """Whether it continues to play."""
+    """True if the canvas continues to play."""
 
 
 def read_report(data: object, run: str) -> StepReport | None:
-    """From what the browser sent; None when it is of another run."""
+    """Return the report that the browser sent; None if it is about another run."""
     if not isinstance(data, Mapping) or data.get("run") != run:
         return None
     step, number = data.get("step"), data.get("count")
@@ -143,20 +144,20 @@ class Move:
 
     name: str
     number: int
-    """Later ones have greater numbers, as reports have."""
+    """Later moves have greater numbers, as reports have."""
     start: int | None
-    """The step that the move starts at; None for the step that the move before it led to."""
+    """The step that the move starts at; None for the step that the previous move led to."""
 
 
 def read_moves(data: object, run: str) -> tuple[Move, ...]:
-    """Those that the browser has not seen confirmed, in their order, from what it sent; none
-    when they are of another run.
+    """Return the moves that the browser has not seen confirmed, in order; none if they are of
+    another run.
     """
     moves = data.get("moves") if isinstance(data, Mapping) and data.get("run") == run else None
     if not isinstance(moves, list):
         return ()
-    found = [_read_move(one) for one in moves[:MOST_WORDS]]
-    return tuple(one for one in found if one is not None)
+    read = [_read_move(item) for item in moves[:MOST_WORDS]]
+    return tuple(item for item in read if item is not None)
 
 
 def _read_move(data: object) -> Move | None:
@@ -171,9 +172,7 @@ def _read_move(data: object) -> Move | None:
 
 
 def read_ask(data: object, run: str) -> int | None:
-    """The first step that should be sent ahead, from what the browser sent; None when it is of
-    another run.
-    """
+    """Return the first step that should be sent ahead; None if the message is about another run."""
     step = data.get("step") if isinstance(data, Mapping) and data.get("run") == run else None
     return step if is_step(step) else None
 

@@ -44,8 +44,9 @@ FINISHED, FAILED, REFUSED = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; the exit code is 0 when it finished, 1 when the run failed, 2 when the
-    model or the inputs are bad.
+    """Run one command.
+
+    Return 0 if it finished, 1 if the run failed, 2 if the model or the inputs are invalid.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     bound_memory()
@@ -139,17 +140,22 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "  loopscope sweep MODEL --inputs number=1..500 --out runs.parquet\n"
         "  loopscope why MODEL [ADDRESS] --inputs in.npz   why a loop ended or a branch was taken\n"
         "  loopscope value MODEL ADDRESS --inputs in.npz   any value of any iteration\n"
-        "  loopscope matrix MODEL ADDRESS --inputs in.npz  all values of a loop over its iterations\n"
+        "  loopscope matrix MODEL ADDRESS --inputs in.npz  all values of a loop over its "
+        "iterations\n"
         "  loopscope mcp --folder FOLDER      answer agents over the Model Context Protocol\n"
         "  loopscope check MODEL [--json]     what is wrong with a model\n"
         "  loopscope ops [WORD] [--json]      which operations are known\n"
         "  loopscope render MODEL -o x.svg    draw a model\n"
         "  loopscope page MODEL --inputs in.npz -o page.html   a run as one HTML file\n"
-        "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR (OUT.pb: for TensorFlow)\n"
+        "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR (OUT.pb: for "
+        "TensorFlow)\n"
         "  loopscope compare MODEL --inputs in.npz   where its own runtime first differs\n"
-        "  loopscope drift MODEL --round '*=f16' --inputs in.npz   how errors grow over the iterations\n"
-        "  loopscope precision MODEL --to int8 --inputs in.npz   what has to stay when the rest is rounded\n"
-        "  loopscope gradients MODEL --of y --with-respect-to x   add gradients through loops and branches\n"
+        "  loopscope drift MODEL --round '*=f16' --inputs in.npz   how errors grow over the "
+        "iterations\n"
+        "  loopscope precision MODEL --to int8 --inputs in.npz   what has to stay when the rest "
+        "is rounded\n"
+        "  loopscope gradients MODEL --of y --with-respect-to x   add gradients through loops "
+        "and branches\n"
         "  loopscope clock MODEL --inputs in.npz     where the time of a run goes\n"
         "  loopscope fate MODEL               what its runtime makes of each loop and branch\n"
         "`loopscope COMMAND --help` says more.\n"
@@ -193,14 +199,20 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--server",
         action="store_true",
-        help="serve other machines: listens on all addresses, and users cannot open paths of this machine",
+        help=(
+            "serve other machines: listens on all addresses, and users cannot open paths of "
+            "this machine"
+        ),
     )
     parser.add_argument(
         "--host-name",
         action="append",
         default=[],
         metavar="NAME",
-        help="with --server: a name by which browsers reach it (repeat for more); addresses and this machine's own name are known",
+        help=(
+            "with --server: a name by which browsers reach it (repeat for more); addresses and "
+            "this machine's own name are known"
+        ),
     )
     return parser.parse_args(words)
 

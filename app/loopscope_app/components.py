@@ -1,4 +1,4 @@
-"""Components of our own, from the files of their scripts and styles."""
+"""Components of the app, from their script and style files."""
 
 from __future__ import annotations
 
@@ -27,5 +27,8 @@ def component(
     """
     css = (folder / style).read_text(encoding="utf-8") if style else None
     if css and themed:
-        css = f'.{themed} {{ {declarations("light")} }}\n.{themed}[data-theme="dark"] {{ {declarations("dark")} }}\n{css}'
+        css = (
+            f'.{themed} {{ {declarations("light")} }}\n.{themed}[data-theme="dark"] {{ '
+            f"{declarations('dark')} }}\n{css}"
+        )
     return st.components.v2.component(f"loopscope_{name}", js=bundle(folder / script), css=css)

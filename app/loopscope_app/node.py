@@ -1,5 +1,5 @@
-"""Node and npm, which only those need who work on Loopscope: the machine's, or those of a
-package for pip.
+"""Node and npm, which only developers of Loopscope need: those of the machine, or those of a
+package.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class NodeCommands:
-    """How the two are started."""
+    """The command lines of node and npm."""
 
     node: tuple[str, ...]
     npm: tuple[str, ...]
 
 
 def find_node(folder: Path) -> NodeCommands:
-    """The machine's, when they are there and not too old; else those of a wheel, which is installed
-    into ``folder`` unless it is there.
+    """Return the machine's node and npm if they are recent enough, else those of a wheel, installed
+    into ``folder``.
 
     Raises ``OSError`` and ``subprocess.SubprocessError`` when that is not possible.
     """
@@ -51,9 +51,9 @@ def find_node(folder: Path) -> NodeCommands:
 
 
 def _major(node: str) -> int:
-    """The first number of its version, such as 22 of ``v22.3.0``; 0 when it says none."""
-    said = subprocess.run(
+    """Return the first number of its version, such as 22 of ``v22.3.0``; 0 if it prints none."""
+    output = subprocess.run(
         [node, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=False
     ).stdout
-    number = said.strip().removeprefix("v").partition(".")[0]
+    number = output.strip().removeprefix("v").partition(".")[0]
     return int(number) if number.isdecimal() else 0

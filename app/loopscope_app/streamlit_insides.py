@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
 
 class StreamlitChanged(RuntimeError):
-    """This version of Streamlit is made differently from the one that Loopscope was tested with."""
+    """This version of Streamlit differs from the one that Loopscope was tested with."""
 
     def __init__(self, missing: str) -> None:
         from streamlit import __version__
 
         super().__init__(
-            f"Streamlit {__version__} has no {missing}, which Loopscope needs: install a version that its package asks for"
+            f"Streamlit {__version__} has no {missing}, which Loopscope needs: install a "
+            "version "
+            "that its package asks for"
         )
 
 
@@ -41,9 +43,9 @@ def send_at_once() -> None:
         raise StreamlitChanged("starlette_server._bind_socket")
 
     def bound(address: str, port: int, backlog: int) -> socket.socket:
-        made: socket.socket = bind(address, port, backlog)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return made
+        bound_socket: socket.socket = bind(address, port, backlog)
+        bound_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return bound_socket
 
     starlette_server._bind_socket = bound
 
@@ -83,7 +85,7 @@ def _no_address() -> None:
 
 
 def keep_closed_sessions_in(storage: SessionStorage) -> None:
-    """Has the server that runs keep the sessions of closed pages there."""
+    """Make the running server keep the sessions of closed pages in ``storage``."""
     from streamlit.runtime import get_instance
     from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 

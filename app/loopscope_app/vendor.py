@@ -26,21 +26,24 @@ _APP = Path(__file__).parent
 _FRONTEND = _APP / "frontend"
 VENDOR = _APP / "assets" / "vendor"
 LIBRARY = VENDOR / "viz.js.gz"
-"""The library as the browser gets it; compressed, because it travels in a message."""
+"""The library as the browser receives it, compressed, because it travels in a message."""
 _STAMP = VENDOR / "viz.json"
 _PACKAGE = "@viz-js/viz"
 _SECONDS = 300
 
 
 def main() -> int:
-    """Fetches the library unless it is there; says what it did, and returns an exit code."""
+    """Fetch the library unless it is present; print what was done, and return an exit code."""
     entry = locked()
     if present():
         print(f"{_PACKAGE} {entry['version']} is there")
         return 0
     if "--check" in sys.argv[1:]:
         print(
-            f"{LIBRARY.name} is not {_PACKAGE} {entry['version']}: run python -m loopscope_app.vendor and commit what it writes",
+            (
+                f"{LIBRARY.name} is not {_PACKAGE} {entry['version']}: run python -m "
+                "loopscope_app.vendor and commit what it writes"
+            ),
             file=sys.stderr,
         )
         return 1
@@ -54,7 +57,10 @@ def main() -> int:
             file=sys.stderr,
         )
         print(
-            "the canvas draws nothing without it; fetching it needs network access to npm's registry",
+            (
+                "the canvas draws nothing without it; fetching it needs network access to npm's "
+                "registry"
+            ),
             file=sys.stderr,
         )
         return 1
@@ -63,15 +69,15 @@ def main() -> int:
 
 
 def locked() -> dict[str, str]:
-    """Version and integrity of the library, from the lock file."""
+    """Return version and integrity of the library, from the lock file."""
     lock = json.loads((_FRONTEND / "package-lock.json").read_text(encoding="utf-8"))
     entry = lock["packages"][f"node_modules/{_PACKAGE}"]
     return {"version": entry["version"], "integrity": entry["integrity"]}
 
 
 def present() -> bool:
-    """Whether the library is here, byte for byte what was written when the version of the lock
-    file was fetched.
+    """Return True if the library is present, byte for byte as it was written for the version of the
+    lock file.
     """
     if not LIBRARY.is_file() or not _STAMP.is_file():
         return False

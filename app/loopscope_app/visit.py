@@ -1,4 +1,4 @@
-"""What all screens share, and which one a visit is shown."""
+"""What all screens share, and the choice of the screen."""
 
 from __future__ import annotations
 

@@ -31,7 +31,10 @@ from loopscope_app.state.user_session import widget
 from loopscope_app.vendor import LIBRARY
 
 _ASSETS = Path(__file__).parent / "assets"
-_MISSING = "The layout library is missing from this installation. In a clone, run: python -m loopscope_app.vendor"
+_MISSING = (
+    "The layout library is missing from this installation. In a clone, run: python -m "
+    "loopscope_app.vendor"
+)
 
 _canvas = component("canvas", "canvas.js", style="canvas.css", folder=_ASSETS, themed="canvas")
 _overlay = component("overlay", "overlay.js", folder=_ASSETS)
@@ -52,43 +55,45 @@ class CanvasRun:
     """The run that a canvas plays and slides through."""
 
     name: str
-    """Differs between runs."""
+    """Name of the run; two runs have different names."""
     step: int
     steps: int
-    """That have been computed."""
+    """Number of computed steps."""
     over: bool
-    """No more can be computed."""
+    """True if no further step can be computed."""
     tracks: tuple[Track, ...]
     prefetch: Callable[[], Mapping[str, object] | None]
-    """What ``loopscope.view.playback_batch`` makes when the canvas asks for it."""
+    """Function that returns the stretch of ``loopscope.view.playback_batch`` that the canvas
+    requested.
+    """
     on_ask: Callable[[int], None]
-    """Told the first step that should be sent ahead."""
+    """Receives the first step that should be sent ahead."""
     on_step: Callable[[StepReport], None]
-    """Called with the step that the canvas has reached while playing; of reports in quick
-    succession only the latest arrives.
+    """Receives the step that the canvas has reached while playing; of reports in quick succession
+    only the latest arrives.
     """
     on_moves: Callable[[tuple[Move, ...]], None]
-    """Told the moves that were asked for and are not confirmed."""
+    """Receives the moves that are not confirmed."""
     reported: int
     """Number of the last report that was passed on."""
     moved: int
-    """Number of the last move that was made: all up to it are confirmed."""
+    """Number of the last move; it confirms all moves up to it."""
     plays: int
-    """Grows when the canvas is to begin or to end playing."""
+    """Grows when the canvas should begin or end playing."""
 
     def as_data(self) -> dict[str, object]:
-        """The fields of a moment that the canvas receives."""
-        told = ("step", "steps", "over", "reported", "moved", "plays")
+        """Return the fields of a moment that the canvas receives."""
+        data = ("step", "steps", "over", "reported", "moved", "plays")
         return {
             "run": self.name,
-            "tracks": [one.as_data() for one in self.tracks],
-            **{name: getattr(self, name) for name in told},
+            "tracks": [track.as_data() for track in self.tracks],
+            **{name: getattr(self, name) for name in data},
         }
 
 
 def prepare() -> None:
-    """Sends the layout library, before the page that a canvas is on: the browser compiles it
-    while the page is still being made.
+    """Send the layout library before the page of a canvas, so that the browser compiles it while
+    Python draws the page.
     """
     if LIBRARY.is_file():
         with st.container(key="layout_library"):
@@ -154,7 +159,9 @@ def moment(
     acted: int,
     run: CanvasRun | None,
 ) -> dict[str, object]:
-    """The overlay of now as it is sent: ``Moment`` in ``protocol/protocol.schema.json``."""
+    """Return the overlay of the moment as it is sent: ``Moment`` in
+    ``protocol/protocol.schema.json``.
+    """
     now = (
         overlay.as_data()
         | belonging(view, key)
@@ -164,7 +171,7 @@ def moment(
 
 
 def belonging(view: GraphView, key: str) -> dict[str, object]:
-    """Which canvas and which of its pictures a message is for."""
+    """Return the canvas and the picture that a message is for."""
     return {"key": key, "hash": _structure_of(view)["hash"]}
 
 
@@ -176,7 +183,7 @@ def _structure_of(view: GraphView) -> dict[str, object]:
 
 
 def _id_of(view: GraphView, address: str) -> str:
-    """What shows an address in a view; empty where nothing does."""
+    """Return the id of the part that shows an address in a view; empty if no part does."""
     shown = view.showing(view.place_of(address)) if address else None
     return shown.id if shown is not None else ""
 
@@ -205,8 +212,8 @@ def _tell_moves(key: str, run: CanvasRun | None) -> None:
 
 @st.fragment
 def _send_prefetched(run: CanvasRun, key: str, belonging: Mapping[str, object]) -> None:
-    """A fragment, so that what is asked for while the canvas plays comes alone: nothing else of
-    the page is drawn again for it.
+    """Send the requested stretch from a fragment of its own, so that nothing else is drawn
+    again.
     """
     _prefetch(
         key=key,

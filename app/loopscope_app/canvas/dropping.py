@@ -1,4 +1,4 @@
-"""Files may be dropped anywhere on a page that has an uploader."""
+"""Files can be dropped anywhere on a page that has an uploader."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ _drop = component("drop", "drop.js", style="drop.css", folder=Path(__file__).par
 
 
 def take_dropped_files() -> None:
-    """Files that are dropped anywhere go into the page's uploader."""
+    """Pass files that are dropped anywhere to the page's uploader."""
     _drop(key="drop", data={}, height=1)

@@ -1,5 +1,4 @@
-"""What a notebook cell shows of a model or a run: a widget, or a still page where no widget can
-run.
+"""The display of notebooks: a widget of a model or a run, or a still page where widgets cannot run.
 
 The engine finds ``display`` through the entry point group ``loopscope.display``.
 ``canvas/assets/notebook.js`` has the role that Streamlit's component has in the app.

@@ -1,6 +1,4 @@
-"""What a widget's scripts, style sheet and markup are: the canvas's own files, and what stands
-beside it in a cell.
-"""
+"""Scripts, style sheet and markup of a widget."""
 
 from __future__ import annotations
 
@@ -17,13 +15,13 @@ _ASSETS = Path(__file__).parents[1] / "canvas" / "assets"
 
 @cache
 def script() -> str:
-    """The module that anywidget loads."""
+    """Return the module that anywidget loads."""
     return bundle(_ASSETS / "notebook.js")
 
 
 @cache
 def sheet() -> str:
-    """For the shadow tree of a cell, light and dark."""
+    """Return the style sheet for the shadow tree of a cell, light and dark."""
     sheets = "\n".join(
         (_ASSETS / name).read_text(encoding="utf-8")
         for name in ("canvas.css", "beside.css", "notebook.css")
@@ -37,13 +35,19 @@ GRAPH_MARKUP = '<div id="canvas"></div>'
 
 @cache
 def run_markup() -> str:
-    """Transport, place, canvas, and what is said of the run."""
+    """Return the markup of transport, place, canvas and texts about the run."""
     buttons = "".join(
-        f'<button data-move="{one.name}" title="{text(one.meaning)} ({text(one.shortcut)})">{_SIGNS.get(one.name, one.label)}</button>'
-        for one in CONTROLS
+        (
+            f'<button data-move="{control.name}" title="{text(control.meaning)} '
+            f'({text(control.shortcut)})">{_SIGNS.get(control.name, control.label)}</button>'
+        )
+        for control in CONTROLS
     )
     play = '<button id="play" title="Step by itself (Space)">Play</button>'
-    moves = f'<nav aria-label="Moves through the run">{buttons}{play}</nav><p id="place" role="status"></p>'
+    moves = (
+        f'<nav aria-label="Moves through the run">{buttons}{play}</nav><p id="place" '
+        'role="status"></p>'
+    )
     return f'{moves}{GRAPH_MARKUP}<p id="chosen"></p><section id="said"></section>'
 
 
@@ -55,4 +59,4 @@ _SIGNS = {
     "next": "Iteration »",
     "run": "Run ⇥",
 }
-"""For controls that have an icon in the app."""
+"""Signs of the controls that have an icon in the app."""

@@ -1,6 +1,4 @@
-"""What a cell shows, by media type: the widget, for those who show none a page of words, and a
-line of text.
-"""
+"""The MIME bundle of a cell: the widget, a page for viewers without widgets, and a line of text."""
 
 from __future__ import annotations
 
@@ -15,45 +13,43 @@ from loopscope_app.notebook.still import still_of_model, still_of_run
 if TYPE_CHECKING:
     from loopscope_app.notebook.graph_widget import GraphWidget
 
-_shown: WeakKeyDictionary[object, GraphWidget] = WeakKeyDictionary()
-"""The widget of each model, run and overlay that was shown. A notebook keeps its widgets until
-it ends, and they keep what they show.
+_WIDGETS: WeakKeyDictionary[object, GraphWidget] = WeakKeyDictionary()
+"""The widget of each model, run and overlay. A notebook holds its widgets until it ends, and they
+hold what they show.
 """
 
 
 def cell_of_model(
     model: loopscope.Model, summary: str, node_data: NodeData | None = None
 ) -> Mapping[str, Any]:
-    """The graph, which folds, unrolls and opens; ``node_data``: what others say of the nodes, as
-    colours.
-    """
+    """Return the bundle of a graph that folds, unrolls and opens, coloured by ``node_data``."""
     from loopscope_app.notebook.graph_widget import (
         GraphWidget,  # only here: the still of a run needs no anywidget
     )
 
     key = node_data or model
-    widget = _shown.get(key)
+    widget = _WIDGETS.get(key)
     if widget is None:
-        widget = _shown[key] = GraphWidget(model, node_data)
+        widget = _WIDGETS[key] = GraphWidget(model, node_data)
     return _bundle(widget, summary, still_of_model(model, summary))
 
 
 def cell_of_run(
     debugger: loopscope.Debugger, node_data: NodeData | None = None
 ) -> Mapping[str, Any]:
-    """The graph at the moment of the run, with transport, verdicts and tables; it follows the
-    debugger and moves it.
+    """Return the bundle of a run: the graph at its moment, transport, verdicts and tables. It
+    follows the debugger and moves it.
     """
     from loopscope_app.notebook.run_widget import RunWidget
 
     key = node_data or debugger
-    widget = _shown.get(key)
+    widget = _WIDGETS.get(key)
     if widget is None:
-        widget = _shown[key] = RunWidget(debugger, node_data)
+        widget = _WIDGETS[key] = RunWidget(debugger, node_data)
     return _bundle(widget, repr(debugger), still_of_run(debugger))
 
 
 def _bundle(widget: GraphWidget, words: str, still: str) -> Mapping[str, Any]:
-    given = widget._repr_mimebundle_()
-    data = given[0] if given else {}
+    bundle = widget._repr_mimebundle_()
+    data = bundle[0] if bundle else {}
     return {**data, "text/plain": words, "text/html": still}

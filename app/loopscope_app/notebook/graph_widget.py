@@ -17,26 +17,26 @@ from loopscope_app.vendor import LIBRARY
 
 
 class GraphWidget(anywidget.AnyWidget):
-    """Draws the graph of a model, which clicks fold, unroll and open."""
+    """The graph of a model. Clicks fold, unroll and open its parts."""
 
     _esm = script()
     sheet = traitlets.Unicode(sheet()).tag(sync=True)
     markup = traitlets.Unicode(GRAPH_MARKUP).tag(sync=True)
     file = traitlets.Unicode("").tag(sync=True)
-    """What a saved picture is called."""
+    """Name of a saved picture."""
     structure = traitlets.Dict().tag(sync=True)
-    """As ``loopscope.view.structure`` gives it."""
+    """The structure, as ``loopscope.view.structure`` returns it."""
     moment = traitlets.Dict().tag(sync=True)
-    """``Moment`` of the canvas's protocol, but for the key: each view of the widget has one of
-    its own.
+    """``Moment`` of the canvas's protocol without the key, because each view of the widget has its
+    own key.
     """
     said = traitlets.Unicode("").tag(sync=True)
-    """HTML: what the run did."""
+    """HTML about what the run did."""
     place = traitlets.Unicode("").tag(sync=True)
-    """Where the run is, in words."""
+    """The place of the run, as words."""
 
     def __init__(self, model: loopscope.Model, node_data: NodeData | None = None) -> None:
-        """``node_data``: what others say of the nodes, as colours."""
+        """Create the widget; ``node_data`` colours its nodes."""
         self.node_data = node_data
         self.picture = Picture(model)
         self._acted = 0
@@ -49,7 +49,7 @@ class GraphWidget(anywidget.AnyWidget):
         self.show()
 
     def show(self) -> None:
-        """Tells the canvas what it shows now."""
+        """Send the current picture and moment to the canvas."""
         with self.hold_sync():
             if self._drawn is not self.picture.view:
                 self._drawn = self.picture.view
@@ -63,7 +63,9 @@ class GraphWidget(anywidget.AnyWidget):
             self.moment = {**self._overlay(self._drawn).as_data(), **marks, **self._of_run()}
 
     def hear(self, content: object) -> None:
-        """A word of the canvas. No browser is trusted: what it names must be this picture's."""
+        """Apply a message of the canvas. The message is not trusted: its ids must belong to this
+        picture.
+        """
         if not isinstance(content, Mapping):
             return
         try:
@@ -83,7 +85,7 @@ class GraphWidget(anywidget.AnyWidget):
             self.show()
 
     def _debugger(self) -> loopscope.Debugger | None:
-        """Of the run that is shown; a model alone has none."""
+        """Return the debugger of the run; None for a model without a run."""
         return None
 
     def _overlay(self, view: GraphView) -> Overlay:
@@ -92,5 +94,5 @@ class GraphWidget(anywidget.AnyWidget):
         )
 
     def _of_run(self) -> Mapping[str, object]:
-        """What a moment says of the run as a whole."""
+        """Return the fields of a moment that describe the run."""
         return {}

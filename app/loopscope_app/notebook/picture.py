@@ -1,4 +1,4 @@
-"""What a cell draws of a model, and what clicks make of it."""
+"""The picture of a model in a cell, and the effect of clicks on it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from loopscope_app.describe.breakpoint_dots import switch_at
 from loopscope_app.describe.unrolled import unrolled
 
 FEWEST_BOXES = 20
-"""A picture with fewer boxes than this is not folded further."""
+"""Number of boxes below which a picture is not folded further."""
 
 
 class Picture:
-    """Which graph is open, what is folded in it, and what is selected."""
+    """The open graph, its folding, and the selected node."""
 
     def __init__(self, model: loopscope.Model) -> None:
         self.model = model
@@ -37,11 +37,11 @@ class Picture:
 
     @property
     def view(self) -> GraphView:
-        """The same one as long as nothing is folded."""
+        """Return the view; the same object until the folding changes."""
         return self._view(self.model, self.folding, self.root)
 
     def hear(self, event: CanvasEvent, debugger: loopscope.Debugger | None) -> None:
-        """What was done on the canvas."""
+        """Apply an event of the canvas."""
         match event.kind:
             case "select":
                 self.selected = event.address
@@ -74,11 +74,11 @@ class Picture:
                 switch_at(debugger, self.view, event.address)
 
     def follow(self, debugger: loopscope.Debugger) -> None:
-        """Windows of unrolled loops come after the cursor."""
+        """Move the windows of unrolled loops to the cursor."""
         self.folding = unrolling.followed(self.folding, debugger)
 
     def _open(self, root: str) -> None:
-        """Makes a graph the canvas; nothing lies outside the outermost."""
+        """Show a graph on the canvas; ignore what lies outside the main graph."""
         if root:
             self.root, self._boxes = root, VISIBLE_NODES
             self.folding = default_folding(self.model, root)

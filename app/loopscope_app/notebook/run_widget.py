@@ -1,4 +1,4 @@
-"""The canvas of a run in a cell: it follows the debugger, and moves it."""
+"""The canvas of a run in a cell. It follows the debugger and moves it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from loopscope_app.page.moments import place_words
 from loopscope_app.page.text_sections import MOST_ROWS, MOST_TABLES, tables, verdicts
 
 FURTHER = 64
-"""Steps that are not computed yet, and that a word of the canvas may ask for."""
+"""Number of steps beyond the computed ones that a message of the canvas may request."""
 SECONDS = 0.05
-"""Time to describe what is sent ahead."""
+"""Seconds for describing steps that are sent ahead."""
 
 
 class RunWidget(GraphWidget):
@@ -40,11 +40,11 @@ class RunWidget(GraphWidget):
         debugger.listeners.add(self._follow)
 
     def show(self) -> None:
-        """Also what the run did, when it has gone on."""
-        told = (id(self.debugger.machine), self.debugger.steps, self.debugger.state)
+        """Send the moment, and the texts about the run if it has advanced."""
+        version = (id(self.debugger.machine), self.debugger.steps, self.debugger.state)
         with self.hold_sync():
-            if told != self._told:
-                self._told = told
+            if version != self._told:
+                self._told = version
                 self.said = verdicts(self.debugger, with_values=True) + tables(
                     self.debugger, _first_steps(self.debugger), with_values=True
                 )
@@ -56,14 +56,16 @@ class RunWidget(GraphWidget):
         return self.debugger
 
     def _overlay(self, view: GraphView) -> Overlay:
-        breakpoints = [one for one in self.debugger.breakpoints if one.pattern]
+        breakpoints = [breakpoint for breakpoint in self.debugger.breakpoints if breakpoint.pattern]
         return overlay_at(
             self.debugger,
             view,
             Marks(
                 selected=self.picture.selected,
-                breakpoints=[one.pattern for one in breakpoints if one.on],
-                switched_off=[one.pattern for one in breakpoints if not one.on],
+                breakpoints=[breakpoint.pattern for breakpoint in breakpoints if breakpoint.on],
+                switched_off=[
+                    breakpoint.pattern for breakpoint in breakpoints if not breakpoint.on
+                ],
                 verdicts=loop_endings(self.debugger, view),
                 node_data=self.node_data,
             ),
@@ -76,26 +78,29 @@ class RunWidget(GraphWidget):
             "step": self.debugger.cursor.step,
             "steps": self.debugger.steps,
             "over": self.debugger.state != "paused",
-            "tracks": [one.as_data() for one in tracks(self.debugger)],
+            "tracks": [track.as_data() for track in tracks(self.debugger)],
             "reported": self._reported,
             "moved": self._moved,
             "plays": 0,
         }
 
     def _run_name(self) -> str:
-        """Another one when what was sent ahead would pause elsewhere."""
+        """Return a name of the run that changes when its breakpoints change."""
         return " ".join(
-            [str(id(self.debugger)), *(str(one.id) for one in self.debugger.breakpoints.on)]
+            [
+                str(id(self.debugger)),
+                *(str(breakpoint.id) for breakpoint in self.debugger.breakpoints.on),
+            ]
         )
 
     def _follow(self) -> None:
-        """The debugger has moved."""
+        """Show the moment after the debugger has moved."""
         if not self._moving:
             self.picture.follow(self.debugger)
             self.show()
 
     def _go(self, move: Callable[[loopscope.Debugger], object]) -> None:
-        """Moves the debugger, and tells of it once."""
+        """Move the debugger and send one moment."""
         self._moving = True
         try:
             move(self.debugger)
@@ -136,9 +141,7 @@ class RunWidget(GraphWidget):
         self._go(lambda debugger: debugger.seek(min(step, known + FURTHER)))
 
     def _ahead(self, wanted: int) -> Mapping[str, object]:
-        """Steps that have run come from the debugger; later ones from a scout, a second run that
-        goes ahead.
-        """
+        """Return steps ahead: computed ones from the debugger, later ones from a second run."""
         batch = partial(
             playback_batch, seconds=SECONDS, previews=self._previews, node_data=self.node_data
         )
@@ -147,25 +150,25 @@ class RunWidget(GraphWidget):
         if self._scout is None or self._scout.steps > wanted:
             self._scout = copy(self.debugger)
             self._scout.restart()
-        made = batch(
+        frames = batch(
             self._scout,
             self.picture.view,
             min(wanted, max(self.debugger.steps, self._scout.steps) + FURTHER),
             further=True,
             breakpoints=self.debugger.breakpoints.on,
         )
-        return made if self._scout.state == "paused" else {**made, "end": self._scout.steps}
+        return frames if self._scout.state == "paused" else {**frames, "end": self._scout.steps}
 
 
 def _first_steps(debugger: loopscope.Debugger) -> dict[str, int]:
-    """The step that each row of the tables leads to, by the address of the body's execution."""
-    found: dict[str, int] = {}
+    """Return the first step of each body execution in the tables, by its address."""
+    steps: dict[str, int] = {}
     loops = [record for record in debugger.control_flow if record.iterations][:MOST_TABLES]
     for record in loops:
         for iteration in range(min(record.iterations or 0, MOST_ROWS)):
             body = f"{record.address}[{iteration}]/body"
             with suppress(EngineError):  # an If, which has no iterations
-                found[body] = debugger.timeline.step_at(
+                steps[body] = debugger.timeline.step_at(
                     *debugger.rows_of(Address.parse(f"{body}/any")), 0
                 )
-    return found
+    return steps

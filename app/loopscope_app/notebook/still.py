@@ -1,5 +1,5 @@
-"""What stands in a notebook where no widget runs, on GitHub or in an exported page: HTML without
-scripts, every name escaped.
+"""The still page of a cell, for viewers without widgets: HTML without scripts, every name
+escaped.
 """
 
 from __future__ import annotations
@@ -20,32 +20,37 @@ MOST_LINES, MOST_NODES = 200, 5_000
 
 
 def still_of_model(model: loopscope.Model, summary: str) -> str:
-    """The graph, and name, inputs and outputs."""
+    """Return the graph and the summary of a model."""
     lines = "\n".join(text(line) for line in summary[:MOST_SUMMARY].splitlines())
     return _beside_graph(model, f"<pre>{lines}</pre>")
 
 
 def still_of_run(debugger: loopscope.Debugger) -> str:
-    """The graph, where the run is, what its loops and branches did, and a table for each loop."""
-    said = verdicts(debugger, with_values=True) + tables(debugger, {}, with_values=True)
-    return _beside_graph(debugger.model, f"<p><code>{text(repr(debugger))}</code></p>{said}")
+    """Return the graph, the place of the run, what its loops and branches did, and a table per
+    loop.
+    """
+    texts = verdicts(debugger, with_values=True) + tables(debugger, {}, with_values=True)
+    return _beside_graph(debugger.model, f"<p><code>{text(repr(debugger))}</code></p>{texts}")
 
 
 def _beside_graph(model: loopscope.Model, words: str) -> str:
-    """Below the graph as an image, in which nothing runs; above it as code where the ``dot``
-    program is missing, which draws it.
+    """Return the graph as an image above the words; as code where the ``dot`` program is
+    missing.
     """
     try:
         drawn = render(graph_view(model, default_folding(model)), "svg")
     except EngineError:
         return f"{words}{_code(model)}"
     image = base64.b64encode(drawn).decode()
-    return f'<img alt="The graph" style="max-width:100%" src="data:image/svg+xml;base64,{image}">{words}'
+    return (
+        '<img alt="The graph" style="max-width:100%" '
+        f'src="data:image/svg+xml;base64,{image}">{words}'
+    )
 
 
 def _code(model: loopscope.Model) -> str:
-    """The graph as code, closed, as far as ``MOST_LINES``; none of a model that cannot be
-    planned or is very large.
+    """Return the graph as code, at most ``MOST_LINES`` lines; empty if the model cannot be planned
+    or is too large.
     """
     if sum(len(place.graph.nodes) for place in graphs(model)) > MOST_NODES:
         return ""

@@ -1,5 +1,5 @@
-"""The HTML document of a run: everything in one file, under a policy that lets it fetch nothing
-and run its own script only.
+"""The HTML document of a run: one file, under a policy that allows its own script and no
+request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CANVAS = Path(__file__).parents[1] / "canvas" / "assets"
 _SHEET = Path(__file__).parent / "assets" / "page.css"
 _PARTS = Path(__file__).parents[1] / "assets"
 _BELOW = (("#code > div", "code.css"), (".matrix > div", "lanes.css"))
-"""Sheets of components of the app, each for the elements that hold one here."""
+"""Style sheets of components of the app, each for the elements that show the component here."""
 _LONGEST_NOTE = 10_000
 _MOVES = (
     ("restart", "⇤", "To the first moment (Home)"),
@@ -37,7 +37,7 @@ _CODE = '<details id="code"><summary>The graph as code, in step</summary><div></
 
 
 class BytesBound(EngineError):
-    """The run does not fit into the bytes that its page may have."""
+    """The run does not fit into the allowed size of its page."""
 
 
 def page_of(
@@ -60,18 +60,20 @@ def page_of(
     """
     if not LIBRARY.is_file():
         raise EngineError(
-            "the layout library is missing from this installation: in a clone, run python -m loopscope_app.vendor"
+            "the layout library is missing from this installation: in a clone, run python -m "
+            "loopscope_app.vendor"
         )
     folding = default_folding(debugger.model, root) if folding is None else folding
     content = paged_run(debugger, folding, root, with_values=with_values, node_data=node_data)
     while True:
-        made = _document(title, note[:_LONGEST_NOTE], content)
-        if len(made.encode()) <= most_bytes:
-            return made
+        document = _document(title, note[:_LONGEST_NOTE], content)
+        if len(document.encode()) <= most_bytes:
+            return document
         smaller = content.smaller()
         if smaller is None:
             raise BytesBound(
-                f"the page has {len(made.encode()) / 2**20:.1f} MB with {len(content.moments.steps)} moments of the run, "
+                f"the page has {len(document.encode()) / 2**20:.1f} MB with "
+                f"{len(content.moments.steps)} moments of the run, "
                 f"more than the {most_bytes / 2**20:.3g} MB that it may have: allow more megabytes"
             )
         content = smaller
@@ -87,7 +89,7 @@ def _document(title: str, note: str, content: PagedRun) -> str:
         f'<button data-move="{name}" title="{meaning}">{label}</button>'
         for name, label, meaning in _MOVES
     )
-    said = f'<p class="note">{text(note, _LONGEST_NOTE)}</p>' if note else ""
+    note_markup = f'<p class="note">{text(note, _LONGEST_NOTE)}</p>' if note else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -99,7 +101,7 @@ def _document(title: str, note: str, content: PagedRun) -> str:
 <style>{style}</style>
 </head>
 <body>
-<header><h1>{text(title, 200)}</h1>{said}<p class="about">{text(content.about)}</p></header>
+<header><h1>{text(title, 200)}</h1>{note_markup}<p class="about">{text(content.about)}</p></header>
 <main>
 <nav aria-label="Moves through the run">{buttons}<button id="play" title="Step by itself (Space)">Play</button></nav>
 <p id="place" role="status"></p>
@@ -139,11 +141,17 @@ def _style() -> str:
         (_CANVAS / name).read_text(encoding="utf-8") for name in ("canvas.css", "beside.css")
     )
     light, dark = declarations("light"), declarations("dark")
-    page = f":root, .canvas {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
+    page = (
+        f":root, .canvas {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ "
+        f"{dark} }} }}"
+    )
     parts = "\n".join(
         f"{where} {{\n{(_PARTS / name).read_text(encoding='utf-8')}}}" for where, name in _BELOW
     )
-    return f'{page}\n.canvas[data-theme="dark"] {{ {dark} }}\n{canvas}\n{parts}\n{_SHEET.read_text(encoding="utf-8")}'
+    return (
+        f'{page}\n.canvas[data-theme="dark"] {{ {dark} '
+        f"}}\n{canvas}\n{parts}\n{_SHEET.read_text(encoding='utf-8')}"
+    )
 
 
 @cache

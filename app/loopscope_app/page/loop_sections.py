@@ -1,6 +1,4 @@
-"""What a page shows of each execution of a loop: the table of its iterations, the tape, the
-matrix of all its values.
-"""
+"""Sections of a page about each execution of a loop: table, tape, and matrix of all values."""
 
 from __future__ import annotations
 
@@ -19,23 +17,23 @@ from loopscope_app.page.text_sections import columns_of, loops, rows_of, table, 
 
 @dataclass(frozen=True, slots=True)
 class PagedMatrix:
-    """The matrix of one execution of a loop, with the steps that its cells lead to."""
+    """The matrix of one execution of a loop, with the steps of its cells."""
 
     words: str
-    """HTML: what its marks mean."""
+    """HTML legend of the marks."""
     chart: Mapping[str, object]
     begins: tuple[int, ...]
-    """Of each column: the step at which the iteration begins."""
+    """Step at which each iteration begins, by column."""
     end: int
     """The step after the last iteration."""
     cells: tuple[tuple[int, ...], ...]
-    """By lane and column: the step before which the value has just been computed."""
+    """Step after which the value of a cell exists, by lane and column."""
     addresses: tuple[str, ...]
-    """By lane: the static address of the node."""
+    """Static address of the node, by lane."""
 
     def as_data(self, at: Callable[[int], int]) -> dict[str, object]:
-        """For the page's script; ``at``: the moment of a step. Moments of cells are counted from
-        the beginning of the iteration.
+        """Return the matrix for the page's script. ``at`` maps a step to a moment; moments of cells
+        count from the beginning of their iteration.
         """
         begins = [at(step) for step in self.begins]
         cells = [
@@ -52,7 +50,7 @@ class PagedMatrix:
 
 
 def matrices(debugger: loopscope.Debugger) -> tuple[PagedMatrix | None, ...]:
-    """Of the loops that are shown, in their order; None where there is none."""
+    """Return the matrices of the shown loops, in order; None for a loop without one."""
     return tuple(_matrix(debugger, record, number) for number, record in enumerate(loops(debugger)))
 
 
@@ -60,32 +58,32 @@ def _matrix(
     debugger: loopscope.Debugger, record: ControlFlowRecord, number: int
 ) -> PagedMatrix | None:
     try:
-        found = iteration_matrix(debugger, record.address)
+        matrix = iteration_matrix(debugger, record.address)
     except EngineError:
         return None
-    chart, rows = chart_of(found)
+    chart, rows = chart_of(matrix)
     shown = [row for row in rows if row is not None]
-    program, step_at = found.program, debugger.timeline.step_at
+    program, step_at = matrix.program, debugger.timeline.step_at
     return PagedMatrix(
-        words_of(found, chart),
+        words_of(matrix, chart),
         message(chart, f"matrix {number}"),
-        tuple(step_at(program, found.first_row + iteration, 0) for iteration in found.iterations),
-        _end(debugger, found),
+        tuple(step_at(program, matrix.first_row + iteration, 0) for iteration in matrix.iterations),
+        _end(debugger, matrix),
         tuple(
-            tuple(step_of_cell(debugger, found, row, iteration) for iteration in found.iterations)
+            tuple(step_of_cell(debugger, matrix, row, iteration) for iteration in matrix.iterations)
             for row in shown
         ),
-        tuple(_address(found, row) for row in shown),
+        tuple(_address(matrix, row) for row in shown),
     )
 
 
-def _end(debugger: loopscope.Debugger, found: Matrix) -> int:
-    last = found.first_row + found.total - 1
-    return debugger.timeline.step_at(found.program, last, len(found.program.instructions))
+def _end(debugger: loopscope.Debugger, matrix: Matrix) -> int:
+    last = matrix.first_row + matrix.total - 1
+    return debugger.timeline.step_at(matrix.program, last, len(matrix.program.instructions))
 
 
-def _address(found: Matrix, row: MatrixRow) -> str:
-    return f"{found.program.address}/{row.label}"
+def _address(matrix: Matrix, row: MatrixRow) -> str:
+    return f"{matrix.program.address}/{row.label}"
 
 
 def loop_sections(
@@ -95,16 +93,16 @@ def loop_sections(
     *,
     with_values: bool,
 ) -> str:
-    """HTML, a section for each execution of a loop, the first ones of many; ``graphs``: the
-    first moment in each execution of a graph.
+    """Return an HTML section for each of the first executions of loops. ``graphs`` maps each
+    execution of a graph to its first moment.
     """
-    made: list[str] = []
+    sections: list[str] = []
     for number, (record, matrix) in enumerate(zip(loops(debugger), shown, strict=True)):
         rows = table(debugger, record, graphs, with_values=with_values)
-        made.append(
+        sections.append(
             unfolding(record, rows + _tape(debugger, record, with_values) + _slot(matrix, number))
         )
-    return "".join(made)
+    return "".join(sections)
 
 
 def _tape(debugger: loopscope.Debugger, record: ControlFlowRecord, with_values: bool) -> str:
@@ -113,8 +111,11 @@ def _tape(debugger: loopscope.Debugger, record: ControlFlowRecord, with_values: 
 
 
 def _slot(matrix: PagedMatrix | None, number: int) -> str:
-    """Where the script draws it, once somebody looks."""
+    """Return the element into which the script draws the matrix when it is opened."""
     if matrix is None:
         return ""
     words = f'<p class="about">{matrix.words}</p>'
-    return f'<details class="matrix" data-matrix="{number}"><summary>Every value in every iteration</summary>{words}<div></div></details>'
+    return (
+        f'<details class="matrix" data-matrix="{number}"><summary>Every value in every '
+        f"iteration</summary>{words}<div></div></details>"
+    )

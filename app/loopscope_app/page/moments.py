@@ -1,5 +1,5 @@
-"""All moments of a run for a page: overlays as differences, and for each where it is, in words
-and on each picture, and its tracks.
+"""All moments of a run for a page: overlays as differences, and the place of each in words, on the
+pictures and on its tracks.
 """
 
 from __future__ import annotations
@@ -30,65 +30,65 @@ from loopscope_app.page.paged_pictures import Pictures
 
 MOST_MOMENTS = 2000
 _VALUES = ("values", "backs", "sparks", "nans")
-"""Tables of an overlay that hold values of the run."""
+"""Tables of an overlay that contain values of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Moments of a run, in order: some of its steps, the first and the last among them."""
+    """Moments of a run in order: some of its steps, with the first and the last."""
 
     steps: tuple[int, ...]
     overlays: tuple[Mapping[str, object], ...]
-    """Of all parts of all pictures, but for where the cursor is on each."""
+    """Overlays of all parts of all pictures, without the cursor of each picture."""
     spots: tuple[tuple[tuple[str, str], ...], ...]
-    """By picture, the boxes of what runs next and of what is kept in sight."""
+    """Boxes of what runs next and of what stays in view, by picture."""
     paths: tuple[tuple[int, ...], ...]
-    """The graphs that are open, outermost first: the iteration of a loop's body, -1 for any
-    other.
-    """
+    """Open graphs, outermost first: the iteration of a loop's body, -1 for any other graph."""
     places: tuple[str, ...]
-    """What runs next, in words."""
+    """What runs next, as words."""
     graphs: tuple[str, ...]
     """Address of the innermost open graph."""
     tracks: tuple[str, ...]
-    """As JSON, with steps."""
+    """Tracks as JSON, with steps."""
     lines: tuple[Mapping[str, object], ...]
-    """Of the graph as code: which lines are current or skipped, and the values beside them."""
+    """For the graph as code: current and skipped lines, and the values beside them."""
 
     def thinned(self, keep: int) -> Moments:
-        """Every other one; the one that the page opens at (a step), the first and the last stay."""
-        kept = [
+        """Return every other moment, with the first, the last, and the one at which the page
+        opens.
+        """
+        numbers = [
             k
             for k in range(len(self.steps))
             if k % 2 == 0 or k == len(self.steps) - 1 or self.steps[k] == keep
         ]
 
         return Moments(
-            steps=tuple(self.steps[k] for k in kept),
-            overlays=tuple(self.overlays[k] for k in kept),
-            spots=tuple(self.spots[k] for k in kept),
-            paths=tuple(self.paths[k] for k in kept),
-            places=tuple(self.places[k] for k in kept),
-            graphs=tuple(self.graphs[k] for k in kept),
-            tracks=tuple(self.tracks[k] for k in kept),
-            lines=tuple(self.lines[k] for k in kept),
+            steps=tuple(self.steps[k] for k in numbers),
+            overlays=tuple(self.overlays[k] for k in numbers),
+            spots=tuple(self.spots[k] for k in numbers),
+            paths=tuple(self.paths[k] for k in numbers),
+            places=tuple(self.places[k] for k in numbers),
+            graphs=tuple(self.graphs[k] for k in numbers),
+            tracks=tuple(self.tracks[k] for k in numbers),
+            lines=tuple(self.lines[k] for k in numbers),
         )
 
     def at(self, step: int) -> int:
-        """The number of the last moment that is not behind a step."""
+        """Return the number of the last moment that is not after a step."""
         return max(0, bisect_right(self.steps, step) - 1)
 
     def as_data(self) -> dict[str, object]:
-        """For the page's script: tracks by moment."""
+        """Return the moments for the page's script, with tracks by moment."""
         different = list(dict.fromkeys(self.tracks))
         number = {text: k for k, text in enumerate(different)}
         spots = list(dict.fromkeys(self.spots))
-        spot = {one: k for k, one in enumerate(spots)}
+        spot = {pair: k for k, pair in enumerate(spots)}
         return {
             "frames": _changes(self.overlays),
             "lines": _changes(self.lines),
             "spots": spots,
-            "spot": [spot[one] for one in self.spots],
+            "spot": [spot[pair] for pair in self.spots],
             "steps": self.steps,
             "paths": self.paths,
             "places": self.places,
@@ -113,14 +113,14 @@ class Moments:
 
 
 def _changes(tables: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """The first whole, and what changes from each to the next."""
-    found: list[dict[str, object]] = []
+    """Return the first table whole, and the changes from each to the next."""
+    changes: list[dict[str, object]] = []
     before: dict[str, object] = {}
-    for one in tables:
-        now = dict(one)
-        found.append(difference(before, now))
+    for table in tables:
+        now = dict(table)
+        changes.append(difference(before, now))
         before = now
-    return found
+    return changes
 
 
 def moments(
@@ -131,14 +131,13 @@ def moments(
     *,
     with_values: bool,
     node_data: NodeData | None = None,
-    most: int = MOST_MOMENTS,
+    limit: int = MOST_MOMENTS,
 ) -> Moments:
-    """Of everything that has run; of a longer run every k-th step, and ``step``. The debugger's
-    cursor stays where it is.
+    """Return the moments of everything that has run; of a longer run every k-th step, and ``step``.
 
-    ``node_data``: what others say of the nodes, as colours.
+    The cursor of the debugger does not move. ``node_data`` colours the nodes.
     """
-    stride = -(-(debugger.steps + 1) // most)
+    stride = -(-(debugger.steps + 1) // limit)
     steps = sorted({*range(0, debugger.steps + 1, stride), step, debugger.steps})
     twin = copy(debugger)
     together = drawn.together
@@ -149,10 +148,10 @@ def moments(
     paths: list[tuple[int, ...]] = []
     places: list[str] = []
     graphs: list[str] = []
-    told: list[str] = []
+    texts: list[str] = []
     lines: list[Mapping[str, object]] = []
-    for one in steps:
-        twin.seek(one)
+    for frame in steps:
+        twin.seek(frame)
         now = overlay_at(
             twin, together, Marks(verdicts=loop_endings(twin, together)), previews=previews
         ).as_data()
@@ -163,7 +162,7 @@ def moments(
         paths.append(tuple(-1 if frame.iteration is None else frame.iteration for frame in opened))
         graphs.append(opened[-1].address if opened else "")
         places.append(place_words(twin.cursor))
-        told.append(json.dumps([track.as_data() for track in tracks(twin)]))
+        texts.append(json.dumps([track.as_data() for track in tracks(twin)]))
         written = code_moment(twin, code, "", previews)
         lines.append(written if with_values else {**written, "hints": {}})
     return Moments(
@@ -173,7 +172,7 @@ def moments(
         tuple(paths),
         tuple(places),
         tuple(graphs),
-        tuple(told),
+        tuple(texts),
         tuple(lines),
     )
 
@@ -181,7 +180,7 @@ def moments(
 def _coloured(
     debugger: loopscope.Debugger, drawn: Pictures, data: NodeData | None
 ) -> Mapping[str, object]:
-    """The colours of the boxes of all pictures, and what they mean."""
+    """Return the colours of the boxes of all pictures, and their legend."""
     if data is None:
         return {}
     return {
@@ -193,7 +192,7 @@ def _coloured(
 
 
 class _Spots:
-    """Where the cursor is on each picture; looked up once for each place of the model."""
+    """The place of the cursor on each picture, looked up once for each place of the model."""
 
     def __init__(self, views: tuple[GraphView, ...]) -> None:
         self._views = views
@@ -208,7 +207,7 @@ class _Spots:
 
 
 def place_words(cursor: Cursor) -> str:
-    """Where a run is."""
+    """Return the place of a cursor as words."""
     if cursor.kind == "finished":
         return "finished"
     words = readable(cursor.address)

@@ -1,8 +1,7 @@
-"""The pictures of a page: one for each way to fold the graph, drawn of parts that they have in
-common.
+"""The pictures of a page: one for each folding of the graph.
 
-A part has the same id in all pictures that show it, so that the moments of a run are told once, of
-all parts together.
+A part has the same id in all pictures that show it, so that each moment of a run is stored once for
+all pictures.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from loopscope.view import (
 
 MOST_PICTURES = 32
 MOST_PARTS = 6000
-"""Boxes, frames and lines of all of them."""
+"""Largest number of boxes, frames and lines of all pictures."""
 MOST_WINDOWS = MOST_PICTURES // 2
-"""Of them, how many show other iterations of unrolled loops."""
+"""Largest number of pictures with other iterations of unrolled loops."""
 MOST_TOLD = 200_000
-"""Boxes of copies, of all moments together: telling so many takes some seconds."""
+"""Largest number of boxes of copies over all moments. Describing that many takes some seconds."""
 MOST_TRIES = 160
-"""Pictures that are looked at for it."""
+"""Largest number of pictures that are tried."""
 _TABLES = ("nodes", "clusters", "edges")
 _Fold = tuple[str, bool]
 """An address, and whether it is drawn as one box."""
@@ -39,20 +38,20 @@ _Fold = tuple[str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """Views of one graph; the first is the one that the page opens with."""
+    """Views of one graph; the page opens with the first."""
 
     views: tuple[GraphView, ...]
     complete: bool
-    """Every click on a fold, and every iteration of an unrolled loop, has its picture among
-    them.
-    """
+    """True if every click on a fold and every iteration of an unrolled loop has its picture."""
 
     @property
     def together(self) -> GraphView:
-        """All parts, for an overlay of all pictures at once; nothing that could be drawn."""
-        nodes = {one.id: one for view in self.views for one in view.nodes}
-        clusters = {one.id: one for view in self.views for one in view.clusters}
-        edges = {one.id: one for view in self.views for one in view.edges}
+        """Return a view of all parts, for an overlay of all pictures at once. The view cannot be
+        drawn.
+        """
+        nodes = {part.id: part for view in self.views for part in view.nodes}
+        clusters = {part.id: part for view in self.views for part in view.clusters}
+        edges = {part.id: part for view in self.views for part in view.edges}
         return replace(
             self.views[0],
             nodes=tuple(nodes.values()),
@@ -61,11 +60,13 @@ class Pictures:
         )
 
     def first(self, count: int) -> Pictures:
-        """Only so many."""
+        """Return the first ``count`` pictures."""
         return Pictures(self.views[:count], self.complete and count >= len(self.views))
 
     def as_data(self) -> dict[str, object]:
-        """For the page's script: ``parts`` by id, and structures that name them."""
+        """Return the pictures for the page's script: ``parts`` by id, and structures that name
+        them.
+        """
         parts: dict[str, dict[str, object]] = {table: {} for table in _TABLES}
         pictures: list[dict[str, object]] = []
         for view in self.views:
@@ -96,7 +97,7 @@ def pictures(
 
 
 class _Gathering:
-    """Pictures so far, and the folds that they show."""
+    """The pictures so far, and the foldings that they show."""
 
     def __init__(
         self,
@@ -120,8 +121,8 @@ class _Gathering:
         self._try(folding)
 
     def gather(self) -> Pictures:
-        """Other iterations; each fold by itself, as long as new ones come into sight; then all
-        foldings that one click makes of another.
+        """Add other iterations, then each fold by itself, then all foldings that one click makes of
+        another.
         """
         self._gather_windows()
         for known in (self.shown, frozenset[_Fold]()):
@@ -148,16 +149,19 @@ class _Gathering:
                     waiting.append(len(self.views) - 1)
 
     def _beside(self, folding: Folding) -> Iterator[Folding]:
-        """With other iterations of one unrolled loop in sight, the nearest first."""
-        for one in folding.unrolled:
-            for first in _firsts(one.first, one.count, self.iterations.get(one.address, 0)):
+        """Yield foldings with other iterations of one unrolled loop in view, the nearest first."""
+        for unrolled in folding.unrolled:
+            for first in _firsts(
+                unrolled.first, unrolled.count, self.iterations.get(unrolled.address, 0)
+            ):
                 others = tuple(
-                    replace(each, first=first) if each is one else each for each in folding.unrolled
+                    replace(each, first=first) if each is unrolled else each
+                    for each in folding.unrolled
                 )
                 yield replace(folding, unrolled=others)
 
     def _try(self, folding: Folding) -> bool:
-        """Whether its picture is a new one, which is kept."""
+        """Add the picture of a folding; return True if it is a new one."""
         if folding in self.tried:
             return False
         if len(self.views) == MOST_PICTURES or len(self.tried) == MOST_TRIES:
@@ -182,8 +186,8 @@ class _Gathering:
 
 
 def _firsts(shown: int, count: int, total: int) -> list[int]:
-    """Where the other windows of ``count`` iterations begin, beside one that begins at ``shown``;
-    only so many, the nearest first.
+    """Return the first iterations of other windows of ``count`` iterations, the nearest to
+    ``shown`` first.
 
     >>> _firsts(4, 4, 11), _firsts(3, 4, 7), _firsts(0, 4, 2)
     ([7, 0], [0], [])
@@ -192,39 +196,41 @@ def _firsts(shown: int, count: int, total: int) -> list[int]:
     windows = range(
         max(0, middle - MOST_WINDOWS), min(-(-total // count), middle + MOST_WINDOWS + 1)
     )
-    found = {min(number * count, max(0, total - count)) for number in windows} - {shown}
-    return sorted(found, key=lambda first: abs(first - shown))
+    firsts = {min(number * count, max(0, total - count)) for number in windows} - {shown}
+    return sorted(firsts, key=lambda first: abs(first - shown))
 
 
 def _folds(view: GraphView) -> Iterator[_Fold]:
-    """What a click folds or opens."""
+    """Yield what a click folds or opens."""
     yield from ((node.address, True) for node in view.nodes if node.kind == "folded")
     yield from ((cluster.address, False) for cluster in view.clusters if cluster.foldable)
 
 
 def _named(view: GraphView, ids: dict[object, str]) -> GraphView:
-    """The view with an id for each part that is the same wherever the same part is drawn; new
-    ones go into ``ids``.
+    """Return the view with ids that are the same wherever the same part is drawn. New ids are added
+    to ``ids``.
     """
     own: dict[str, str] = {"": ""}
     used: set[str] = set()
 
     def name(part: ViewNode | ViewCluster | ViewEdge, letter: str) -> str:
         bare, copy = replace(part, id=""), 0
-        while (found := ids.setdefault((bare, copy), f"{letter}{len(ids)}")) in used:
+        while (part_id := ids.setdefault((bare, copy), f"{letter}{len(ids)}")) in used:
             copy += 1
-        used.add(found)
-        own[part.id] = found
-        return found
+        used.add(part_id)
+        own[part.id] = part_id
+        return part_id
 
-    clusters = tuple(replace(one, id=name(one, "c")) for one in _with_parents(view.clusters, own))
+    clusters = tuple(
+        replace(item, id=name(item, "c")) for item in _with_parents(view.clusters, own)
+    )
     nodes = tuple(
         replace(node, id=name(node, "n"))
-        for node in (replace(one, cluster=own[one.cluster]) for one in view.nodes)
+        for node in (replace(item, cluster=own[item.cluster]) for item in view.nodes)
     )
     moved = (
-        replace(one, source=own[one.source], target=own[one.target], frame=own[one.frame])
-        for one in view.edges
+        replace(item, source=own[item.source], target=own[item.target], frame=own[item.frame])
+        for item in view.edges
     )
     edges = tuple(replace(edge, id=name(edge, "e")) for edge in moved)
     return replace(view, nodes=nodes, clusters=clusters, edges=edges)
@@ -233,6 +239,6 @@ def _named(view: GraphView, ids: dict[object, str]) -> GraphView:
 def _with_parents(
     clusters: tuple[ViewCluster, ...], own: Mapping[str, str]
 ) -> Iterator[ViewCluster]:
-    """With the new id of the frame around each, which comes before it."""
-    for one in clusters:
-        yield replace(one, parent=own[one.parent])
+    """Yield the clusters with the new ids of their parents, which come first."""
+    for cluster in clusters:
+        yield replace(cluster, parent=own[cluster.parent])

@@ -1,5 +1,5 @@
-"""What a page holds of a run: pictures, moments, code, and what is told of its loops; and how it
-becomes smaller.
+"""The content of a page: pictures, moments, code, and texts about loops; and how it becomes
+smaller.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from loopscope_app.page.paged_pictures import Pictures, pictures
 from loopscope_app.page.text_sections import loops, verdicts
 
 _MOST_RECORDS = 10_000
-"""Executions of loops that are looked at for how long they are."""
+"""Largest number of loop executions whose length is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class PagedRun:
-    """All of it, or what was left of it to make it smaller."""
+    """The content of a page, complete or reduced."""
 
     debugger: loopscope.Debugger
     step: int
-    """At which it opens."""
+    """The step at which the page opens."""
     with_values: bool
     pictures: Pictures
     moments: Moments
     code: Mapping[str, object]
     verdicts: str
-    """HTML."""
+    """Verdicts as HTML."""
     matrices: tuple[PagedMatrix | None, ...]
 
     @property
     def about(self) -> str:
-        """How large the run is, and what of it is not here."""
-        held, steps = len(self.moments.steps), self.debugger.steps
+        """Return how large the run is, and what the page leaves out."""
+        count, steps = len(self.moments.steps), self.debugger.steps
         counted = sum(len(place.graph.nodes) for place in graphs(self.debugger.model))
         parts = [f"{counted:,} nodes", f"{steps:,} steps, {self.debugger.state}"]
-        if held <= steps:
+        if count <= steps:
             parts.append(
-                f"this page holds {held:,} of the {steps + 1:,} moments of the run, to stay small"
+                f"this page holds {count:,} of the {steps + 1:,} moments of the run, to stay small"
             )
         if not self.pictures.complete:
             ways = "fold and unroll" if self.pictures.views[0].unrolled else "fold"
@@ -62,7 +62,7 @@ class PagedRun:
         return " · ".join([*parts, f"made by Loopscope {VERSION}"])
 
     def beside(self) -> str:
-        """HTML: verdicts, and a section for each loop."""
+        """Return HTML with the verdicts and a section for each loop."""
         first_in: dict[str, int] = {}
         for number, graph in enumerate(self.moments.graphs):
             first_in.setdefault(graph, number)
@@ -71,13 +71,13 @@ class PagedRun:
         )
 
     def as_data(self) -> dict[str, object]:
-        """For the page's script."""
+        """Return the content for the page's script."""
         shown = [matrix and matrix.as_data(self.moments.at) for matrix in self.matrices]
         own = {"run": "run", "at": self.moments.at(self.step), "code": self.code, "matrices": shown}
         return {**self.pictures.as_data(), **self.moments.as_data(), **own}
 
     def smaller(self) -> PagedRun | None:
-        """With half of the pictures or of the moments, whichever take more room; None where
+        """Return the run with half of its pictures or moments, whichever are larger; None if
         nothing can be left out.
         """
         thinner = self.moments.thinned(self.step)
@@ -102,8 +102,8 @@ def paged_run(
     with_values: bool,
     node_data: NodeData | None,
 ) -> PagedRun:
-    """Of what has run, for a page that opens at the debugger's cursor. ``node_data``: what
-    others say of the nodes, as colours.
+    """Return the content of a page that opens at the debugger's cursor. ``node_data`` colours the
+    nodes.
     """
     drawn = pictures(
         debugger.model,
@@ -134,16 +134,16 @@ def paged_run(
 
 
 def _most_iterations(debugger: loopscope.Debugger) -> Mapping[str, int]:
-    """Of each loop, in the longest of its executions."""
-    found: dict[str, int] = defaultdict(int)
+    """Return the iteration count of the longest execution of each loop."""
+    counts: dict[str, int] = defaultdict(int)
     for record in islice(debugger.control_flow, _MOST_RECORDS):
         address = without_iterations(record.address)
-        found[address] = max(found[address], record.iterations or 0)
-    return found
+        counts[address] = max(counts[address], record.iterations or 0)
+    return counts
 
 
 def packed(data: Mapping[str, object]) -> str:
-    """As the text that stands in a page."""
+    """Return data as the text that a page contains."""
     return base64.b64encode(
         gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)
     ).decode()

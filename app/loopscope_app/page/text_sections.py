@@ -1,5 +1,5 @@
-"""What a page says of a run beside the picture: a verdict for each loop and branch, and a table
-of iterations; HTML, every name escaped.
+"""Texts of a page beside the picture: a verdict per loop and branch, and a table of iterations.
+Every name is escaped.
 """
 
 from __future__ import annotations
@@ -29,31 +29,34 @@ MOST_FACTS, MOST_DEPTH = 20, 12
 _LONGEST = 400
 
 
-def text(words: str, most: int = _LONGEST) -> str:
-    """Words as HTML: without what turns text around or hides it, and escaped."""
-    return escape(neutral(shorten(words, most), most))
+def text(words: str, limit: int = _LONGEST) -> str:
+    """Return words as HTML, escaped and without characters that reverse or hide text."""
+    return escape(neutral(shorten(words, limit), limit))
 
 
 def verdicts(debugger: loopscope.Debugger, *, with_values: bool) -> str:
-    """A sentence for each loop and branch that ran, the first ones of many."""
-    found = [
+    """Return a sentence for each of the first loops and branches that ran."""
+    records = [
         _item(debugger, record, with_values)
         for record in islice(debugger.control_flow, MOST_VERDICTS)
     ]
-    if not found:
+    if not records:
         return "<p>No loop and no branch has run.</p>"
-    more = len(debugger.control_flow) - len(found)
+    more = len(debugger.control_flow) - len(records)
     rest = f"<p>{more:,} more loops and branches ran.</p>" if more > 0 else ""
-    return f"<ul>{''.join(found)}</ul>{rest}"
+    return f"<ul>{''.join(records)}</ul>{rest}"
 
 
 def _item(debugger: loopscope.Debugger, record: ControlFlowRecord, with_values: bool) -> str:
     sentence, proof = _sentence(debugger, record, with_values)
-    return f'<li><span class="address">{_place(record.address)}</span> {_marked(sentence)}{_proof(proof)}</li>'
+    return (
+        f'<li><span class="address">{_place(record.address)}</span> '
+        f"{_marked(sentence)}{_proof(proof)}</li>"
+    )
 
 
 def _proof(facts: Sequence[Fact]) -> str:
-    """What it follows from, each fact below the one that needs it; nothing where there is none."""
+    """Return the facts of a proof as nested lists; empty without facts."""
     if not facts:
         return ""
     lines = "".join(
@@ -69,7 +72,7 @@ def _place(address: str) -> str:
 
 
 def _marked(sentence: str) -> str:
-    """A sentence as HTML, the names in it, which it has between backticks, as code."""
+    """Return a sentence as HTML, with the names between backticks as code."""
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", text(sentence, 2000))
 
 
@@ -78,17 +81,17 @@ def _sentence(
 ) -> tuple[str, Sequence[Fact]]:
     if with_values:
         try:
-            found = loopscope.verdict(debugger, record.address)
-            return found.sentence, found.proof
+            verdict = loopscope.verdict(debugger, record.address)
+            return verdict.sentence, verdict.proof
         except EngineError:
             pass  # a function has no verdict, and the record says all that there is
-    said = record_sentence(record)
-    return f"{said[:1].upper()}{said[1:]}.", ()
+    sentence = record_sentence(record)
+    return f"{sentence[:1].upper()}{sentence[1:]}.", ()
 
 
 def tables(debugger: loopscope.Debugger, graphs: Mapping[str, int], *, with_values: bool) -> str:
-    """A table for each execution of a loop, the first ones of many; ``graphs``: the first moment
-    in each execution of a graph.
+    """Return a table for each of the first executions of loops. ``graphs`` maps each execution of a
+    graph to its first moment.
     """
     return "".join(
         unfolding(record, table(debugger, record, graphs, with_values=with_values))
@@ -97,34 +100,37 @@ def tables(debugger: loopscope.Debugger, graphs: Mapping[str, int], *, with_valu
 
 
 def loops(debugger: loopscope.Debugger) -> list[ControlFlowRecord]:
-    """The executions of loops that are shown."""
+    """Return the executions of loops that are shown."""
     known = places(debugger.model)
-    found = (
+    records = (
         record
         for record in debugger.control_flow
         if record.iterations and known[without_iterations(record.address)].node.type != IF
     )
-    return list(islice(found, MOST_TABLES))
+    return list(islice(records, MOST_TABLES))
 
 
 def unfolding(record: ControlFlowRecord, content: str) -> str:
-    """What is told of one execution of a loop, below its name."""
+    """Return the content of one execution of a loop, below its name."""
     assert record.iterations is not None
-    return f'<details open class="loop"><summary>{_place(record.address)}: {times(record.iterations)}</summary>{content}</details>'
+    return (
+        f'<details open class="loop"><summary>{_place(record.address)}: '
+        f"{times(record.iterations)}</summary>{content}</details>"
+    )
 
 
 def columns_of(
     debugger: loopscope.Debugger, record: ControlFlowRecord, *, with_values: bool
 ) -> LoopTableColumns:
-    """Of its table; without values the branches alone."""
-    found = loop_columns(places(debugger.model)[without_iterations(record.address)])
-    return found if with_values else LoopTableColumns((), None, found.branches)
+    """Return the columns of its table; without values, the branches only."""
+    columns = loop_columns(places(debugger.model)[without_iterations(record.address)])
+    return columns if with_values else LoopTableColumns((), None, columns.branches)
 
 
 def rows_of(
     debugger: loopscope.Debugger, record: ControlFlowRecord, columns: LoopTableColumns
 ) -> list[IterationRow]:
-    """The first iterations."""
+    """Return its first iterations."""
     return rows(debugger, record.address, columns, range(min(record.iterations or 0, MOST_ROWS)))
 
 
@@ -135,12 +141,12 @@ def table(
     *,
     with_values: bool,
 ) -> str:
-    """A row for each iteration, the first ones of many."""
+    """Return a row for each of the first iterations."""
     columns = columns_of(debugger, record, with_values=with_values)
     condition = (columns.condition,) if columns.condition else ()
     heads = "".join(
-        f"<th>{text(one.title, 60)}</th>"
-        for one in (*columns.carried, *condition, *columns.branches)
+        f"<th>{text(column.title, 60)}</th>"
+        for column in (*columns.carried, *condition, *columns.branches)
     )
     shown = rows_of(debugger, record, columns)
     body = "".join(_row(row, columns, graphs) for row in shown)
@@ -155,10 +161,10 @@ def table(
         if total > MOST_ROWS
         else ""
     )
-    made = f"{more}<thead><tr><th>iteration</th>{heads}</tr></thead><tbody>{body}</tbody>"
+    head = f"{more}<thead><tr><th>iteration</th>{heads}</tr></thead><tbody>{body}</tbody>"
     # Whoever has no pointer scrolls it by keys.
     region = f'tabindex="0" role="region" aria-label="Iterations of {_place(record.address)}"'
-    return f'<div class="wide" {region}><table data-last="{end}">{made}</table></div>'
+    return f'<div class="wide" {region}><table data-last="{end}">{head}</table></div>'
 
 
 def _row(row: IterationRow, columns: LoopTableColumns, graphs: Mapping[str, int]) -> str:
@@ -167,7 +173,7 @@ def _row(row: IterationRow, columns: LoopTableColumns, graphs: Mapping[str, int]
 
 
 def _cells(row: IterationRow, columns: LoopTableColumns) -> Iterator[str]:
-    yield from (f"<td>{text(one, 120)}</td>" for one in row.carried)
+    yield from (f"<td>{text(cell, 120)}</td>" for cell in row.carried)
     if columns.condition:
         yield f"<td>{text(row.condition, 60)}</td>"
-    yield from (f"<td>{text(one, 60)}</td>" for one in row.branches)
+    yield from (f"<td>{text(cell, 60)}</td>" for cell in row.branches)

@@ -1,5 +1,5 @@
-"""The debugger screen: the model's graph at the cursor, the controls that move it, and
-everything known of the moment.
+"""The debugger screen: the graph at the cursor, the controls that move it, and panels about the
+moment.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def show(session: UserSession) -> None:
     moment.show(
         session,
         _moment,
-        kept=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF),
+        widget_keys=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF),
     )
 
 
 def _moment(session: UserSession) -> None:
-    """Everything that changes with a step, so that a step draws nothing else."""
+    """Draw everything that changes with a step, so that a step draws nothing else."""
     stage.show(session, beside=_panel)
     page_address.show(session)
 

@@ -1,4 +1,4 @@
-"""The first screen: samples to open, and ways to open a model of one's own."""
+"""The first screen: samples, and ways to open a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from loopscope_app.state.user_session import UserSession
 def show(session: UserSession) -> None:
     markup.show(
         "<h1>Loopscope</h1>"
-        '<div class="lead">Watch a neural network with loops and branches run, one operation at a time: every value on its wire, '
+        '<div class="lead">Watch a neural network with loops and branches run, one operation at '
+        "a time: every value on its wire, "
         "every iteration, and why the loop stopped.</div>"
     )
     notice.show(session)

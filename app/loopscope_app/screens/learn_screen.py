@@ -1,4 +1,4 @@
-"""The course: a lesson to read and to predict from, beside the run that it is about."""
+"""The course: a lesson with its prediction, beside the run that it is about."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The screen of many runs: inputs to run on, how far they are, and words, pictures and a table
-of what came of them.
-"""
+"""The screen of many runs: inputs, progress, findings, pictures and a table."""
 
 from __future__ import annotations
 

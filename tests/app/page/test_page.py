@@ -155,7 +155,7 @@ def test_each_picture_shows_the_moments_as_the_app_does(
     drawn = pictures(debugger.model, folding, "main", unrolled)
     debugger.seek(debugger.steps * 2 // 3)
     for step in (0, debugger.steps // 3, debugger.steps // 2, debugger.cursor.step, debugger.steps):
-        kept = moments(debugger, drawn, listing(debugger.plan), step, with_values=True, most=1)
+        kept = moments(debugger, drawn, listing(debugger.plan), step, with_values=True, limit=1)
         place = kept.steps.index(step)
         debugger.seek(step)
         for number, view in enumerate(drawn.views):

@@ -1,5 +1,5 @@
-"""The bar above a lesson: which one it is, how much of the course is done, the way to the
-others.
+"""The bar above a lesson: its number, the progress through the course, and links to other
+lessons.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def show(session: UserSession, lesson: Lesson) -> None:
     with title:
         number, whole = lessons.number(lesson.name), len(lessons.lessons())
         markup.show(
-            f'<div class="lesson-title"><span class="quiet">Lesson {number} of {whole}</span><b>{markup.text(lesson.title)}</b>'
+            f'<div class="lesson-title"><span class="quiet">Lesson {number} of {whole}</span>'
+            f"<b>{markup.text(lesson.title)}</b>"
             f"{'' if large else _pattern(session, lesson)}</div>" + _track(session, lesson)
         )
     with (
@@ -61,7 +62,7 @@ def show(session: UserSession, lesson: Lesson) -> None:
 
 
 def _pattern(session: UserSession, lesson: Lesson) -> str:
-    """The engine's own name for what the lesson is about."""
+    """Return a chip with the engine's name for the control flow that the lesson is about."""
     if (
         session.run.debugger is None
         or places(session.run.debugger.model)[lesson.address].node.type == IF
@@ -71,11 +72,14 @@ def _pattern(session: UserSession, lesson: Lesson) -> str:
 
 
 def _track(session: UserSession, lesson: Lesson) -> str:
-    """A dot for each lesson: filled where a prediction was checked, ringed where one is."""
+    """Return a dot per lesson: filled if its prediction was checked, ringed for the current
+    lesson.
+    """
     dots = []
-    for one in lessons.lessons():
-        marks = f"{'done ' if one.name in session.learning.done else ''}{'here' if one is lesson else ''}"
-        dots.append(f'<i class="{marks}" title="{markup.text(one.title)}"></i>')
+    for entry in lessons.lessons():
+        done = "done " if entry.name in session.learning.done else ""
+        marks = f"{done}{'here' if entry is lesson else ''}"
+        dots.append(f'<i class="{marks}" title="{markup.text(entry.title)}"></i>')
     return f'<div class="track">{"".join(dots)}</div>'
 
 
@@ -84,17 +88,17 @@ def _list(session: UserSession, lesson: Lesson) -> None:
         st.popover("Lessons", icon=":material/format_list_numbered:"),
         st.container(key="course_list", gap=None),
     ):
-        for position, one in enumerate(lessons.lessons(), 1):
+        for position, entry in enumerate(lessons.lessons(), 1):
             st.button(
-                f"{position}. {one.title}",
-                key=f"course_open_{one.name}",
+                f"{position}. {entry.title}",
+                key=f"course_open_{entry.name}",
                 icon=":material/check_circle:"
-                if one.name in session.learning.done
+                if entry.name in session.learning.done
                 else ":material/radio_button_unchecked:",
                 type="tertiary",
-                disabled=one is lesson,
+                disabled=entry is lesson,
                 on_click=lesson_actions.open_lesson,
-                args=(one.name,),
+                args=(entry.name,),
             )
 
 

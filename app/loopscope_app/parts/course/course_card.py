@@ -1,4 +1,4 @@
-"""The way from the gallery into the course."""
+"""The card in the gallery that opens the course."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def show(session: UserSession) -> None:
             progress = f"{done} of {whole} lessons done" if done else f"{whole} lessons"
             markup.show(
                 f"<b>Learn how loops and branches run</b>&ensp;{markup.chip(progress)}<br>"
-                '<span class="quiet">Predict how often a loop runs, which branch is taken, what comes out. Then run it, and see why.</span>'
+                '<span class="quiet">Predict how often a loop runs, which branch is taken and what '
+                "comes out. Then run it, and see why.</span>"
             )
         button.button(
             "Go on" if done else "Start learning",

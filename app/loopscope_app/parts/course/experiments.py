@@ -1,4 +1,4 @@
-"""Try this: other inputs for the run of a lesson, proposed or typed; the prediction begins anew."""
+"""*Try this*: other inputs for the run of a lesson. A new input begins a new prediction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def show(session: UserSession, lesson: Lesson) -> None:
 
 
 def _many(session: UserSession) -> None:
-    """The data set that lies beside the sample."""
+    """Show the button that runs the data set beside the sample."""
     sample = session.model.opened.sample if session.model.opened else None
     if sample is not None and sample.data is not None:
         words = "Run all inputs of its data set"
@@ -57,9 +57,9 @@ def _own(session: UserSession) -> None:
         st.form(f"trial_form_{session.run.generation}", border=False),
     ):
         for name, key in keys.items():
-            one = signatures(session.model.opened.model)[name]
+            signature = signatures(session.model.opened.model)[name]
             st.text_input(
-                f"{neutral(name, 60)} · {one.element_type or 'any type'} {one.shape}".replace(
+                f"{neutral(name, 60)} · {signature.element_type or 'any type'} {signature.shape}".replace(
                     "[", "\\["
                 ),
                 fields[name],

@@ -1,4 +1,4 @@
-"""What real runtimes do differently in the situation of a lesson."""
+"""Differences of real runtimes in the situation of a lesson."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loopscope_app.parts.widgets import markup
 def show(lesson: Lesson) -> None:
     with st.expander("In real runtimes", icon=":material/warning:"):
         rows = "".join(
-            f"<dt>{markup.text(one.runtime)}</dt><dd>{markup.prose(one.text)}</dd>"
-            for one in lesson.pitfalls
+            f"<dt>{markup.text(pitfall.runtime)}</dt><dd>{markup.prose(pitfall.text)}</dd>"
+            for pitfall in lesson.pitfalls
         )
         markup.show(f'<dl class="pitfalls">{rows}</dl>')

@@ -1,6 +1,4 @@
-"""The questions of a lesson: a prediction first, then what the run says, and the values that
-prove it.
-"""
+"""The questions of a lesson: first a prediction, then the answer of the run with its proof."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession, current
 
 STANDING = frozenset({"Parameter", "Constant"})
-"""What decides without running: its value is there when its graph begins."""
+"""Types of nodes that decide without running: their values exist when their graph begins."""
 _WORDS = {
     "then": "the then branch",
     "else": "the else branch",
@@ -35,31 +33,35 @@ def show(session: UserSession, lesson: Lesson) -> None:
         if not learning.revealed:
             _ask(session, lesson)
             return
-        found = (
-            [answer(session.run.at_rest, one, lesson.address) for one in lesson.questions]
+        answers = (
+            [answer(session.run.at_rest, question, lesson.address) for question in lesson.questions]
             if session.run.at_rest
             else []
         )
         if session.run.running is not None:
             markup.show("The run is on its way …", "quiet")
-        elif not found or None in found:
+        elif not answers or None in answers:
             markup.show("The run ended before this was decided.", "quiet")
         else:
-            _compare(lesson.questions, [one for one in found if one is not None], learning.guesses)
+            _compare(
+                lesson.questions,
+                [question for question in answers if question is not None],
+                learning.guesses,
+            )
         _onward(lesson)
 
 
 def _inputs(session: UserSession) -> str:
-    """What this run begins with."""
+    """Return the inputs of this run as markup."""
     texts = {
         name: lesson_actions.typed(array) or value_preview(array)
         for name, array in session.model.inputs.items()
     }
-    given = [
+    parts = [
         f'<span class="quiet">{markup.text(name, 40)}</span> <b>{markup.text(words, 60)}</b>'
         for name, words in texts.items()
     ]
-    return f'<div class="givens">{"".join(f"<span>{one}</span>" for one in given)}</div>'
+    return f'<div class="givens">{"".join(f"<span>{part}</span>" for part in parts)}</div>'
 
 
 def _ask(session: UserSession, lesson: Lesson) -> None:
@@ -122,25 +124,25 @@ def _words(right: QuizAnswer) -> str:
 
 
 def _compare(
-    questions: Sequence[Question], found: Sequence[QuizAnswer], guesses: Sequence[str]
+    questions: Sequence[Question], answers: Sequence[QuizAnswer], guesses: Sequence[str]
 ) -> None:
-    """Every question with its answer; the verdict on the loop is shown once, with its proof."""
-    told: set[str] = set()
+    """Show every question with its answer. The verdict of the loop and its proof appear once."""
+    explained: set[str] = set()
     proved: set[str] = set()
-    for position, (question, right) in enumerate(zip(questions, found, strict=True)):
-        why = f"{right.because} {'' if right.verdict in told else right.verdict}".strip()
+    for position, (question, right) in enumerate(zip(questions, answers, strict=True)):
+        why = f"{right.because} {'' if right.verdict in explained else right.verdict}".strip()
         _tell(question, right, guesses[position] if guesses else "", why)
         if right.proof and right.verdict not in proved:
             proved.add(right.verdict)
             with st.container(key=f"proof_{position}", gap="xsmall"):
                 for link, fact in enumerate(right.proof):
                     _fact(position, link, fact)
-        told.add(right.verdict)
+        explained.add(right.verdict)
 
 
 def _tell(question: Question, right: QuizAnswer, guess: str, why: str) -> None:
     good = is_right(guess, right)
-    said = _option(guess) if question.options and guess else guess
+    guess_text = _option(guess) if question.options and guess else guess
     mark = ""
     if guess:
         mark = (
@@ -149,7 +151,7 @@ def _tell(question: Question, right: QuizAnswer, guess: str, why: str) -> None:
             else markup.chip(f"✗ {miss(guess, right)}", "bad")
         )
     missed = (
-        f' <span class="quiet">You said {markup.text(said, 80)}.</span>'
+        f' <span class="quiet">You said {markup.text(guess_text, 80)}.</span>'
         if guess and not good
         else ""
     )
@@ -175,7 +177,7 @@ def _fact(position: int, link: int, fact: Fact) -> None:
 
 
 def _show(address: str) -> None:
-    """Shows a value that no operation computes, at the moment from which it is available."""
+    """Go to a value that no operation computes, at the moment from which it is available."""
     debugger = current().run.debugger
     if debugger is not None:
         origin.go_to_value(debugger, address)

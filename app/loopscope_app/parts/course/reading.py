@@ -1,4 +1,4 @@
-"""What a lesson says before anything runs: the text, and the same thing as code."""
+"""The text of a lesson, and its model as code."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What surrounds every view of a run: header, transport, canvas, messages."""
+"""The frame around every view of a run: header, transport, canvas, messages."""

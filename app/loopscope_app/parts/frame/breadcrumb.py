@@ -1,5 +1,5 @@
-"""Where the cursor is: the nested bodies with iteration numbers, what runs next, how far the run
-is.
+"""The place of the cursor: nested bodies with iteration numbers, the next operation, the number of
+steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEEP, OUTERMOST = 4, 2
 two innermost ones.
 """
 LONGEST = 2000
-"""Most characters of the tooltip with the whole nest."""
+"""Largest number of characters of the tooltip that shows the whole nest."""
 
 
 def show(session: UserSession) -> None:
@@ -46,15 +46,16 @@ def show(session: UserSession) -> None:
     )
     steps = f"step {cursor.step:,}" + ("" if at_frontier else f" of {debugger.steps:,}")
     when = f'{markup.chip(state, kind)} <span class="quiet steps">{steps}</span>'
-    markup.show(
-        f'<div class="crumbs">{when} {_nest(debugger.frames())} <span class="ahead">{_ahead(cursor)}</span></div>'
-    )
+    ahead = f'<span class="ahead">{_ahead(cursor)}</span>'
+    markup.show(f'<div class="crumbs">{when} {_nest(debugger.frames())} {ahead}</div>')
 
 
 def _nest(frames: Sequence[OpenGraph]) -> str:
-    """The open bodies, outermost first; a tooltip shows the middle of a deep nest."""
+    """Return the open bodies as markup, outermost first. A tooltip shows the middle of a deep
+    nest.
+    """
     whole = [_words(frame) for frame in frames[1:]]
-    told = markup.text(" › ".join(f"{name} {where}" for name, where in whole), LONGEST)
+    tooltip = markup.text(" › ".join(f"{name} {where}" for name, where in whole), LONGEST)
     crumbs = ['<span class="name">main</span>']
     crumbs += [
         f'<span class="name">{markup.text(name, 40)}</span> {markup.chip(where, "live")}'
@@ -70,18 +71,18 @@ def _nest(frames: Sequence[OpenGraph]) -> str:
         if outer
         else ""
     )
-    return f'<span class="nest" title="{told}">{around}{inner}</span>'
+    return f'<span class="nest" title="{tooltip}">{around}{inner}</span>'
 
 
 def _words(frame: OpenGraph) -> tuple[str, str]:
-    """What a body belongs to, and which branch or iteration of that is open."""
+    """Return the name of the owner of a body, and its open branch or iteration."""
     owner, _, body = frame.address.rpartition("/")
     where = body if frame.iteration is None else iteration_words(frame.iteration, frame.bound)
     return decode(owner.rpartition("/")[2].partition("[")[0]), where
 
 
 def way_out(session: UserSession) -> None:
-    """While a body has the canvas for itself: the graphs around it, a click each."""
+    """Show links to the graphs around a body that fills the canvas."""
     if session.canvas.root == ROOT:
         return
     parts = session.canvas.root.split("/")
@@ -103,7 +104,7 @@ def way_out(session: UserSession) -> None:
 
 
 def _ahead(cursor: Cursor) -> str:
-    """What happens with the next step."""
+    """Return markup that says what the next step does."""
     match cursor.kind:
         case "finished":
             return '<span class="at">all outputs are there</span>'
@@ -111,4 +112,5 @@ def _ahead(cursor: Cursor) -> str:
             return '<span class="quiet">at the</span> <span class="at">end of this body</span>'
         case "enter" | "operation":
             words = "about to enter" if cursor.kind == "enter" else "next"
-            return f'<span class="quiet">{words}</span> <span class="at">{markup.text(name_of(cursor.address), 60)}</span>'
+            place = f'<span class="at">{markup.text(name_of(cursor.address), 60)}</span>'
+            return f'<span class="quiet">{words}</span> {place}'

@@ -1,4 +1,4 @@
-"""What a user reads when Loopscope itself went wrong: a sentence, never a traceback."""
+"""The sentence for users when Loopscope itself fails. They never see a traceback."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ LOG = logging.getLogger("loopscope")
 
 
 def say_sorry(error: Exception) -> bool:
-    """Shows one sentence and writes the details to the server's log; True means to Streamlit
-    that the failure is handled.
+    """Show one sentence and write the details to the server's log.
+
+    Return True, which tells Streamlit that the failure is handled.
     """
     if isinstance(error, MemoryError):
         make_room()
@@ -21,7 +22,8 @@ def say_sorry(error: Exception) -> bool:
         return True
     LOG.error("an error of Loopscope itself", exc_info=error)
     st.error(
-        f"Something in Loopscope itself went wrong ({type(error).__name__}). Your model is untouched: reload the page to go on.",
+        f"Something in Loopscope itself went wrong ({type(error).__name__}). Your model is "
+        "unchanged: reload the page to continue.",
         icon=":material/error:",
     )
     return True

@@ -1,4 +1,6 @@
-"""The graph canvas at the cursor, with what is pinned, where it pauses, and why its loops ended."""
+"""The graph canvas at the cursor, with marks for values set by hand, breakpoints and endings of
+loops.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +28,22 @@ HEIGHT = 560
 
 _VIEWS_KEPT = 32
 _views: WeakKeyDictionary[Model, OrderedDict[tuple[Folding, str], GraphView]] = WeakKeyDictionary()
-"""The latest pictures of each open model."""
+"""The latest views of each open model."""
 _views_lock = Lock()
 
 
 def _view(model: Model, folding: Folding, root: str) -> GraphView:
-    """One picture for all sessions that show the same model in the same way."""
+    """Return the view of a model. Sessions that show the same model in the same way share it."""
     with _views_lock:
-        kept = _views.setdefault(model, OrderedDict())
-        if (folding, root) in kept:
-            kept.move_to_end((folding, root))
-            return kept[folding, root]
+        views = _views.setdefault(model, OrderedDict())
+        if (folding, root) in views:
+            views.move_to_end((folding, root))
+            return views[folding, root]
     view = graph_view(model, folding, root)
     with _views_lock:
-        kept[folding, root] = view
-        if len(kept) > _VIEWS_KEPT:
-            kept.popitem(last=False)
+        views[folding, root] = view
+        if len(views) > _VIEWS_KEPT:
+            views.popitem(last=False)
     return view
 
 
@@ -74,7 +76,9 @@ def _overlay(
     view: GraphView,
     steps: tuple[ProvenanceStep, ...],
 ) -> Overlay:
-    """The moment; while a long run is under way, the one at which it began."""
+    """Return the overlay of the moment; during a long run, that of the moment at which the run
+    began.
+    """
     if (
         session.run.running is not None
         and session.canvas.pictured is not None
@@ -87,8 +91,16 @@ def _overlay(
         view,
         Marks(
             selected=session.canvas.selected,
-            breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
-            switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
+            breakpoints=[
+                breakpoint.pattern
+                for breakpoint in breakpoints
+                if breakpoint.pattern and breakpoint.on
+            ],
+            switched_off=[
+                breakpoint.pattern
+                for breakpoint in breakpoints
+                if breakpoint.pattern and not breakpoint.on
+            ],
             verdicts=loop_endings(debugger, view),
             fates=session.model.badges,
             origins=steps,
@@ -103,7 +115,7 @@ def _overlay(
 
 
 def _times(session: UserSession) -> Mapping[str, float]:
-    """How long operations took, while the clock is looked at."""
+    """Return the run time per operation while the clock is open, else an empty mapping."""
     looking = (
         widget(LENS.key) == "Timeline"
         and widget(TIMELINE.key) == "Clock"
@@ -115,9 +127,7 @@ def _times(session: UserSession) -> Mapping[str, float]:
 def _traced(
     session: UserSession, debugger: loopscope.Debugger | None
 ) -> tuple[ProvenanceStep, ...]:
-    """What the value was made of whose origin the inspector shows; nothing while it shows
-    something else.
-    """
+    """Return the provenance of the value whose origin the inspector shows, else an empty tuple."""
     inspected = (
         widget(PANEL.key) in (None, "Inspect")
         and widget(VIEW.key) == "Origin"
@@ -131,7 +141,7 @@ def _traced(
 
 
 def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:
-    """Those that were not heard before."""
+    """Apply the acts that were not applied before."""
     session = current()
     for act in acts:
         if selection.is_new_act(session, act.number) and act.event is not None:
@@ -148,9 +158,12 @@ def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
 
 
 def _subject(session: UserSession) -> str:
-    """What is on the canvas: another one, or the same in larger type, is looked at afresh."""
+    """Return what the canvas shows. A change of the subject fits the picture to the canvas
+    again.
+    """
     large = " in large type" if session.learning.lesson and session.learning.large else ""
     opened = session.model.opened
     if opened is None:
         return ""
-    return f"{opened.link or opened.title}{f' {opened.backward.words}' if opened.backward else ''}{large}"
+    backward = f" {opened.backward.words}" if opened.backward else ""
+    return f"{opened.link or opened.title}{backward}{large}"

@@ -1,4 +1,4 @@
-"""The bar at the top: the way back to the gallery, what is open, which inputs it runs on."""
+"""The bar at the top: a link to the gallery, the open model, and its inputs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def show(session: UserSession) -> None:
     )
     with title:
         markup.show(
-            f'<b style="font-size:1.15rem">{markup.text(opened.title, 80)}</b>&ensp;{markup.chip(_size(opened))}'
+            f'<b style="font-size:1.15rem">{markup.text(opened.title, 80)}</b>&ensp;'
+            f"{markup.chip(_size(opened))}"
             f'<span class="quiet" title="{markup.text(card, 220)}">{markup.text(card, 220)}</span>',
             "titles",
         )
@@ -92,7 +93,7 @@ def _choose(session: UserSession, opened: Opened) -> None:
 
 
 def _made_up() -> None:
-    """Says that the inputs are made up, and links to the panel where they are entered."""
+    """Show that the inputs are generated, with a link to the panel where they are entered."""
     st.button(
         "Inputs are made up",
         key="header_made_up",
@@ -105,5 +106,5 @@ def _made_up() -> None:
 
 
 def _set_words(opened: Opened, name: str) -> str:
-    told = opened.sample.text_of(name) if opened.sample else ""
-    return shorten(told or name.replace("_", " "), 110)
+    text = opened.sample.text_of(name) if opened.sample else ""
+    return shorten(text or name.replace("_", " "), 110)

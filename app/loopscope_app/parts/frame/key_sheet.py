@@ -1,4 +1,4 @@
-"""The keys, as a sheet to look at."""
+"""A sheet that lists the keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _OTHER = (
     ("F", "The canvas alone in the window; Esc brings the panels back"),
     (
         "Tab",
-        "Into the canvas: arrow keys walk along wires, Enter shows a box or opens it, Esc steps again",
+        (
+            "Into the canvas: arrow keys walk along wires, Enter shows a box or opens it, "
+            "Esc steps again"
+        ),
     ),
     ("+ − 0", "The canvas closer, further, all of it"),
     ("U", "Iterations side by side, or the loop drawn once"),
@@ -29,7 +32,7 @@ def show() -> None:
     with st.popover(
         "Keys", key="keys_menu", icon=":material/keyboard:", help="Keys", type="tertiary"
     ):
-        rows = [(_keys(one.shortcut), markup.text(one.meaning)) for one in CONTROLS]
+        rows = [(_keys(control.shortcut), markup.text(control.meaning)) for control in CONTROLS]
         rows += [(markup.text(key), markup.text(meaning)) for key, meaning in _OTHER]
         markup.show(markup.facts(rows))
 

@@ -1,4 +1,4 @@
-"""The part of a screen that changes with a step: a fragment."""
+"""The fragment of a screen that changes with each step."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from loopscope_app.state.user_session import UserSession, current, keep
 
 
 def show(
-    session: UserSession, draw: Callable[[UserSession], None], kept: Sequence[str] = ()
+    session: UserSession, draw: Callable[[UserSession], None], widget_keys: Sequence[str] = ()
 ) -> None:
-    """``draw`` again with every step, and nothing else of the page. ``kept``: keys of widgets
-    that remember across a long run.
+    """Draw ``draw`` again with every step, and nothing else of the page.
+
+    ``kept`` lists keys of widgets that keep their values during a long run.
     """
     if session.run.running is not None or session.canvas.panels_gone:
-        keep(*kept)  # once more when they are back: the browser has forgotten them too
+        keep(*widget_keys)  # once more when they are back: the browser has forgotten them too
     moves.note_panels(session)
     st.fragment(_moment)(draw, _around(session))
 
 
 def _around(session: UserSession) -> tuple[object, ...]:
-    """The state that the rest of the page depends on: the inputs, the model, and whether a long
-    run shows its progress.
+    """Return the state that the rest of the page depends on: inputs, model, and whether a long run
+    is shown.
     """
     return session.model.input_set, session.model.opened, session.run.running is not None
 

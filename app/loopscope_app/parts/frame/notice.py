@@ -1,4 +1,4 @@
-"""What the engine refused or has to say, as a sentence, once."""
+"""Messages of the engine, each shown once as a sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession
 
 _LINES = 6
-"""That stand there; the others are behind a click."""
+"""Number of lines that are visible; a click shows the rest."""
 
 
 def show(session: UserSession) -> None:

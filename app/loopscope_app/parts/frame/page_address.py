@@ -1,5 +1,5 @@
-"""The page's address in the browser: opening a model is a step in its history, a moment of the
-run only rewrites the last one.
+"""The page's address. Opening a model adds an entry to the browser's history; a moment of the run
+replaces it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ _REPLACE = """
 export default function ({ data }) {
   if (!data) return;
   const url = new URL(location.href);
-  for (const name of [...url.searchParams.keys()]) if (!(name in data.moment)) url.searchParams.delete(name);
+  for (const name of [...url.searchParams.keys()]) {
+    if (!(name in data.moment)) url.searchParams.delete(name);
+  }
   for (const [name, text] of Object.entries(data.moment)) url.searchParams.set(name, text);
   if (url.href !== location.href) history.replaceState(history.state, "", url);
 }
@@ -25,10 +27,10 @@ _component = st.components.v2.component("loopscope_address", js=_REPLACE)
 
 
 def show(session: UserSession) -> None:
-    """Writes the moment into the address, so that a link reopens it; nothing is sent when it is
-    there already.
+    """Write the moment into the address, so that a link reopens it. Send nothing if the address is
+    current.
 
-    Streamlit's own way would make every single step a step of the browser's history.
+    Streamlit's own way would make every step an entry of the browser's history.
     """
     link = current_link(session)
     if link is None:
@@ -49,13 +51,13 @@ def show(session: UserSession) -> None:
 
 
 def moved() -> bool:
-    """Whether the user went back or forth in the browser, to another model or to none."""
+    """Return True if the user went back or forward in the browser, to another model or to none."""
     linked = widget(_LINKED)
     return linked is not None and _asked() != linked
 
 
 def forget() -> None:
-    """Nothing is open that the address would name."""
+    """Remove the model from the address, because no model is open."""
     place(_LINKED, {})
 
 

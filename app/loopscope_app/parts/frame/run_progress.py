@@ -1,4 +1,4 @@
-"""Long runs: how far a run is, a button that stops it, and runs that continue in the background."""
+"""Long runs: their progress, a stop button, and runs that continue in the background."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from loopscope_app.state.background_run import Comparing, Differentiating, Prepa
 from loopscope_app.state.user_session import UserSession, current
 
 EVERY = 0.3
-"""Seconds between two pictures."""
+"""Seconds between two updates."""
 
 
 @st.fragment(run_every=EVERY)
 def show() -> None:
-    """Until the run is done; then the whole page is drawn anew."""
+    """Show the progress until the run ends, then draw the whole page again."""
     session = current()
     if moves.settled(session) or session.run.running is None:
         st.rerun()
@@ -40,31 +40,32 @@ def show() -> None:
             and session.run.running.debuggers
             and session.run.running.is_after
         ):
-            markup.show(
-                f"<b>{session.run.running.doing}</b> &ensp;{session.run.running.after} · {seconds:.0f} s"
-            )
+            words = f"<b>{session.run.running.doing}</b> &ensp;{session.run.running.after}"
+            markup.show(f"{words} · {seconds:.0f} s")
             return
         done = session.run.running.iterations
         rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
-        told = (
+        progress_text = (
             times(done)
             if done
             else "first iterations"
             if session.run.running.debuggers
             else "in a process of its own"
         )
-        markup.show(f"<b>{session.run.running.doing}</b> &ensp;{told}{rate} · {seconds:.0f} s")
+        markup.show(
+            f"<b>{session.run.running.doing}</b> &ensp;{progress_text}{rate} · {seconds:.0f} s"
+        )
 
 
 def onward(session: UserSession) -> None:
-    """The run that continues in the background, if there is one."""
+    """Show the run that continues in the background, if there is one."""
     if session.run.onward is not None and not session.run.onward.over:
         _onward()
 
 
 @st.fragment(run_every=EVERY)
 def _onward() -> None:
-    """Until it is there; then the whole page is drawn anew, with its end."""
+    """Show the progress until the run ends, then draw the whole page again."""
     going = current().run.onward
     if going is not None:
         going.go_on()
@@ -74,14 +75,16 @@ def _onward() -> None:
 
 
 def fitting(session: UserSession) -> None:
-    """The search for inputs that fit, if there is one."""
+    """Show the search for inputs that fit, if there is one."""
     if session.run.fitting is not None and not session.run.fitting.over:
         _fitting()
 
 
 @st.fragment(run_every=EVERY)
 def _fitting() -> None:
-    """Until it is over; then the whole page is drawn anew, with the inputs that were found."""
+    """Show the search until it ends, then draw the whole page again with the inputs that it
+    found.
+    """
     session = current()
     if preparing.look_at_fit(session) or session.run.fitting is None:
         st.rerun()

@@ -1,6 +1,4 @@
-"""The run at work: transport and place, canvas, and below it what is known of the run; the
-canvas alone while a long run is under way.
-"""
+"""The run at work: transport, canvas and run views. During a long run, the canvas alone."""
 
 from __future__ import annotations
 
@@ -18,18 +16,18 @@ from loopscope_app.state.background_run import Preparing
 from loopscope_app.state.user_session import UserSession
 
 HEAD_START = 0.02
-"""Seconds in which the browser paints the moment before the panels reach it: so the picture
-answers a key in half the time.
+"""Seconds that the browser has to paint the moment before the panels arrive. A key press is
+answered in half the time.
 """
 
 
 def show(session: UserSession, beside: Callable[[UserSession], None] | None = None) -> None:
-    """``beside``: draws the column at the right of the canvas, if there is one."""
+    """Draw the stage. ``beside`` draws the column at the right of the canvas, if given."""
     controls = st.container(key="controls")
     picture, side = st.columns([1.75, 1], gap="small") if beside else (st.container(), None)
     with picture, st.container(key="canvas"):
         graph_canvas.show(session)
-        corner, told = st.container(key="corner"), st.container(key="told")
+        corner, messages = st.container(key="corner"), st.container(key="told")
     preparing.begin(session)
     if session.run.running is not None:
         with controls:
@@ -52,7 +50,7 @@ def show(session: UserSession, beside: Callable[[UserSession], None] | None = No
         breadcrumb.way_out(session)
         what_if.show(session)
         onwards = st.container()
-    with told:
+    with messages:
         notice.show(session)
     with st.container(key="loops"):
         printed_view.show(session)

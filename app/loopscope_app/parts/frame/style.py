@@ -1,4 +1,4 @@
-"""How the screens look beyond what Streamlit's theme can say: spacing, type, cards, chips."""
+"""Styles beyond Streamlit's theme: spacing, type, cards, chips."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from loopscope.view import declarations
 
 _ASSETS = Path(__file__).parents[2] / "assets"
 ICON = str(_ASSETS / "icon.png")
-"""A file of our own: Streamlit would fetch its icons for pages from another machine."""
+"""A file of our own, because Streamlit would load its page icons from another host."""
 _SHEET, _LESSONS, _LARGE = (_ASSETS / name for name in ("screens.css", "learn.css", "large.css"))
-_COLOURS = f":root {{ {declarations('light')} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {declarations('dark')} }} }}"
-"""Components inherit these variables too."""
+_DARK = f"@media (prefers-color-scheme: dark) {{ :root {{ {declarations('dark')} }} }}"
+_COLOURS = f":root {{ {declarations('light')} }}\n{_DARK}"
+"""CSS variables of the colours. Components inherit them."""
 
 
 def apply() -> None:
-    """Adds the colours and the style sheet to the page."""
+    """Add the colours and the style sheet to the page."""
     st.html(f"<style>{_COLOURS}</style>")
     st.html(_SHEET)
 
 
 def lessons(large: bool) -> None:
-    """Adds what the Learn screen needs, in type for the last row where asked for."""
+    """Add the styles of the Learn screen; ``large`` sets type for a projector."""
     st.html(_LESSONS)
     if large:
         st.html(_LARGE)

@@ -1,1 +1,1 @@
-"""One place at one moment: its value, where it came from, its ports and attributes."""
+"""The inspector: one place at one moment, its value, origin, ports and attributes."""

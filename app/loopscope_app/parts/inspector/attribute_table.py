@@ -1,5 +1,5 @@
-"""What an operation is and how it was set: the catalogue's sentence, each attribute with its
-value, kind and default.
+"""An operation and its attributes: the sentence of the catalogue, and each attribute with value,
+type and default.
 """
 
 from __future__ import annotations
@@ -10,28 +10,31 @@ from loopscope.ir import Node
 from loopscope.ops import KIND_WORDS, REQUIRED, Attribute, Operation
 from loopscope_app.parts.widgets import markup
 
-_MOST_WORDS = 400
-"""Characters of a text that somebody wrote about an operation."""
+_MAX_CHARACTERS = 400
+"""Largest number of characters of a text about an operation."""
 
 
 def show(node: Node, operation: Operation | None) -> None:
     if operation is None:
         markup.show(
-            f"{markup.text(node.type)} of {markup.text(node.opset or 'an unnamed opset')} is unknown: it can be drawn, not run.",
+            (
+                f"{markup.text(node.type)} of {markup.text(node.opset or 'an unnamed opset')} is "
+                "unknown: it can be drawn, not run."
+            ),
             "quiet",
         )
     elif operation.summary:
-        told = operation.description if operation.doc else operation.summary
-        markup.show(markup.text(told.replace("``", ""), _MOST_WORDS))
-    known = {one.name: one for one in operation.attributes} if operation else {}
+        description = operation.description if operation.doc else operation.summary
+        markup.show(markup.text(description.replace("``", ""), _MAX_CHARACTERS))
+    known = {attribute.name: attribute for attribute in operation.attributes} if operation else {}
     rows = [
         (markup.text(name), _given(value, known.get(name)))
         for name, value in node.attributes.items()
     ]
     rows += [
-        (markup.text(name), _default(one))
-        for name, one in known.items()
-        if name not in node.attributes and one.default is not REQUIRED
+        (markup.text(name), _default(attribute))
+        for name, attribute in known.items()
+        if name not in node.attributes and attribute.default is not REQUIRED
     ]
     markup.show(markup.facts(rows) if rows else "It has no attributes.", "" if rows else "quiet")
     for title, docs in (
@@ -39,14 +42,17 @@ def show(node: Node, operation: Operation | None) -> None:
     ):
         if docs:
             told_of = [
-                (markup.text(name), markup.text(doc, _MOST_WORDS)) for name, doc in docs.items()
+                (markup.text(name), markup.text(doc, _MAX_CHARACTERS)) for name, doc in docs.items()
             ]
             markup.show(markup.section(title) + markup.facts(told_of))
     markup.show(markup.section("In the file") + markup.facts(_origin(node, operation)))
 
 
 def _given(value: object, attribute: Attribute | None) -> str:
-    return f'<span class="mono">{markup.text(value, 400)}</span><span class="why">{markup.text(_meaning(attribute), _MOST_WORDS)}</span>'
+    return (
+        f'<span class="mono">{markup.text(value, 400)}</span><span '
+        f'class="why">{markup.text(_meaning(attribute), _MAX_CHARACTERS)}</span>'
+    )
 
 
 def _default(attribute: Attribute) -> str:
@@ -59,7 +65,10 @@ def _default(attribute: Attribute) -> str:
         else str(default)
     )
     words = f"not in the file, so the default; {_meaning(attribute)}"
-    return f'<span class="mono quiet">{markup.text(text or "empty")}</span><span class="why">{markup.text(words, _MOST_WORDS)}</span>'
+    return (
+        f'<span class="mono quiet">{markup.text(text or "empty")}</span><span '
+        f'class="why">{markup.text(words, _MAX_CHARACTERS)}</span>'
+    )
 
 
 def _meaning(attribute: Attribute | None) -> str:
@@ -83,14 +92,20 @@ _MICROSOFT_PAGE = "https://github.com/microsoft/onnxruntime/blob/main/docs/Contr
 
 
 def _page(operation: Operation) -> str:
-    """A link to the operation's page of the specification; only pages of known form become
+    """Return a link to the operation's page of the specification. Only pages of a known form become
     links.
     """
     name = markup.text(operation.page)
     if re.fullmatch(r"onnx_[a-z]*_[A-Za-z0-9]+", operation.page):
-        return f'<a class="mono" href="{_ONNX_PAGES}{name}.html" target="_blank" rel="noopener">{name}</a>'
+        return (
+            f'<a class="mono" href="{_ONNX_PAGES}{name}.html" target="_blank" '
+            f'rel="noopener">{name}</a>'
+        )
     if re.fullmatch(r"com\.microsoft\.[A-Za-z0-9]+", operation.page):
-        return f'<a class="mono" href="{_MICROSOFT_PAGE}#{name}" target="_blank" rel="noopener">{name}</a>'
+        return (
+            f'<a class="mono" href="{_MICROSOFT_PAGE}#{name}" target="_blank" '
+            f'rel="noopener">{name}</a>'
+        )
     if not re.fullmatch(r"[a-z0-9_-]+/[A-Za-z0-9_-]+", operation.page):
         return f'<span class="mono">{name}</span>'
     return f'<a class="mono" href="{_PAGES}{name}.html" target="_blank" rel="noopener">{name}</a>'

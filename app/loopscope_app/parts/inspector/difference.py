@@ -1,5 +1,5 @@
-"""A value against the same place in another iteration: how many elements changed, by how much,
-and where.
+"""A value beside the same place in another iteration: how many elements changed, by how much, and
+where.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LARGEST = 5
 
 
 def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
-    """Nothing outside loops and in loops of one iteration; computed only when asked for."""
+    """Show the difference on request, in loops of more than one iteration."""
     nest = value_history.innermost(address)
     record = debugger.record(nest.loop) if nest else None
     begun = max(record.iterations or 0, nest.iteration + 1) if nest and record else 0
@@ -62,21 +62,21 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
 
 
 def words(before: np.ndarray, now: np.ndarray, iteration: int) -> str:
-    """What changed since another iteration, as a sentence.
+    """Return what changed since another iteration, as a sentence.
 
     >>> words(np.array([1.0, 2.0]), np.array([1.0, 4.0]), 3)
     'Against iteration 3: 1 of 2 elements changed, by up to 2.'
     >>> words(np.array([1.0]), np.array([1.0]), 1), words(np.array([True]), np.array([False]), 4)
     ('As in iteration 1.', 'It was true in iteration 4.')
     """
-    told = tensor_summary.difference(
+    change = tensor_summary.difference(
         before, now, against="against", where=iteration_words(iteration)
     )
-    return told[:1].upper() + told[1:] + "."
+    return change[:1].upper() + change[1:] + "."
 
 
 def between(before: np.ndarray, now: np.ndarray) -> np.ndarray | None:
-    """The change of each element, as float64; None where the shapes differ or the elements are not
+    """Return the change of each element as float64; None if shapes differ or elements are not
     numbers.
 
     >>> between(np.array([1, 2]), np.array([3, 2])).tolist()
@@ -84,22 +84,37 @@ def between(before: np.ndarray, now: np.ndarray) -> np.ndarray | None:
     """
     if np.shape(before) != np.shape(now) or np.size(now) > tensor_summary.SCANNED:
         return None
-    one, other = tensor_summary.numbers(np.asarray(before)), tensor_summary.numbers(np.asarray(now))
-    if one is None or other is None:
+    left, right = (
+        tensor_summary.numbers(np.asarray(before)),
+        tensor_summary.numbers(np.asarray(now)),
+    )
+    if left is None or right is None:
         return None
     with np.errstate(all="ignore"):
-        change: np.ndarray = np.asarray(other - one)
-    change[(one == other) | (np.isnan(one) & np.isnan(other))] = 0.0
+        change: np.ndarray = np.asarray(right - left)
+    change[(left == right) | (np.isnan(left) & np.isnan(right))] = 0.0
     return change
 
 
 def largest(before: np.ndarray, now: np.ndarray) -> list[tuple[tuple[int, ...], float, float]]:
-    """Place, old and new number of the elements that changed most; not finite changes first."""
+    """Return index, old and new number of the elements that changed most; changes that are not
+    finite come first.
+    """
     change = between(before, now)
-    one, other = tensor_summary.numbers(np.asarray(before)), tensor_summary.numbers(np.asarray(now))
-    if change is None or one is None or other is None:
+    left, right = (
+        tensor_summary.numbers(np.asarray(before)),
+        tensor_summary.numbers(np.asarray(now)),
+    )
+    if change is None or left is None or right is None:
         return []
     size = np.where(np.isfinite(change), np.abs(change), np.inf).reshape(-1)
-    order = [int(at) for at in np.argsort(-size, kind="stable")[:_LARGEST] if size[at] > 0]
-    places = [tuple(int(index) for index in np.unravel_index(at, change.shape)) for at in order]
-    return [(place, float(one[place]), float(other[place])) for place in places]
+    order = [
+        int(position)
+        for position in np.argsort(-size, kind="stable")[:_LARGEST]
+        if size[position] > 0
+    ]
+    places = [
+        tuple(int(index) for index in np.unravel_index(position, change.shape))
+        for position in order
+    ]
+    return [(place, float(left[place]), float(right[place])) for place in places]

@@ -1,4 +1,6 @@
-"""One operation at one moment: its value in full, its ports, its attributes with what they mean."""
+"""One operation at one moment: its whole value, its ports, and its attributes with their
+meaning.
+"""
 
 from __future__ import annotations
 
@@ -57,14 +59,15 @@ def show(session: UserSession) -> None:
 
 
 def static_place(session: UserSession) -> str:
-    """What the inspector shows: the place it is pinned to, else what ran last; at the begin and
-    end of a body what runs next.
+    """Return the selected place, else what ran last; at the begin and end of a body, what runs
+    next.
     """
     if session.canvas.selected or session.run.debugger is None:
         return without_iterations(session.canvas.selected)
     cursor = session.run.debugger.cursor
     before, ahead = (
-        Address.parse(one).static if one else "" for one in (cursor.previous, cursor.address)
+        Address.parse(address).static if address else ""
+        for address in (cursor.previous, cursor.address)
     )
     entered = bool(before) and ahead.startswith(f"{before}/")
     for static in (ahead, before) if entered else (before, ahead):
@@ -74,7 +77,9 @@ def static_place(session: UserSession) -> str:
 
 
 def concrete_place(session: UserSession, place: IndexedNode) -> str | None:
-    """The execution of a place that the canvas shows at the cursor; None when it has not run."""
+    """Return the execution of a place that the canvas shows at the cursor; None if it has not
+    run.
+    """
     if session.run.debugger is None:
         return None
     cursor = session.run.debugger.cursor
@@ -90,7 +95,7 @@ def concrete_place(session: UserSession, place: IndexedNode) -> str | None:
 
 
 def shown_value(session: UserSession) -> str:
-    """The concrete address of the value that is shown; empty when there is none."""
+    """Return the concrete address of the value that is shown, or an empty text."""
     place = (
         places(session.model.opened.model).get(static_place(session))
         if session.model.opened
@@ -127,7 +132,8 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
     words, button = st.columns([6, 1.2], vertical_alignment="top", gap="small")
     with words:
         markup.show(
-            f'<b style="font-size:1.08rem">{markup.text(node.name, 80)}</b><br>{markup.chip(title, "live")}{markup.chip(described)}'
+            f'<b style="font-size:1.08rem">{markup.text(node.name, 80)}</b>'
+            f"<br>{markup.chip(title, 'live')}{markup.chip(described)}"
         )
         address_line.show(shown, key="inspector_address")
     with button.popover("More", key="node_menu", icon=":material/more_horiz:", width="stretch"):
@@ -144,16 +150,14 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
 
 
 def _to_the_other_loop(debugger: loopscope.Debugger, concrete: str) -> None:
-    """Of a place in a loop that is walked back, or that walks one back: the way to the same
-    iteration of the other one.
-    """
+    """Show a link from a place in a forward/backward pair to the same iteration of its partner."""
     other = counterpart(debugger, concrete.rpartition("/")[0])
     if not other:
         return
     loop = other.rpartition("/")[0]
     verb = (
         "Walked back"
-        if Address.parse(loop).static in {one.backward_address for one in ties(debugger.plan)}
+        if Address.parse(loop).static in {pair.backward_address for pair in ties(debugger.plan)}
         else "Walks back"
     )
     words = markup.plain(f"{verb}: {readable(loop)}", 90)
@@ -168,7 +172,7 @@ def _to_the_other_loop(debugger: loopscope.Debugger, concrete: str) -> None:
 
 
 def _item(words: str, icon: str, name: str, action: Callable[[str], None], address: str) -> None:
-    """One thing that can be done with a place."""
+    """Show one entry of the menu of a place."""
     st.button(
         words,
         icon=f":material/{icon}:",
@@ -180,8 +184,8 @@ def _item(words: str, icon: str, name: str, action: Callable[[str], None], addre
 
 
 def _where(session: UserSession, place: IndexedNode) -> str:
-    """Where a place would run next, as far as its surroundings are open; a pinned iteration
-    stays what it is.
+    """Return where a place runs next, as far as the graphs around it are open. A pinned iteration
+    stays.
     """
     if "[" in session.canvas.selected:
         return session.canvas.selected
@@ -229,7 +233,9 @@ def _show_value(
 
 
 def _against_declared(place: IndexedNode, output: int, array: np.ndarray) -> None:
-    """Says so when a value is not what the file declares, and which lengths the file left open."""
+    """Show where a value differs from the declaration of the file, and which lengths the file left
+    open.
+    """
     if output >= len(place.node.outputs) or array.dtype.kind == "O":
         return
     shape, declared = (
@@ -238,13 +244,14 @@ def _against_declared(place: IndexedNode, output: int, array: np.ndarray) -> Non
     )
     if not shape.contains(array.shape):
         markup.show(
-            f"{markup.chip('not as declared', 'warn')} declared {declared}, here {markup.text(list(array.shape))}"
+            f"{markup.chip('not as declared', 'warn')} declared {declared}, here "
+            f"{markup.text(list(array.shape))}"
         )
     elif not shape.is_static and shape.rank:
         markup.show(f"declared {declared}, here {markup.text(list(array.shape))}", "quiet")
 
 
 def open_graph(debugger: loopscope.Debugger | None, place: IndexedNode) -> str:
-    """The concrete address of the graph around a place, where it is being run at the cursor."""
+    """Return the concrete address of the graph around a place, as open at the cursor."""
     opened = debugger.frames() if debugger else ()
     return next((frame.address for frame in opened if frame.static == place.graph_address), "")

@@ -1,5 +1,5 @@
-"""Where a value came from: the values that it was made of, and theirs, through back edges,
-slices and branches; a click goes there.
+"""The origin of a value: the values that it was computed from, and theirs, through back edges,
+slices and branches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST = 60
 DEEPEST = 9
 
 Found = tuple[int, str, ProvenanceStep | None, str, TensorPart | None]
-"""Depth, role, the step (None where it is shown further up), address and part."""
+"""Depth, role, step (None if it is listed above), address and part."""
 
 _KINDS: Mapping[str, Literal["back", "branch"]] = {
     "back edge": "back",
@@ -39,7 +39,7 @@ _KINDS: Mapping[str, Literal["back", "branch"]] = {
 
 
 def show(debugger: loopscope.Debugger, address: str) -> None:
-    """``address``: of a value that has been computed."""
+    """Show the origin of a computed value, given its address."""
     markup.show(markup.section("Where did this come from?"))
     if np.size(debugger.value(address)) > 1:
         st.text_input(
@@ -57,18 +57,16 @@ def show(debugger: loopscope.Debugger, address: str) -> None:
     rows = tree(steps)
     lines = [_line(debugger, *row) for row in rows]
     inputs = [step for step in steps if step.operation == "Parameter" and not step.links]
-    told = ", ".join(list(dict.fromkeys(_name(step.address) for step in inputs))[:4])
-    if told and len(steps) < MOST * 2:
-        markup.show(f"It comes from the inputs {markup.text(told, 160)}.", "quiet")
+    names = ", ".join(list(dict.fromkeys(_name(step.address) for step in inputs))[:4])
+    if names and len(steps) < MOST * 2:
+        markup.show(f"It comes from the inputs {markup.text(names, 160)}.", "quiet")
     chain.show(lines, key=KEY, on_pick=lambda number: _go(rows[number][3]))
     if len(rows) >= MOST or len(steps) >= MOST * 2 or any(step.left_out for step in steps):
         markup.show("The chain goes further back: click a line to follow it from there.", "quiet")
 
 
 def steps_to(debugger: loopscope.Debugger, address: str) -> tuple[ProvenanceStep, ...]:
-    """The provenance of a value, or of the chosen part of it, that is shown here and on the
-    canvas.
-    """
+    """Return the provenance of a value, or of its chosen part, for this view and the canvas."""
     return provenance(
         debugger, address, MOST * 2, part=parse_index(widget(_part_key(address)) or "")
     )
@@ -79,8 +77,8 @@ def _part_key(address: str) -> str:
 
 
 def tree(steps: Sequence[ProvenanceStep]) -> list[Found]:
-    """A provenance as an indented list, each value once with what it was made from; at most
-    ``MOST`` lines.
+    """Return a provenance as an indented list, each value once with its operands; at most ``MOST``
+    lines.
     """
     known = {(step.address, step.part): step for step in steps}
     going_on = {value for value, step in known.items() if step.links}
@@ -129,7 +127,7 @@ def _line(
 
 
 def _preview(debugger: loopscope.Debugger, address: str, part: TensorPart) -> str:
-    """A part of a value in a few characters; empty when there is no value."""
+    """Return a short text of a part of a value; empty if there is no value."""
     try:
         return value_preview(
             debugger.value(address)[part.place if len(part.ranges) > 1 else slice(*part.ranges[0])]
@@ -143,7 +141,7 @@ def _name(address: str) -> str:
 
 
 def _go(address: str) -> None:
-    """To the moment when the value had just been computed, with its node pinned."""
+    """Go to the moment after the value was computed, and select its node."""
     debugger = current().run.debugger
     if debugger is None:
         return
@@ -151,8 +149,8 @@ def _go(address: str) -> None:
 
 
 def go_to_value(debugger: loopscope.Debugger, address: str) -> None:
-    """To the moment when the value at a concrete address had just been computed, with its node
-    pinned and revealed.
+    """Go to the moment after a value was computed, given its concrete address; select and reveal
+    its node.
     """
     moves.seek(moment_of(debugger, address))
     selection.reveal_place(Address.parse(address).static)

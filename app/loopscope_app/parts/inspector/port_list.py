@@ -1,6 +1,4 @@
-"""What feeds an operation and what it feeds; for bodies how they are bound to the outside. Each
-line goes to the place it names.
-"""
+"""Inputs and consumers of an operation; for bodies, how they are bound to the outer graph."""
 
 from __future__ import annotations
 
@@ -18,8 +16,8 @@ MOST = 24
 
 
 def show(place: IndexedNode, debugger: loopscope.Debugger | None, graph: str) -> None:
-    """``graph``: the concrete address of the graph around it, for the values; empty when it has
-    not begun.
+    """Show the ports. ``graph`` is the concrete address of the graph around the node, empty if it
+    has not begun.
     """
     show_inputs(place, debugger, graph)
     with st.container(key="ports_out"):
@@ -48,7 +46,7 @@ def _show_uses(place: IndexedNode) -> None:
 
 
 def show_inputs(place: IndexedNode, debugger: loopscope.Debugger | None, graph: str) -> None:
-    """What feeds it, with the values where they are known."""
+    """Show the inputs of a node, with values where they are known."""
     if place.node.inputs:
         markup.show(markup.section("Inputs"))
     with st.container(key="ports_in"):
@@ -105,7 +103,10 @@ def _bodies(place: IndexedNode, body: Body) -> None:
         )
     rows += [
         (
-            f"{markup.text(decode(label.get(edge.from_layer, '?')), 60)} &#8635; {markup.text(decode(label.get(edge.to_layer, '?')), 60)}",
+            (
+                f"{markup.text(decode(label.get(edge.from_layer, '?')), 60)} &#8635; "
+                f"{markup.text(decode(label.get(edge.to_layer, '?')), 60)}"
+            ),
             "back edge",
         )
         for edge in body.back_edges

@@ -1,5 +1,5 @@
-"""Round this to a narrower type: a value, what is carried back to it, a weight that it reads,
-its loop, or the model.
+"""The menu that rounds to a narrower type: a value, a carried value, a weight, a loop, or the
+model.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ WHAT, TO = "inspector_round_what", "inspector_round_to"
 
 
 def show(model: Model, at: IndexedNode) -> None:
-    """The last entry of an operation's menu."""
+    """Show the last entry of an operation's menu."""
     scopes = dict(patterns(model, at))
     if widget(WHAT) not in scopes:
         place(WHAT, next(iter(scopes)))
     if widget(TO) not in NARROWER:
         place(TO, NARROWER[0])
     st.selectbox(
-        "What if this were rounded", list(scopes), key=WHAT, format_func=lambda one: scopes[one]
+        "What if this were rounded",
+        list(scopes),
+        key=WHAT,
+        format_func=lambda pattern: scopes[pattern],
     )
     st.selectbox("to", NARROWER, key=TO, format_func=narrower_type)
     st.button(
@@ -47,32 +50,32 @@ def _round() -> None:
     )
 
 
-def patterns(model: Model, at: IndexedNode) -> Iterator[tuple[str, str]]:
-    """What can be rounded from here, as patterns of addresses, each in words."""
-    if any(map(_is_float, at.node.outputs)):
-        carried = at.body is not None and any(
-            edge.to_layer == at.node.id for edge in at.body.back_edges
+def patterns(model: Model, place: IndexedNode) -> Iterator[tuple[str, str]]:
+    """Yield what can be rounded from a place, as address patterns with words."""
+    if any(map(_is_float, place.node.outputs)):
+        carried = place.body is not None and any(
+            edge.to_layer == place.node.id for edge in place.body.back_edges
         )
-        name = markup.plain(at.node.name, 40)
+        name = markup.plain(place.node.name, 40)
         yield (
-            at.address,
+            place.address,
             f"what is carried to {name} in each iteration" if carried else f"this value, {name}",
         )
-    for source in at.sources:
-        node = at.graph.by_id[source.layer] if source is not None else None
+    for source in place.sources:
+        node = place.graph.by_id[source.layer] if source is not None else None
         if node is not None and node.constant is not None and any(map(_is_float, node.outputs)):
-            yield at.beside(node.id), f"the weight {markup.plain(node.name, 40)}"
-    for loop in _loops(model, at):
+            yield place.beside(node.id), f"the weight {markup.plain(node.name, 40)}"
+    for loop in _loops(model, place):
         yield f"{loop}/body/*", f"everything in {markup.plain(name_of(loop), 40)}"
     yield other_runs.EVERYTHING, "the whole model"
 
 
-def _loops(model: Model, at: IndexedNode) -> Iterator[str]:
-    """The loop that a place is, and those around it, from the inside out."""
-    address = at.address
+def _loops(model: Model, place: IndexedNode) -> Iterator[str]:
+    """Yield the loop at a place, and those around it, innermost first."""
+    address = place.address
     while address:
-        found = places(model).get(address)
-        if found is not None and found.node.bodies and found.node.type != IF:
+        node = places(model).get(address)
+        if node is not None and node.node.bodies and node.node.type != IF:
             yield address
         address = address.rpartition("/")[0]
 

@@ -1,5 +1,5 @@
-"""A tensor in full: as number, table, picture, histogram; how it differs from the iteration
-before; ways to take it away.
+"""A whole tensor: as number, table, picture, histogram; its change since the previous iteration;
+downloads.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
         element = array.reshape(-1)[0]
         text = repr(element) if array.dtype.kind == "O" else scalar_text(element)
         markup.show(
-            f'<div class="value">{markup.text(text, 400)}</div>{marks}{_difference(debugger, address, array)}'
+            f'<div class="value">{markup.text(text, 400)}'
+            f"</div>{marks}{_difference(debugger, address, array)}"
         )
     else:
         markup.show(f"{marks}{_difference(debugger, address, array)}{_statistics(array)}")
@@ -48,8 +49,8 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
 
 
 def _container(value: object) -> None:
-    """What ONNX has beside tensors: a sequence, one element of which is shown in full; an
-    optional without a value; a map.
+    """Show a value of ONNX that is not a tensor: a sequence with one element in full, an empty
+    optional, a map.
     """
     if not isinstance(value, tuple) or not value:
         markup.show(f'<div class="value">{markup.text(value_preview(value), 400)}</div>')
@@ -64,7 +65,8 @@ def _container(value: object) -> None:
         markup.show(f'<div class="value">{markup.text(value_preview(element), 400)}</div>')
     elif element.size == 1:
         markup.show(
-            f'<div class="value">{markup.text(value_preview(element), 400)}</div>{markup.chip(type_name(element.dtype))}'
+            f'<div class="value">{markup.text(value_preview(element), 400)}'
+            f"</div>{markup.chip(type_name(element.dtype))}"
         )
     else:
         shape = " × ".join(map(str, element.shape))
@@ -75,10 +77,10 @@ def _container(value: object) -> None:
 
 
 def _statistics(array: np.ndarray) -> str:
-    found = tensor_summary.statistics(array)
-    if found is None:
+    statistics = tensor_summary.statistics(array)
+    if statistics is None:
         return ""
-    cells = found.cells()
+    cells = statistics.cells()
     return (
         '<div class="stats">'
         + "".join(f"<div><span>{name}</span>{number}</div>" for name, number in cells)
@@ -130,7 +132,7 @@ def _tables(array: np.ndarray) -> None:
 
 
 def _leading(array: np.ndarray) -> list[int]:
-    """Positions along the axes before the last two, chosen by the user."""
+    """Return the positions along the axes before the last two, as the user chose them."""
     if array.ndim <= 2:
         return []
     columns = st.columns(min(array.ndim - 2, 6))
@@ -157,7 +159,7 @@ def _bars(bars: list[dict[str, float]]) -> dict[str, object]:
 
 
 def _difference(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> str:
-    """How much changed since the same place one iteration earlier, in words."""
+    """Return how much changed since the same place one iteration earlier, as words."""
     nest = value_history.innermost(address)
     before = (
         value_history.value_at(debugger, nest, nest.iteration - 1)

@@ -1,4 +1,4 @@
-"""One place over all iterations of its innermost loop: how its value, or the mean of it, moved."""
+"""One place over all iterations of its innermost loop: the course of its value, or of its mean."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from loopscope_app.parts.widgets import markup
 _PATTERN = re.compile(r"(.*)\[(\d+)\]([^\[]*)")
 MOST_ITERATIONS = 120
 MOST_ELEMENTS = 1 << 16
-"""Of all iterations together: more would be felt at every step."""
+"""Largest number of elements over all iterations. More would slow down every step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """An address, taken apart at its innermost iteration."""
+    """An address, split at its innermost iteration."""
 
     loop: str
     iteration: int
@@ -33,7 +33,7 @@ class Nest:
 
 
 def innermost(address: str) -> Nest | None:
-    """None outside loops.
+    """Return the nest of an address; None outside loops.
 
     >>> innermost("main/a[1]/body/b[2]/body/c").at(0)
     'main/a[1]/body/b[0]/body/c'
@@ -43,7 +43,7 @@ def innermost(address: str) -> Nest | None:
 
 
 def value_at(debugger: loopscope.Debugger, nest: Nest, iteration: int) -> np.ndarray | None:
-    """The value in another iteration; None when there is none."""
+    """Return the value in another iteration, or None."""
     try:
         return debugger.value(nest.at(iteration))
     except EngineError:
@@ -69,14 +69,15 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
     picture = curve(numbers, nest.iteration - first, height=64)
     words = f"{what} in {iteration_range(shown[0], shown[-1])}, {ends}"
     markup.show(
-        f'{markup.section("Over the iterations")}<div class="history">{picture}</div><span class="quiet">{words}</span>'
+        f'{markup.section("Over the iterations")}<div class="history">{picture}</div><span '
+        f'class="quiet">{words}</span>'
     )
 
 
 def _number(array: np.ndarray | None) -> float | None:
-    found = tensor_summary.numbers(np.asarray(array)) if array is not None else None
-    if found is None or not found.size:
+    numbers = tensor_summary.numbers(np.asarray(array)) if array is not None else None
+    if numbers is None or not numbers.size:
         return None
     with np.errstate(all="ignore"):
-        mean = float(found.mean())
+        mean = float(numbers.mean())
     return mean if np.isfinite(mean) else None

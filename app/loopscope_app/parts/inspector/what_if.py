@@ -1,5 +1,5 @@
-"""What if a value were another: the editor beside a value, and the line that says what is set by
-hand and what came of it.
+"""*What if*: the editor beside a value, and the line that lists values set by hand and their
+effect.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from loopscope_app.state.user_session import UserSession, current
 
 _HELP = "Set this value by hand, and run from here with it"
 _outcomes: WeakKeyDictionary[loopscope.Debugger, tuple[int, str]] = WeakKeyDictionary()
-"""What came of it, for so many steps of both runs."""
+"""The effect of a change, by the number of steps of both runs."""
 
 
 def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
-    """A value to set, and the way into the run that has it."""
+    """Show the editor of a value, and a link to the run that has it."""
     # Another run brings another popover, which is closed; what is in it is drawn only while it is
     # open.
     popover = st.popover(
@@ -65,7 +65,7 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
 
 
 def opener() -> str:
-    """The key of what opens the editor; set to true, it is open."""
+    """Return the key that opens the editor when it is set to True."""
     return f"what_if_at_{current().run.generation}"
 
 
@@ -99,9 +99,7 @@ def _field(key: str, name: str, array: np.ndarray) -> None:
 
 
 def show(session: UserSession) -> None:
-    """What is set by hand, each with a way back, and what came of it; nothing where nothing is
-    set.
-    """
+    """Show the values set by hand, each with a button that removes it, and their effect."""
     debugger = session.run.debugger
     if debugger is None or not session.run.changes:
         return
@@ -132,7 +130,7 @@ def show(session: UserSession) -> None:
 
 
 def _reached(session: UserSession) -> set[str]:
-    """The changes that the run comes to; as long as it is not over, all."""
+    """Return the changes that the run reaches; all of them until the run ends."""
     ahead = (
         session.run.compared.one
         if session.run.compared and session.run.compared.name == UNCHANGED
@@ -140,11 +138,11 @@ def _reached(session: UserSession) -> set[str]:
     )
     if ahead is None or ahead.state != "finished":
         return set(session.run.changes)
-    return {one.address for one in ahead.changes if one.reached}
+    return {change.address for change in ahead.changes if change.reached}
 
 
 def _place(address: str) -> str:
-    """A place in words; in nested loops with the iterations of all of them, the outermost first.
+    """Return a place as words, with the iterations of all loops, outermost first.
 
     >>> _place("main/while_3[2]/body/keep"), _place("main/while_3[2]/body/loop_7[0]/body/keep")
     ('keep at iteration 2', 'keep at iterations 2 › 0')
@@ -159,30 +157,28 @@ def _place(address: str) -> str:
 
 
 def outcome(compared: Compared) -> str:
-    """What the changed run did otherwise than the original one, as a phrase: how often a loop
-    ran, else where it first parted.
+    """Return the effect of a change as a phrase: the iteration count of a loop, else the first
+    difference.
     """
     steps = compared.one.steps + compared.other.steps
-    kept = _outcomes.get(compared.other)
-    if kept is None or kept[0] != steps:
-        kept = _outcomes[compared.other] = (steps, _iterations(compared) or _parted(compared))
-    return kept[1]
+    cached = _outcomes.get(compared.other)
+    if cached is None or cached[0] != steps:
+        cached = _outcomes[compared.other] = (steps, _iterations(compared) or _parted(compared))
+    return cached[1]
 
 
 def _iterations(compared: Compared) -> str:
-    """Of the first loop of the outermost graph that ran another number of times; empty when
-    there is none.
-    """
+    """Return the first loop of the main graph with another iteration count, or an empty text."""
     main = compared.one.plan.main
     for label in (main.instructions[number].label for number in main.regions):
-        one, other = (run.record(f"main/{label}") for run in (compared.one, compared.other))
+        left, right = (run.record(f"main/{label}") for run in (compared.one, compared.other))
         if (
-            one is not None
-            and other is not None
-            and None not in (one.ended_by, other.ended_by)
-            and one.iterations != other.iterations
+            left is not None
+            and right is not None
+            and None not in (left.ended_by, right.ended_by)
+            and left.iterations != right.iterations
         ):
-            return f"{name_of(one.address)}: {_count(one)} instead of {_count(other)} iterations"
+            return f"{name_of(left.address)}: {_count(left)} instead of {_count(right)} iterations"
     return ""
 
 
@@ -195,24 +191,25 @@ def _count(record: ControlFlowRecord) -> str:
 
 
 def _parted(compared: Compared) -> str:
-    found = first_control_flow(compared.one, compared.other)
-    if found is None:
+    difference = first_control_flow(compared.one, compared.other)
+    if difference is None:
         return _adjoint(compared) or "the same operations run, with other values"
-    return f"{_place(found.address)}: {found.one} instead of {found.other}"
+    return f"{_place(difference.address)}: {difference.one} instead of {difference.other}"
 
 
 def _adjoint(compared: Compared) -> str:
-    """What becomes of the first adjoint that comes back otherwise; empty where nothing is walked
-    back, or all adjoints are the same.
-    """
+    """Return the first adjoint that changes, or an empty text."""
     walks = zip(walks_of(compared.one), walks_of(compared.other), strict=False)
     for mine, was in (
         (mine, was)
-        for one, other in walks
-        for mine, was in zip(one.adjoints, other.adjoints, strict=True)
+        for left, right in walks
+        for mine, was in zip(left.adjoints, right.adjoints, strict=True)
     ):
         if mine.fate.kind != was.fate.kind:
             return f"the adjoint of {mine.name} {mine.fate.kind}; without this it {was.fate.kind}"
         if mine.fate.last != was.fate.last:
-            return f"the adjoint of {mine.name} comes back as {short_number(mine.fate.last)} instead of {short_number(was.fate.last)}"
+            return (
+                f"the adjoint of {mine.name} comes back as {short_number(mine.fate.last)} "
+                f"instead of {short_number(was.fate.last)}"
+            )
     return ""

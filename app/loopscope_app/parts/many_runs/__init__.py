@@ -1,1 +1,1 @@
-"""Many runs of one model: which inputs, how far they are, and pictures of what came of them."""
+"""Many runs of one model: their inputs, their progress, and pictures of the results."""

@@ -1,4 +1,4 @@
-"""A chart whose bars, points or cells are runs: a click opens one in the debugger."""
+"""A chart whose bars, points or cells are runs. A click opens a run in the debugger."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEIGHT = 260
 
 
 def show(chart: Chart | None, key: str, height: int = HEIGHT) -> None:
-    """Draws a chart, where there is one; ``height`` in pixels."""
+    """Draw a chart of ``height`` pixels; draw nothing if ``chart`` is None."""
     if chart is not None:
         st.vega_lite_chart(
             chart, height=height, width="stretch", key=key, on_select=lambda: _open(key)

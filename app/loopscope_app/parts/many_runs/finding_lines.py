@@ -1,4 +1,4 @@
-"""What many runs have shown, in words; a click opens the run that a sentence is about."""
+"""Findings of a sweep as sentences. A click opens the run that a sentence is about."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from loopscope_app.describe.sweep_words import SweepFinding, findings
 from loopscope_app.parts.widgets import chain
 
 KEY = "many_findings"
-_MOST = 12
+_MAX_LINES = 12
 
 
 def show(summary: SweepSummary, *, opens: bool = True) -> None:
-    """``opens``: whether the runs may be opened, which ends nothing that is under way."""
-    found = list(findings(summary))[:_MOST]
-    if found:
+    """Show the findings. ``opens`` is False while the sweep is running, because opening a run would
+    end it.
+    """
+    lines = list(findings(summary))[:_MAX_LINES]
+    if lines:
         chain.show(
-            [_line(one, opens) for one in found],
+            [_line(finding, opens) for finding in lines],
             key=KEY,
-            on_pick=lambda number: _open(found[number]),
+            on_pick=lambda number: _open(lines[number]),
         )
 
 
-def _line(one: SweepFinding, opens: bool) -> chain.ChainLine:
-    live = opens and one.sample is not None
+def _line(finding: SweepFinding, opens: bool) -> chain.ChainLine:
+    live = opens and finding.sample is not None
     return chain.ChainLine(
-        one.text,
-        one.title,
-        kind="bad" if one.bad else "",
+        finding.text,
+        finding.title,
+        kind="bad" if finding.bad else "",
         value="open this run" if live else "",
         live=live,
     )
 
 
-def _open(one: SweepFinding) -> None:
-    if one.sample is not None:
-        running_many.open_sample(one.sample)
+def _open(finding: SweepFinding) -> None:
+    if finding.sample is not None:
+        running_many.open_sample(finding.sample)

@@ -1,4 +1,4 @@
-"""What the runs are on: a grid of values, random ones, or a file."""
+"""The choice of inputs for many runs: a grid of values, random samples, or a file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from loopscope_app.state.user_session import UserSession, place, widget
 KIND = "many_kind"
 _HINTS = {
     DATA: "Many inputs that lie beside this sample, made by its recipe.",
-    GRID: "A range of one input, or of several: all combinations run. Write <code>1..500</code>, <code>0..1/11</code> for 11 values, or "
-    "<code>0,0.5,1</code>; inputs that are not named stay as they are.",
-    RANDOM_NUMBERS: "How many runs, a seed, and ranges or distributions: <code>random:1000 seed=3 x=normal(0,1) n=1..9</code>. "
-    "Inputs that are not named are drawn as usual for their type.",
-    FILE: "An <code>.npz</code> of arrays whose first axis counts the runs, or several, each of one run; or a <code>.parquet</code> "
-    "or <code>.csv</code> with a column for each input of one number.",
+    GRID: "A range of one input or of several: all combinations run. Write <code>1..500</code>, "
+    "<code>0..1/11</code> for 11 values, or <code>0,0.5,1</code>. Inputs without a range keep "
+    "their value.",
+    RANDOM_NUMBERS: "Number of runs, a seed, and ranges or distributions: "
+    "<code>random:1000 seed=3 x=normal(0,1) n=1..9</code>. Other inputs are drawn as usual for "
+    "their type.",
+    FILE: "An <code>.npz</code> of arrays whose first axis counts the runs, or several files with "
+    "one run each; or a <code>.parquet</code> or <code>.csv</code> with a column for each input "
+    "of one number.",
 }
 
 
@@ -65,8 +68,8 @@ def show(session: UserSession, opened: Opened) -> None:
 
 
 def _kind(session: UserSession, grid: str, offered: Sequence[str]) -> str:
-    said = session.many.words
-    if not said:
+    words = session.many.words
+    if not words:
         return (
             FILE
             if session.many.file
@@ -76,18 +79,18 @@ def _kind(session: UserSession, grid: str, offered: Sequence[str]) -> str:
             if grid
             else RANDOM_NUMBERS
         )
-    if said == THE_DATA:
+    if words == THE_DATA:
         return DATA
-    return RANDOM_NUMBERS if said.startswith("random:") else GRID
+    return RANDOM_NUMBERS if words.startswith("random:") else GRID
 
 
 def _words(session: UserSession, kind: str, usual: str) -> None:
-    said = session.many.words if _kind(session, usual, (GRID, RANDOM_NUMBERS)) == kind else ""
+    words = session.many.words if _kind(session, usual, (GRID, RANDOM_NUMBERS)) == kind else ""
     key = f"many_words_{kind}_{session.many.generation}"
     with st.container(key="many_inputs", horizontal=True, vertical_alignment="center"):
         st.text_input(
             "Inputs",
-            (said or usual)[:LONGEST_RUNS],
+            (words or usual)[:LONGEST_RUNS],
             key=key,
             max_chars=LONGEST_RUNS,
             label_visibility="collapsed",

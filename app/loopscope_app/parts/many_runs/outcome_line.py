@@ -1,4 +1,4 @@
-"""What became of the runs, in one line."""
+"""The result of a sweep in one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,5 @@ def show(sweeping: Sweeping) -> None:
     words = outcome(
         sweeping.sweep.summary.rows, sweeping.samples.count, sweeping.cut, sweeping.seconds
     )
-    markup.show(
-        f"{markup.text(words)}{' · click a bar, a point or a row to open that run' if sweeping.sweep.summary.rows else ''}",
-        "quiet",
-    )
+    hint = " · click a bar, a point or a row to open that run"
+    markup.show(f"{markup.text(words)}{hint if sweeping.sweep.summary.rows else ''}", "quiet")

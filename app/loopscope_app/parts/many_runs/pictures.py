@@ -1,5 +1,5 @@
-"""Pictures of many runs: how often which count came, which branches were taken, a count against
-any column, a grid as a heat map.
+"""Pictures of many runs: a histogram of counts, branches, a count against any column, a heat map of
+a grid.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def show(session: UserSession, sweeping: Sweeping) -> None:
     theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
     count = _choice(left, "Show", shown, f"many_count_{generation}")
     against = _choice(
-        right, "Against", [one for one in axes if one != count], f"many_against_{generation}"
+        right, "Against", [name for name in axes if name != count], f"many_against_{generation}"
     )
-    names = [one.name for one in layout.inputs]
+    names = [name.name for name in layout.inputs]
     grid = sweep_charts.heat_map(rows, count, names, theme) if session.many.is_grid else None
     charts = [
         ("How often", sweep_charts.histogram(rows, count, theme)),

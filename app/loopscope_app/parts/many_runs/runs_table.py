@@ -1,6 +1,4 @@
-"""The runs as a table, which sorts by a click on a title; a condition chooses among them, a
-click on a row opens it.
-"""
+"""The runs as a sortable table. A condition filters the rows; a click on a row opens its run."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from loopscope_app.describe.sweep_columns import problem, said
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession, widget
 
-_MOST, _LONGEST_TITLE = 5000, 100
+_MAX_ROWS, _LONGEST_TITLE = 5000, 100
 
 
 def show(session: UserSession, rows: pa.Table) -> None:
@@ -27,17 +25,18 @@ def show(session: UserSession, rows: pa.Table) -> None:
             key=f"many_where_{generation}",
             placeholder=f"{_example(rows)} > 3 and seconds < 1",
             max_chars=300,
-            help='Comparisons of columns, joined by and; texts in quotes: ended LOOP == "condition", error contains "shape"',
+            help="Comparisons of columns, joined by `and`; texts in quotes: "
+            'ended LOOP == "condition", error contains "shape"',
         )
     )
     refused = problem(rows, where)
     places = places_where(rows, "" if refused else where)
     with title:
-        more = f", the first {_MOST:,} shown" if len(places) > _MOST else ""
+        more = f", the first {_MAX_ROWS:,} shown" if len(places) > _MAX_ROWS else ""
         markup.show(markup.section(f"{len(places):,} of {len(rows):,} runs{more}"))
     if refused:
         markup.show(f"{markup.chip('not a condition', 'bad')} {markup.sentence(refused)}")
-    shown = places[:_MOST]
+    shown = places[:_MAX_ROWS]
 
     def opened() -> None:
         chosen = (widget(key) or {}).get("selection", {}).get("rows") or []
@@ -45,7 +44,7 @@ def show(session: UserSession, rows: pa.Table) -> None:
             running_many.open_sample(rows["sample"][int(shown[chosen[0]])].as_py())
 
     st.dataframe(
-        rows.select(_said(rows)).take(pa.array(shown)).to_pandas(),
+        rows.select(_columns_with_values(rows)).take(pa.array(shown)).to_pandas(),
         key=key,
         height=320,
         width="stretch",
@@ -56,8 +55,8 @@ def show(session: UserSession, rows: pa.Table) -> None:
     )
 
 
-def _said(rows: pa.Table) -> list[str]:
-    """The columns that say anything of any run."""
+def _columns_with_values(rows: pa.Table) -> list[str]:
+    """Return the columns that have a value in at least one run."""
     return [name for name in rows.column_names if rows[name].null_count < len(rows)]
 
 

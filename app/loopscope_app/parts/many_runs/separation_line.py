@@ -1,4 +1,4 @@
-"""What separates the runs with more than some count from the others, as a sentence."""
+"""A sentence about what separates the runs above a threshold from the rest."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from loopscope_app.state.background_sweep import Sweeping
 from loopscope_app.state.user_session import UserSession
 
 _USUAL_SHARE = 0.9
-"""Of the runs that have no more than the count that the line begins with."""
-_told: WeakKeyDictionary[Sweeping, dict[tuple[str, float], str]] = WeakKeyDictionary()
-"""By the column and the count."""
+"""Share of the runs at or below the threshold that is proposed."""
+_sentences: WeakKeyDictionary[Sweeping, dict[tuple[str, float], str]] = WeakKeyDictionary()
+"""Sentences by column and threshold, for each sweep."""
 
 
 def show(session: UserSession, sweeping: Sweeping, column: str) -> None:
-    """``column``: the count that the pictures show."""
+    """Show the threshold and the sentence for ``column``, the count that the pictures show."""
     values = numbers(sweeping.rows, column)
     values = values[np.isfinite(values)]
     if not len(values) or values.min() == values.max():
         return
     usual = int(min(np.quantile(values, _USUAL_SHARE), values.max() - 1))
     markup.show(markup.section("What separates the runs"))
-    field, said = st.columns([1.2, 7], vertical_alignment="center", gap="small")
+    field, sentence_column = st.columns([1.2, 7], vertical_alignment="center", gap="small")
     key = f"many_more_than_{session.many.generation}_{column}"
     bound = field.number_input(
         "More than", min_value=0, value=max(0, usual), step=1, key=key, label_visibility="visible"
     )
-    with said:
+    with sentence_column:
         markup.show(markup.sentence(_sentence(sweeping, column, float(bound))))
 
 
 def _sentence(sweeping: Sweeping, column: str, bound: float) -> str:
-    told = _told.setdefault(sweeping, {})
-    if (column, bound) not in told:
+    sentences = _sentences.setdefault(sweeping, {})
+    if (column, bound) not in sentences:
         try:
             features = features_of(sweeping.model, sweeping.samples, sweeping.rows)
-            told[column, bound] = in_words(
+            sentences[column, bound] = in_words(
                 separation(sweeping.rows, column, bound, features).sentence, sweeping.rows
             )
         except EngineError as error:
             return str(error)
-    return told[column, bound]
+    return sentences[column, bound]

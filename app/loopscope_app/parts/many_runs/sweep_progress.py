@@ -1,4 +1,4 @@
-"""How far the runs are: rate, rest, what they have shown so far, and a button that stops them."""
+"""The progress of a sweep: rate, remaining time, findings so far, and a stop button."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import current
 
 EVERY = 0.5
-"""Seconds between two pictures."""
+"""Seconds between two updates."""
 
 
 @st.fragment(run_every=EVERY)
 def show() -> None:
-    """Until the runs are over; then the whole page is drawn anew."""
+    """Show the progress until the sweep ends, then draw the whole page again."""
     session = current()
     sweeping = session.many.under_way
     if running_many.is_over(session) or sweeping is None:
@@ -36,9 +36,7 @@ def show() -> None:
             type="primary",
             shortcut="Escape",
         )
-        markup.show(
-            f"<b>{doing}</b> &ensp;{progress(summary.rows, sweeping.sweep.count, sweeping.seconds)}",
-            "tabular",
-        )
+        rate = progress(summary.rows, sweeping.sweep.count, sweeping.seconds)
+        markup.show(f"<b>{doing}</b> &ensp;{rate}", "tabular")
     st.progress(summary.rows / max(1, sweeping.sweep.count))
     finding_lines.show(summary, opens=False)

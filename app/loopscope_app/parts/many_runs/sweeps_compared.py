@@ -1,4 +1,4 @@
-"""The same inputs in another model or precision: which of them change a count, an ending or a
+"""The same inputs in another model or precision: which inputs change a count, an ending or a
 branch.
 """
 
@@ -19,14 +19,14 @@ from loopscope_app.parts.widgets import chain, markup
 from loopscope_app.state.background_sweep import Sweeping
 from loopscope_app.state.user_session import UserSession
 
-_MOST = 8
+_MAX_LINES = 8
 _ROUNDINGS = ("bf16", "f16")
-_found: WeakKeyDictionary[Sweeping, Changes] = WeakKeyDictionary()
-"""By the second of the two sweeps."""
+_CHANGES: WeakKeyDictionary[Sweeping, Changes] = WeakKeyDictionary()
+"""Changes by the second of the two sweeps."""
 
 
 def show(session: UserSession, sweeping: Sweeping) -> None:
-    """What there is to compare with; once it has run, what differs."""
+    """Show the choice of a second sweep and, after it has run, the differences."""
     title, choice = st.columns([7, 2], vertical_alignment="center")
     with title:
         compared = f"Compared with {markup.text(session.many.against_title, 80)}"
@@ -37,7 +37,8 @@ def show(session: UserSession, sweeping: Sweeping) -> None:
         _choices(session)
     if session.many.against is None:
         markup.show(
-            "In another model, or in a narrower type: which inputs change a count, an ending or a branch.",
+            "In another model, or in a narrower type: which inputs change a count, an ending or "
+            "a branch.",
             "quiet",
         )
     else:
@@ -65,19 +66,19 @@ def _choices(session: UserSession) -> None:
 
 
 def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> None:
-    found = _changes(sweeping, against)
-    first, *rest = found.sentences()
-    chip = markup.chip("differs", "bad") if found.changed else markup.chip("the same", "good")
+    changes = _changes(sweeping, against)
+    first, *rest = changes.sentences()
+    chip = markup.chip("differs", "bad") if changes.changed else markup.chip("the same", "good")
     markup.show(f"{chip} {markup.sentence(first)}")
-    if not found.changed:
+    if not changes.changed:
         for sentence in rest:
             markup.show(markup.sentence(sentence), "quiet")
         return
     largest = [
         (column.changed, column.largest)
-        for column in found.columns.values()
+        for column in changes.columns.values()
         if column.largest is not None
-    ][:_MOST]
+    ][:_MAX_LINES]
     words, picture = st.columns(2, gap="medium")
     with words:
         chain.show(
@@ -88,28 +89,31 @@ def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> Non
     pair = next(
         (
             pair
-            for pair in found.pairs
-            if pair[0] in found.columns and not pair[0].startswith("ended ")
+            for pair in changes.pairs
+            if pair[0] in changes.columns and not pair[0].startswith("ended ")
         ),
         None,
     )
     if pair is not None:
         theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
         chart = sweep_charts.one_against_other(
-            sweeping.rows.slice(0, found.samples), against.rows.slice(0, found.samples), pair, theme
+            sweeping.rows.slice(0, changes.samples),
+            against.rows.slice(0, changes.samples),
+            pair,
+            theme,
         )
         with picture:
             chart_of_runs.show(chart, f"many_against_chart_{session.many.generation}")
 
 
 def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:
-    """Of the samples that both have run."""
-    found = _found.get(against)
-    if found is None:
+    """Return the changes over the samples that both sweeps have run."""
+    changes = _CHANGES.get(against)
+    if changes is None:
         count = min(len(sweeping.rows), len(against.rows))
-        found = _found[against] = changes_between(sweeping.sweep.layout, against.sweep.layout)
-        found.add(sweeping.rows.slice(0, count), against.rows.slice(0, count))
-    return found
+        changes = _CHANGES[against] = changes_between(sweeping.sweep.layout, against.sweep.layout)
+        changes.add(sweeping.rows.slice(0, count), against.rows.slice(0, count))
+    return changes
 
 
 def _line(changed: int, largest: Change) -> chain.ChainLine:

@@ -1,6 +1,4 @@
-"""The bar at the top of the screen of many runs: the way back to one run, and whose runs these
-are.
-"""
+"""The bar above many runs: a link back to the debugger, and the title of the model."""
 
 from __future__ import annotations
 
@@ -24,6 +22,8 @@ def show(opened: Opened) -> None:
     with title:
         markup.show(
             f'<b style="font-size:1.15rem">Many runs</b>&ensp;{markup.chip(opened.title)}'
-            '<span class="quiet">How often its loops run over many inputs, which branches it takes, and for which of them.</span>',
+            '<span class="quiet">How often its loops run over many inputs, which branches it '
+            "takes, "
+            "and for which of them.</span>",
             "titles",
         )

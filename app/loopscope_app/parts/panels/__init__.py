@@ -1,1 +1,1 @@
-"""What lies beside the canvas, and what opens a model."""
+"""Panels beside the canvas, and ways to open a model."""

@@ -1,5 +1,5 @@
-"""Backward: a choice of a target and of what it is differentiated by, which opens the gradient
-as a model of its own.
+"""Gradients: the choice of an output and of tensors, which opens the gradient as a model of its
+own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from loopscope_app.state.user_session import UserSession
 
 
 def show(session: UserSession, opened: Opened) -> None:
-    """Nothing for a model of whole numbers, for one that cannot run, and for a gradient, which
-    has its way back already.
-    """
+    """Show the choice, unless the model has only integers, cannot run, or is a gradient itself."""
     if not opened.report.ok or opened.backward is not None:
         return
     wanted, by = targets(opened.model), sources(opened.model)

@@ -1,4 +1,4 @@
-"""Breakpoints and watches: where the run pauses, and expressions that are shown at every moment."""
+"""Breakpoints, where a run pauses, and watches, expressions that are shown at every moment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVERYWHERE: tuple[tuple[BreakpointKind, str, str], ...] = (
     ("infinity", "Pause at infinity", ":material/all_inclusive:"),
     ("shape", "Pause when a shape changes", ":material/straighten:"),
 )
-"""Breakpoints that stop at any operation: kind, words of the button, icon."""
+"""Breakpoints that stop at any operation: kind, label of the button, icon."""
 
 
 def show(session: UserSession) -> None:
@@ -31,19 +31,19 @@ def show(session: UserSession) -> None:
     if debugger is None:
         return
     markup.show(markup.section("Breakpoints"))
-    for one in debugger.breakpoints.items():
-        change = _change if one.kind == "address" else None
+    for breakpoint in debugger.breakpoints.items():
+        change = _change if breakpoint.kind == "address" else None
         dot, rest = st.columns([0.7, 7.9], vertical_alignment="center", gap=None)
         with dot:
-            _switch(session, one)
+            _switch(session, breakpoint)
         with rest:
-            words = f"{one.id} · {one.describe()}{'' if one.on else ' (off)'}"
+            words = f"{breakpoint.id} · {breakpoint.describe()}{'' if breakpoint.on else ' (off)'}"
             _row(
                 words,
                 "",
-                f"breakpoint_remove_{one.id}",
+                f"breakpoint_remove_{breakpoint.id}",
                 breakpoint_actions.remove_breakpoint,
-                one.id,
+                breakpoint.id,
                 change,
             )
     _tell(beyond(pauses(debugger), "breakpoints"))
@@ -53,13 +53,15 @@ def show(session: UserSession) -> None:
             "Pause at",
             key=PLACE,
             placeholder=_example(session),
-            help="A name, or an address as the inspector shows it; loop[5] is an iteration, loop[*] every one; empty: the next one",
+            help="A name, or an address as the inspector shows it; loop[5] is an iteration, "
+            "loop[*] every iteration; empty: the next operation",
         )
         condition.text_input(
             "only when",
             key=CONDITION,
             placeholder="value > 10",
-            help="An expression over the values of the graph; if it names the value of this operation, the run pauses after the operation",
+            help="An expression over the values of the graph; if it names the value of this "
+            "operation, the run pauses after the operation",
         )
         add.form_submit_button("Add", on_click=_add_breakpoint)
     with st.container(horizontal=True):
@@ -76,11 +78,11 @@ def show(session: UserSession) -> None:
     markup.show(markup.section("Watches"))
     values = debugger.watches.values()
     for number, expression in debugger.watches.items():
-        found = values[number]
+        value = values[number]
         detail = (
-            markup.text(f"· {found}")
-            if isinstance(found, str)
-            else f'<span class="mono">= {markup.text(value_preview(found))}</span>'
+            markup.text(f"· {value}")
+            if isinstance(value, str)
+            else f'<span class="mono">= {markup.text(value_preview(value))}</span>'
         )
         _row(
             expression,
@@ -106,15 +108,15 @@ def _example(session: UserSession) -> str:
     return readable(session.run.debugger.cursor.address) if session.run.debugger else ""
 
 
-def _switch(session: UserSession, one: Breakpoint) -> None:
-    key = f"breakpoint_on_{session.run.generation}_{one.id}"  # another run numbers them anew
-    put(key, one.on)  # it may have been switched on the picture
+def _switch(session: UserSession, breakpoint: Breakpoint) -> None:
+    key = f"breakpoint_on_{session.run.generation}_{breakpoint.id}"  # another run numbers them anew
+    put(key, breakpoint.on)  # it may have been switched on the picture
     st.checkbox(
-        f"Breakpoint {one.id} pauses the run",
+        f"Breakpoint {breakpoint.id} pauses the run",
         key=key,
         label_visibility="collapsed",
         on_change=breakpoint_actions.switch_breakpoint,
-        args=(one.id, key),
+        args=(breakpoint.id, key),
     )
 
 
@@ -153,17 +155,19 @@ def _row(
 
 
 def _change(number: int) -> None:
-    """Takes a breakpoint out of the list and puts its words into the fields, to be changed and
-    added again.
+    """Move a breakpoint from the list into the fields, where a person changes it and adds it
+    again.
     """
     debugger = current().run.debugger
-    one = (
-        next((one for one in debugger.breakpoints if one.id == number), None) if debugger else None
+    breakpoint = (
+        next((breakpoint for breakpoint in debugger.breakpoints if breakpoint.id == number), None)
+        if debugger
+        else None
     )
-    if one is not None:
+    if breakpoint is not None:
         breakpoint_actions.remove_breakpoint(number)
-        put(PLACE, readable(one.pattern) if one.pattern else "")
-        put(CONDITION, one.condition.text if one.condition else "")
+        put(PLACE, readable(breakpoint.pattern) if breakpoint.pattern else "")
+        put(CONDITION, breakpoint.condition.text if breakpoint.condition else "")
 
 
 def _change_watch(number: int) -> None:
@@ -190,7 +194,7 @@ def _add_watch() -> None:
 
 
 def _clear(*keys: str) -> None:
-    """Empties fields for the next entry; what was refused stays, to be mended."""
+    """Empty fields for the next entry. A refused entry stays, so that it can be corrected."""
     if current().message is None:
         for key in keys:
             put(key, "")

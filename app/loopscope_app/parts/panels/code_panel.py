@@ -1,6 +1,4 @@
-"""The shown graph as Python: the current line in step with the canvas, values beside their
-lines; a click selects the node.
-"""
+"""The shown graph as Python: the current line follows the canvas, values are beside their lines."""
 
 from __future__ import annotations
 
@@ -59,26 +57,26 @@ def show(session: UserSession) -> None:
         }
         _moment(key=f"{KEY}_moment", data=overlay, height=1)
         _code(key=KEY, data={**data, "key": KEY}, on_pick_change=picked)
-    given = bindings(opened.model, session.model.inputs) if session.canvas.root == ROOT else []
+    arrays = bindings(opened.model, session.model.inputs) if session.canvas.root == ROOT else []
     _take_away(
-        debugger.plan, session.canvas.root, code, given, opened.file_name(session.canvas.root)
+        debugger.plan, session.canvas.root, code, arrays, opened.file_name(session.canvas.root)
     )
 
 
 def _listing(plan: Plan, root: str) -> tuple[Listing, dict[str, object]]:
-    """The code of a graph and what is sent of it; written once."""
-    kept = _listings.setdefault(plan, {})
-    if root not in kept:
+    """Return the code of a graph and the message for the browser, cached by plan and graph."""
+    listings = _listings.setdefault(plan, {})
+    if root not in listings:
         code = listing(plan, root)
-        kept[root] = (code, shown_lines(plan, root, code))
-    return kept[root]
+        listings[root] = (code, shown_lines(plan, root, code))
+    return listings[root]
 
 
 def _pick(model: Model, line: CodeLine) -> None:
-    """Selects the node of a line, or of the nearest node around it."""
+    """Select the node of a line, or the nearest node around it."""
     address = line.address
-    at = places(model)
-    while address and address not in at:
+    nodes = places(model)
+    while address and address not in nodes:
         address = address.rpartition("/")[0]
     if address:
         selection.reveal_place(address)
@@ -89,13 +87,14 @@ def _take_away(
 ) -> None:
     if len(code.lines) > MOST_LINES:
         markup.show(
-            f"The first {MOST_LINES:,} of {len(code.lines):,} lines; open a body alone to read it, or download them all.",
+            f"The first {MOST_LINES:,} of {len(code.lines):,} lines; open a body alone to read it, "
+            "or download them all.",
             "quiet",
         )
     if not code.complete:
         markup.show("Very deeply nested bodies are left out: open one alone to read it.", "quiet")
         return
-    inputs = inputs if all(isinstance(one, np.ndarray | np.generic) for one in inputs) else []
+    inputs = inputs if all(isinstance(array, np.ndarray | np.generic) for array in inputs) else []
     packed = bool(code.weights) or not all(map(fits_in_code, inputs))
     st.download_button(
         "Download as a file that runs"
@@ -113,8 +112,8 @@ def _take_away(
 def packed_file(
     plan: Plan, root: str, inputs: Sequence[np.ndarray] = (), name: str = ROOT
 ) -> bytes:
-    """The code as a Python file that prints what comes of the inputs, together with weights.npz
-    in a zip where it needs that.
+    """Return the code as a Python file that prints its outputs, or a zip with ``weights.npz`` if it
+    needs weights.
     """
     whole = runnable_code(plan, root, inputs)
     if not whole.weights:

@@ -1,6 +1,4 @@
-"""The finder: search over names, operations, shapes, element types and values in all bodies; a
-hit is selected and revealed.
-"""
+"""The finder: a search over names, operations, shapes, element types and values in all bodies."""
 
 from __future__ import annotations
 
@@ -27,14 +25,14 @@ _finder = component("find", "find.js", style="find.css")
 
 @st.fragment
 def show() -> None:
-    """A separate fragment, so that typing a letter redraws nothing else."""
+    """Draw the finder as a fragment, so that typing a letter redraws nothing else."""
     session = current()
     if session.model.opened is None:
         return
-    asked = read_ask(getattr(widget(KEY), "ask", None))
+    query = read_ask(getattr(widget(KEY), "ask", None))
     result = _finder(
         key=KEY,
-        data=message(session, asked),
+        data=message(session, query),
         on_ask_change=lambda: None,
         on_pick_change=_picked,
         height=40,
@@ -44,7 +42,7 @@ def show() -> None:
 
 
 def read_ask(data: object) -> str | None:
-    """What is typed, from what the browser sent; None while the finder is closed."""
+    """Return the text that the browser sent; None while the finder is closed."""
     if (
         not isinstance(data, Mapping)
         or data.get("open") is not True
@@ -54,29 +52,31 @@ def read_ask(data: object) -> str | None:
     return str(data["text"])[:200]
 
 
-def message(session: UserSession, asked: str | None) -> dict[str, object]:
-    """What the finder shows: hits for what is typed, all control flow before anything is."""
-    if asked is None or session.model.opened is None:
+def message(session: UserSession, query: str | None) -> dict[str, object]:
+    """Return what the finder shows: hits for the text, or all loops and branches while the text is
+    empty.
+    """
+    if query is None or session.model.opened is None:
         return {"hits": [], "foot": "", "asked": None, "picked": session.canvas.picked}
     model = session.model.opened.model
     values = values_at(session.run.at_rest) if session.run.at_rest else {}
     hits = (
-        search(model, asked, values.get, most=sys.maxsize)
-        if asked.strip()
+        search(model, query, values.get, most=sys.maxsize)
+        if query.strip()
         else _control_flow(model)
     )
     rows = [_row(hit, values.get(hit.address, "")) for hit in hits[:MOST_SHOWN]]
     return {
         "hits": rows,
-        "foot": _foot(asked, len(hits), len(rows), bool(values)),
-        "asked": asked,
+        "foot": _foot(query, len(hits), len(rows), bool(values)),
+        "asked": query,
         "picked": session.canvas.picked,
     }
 
 
 def _control_flow(model: Model) -> tuple[Hit, ...]:
-    found = (one for one in places(model).values() if one.node.bodies)
-    return tuple(Hit(one.address, one.node.type, one.node.name, "", 0) for one in found)
+    matches = (entry for entry in places(model).values() if entry.node.bodies)
+    return tuple(Hit(entry.address, entry.node.type, entry.node.name, "", 0) for entry in matches)
 
 
 def _row(hit: Hit, value: str) -> dict[str, str]:
@@ -93,20 +93,21 @@ def _row(hit: Hit, value: str) -> dict[str, str]:
     }
 
 
-def _foot(asked: str, found: int, shown: int, with_values: bool) -> str:
-    if not asked.strip():
+def _foot(query: str, count: int, shown: int, with_values: bool) -> str:
+    if not query.strip():
         return (
             "Loops and branches of this model. Type to find any node: several words must all match."
         )
-    if not found:
-        return f"Nothing has “{asked[:60]}” in its name, operation, shape{', element type or value' if with_values else ' or element type'}."
-    more = f", the best {shown} are shown" if found > shown else ""
-    return f"{found:,} node{'s' if found != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter goes there"
+    if not count:
+        kinds = ", element type or value" if with_values else " or element type"
+        return f"Nothing has “{query[:60]}” in its name, operation, shape{kinds}."
+    more = f", the best {shown} are shown" if count > shown else ""
+    return f"{count:,} node{'s' if count != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter goes there"
 
 
 def read_pick(data: object) -> tuple[str, int] | None:
-    """The static address that was chosen and the number of the choice, from what the browser
-    sent.
+    """Return the static address that was chosen and the number of the choice, as the browser sent
+    them.
     """
     match data:
         case {"address": str(address), "number": int(number)} if 0 < number < _MOST_PICKS:

@@ -1,5 +1,5 @@
-"""The run's inputs: edit numbers and tables, make them up with a seed, upload them; then run
-again.
+"""The inputs of the run: edit numbers and tables, generate values with a seed, or upload files;
+then run again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession
 
 EDITABLE = 1024
-"""Elements up to which an input is shown as a table to edit."""
+"""Number of elements up to which an input is shown as an editable table."""
 
 
 def show(session: UserSession) -> None:
@@ -29,8 +29,8 @@ def show(session: UserSession) -> None:
     if not model.inputs:
         markup.show("The model has no inputs.", "quiet")
         return
-    for position, (key, one) in enumerate(signatures(model).items()):
-        _one(session, position, key, one)
+    for position, (key, signature) in enumerate(signatures(model).items()):
+        _input(session, position, key, signature)
     seed = f"inputs_seed_{session.run.generation}"
     files = f"inputs_files_{session.run.generation}"
     name = f"inputs_name_{session.run.generation}"
@@ -49,7 +49,8 @@ def show(session: UserSession) -> None:
             placeholder="a name, if you like",
             max_chars=input_draft.LONGEST_NAME,
             width=180,
-            help="Keeps these inputs as a set to return to and to compare with, until you leave this page",
+            help="Keeps these inputs as a set to return to and to compare with, until you leave "
+            "this page",
         )
     if session.run.debugger is not None and any(
         array is not session.model.inputs.get(key) for key, array in session.model.draft.items()
@@ -68,30 +69,32 @@ def show(session: UserSession) -> None:
     st.file_uploader(
         "Values from a file",
         type=["npz", "npy"],
-        help="An .npz with arrays by the inputs' names or positions, or an .npy that is named after its input",
+        help="An .npz with arrays by the inputs' names or positions, or an .npy that is named "
+        "after its input",
         key=files,
         on_change=input_draft.upload_inputs,
         args=(files,),
     )
 
 
-def _one(session: UserSession, position: int, key: str, one: Signature) -> None:
+def _input(session: UserSession, position: int, key: str, signature: Signature) -> None:
     array = session.model.draft.get(key)
-    label = f"{markup.plain(key, 60)} · {one.element_type or 'any type'} {markup.plain(one.shape)}"
+    kind = f"{signature.element_type or 'any type'} {markup.plain(signature.shape)}"
+    label = f"{markup.plain(key, 60)} · {kind}"
     widget = f"input_{position}_{session.run.generation}"
     if array is None:
         markup.show(f"<b>{markup.text(key)}</b> has no value yet: upload it below.", "quiet")
     elif not is_tensor(array):
-        markup.show(
-            f'<b>{markup.text(key, 60)}</b> <span class="mono quiet">{markup.text(value_preview(array))}</span>'
-        )
+        value = f'<span class="mono quiet">{markup.text(value_preview(array))}</span>'
+        markup.show(f"<b>{markup.text(key, 60)}</b> {value}")
         return
     elif array.ndim == 0:
         _scalar(label, widget, key, array)
     elif array.size <= EDITABLE and array.ndim <= 2 and array.size:
-        markup.show(
-            f"<b>{markup.text(key, 60)}</b> {markup.chip(one.element_type or 'any type')}{markup.chip(str(one.shape))}"
+        chips = markup.chip(signature.element_type or "any type") + markup.chip(
+            str(signature.shape)
         )
+        markup.show(f"<b>{markup.text(key, 60)}</b> {chips}")
         matrix = array.reshape(1, -1) if array.ndim == 1 else array
         frame = pd.DataFrame(values_for_editing(matrix))
         frame.columns = [str(column) for column in range(matrix.shape[1])]
@@ -104,11 +107,10 @@ def _one(session: UserSession, position: int, key: str, one: Signature) -> None:
             args=(widget, key),
         )
     else:
-        markup.show(
-            f'<b>{markup.text(key, 60)}</b> <span class="mono quiet">{markup.text(value_preview(array))}</span>'
-        )
-    if not one.shape.is_static and array is not None:
-        _shape(session, position, key, one, array)
+        value = f'<span class="mono quiet">{markup.text(value_preview(array))}</span>'
+        markup.show(f"<b>{markup.text(key, 60)}</b> {value}")
+    if not signature.shape.is_static and array is not None:
+        _shape(session, position, key, signature, array)
 
 
 def _scalar(label: str, widget: str, key: str, array: np.ndarray) -> None:
@@ -127,13 +129,13 @@ def _scalar(label: str, widget: str, key: str, array: np.ndarray) -> None:
 
 
 def _shape(
-    session: UserSession, position: int, key: str, one: Signature, array: np.ndarray
+    session: UserSession, position: int, key: str, signature: Signature, array: np.ndarray
 ) -> None:
-    """A field for the lengths that the model leaves open."""
+    """Show a field for the lengths that the model leaves open."""
     widget = f"input_shape_{position}_{session.run.generation}"
     st.text_input(
-        f"Shape, within {markup.plain(one.shape)}",
-        ", ".join(map(str, array.shape or default_shape(one.shape))),
+        f"Shape, within {markup.plain(signature.shape)}",
+        ", ".join(map(str, array.shape or default_shape(signature.shape))),
         key=widget,
         on_change=input_draft.reshape,
         args=(widget, key),

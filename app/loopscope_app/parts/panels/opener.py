@@ -1,5 +1,5 @@
-"""Ways to open a model of one's own: upload it, drop it on the page, name its path on one's own
-machine, or paste a layer.
+"""Ways to open a model: upload it, drop it on the page, enter its path on this computer, or paste a
+layer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def show() -> None:
     upload, path = st.columns(2 if local else [1, 0.001], gap="medium", vertical_alignment="top")
     with upload:
         st.file_uploader(
-            "Upload a model: model.xml with model.bin, model.onnx, or one that OpenVINO converts; or a saved run",
+            "Upload a model: model.xml with model.bin, model.onnx, or one that OpenVINO converts; "
+            "or a saved run",
             type=[
                 "xml",
                 "bin",
@@ -39,7 +40,7 @@ def show() -> None:
             on_change=models.open_upload,
             args=(UPLOAD,),
             help="A .zip may hold a model with its weights. "
-            "OpenVINO converts TensorFlow (frozen .pb or .pbtxt, .meta, zipped SavedModel, .tflite) "
+            "OpenVINO converts TensorFlow (frozen .pb or .pbtxt, .meta, zipped SavedModel) "
             "and PaddlePaddle (.pdmodel with .pdiparams).",
         )
     if local:
@@ -50,7 +51,8 @@ def show() -> None:
                 placeholder="/path/to/model.xml",
                 on_change=models.open_path,
                 args=(PATH,),
-                help="Nothing is copied: weights are read from where they are, so this is the way for large models.",
+                help="Nothing is copied: weights are read from their file, so this is the way for "
+                "large models.",
             )
     with st.expander(
         "Paste a `<layer>`, such as the example of a specification page",
@@ -62,7 +64,7 @@ def show() -> None:
             height=180,
             max_chars=_MOST_CHARACTERS,
             placeholder='<layer id="0" name="..." type="If" version="opset8"> ... </layer>',
-            help="What is missing around it, Parameters and Results, is put there, and a note says what.",
+            help="Missing Parameters and Results are added, and a note lists them.",
         )
         st.button("Open the layer", key="opener_text_open", on_click=models.open_text, args=(TEXT,))
     take_dropped_files()

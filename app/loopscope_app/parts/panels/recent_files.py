@@ -1,4 +1,4 @@
-"""The models and runs of this machine that were opened last: a click opens one again."""
+"""Models and runs of this computer that were opened last. A click opens a file again."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SHOWN = 5
 
 
 def show() -> None:
-    """Nothing on a server for others, and nothing before the first file."""
-    found = recent.files()[:SHOWN] if paths_allowed(st.get_option("server.address")) else ()
-    if not found:
+    """Show the list, unless this is a server for others or no file was opened."""
+    files = recent.files()[:SHOWN] if paths_allowed(st.get_option("server.address")) else ()
+    if not files:
         return
     with st.container(key="recent_head", horizontal=True, vertical_alignment="center"):
         markup.show(markup.section("Recent"))
@@ -27,29 +27,29 @@ def show() -> None:
             "Forget these", key="recent_forget", type="tertiary", on_click=models.forget_recent
         )
     chain.show(
-        [_line(one) for one in found],
+        [_line(file) for file in files],
         key=KEY,
-        on_pick=lambda number: models.open_recent(found[number].path),
+        on_pick=lambda number: models.open_recent(files[number].path),
     )
 
 
-def _line(one: recent.Recent) -> chain.ChainLine:
-    path = Path(one.path)
+def _line(file: recent.Recent) -> chain.ChainLine:
+    path = Path(file.path)
     name = (
         f"{path.parent.name}/{path.name}" if path.stem in ("model", "openvino_model") else path.name
     )
     return chain.ChainLine(
         name,
-        "run" if one.is_run else "model",
+        "run" if file.is_run else "model",
         str(path.parent),
-        ago(time.time() - one.when),
+        ago(time.time() - file.when),
         kind="file",
-        hint=one.path,
+        hint=file.path,
     )
 
 
 def ago(seconds: float) -> str:
-    """How long ago, in words.
+    """Return an age in seconds as words.
 
     >>> ago(5), ago(80), ago(7200), ago(200_000)
     ('just now', '1 minute ago', '2 hours ago', '2 days ago')

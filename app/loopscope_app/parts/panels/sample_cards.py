@@ -1,6 +1,4 @@
-"""The samples as cards: a picture, a title, a sentence; a click anywhere on a card opens it. One
-row above them says which are shown.
-"""
+"""The samples as cards with a picture, a title and a sentence. A row above filters them."""
 
 from __future__ import annotations
 
@@ -28,23 +26,23 @@ _search = component("search", "search.js", style="search.css")
 
 @st.fragment
 def show() -> None:
-    """A separate fragment, so that typing a letter redraws nothing else."""
+    """Draw the cards as a fragment, so that typing a letter redraws nothing else."""
     if current().model.opened is not None:
         st.rerun()  # the whole page: a card was clicked
     everything = samples()
     wanted = _row(everything)
-    found = matching(everything, wanted)
+    matches = matching(everything, wanted)
     if wanted:
-        _count(len(found), len(everything))
-    for first in range(0, len(found), PER_ROW):
+        _count(len(matches), len(everything))
+    for first in range(0, len(matches), PER_ROW):
         columns = st.columns(PER_ROW, gap="small")
-        for column, one in zip(columns, found[first : first + PER_ROW], strict=False):
+        for column, sample in zip(columns, matches[first : first + PER_ROW], strict=False):
             with column:
-                _card(one)
+                _card(sample)
 
 
 def _row(everything: Sequence[Sample]) -> Wanted:
-    """The heading, the field and the three choices, in one row."""
+    """Draw the heading, the search field and three filters in one row; return what they ask for."""
     keep(*CHOICES)
     with st.container(key="gallery_row", horizontal=True, vertical_alignment="center"):
         markup.show(markup.section("Samples"))
@@ -64,7 +62,7 @@ def _row(everything: Sequence[Sample]) -> Wanted:
 
 
 def read_words(data: object, emptied: int) -> str:
-    """What was typed since the field was emptied for the last time, from what the browser sent."""
+    """Return the text that the browser sent since the field was last emptied."""
     match data:
         case {"text": str(text), "emptied": int(number)} if number == emptied:
             return text[:LONGEST]
@@ -84,10 +82,10 @@ def _choice(title: str, key: str, offered: Sequence[str]) -> str:
     return chosen or ""
 
 
-def _count(found: int, whole: int) -> None:
+def _count(count: int, whole: int) -> None:
     with st.container(key="gallery_found", horizontal=True, vertical_alignment="center"):
         markup.show(
-            f"{found} of {whole} samples" if found else "No sample has all of this.", "quiet"
+            f"{count} of {whole} samples" if count else "No sample has all of this.", "quiet"
         )
         st.button("Show all", key="gallery_all", type="tertiary", on_click=_show_all)
 
@@ -98,25 +96,27 @@ def _show_all() -> None:
     place(EMPTIED, int(widget(EMPTIED) or 0) + 1)
 
 
-def _card(one: Sample) -> None:
-    with st.container(border=True, key=f"card_{one.name}", height="stretch"):
+def _card(sample: Sample) -> None:
+    with st.container(border=True, key=f"card_{sample.name}", height="stretch"):
         st.html(
-            _picture(one.picture("dark" if st.context.theme.type == "dark" else "light"))
-            + f'<div class="ls card"><b>{markup.text(one.title)}</b><p class="quiet">{markup.text(one.card, 300)}</p>'
-            + f"{markup.chip(one.source)}</div>"
+            _picture(sample.picture("dark" if st.context.theme.type == "dark" else "light"))
+            + f'<div class="ls card"><b>{markup.text(sample.title)}</b>'
+            + f'<p class="quiet">{markup.text(sample.card, 300)}</p>'
+            + f"{markup.chip(sample.source)}</div>"
         )
         st.button(
-            f"Open {one.title}",
-            key=f"open_{one.name}",
+            f"Open {sample.title}",
+            key=f"open_{sample.name}",
             on_click=models.open_sample,
-            args=(one.name,),
+            args=(sample.name,),
         )
 
 
 def _picture(path: Path | None) -> str:
     if path is None:
         return '<div class="picture empty">&#8635;</div>'
-    return f'<div class="picture"><img alt="" src="data:image/png;base64,{_encoded(path, path.stat().st_mtime_ns)}"></div>'
+    data = f"data:image/png;base64,{_encoded(path, path.stat().st_mtime_ns)}"
+    return f'<div class="picture"><img alt="" src="{data}"></div>'
 
 
 @lru_cache(maxsize=128)

@@ -1,5 +1,5 @@
-"""What a sample teaches: a text, a prediction to make before the answer is revealed, and what
-real runtimes get wrong.
+"""The lesson of a sample: a text, a prediction before the answer, and differences of real
+runtimes.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ def show(session: UserSession) -> None:
     _course(sample)
     _ask(session, sample, sample.question)
     if sample.pitfalls:
-        points = "".join(f"<li>{markup.text(one, 600)}</li>" for one in sample.pitfalls)
+        points = "".join(f"<li>{markup.text(pitfall, 600)}</li>" for pitfall in sample.pitfalls)
         markup.show(f"{markup.section('Pitfalls')}<ul>{points}</ul>")
     markup.show(f"{markup.section('Made with')}{markup.text(sample.origin)}", "quiet")
 
 
 def _course(sample: Sample) -> None:
-    """The way to the lesson that is about this sample, where there is one."""
-    found = next((one for one in lessons.lessons() if one.sample == sample.name), None)
-    if found is not None:
+    """Show a link to the lesson that is about this sample, if there is one."""
+    match = next((lesson for lesson in lessons.lessons() if lesson.sample == sample.name), None)
+    if match is not None:
         st.button(
-            f"Lesson {lessons.number(found.name)}: {found.title}",
+            f"Lesson {lessons.number(match.name)}: {match.title}",
             key="lesson_course",
             icon=":material/school:",
             on_click=lesson_actions.open_lesson,
-            args=(found.name,),
+            args=(match.name,),
         )
 
 
@@ -84,23 +84,23 @@ def _to_the_end(debugger: loopscope.Debugger) -> None:
 
 
 def _guess(question: Question, key: str) -> str | None:
-    """The user's prediction; None until there is one."""
+    """Return the user's prediction, or None."""
     if question.asks == "iterations":
         number = st.number_input(
             "Iterations", 0, 100_000, None, key=key, width=160, placeholder="how many?"
         )
         return None if number is None else str(int(number))
     options = ("then", "else") if question.asks == "branch" else _ENDINGS
-    words = {one: reason(one) for one in _ENDINGS}
-    told = st.radio(
+    words = {option: reason(option) for option in _ENDINGS}
+    answer = st.radio(
         "Your answer",
         options,
         None,
         key=key,
-        format_func=lambda one: words.get(one, one),
+        format_func=lambda option: words.get(option, option),
         label_visibility="collapsed",
     )
-    return None if told is None else str(told)
+    return None if answer is None else str(answer)
 
 
 def _reveal(debugger: loopscope.Debugger, question: Question, guess: str) -> None:
@@ -115,7 +115,7 @@ def _reveal(debugger: loopscope.Debugger, question: Question, guess: str) -> Non
             question.asks, record.ended_by
         )
     )
-    told = {
+    words = {
         "iterations": times(record.iterations or 0),
         "branch": f"the {record.branch} branch",
     }.get(question.asks, ending(record))
@@ -123,5 +123,5 @@ def _reveal(debugger: loopscope.Debugger, question: Question, guess: str) -> Non
         markup.chip(
             "right" if guess == right else "not quite", "good" if guess == right else "warn"
         )
-        + f" {markup.text(told)}."
+        + f" {markup.text(words)}."
     )

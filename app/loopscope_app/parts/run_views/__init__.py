@@ -1,1 +1,1 @@
-"""Ways to look at the whole run."""
+"""Views of the whole run."""

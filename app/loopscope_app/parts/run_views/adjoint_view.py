@@ -1,5 +1,5 @@
-"""A loop that is walked back: the norm of each adjoint over its iterations on a log scale, and
-what each gave the shared weights.
+"""A forward/backward loop pair: the norm of each adjoint over the iterations on a log scale, and
+contributions to shared weights.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from loopscope_app.state.user_session import UserSession, current
 KEY = "adjoints"
 _MOST_TICKS = 80
 _WORDS_UP_TO = 16
-"""Iterations; beyond that a block has no room for words, and a curve is drawn."""
+"""Number of iterations up to which a block has room for words. Longer loops are drawn as a
+curve.
+"""
 _ADJOINT, _CONTRIBUTION = 46, 20
 """Heights of lanes."""
 _SENTENCES = 8
 _walks: WeakKeyDictionary[loopscope.Debugger, tuple[object, WalkedBack, lanes.Chart]] = (
     WeakKeyDictionary()
 )
-"""The last picture of each run: it stays until another iteration has been walked back."""
+"""The last picture of each run. It is valid until another backward iteration has run."""
 
 
 def show(session: UserSession, loop: LoopInFocus) -> None:
-    """Nothing where the loop in focus neither is walked back nor walks one back, or before that
-    has begun.
-    """
+    """Show the norms, if the loop in focus belongs to a pair and its backward loop has begun."""
     debugger = session.run.debugger
-    found = None if debugger is None else _found(debugger, loop.address)
-    if found is None or debugger is None:
+    entry = None if debugger is None else _found(debugger, loop.address)
+    if entry is None or debugger is None:
         return
-    walk, chart = found
+    walk, chart = entry
     # The strip comes first: on a small screen what is below is looked at last.
     if chart.lanes and walk.walked:
         lanes.show(
@@ -54,26 +54,30 @@ def show(session: UserSession, loop: LoopInFocus) -> None:
 
 
 def _found(debugger: loopscope.Debugger, address: str) -> tuple[WalkedBack, lanes.Chart] | None:
-    kept = _walks.get(debugger)
+    cached = _walks.get(debugger)
     try:
         state = (address, debugger.steps if debugger.state == "paused" else -1)
-        if kept is None or kept[0] != state:
+        if cached is None or cached[0] != state:
             walk = walked_back(debugger, address)
-            kept = _walks[debugger] = (state, walk, chart_of(walk))
+            cached = _walks[debugger] = (state, walk, chart_of(walk))
     except EngineError:
         return None
-    return kept[1], kept[2]
+    return cached[1], cached[2]
 
 
 def _here(walk: WalkedBack, loop: LoopInFocus) -> int | None:
-    """The iteration of the forward loop where the cursor is, or that is walked back there."""
+    """Return the forward iteration of the cursor, or the one whose backward iteration has the
+    cursor.
+    """
     if loop.current is None:
         return None
     return walk.mirrored(loop.current) if loop.address == walk.backward else loop.current
 
 
 def _go(walk: WalkedBack, iteration: int) -> None:
-    """To where an iteration is walked back; the end is where the way back begins."""
+    """Go to the backward iteration of a forward iteration; the end is where the backward loop
+    begins.
+    """
     debugger = current().run.debugger
     back = walk.mirrored(min(iteration, walk.count - 1))
     if debugger is not None and 0 <= back < walk.walked:
@@ -81,39 +85,43 @@ def _go(walk: WalkedBack, iteration: int) -> None:
 
 
 def _sentences(walk: WalkedBack) -> list[str]:
-    told = [f"Adjoint of `{one.name}` **{one.sentence}**." for one in walk.adjoints]
-    told += [f"Gradient of `{one.name}`: {one.sentence}." for one in walk.contributions]
-    more = [f"And {len(told) - _SENTENCES:,} more."] if len(told) > _SENTENCES else []
-    return [walk.sentence, *told[:_SENTENCES], *more]
+    sentences = [
+        f"Adjoint of `{adjoint.name}` **{adjoint.sentence}**." for adjoint in walk.adjoints
+    ]
+    sentences += [
+        f"Gradient of `{adjoint.name}`: {adjoint.sentence}." for adjoint in walk.contributions
+    ]
+    more = [f"And {len(sentences) - _SENTENCES:,} more."] if len(sentences) > _SENTENCES else []
+    return [walk.sentence, *sentences[:_SENTENCES], *more]
 
 
 def chart_of(walk: WalkedBack) -> lanes.Chart:
-    """The norms over the forward loop's iterations; the last place is the end."""
+    """Return the norms over the forward iterations as a chart; the last place is the end."""
     drawn = [
         replace(
             _lane(
-                f"adjoint of {one.name}",
-                one.places,
-                one.norms,
+                f"adjoint of {adjoint.name}",
+                adjoint.places,
+                adjoint.norms,
                 _ADJOINT,
-                lambda at: _at(at, walk.count),
+                lambda place: _at(place, walk.count),
                 walk.count + 1,
             ),
-            verdict=one.fate.kind,
-            note=one.sentence,
+            verdict=adjoint.fate.kind,
+            note=adjoint.sentence,
         )
-        for one in walk.adjoints
+        for adjoint in walk.adjoints
     ]
     drawn += [
         _lane(
-            f"gives {one.name}",
-            one.iterations,
-            one.norms,
+            f"gives {adjoint.name}",
+            adjoint.iterations,
+            adjoint.norms,
             _CONTRIBUTION,
             iteration_words,
             walk.count + 1,
         )
-        for one in walk.contributions
+        for adjoint in walk.contributions
     ]
     ticks = [*map(str, range(walk.count)), "end"] if walk.count < _MOST_TICKS else None
     label = (
@@ -135,12 +143,12 @@ def _lane(
     extent: int,
 ) -> lanes.Lane:
     levels = log_levels(norms)
-    ends = [*(int(one) for one in places[1:]), int(places[-1]) + 1] if len(places) else []
+    ends = [*(int(place) for place in places[1:]), int(places[-1]) + 1] if len(places) else []
     blocks: list[lanes.Block] = []
     for place, end, norm, level in zip(map(int, places), ends, norms, levels, strict=True):
         kind: lanes.Kind = "nan" if not np.isfinite(norm) else "idle" if level is None else "heat"
-        said = short_number(norm)
-        inside = said if extent <= _WORDS_UP_TO else ""
+        norm_text = short_number(norm)
+        inside = norm_text if extent <= _WORDS_UP_TO else ""
         blocks.append(
             (
                 place,
@@ -148,7 +156,7 @@ def _lane(
                 kind,
                 round(0.1 + 0.6 * (level or 0), 3),
                 inside,
-                f"{words(place)}: {said}",
+                f"{words(place)}: {norm_text}",
             )
         )
     curve = levels if len(places) == extent > _WORDS_UP_TO and height >= _ADJOINT else None
@@ -156,10 +164,9 @@ def _lane(
 
 
 def log_levels(norms: np.ndarray) -> list[float | None]:
-    """By their logarithms, 1 for the largest, 0 for the smallest, or for a tenth of the largest
-    where none is smaller than that.
+    """Return the logarithms of norms scaled to 0 to 1, None for norms that are 0 or not finite.
 
-    None for what is 0 or not finite.
+    1 is the largest norm. 0 is the smallest, or a tenth of the largest if no norm is smaller.
 
     >>> log_levels(np.array([1e-4, 1e-2, 0, 1.0, np.inf]))
     [0.0, 0.5, None, 1.0, None]
@@ -169,6 +176,6 @@ def log_levels(norms: np.ndarray) -> list[float | None]:
     high = float(logs[usable].max()) if usable.any() else 0.0
     span = max(high - float(logs[usable].min()), 1.0) if usable.any() else 1.0
     return [
-        1 - (high - float(one)) / span if use else None
-        for one, use in zip(logs, usable, strict=True)
+        1 - (high - float(level)) / span if use else None
+        for level, use in zip(logs, usable, strict=True)
     ]

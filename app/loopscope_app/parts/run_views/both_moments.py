@@ -1,6 +1,4 @@
-"""One value of one iteration in two runs, side by side, and how far what it was computed from is
-apart.
-"""
+"""One value of one iteration in two runs, side by side, and the errors of its operands."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ from loopscope_app.state.run_in_view import Drifted
 _PICTURE_LEAST = 4
 
 
-def show(found: Drifted, spot: Spot) -> None:
-    pair = found.drift.pairs[spot.pair]
-    moment = pair.moment(found.one, spot.row)
+def show(drifted: Drifted, spot: Spot) -> None:
+    pair = drifted.drift.pairs[spot.pair]
+    moment = pair.moment(drifted.one, spot.row)
     try:
-        here, there = np.asarray(found.one.value(moment.address)), np.asarray(found.there(spot))
+        left, right = np.asarray(drifted.one.value(moment.address)), np.asarray(drifted.there(spot))
     except EngineError as error:
         markup.show(markup.sentence(error), "quiet")
         return
@@ -38,26 +36,27 @@ def show(found: Drifted, spot: Spot) -> None:
         markup.show(f"<b>{markup.text(where)}</b>&ensp;{apart}{matched}")
         sides = st.columns(2, gap="medium")
         names = (
-            ("this run", found.title),
+            ("this run", drifted.title),
             (
                 moment.address,
                 moment.address
-                if found.other is None
-                else pair.address_beside(found.other, spot.row),
+                if drifted.other is None
+                else pair.address_beside(drifted.other, spot.row),
             ),
         )
-        for column, title, address, array in zip(sides, *names, (here, there), strict=True):
+        for column, title, address, array in zip(sides, *names, (left, right), strict=True):
             with column:
                 _side(title, address, array)
-        _read(found, spot)
-        rows = difference.largest(here, there)
+        _read(drifted, spot)
+        rows = difference.largest(left, right)
         if rows:
-            told = [
+            lines = [
                 (f'<span class="mono">{list(place)}</span>',
-                 f'<span class="mono">{tensor_summary.short(one)} ≠ {tensor_summary.short(other)}</span>')
-                for place, one, other in rows
+                 (f'<span class="mono">{tensor_summary.short(left_value)} ≠ '
+                 f'{tensor_summary.short(other)}</span>'))
+                for place, left_value, other in rows
             ]  # fmt: skip
-            markup.show(markup.section("Largest differences") + markup.facts(told))
+            markup.show(markup.section("Largest differences") + markup.facts(lines))
 
 
 def _side(title: str, address: str, array: np.ndarray) -> None:
@@ -76,9 +75,9 @@ def _side(title: str, address: str, array: np.ndarray) -> None:
         markup.show(f'<img alt="heat map" class="heat" src="{tensor_summary.heat_map(plane)}">')
 
 
-def _read(found: Drifted, spot: Spot) -> None:
-    """Whether the error was made here, or came with what was read."""
-    read = operands(found.drift, spot)
+def _read(drifted: Drifted, spot: Spot) -> None:
+    """Show whether the error was made by this operation or came with its operands."""
+    read = operands(drifted.drift, spot)
     if read:
         words = [
             f"<b>{markup.text(name, 60)}</b> {'equal' if not error else f'{error:.2g}'}"

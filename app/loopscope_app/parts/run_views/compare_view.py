@@ -1,5 +1,5 @@
-"""Two runs side by side: the first place where values or control flow part, both timelines, both
-outputs; a click goes there.
+"""Two runs side by side: the first place where values or control flow differ, both timelines, both
+outputs.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def show(session: UserSession) -> None:
         "Compare with",
         list(texts),
         key=CHOICE,
-        format_func=lambda one: texts[one],
+        format_func=lambda choice: texts[choice],
         label_visibility="collapsed",
     )
     button.button(
@@ -94,7 +94,7 @@ def show(session: UserSession) -> None:
 
 
 def _texts(session: UserSession, opened: Opened, runtime: str) -> dict[str, str]:
-    """What can be compared with, in words."""
+    """Return the runs to compare with, as words."""
     texts = {UNCHANGED: "the run without what was set by hand"} if session.run.changes else {}
     for name in opened.sets:
         if name != session.model.input_set:
@@ -120,18 +120,24 @@ def _run() -> None:
 
 def _show(model: Model, compared: Compared, session: UserSession) -> None:
     comparison, chart = _compared(compared)
-    found = [
-        one for one in (comparison.first_value, comparison.first_control_flow) if one is not None
+    differences = [
+        difference
+        for difference in (comparison.first_value, comparison.first_control_flow)
+        if difference is not None
     ]
     is_part = _tell_unfinished(compared)
     steps = f"{comparison.compared_steps:,} step{'' if comparison.compared_steps == 1 else 's'}"
-    if is_part and not found:
+    if is_part and not differences:
         markup.show(f"The runs are equal as far as both came: {steps}.")
-    elif not found:
+    elif not differences:
         markup.show(
             f"{markup.chip('equal', 'good')} The runs are equal in all {steps} that were compared."
         )
-    chain.show([line(one) for one in found], key=KEY, on_pick=lambda number: _go(found[number]))
+    chain.show(
+        [line(difference) for difference in differences],
+        key=KEY,
+        on_pick=lambda number: _go(differences[number]),
+    )
     cursor = session.run.debugger.cursor.step if session.run.debugger else None
     lanes.show(
         chart, key="compare_lanes", cursor=cursor, on_pick=lambda pick: moves.seek(int(pick.at))
@@ -146,7 +152,7 @@ def _show(model: Model, compared: Compared, session: UserSession) -> None:
 
 
 def _tell_unfinished(compared: Compared) -> bool:
-    """Why a run did not come to its end; whether one did not."""
+    """Show why a run did not finish; return True if one did not."""
     unfinished = [
         (name, run)
         for name, run in (("This run", compared.one), ("The other", compared.other))
@@ -180,15 +186,15 @@ def _table(rows: list[dict[str, str]], key: str) -> None:
 
 def _compared(compared: Compared) -> tuple[Comparison, lanes.Chart]:
     steps = compared.one.steps + compared.other.steps
-    kept = _found.get(compared.other)
-    if kept is None or kept[0] != steps:
+    cached = _found.get(compared.other)
+    if cached is None or cached[0] != steps:
         comparison = compare(compared.one, compared.other)
-        kept = _found[compared.other] = (steps, comparison, chart_of(compared, comparison))
-    return kept[1], kept[2]
+        cached = _found[compared.other] = (steps, comparison, chart_of(compared, comparison))
+    return cached[1], cached[2]
 
 
 def chart_of(compared: Compared, comparison: Comparison) -> lanes.Chart:
-    """Both timelines over one axis, with the places where they part."""
+    """Return both timelines over one axis, with the places where they differ."""
     drawn: list[lanes.Lane] = []
     for title, run in (("this run", compared.one), ("the other", compared.other)):
         chart = whole_run.chart_of(run, icicle(run), None)
@@ -217,46 +223,46 @@ def chart_of(compared: Compared, comparison: Comparison) -> lanes.Chart:
     )
 
 
-def line(one: RunDifference) -> chain.ChainLine:
-    """A difference as a line that goes there."""
+def line(difference: RunDifference) -> chain.ChainLine:
+    """Return a difference as a line of a list."""
     what = {
         "value": "first other value",
         "shape": "first other shape",
         "branch": "first other branch",
         "iterations": "other number of iterations",
         "length": "other length",
-    }[one.kind]
-    live = one.kind != "length"
+    }[difference.kind]
+    live = difference.kind != "length"
     return chain.ChainLine(
-        elided(readable(one.address), 200),
+        elided(readable(difference.address), 200),
         what,
         "",
-        f"{one.one}  ≠  {one.other}",
+        f"{difference.one}  ≠  {difference.other}",
         0,
-        "bad" if one.kind in ("value", "shape") else "branch",
-        one.sentence,
+        "bad" if difference.kind in ("value", "shape") else "branch",
+        difference.sentence,
         live,
     )
 
 
-def _go(one: RunDifference) -> None:
-    """In the run that is stepped through: to the moment before the place where they part, which
-    is pinned.
-    """
-    moves.seek(one.address.partition(":")[0] if one.kind != "iterations" else one.step)
-    if one.kind != "iterations":
-        selection.reveal_place(one.address)
+def _go(difference: RunDifference) -> None:
+    """Go to the moment before the first difference in the stepped run, and select its place."""
+    moves.seek(
+        difference.address.partition(":")[0] if difference.kind != "iterations" else difference.step
+    )
+    if difference.kind != "iterations":
+        selection.reveal_place(difference.address)
 
 
 def flows(compared: Compared) -> list[dict[str, str]]:
-    """What each loop and branch did in both runs; the ones that differ first."""
+    """Return what each loop and branch did in both runs, differences first."""
     runs: list[dict[str, str]] = []
     for run in (compared.one, compared.other):
         records = run.control_flow
         runs.append(
             {
-                one.address: record_sentence(one)
-                for one in (records[number] for number in range(min(len(records), MOST_RECORDS)))
+                record.address: record_sentence(record)
+                for record in (records[number] for number in range(min(len(records), MOST_RECORDS)))
             }
         )
     addresses = list(dict.fromkeys([*runs[0], *runs[1]]))
@@ -267,21 +273,24 @@ def flows(compared: Compared) -> list[dict[str, str]]:
     rows.sort(key=lambda row: row[1] == row[2])
     return [
         {
-            "": "" if one == other else "≠",
+            "": "" if record == other else "≠",
             "place": readable(address),
-            "this run": one,
+            "this run": record,
             "the other": other,
         }
-        for address, one, other in rows
+        for address, record, other in rows
     ]
 
 
 def outputs(model: Model, compared: Compared) -> list[dict[str, str]]:
-    """The outputs of both runs, as far as they finished."""
+    """Return the outputs of both runs, if they finished."""
     values = [_outputs(run) for run in (compared.one, compared.other)]
     rows = []
     for number, signature in enumerate(model.outputs):
-        shown = [value_preview(one[number]) if one else "did not finish" for one in values]
+        shown = [
+            value_preview(values_of_run[number]) if values_of_run else "did not finish"
+            for values_of_run in values
+        ]
         same = all(values) and same_value(values[0][number], values[1][number])
         name = next(iter(signature.names), signature.name)
         rows.append(
@@ -294,15 +303,15 @@ def _outputs(run: loopscope.Debugger) -> Sequence[np.ndarray]:
     return run.result.outputs if run.state == "finished" else ()
 
 
-def same_value(one: object, other: object) -> bool:
-    """Whether two outputs are equal; NaN equals NaN."""
+def same_value(left: object, right: object) -> bool:
+    """Return True if two outputs are equal. NaN equals NaN."""
     if (
-        isinstance(one, np.ndarray)
-        and isinstance(other, np.ndarray)
-        and one.dtype.kind in "fc"
-        and other.dtype.kind in "fc"
+        isinstance(left, np.ndarray)
+        and isinstance(right, np.ndarray)
+        and left.dtype.kind in "fc"
+        and right.dtype.kind in "fc"
     ):
-        return bool(np.array_equal(one, other, equal_nan=True))
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return bool(np.array_equal(one, other))
-    return value_preview(one) == value_preview(other)
+        return bool(np.array_equal(left, right, equal_nan=True))
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return bool(np.array_equal(left, right))
+    return value_preview(left) == value_preview(right)

@@ -1,5 +1,5 @@
-"""How far another run is apart: the verdict in words, loops or values by iterations as one
-picture, both sides of a cell.
+"""The drift between two runs: the verdict, loops or values by iterations as one picture, both sides
+of a cell.
 """
 
 from __future__ import annotations
@@ -42,51 +42,51 @@ MOST_COLUMNS, MOST_ROWS, MOST_LISTED = 128, 40, 200
 _ROOMY, _NARROW, _MANY = 22, 14, 12
 """Heights of a lane, and up to how many lanes there is room for high ones."""
 _LEAST = 1e-8
-"""A relative error that is hardly shown; one of 1 is shown in full."""
+"""Relative error below which a cell is nearly blank; an error of 1 has the full colour."""
 
 _pictures: WeakKeyDictionary[Drift, dict[str, tuple[Heat, lanes.Chart, int]]] = WeakKeyDictionary()
-"""By what is shown: the picture, its chart, and how many rows it leaves out."""
+"""The picture, its chart and the number of rows that it leaves out, by what is shown."""
 
 
-def show(session: UserSession, found: Drifted) -> None:
-    drift = found.drift
+def show(session: UserSession, drifted: Drifted) -> None:
+    drift = drifted.drift
     kind = (
         "bad"
         if drift.first is not None or drift.partings or not drift.outputs <= drift.tolerance
         else "good"
     )
     chip = markup.chip("apart" if kind == "bad" else "within the tolerance", kind)
-    markup.show(f"{chip} {markup.prose(found.sentence, 20_000)}")
+    markup.show(f"{chip} {markup.prose(drifted.sentence, 20_000)}")
     lines = list(_lines(drift))
     chain.show(
         [line for line, _ in lines], key="drift_lines", on_pick=lambda number: lines[number][1]()
     )
     if drift.pairs:
-        _picture(session, found)
+        _picture(session, drifted)
     _matching(drift)
 
 
 def _lines(drift: Drift) -> Iterator[tuple[chain.ChainLine, Callable[[], None]]]:
-    """Where it begins, where it is worst, and where loops and branches part, each with what a
-    click does.
+    """Yield where the drift begins, where it is worst, and where control flow diverges, each with
+    its action.
     """
     first, worst = drift.first, drift.worst
     if first is not None and first.first is not None:
         yield _line(drift, first, first.first, "begins here")
     if worst is not None and worst.worst.relative and (first is None or worst.worst != first.first):
         yield _line(drift, worst, worst.worst, "is largest here")
-    for one in drift.partings:
-        what = "other count" if one.kind == "iterations" else "other branch"
+    for divergence in drift.partings:
+        what = "other count" if divergence.kind == "iterations" else "other branch"
         line = chain.ChainLine(
-            elided(readable(one.address), 200),
+            elided(readable(divergence.address), 200),
             what,
             "",
-            f"{one.one}  ≠  {one.other}",
+            f"{divergence.one}  ≠  {divergence.other}",
             0,
             "branch",
-            one.sentence,
+            divergence.sentence,
         )
-        yield line, partial(_go, one)
+        yield line, partial(_go, divergence)
 
 
 def _line(
@@ -109,8 +109,8 @@ def _go(parting: Divergence) -> None:
     selection.reveal_place(parting.address)
 
 
-def _picture(session: UserSession, found: Drifted) -> None:
-    bodies = loops(found.drift)
+def _picture(session: UserSession, drifted: Drifted) -> None:
+    bodies = loops(drifted.drift)
     options = [ALL, *bodies] if len(bodies) > 1 else [*bodies, ALL]
     if widget(LOOP) not in options:
         place(LOOP, options[0])
@@ -119,7 +119,7 @@ def _picture(session: UserSession, found: Drifted) -> None:
             "Loops or values", options, key=LOOP, format_func=_title, label_visibility="collapsed"
         )
     chosen = str(widget(LOOP))
-    heat, chart, left_out = _chart(found.drift, chosen)
+    heat, chart, left_out = _chart(drifted.drift, chosen)
 
     def picked(pick: lanes.Pick) -> None:
         row = heat.rows[pick.lane] if pick.lane >= 0 else heat.rows[0]
@@ -136,19 +136,22 @@ def _picture(session: UserSession, found: Drifted) -> None:
     more = (
         f"&ensp;{left_out:,} rows that are equal, or least apart, are left out." if left_out else ""
     )
-    words = f"from no difference to the tolerance of {found.drift.tolerance:g}"
+    words = f"from no difference to the tolerance of {drifted.drift.tolerance:g}"
     markup.show(
-        f'<i class="key heat"></i>{words}, <i class="key heat over"></i>beyond. A click on a cell opens both sides.{more}',
+        (
+            f'<i class="key heat"></i>{words}, <i class="key heat over"></i>beyond. A click on a '
+            f"cell opens both sides.{more}"
+        ),
         "quiet",
     )
     with st.container(key="drift_rows"):
-        lanes.show(chart, key=KEY, cursor=_column(session, found, heat), wide=1, on_pick=picked)
+        lanes.show(chart, key=KEY, cursor=_column(session, drifted, heat), wide=1, on_pick=picked)
         if session.run.spot is not None:
-            both_moments.show(found, session.run.spot)
+            both_moments.show(drifted, session.run.spot)
 
 
 def _pick_name(row: HeatRow, chosen: str) -> None:
-    """A loop's name opens its values, a value's shows it on the canvas."""
+    """Open the values of a loop, or show a value on the canvas."""
     if chosen == ALL and row.address != OUTSIDE:
         other_runs.show_values_of(row.address)
     elif chosen != ALL:
@@ -159,11 +162,11 @@ def _title(body: str) -> str:
     return ALL if body == ALL else f"values of {readable(body)}"
 
 
-def _column(session: UserSession, found: Drifted, heat: Heat) -> float | None:
+def _column(session: UserSession, drifted: Drifted, heat: Heat) -> float | None:
     spot = session.run.spot
     if spot is None:
         return None
-    iteration = max(int(found.drift.pairs[spot.pair].rows.iteration[spot.row]), 0)
+    iteration = max(int(drifted.drift.pairs[spot.pair].rows.iteration[spot.row]), 0)
     return next(
         (
             float(number)
@@ -175,8 +178,8 @@ def _column(session: UserSession, found: Drifted, heat: Heat) -> float | None:
 
 
 def _chart(drift: Drift, chosen: str) -> tuple[Heat, lanes.Chart, int]:
-    kept = _pictures.setdefault(drift, {})
-    if chosen not in kept:
+    cached = _pictures.setdefault(drift, {})
+    if chosen not in cached:
         heat = (
             heat_of_loops(drift, MOST_COLUMNS)
             if chosen == ALL
@@ -184,13 +187,13 @@ def _chart(drift: Drift, chosen: str) -> tuple[Heat, lanes.Chart, int]:
         )
         rows = _worst(heat.rows)
         shown = Heat(rows, heat.columns)
-        kept[chosen] = shown, chart_of(drift, shown, _title(chosen)), len(heat.rows) - len(rows)
-    return kept[chosen]
+        cached[chosen] = shown, chart_of(drift, shown, _title(chosen)), len(heat.rows) - len(rows)
+    return cached[chosen]
 
 
 def _worst(rows: Sequence[HeatRow]) -> tuple[HeatRow, ...]:
-    """In their order, those with any error; at most so many as are shown, those with the
-    largest. All where nothing is apart.
+    """Return the rows with the largest errors, in the order of the model. Return all rows if no
+    value differs.
     """
     errors = [max((cell.error for cell in row.cells if cell), default=0.0) for row in rows]
     order = sorted(range(len(rows)), key=lambda number: -errors[number])
@@ -199,7 +202,7 @@ def _worst(rows: Sequence[HeatRow]) -> tuple[HeatRow, ...]:
 
 
 def chart_of(drift: Drift, heat: Heat, label: str) -> lanes.Chart:
-    """Each row a lane; what lies in no loop is one block over the whole axis."""
+    """Return each row as a lane. A value outside loops is one block over the whole axis."""
     height = _ROOMY if len(heat.rows) <= _MANY else _NARROW
     drawn = [
         lanes.Lane(
@@ -237,12 +240,12 @@ def _blocks(drift: Drift, heat: Heat, row: HeatRow) -> list[lanes.Block]:
             if cell is not None
             else []
         )
-    made: list[lanes.Block] = []
+    blocks: list[lanes.Block] = []
     for number, (cell, (begin, end)) in enumerate(zip(row.cells, heat.columns, strict=True)):
         where = iteration_words(begin) if end - begin == 1 else iteration_range(begin, end - 1)
         if cell is not None:
-            made.append(_block(drift, number, number + 1, where, cell))
-    return made
+            blocks.append(_block(drift, number, number + 1, where, cell))
+    return blocks
 
 
 def _block(drift: Drift, begin: int, end: int, where: str, cell: Cell) -> lanes.Block:
@@ -268,8 +271,8 @@ def _block(drift: Drift, begin: int, end: int, where: str, cell: Cell) -> lanes.
 
 
 def level(error: float, tolerance: float) -> float:
-    """How strongly an error is shown, by its logarithm; below 0, which is another colour, where it
-    is over the tolerance.
+    """Return the intensity of an error by its logarithm; negative, which is another colour, above
+    the tolerance.
 
     >>> level(0.0, 1e-3), level(1e-3, 1e-3), level(1e-2, 1e-3), level(1.0, 1e-3)
     (0.0, 1.0, -0.44, -1.0)
@@ -285,7 +288,7 @@ def level(error: float, tolerance: float) -> float:
 
 
 def _marks(drift: Drift, heat: Heat) -> list[lanes.Mark]:
-    """Where the drift begins."""
+    """Return the mark where the drift begins."""
     first = drift.first
     if first is None or first.first is None or first.first.iteration is None:
         return []
@@ -311,12 +314,12 @@ def _marks(drift: Drift, heat: Heat) -> list[lanes.Mark]:
 
 
 def _matching(drift: Drift) -> None:
-    """How each pair was matched, what belongs to nothing, and what was not compared."""
+    """Show how pairs were matched, what has no partner, and what was not compared."""
     counts = Counter(pair.how for pair in drift.pairs)
-    told = ", ".join(f"{count:,} by {how}" for how, count in counts.items())
+    counts_text = ", ".join(f"{count:,} by {how}" for how, count in counts.items())
     left = [len(places) for places in drift.unmatched]
     with st.expander(
-        f"How values were matched: {told or 'none'}"
+        f"How values were matched: {counts_text or 'none'}"
         + (f"; {sum(left):,} belong to nothing" if any(left) else "")
     ):
         others = [pair for pair in drift.pairs if pair.one != pair.other or pair.how != "name"]

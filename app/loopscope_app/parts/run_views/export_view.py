@@ -1,5 +1,5 @@
-"""Take away: the run as a file that opens again, and its trace for other tools; made only when
-it is asked for.
+"""Exports: the run as a file that opens again, a page, and its trace for other tools, made on
+request.
 """
 
 from __future__ import annotations
@@ -50,11 +50,12 @@ def show(session: UserSession) -> None:
     if debugger.steps > MOST_VALUES:
         markup.show(
             f"The run has {debugger.steps:,} steps; a file takes at most {MOST_VALUES:,} values. "
-            'In Python, <span class="mono">loopscope.explain.export.export</span> writes as many as you allow.',
+            'In Python, <span class="mono">loopscope.explain.export.export</span> writes as many '
+            "as you allow.",
             "quiet",
         )
         return
-    offered = [one for one in EXPORT_FORMATS if one != ".parquet" or find_spec("pyarrow")]
+    offered = [suffix for suffix in EXPORT_FORMATS if suffix != ".parquet" or find_spec("pyarrow")]
     with st.container(horizontal=True, vertical_alignment="center"):
         ending = (
             st.segmented_control(
@@ -75,12 +76,15 @@ def show(session: UserSession) -> None:
 
 
 def _this_run(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
-    """The button for a file that opens at this moment."""
+    """Show the button for a file that opens at this moment."""
     shown = look(session)
     bare = debugger.plan.lacks_weights or st.checkbox(
         "Without weights",
         key="take_away_without_weights",
-        help="This run then holds the model's structure and the values of its run. What weights feed and had no room says “not kept”.",
+        help=(
+            "This run then holds the model's structure and the values of its run. What weights "
+            "feed and had no room says “not kept”."
+        ),
     )
     st.download_button(
         "This run",
@@ -89,12 +93,15 @@ def _this_run(session: UserSession, opened: Opened, debugger: loopscope.Debugger
         icon=":material/save:",
         key="take_away_run",
         on_click="ignore",
-        help="Model, inputs, breakpoints, watches, what was set by hand, and this moment, as one file that Loopscope opens again",
+        help=(
+            "Model, inputs, breakpoints, watches, what was set by hand, and this moment, as one "
+            "file that Loopscope opens again"
+        ),
     )
 
 
 def _one_page(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
-    """The button for an HTML file that opens at this moment, and what is said in it."""
+    """Show the button for an HTML file that opens at this moment, and the note in it."""
     folding, root, data = session.canvas.folding, session.canvas.root, session.model.node_data
     note = st.text_input(
         "A note on the page",
@@ -109,7 +116,10 @@ def _one_page(session: UserSession, opened: Opened, debugger: loopscope.Debugger
         icon=":material/public:",
         key="take_away_page",
         on_click="ignore",
-        help="This picture with all moments that have run, tables and verdicts, as one HTML file that opens offline in any browser",
+        help=(
+            "This picture with all moments that have run, tables and verdicts, as one HTML file "
+            "that opens offline in any browser"
+        ),
     )
 
 
@@ -121,7 +131,7 @@ def page(
     root: str,
     data: NodeData | None,
 ) -> bytes:
-    """The page as the bytes of a file; where it cannot be made, a text that says why."""
+    """Return the page as bytes; if it cannot be made, a text with the reason."""
     try:
         return page_of(
             debugger, title=title, note=note, folding=folding, root=root, node_data=data
@@ -133,7 +143,7 @@ def page(
 def saved_run(
     debugger: loopscope.Debugger, shown: Mapping[str, str], document: bytes, *, weights: bool = True
 ) -> bytes:
-    """The run as the bytes of a file; where it cannot be saved, a text that says why."""
+    """Return the run as bytes; if it cannot be saved, a text with the reason."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"run{ENDING}"
         try:
@@ -144,7 +154,7 @@ def saved_run(
 
 
 def written(debugger: loopscope.Debugger, ending: str) -> bytes:
-    """The trace as the bytes of a file; when it is too large, a text that says so."""
+    """Return the trace as bytes; if it is too large, a text that says so."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"trace{ending}"
         try:

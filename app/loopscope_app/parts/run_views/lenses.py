@@ -1,6 +1,4 @@
-"""Below the canvas: one of several ways to look at the whole run, and why it ended; only the
-chosen one is computed.
-"""
+"""The choice of a view of the whole run below the canvas. Only the chosen view is computed."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ from loopscope_app.state.view_choices import LENS
 
 
 def _usual(model: Model) -> str:
-    """The lenses that fit a model: without a loop there are no iterations, without an If no
-    branch to explain.
+    """Return the views that fit a model: no iterations without a loop, no branches without an
+    If.
     """
     kinds = {place.node.type for place in places(model).values() if place.node.bodies}
     return "Iterations" if kinds - {IF} else "Why" if kinds else "Timeline"

@@ -1,6 +1,4 @@
-"""The loop in focus: a row per iteration with carried values, condition and branches; a click
-goes there.
-"""
+"""The loop in focus: a row per iteration with carried values, condition and branches."""
 
 from __future__ import annotations
 
@@ -35,19 +33,19 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
     adjoint_view.show(session, loop)
     columns = loop_columns(loop.place)
     first, last = _page(loop)
-    found = rows(session.run.debugger, loop.address, columns, range(first, last))
+    page_rows = rows(session.run.debugger, loop.address, columns, range(first, last))
     now = None if loop.current is None else loop.current - first
     with st.container(key="loop_rows"):
-        narrow = any(row.margin for row in found)
-        cells = [_cells(row, columns, loop) + ([row.margin] if narrow else []) for row in found]
+        narrow = any(row.margin for row in page_rows)
+        cells = [_cells(row, columns, loop) + ([row.margin] if narrow else []) for row in page_rows]
         table.show(
             _titles(columns) + (["margin"] if narrow else []),
             cells,
             key=KEY,
             now=now,
-            on_pick=lambda number: _go(found[number]),
+            on_pick=lambda number: _go(page_rows[number]),
         )
-        strips = tape(found, columns, loop.current)
+        strips = tape(page_rows, columns, loop.current)
         if strips:
             markup.show(strips)
     if (first, last) != (0, loop.iterations):
@@ -55,30 +53,36 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
 
 
 def _without_rows(debugger: loopscope.Debugger, loop: LoopInFocus | None) -> None:
-    """What will be listed of the first loop there is, or why nothing is."""
+    """Return what the table will list for the first loop of the model, or why it is empty."""
     first = until_a_loop_runs.first_loop(debugger.model)
     if first is None:
         until_a_loop_runs.none_to_show()
     elif loop is not None and loop.record is not None and loop.record.ended_by is not None:
         markup.show(
-            f"<b>{markup.text(loop.place.node.name, 60)}</b> ran no iteration, so there is no row: see Why.",
+            (
+                f"<b>{markup.text(loop.place.node.name, 60)}</b> ran no iteration, so there is no "
+                "row: see Why."
+            ),
             "quiet",
         )
     else:
         table.show(_titles(loop_columns(first)), [], key=KEY, now=None, on_pick=lambda number: None)
         markup.show(
-            f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed here, one row each.",
+            (
+                f"Once <b>{markup.text(first.node.name, 60)}</b> runs, its iterations are listed "
+                "here, one row each."
+            ),
             "quiet",
         )
 
 
 def _go(row: IterationRow) -> None:
-    """To an iteration; what is pinned stays pinned, to be compared."""
+    """Go to an iteration. The selection stays, so that iterations can be compared."""
     moves.go(lambda debugger: debugger.seek(row.place))
 
 
 def _page(loop: LoopInFocus) -> tuple[int, int]:
-    """The rows round the iteration where the cursor is, or the last ones."""
+    """Return the rows around the iteration of the cursor, or the last rows."""
     middle = loop.current if loop.current is not None else loop.iterations
     first = max(0, min(middle - PAGE // 2, loop.iterations - PAGE))
     return first, min(first + PAGE, loop.iterations)
@@ -86,17 +90,19 @@ def _page(loop: LoopInFocus) -> tuple[int, int]:
 
 def _titles(columns: LoopTableColumns) -> list[str]:
     last = [columns.condition.title] if columns.condition else []
-    return ["iteration", *(one.title for one in columns.carried + columns.branches), *last]
+    return ["iteration", *(column.title for column in columns.carried + columns.branches), *last]
 
 
 def _cells(row: IterationRow, columns: LoopTableColumns, loop: LoopInFocus) -> list[str]:
-    """In the order of the titles."""
+    """Return the cells of a row in the order of the titles."""
     last = [_goes_on(row, loop)] if columns.condition else []
     return [f"{row.iteration:,}", *row.carried, *row.branches, *last]
 
 
 def _goes_on(row: IterationRow, loop: LoopInFocus) -> str:
-    """What the condition says; whatever that is, the trip count ends the loop."""
+    """Return the value of the condition as a word. The trip count ends the loop whatever the
+    condition is.
+    """
     counted = (
         loop.record is not None
         and loop.record.ended_by == "trip_count"

@@ -1,6 +1,4 @@
-"""The iteration matrix of the loop in focus: a row per value, a column per iteration; a click
-goes to the cell.
-"""
+"""The iteration matrix of the loop in focus: a row per value, a column per iteration."""
 
 from __future__ import annotations
 
@@ -32,41 +30,41 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
         )
         return
     try:
-        chart, found, rows = _chart(debugger, loop)
+        chart, matrix, rows = _chart(debugger, loop)
     except EngineError as error:
         markup.show(markup.sentence(error), "quiet")
         return
 
     def picked(pick: lanes.Pick) -> None:
-        _go(found, rows[pick.lane] if pick.lane >= 0 else None, pick)
+        _go(matrix, rows[pick.lane] if pick.lane >= 0 else None, pick)
 
-    at = found.column_of(loop.current) if loop.current is not None else None
-    markup.show(words_of(found, chart), "quiet")
-    lanes.show(chart, key=KEY, cursor=at, wide=1, on_pick=picked)
+    column = matrix.column_of(loop.current) if loop.current is not None else None
+    markup.show(words_of(matrix, chart), "quiet")
+    lanes.show(chart, key=KEY, cursor=column, wide=1, on_pick=picked)
 
 
-def _go(found: Matrix, row: MatrixRow | None, pick: lanes.Pick) -> None:
-    """To the moment when the value of a cell was computed, with its node pinned; from a name
-    only the pin.
+def _go(matrix: Matrix, row: MatrixRow | None, pick: lanes.Pick) -> None:
+    """Go to the moment when the value of a cell was computed and select its node; a click on a name
+    selects only.
     """
     debugger = current().run.debugger
     if debugger is None:
         return
-    iteration = found.iterations[int(pick.at)]
+    iteration = matrix.iterations[int(pick.at)]
     if not pick.on_name:
-        begin = debugger.timeline.step_at(found.program, found.first_row + iteration, 0)
-        moves.seek(begin if row is None else step_of_cell(debugger, found, row, iteration))
+        begin = debugger.timeline.step_at(matrix.program, matrix.first_row + iteration, 0)
+        moves.seek(begin if row is None else step_of_cell(debugger, matrix, row, iteration))
     if row is not None:
-        selection.select(f"{found.program.address}/{row.label}")
+        selection.select(f"{matrix.program.address}/{row.label}")
 
 
 def _chart(
     debugger: loopscope.Debugger, loop: LoopInFocus
 ) -> tuple[lanes.Chart, Matrix, list[MatrixRow | None]]:
     state = (debugger.steps, debugger.state, loop.address)
-    kept = _charts.get(debugger)
-    if kept is None or kept[0] != state:
-        found = iteration_matrix(debugger, loop.address)
-        chart, rows = chart_of(found)
-        kept = _charts[debugger] = (state, chart, found, rows)
-    return kept[1], kept[2], kept[3]
+    cached = _charts.get(debugger)
+    if cached is None or cached[0] != state:
+        matrix = iteration_matrix(debugger, loop.address)
+        chart, rows = chart_of(matrix)
+        cached = _charts[debugger] = (state, chart, matrix, rows)
+    return cached[1], cached[2], cached[3]

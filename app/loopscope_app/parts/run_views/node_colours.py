@@ -1,6 +1,4 @@
-"""Take away, colours: what others say of the nodes comes onto the canvas, and what this run says
-of them goes to other tools.
-"""
+"""Colours by data: data of other tools on the canvas, and data of this run for other tools."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ UPLOAD = "node_colours_upload"
 
 
 def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
-    """A menu, so that the lens stays one row."""
+    """Show a menu, so that the view stays one row."""
     with st.popover(
         "Colours",
         icon=":material/palette:",
@@ -25,7 +23,11 @@ def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> 
         help="Data about nodes as colours of the canvas",
     ):
         st.file_uploader(
-            "JSON with a number or a text for each node, by address or name, as Model Explorer's node data",
+            (
+                "JSON with a number or a text for each node, by address or name, as Model "
+                "Explorer's "
+                "node data"
+            ),
             type=["json"],
             key=UPLOAD,
             on_change=colouring.open_upload,

@@ -1,6 +1,4 @@
-"""What Compare asks for beside the choice: which other model, or which values are rounded to
-what.
-"""
+"""The fields of Compare beside its choice: another model, or the values that are rounded."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ PATH, UPLOAD = "compare_other_path", "compare_other_upload"
 
 
 def fields(session: UserSession, name: str) -> None:
-    """The fields that belong to a choice; none where it needs none."""
+    """Show the fields that belong to a choice."""
     if name == MODEL:
         _model(session)
     elif name == ROUNDED:
@@ -62,7 +60,10 @@ def _rounding() -> None:
     what.text_input(
         "What is rounded, in all iterations",
         key=PATTERN,
-        help="An address without iterations, in which * stands for any text: main/*/state. An operation's menu in Inspect fills this in.",
+        help=(
+            "An address without iterations, in which * stands for any text: main/*/state. An "
+            "operation's menu in Inspect fills this in."
+        ),
     )
     to.segmented_control("To", NARROWER, key=TYPE, format_func=narrower_type, required=True)
 
@@ -72,26 +73,34 @@ def _source() -> None:
     code.text_input(
         "Code from the terminal",
         key=CODE,
-        help="A program runs code of this machine. Compare prints a code where Loopscope was started; enter it here once for each program.",
+        help=(
+            "A program runs code of this machine. Compare prints a code where Loopscope was "
+            "started; enter it here once for each program."
+        ),
     )
     program.text_input(
         "The program that the model was converted from",
         key=WHERE,
         placeholder="/path/to/model.pt2, the folder of a SavedModel, or module:function",
-        help="torch or TensorFlow runs it, in a process of its own. A module is imported from the folder that Loopscope was started in.",
+        help=(
+            "torch or TensorFlow runs it, in a process of its own. A module is imported from "
+            "the folder that Loopscope was started in."
+        ),
     )
 
 
 def other_precision(session: UserSession) -> None:
-    """Where another runtime ran a loop another number of times, or took another branch: what
-    narrower floats would do here.
+    """Offer a rounded run where another runtime ran another number of iterations or took another
+    branch.
     """
-    found = session.run.drifted
-    if found is None or found.other is not None or not found.drift.partings:
+    drifted = session.run.drifted
+    if drifted is None or drifted.other is not None or not drifted.drift.partings:
         return
     with st.container(key="other_precision", horizontal=True, vertical_alignment="center"):
         markup.show(
-            "Narrower floats often do that. The same run here, with everything rounded to what a device computes in:"
+            "Narrower floats often do that. The same run here, with everything rounded "
+            "to what a "
+            "device computes in:"
         )
         for to in DEVICES:
             st.button(

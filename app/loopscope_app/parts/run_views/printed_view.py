@@ -1,4 +1,4 @@
-"""What the model has printed, up to the moment that is looked at."""
+"""Lines that the model has printed up to the moment."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ MOST_LINES = 100
 
 
 def show(session: UserSession) -> None:
-    """The last lines, the newest at the end; nothing for a model without a Print."""
+    """Show the last lines, the newest at the end. Show nothing for a model without Print."""
     debugger = session.run.debugger
     if debugger is None or not debugger.prints:
         return
-    told = debugger.printed(MOST_LINES)
+    printed = debugger.printed(MOST_LINES)
     lines = [
         f'<span title="{markup.text(readable(line.address))}">{markup.text(line.text, 400)}</span>'
-        for line in told
+        for line in printed
     ]
     if not lines:
         lines = ['<span class="quiet">Nothing has been printed yet.</span>']
     # The outer box is filled from its end, so that the newest line is in view however many there
     # are.
     markup.show(
-        f'<div class="printed" role="log" aria-label="Printed" tabindex="0"><div>{"<br>".join(lines)}</div></div>'
+        '<div class="printed" role="log" aria-label="Printed" '
+        f'tabindex="0"><div>{"<br>".join(lines)}</div></div>'
     )

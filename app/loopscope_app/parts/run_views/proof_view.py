@@ -1,5 +1,5 @@
-"""Why the loop in focus ended, or why the If took its branch: the facts, and the chain of values
-that proves it, each a place to go to.
+"""Why the loop in focus ended or the If took its branch: facts, and the chain of values that proves
+them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Place = tuple[chain.ChainLine, str]
 
 
 def show(session: UserSession, address: str | None) -> None:
-    """Of the execution of a loop or an If at a concrete address."""
+    """Show the proof of one execution of a loop or an If, given its concrete address."""
     debugger = session.run.debugger
     if debugger is None or address is None:
         markup.show(
@@ -31,19 +31,19 @@ def show(session: UserSession, address: str | None) -> None:
         )
         return
     try:
-        found = verdict(debugger, address)
+        result = verdict(debugger, address)
     except EngineError as error:
         markup.show(markup.sentence(error), "quiet")
         return
-    places = [place for fact in found.proof for place in _places(session, fact)]
-    told, proof = st.columns([1, 1.4], gap="medium") if places else (st.container(), None)
-    with told:
+    places = [place for fact in result.proof for place in _places(session, fact)]
+    facts, proof = st.columns([1, 1.4], gap="medium") if places else (st.container(), None)
+    with facts:
         markup.show(
             markup.facts(
-                _of_loop(found, found.pattern) if found.pattern else _of_if(debugger, found)
+                _of_loop(result, result.pattern) if result.pattern else _of_if(debugger, result)
             )
         )
-        if not places and found.record.ended_by == "trip_count":
+        if not places and result.record.ended_by == "trip_count":
             markup.show("No computed value decided: the count alone did.", "quiet")
     if proof is not None:
         with proof:
@@ -52,29 +52,29 @@ def show(session: UserSession, address: str | None) -> None:
             )
 
 
-def _of_if(debugger: loopscope.Debugger, found: Verdict) -> list[tuple[str, str]]:
-    """What is known of the If, as rows of escaped text."""
-    then, otherwise = branch_history(debugger, Address.parse(found.address).static).counts
+def _of_if(debugger: loopscope.Debugger, result: Verdict) -> list[tuple[str, str]]:
+    """Return the facts about an If as rows of escaped text."""
+    then, otherwise = branch_history(debugger, Address.parse(result.address).static).counts
     return [
-        ("took", f"the {found.record.branch} branch"),
-        ("condition", "true" if found.record.branch == "then" else "false"),
+        ("took", f"the {result.record.branch} branch"),
+        ("condition", "true" if result.record.branch == "then" else "false"),
         ("whole run", f"then {then:,} ×, else {otherwise:,} ×"),
     ]
 
 
-def _of_loop(found: Verdict, kind: Pattern) -> list[tuple[str, str]]:
-    """What is known of the loop, as rows of escaped text."""
-    declared = found.declared
-    asked = (
+def _of_loop(result: Verdict, kind: Pattern) -> list[tuple[str, str]]:
+    """Return the facts about a loop as rows of escaped text."""
+    declared = result.declared
+    condition_text = (
         "nothing" if declared is None else "no limit" if is_no_limit(declared) else f"{declared:,}"
     )
     rows = [
         ("pattern", markup.sentence(kind.sentence)),
-        ("trip count", asked),
-        ("ran", times(found.record.iterations or 0)),
+        ("trip count", condition_text),
+        ("ran", times(result.record.iterations or 0)),
         ("ended", "not yet, and it never will")
-        if found.record.endless
-        else ("ended because", reason(found.record.ended_by)),
+        if result.record.endless
+        else ("ended because", reason(result.record.ended_by)),
     ]
     if kind.condition is not None:
         rows.insert(2, ("condition", f"always {str(kind.condition).lower()}"))
@@ -82,10 +82,10 @@ def _of_loop(found: Verdict, kind: Pattern) -> list[tuple[str, str]]:
 
 
 def _places(session: UserSession, fact: Fact) -> list[Place]:
-    """A fact, and below it the values that it was decided by."""
+    """Return a fact, and below it the values that decided it."""
     text = fact.text.replace("`", "")
     label = elided(readable_steps(fact.address)[-1])
-    found = [
+    lines = [
         (
             chain.ChainLine(text, fact.operation, label, "", fact.depth, "bad", fact.address),
             fact.address,
@@ -94,10 +94,10 @@ def _places(session: UserSession, fact: Fact) -> list[Place]:
     for operand in fact.operands:
         value = preview(session.run.debugger, operand) if session.run.debugger else ""
         name, around = elided(readable_steps(operand)[-1]), elided(readable_around(operand), 200)
-        found.append(
+        lines.append(
             (chain.ChainLine(name, "", around, value, fact.depth + 1, "", operand), operand)
         )
-    return found
+    return lines
 
 
 def _go(address: str) -> None:

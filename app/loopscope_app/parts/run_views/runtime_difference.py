@@ -1,6 +1,4 @@
-"""The same run in the runtime of its model: the first value that differs, which a click goes to,
-or how many values agree.
-"""
+"""The same run in a runtime: the first value that differs, or the number of values that agree."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ KEY, FATES = "against", "fates"
 
 
 def show(report: ComparisonReport | None, fates: Fates | None, runtime: str) -> None:
-    """What came of a comparison, and what the runtime makes of loops and branches; before there
-    is one, what it will do.
+    """Show the result of a comparison and what the runtime runs in place of each loop; before it,
+    what Compare will do.
     """
     if report is None:
         about = (
@@ -29,39 +27,44 @@ def show(report: ComparisonReport | None, fates: Fates | None, runtime: str) -> 
     first = report.first
     if report.agrees:
         markup.show(
-            f"{markup.chip('within one quantum' if report.quanta else 'equal', 'good')} {markup.sentence(report.sentence)}"
+            f"{markup.chip('within one quantum' if report.quanta else 'equal', 'good')} "
+            f"{markup.sentence(report.sentence)}"
         )
     elif first is None:
         markup.show(f"{markup.chip('differs', 'bad')} {markup.sentence(report.sentence)}")
     else:
         markup.show(
-            f"{markup.chip('differs', 'bad')} {markup.text(report.runtime)} first gives something else here:"
+            f"{markup.chip('differs', 'bad')} {markup.text(report.runtime)} first gives "
+            "something else here:"
         )
         chain.show([_line(first, report)], key=KEY, on_pick=lambda _: _go(first))
-    for one in report.outputs if first else ():
+    for entry in report.outputs if first else ():
         markup.show(
-            f"Output {markup.text(one.address)}: {markup.text(one.here)} here, {markup.text(one.there)} there",
+            (
+                f"Output {markup.text(entry.address)}: {markup.text(entry.here)} here, "
+                f"{markup.text(entry.there)} there"
+            ),
             "quiet",
         )
     for text in filter(None, (report.cause, report.rounding) if first else ()):
         markup.show(markup.sentence(text), "quiet")
     left_out = [f"{count:,} {reason}" for reason, count in report.left_out.items()]
-    told = (
+    summary = (
         [report.refused]
         if report.refused
         else [f"Not compared: {', '.join(left_out)}."]
         if left_out
         else []
     )
-    for text in told:
+    for text in summary:
         markup.show(markup.sentence(text), "quiet")
     if fates is not None and fates.regions:
         markup.show(
             markup.section(f"What {markup.text(fates.runtime)} makes of loops and branches")
         )
-        known = [one for one in fates.regions if one.became != "not told"]
+        known = [entry for entry in fates.regions if entry.became != "not told"]
         chain.show(
-            [_fate_line(one) for one in known],
+            [_fate_line(entry) for entry in known],
             key=FATES,
             on_pick=lambda number: selection.reveal_place(known[number].address),
         )
@@ -72,25 +75,25 @@ def show(report: ComparisonReport | None, fates: Fates | None, runtime: str) -> 
             )
 
 
-def _fate_line(one: RuntimeFate) -> chain.ChainLine:
+def _fate_line(region: RuntimeFate) -> chain.ChainLine:
     return chain.ChainLine(
-        elided(readable(one.address), 200),
-        one.operation,
+        elided(readable(region.address), 200),
+        region.operation,
         "",
-        one.badge,
+        region.badge,
         0,
-        "branch" if one.became == "kept" else "bad",
-        one.sentence,
+        "branch" if region.became == "kept" else "bad",
+        region.sentence,
         True,
     )
 
 
-def _line(one: ValueDifference, report: ComparisonReport) -> chain.ChainLine:
+def _line(difference: ValueDifference, report: ComparisonReport) -> chain.ChainLine:
     return chain.ChainLine(
-        elided(readable(one.address), 200),
+        elided(readable(difference.address), 200),
         "first other value",
         "",
-        f"{one.here} here  \u2260  {one.there} there",
+        f"{difference.here} here  \u2260  {difference.there} there",
         0,
         "bad",
         report.sentence,
@@ -98,7 +101,7 @@ def _line(one: ValueDifference, report: ComparisonReport) -> chain.ChainLine:
     )
 
 
-def _go(one: ValueDifference) -> None:
-    """To the moment after which the value is there, with its place in sight."""
-    moves.seek(one.step)
-    selection.reveal_place(one.address)
+def _go(difference: ValueDifference) -> None:
+    """Go to the moment after which the value exists, and bring its place into view."""
+    moves.seek(difference.step)
+    selection.reveal_place(difference.address)

@@ -1,6 +1,4 @@
-"""The loop in focus as it could run in parallel: a lane for each operation, a colour for each
-iteration; a click goes there.
-"""
+"""The loop in focus as a parallel schedule: a lane per operation, a colour per iteration."""
 
 from __future__ import annotations
 
@@ -39,8 +37,10 @@ MOST_TICKS = 100
 _LEAST_TOP, _MOST_TOP = 20, 200
 """Bounds of the last window that can be chosen."""
 _HOW = (
-    "Number and colour of a block are its iteration; a click goes there. An operation begins once its operands and the condition of "
-    "its iteration are there, and takes one tick, or as many as the model or you choose. Of those that are ready, the one with the "
+    "Number and colour of a block are its iteration; a click goes there. An operation begins "
+    "once its operands and the condition of "
+    "its iteration are there, and takes one tick, or as many as the model or you choose. Of "
+    "those that are ready, the one with the "
     "longest chain of others behind it runs first."
 )
 _PLAIN, _PART, _MOST_PARTS = 18, 12, 4
@@ -49,16 +49,16 @@ of so many, and have no number.
 """
 
 Place = tuple[int, int, int]
-"""Program number, row and number of an instruction."""
+"""Program number, row and instruction number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """An operation of a loop with the ticks that it takes."""
+    """An operation of a loop and the ticks that it takes."""
 
     program: Program
     number: int
-    """Of the instruction."""
+    """Instruction number."""
     ticks: int
 
     def ticks_of(self, operation: OperationExecution) -> int:
@@ -82,15 +82,15 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """The picture of a schedule, and what is where in it."""
+    """The picture of a schedule, with the operation of each block."""
 
     chart: lanes.Chart
     words: tuple[str, ...]
     cells: Sequence[Mapping[int, Sequence[tuple[Program, int, int] | None]]]
-    """By lane and tick: program, row and number of what runs there, from the top down."""
+    """Program, row and instruction number of each block, top down, by lane and tick."""
     ticks: Mapping[Place, int]
     hidden: int
-    """Operations without a lane."""
+    """Number of operations without a lane."""
 
 
 _found: WeakKeyDictionary[loopscope.Debugger, tuple[object, Dependences]] = WeakKeyDictionary()
@@ -98,20 +98,20 @@ _drawn: WeakKeyDictionary[Dependences, tuple[object, Drawn]] = WeakKeyDictionary
 
 
 def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) -> None:
-    """``bar``: where the sliders go."""
+    """Show the schedule. ``bar`` is the container for the sliders."""
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
         until_a_loop_runs.show(session, "it is shown here how its iterations could overlap.")
         return
     try:
-        found = _dependences(debugger, loop)
+        graph = _dependences(debugger, loop)
     except EngineError as error:
         markup.show(markup.sentence(error), "quiet")
         return
     with bar:
-        window, workers = _chosen(found)
-        slow = _slow_operation(found)
-    drawn = _picture(found, window, workers, slow)
+        window, workers = _chosen(graph)
+        slow = _slow_operation(graph)
+    drawn = _picture(graph, window, workers, slow)
     markup.show(markup.prose(" ".join(drawn.words)), "quiet")
     lanes.show(
         drawn.chart,
@@ -126,23 +126,21 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
     markup.show(f"{_HOW}{more}", "quiet")
 
 
-def _chosen(found: Dependences) -> tuple[int, int]:
-    """The window and the number of workers; a model's own window is where its slider begins."""
+def _chosen(graph: Dependences) -> tuple[int, int]:
+    """Return the window and the number of workers. The slider begins at the model's own window."""
     first, second = st.columns(2, gap="medium")
-    top = min(max(_LEAST_TOP, 2 * found.window), _MOST_TOP)
-    usual = min(found.window, top)
+    top = min(max(_LEAST_TOP, 2 * graph.window), _MOST_TOP)
+    usual = min(graph.window, top)
     window = first.slider(
         "Window (parallel_iterations)", 1, top, usual, key=f"schedule_window_{usual}"
     )
     return window, second.slider("Workers", 1, MOST_WORKERS, USUAL_WORKERS, key="schedule_workers")
 
 
-def _slow_operation(found: Dependences) -> Slow | None:
-    """The operation that takes other ticks than one, and how many: the model's own until another
-    is chosen.
-    """
+def _slow_operation(graph: Dependences) -> Slow | None:
+    """Return the operation that takes more than one tick: the model's own, or the chosen one."""
     costs: dict[tuple[Program, int], int] = {}
-    for operation in found.operations:
+    for operation in graph.operations:
         if operation is not None:
             costs.setdefault((operation.program, operation.number), operation_ticks(operation))
     if not costs:
@@ -165,52 +163,55 @@ def _slow_operation(found: Dependences) -> Slow | None:
 
 def _dependences(debugger: loopscope.Debugger, loop: LoopInFocus) -> Dependences:
     state = (debugger.steps, debugger.state, loop.address)
-    kept = _found.get(debugger)
-    if kept is None or kept[0] != state:
-        kept = _found[debugger] = (state, dependences(debugger, loop.address, MOST_NODES))
-    return kept[1]
+    cached = _found.get(debugger)
+    if cached is None or cached[0] != state:
+        cached = _found[debugger] = (state, dependences(debugger, loop.address, MOST_NODES))
+    return cached[1]
 
 
-def _picture(found: Dependences, window: int, workers: int, slow: Slow | None) -> Drawn:
-    kept = _drawn.get(found)
+def _picture(graph: Dependences, window: int, workers: int, slow: Slow | None) -> Drawn:
+    cached = _drawn.get(graph)
     chosen = (window, workers, slow)
-    if kept is None or kept[0] != chosen:
+    if cached is None or cached[0] != chosen:
         ticks_of = slow.ticks_of if slow is not None else operation_ticks
-        made = schedule(found, window, workers, ticks_of)
-        words = (*sentences(found, made, window, workers, ticks_of), cut(found))
-        kept = _drawn[found] = (chosen, picture_of(found, made, tuple(filter(None, words))))
-    return kept[1]
+        plan = schedule(graph, window, workers, ticks_of)
+        words = (*sentences(graph, plan, window, workers, ticks_of), cut(graph))
+        cached = _drawn[graph] = (chosen, picture_of(graph, plan, tuple(filter(None, words))))
+    return cached[1]
 
 
-def picture_of(found: Dependences, made: Schedule, words: tuple[str, ...]) -> Drawn:
-    """Lanes in the order of the body; what runs at the same time in a lane shares its height."""
+def picture_of(graph: Dependences, plan: Schedule, words: tuple[str, ...]) -> Drawn:
+    """Return the picture: lanes in the order of the body; blocks at the same time share the height
+    of a lane.
+    """
     nodes: defaultdict[tuple[Program, int], list[int]] = defaultdict(list)
     ticks: dict[Place, int] = {}
-    for node, one in enumerate(found.operations):
-        if one is not None:
-            nodes[one.program, one.number].append(node)
-            ticks[one.program.index, one.row, one.number] = made.ticks[node]
-    order = sorted(nodes, key=lambda one: _order(*one))
+    for node, entry in enumerate(graph.operations):
+        if entry is not None:
+            nodes[entry.program, entry.number].append(node)
+            ticks[entry.program.index, entry.row, entry.number] = plan.ticks[node]
+    order = sorted(nodes, key=lambda entry: _order(*entry))
     bodies = min((len(program.address) for program, _ in order), default=0)
-    pieces = [_pieces(made, nodes[key]) for key in order[:MOST_LANES]]
-    drawn = [_lane(found, made, key, at, bodies) for key, at in zip(order, pieces, strict=False)]
-    label = f"{len(ticks):,} operations over {made.length:,} ticks"
+    pieces = [_pieces(plan, nodes[key]) for key in order[:MOST_LANES]]
+    drawn = [
+        _lane(graph, plan, key, lane_pieces, bodies)
+        for key, lane_pieces in zip(order, pieces, strict=False)
+    ]
+    label = f"{len(ticks):,} operations over {plan.length:,} ticks"
     hidden = len(order) - len(drawn)
-    cells = [_cells(found, made, at) for at in pieces]
+    cells = [_cells(graph, plan, lane_pieces) for lane_pieces in pieces]
     return Drawn(
-        lanes.Chart(label, "tick", max(made.length, 1), drawn), words, cells, ticks, hidden
+        lanes.Chart(label, "tick", max(plan.length, 1), drawn), words, cells, ticks, hidden
     )
 
 
-def _pieces(made: Schedule, nodes: Sequence[int]) -> list[Piece]:
-    """The operations of a lane; those that run at the same time are parts of its height, one
-    below the other.
-    """
+def _pieces(plan: Schedule, nodes: Sequence[int]) -> list[Piece]:
+    """Return the operations of a lane. Operations at the same time lie one below the other."""
     pieces: list[Piece] = []
     ends: list[int] = []
     group: list[tuple[int, int]] = []
-    for node in sorted(nodes, key=lambda node: (made.ticks[node], node)):
-        begin, end = made.ticks[node], made.ticks[node] + made.costs[node]
+    for node in sorted(nodes, key=lambda node: (plan.ticks[node], node)):
+        begin, end = plan.ticks[node], plan.ticks[node] + plan.costs[node]
         if begin >= max(ends, default=0):
             pieces += [Piece(member, part, len(ends)) for member, part in group]
             ends, group = [], []
@@ -221,54 +222,59 @@ def _pieces(made: Schedule, nodes: Sequence[int]) -> list[Piece]:
 
 
 def _cells(
-    found: Dependences, made: Schedule, pieces: Sequence[Piece]
+    graph: Dependences, plan: Schedule, pieces: Sequence[Piece]
 ) -> dict[int, list[tuple[Program, int, int] | None]]:
     cells: dict[int, list[tuple[Program, int, int] | None]] = {}
     for piece in pieces:
-        begin = made.ticks[piece.node]
-        for tick in range(begin, min(begin + made.costs[piece.node], begin + MOST_TICKS)):
-            cells.setdefault(tick, [None] * piece.parts)[piece.part] = _place(found, piece.node)
+        begin = plan.ticks[piece.node]
+        for tick in range(begin, min(begin + plan.costs[piece.node], begin + MOST_TICKS)):
+            cells.setdefault(tick, [None] * piece.parts)[piece.part] = _place(graph, piece.node)
     return cells
 
 
-def _place(found: Dependences, node: int) -> tuple[Program, int, int]:
-    one = found.operations[node]
-    assert one is not None
-    return one.program, one.row, one.number
+def _place(graph: Dependences, node: int) -> tuple[Program, int, int]:
+    operation = graph.operations[node]
+    assert operation is not None
+    return operation.program, operation.row, operation.number
 
 
 def _order(program: Program, number: int) -> tuple[int, ...]:
-    """Where an operation stands in the body, whatever branches and loops it lies in."""
+    """Return the sort key of an operation: its position in the body, including nested branches and
+    loops.
+    """
     around = list(program.around())
-    return (*(part for one in reversed(around[:-1]) for part in (one.owner, one.index)), number)
+    return (
+        *(part for level in reversed(around[:-1]) for part in (level.owner, level.index)),
+        number,
+    )
 
 
 def _lane(
-    found: Dependences,
-    made: Schedule,
+    graph: Dependences,
+    plan: Schedule,
     key: tuple[Program, int],
     pieces: Sequence[Piece],
     bodies: int,
 ) -> lanes.Lane:
     program, number = key
-    most = max(piece.parts for piece in pieces)
-    blocks = [_block(found, made, piece) for piece in pieces]
+    parts = max(piece.parts for piece in pieces)
+    blocks = [_block(graph, plan, piece) for piece in pieces]
     instruction = program.instructions[number]
     inside = program.address[bodies + 1 :]
     name = decode(f"{inside}/{instruction.label}" if inside else instruction.label)
     return lanes.Lane(
         name,
         blocks,
-        height=max(_PLAIN, _PART * min(most, _MOST_PARTS)),
+        height=max(_PLAIN, _PART * min(parts, _MOST_PARTS)),
         note=instruction.title,
         pick=True,
     )
 
 
-def _block(found: Dependences, made: Schedule, piece: Piece) -> lanes.Block:
-    one = found.operations[piece.node]
-    iteration = one.iteration if one is not None else 0
-    tick, cost = made.ticks[piece.node], made.costs[piece.node]
+def _block(graph: Dependences, plan: Schedule, piece: Piece) -> lanes.Block:
+    operation = graph.operations[piece.node]
+    iteration = operation.iteration if operation is not None else 0
+    tick, cost = plan.ticks[piece.node], plan.costs[piece.node]
     words = f"iteration {iteration:,} · tick {tick:,}" + (
         f" to {tick + cost - 1:,}" if cost > 1 else ""
     )
@@ -286,25 +292,23 @@ def _block(found: Dependences, made: Schedule, piece: Piece) -> lanes.Block:
 
 
 def _tick_of(debugger: loopscope.Debugger, drawn: Drawn) -> float | None:
-    """The tick of the operation that the cursor stands before; None when it is none of the
-    loop's.
-    """
+    """Return the tick of the operation at the cursor; None if it does not belong to the loop."""
     level = debugger.moment[-1]
     return drawn.ticks.get((level.program.index, level.row, level.position))
 
 
 def _go(drawn: Drawn, pick: lanes.Pick) -> None:
-    """To the moment when an operation has just run, which is pinned; from a name only the pin."""
+    """Go to the moment after an operation has run and select it; a click on a name selects only."""
     debugger = current().run.debugger
     if debugger is None or pick.lane < 0:
         return
     cells = drawn.cells[pick.lane]
     parts = cells.get(int(pick.at), ())
-    here = parts[min(int(pick.down * len(parts)), len(parts) - 1)] if parts else None
-    program, row, number = here or next(
+    block = parts[min(int(pick.down * len(parts)), len(parts) - 1)] if parts else None
+    program, row, number = block or next(
         place for places in cells.values() for place in places if place is not None
     )
-    if here and not pick.on_name:
+    if block and not pick.on_name:
         moves.seek(debugger.timeline.step_at(program, row, number + 1))
-    if here or pick.on_name:
+    if block or pick.on_name:
         selection.select(f"{program.address}/{program.instructions[number].label}")

@@ -1,5 +1,5 @@
-"""The same inputs in the program that the model was converted from, here, and in the runtime:
-where they part, and three columns.
+"""The same inputs in the source program, here, and in the runtime: differences and three
+columns.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ KEY, TABLE = "beside_source", "source_table"
 
 
 def show(report: SourceReport | SourceAlone | None) -> None:
-    """What came of it; before it was asked for, what it will do."""
+    """Show the result; before it exists, what Compare will do."""
     if report is None:
-        about = "torch or TensorFlow runs the program with the same inputs, its loops and branches watched."
+        about = (
+            "torch or TensorFlow runs the program with the same inputs, its loops and "
+            "branches watched."
+        )
         markup.show(
             f"{about} You see them beside the run here and the model's own runtime.", "quiet"
         )
@@ -32,33 +35,34 @@ def show(report: SourceReport | SourceAlone | None) -> None:
 
 
 def _differences(report: SourceReport) -> None:
-    """All that differs inside, the earliest first; a click goes there."""
-    found = [
-        (one.first, "other count" if one.kind != "cond" else "other branch")
-        for one in report.regions
-        if one.first is not None
+    """Show all differences inside, the earliest first."""
+    rows = [
+        (region.first, "other count" if region.kind != "cond" else "other branch")
+        for region in report.regions
+        if region.first is not None
     ]
-    found += [
+    rows += [
         (value.first, "other value")
-        for one in report.regions
-        for value in one.values
+        for region in report.regions
+        for value in region.values
         if value.first is not None
     ]
-    found.sort(key=lambda one: one[0].step)
+    rows.sort(key=lambda region: region[0].step)
     lines = [
         chain.ChainLine(
-            elided(readable(first.address), 200), what, "", f"{first.here} here  \u2260  {first.there} in the source", 0, "bad",
+            elided(readable(first.address), 200), what, "", (f"{first.here} here  \u2260  "
+            f"{first.there} in the source"), 0, "bad",
             f"{first.there} in {report.framework}, {first.here} in the file", True,
         )
-        for first, what in found
+        for first, what in rows
     ]  # fmt: skip
     chain.show(
-        lines, key=KEY, on_pick=lambda number: _go(found[number][0].step, found[number][0].address)
+        lines, key=KEY, on_pick=lambda number: _go(rows[number][0].step, rows[number][0].address)
     )
 
 
 def _go(step: int, address: str) -> None:
-    """To the moment after which the difference is there, with its place in sight."""
+    """Go to the moment after which the difference exists, and bring its place into view."""
     moves.seek(step)
     selection.reveal_place(address)
 
@@ -67,7 +71,9 @@ def _table(report: SourceReport | SourceAlone) -> None:
     head, *rows = report.table()
     if not rows:
         return
-    addresses = [one.address for one in report.regions] if isinstance(report, SourceReport) else []
+    addresses = (
+        [region.address for region in report.regions] if isinstance(report, SourceReport) else []
+    )
 
     def pick(number: int) -> None:
         if number < len(addresses):

@@ -1,6 +1,4 @@
-"""The timeline of a run: the steps that it took, the schedule that it could have had, or where
-its time goes.
-"""
+"""The timeline of a run: its steps, a parallel schedule, or its time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A question to the trace: an expression for every iteration of the loop in focus, plotted and
-listed; a click goes there.
-"""
+"""A formula for every iteration of the loop in focus, plotted and listed."""
 
 from __future__ import annotations
 
@@ -35,13 +33,15 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
     field, menu = st.columns([6, 1.3], vertical_alignment="bottom", gap="small")
     if widget(KEY) is None:
         put(KEY, session.run.asked)
-    asked = field.text_input(
+    formula = field.text_input(
         "Ask", key=KEY, placeholder=examples[0], label_visibility="collapsed", on_change=_remember
     )
     with menu.popover("Examples", width="stretch"):
         markup.show(
-            "A name is its value in iteration <b>i</b>; <b>name[i-1]</b> that of the iteration before. "
-            "Other indices take elements. Names that are not identifiers go in `backticks`; the end of a name is enough where only one "
+            "A name is its value in iteration <b>i</b>; <b>name[i-1]</b> that of the iteration "
+            "before. "
+            "Other indices take elements. Names that are not identifiers go in `backticks`; the "
+            "end of a name is enough where only one "
             "node has it.",
             "quiet",
         )
@@ -53,14 +53,14 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
                 on_click=_try,
                 args=(example,),
             )
-    if not (asked or "").strip():
+    if not (formula or "").strip():
         markup.show(
             "For each iteration: a difference, a norm, a comparison. Examples are at the right.",
             "quiet",
         )
         return
     try:
-        answer = ask(debugger, loop.address, typed.expression(debugger.model, str(asked)))
+        answer = ask(debugger, loop.address, typed.expression(debugger.model, str(formula)))
     except EngineError as error:
         markup.show(f"{markup.chip('no answer', 'warn')} {markup.sentence(error)}")
         return
@@ -77,16 +77,16 @@ def _try(example: str) -> None:
 
 
 def suggestions(loop: LoopInFocus) -> list[str]:
-    """Expressions that this loop can answer."""
+    """Return formulas that this loop can answer."""
     carried = [_quoted(column.label) for column in loop_columns(loop.place).carried][:2] or [COUNT]
-    found: list[str] = []
+    formulas: list[str] = []
     for name in carried:
-        found += [f"{name}[i] - {name}[i-1]", f"max(abs({name}))", f"any(isnan({name}))"]
-    return [*dict.fromkeys(found), COUNT] if carried != [COUNT] else [COUNT]
+        formulas += [f"{name}[i] - {name}[i-1]", f"max(abs({name}))", f"any(isnan({name}))"]
+    return [*dict.fromkeys(formulas), COUNT] if carried != [COUNT] else [COUNT]
 
 
 def _quoted(label: str) -> str:
-    """A name as the language wants it.
+    """Return a name in the syntax of formulas.
 
     >>> _quoted("total"), _quoted("while%2FAdd"), _quoted("i")
     ('total', '`while/Add`', '`i`')
@@ -99,7 +99,7 @@ def _quoted(label: str) -> str:
 
 
 def _answer(answer: ExpressionResult, now: int | None) -> None:
-    at = answer.iterations.index(now) if now in answer.iterations else None
+    position = answer.iterations.index(now) if now in answer.iterations else None
     with st.container(key="ask_answer"):
         if sum(number is not None for number in answer.numbers) > 1:
             st.vega_lite_chart(
@@ -117,22 +117,22 @@ def _answer(answer: ExpressionResult, now: int | None) -> None:
             ("iteration", "value"),
             cells,
             key=TABLE,
-            now=at,
+            now=position,
             on_pick=lambda number: _go(answer, answer.iterations[number]),
         )
-    told = (
+    text = (
         [f"{len(answer.iterations):,} of {answer.total:,} iterations, evenly chosen"]
         if answer.total > len(answer.iterations)
         else []
     )
     if answer.reason:
-        told.append(f"– where {markup.sentence(answer.reason)}")
-    if told:
-        markup.show(" · ".join(told), "quiet")
+        text.append(f"– where {markup.sentence(answer.reason)}")
+    if text:
+        markup.show(" · ".join(text), "quiet")
 
 
 def shown(value: object) -> str:
-    """A value in the table.
+    """Return a value as the text of a table cell.
 
     >>> shown(None), shown(7)
     ('–', '7')
@@ -141,7 +141,7 @@ def shown(value: object) -> str:
 
 
 def plot(answer: ExpressionResult, now: int | None) -> dict[str, object]:
-    """The numbers over the iterations, with the iteration of the cursor as a line."""
+    """Return the numbers over the iterations, with the iteration of the cursor as a line."""
     points = [
         {"iteration": iteration, "value": number}
         for iteration, number in zip(answer.iterations, answer.numbers, strict=True)
@@ -197,7 +197,7 @@ def _picked_point(answer: ExpressionResult) -> None:
 
 
 def _go(answer: ExpressionResult, number: object) -> None:
-    """Seeks the end of an iteration, where all of its values are computed."""
+    """Go to the end of an iteration, where all of its values are computed."""
     debugger = current().run.debugger
     if debugger is None or not isinstance(number, int) or not 0 <= number < answer.total:
         return

@@ -1,4 +1,4 @@
-"""What views of a loop say before one has run: what will be there, or that the model has none."""
+"""Text of the views of a loop before a loop has run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loopscope_app.state.user_session import UserSession
 
 
 def first_loop(model: Model) -> IndexedNode | None:
-    return next((one for one in places(model).values() if one.node.is_loop), None)
+    return next((entry for entry in places(model).values() if entry.node.is_loop), None)
 
 
 def none_to_show() -> None:
@@ -17,7 +17,7 @@ def none_to_show() -> None:
 
 
 def show(session: UserSession, what: str) -> None:
-    """``what``: the rest of a sentence that begins with "Once a loop runs"."""
+    """Show the text. ``what`` is the rest of a sentence that begins with "Once a loop runs"."""
     opened = session.model.opened
     if opened is not None and first_loop(opened.model) is None:
         none_to_show()

@@ -1,5 +1,5 @@
-"""Why it ended: how many iterations a loop ran, what ended it, or which branch an If took, and
-the values that decided.
+"""The verdict: iteration count and reason of a loop, or the branch of an If, with the values that
+decided.
 """
 
 from __future__ import annotations
@@ -18,14 +18,20 @@ from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession, current
 
 _FIRST = (
-    "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its wire.",
-    '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> everything, <kbd>←</kbd> goes back.</span>',
+    (
+        "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its "
+        "wire."
+    ),
+    (
+        '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> '
+        "everything, <kbd>←</kbd> goes back.</span>"
+    ),
 )
 
 
 def show(session: UserSession, decided: str | None) -> None:
-    """Sentences about the loop or the If in focus and about the whole run; before the first
-    step, how to take it.
+    """Show sentences about the loop or If in focus and about the run; before the first step, how to
+    take it.
     """
     if session.run.debugger is None or session.model.opened is None:
         return
@@ -47,31 +53,31 @@ def show(session: UserSession, decided: str | None) -> None:
 
 
 def _to_the_first_odd(debugger: loopscope.Debugger) -> None:
-    """Show buttons to the first NaN and to the first infinity of a run that has ended, and one
-    to look on where a search took too long.
+    """Show buttons to the first NaN and the first infinity of a finished run, and one to continue a
+    search that took too long.
     """
     if debugger.state == "paused":
         return
     searches = {kind: first_odd(debugger, kind) for kind in SEARCHES}
-    for kind, found in searches.items():
-        if found.step is not None:
+    for kind, result in searches.items():
+        if result.step is not None:
             first, indefinite = (
-                f"First {found.noun}",
-                f"{'An' if kind == 'infinity' else 'A'} {found.noun}",
+                f"First {result.noun}",
+                f"{'An' if kind == 'infinity' else 'A'} {result.noun}",
             )
-            what = first if found.is_certain else f"{indefinite}, perhaps not the first"
+            what = first if result.is_certain else f"{indefinite}, perhaps not the first"
             st.button(
-                first if found.is_certain else indefinite,
+                first if result.is_certain else indefinite,
                 key=f"verdict_{kind}",
                 icon=":material/error:" if kind == "nan" else ":material/all_inclusive:",
-                help=markup.plain(f"{what}: {readable(found.address)}"),
+                help=markup.plain(f"{what}: {readable(result.address)}"),
                 on_click=_go,
-                args=(found.step, found.address),
+                args=(result.step, result.address),
                 width="content",
             )
-    left = [found for found in searches.values() if not found.is_certain]
+    left = [result for result in searches.values() if not result.is_certain]
     if left:
-        sentences = " ".join(found.sentence for found in left)
+        sentences = " ".join(result.sentence for result in left)
         words = markup.plain(f"{sentences} This looks at the rest, for up to 20 seconds each.")
         st.button(
             "Look for NaN",
@@ -97,16 +103,18 @@ def _go(step: int, address: str) -> None:
 
 
 def _of_gradient(debugger: loopscope.Debugger, address: str) -> list[str]:
-    """What came back through an If that is walked back, or that walks one back."""
-    found = [
-        one.sentence for one in branches_of(debugger) if address in (one.forward, one.backward)
+    """Return what came back through an If of a forward/backward pair."""
+    sentences = [
+        entry.sentence
+        for entry in branches_of(debugger)
+        if address in (entry.forward, entry.backward)
     ]
-    return [f"The gradient {markup.prose(one)}." for one in found[:1]]
+    return [f"The gradient {markup.prose(entry)}." for entry in sentences[:1]]
 
 
 def _of_region(debugger: loopscope.Debugger, address: str) -> str:
-    """How often it ran and why it ended, or which branch it took; where a condition decided,
-    with the operation behind that.
+    """Return the iteration count and the reason, or the branch; for a condition, the operation that
+    computed it.
     """
     name = markup.text(name_of(address), 60)
     try:
@@ -132,8 +140,8 @@ def _of_run(model: Model, debugger: loopscope.Debugger) -> list[str]:
     if not model.outputs:
         return ["The model has no outputs."]
     outputs = zip(model.outputs, debugger.result.outputs, strict=True)
-    told = " · ".join(
-        f"{short_name(next(iter(one.names), one.name))} = {value_preview(array)}"
-        for one, array in outputs
+    summary = " · ".join(
+        f"{short_name(next(iter(signature.names), signature.name))} = {value_preview(array)}"
+        for signature, array in outputs
     )
-    return [f'<b>Result</b> <span class="mono">{markup.text(told, 400)}</span>']
+    return [f'<b>Result</b> <span class="mono">{markup.text(summary, 400)}</span>']

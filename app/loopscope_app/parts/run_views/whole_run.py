@@ -1,6 +1,4 @@
-"""The whole run as nested lanes of iterations: coloured by branch or by a carried value; a click
-goes there.
-"""
+"""The whole run as nested lanes of iterations, coloured by branch or by a carried value."""
 
 from __future__ import annotations
 
@@ -24,16 +22,16 @@ KEY, COLOUR = "whole_run", "whole_run_colour"
 BRANCH = "iterations and branches"
 
 Colour = tuple[int, Slot, str]
-"""Program number, slot and name of the carried value that colours its loop's iterations."""
+"""Program number, slot and name of the carried value that colours the iterations."""
 
 _charts: WeakKeyDictionary[loopscope.Debugger, tuple[object, lanes.Chart, Icicle]] = (
     WeakKeyDictionary()
 )
-"""The last picture of each run: only the cursor moves while nothing new is computed."""
+"""The last picture of each run. Only the cursor moves until something new is computed."""
 
 
 def show(session: UserSession, bar: DeltaGenerator) -> None:
-    """``bar``: where the legend and the choice of colours go."""
+    """Show the run. ``bar`` is the container for the legend and the choice of colours."""
     debugger = session.run.debugger
     if debugger is None or not debugger.steps:
         markup.show(
@@ -62,8 +60,8 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
 
 
 def colours(debugger: loopscope.Debugger) -> dict[str, Colour]:
-    """The carried scalars of all loops, by a name to choose them by."""
-    found: dict[str, Colour] = {}
+    """Return the carried scalars of all loops by a name for the choice."""
+    choices: dict[str, Colour] = {}
     for _, instruction in debugger.plan.regions:
         region = instruction.region
         if (
@@ -76,11 +74,11 @@ def colours(debugger: loopscope.Debugger) -> dict[str, Colour]:
             value = _value(debugger, region.program, 0, one.parameter)
             if value is not None:
                 carried = decode(names[one.parameter])
-                found.setdefault(
+                choices.setdefault(
                     f"{carried} of {decode(instruction.label)}"[:80],
                     (region.program.index, one.parameter, carried),
                 )
-    return found
+    return choices
 
 
 def _value(debugger: loopscope.Debugger, program: Program, row: int, slot: Slot) -> float | None:
@@ -94,25 +92,25 @@ def _chart(debugger: loopscope.Debugger, colour: Colour | None) -> tuple[lanes.C
         debugger.steps,
         debugger.state,
         colour,
-        tuple(one.id for one in debugger.breakpoints.on),
+        tuple(breakpoint.id for breakpoint in debugger.breakpoints.on),
     )
-    kept = _charts.get(debugger)
-    if kept is None or kept[0] != state:
+    cached = _charts.get(debugger)
+    if cached is None or cached[0] != state:
         run = icicle(debugger)
-        kept = _charts[debugger] = (state, chart_of(debugger, run, colour), run)
-    return kept[1], kept[2]
+        cached = _charts[debugger] = (state, chart_of(debugger, run, colour), run)
+    return cached[1], cached[2]
 
 
 def chart_of(debugger: loopscope.Debugger, run: Icicle, colour: Colour | None) -> lanes.Chart:
-    """The picture of a run."""
+    """Return the picture of a run."""
     drawn = [
         lanes.Lane(
-            one.title,
-            _blocks(debugger, one.spans, colour),
-            height=24 if one.depth else 16,
-            strong=one.depth == 0,
+            lane.title,
+            _blocks(debugger, lane.spans, colour),
+            height=24 if lane.depth else 16,
+            strong=lane.depth == 0,
         )
-        for one in run.lanes
+        for lane in run.lanes
     ]
     marks = [lanes.Mark(step, "stop", words) for step, words in breakpoint_steps(debugger)]
     for odd in (first_odd(debugger, kind) for kind in SEARCHES):
@@ -146,7 +144,7 @@ def _coloured(
 
 
 class _Scale:
-    """From numbers to levels: from 0 to 1, or -1 to 1 where some are negative."""
+    """A map from numbers to levels: 0 to 1, or -1 to 1 if some are negative."""
 
     def __init__(self, numbers: list[float]) -> None:
         self.low, self.high = min(numbers, default=0.0), max(numbers, default=0.0)
@@ -173,10 +171,10 @@ def _block(
     words = f"{iteration_range(span.iteration, last)} · {_steps(span)}"
     if value is None or colour is None:
         return (first, end, "odd" if span.iteration % 2 else "even", 0, name, words)
-    told = f"{words} · {colour[2]} = {value:.6g}"
+    tooltip = f"{words} · {colour[2]} = {value:.6g}"
     if not np.isfinite(value):
-        return (first, end, "nan", 0, "NaN" if np.isnan(value) else "inf", told)
-    return (first, end, "heat", round(scale.level(value), 3), f"{value:.6g}", told)
+        return (first, end, "nan", 0, "NaN" if np.isnan(value) else "inf", tooltip)
+    return (first, end, "heat", round(scale.level(value), 3), f"{value:.6g}", tooltip)
 
 
 def _steps(span: IcicleSpan) -> str:

@@ -1,1 +1,1 @@
-"""Lists, lanes and markup that several parts are made of."""
+"""Lists, lanes and markup that several parts use."""

@@ -1,4 +1,4 @@
-"""An address on a screen: as people read it, with its exact form a click away."""
+"""An address on a screen: the readable form, and a button that copies the exact form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONGEST = 160
 
 
 def show(address: str, *, key: str) -> None:
-    """Draws it; the button copies what links, commands and every field take."""
+    """Draw the address. The button copies the form that links, commands and fields accept."""
     _address(
         key=key,
         data={

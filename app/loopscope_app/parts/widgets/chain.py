@@ -1,4 +1,6 @@
-"""A list of places, each a line that goes there: proofs, provenances, differences."""
+"""A list of places of the run; a click on a line goes to its place. Proofs, origins and differences
+use it.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,14 @@ from loopscope_app.state.user_session import widget
 
 _chain = component("chain", "chain.js", style="chain.css")
 _LONGEST = {"role": 200, "value": 200}
-"""Characters of what is no sentence; names in the others are shortened by who gives them."""
+"""Largest number of characters of fields that are not sentences. Callers shorten names in the other
+fields.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainLine:
-    """One place."""
+    """One line of the list: a place with its texts."""
 
     title: str
     role: str = ""
@@ -27,11 +31,11 @@ class ChainLine:
     kind: Literal["", "back", "branch", "bad", "now", "file"] = ""
     hint: str = ""
     live: bool = True
-    """There is somewhere to go."""
+    """True if a click on the line goes somewhere."""
 
 
 def show(lines: Sequence[ChainLine], *, key: str, on_pick: Callable[[int], None]) -> None:
-    """Draws the lines; ``on_pick`` gets the number of the one that was clicked."""
+    """Draw the lines. ``on_pick`` receives the index of the clicked line."""
 
     def picked() -> None:
         number = getattr(widget(key), "pick", None)
@@ -39,7 +43,9 @@ def show(lines: Sequence[ChainLine], *, key: str, on_pick: Callable[[int], None]
             on_pick(number)
 
     data = {
-        "rows": [{name: _shown(name, one) for name, one in asdict(line).items()} for line in lines]
+        "rows": [
+            {name: _shown(name, value) for name, value in asdict(line).items()} for line in lines
+        ]
     }
     _chain(key=key, data=data, on_pick_change=picked)
 

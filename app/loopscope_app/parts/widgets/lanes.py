@@ -1,5 +1,5 @@
-"""Lanes of blocks over one axis, with marks and the cursor; a click says where. The picture and
-the cursor travel apart.
+"""Lanes of blocks over one axis, with marks and the cursor. The picture and the cursor are sent
+separately.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _cursor = component("lanes_cursor", "lanes.js")
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Where a chart was clicked."""
+    """The place in a chart that was clicked."""
 
     lane: int
-    """-1: on the axis."""
+    """Index of the lane; -1 for the axis."""
     at: float
     on_name: bool
     down: float = 0.0
-    """The share of the lane's height above it, below 1."""
+    """Share of the lane's height above the click, less than 1."""
 
 
 def show(
@@ -51,14 +51,16 @@ def show(
     wide: float = 0.0,
     on_pick: Callable[[Pick], None],
 ) -> None:
-    """Draws a chart; keep the chart object while it stays the same. ``wide``: units that the
-    cursor covers, 0 for a line.
+    """Draw a chart. Keep the chart object while it does not change.
+
+    ``wide`` is the number of units that the cursor covers, 0 for a line. ``on_pick`` receives the
+    clicked place.
     """
 
     def picked() -> None:
-        found = read_pick(getattr(widget(key), "pick", None), chart)
-        if found is not None:
-            on_pick(found)
+        pick = read_pick(getattr(widget(key), "pick", None), chart)
+        if pick is not None:
+            on_pick(pick)
 
     height = 2 + sum(lane.height + 3 for lane in chart.lanes) + 22
     with st.container(gap=None, key=f"{key}_parts"):
@@ -67,8 +69,9 @@ def show(
 
 
 def read_pick(data: object, chart: Chart) -> Pick | None:
-    """From what the browser sent, which is not trusted; None when it is not a place of this
-    chart.
+    """Return the place that the browser sent, or None if the message is not a place of this chart.
+
+    The message is not trusted.
     """
     if not isinstance(data, Mapping):
         return None

@@ -1,6 +1,4 @@
-"""Small pieces of HTML; the one place of the screens where text of a model enters markup,
-escaped.
-"""
+"""Small pieces of HTML. Text of a model enters the markup of screens here only, escaped."""
 
 from __future__ import annotations
 
@@ -13,19 +11,17 @@ import streamlit as st
 from loopscope.errors import neutral
 
 
-def text(words: object, most: int = 200) -> str:
-    """Text of unknown origin, made harmless and cut to a bearable length.
+def text(words: object, limit: int = 200) -> str:
+    """Return text of unknown origin, escaped and shortened to ``most`` characters.
 
     >>> text("<b>&")
     '&lt;b&gt;&amp;'
     """
-    return html.escape(neutral(str(words), most))
+    return html.escape(neutral(str(words), limit))
 
 
 def sentence(words: object) -> str:
-    """A result, a failure or a problem: whole, since what is cut from it may be what it says.
-
-    Only what no page can bear loses its middle.
+    """Return a result, a failure or a problem as escaped text, whole up to 20,000 characters.
 
     >>> len(sentence("a" * 5000)), len(sentence("a" * 1_000_000))
     (5000, 20000)
@@ -33,24 +29,24 @@ def sentence(words: object) -> str:
     return text(words, 20_000)
 
 
-def plain(words: object, most: int = 200) -> str:
-    """Text of unknown origin for where Streamlit reads Markdown: it means nothing there.
+def plain(words: object, limit: int = 200) -> str:
+    """Return text of unknown origin with all Markdown marks of Streamlit escaped.
 
     >>> plain("[a](b) *c*")
     '\\\\[a\\\\](b) \\\\*c\\\\*'
     """
     return "".join(
-        f"\\{mark}" if mark in "\\`*_{}[]<>#$~:|!" else mark for mark in neutral(str(words), most)
+        f"\\{mark}" if mark in "\\`*_{}[]<>#$~:|!" else mark for mark in neutral(str(words), limit)
     )
 
 
-def prose(words: object, most: int = 2000) -> str:
-    """Text with `names` in backticks and **bold** words.
+def prose(words: object, limit: int = 2000) -> str:
+    """Return escaped text in which backticks mark code and double asterisks mark bold words.
 
     >>> prose("`a<b>` is **so**")
     '<code>a&lt;b&gt;</code> is <b>so</b>'
     """
-    named = re.sub(r"`([^`]+)`", r"<code>\1</code>", text(words, most))
+    named = re.sub(r"`([^`]+)`", r"<code>\1</code>", text(words, limit))
     return re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", named)
 
 
@@ -59,7 +55,7 @@ def chip(words: object, kind: str = "") -> str:
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
-    """A two-column table of (escaped) HTML."""
+    """Return a table of two columns. The cells are HTML that is already escaped."""
     return (
         '<table class="facts">'
         + "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in rows)
@@ -72,5 +68,5 @@ def section(title: str) -> str:
 
 
 def show(markup: str, classes: str = "") -> None:
-    """Draws markup whose variable parts went through ``text``."""
+    """Draw markup whose variable parts are already escaped."""
     st.html(f'<div class="ls {classes}">{markup}</div>')

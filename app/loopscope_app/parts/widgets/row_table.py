@@ -1,6 +1,4 @@
-"""A table of which each row is a place in the run: the row of the moment is marked and kept in
-sight, a click goes to a row.
-"""
+"""A table whose rows are places in the run. The row of the moment is marked and kept in view."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ def show(
     now: int | None,
     on_pick: Callable[[int], None],
 ) -> None:
-    """Draws the rows; ``now`` is the number of the one that is marked, ``on_pick`` gets the
-    number of the one that was clicked.
+    """Draw the rows. ``now`` is the index of the marked row; ``on_pick`` receives the index of a
+    clicked row.
     """
 
     def picked() -> None:
@@ -31,5 +29,5 @@ def show(
         if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(cells):
             on_pick(number)
 
-    words = [[neutral(one, LONGEST) for one in row] for row in (titles, *cells)]
+    words = [[neutral(cell, LONGEST) for cell in row] for row in (titles, *cells)]
     _rows(key=key, data={"titles": words[0], "cells": words[1:], "now": now}, on_pick_change=picked)
