@@ -5,19 +5,20 @@ normalizations.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from loopscope.ops.activation.softmax import log_softmax, softmax
+from loopscope.ops.arithmetic.cumulative import cumulative_sum
 from loopscope.ops.declare import Array, Kernel
 from loopscope.ops.elements import WIDE_DTYPES
 from loopscope.ops.index import axis_within
 from loopscope.ops.matrix import matmul
+from loopscope.ops.onnx.conditions import check_inputs, one_axis
 from loopscope.ops.onnx.elementwise import same_type
-from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable
 
 
@@ -257,35 +258,99 @@ def _mean(data: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
     )
 
 
-FOLDING: Mapping[str, Direct] = {
-    "MatMul": Direct(kernel=product, first=1),
-    "Gemm": Direct(kernel=gemm, first=7),
-    "Softmax": Direct(kernel=softmax_along, first=13),
-    "LogSoftmax": Direct(kernel=log_softmax_along, first=13),
-    "LayerNormalization": Direct(kernel=layer_normalization, first=17),
-    "ReduceL1": Direct(
-        kernel=_reduction(_magnitudes, "Sum of magnitudes along axes.", alone=np.abs), first=1
-    ),
-    "ReduceL2": Direct(
-        kernel=_reduction(_length, "Square root of the sum of squares along axes.", alone=np.abs),
-        first=1,
-    ),
-    "ReduceLogSum": Direct(
-        kernel=_reduction(_log_of_sum, "Logarithm of the sum along axes.", alone=np.log), first=1
-    ),
-    "ReduceLogSumExp": Direct(
-        kernel=_reduction(_log_of_sum_of_powers, "Logarithm of the sum of powers of e along axes."),
-        first=1,
-    ),
-    "ReduceMax": Direct(kernel=_reduction(_greatest, "The greatest element along axes."), first=1),
-    "ReduceMean": Direct(kernel=_reduction(_mean, "The mean along axes."), first=1),
-    "ReduceMin": Direct(kernel=_reduction(_least, "The least element along axes."), first=1),
-    "ReduceProd": Direct(kernel=_reduction(_product, "The product along axes."), first=1),
-    "ReduceSum": Direct(kernel=_reduction(_sum, "The sum along axes."), first=1),
-    "ReduceSumSquare": Direct(
-        kernel=_reduction(
-            _sum_of_squares, "The sum of squares along axes.", alone=lambda data: data * data
-        ),
-        first=1,
-    ),
-}
+reduce_l1 = _reduction(_magnitudes, "Sum of magnitudes along axes.", alone=np.abs)
+reduce_l2 = _reduction(_length, "Square root of the sum of squares along axes.", alone=np.abs)
+reduce_log_sum = _reduction(_log_of_sum, "Logarithm of the sum along axes.", alone=np.log)
+reduce_log_sum_exp = _reduction(
+    _log_of_sum_of_powers, "Logarithm of the sum of powers of e along axes."
+)
+reduce_max = _reduction(_greatest, "The greatest element along axes.")
+reduce_mean = _reduction(_mean, "The mean along axes.")
+reduce_min = _reduction(_least, "The least element along axes.")
+reduce_prod = _reduction(_product, "The product along axes.")
+reduce_sum = _reduction(_sum, "The sum along axes.")
+reduce_sum_square = _reduction(
+    _sum_of_squares, "The sum of squares along axes.", alone=lambda data: data * data
+)
+
+
+def old_gemm(
+    a: Array,
+    b: Array,
+    c: Array,
+    /,
+    *,
+    alpha: float,
+    beta: float,
+    transA: int = 0,
+    transB: int = 0,
+    **_: object,
+) -> Array:
+    """Gemm before opset 7: ``alpha A B + beta C``."""
+    product = (a.T if transA else a) @ (b.T if transB else b)
+    return (alpha * product + beta * c).astype(a.dtype)
+
+
+def _flattened_from_axis(function: Callable[[Array], Array]) -> Kernel:
+    """Before opset 13: the axes from ``axis`` count as one."""
+
+    def kernel(data: Array, /, *, axis: int) -> Array:
+        axis += data.ndim if axis < 0 else 0
+        rows = math.prod(data.shape[:axis])
+        return (
+            function(computable(data).reshape(rows, -1)).reshape(data.shape).astype(data.dtype)
+            if data.size
+            else data
+        )
+
+    return kernel
+
+
+def _softmax_of_rows(rows: Array) -> Array:
+    powers = np.exp(rows - rows.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _log_softmax_of_rows(rows: Array) -> Array:
+    below = rows - rows.max(axis=1, keepdims=True)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
+
+
+def _hardmax_of_rows(rows: Array) -> Array:
+    result = np.zeros_like(rows)
+    np.put_along_axis(result, rows.argmax(axis=1)[:, None], 1, axis=1)
+    return result
+
+
+old_softmax = _flattened_from_axis(_softmax_of_rows)
+old_log_softmax = _flattened_from_axis(_log_softmax_of_rows)
+old_hardmax = _flattened_from_axis(_hardmax_of_rows)
+
+
+def cumulative(data: Array, axis: Array, /, *, exclusive: int = 0, reverse: int = 0) -> Array:
+    """Sums along an axis, a scalar or of shape [1] as in ONNX Runtime; the onnx package computes
+    with a scalar only.
+    """
+    data, axis = np.asarray(data), np.asarray(axis)
+    one_axis(data, axis)
+    return cumulative_sum(data, axis, exclusive=bool(exclusive), reverse=bool(reverse))
+
+
+def cumulative_product(
+    data: Array, axis: Array, /, *, exclusive: int = 0, reverse: int = 0
+) -> Array:
+    """Products along an axis."""
+    one_axis(data, axis)
+    along = axis_within(int(axis.reshape(-1)[0]), data.ndim)
+    numbers = np.moveaxis(computable(data), along, 0)
+    numbers = numbers[::-1] if reverse else numbers
+    if exclusive:
+        numbers = np.concatenate([np.ones_like(numbers[:1]), numbers[:-1]])
+    products = np.cumprod(numbers, axis=0, dtype=numbers.dtype)
+    return np.moveaxis(products[::-1] if reverse else products, 0, along).astype(data.dtype)
+
+
+def determinants(data: Array, /) -> Array:
+    """The determinant of each matrix in the last two axes."""
+    check_inputs("Det", (data,), {})
+    return np.asarray(np.linalg.det(computable(data))).astype(data.dtype)

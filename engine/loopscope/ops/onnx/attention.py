@@ -13,7 +13,6 @@ import numpy as np
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable, rounded
 
 _TOGETHER = 1 << 18
@@ -259,8 +258,3 @@ def _softmax(weights: Array) -> None:
     total = weights @ np.ones(weights.shape[-1], weights.dtype)
     total[total == 0] = 1
     weights /= total[..., None]
-
-
-ATTENTION: Mapping[str, Direct] = {
-    "Attention": Direct(kernel=attention, first=23, counts_outputs=True)
-}

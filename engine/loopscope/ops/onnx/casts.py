@@ -236,3 +236,33 @@ def _whole(text: str) -> int:
     if not -(2**63) <= number < 2**64:
         raise ValueError(f"the text {shorten(repr(text))} is no integer of 64 bits")
     return int(number)
+
+
+def cast_by_name(data: Array, /, *, to: object) -> Array:
+    """Cast before opset 6: ``to`` is the name of a type."""
+    name = str(to).upper()
+    dtype = _NAMED_DTYPES.get(name)
+    if dtype is None:
+        raise ValueError(f"to is {name[:40]!r}, expected one of {', '.join(_NAMED_DTYPES)}")
+    return data.astype(dtype)
+
+
+_NAMED_DTYPES: Mapping[str, str] = {
+    **{
+        name: name.lower()
+        for name in (
+            "UINT8",
+            "INT8",
+            "UINT16",
+            "INT16",
+            "INT32",
+            "INT64",
+            "UINT32",
+            "UINT64",
+            "FLOAT16",
+            "BOOL",
+        )
+    },
+    "FLOAT": "float32",
+    "DOUBLE": "float64",
+}

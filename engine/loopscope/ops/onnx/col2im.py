@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
@@ -12,7 +12,6 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.index import whole_numbers
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.onnx.row import Direct
 
 
 def col2im(
@@ -92,6 +91,3 @@ def _inside(offset: int, step: int, count: int, length: int) -> tuple[slice, sli
     if last <= first:
         return slice(0, 0), slice(0, 0)
     return slice(offset + first * step, offset + (last - 1) * step + 1, step), slice(first, last)
-
-
-COLUMNS: Mapping[str, Direct] = {"Col2Im": Direct(kernel=col2im, first=18)}

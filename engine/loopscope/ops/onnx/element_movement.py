@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,13 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.index import axis_within, positions_within, whole_numbers
+from loopscope.ops.movement import gathering
+from loopscope.ops.movement.distinct import unique
 from loopscope.ops.movement.joining import concat
 from loopscope.ops.movement.slicing import slice_
+from loopscope.ops.onnx.conditions import check_inputs
 from loopscope.ops.onnx.output_sizes import check_size
-from loopscope.ops.onnx.row import Direct
-from loopscope.ops.shape import reshape, unsqueeze
+from loopscope.ops.shape import reshape
 from loopscope.ops.sort.largest import top_k
 
 
@@ -193,20 +196,97 @@ def best_elements(
     )
 
 
-PLACES: Mapping[str, Direct] = {
-    "Concat": Direct(kernel=concat, first=4),
-    "ConstantOfShape": Direct(kernel=constant_of_shape, first=9),
-    "Expand": Direct(kernel=expanded, first=8),
-    "Flatten": Direct(kernel=flattened, first=1),
-    "Gather": Direct(kernel=gathered, first=1),
-    "Range": Direct(kernel=numbers_between, first=11, last=11),
-    "Reshape": Direct(kernel=reshaped, first=5),
-    "Shape": Direct(kernel=shape_of, first=1),
-    "Size": Direct(kernel=size_of, first=1),
-    "Slice": Direct(kernel=sliced, first=10),
-    "Split": Direct(kernel=split, first=2, counts_outputs=True),
-    "Squeeze": Direct(kernel=squeezed, first=13),
-    "TopK": Direct(kernel=best_elements, first=10),
-    "Transpose": Direct(kernel=transposed, first=1),
-    "Unsqueeze": Direct(kernel=unsqueeze, first=13),
-}
+def one_hot(indices: Array, depth: Array, values: Array, /, *, axis: int = -1) -> Array:
+    """A new axis of length ``depth`` with the second value at the index and the first value at all
+    other positions.
+    """
+    length = int(depth.reshape(-1)[0])
+    axis = axis_within(axis, indices.ndim + 1)
+    if length < 0 or values.shape != (2,):
+        raise ValueError(
+            f"the depth is {length} and the values have shape {list(values.shape)}, "
+            "expected at least 0 and 2 values"
+        )
+    check_elements(indices.size * length, "the output of OneHot")
+    whole = indices.astype(np.int64)
+    positions = np.expand_dims(np.where(whole < 0, whole + length, whole), axis)
+    numbers = np.arange(length).reshape(-1, *[1] * (indices.ndim - axis))
+    return np.where(positions == numbers, values[1], values[0])
+
+
+def distinct(data: Array, /, *, axis: int | None = None, sorted: int = 1) -> tuple[Array, ...]:
+    """The distinct elements, or the distinct parts along an axis, with their positions and
+    counts.
+    """
+    return unique(data, None if axis is None else np.array(axis), sorted=bool(sorted))
+
+
+def gather_elements(data: Array, indices: Array, /, *, axis: int = 0) -> Array:
+    """Elements along an axis. The indices may be shorter than the data along all other axes."""
+    along = axis_within(axis, data.ndim)
+    if indices.ndim == data.ndim:
+        data = data[
+            tuple(
+                slice(None if number == along else length)
+                for number, length in enumerate(indices.shape)
+            )
+        ]
+    return gathering.gather_elements(data, indices, axis=along)
+
+
+def gather_nd(data: Array, indices: Array, /, **attributes: Any) -> Array:
+    """Elements or parts at positions that the last axis of the indices holds."""
+    check_inputs("GatherND", (data, indices), attributes)
+    return gathering.gather_nd(data, indices, batch_dims=int(attributes.get("batch_dims") or 0))
+
+
+def old_reshape(data: Array, /, *, shape: Sequence[int], **_: object) -> Array:
+    """Reshape before opset 5. A length of 0 copies the length of the axis."""
+    lengths = (
+        data.shape[number] if length == 0 and number < data.ndim else length
+        for number, length in enumerate(shape)
+    )
+    return data.reshape(tuple(lengths))
+
+
+def old_split(
+    data: Array,
+    lengths: Array | None = None,
+    /,
+    *,
+    outputs: int,
+    axis: int = 0,
+    split: Sequence[int] | None = None,
+) -> tuple[Array, ...]:
+    """Split of opset 1: parts of the given lengths, or of equal lengths."""
+    chosen = split if lengths is None else lengths.tolist()
+    if chosen is None:
+        return tuple(np.split(data, outputs, axis))
+    if sum(chosen) != data.shape[axis]:
+        raise ValueError(
+            f"the parts of lengths {list(chosen)[:8]} do not make up "
+            f"the {data.shape[axis]} of axis {axis}"
+        )
+    return tuple(np.split(data, np.cumsum(chosen)[:-1], axis))
+
+
+def old_concat(*tensors: Array, axis: int = 1) -> Array:
+    """Concat before opset 4, whose axis has a default."""
+    return concat(*tensors, axis=axis)
+
+
+def old_tile(data: Array, tiles: Array, axis: Array, /) -> Array:
+    """Tile before opset 6: repetition along one axis."""
+    count, along = int(np.ravel(tiles)[0]), int(np.ravel(axis)[0])
+    check_elements(data.size * max(count, 0), "the output of Tile")
+    return np.concatenate([data] * count, along) if count > 0 else np.take(data, [], along)
+
+
+def old_squeeze(data: Array, /, *, axes: Sequence[int] = ()) -> Array:
+    """Squeeze before opset 13. Without axes, all axes of length 1 are removed."""
+    return np.squeeze(data, tuple(axes) if axes else None)
+
+
+def old_unsqueeze(data: Array, /, *, axes: Sequence[int]) -> Array:
+    """Unsqueeze before opset 13."""
+    return np.expand_dims(data, tuple(axes))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ops import special_functions as special
-from loopscope.ops.activation.formulas import mish, sigmoid, softplus
-from loopscope.ops.activation.rectifiers import relu
-from loopscope.ops.arithmetic.binary import GREATER, LESSER, refuse_zeros
+from loopscope.ops.activation import formulas
+from loopscope.ops.arithmetic.binary import refuse_zeros
 from loopscope.ops.declare import Array, Kernel
 from loopscope.ops.elements import WIDE_DTYPES, through_float
-from loopscope.ops.onnx.row import Direct
+from loopscope.ops.precision import computable
 
 
 def where(condition: Array, then: Array, otherwise: Array, /) -> Array:
@@ -59,6 +58,11 @@ def _folded(function: Callable[[Array, Array], Array], text: str) -> Kernel:
 
     kernel.__doc__ = text
     return kernel
+
+
+maximum = _folded(np.maximum, "The greatest of tensors.")
+minimum = _folded(np.minimum, "The least of tensors.")
+total = _folded(np.add, "The sum of tensors.")
 
 
 def power(base: Array, exponent: Array, /) -> Array:
@@ -160,73 +164,92 @@ def is_infinite(data: Array, /, *, detect_negative: int, detect_positive: int) -
     return made if detect_positive else made & (data < 0)
 
 
-def _function(name: str, first: int) -> Direct:
-    """A function of numpy, of floats alone."""
-    return Direct(kernel=getattr(np, name), first=first, float_symbol=f"np.{name}({{0}})")
+def softsign(data: Array, /) -> Array:
+    """``x / (1 + |x|)``."""
+    return (data / (1 + np.abs(data))).astype(data.dtype)
 
 
-NUMBERS: Mapping[str, Direct] = {
-    "Add": Direct(kernel=np.add, first=7, symbol="{0} + {1}"),
-    "Sub": Direct(kernel=np.subtract, first=7, symbol="{0} - {1}"),
-    "Mul": Direct(kernel=np.multiply, first=7, symbol="{0} * {1}"),
-    "Div": Direct(kernel=divide, first=7, float_symbol="{0} / {1}"),
-    "Mod": Direct(kernel=remainder, first=10, last=13, symbol="{0} % {1}", symbol_when={"fmod": 0}),
-    "Pow": Direct(kernel=power, first=7),
-    "Max": Direct(
-        kernel=_folded(np.maximum, "The greatest of tensors."),
-        first=8,
-        float_symbol="np.maximum({0}, {1})",
-        integer_symbol=GREATER,
-    ),
-    "Min": Direct(
-        kernel=_folded(np.minimum, "The least of tensors."),
-        first=8,
-        float_symbol="np.minimum({0}, {1})",
-        integer_symbol=LESSER,
-    ),
-    "Sum": Direct(kernel=_folded(np.add, "The sum of tensors."), first=8, float_symbol="{0} + {1}"),
-    "Less": Direct(kernel=np.less, first=7, symbol="{0} < {1}"),
-    "LessOrEqual": Direct(kernel=np.less_equal, first=12, symbol="{0} <= {1}"),
-    "Greater": Direct(kernel=np.greater, first=7, symbol="{0} > {1}"),
-    "GreaterOrEqual": Direct(kernel=np.greater_equal, first=12, symbol="{0} >= {1}"),
-    "Equal": Direct(kernel=np.equal, first=7, symbol="{0} == {1}"),
-    "And": Direct(kernel=np.logical_and, first=7, symbol="{0} & {1}"),
-    "Or": Direct(kernel=np.logical_or, first=7, symbol="{0} | {1}"),
-    "Xor": Direct(kernel=np.logical_xor, first=7, symbol="{0} ^ {1}"),
-    "Not": Direct(kernel=np.logical_not, first=1, symbol="~{0}"),
-    "Neg": Direct(kernel=np.negative, first=6, symbol="-{0}"),
-    "Abs": Direct(kernel=np.abs, first=6, symbol="abs({0})"),
-    "Where": Direct(kernel=where, first=9),
-    "Sign": _function("sign", 9),
-    "Sqrt": _function("sqrt", 6),
-    "Reciprocal": _function("reciprocal", 6),
-    "Exp": _function("exp", 6),
-    "Log": _function("log", 6),
-    "Floor": _function("floor", 6),
-    "Ceil": _function("ceil", 6),
-    "Round": _function("rint", 11),
-    "Sin": _function("sin", 7),
-    "Cos": _function("cos", 7),
-    "Tan": _function("tan", 7),
-    "Asin": _function("arcsin", 7),
-    "Acos": _function("arccos", 7),
-    "Atan": _function("arctan", 7),
-    "Sinh": _function("sinh", 9),
-    "Cosh": _function("cosh", 9),
-    "Tanh": _function("tanh", 6),
-    "Asinh": _function("arcsinh", 9),
-    "Acosh": _function("arccosh", 9),
-    "Atanh": _function("arctanh", 9),
-    "Erf": Direct(kernel=erf, first=9),
-    "Sigmoid": Direct(kernel=sigmoid, first=6, float_symbol="1 / (1 + np.exp(-{0}))"),
-    "Softplus": Direct(kernel=softplus, first=1),
-    "Relu": Direct(kernel=relu, first=6, float_symbol="np.maximum({0}, 0)"),
-    "LeakyRelu": Direct(kernel=leaky_relu, first=6),
-    "Elu": Direct(kernel=elu, first=6),
-    "HardSigmoid": Direct(kernel=hard_sigmoid, first=6),
-    "HardSwish": Direct(kernel=hard_swish, first=14),
-    "Mish": Direct(kernel=mish, first=18),
-    "Clip": Direct(kernel=clip, first=6),
-    "IsNaN": _function("isnan", 9),
-    "IsInf": Direct(kernel=is_infinite, first=10),
-}
+def gelu(data: Array, /, *, approximate: object = "none") -> Array:
+    """Gaussian error linear unit, by the error function or approximated by tanh."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"approximate is {str(approximate)[:40]!r}, expected none or tanh")
+    mode = "erf" if approximate == "none" else "tanh"
+    return formulas.gelu(data, approximation_mode=mode)
+
+
+def mean(*tensors: Array) -> Array:
+    """The mean of tensors of the same shape, or broadcast together."""
+    result = computable(tensors[0])
+    for tensor in tensors[1:]:
+        result = result + computable(tensor)
+    return (result / len(tensors)).astype(tensors[0].dtype)
+
+
+def _broadcast_from_axis(function: Callable[..., Array]) -> Kernel:
+    """Before opset 7: with ``broadcast``, the axes of the second tensor are those of the first
+    one from ``axis``; without it, both shapes are the same.
+    """
+
+    def kernel(
+        left: Array,
+        right: Array,
+        /,
+        *,
+        broadcast: int = 0,
+        axis: int | None = None,
+        **_: object,
+    ) -> Array:
+        if broadcast and right.ndim < left.ndim:
+            first = left.ndim - right.ndim if axis is None else axis
+            first += left.ndim if first < 0 else 0
+            right = right.reshape(right.shape + (1,) * (left.ndim - first - right.ndim))
+        return function(left, right)
+
+    return kernel
+
+
+def _power_of_base_type(base: Array, exponent: Array) -> Array:
+    return np.power(base, exponent).astype(base.dtype)
+
+
+old_add = _broadcast_from_axis(np.add)
+old_subtract = _broadcast_from_axis(np.subtract)
+old_multiply = _broadcast_from_axis(np.multiply)
+old_divide = _broadcast_from_axis(divide)
+old_power = _broadcast_from_axis(_power_of_base_type)
+old_equal = _broadcast_from_axis(np.equal)
+old_greater = _broadcast_from_axis(np.greater)
+old_less = _broadcast_from_axis(np.less)
+old_logical_and = _broadcast_from_axis(np.logical_and)
+old_logical_or = _broadcast_from_axis(np.logical_or)
+old_logical_xor = _broadcast_from_axis(np.logical_xor)
+
+
+@through_float
+def thresholded_relu(data: Array, /, *, alpha: float = 1.0) -> Array:
+    """Elements above alpha, 0 for the others."""
+    return np.where(data > alpha, data, np.zeros_like(data))
+
+
+@through_float
+def affine(data: Array, /, *, alpha: float = 1.0, beta: float = 0.0) -> Array:
+    """``alpha * x + beta``."""
+    return data * data.dtype.type(alpha) + data.dtype.type(beta)
+
+
+@through_float
+def scaled(data: Array, /, *, scale: float = 1.0) -> Array:
+    """``scale * x``."""
+    return data * data.dtype.type(scale)
+
+
+@through_float
+def scaled_tanh(data: Array, /, *, alpha: float, beta: float) -> Array:
+    """``alpha * tanh(beta * x)``."""
+    return data.dtype.type(alpha) * np.tanh(data.dtype.type(beta) * data)
+
+
+@through_float
+def parametric_softplus(data: Array, /, *, alpha: float, beta: float) -> Array:
+    """``alpha * log(exp(beta * x) + 1)``."""
+    return data.dtype.type(alpha) * np.logaddexp(data.dtype.type(beta) * data, data.dtype.type(0))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from loopscope.ops.bounds import check_elements
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Array
 
 
-def _binarizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    (data,) = arguments
-    return ((data > attributes.get("threshold", 0.0)).astype(data.dtype),)
+def binarizer(data: Array, /, **attributes: Any) -> Array:
+    return (data > attributes.get("threshold", 0.0)).astype(data.dtype)
 
 
 def _for_each_feature(values: np.ndarray, data: np.ndarray, what: str) -> np.ndarray:
@@ -31,21 +29,19 @@ def _for_each_feature(values: np.ndarray, data: np.ndarray, what: str) -> np.nda
     return values.reshape((1, features) + (1,) * (data.ndim - 2)) if data.ndim > 1 else values
 
 
-def _scaler(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    (data,) = arguments
+def scaler(data: Array, /, **attributes: Any) -> Array:
     offset, scale = (
         np.array(attributes.get(name) or (one,), np.float64)
         for name, one in (("offset", 0.0), ("scale", 1.0))
     )
     shifted = data.astype(np.float64) - _for_each_feature(offset, data, "offset")
-    return ((shifted * _for_each_feature(scale, data, "scale")).astype(np.float32),)
+    return (shifted * _for_each_feature(scale, data, "scale")).astype(np.float32)
 
 
-def _normalizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def normalizer(data: Array, /, **attributes: Any) -> Array:
     """Each row divided by its greatest element, the sum of its magnitudes or its length; left as
     it is where that is 0.
     """
-    (data,) = arguments
     if data.ndim not in (1, 2):
         raise ValueError(f"the data has shape {list(data.shape)}, expected rows of features")
     rows = data.astype(np.float64)
@@ -58,14 +54,13 @@ def _normalizer(arguments: Arguments, attributes: Attributes, outputs: int) -> t
             norm = np.sqrt((rows * rows).sum(axis=-1, keepdims=True))
         case other:
             raise ValueError(f"norm is {str(other)[:40]!r}, expected MAX, L1 or L2")
-    return ((rows / np.where(norm == 0, 1, norm)).astype(np.float32),)
+    return (rows / np.where(norm == 0, 1, norm)).astype(np.float32)
 
 
-def _imputer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def imputer(data: Array, /, **attributes: Any) -> Array:
     """Every element that equals the one to be replaced (NaN equals NaN) becomes the value of its
     feature.
     """
-    (data,) = arguments
     kinds = (
         ("imputed_value_floats", "replaced_value_float"),
         ("imputed_value_int64s", "replaced_value_int64"),
@@ -80,17 +75,16 @@ def _imputer(arguments: Arguments, attributes: Attributes, outputs: int) -> tupl
         )
     gone = np.asarray(attributes.get(replaced, 0), data.dtype)
     there = np.isnan(data) if data.dtype.kind == "f" and np.isnan(gone) else data == gone
-    return (np.where(there, _for_each_feature(values, data, named), data).astype(data.dtype),)
+    return np.where(there, _for_each_feature(values, data, named), data).astype(data.dtype)
 
 
-def _one_hot_encoder(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def one_hot_encoder(data: Array, /, **attributes: Any) -> Array:
     """A new last axis with a single 1 at the place of the category; numbers are cut to integers,
     and one of no category gives zeros.
 
     Of equal categories the last counts, as in ONNX Runtime: skl2onnx cuts those of floats, and so
     writes some more than once.
     """
-    (data,) = arguments
     categories = (
         attributes.get("cats_strings") if data.dtype == object else attributes.get("cats_int64s")
     ) or ()
@@ -106,18 +100,14 @@ def _one_hot_encoder(arguments: Arguments, attributes: Attributes, outputs: int)
     )
     if not attributes.get("zeros", 1) and (places < 0).any():
         raise ValueError("a value is of no category, and zeros is 0")
-    return ((places[..., None] == np.arange(len(categories))).astype(np.float32),)
+    return (places[..., None] == np.arange(len(categories))).astype(np.float32)
 
 
-def _feature_vectorizer(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
+def feature_vectorizer(*tensors: Array, **attributes: Any) -> Array:
     """The features of all inputs side by side as f32, those of each cut or filled with zeros to
     what inputdimensions says.
     """
-    given = [
-        one.reshape(len(one), math.prod(one.shape[1:])) for one in map(np.atleast_1d, arguments)
-    ]
+    given = [one.reshape(len(one), math.prod(one.shape[1:])) for one in map(np.atleast_1d, tensors)]
     lengths = attributes.get("inputdimensions") or tuple(one.shape[1] for one in given)
     if len(lengths) != len(given) or min(lengths) < 0:
         raise ValueError(
@@ -131,18 +121,15 @@ def _feature_vectorizer(
     parts = [np.zeros((len(given[0]), length), np.float32) for length in lengths]
     for part, one in zip(parts, given, strict=True):
         part[:, : one.shape[1]] = one[:, : part.shape[1]]
-    return (np.concatenate(parts, axis=1),)
+    return np.concatenate(parts, axis=1)
 
 
-def _array_feature_extractor(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
+def array_feature_extractor(data: Array, indices: Array, /, **attributes: Any) -> Array:
     """The elements at some places of the last axis; of a vector as one row.
 
     Places below 0 count from the end: ONNX does not say so, but skl2onnx's radius neighbours ask
     for -1 and leave the result out later.
     """
-    data, indices = arguments
     places = indices.reshape(-1)
     if not data.ndim or not places.size:
         raise ValueError(
@@ -152,15 +139,4 @@ def _array_feature_extractor(
         raise ValueError(
             f"the places lie from {places.min()} to {places.max()}, expected {-data.shape[-1]} to below {data.shape[-1]}"
         )
-    return ((data[None] if data.ndim == 1 else data)[..., places],)
-
-
-FEATURES: Mapping[str, Older] = {
-    "ArrayFeatureExtractor": _array_feature_extractor,
-    "Binarizer": _binarizer,
-    "FeatureVectorizer": _feature_vectorizer,
-    "Imputer": _imputer,
-    "Normalizer": _normalizer,
-    "OneHotEncoder": _one_hot_encoder,
-    "Scaler": _scaler,
-}
+    return (data[None] if data.ndim == 1 else data)[..., places]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from loopscope.ops.declare import Array
 from loopscope.ops.onnx.byte_filters import ByteFilters, by_filter
-from loopscope.ops.onnx.byte_products import LIMITS, ByteMatrix, Bytes, by_row, keeping, rows_less
-from loopscope.ops.onnx.row import Direct
+from loopscope.ops.onnx.byte_products import LIMITS, ByteMatrix, Bytes, by_row, rows_less
 
 MadeReady = Callable[[Array, Array | None], Any]
 """Makes of weights and their zero points what multiplies: anew, or the one that is kept."""
@@ -122,22 +121,3 @@ def qlinear_conv(
     assert by is not None
     factors = _one_or_more(data_scale) * by.reshape(-1, *places) / _one_or_more(scale)
     return _quantized(sums, np.asarray(factors), _one_or_more(zero))
-
-
-INTEGERS: Mapping[str, Direct] = {
-    "ConvInteger": Direct(
-        kernel=conv_integer, first=10, by_constant=keeping(ByteFilters, conv_integer)
-    ),
-    "MatMulInteger": Direct(
-        kernel=matmul_integer, first=10, by_constant=keeping(ByteMatrix, matmul_integer)
-    ),
-    "QLinearConv": Direct(
-        kernel=qlinear_conv, first=10, by_constant=keeping(ByteFilters, qlinear_conv), kept_input=3
-    ),
-    "QLinearMatMul": Direct(
-        kernel=qlinear_matmul,
-        first=10,
-        by_constant=keeping(ByteMatrix, qlinear_matmul),
-        kept_input=3,
-    ),
-}

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Array
 
+Attributes = Mapping[str, Any]
 _UNUSED = "_Unused"
 _NAN = object()
 """Stands for NaN, which is a key like any other but does not equal itself."""
 
 
-def _label_encoder(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def label_encoder(data: Array, /, **attributes: Any) -> Array:
     """Every element to the value of the first key that equals it (NaN equals NaN), or to the
     default.
     """
-    (data,) = arguments
     if "classes_strings" in attributes:
-        return (_first_version(data, attributes),)
+        return _first_version(data, attributes)
     keys, values = _written(attributes, "keys").tolist(), _written(attributes, "values")
     if len(keys) != len(values):
         raise ValueError(f"there are {len(keys)} keys and {len(values)} values, expected pairs")
@@ -28,7 +28,7 @@ def _label_encoder(arguments: Arguments, attributes: Attributes, outputs: int) -
         raise ValueError(
             f"the keys are {'numbers' if data.dtype == object else 'texts'}, and the data is of {data.dtype}"
         )
-    return (_looked_up(data, keys, values, _default(attributes, values.dtype)),)
+    return _looked_up(data, keys, values, _default(attributes, values.dtype))
 
 
 def _looked_up(data: np.ndarray, keys: list[Any], values: np.ndarray, default: Any) -> np.ndarray:
@@ -86,6 +86,3 @@ def _first_version(data: np.ndarray, attributes: Attributes) -> np.ndarray:
         np.array(texts, object),
         attributes.get("default_string", _UNUSED),
     )
-
-
-LABELS: Mapping[str, Older] = {"LabelEncoder": _label_encoder}

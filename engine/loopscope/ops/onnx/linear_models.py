@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Array
 from loopscope.ops.onnx.post_transforms import (
     label_or_nothing,
     labels_at,
     of_two_classes,
     transformed,
 )
+
+Attributes = Mapping[str, Any]
 
 
 def rows_of(data: np.ndarray) -> np.ndarray:
@@ -36,13 +38,11 @@ def _scores(rows: np.ndarray, attributes: Attributes, targets: int) -> np.ndarra
     return (rows @ coefficients.reshape(targets, -1).T + intercepts).astype(np.float32)
 
 
-def _linear_classifier(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
+def linear_classifier(data: Array, /, **attributes: Any) -> tuple[Array, Array]:
     """Labels (N,) and scores (N, classes); the label is that of the greatest score before the
     transform.
     """
-    rows = rows_of(arguments[0])
+    rows = rows_of(data)
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_ints")
     known = len(texts or numbers or ())
     intercepts = len(attributes.get("intercepts") or ())
@@ -62,14 +62,6 @@ def _linear_classifier(
     return labels_at(scores.argmax(axis=1), texts, numbers), transformed(scores, transform)
 
 
-def _linear_regressor(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
-    scores = _scores(rows_of(arguments[0]), attributes, int(attributes.get("targets") or 1))
-    return (transformed(scores, attributes.get("post_transform") or "NONE"),)
-
-
-LINEAR_MODELS: Mapping[str, Older] = {
-    "LinearClassifier": _linear_classifier,
-    "LinearRegressor": _linear_regressor,
-}
+def linear_regressor(data: Array, /, **attributes: Any) -> Array:
+    scores = _scores(rows_of(data), attributes, int(attributes.get("targets") or 1))
+    return transformed(scores, attributes.get("post_transform") or "NONE")

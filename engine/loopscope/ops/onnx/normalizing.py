@@ -5,16 +5,16 @@ once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from loopscope.ops.declare import Array, Kernel
+from loopscope.ops.elements import means, through_float
 from loopscope.ops.index import axis_within
 from loopscope.ops.normalization import batch_norm_inference, group_normalization
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable, rounded
 
 
@@ -38,8 +38,8 @@ def rms_normalization(
         raise ValueError(f"stash_type is {stash_type}, expected 1: the steps are computed in f32")
     first = axis_within(axis, data.ndim)
     rows = computable(data).reshape(math.prod(data.shape[:first]), math.prod(data.shape[first:]))
-    means = np.vecdot(rows, rows)[:, None] / rows.dtype.type(max(rows.shape[1], 1))
-    made = rows * np.reciprocal(np.sqrt(means + rows.dtype.type(epsilon)))
+    squares = np.vecdot(rows, rows)[:, None] / rows.dtype.type(max(rows.shape[1], 1))
+    made = rows * np.reciprocal(np.sqrt(squares + rows.dtype.type(epsilon)))
     return rounded(np.asarray(made.reshape(data.shape) * computable(scale)), data.dtype)
 
 
@@ -97,7 +97,97 @@ def group_normalized(
     return normalized
 
 
-NORMALIZING: Mapping[str, Direct] = {
-    "InstanceNormalization": Direct(kernel=instance_normalization, first=1),
-    "RMSNormalization": Direct(kernel=rms_normalization, first=23),
-}
+def lrn(
+    data: Array, /, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> Array:
+    """Each element divided by a power of the mean square of ``size`` neighbours along the
+    channels.
+    """
+    if data.ndim < 2 or size < 1:
+        raise ValueError(
+            f"size is {size} for data of shape {list(data.shape)}, "
+            "expected at least 1 for [N, C, lengths...]"
+        )
+    values = computable(data)
+    squares, sums = values * values, np.zeros_like(values)
+    channels = data.shape[1]
+    for offset in range(max(-((size - 1) // 2), -channels), min(size // 2, channels) + 1):
+        sums[:, max(-offset, 0) : channels - max(offset, 0)] += squares[
+            :, max(offset, 0) : channels + min(offset, 0)
+        ]
+    return (values / (bias + alpha / size * sums) ** beta).astype(data.dtype)
+
+
+def mean_variance(data: Array, /, *, axes: Sequence[int] = ()) -> Array:
+    """The data less its mean over the axes, divided by the standard deviation and 1e-9. The onnx
+    package does not compute f64, f16 and bf16.
+    """
+    values, chosen = computable(data), tuple(axes or (0, 2, 3))
+    mean = means(values, chosen)
+    variance = means(values * values, chosen) - mean * mean
+    deviation = np.sqrt(np.maximum(variance, 0)) + values.dtype.type(1e-9)
+    return ((values - mean) / deviation).astype(data.dtype)
+
+
+@through_float
+def old_mean_variance(
+    data: Array, /, *, across_channels: int = 0, normalize_variance: int = 1
+) -> Array:
+    """Less the mean of each channel (or of all of an image), over the standard deviation: (N, C,
+    H, W).
+    """
+    axes = tuple(range(1 if across_channels else 2, data.ndim))
+    centred = data - means(data, axes)
+    if not normalize_variance:
+        return np.asarray(centred)
+    return np.asarray(centred / np.sqrt(means(centred**2, axes)))
+
+
+def lp_normalization(data: Array, /, *, axis: int = -1, p: int = 2) -> Array:
+    """The data divided by its norm along an axis; 0 if the norm is 0."""
+    if p not in (1, 2):
+        raise ValueError(f"p is {p}, expected 1 or 2")
+    values = computable(data)
+    norm = np.linalg.norm(values, p, axis, keepdims=True)
+    return np.divide(values, norm, out=np.zeros_like(values), where=norm != 0).astype(data.dtype)
+
+
+def old_batch_normalization(
+    data: Array,
+    *statistics: Array,
+    outputs: int,
+    epsilon: float,
+    is_test: int = 0,
+    spatial: int = 1,
+    **_: object,
+) -> Array:
+    """BatchNormalization before opset 14, by given means and variances."""
+    if outputs > 1 and not is_test:
+        raise ValueError(
+            f"with {outputs} outputs it trains, which is not computed before opset 14: "
+            "export the model for inference"
+        )
+    # Not spatial: each element of a channel has its own statistics.
+    form = (-1,) + (1,) * (data.ndim - 2) if spatial else data.shape[1:]
+    scale, bias, mean, variance = (values.reshape(form) for values in statistics[:4])
+    return ((data - mean) / np.sqrt(variance + epsilon) * scale + bias).astype(data.dtype)
+
+
+def dropout_6(data: Array, /, *, is_test: int = 0, **_: object) -> tuple[Array, Array]:
+    """Dropout before opset 7: the data and a mask of ones."""
+    if not is_test:
+        raise ValueError(
+            "with is_test 0 it trains, which is not computed before opset 7: "
+            "export the model for inference"
+        )
+    return data, np.ones_like(data)
+
+
+def dropout_9(data: Array, /, **_: object) -> tuple[Array, Array]:
+    """Dropout of opsets 7 to 9: the data, and a mask of zeros as ONNX Runtime leaves it."""
+    return data, np.zeros_like(data)
+
+
+def dropout_11(data: Array, /, **_: object) -> tuple[Array, Array]:
+    """Dropout of opsets 10 and 11: the data, and a mask of False as ONNX Runtime leaves it."""
+    return data, np.zeros_like(data, np.bool_)

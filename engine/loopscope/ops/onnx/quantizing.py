@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +15,6 @@ from loopscope.ops.declare import Array
 from loopscope.ops.elements import integer_limits
 from loopscope.ops.index import axis_within
 from loopscope.ops.onnx.byte_products import Bytes
-from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable
 
 
@@ -186,10 +185,3 @@ def dynamic_scale(data: Array) -> tuple[Array, Array]:
     # Where a number is none, ONNX Runtime's zero point is the greatest: 255 is not more than what
     # is no number.
     return np.asarray(scale), np.asarray(0 if middle <= 0 else int(min(255, middle)), np.uint8)
-
-
-QUANTIZING: Mapping[str, Direct] = {
-    "DequantizeLinear": Direct(kernel=dequantize_linear, first=10),
-    "DynamicQuantizeLinear": Direct(kernel=dynamic_quantize_linear, first=11),
-    "QuantizeLinear": Direct(kernel=quantize_linear, first=10),
-}

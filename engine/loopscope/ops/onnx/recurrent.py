@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops import special_functions as special
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Kernel
 from loopscope.ops.precision import computable
 
+Attributes = Mapping[str, Any]
 Formula = Callable[[np.ndarray, float, float], np.ndarray]
 _FORMULAS: Mapping[str, tuple[Formula, float | None, float | None]] = {
     # name in lower case: x, alpha, beta; the defaults of alpha and beta, None where it has none
@@ -187,12 +188,12 @@ def _bound(formula: Formula, alpha: float, beta: float) -> Activation:
     return lambda x: formula(x, alpha, beta)
 
 
-def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> Older:
+def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> Kernel:
     """A layer of ``gates`` gates and ``states`` states: X, W, R, B, lengths, initial states,
     peepholes to Y and the last states.
     """
 
-    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    def kernel(*arguments: Any, **attributes: Any) -> tuple[np.ndarray, ...]:
         x, w, r, bias, lengths, *others = (*arguments, *[None] * 8)[:8]
         batch_first = bool(attributes.get("layout"))
         data = computable(x.swapaxes(0, 1) if batch_first else x)
@@ -243,7 +244,7 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
         )
         return tuple(one.astype(x.dtype) for one in shown)
 
-    return compute
+    return kernel
 
 
 def _counts(lengths: np.ndarray, batch: int, steps: int) -> np.ndarray:
@@ -283,8 +284,6 @@ def initial_state(
     return np.array(ordered, dtype)
 
 
-RECURRENT: Mapping[str, Older] = {
-    "RNN": _recurrent(_rnn, 1, 1, ["Tanh"]),
-    "GRU": _recurrent(_gru, 3, 1, ["Sigmoid", "Tanh"]),
-    "LSTM": _recurrent(_lstm, 4, 2, ["Sigmoid", "Tanh", "Tanh"]),
-}
+rnn = _recurrent(_rnn, 1, 1, ["Tanh"])
+gru = _recurrent(_gru, 3, 1, ["Sigmoid", "Tanh"])
+lstm = _recurrent(_lstm, 4, 2, ["Sigmoid", "Tanh", "Tanh"])

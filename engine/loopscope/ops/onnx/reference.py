@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from onnx.reference.ops import aionnx_preview, aionnx_preview_training, load_op
 from loopscope.native.onnx_functions import function_of
 from loopscope.ops.onnx.conditions import check_inputs
 from loopscope.ops.onnx.machine_values import given, taken
-from loopscope.ops.onnx.older import LATER, spelled_now
 from loopscope.ops.onnx.output_sizes import check_size
 from loopscope.ops.values import NO_VALUE
 
@@ -43,6 +42,47 @@ _FAULTS = (
 )
 
 
+_LATER: Mapping[tuple[str, int], int] = {("Clip", 1): 6, ("RNN", 1): 7}
+"""Versions with the meaning of a later version, which the onnx package computes."""
+_RANDOM = frozenset(
+    {
+        "RandomNormal",
+        "RandomUniform",
+        "RandomNormalLike",
+        "RandomUniformLike",
+        "Bernoulli",
+        "Dropout",
+    }
+)
+_FIRST_TRAINING_DROPOUT = 12
+
+
+def fallback(schema: Schema) -> Callable[[Mapping[str, Any], int], Kernel] | None:
+    """Return what prepares the onnx package's kernel of a node; None if the package does not
+    compute the operation.
+    """
+    version = int(schema.since_version)
+    computes = (
+        implementation(schema.domain, schema.name, version)
+        or schema.has_function
+        or schema.has_context_dependent_function
+    )
+    return partial(_prepare, schema, version, is_random(schema)) if computes else None
+
+
+def is_random(schema: Schema) -> bool:
+    """Return True for an operation that draws random numbers in the onnx package's kernel."""
+    return schema.name in _RANDOM and (
+        schema.name != "Dropout" or int(schema.since_version) >= _FIRST_TRAINING_DROPOUT
+    )
+
+
+def _prepare(
+    schema: Schema, version: int, drawn: bool, attributes: Mapping[str, Any], outputs: int
+) -> Kernel:
+    return prepared(schema, version, attributes, outputs, drawn=drawn)
+
+
 @lru_cache(maxsize=4096)
 def implementation(domain: str, type: str, version: int) -> Any:
     """The class of a reference kernel; None when the package has none."""
@@ -50,7 +90,7 @@ def implementation(domain: str, type: str, version: int) -> Any:
     if loader is None:
         return None
     try:
-        found = loader(domain, type, version if domain else LATER.get((type, version), version))
+        found = loader(domain, type, version if domain else _LATER.get((type, version), version))
     except (RuntimeContextError, *_FAULTS, AssertionError):
         return None
     return found if inspect.isclass(found) else None
@@ -67,7 +107,7 @@ def prepared(
     """
     present = {name: value for name, value in attributes.items() if value is not None}
     if not schema.domain:
-        present = spelled_now(schema.name, version, present)
+        present = _current_spelling(schema.name, version, present)
     if implementation(schema.domain, schema.name, version) is None:
         return _Expanded(schema, version, present, outputs)
     return (
@@ -75,6 +115,25 @@ def prepared(
         if drawn
         else _Direct(schema, version, present, outputs)
     )
+
+
+def _current_spelling(type: str, version: int, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a version by the names and values that the kernel of a later version takes."""
+    current = {name: value for name, value in attributes.items() if name != "consumed_inputs"}
+    match type:
+        case "GridSample" if version == 16:
+            current["mode"] = {"bilinear": "linear", "bicubic": "cubic"}.get(
+                current["mode"], current["mode"]
+            )
+        case "RoiAlign" if version == 10:
+            current["coordinate_transformation_mode"] = "output_half_pixel"
+        case "TfIdfVectorizer" if not current.get("weights"):
+            current["weights"] = (1.0,) * len(current.get("ngram_indexes") or ())
+        case "GRU" if current.get("direction") == "foward":
+            current["direction"] = "forward"  # misspelt in the default of the first versions
+        case _:
+            pass
+    return current
 
 
 @dataclass(eq=False)

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.index import axis_within
 from loopscope.ops.onnx.bilinear import between, neighbours
-from loopscope.ops.onnx.output_sizes import Arguments, Attributes, check_size
+from loopscope.ops.onnx.output_sizes import Attributes, check_size
 
 _ONE, _HALF = np.float32(1), np.float32(0.5)
 
@@ -95,11 +96,17 @@ def _cubic(a: float) -> Callable[[Array], Array]:
     return weight
 
 
-def resize(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Linearly along all axes at once, which is what decides the last bit; otherwise axis by
-    axis.
+def resize(
+    data: Array,
+    roi: Array | None = None,
+    scales: Array | None = None,
+    sizes: Array | None = None,
+    /,
+    **attributes: Any,
+) -> Array:
+    """The data resampled to another size: linearly along all axes at once, because the order
+    decides the last bit; in the other modes axis by axis.
     """
-    data, roi, scales, sizes = (*arguments, *[None] * 3)[:4]
     mode = attributes.get("mode") or "nearest"
     if mode not in ("nearest", "linear", "cubic"):
         raise ValueError(f"mode is {mode[:40]!r}, expected nearest, linear or cubic")
@@ -122,7 +129,7 @@ def resize(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[
     axes = [axis for axis in _axes(data, (roi, scales, sizes), attributes, real) if axis.changes]
     if any(not axis.before and axis.after for axis in axes):
         raise ValueError(f"there is nothing in data of shape {list(data.shape)} to resize from")
-    return (resized(data, axes, mode, places, attributes),)
+    return resized(data, axes, mode, places, attributes)
 
 
 def along(data: Array, lengths: Sequence[int], scales: Sequence[float]) -> Array:
@@ -346,3 +353,28 @@ def _filtered(data: Array, axis: _Axis, exact: Array, mode: str, attributes: Att
 def _lying(numbers: Array, axis: _Axis, rank: int) -> Array:
     """Numbers of the places along an axis, to be broadcast over the others."""
     return numbers.reshape(-1, *[1] * (rank - 1 - axis.number))
+
+
+def upsample(data: Array, scales: Array | None = None, /, *, mode: str, **attributes: Any) -> Array:
+    """Upsample, and Resize of opset 10: the element at i of the output lies at i / scale."""
+    if scales is not None:
+        factors = np.ravel(scales).tolist()
+    elif "scales" in attributes:
+        factors = list(attributes["scales"])
+    else:
+        factors = [1.0, 1.0, attributes["height_scale"], attributes["width_scale"]]
+    if len(factors) != data.ndim or not all(math.isfinite(one) and one > 0 for one in factors):
+        raise ValueError(f"the scales are {factors[:8]}, expected {data.ndim} numbers above 0")
+    lengths = [
+        math.floor(length * factor) for length, factor in zip(data.shape, factors, strict=True)
+    ]
+    check_elements(math.prod(lengths), "the output of Upsample")
+    if mode == "linear":
+        return along(data, lengths, factors)
+    for axis, (length, factor) in enumerate(zip(lengths, factors, strict=True)):
+        if factor != 1:
+            # In f32 as in runtimes, because the nearest element depends on the last bit.
+            positions = np.arange(length, dtype=np.float32) / np.float32(factor)
+            whole = np.ceil(positions) if factor < 1 else np.floor(positions)
+            data = data.take(np.minimum(whole.astype(np.int64), data.shape[axis] - 1), axis)
+    return data

@@ -4,7 +4,8 @@ few products.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.index import positions
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable, rounded
 
 
@@ -151,4 +151,39 @@ def _greatest(image: Array, down: _Samples, across: _Samples) -> Array:
     return greatest
 
 
-REGIONS: Mapping[str, Direct] = {"RoiAlign": Direct(kernel=roi_align, first=10)}
+def max_roi_pool(
+    data: Array, regions: Array, /, *, pooled_shape: Sequence[int], spatial_scale: float
+) -> Array:
+    """The greatest element of each cell of a grid over each region (batch, left, top, right,
+    bottom).
+    """
+    height, width = pooled_shape
+    check_elements(
+        len(regions) * data.shape[1] * max(height, 0) * max(width, 0), "the output of MaxRoiPool"
+    )
+    result = np.zeros((len(regions), data.shape[1], height, width), data.dtype)
+    for number, region in enumerate(regions):
+        batch, bounds = int(region[0]), np.floor(region[1:] * spatial_scale + 0.5)
+        if not 0 <= batch < len(data):
+            raise ValueError(f"region {number} is in tensor {batch} of a batch of {len(data)}")
+        left, top, right, bottom = bounds.tolist()
+        rows = _cells(top, bottom, height, data.shape[2])
+        columns = _cells(left, right, width, data.shape[3])
+        for y, (above, below) in enumerate(rows):
+            for x, (before, after) in enumerate(columns):
+                if above < below and before < after:
+                    cell = data[batch, :, above:below, before:after]
+                    result[number, :, y, x] = cell.max(axis=(1, 2))
+    return result
+
+
+def _cells(first: float, last: float, count: int, length: int) -> list[tuple[int, int]]:
+    """Begin and end of each of ``count`` cells between two positions, cut to 0 .. ``length``."""
+    size = max(last - first + 1, 1) / count
+    bounds = [
+        (math.floor(cell * size) + first, math.ceil((cell + 1) * size) + first)
+        for cell in range(count)
+    ]
+    return [
+        (int(min(max(begin, 0), length)), int(min(max(end, 0), length))) for begin, end in bounds
+    ]

@@ -13,8 +13,8 @@ from scipy.spatial import distance
 
 from loopscope.ops import special_functions as special
 from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array
 from loopscope.ops.onnx.linear_models import rows_of
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
 from loopscope.ops.onnx.post_transforms import labels_at, of_two_classes, transformed
 
 _LEAST = 1e-7
@@ -67,11 +67,11 @@ def _improved(
     return chances
 
 
-def _svm_classifier(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def svm_classifier(data: Array, /, **attributes: Any) -> tuple[Array, Array]:
     """Labels (N,), and a score for each class, or for each pair of classes where no
     probabilities are to be had.
     """
-    rows = rows_of(arguments[0])
+    rows = rows_of(data)
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_ints")
     classes, transform = (
         max(len(texts or numbers or ()), 1),
@@ -99,9 +99,9 @@ def _svm_classifier(arguments: Arguments, attributes: Attributes, outputs: int) 
     return labels, transformed(scores.astype(np.float32), transform)
 
 
-def _svm_regressor(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+def svm_regressor(data: Array, /, **attributes: Any) -> Array:
     """(N, 1): the score, or with ``one_class`` 1 where it is above 0 and -1 elsewhere."""
-    rows, count = rows_of(arguments[0]), int(attributes.get("n_supports") or 0)
+    rows, count = rows_of(data), int(attributes.get("n_supports") or 0)
     if count:
         vectors = np.array(attributes.get("support_vectors") or (), np.float64)
         weights = np.array(attributes.get("coefficients") or (), np.float64)
@@ -116,8 +116,8 @@ def _svm_regressor(arguments: Arguments, attributes: Attributes, outputs: int) -
     else:
         scores = _by_coefficients(rows, attributes, 1)
     if attributes.get("one_class"):
-        return (np.where(scores > 0, 1, -1).astype(np.float32),)
-    return (transformed(scores.astype(np.float32), attributes.get("post_transform") or "NONE"),)
+        return np.where(scores > 0, 1, -1).astype(np.float32)
+    return transformed(scores.astype(np.float32), attributes.get("post_transform") or "NONE")
 
 
 def _by_coefficients(rows: np.ndarray, attributes: Mapping[str, Any], targets: int) -> np.ndarray:
@@ -199,9 +199,3 @@ def _alike(rows: np.ndarray, vectors: np.ndarray, attributes: Mapping[str, Any])
             raise ValueError(
                 f"kernel_type is {str(other)[:40]!r}, expected LINEAR, POLY, RBF or SIGMOID"
             )
-
-
-SUPPORT_VECTORS: Mapping[str, Older] = {
-    "SVMClassifier": _svm_classifier,
-    "SVMRegressor": _svm_regressor,
-}

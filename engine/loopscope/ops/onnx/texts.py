@@ -4,36 +4,42 @@ accents and drops empty strings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import re2
 
+from loopscope.errors import MOST_OF_A_SENTENCE, elided, shorten
 from loopscope.ops.bounds import check_elements
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Array
 
 
-def _string_normalizer(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
-    """Texts [C] or [1, C] without the stop words, in lower or upper case; one empty text where
-    none is left.
+def string_normalizer(
+    texts: Array,
+    /,
+    *,
+    case_change_action: str = "NONE",
+    is_case_sensitive: int = 0,
+    locale: str = "",
+    stopwords: Sequence[str] = (),
+) -> Array:
+    """Texts [C] or [1, C] without the stop words, in lower or upper case; one empty text if all
+    are stop words.
     """
-    (texts,) = arguments
     if texts.ndim not in (1, 2) or (texts.ndim == 2 and len(texts) != 1):
         raise ValueError(f"the texts have shape {list(texts.shape)}, expected [C] or [1, C]")
-    action = attributes.get("case_change_action") or "NONE"
+    action = case_change_action or "NONE"
     if action not in _CASES:
         raise ValueError(
             f"case_change_action is {str(action)[:40]!r}, expected one of {', '.join(_CASES)}"
         )
-    compared = _CASES["NONE" if attributes.get("is_case_sensitive") else "LOWER"]
-    stopped = {compared(word) for word in attributes.get("stopwords") or ()}
+    compared = _CASES["NONE" if is_case_sensitive else "LOWER"]
+    stopped = {compared(word) for word in stopwords}
     kept = [
         _CASES[action](text) for text in texts.reshape(-1).tolist() if compared(text) not in stopped
     ]
     made = np.array(kept or [""], object)
-    return (made if texts.ndim == 1 else made[None],)
+    return made if texts.ndim == 1 else made[None]
 
 
 def _letter_by_letter(change: Callable[[str], str]) -> Callable[[str], str]:
@@ -50,12 +56,13 @@ _CASES: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def _string_split(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The pieces of each text along a new last axis, filled up with empty ones, and how many
-    there are: of an empty text none.
+def string_split(
+    texts: Array, /, *, delimiter: str | None = None, maxsplit: int | None = None
+) -> tuple[Array, Array]:
+    """The pieces of each text along a new last axis, filled up with empty texts, and the number of
+    pieces: 0 for an empty text.
     """
-    (texts,) = arguments
-    delimiter, most = attributes.get("delimiter") or None, attributes.get("maxsplit")
+    delimiter, most = delimiter or None, maxsplit
     pieces = [
         text.split(delimiter, -1 if most is None else int(most)) if text else []
         for text in map(str, texts.reshape(-1).tolist())
@@ -72,4 +79,27 @@ def _string_split(arguments: Arguments, attributes: Attributes, outputs: int) ->
     return made, np.array(counts, np.int64).reshape(texts.shape)
 
 
-TEXTS: Mapping[str, Older] = {"StringNormalizer": _string_normalizer, "StringSplit": _string_split}
+def regex_full_match(texts: np.ndarray, /, *, pattern: str | None = None) -> np.ndarray:
+    """Whether each text as a whole matches the pattern, in RE2's syntax and in time linear in
+    the text.
+    """
+    try:
+        compiled = re2.compile(pattern or "", _QUIET)
+    except re2.error as error:
+        raise ValueError(
+            f"the pattern {shorten(repr(pattern))} is none of RE2: {_decoded(error)}"
+        ) from None
+    found = [compiled.fullmatch(str(text)) is not None for text in texts.reshape(-1).tolist()]
+    return np.array(found, np.bool_).reshape(texts.shape)
+
+
+_QUIET = re2.Options()
+_QUIET.log_errors = False
+
+
+def _decoded(error: Exception) -> str:
+    reason = error.args[0] if error.args else b""
+    return elided(
+        reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason),
+        MOST_OF_A_SENTENCE,
+    )

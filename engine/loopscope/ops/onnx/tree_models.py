@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops.onnx.linear_models import rows_of
-from loopscope.ops.onnx.older import Attributes
+from loopscope.ops.onnx.machine_values import given
 from loopscope.ops.onnx.post_transforms import (
     label_or_nothing,
     labels_at,
@@ -30,6 +30,7 @@ from loopscope.ops.onnx.trees import (
     summed,
 )
 
+Attributes = Mapping[str, Any]
 Kernel = Callable[..., Any]
 _MODES: Mapping[str, int] = {
     "BRANCH_LEQ": LEQ,
@@ -325,9 +326,15 @@ def _members(attributes: Attributes, modes: np.ndarray) -> dict[int, np.ndarray]
     return {node: values[start:end] for node, start, end in zip(nodes, starts, ends, strict=False)}
 
 
-TREE_MODELS: Mapping[str, Callable[[Attributes, int], Kernel]] = {
-    "TreeEnsembleClassifier": _tree_classifier,
-    "TreeEnsembleRegressor": _tree_regressor,
-    "TreeEnsemble": _tree_ensemble,
-}
-"""What prepares a node's kernel: its trees are laid out once, when it is first called."""
+def _prepared(
+    make: Callable[[Attributes, int], Kernel], attributes: Attributes, outputs: int
+) -> Kernel:
+    """The kernel of one node, whose trees are laid out once."""
+    present = {name: value for name, value in attributes.items() if value is not None}
+    compute = make(present, outputs)
+    return lambda data: tuple(given(value) for value in compute(data))
+
+
+tree_classifier = functools.partial(_prepared, _tree_classifier)
+tree_regressor = functools.partial(_prepared, _tree_regressor)
+tree_ensemble = functools.partial(_prepared, _tree_ensemble)

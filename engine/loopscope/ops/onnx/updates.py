@@ -12,7 +12,6 @@ import numpy as np
 from loopscope.ops.declare import Array
 from loopscope.ops.index import axis_within, positions_within
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.onnx.row import Direct
 
 _REDUCE: Mapping[str, np.ufunc] = {
     "add": np.add,
@@ -89,10 +88,3 @@ def _updated(data: Array, places: Array, updates: Array, reduction: str) -> Arra
         raise ValueError("elements of type string have no arithmetic")
     _REDUCE[reduction].at(found, places, updates)
     return found
-
-
-UPDATES: Mapping[str, Direct] = {
-    "Scatter": Direct(kernel=scatter_elements, first=9),
-    "ScatterElements": Direct(kernel=scatter_elements, first=11),
-    "ScatterND": Direct(kernel=scatter_nd, first=11),
-}

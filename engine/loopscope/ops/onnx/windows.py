@@ -16,12 +16,13 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.convolution.deformable import deformable_convolution
 from loopscope.ops.convolution.dense import group_convolution
 from loopscope.ops.convolution.transposed import group_convolution_backprop_data
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Kernel
 from loopscope.ops.pooling.maximum import largest, max_pool_with_indices
 from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of, summed_in_order
 from loopscope.ops.precision import computable
 from loopscope.ops.window import Lengths, per_axis
 
+Attributes = Mapping[str, Any]
 _AUTO_PADS = {
     "NOTSET": "explicit",
     "SAME_UPPER": "same_upper",
@@ -83,16 +84,15 @@ def _groups(attributes: Attributes, data: np.ndarray, channels: int) -> int:
     return groups
 
 
-def _biased(result: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
-    return (result if bias is None else result + bias.reshape(-1, *[1] * (result.ndim - 2)),)
+def _biased(result: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    return result if bias is None else result + bias.reshape(-1, *[1] * (result.ndim - 2))
 
 
 def conv(
     data: np.ndarray, filters: np.ndarray, bias: np.ndarray | None = None, /, **attributes: Any
 ) -> np.ndarray:
     """Correlation with filters, and a bias ``[O]``, as ``convolved``."""
-    (made,) = _biased(convolved(data, filters, attributes), bias)
-    return np.asarray(made)
+    return np.asarray(_biased(convolved(data, filters, attributes), bias))
 
 
 def convolved(data: np.ndarray, filters: np.ndarray, attributes: Attributes) -> np.ndarray:
@@ -104,11 +104,18 @@ def convolved(data: np.ndarray, filters: np.ndarray, attributes: Attributes) -> 
     return group_convolution(data, filters.reshape(groups, -1, *filters.shape[1:]), **window)
 
 
-def _deformed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The image goes on with zeros outside, between which and its border is interpolated as
-    within.
+def deform_conv(
+    data: np.ndarray,
+    filters: np.ndarray,
+    offsets: np.ndarray,
+    bias: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+    /,
+    **attributes: Any,
+) -> np.ndarray:
+    """Correlation with filters whose elements are moved by the offsets. Outside the image all
+    elements are 0; positions at the border are interpolated with these zeros.
     """
-    data, filters, offsets, bias, mask = (*arguments, None, None)[:5]
     result = deformable_convolution(
         data,
         offsets,
@@ -122,11 +129,12 @@ def _deformed(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
     return _biased(result, bias)
 
 
-def _transposed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The whole result without padding, of which padding cuts off both ends, or a given length
-    as much as is too long.
+def conv_transpose(
+    data: np.ndarray, filters: np.ndarray, bias: np.ndarray | None = None, /, **attributes: Any
+) -> np.ndarray:
+    """The whole result without padding. Padding then cuts off both ends; with ``output_shape``,
+    what exceeds that length is cut off.
     """
-    data, filters, bias = (*arguments, None)[:3]
     axes = _spatial_axes(data, filters)
     window = window_of(attributes, axes)
     groups = _groups(attributes, data, len(filters))
@@ -193,13 +201,13 @@ def _frame(attributes: Attributes, data: np.ndarray) -> WindowFrame:
 _OURS = {"pads_begin": "begin", "pads_end": "end", "rounding_type": "rounding"}
 
 
-def average_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Padding counts where it is asked to; what a window reaches beyond it, as ``ceil_mode``
-    lets it, never does.
+def average_pool(data: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    """The mean of each window. Padding counts with ``count_include_pad``; elements beyond the
+    padding, which ``ceil_mode`` lets a window reach, never count.
     """
-    frame = _frame(attributes, arguments[0])
+    frame = _frame(attributes, data)
     few = math.prod(frame.kernel) <= _FEW_TAPS
-    return (_averaged(summed_in_order if few else _summed, arguments[0], frame, attributes),)
+    return _averaged(summed_in_order if few else _summed, data, frame, attributes)
 
 
 _FEW_TAPS = 64
@@ -208,13 +216,11 @@ take much longer than axis by axis.
 """
 
 
-def _average_pool_by_axes(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
-    """Before opset 19: ONNX Runtime's kernel for those sums one axis after the other, and the
-    last bits are others.
+def average_pool_by_axes(data: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    """AveragePool before opset 19. ONNX Runtime's kernel for these versions sums one axis after
+    the other, which changes the last bits.
     """
-    return (_averaged(_summed, arguments[0], _frame(attributes, arguments[0]), attributes),)
+    return _averaged(_summed, data, _frame(attributes, data), attributes)
 
 
 def _averaged(
@@ -256,13 +262,12 @@ def _padding_after(frame: WindowFrame, axis: int, attributes: Attributes) -> int
     )
 
 
-def _max_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Largest elements, and where they lie in the whole tensor; with ``storage_order`` 1 the
-    first spatial axis runs fastest.
+def max_pool(data: np.ndarray, /, *, outputs: int, **attributes: Any) -> Any:
+    """The largest element of each window, and with two outputs its index in the whole tensor.
+    With ``storage_order`` 1 the first spatial axis runs fastest in the index.
     """
-    (data,) = arguments
     if outputs == 1:
-        return (largest(data, _frame(attributes, data)),)
+        return largest(data, _frame(attributes, data))
     by_columns = bool(attributes.get("storage_order"))
     # Padding is less than the least byte, so that this is found where it lies.
     values = data.astype(np.int16) if data.dtype in (np.int8, np.uint8) else data
@@ -285,44 +290,36 @@ def _max_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
     return found, turned + planes * math.prod(lengths)
 
 
-def _lp_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    (data,) = arguments
+def lp_pool(data: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    """The p-norm of each window."""
     frame = _frame(attributes, data)
     power = attributes.get("p", 2)
     sums = combined(np.abs(computable(data)) ** power, frame, 0, np.add)
-    return (np.asarray(sums ** (1 / power)).astype(data.dtype),)
+    return np.asarray(sums ** (1 / power)).astype(data.dtype)
 
 
-def _over_all_places(fold: Callable[..., np.ndarray]) -> Older:
-    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-        (data,) = arguments
-        return (
-            np.asarray(
-                fold(computable(data), axis=tuple(range(2, data.ndim)), keepdims=True)
-            ).astype(data.dtype),
-        )
+def _over_spatial_axes(fold: Callable[..., np.ndarray]) -> Kernel:
+    def kernel(data: np.ndarray, /) -> np.ndarray:
+        axes = tuple(range(2, data.ndim))
+        return np.asarray(fold(computable(data), axis=axes, keepdims=True)).astype(data.dtype)
 
-    return compute
+    return kernel
 
 
 def _mean(data: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
-    """Of nothing NaN, and not a warning."""
+    """The mean; of no elements NaN without a warning."""
     with np.errstate(invalid="ignore"):
         return np.asarray(
             data.sum(axis=axis, keepdims=keepdims) / data.dtype.type(math.prod(data.shape[2:]))
         )
 
 
-WINDOWS: Mapping[str, Older] = {
-    "DeformConv": _deformed,
-    "ConvTranspose": _transposed,
-    "AveragePool": _average_pool_by_axes,
-    "MaxPool": _max_pool,
-    "LpPool": _lp_pool,
-    "GlobalAveragePool": _over_all_places(_mean),
-    "GlobalMaxPool": _over_all_places(np.max),
-}
+global_average_pool = _over_spatial_axes(_mean)
+global_max_pool = _over_spatial_axes(np.max)
 
 
-NEWER_WINDOWS: Mapping[str, tuple[int, Older]] = {"AveragePool": (19, average_pool)}
-"""From which version on an operation is computed in another way."""
+def global_lp_pool(tensor: np.ndarray, /, *, p: float = 2) -> np.ndarray:
+    """The p-norm over all spatial axes, which remain with length 1."""
+    axes = tuple(range(2, tensor.ndim))
+    powers = np.abs(tensor.astype(np.float64)) ** p
+    return np.asarray(powers.sum(axis=axes, keepdims=True) ** (1 / p)).astype(tensor.dtype)
