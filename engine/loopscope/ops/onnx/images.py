@@ -23,8 +23,8 @@ Attributes = Mapping[str, Any]
 
 
 def affine_grid(matrices: Array, size: Array, /, *, align_corners: int = 0) -> Array:
-    """The position to which each position of an image or a volume is moved. Along an axis of
-    length 1 with aligned corners, the position is the last one, as in ONNX Runtime.
+    """Return the position to which each position of an image or a volume is moved. Along an axis of
+    length 1 with aligned corners, it is the last position, as in ONNX Runtime.
     """
     lengths = [int(length) for length in np.ravel(size)[2:]]
     axes = len(lengths)
@@ -49,8 +49,8 @@ def affine_grid(matrices: Array, size: Array, /, *, align_corners: int = 0) -> A
 
 
 def _coordinates(length: int, corners: bool) -> Array:
-    """``length`` coordinates from -1 to 1; with ``corners`` the first and last pixel lie on the
-    ends, otherwise all pixels lie between the ends.
+    """Return ``length`` coordinates from -1 to 1. With ``corners`` the first and last pixel lie on
+    the ends, otherwise all pixels lie between the ends.
     """
     numbers = np.arange(length, dtype=np.float64)
     if corners:
@@ -59,7 +59,9 @@ def _coordinates(length: int, corners: bool) -> Array:
 
 
 def image_decoder(encoded: Array, /, *, pixel_format: object = "RGB") -> Array:
-    """The pixels of an image file, [H, W, 3] or [H, W, 1], for all colour models of files."""
+    """Return the pixels of an image file, [H, W, 3] or [H, W, 1], for all colour models of
+    files.
+    """
     if pixel_format not in ("RGB", "BGR", "Grayscale"):
         raise ValueError(
             f"pixel_format is {str(pixel_format)[:40]!r}, expected RGB, BGR or Grayscale"
@@ -88,7 +90,7 @@ def non_max_suppression(
     *,
     center_point_box: int = 0,
 ) -> Array:
-    """Indices of the selected boxes. Without a score threshold all boxes are candidates."""
+    """Return indices of the selected boxes. Without a score threshold all boxes are candidates."""
     limits = [
         np.array(default) if limit is None else limit.reshape(-1)[0]
         for limit, default in ((max_boxes, 0), (overlap, 0.0), (min_score, -np.inf))
@@ -99,28 +101,28 @@ def non_max_suppression(
     )
 
 
-def _word(given: object, default: str) -> str:
-    """An attribute's word; of a damaged file's tensor in its place, what no word is, for the
-    kernel to refuse.
+def _string_attribute(value: object, default: str) -> str:
+    """Return a string attribute. For a tensor in its place (a damaged file), return a text that the
+    kernel rejects.
     """
     return (
-        given or default
-        if isinstance(given, str)
+        value or default
+        if isinstance(value, str)
         else default
-        if given is None
-        else f"a {type(given).__name__}"
+        if value is None
+        else f"a {type(value).__name__}"
     )
 
 
 def images_sampled(
     slow: Callable[..., Any], attributes: Attributes, outputs: int
 ) -> Callable[..., Any]:
-    """GridSample of images; ``slow`` samples volumes."""
-    written = _word(attributes.get("mode"), "linear")
-    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(written, written)
+    """Return the kernel of GridSample for images; ``slow`` samples volumes."""
+    mode_name = _string_attribute(attributes.get("mode"), "linear")
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode_name, mode_name)
     settings: dict[str, Any] = {
         "mode": mode,
-        "padding_mode": _word(attributes.get("padding_mode"), "zeros"),
+        "padding_mode": _string_attribute(attributes.get("padding_mode"), "zeros"),
         "align_corners": bool(attributes.get("align_corners")),
     }
     otherwise = slow(attributes, outputs)
@@ -130,20 +132,18 @@ def images_sampled(
         if data.ndim == 4 and data.dtype.kind == "f":
             return (grid_sample(data, grid, **settings),)
         if settings["align_corners"] and settings["padding_mode"] == "reflection":
-            # Between the corners of one element there is nothing to go back and forth in: between
-            # two that are alike there is.
+            # Reflection between the corners of a single element is undefined; between two equal
+            # elements it is defined and gives the same values.
             for axis in range(2, data.ndim):
                 data = data.repeat(2, axis) if data.shape[axis] == 1 else data
-        return _sampled_anywhere(otherwise, data, grid)
+        return _sample_any(otherwise, data, grid)
 
     return sampled
 
 
-def _sampled_anywhere(
-    sampled: Callable[..., Any], data: np.ndarray, grid: np.ndarray
-) -> tuple[Any, ...]:
-    """By what takes finite coordinates of at least one point: infinite ones lie far outside, and
-    those that are no number give none.
+def _sample_any(sampled: Callable[..., Any], data: np.ndarray, grid: np.ndarray) -> tuple[Any, ...]:
+    """Sample at coordinates that may be infinite, which lie far outside, or NaN, which gives NaN.
+    ``sampled`` takes only finite coordinates of at least one point.
     """
     shape = (*data.shape[:2], *grid.shape[1:-1])
     if not math.prod(shape):
@@ -162,21 +162,23 @@ _FAR = 1e6
 
 @through_float
 def image_scaler(data: Array, /, *, bias: Sequence[float], scale: float = 1.0) -> Array:
-    """``scale * x`` and a bias for each channel: (N, C, H, W)."""
+    """Return ``scale * x`` plus a bias for each channel: (N, C, H, W)."""
     if data.ndim != 4 or len(bias) != data.shape[1]:
         raise ValueError(
-            f"shape {list(data.shape)} and {len(bias)} numbers in bias: expected 4 axes, and one number for each channel"
+            f"shape {list(data.shape)} and {len(bias)} numbers in bias: "
+            "expected 4 axes, and one number for each channel"
         )
     return data * data.dtype.type(scale) + np.asarray(bias, data.dtype).reshape(-1, 1, 1)
 
 
 def crop(data: Array, /, *, border: Sequence[int], scale: Sequence[int] | None = None) -> Array:
-    """Without ``border`` (left, top, right, bottom), or ``scale`` rows and columns from its left
-    and top on: (N, C, H, W).
+    """Return the data without ``border`` (left, top, right, bottom), or ``scale`` rows and columns
+    from the left and top border: (N, C, H, W).
     """
     if data.ndim != 4 or len(border) != 4 or min(border) < 0:
         raise ValueError(
-            f"shape {list(data.shape)} and border {list(border)[:8]}: expected 4 axes, and 4 lengths from 0 on"
+            f"shape {list(data.shape)} and border {list(border)[:8]}: "
+            "expected 4 axes, and 4 lengths from 0 on"
         )
     left, top, right, bottom = border
     height, width = (
@@ -184,11 +186,12 @@ def crop(data: Array, /, *, border: Sequence[int], scale: Sequence[int] | None =
     )
     if not (0 < height <= data.shape[2] - top and 0 < width <= data.shape[3] - left):
         raise ValueError(
-            f"{height} rows and {width} columns do not lie inside an image of {list(data.shape[2:])} with border {list(border)}"
+            f"{height} rows and {width} columns do not lie inside an image of "
+            f"{list(data.shape[2:])} with border {list(border)}"
         )
     return data[:, :, top : top + height, left : left + width]
 
 
 def cropped_shape(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """The shape rule of Crop: only the element type is known."""
+    """Return the element type of Crop's output; its shape is not inferred."""
     return (Known(inputs[0].element_type),)

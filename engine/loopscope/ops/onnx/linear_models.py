@@ -19,18 +19,19 @@ Attributes = Mapping[str, Any]
 
 
 def rows_of(data: np.ndarray) -> np.ndarray:
-    """What a model is asked as (N, features) in f64; a vector is one row."""
+    """Return the input of a model as rows (N, features) in f64; a vector is one row."""
     if data.ndim not in (1, 2):
         raise ValueError(f"the data has shape {list(data.shape)}, expected rows of features")
     return np.atleast_2d(data).astype(np.float64)
 
 
 def _scores(rows: np.ndarray, attributes: Attributes, targets: int) -> np.ndarray:
-    """The product with the coefficients of each target, and its intercept."""
+    """Return the product with the coefficients of each target, plus its intercept."""
     coefficients = np.array(attributes.get("coefficients") or (), np.float64)
     if coefficients.size != targets * rows.shape[1]:
         raise ValueError(
-            f"there are {coefficients.size} coefficients for {targets} times {rows.shape[1]} features"
+            f"there are {coefficients.size} coefficients for {targets} "
+            f"times {rows.shape[1]} features"
         )
     intercepts = np.array(attributes.get("intercepts") or [0.0] * targets, np.float64)
     if intercepts.size != targets:
@@ -39,8 +40,8 @@ def _scores(rows: np.ndarray, attributes: Attributes, targets: int) -> np.ndarra
 
 
 def linear_classifier(data: Array, /, **attributes: Any) -> tuple[Array, Array]:
-    """Labels (N,) and scores (N, classes); the label is that of the greatest score before the
-    transform.
+    """Return labels (N,) and scores (N, classes). The label is that of the greatest score before
+    the transform.
     """
     rows = rows_of(data)
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_ints")

@@ -12,7 +12,7 @@ from loopscope.ops.declare import Array
 
 
 def zip_map(data: Array, /, **attributes: Any) -> Any:
-    """A map from label to value for each row."""
+    """Return a map from label to value for each row."""
     labels = attributes.get("classlabels_strings") or attributes.get("classlabels_int64s") or ()
     rows = data.reshape(-1, data.shape[-1]) if data.ndim else data.reshape(1, 1)
     if rows.shape[1] != len(labels):
@@ -23,15 +23,17 @@ def zip_map(data: Array, /, **attributes: Any) -> Any:
 
 
 def cast_map(entries: Any, /, **attributes: Any) -> Array:
-    """The values of a map in the order of its keys; SPARSE: each at the place of its key."""
+    """Return the values of a map in the order of its keys; with SPARSE each at the position of its
+    key.
+    """
     if not isinstance(entries, Mapping) or not all(isinstance(key, int) for key in entries):
         raise ValueError("the input is not a map of integers")
     keys = sorted(entries)
     values: Sequence[Any] = [entries[key] for key in keys]
-    wanted = attributes.get("cast_to", "TO_FLOAT")
-    if wanted not in _CASTS:
-        raise ValueError(f"cast_to is {wanted[:40]!r}, expected one of {', '.join(_CASTS)}")
-    made = np.array([_CASTS[wanted][1](value) for value in values], _CASTS[wanted][0])
+    target = attributes.get("cast_to", "TO_FLOAT")
+    if target not in _CASTS:
+        raise ValueError(f"cast_to is {target[:40]!r}, expected one of {', '.join(_CASTS)}")
+    result = np.array([_CASTS[target][1](value) for value in values], _CASTS[target][0])
     if attributes.get("map_form", "DENSE") == "SPARSE":
         length = attributes.get("max_map", 1)
         check_elements(max(length, 0), "the output of CastMap")
@@ -39,10 +41,10 @@ def cast_map(entries: Any, /, **attributes: Any) -> Array:
             raise ValueError(
                 f"the keys lie from {keys[0]} to {keys[-1]}, expected 0 to below max_map {length}"
             )
-        sparse = np.full(length, "" if wanted == "TO_STRING" else 0, made.dtype)
-        sparse[keys] = made
-        made = sparse
-    return made.reshape(1, -1)
+        sparse = np.full(length, "" if target == "TO_STRING" else 0, result.dtype)
+        sparse[keys] = result
+        result = sparse
+    return result.reshape(1, -1)
 
 
 _CASTS: Mapping[str, tuple[Any, Any]] = {
@@ -53,7 +55,7 @@ _CASTS: Mapping[str, tuple[Any, Any]] = {
 
 
 def category_mapper(data: Array, /, **attributes: Any) -> Array:
-    """Texts to numbers, or numbers to texts; what is in no pair becomes the default."""
+    """Convert texts to numbers, or numbers to texts; an element in no pair becomes the default."""
     texts, numbers = attributes.get("cats_strings") or (), attributes.get("cats_int64s") or ()
     if len(texts) != len(numbers):
         raise ValueError(f"there are {len(texts)} texts and {len(numbers)} numbers, expected pairs")
@@ -68,8 +70,8 @@ def category_mapper(data: Array, /, **attributes: Any) -> Array:
 
 
 def dict_vectorizer(entries: Any, /, **attributes: Any) -> Array:
-    """The values of a map in the order of a list of keys, as one row; 0 or an empty text for a
-    key that the map does not have.
+    """Return the values of a map in the order of a list of keys, as one row. A key that the map
+    does not have gives 0 or an empty text.
     """
     vocabulary = attributes.get("string_vocabulary") or attributes.get("int64_vocabulary") or ()
     if not isinstance(entries, Mapping):
@@ -78,7 +80,7 @@ def dict_vectorizer(entries: Any, /, **attributes: Any) -> Array:
     dtype, absent = (
         (np.dtype(object), "") if isinstance(first, str) else (np.asarray(first).dtype, 0)
     )
-    made = np.full((1, len(vocabulary)), absent, dtype)
+    result = np.full((1, len(vocabulary)), absent, dtype)
     for place, key in enumerate(vocabulary):
-        made[0, place] = entries.get(key, made[0, place])
-    return made
+        result[0, place] = entries.get(key, result[0, place])
+    return result

@@ -16,8 +16,8 @@ def multinomial(
     dtype: int = 6,
     seed: float | None = None,
 ) -> Any:
-    """Classes drawn from unnormalised log-probabilities, [batch, sample_size], and the next
-    state.
+    """Draw classes from unnormalised log-probabilities, [batch, sample_size]. Return them and the
+    next state.
     """
     random = np.random.RandomState(int(seed) % 2**32 if seed is not None else state % 2**32)
     weights = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))

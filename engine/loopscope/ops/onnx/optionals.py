@@ -10,22 +10,22 @@ from loopscope.ops.values import NO_VALUE
 
 
 def identity(value: Any, /) -> Any:
-    """The very same value, a tensor, sequence or optional."""
+    """Return the same value: a tensor, a sequence or an optional."""
     return value
 
 
 def optional(value: Any = None, /, **types: object) -> Any:
-    """An optional that holds the value, or nothing."""
+    """Return an optional with the value, or without a value."""
     return NO_VALUE if value is None else value
 
 
 def optional_has_element(value: Any = None, /) -> Any:
-    """Whether there is a value."""
+    """Return True if there is a value."""
     return np.bool_(value is not None and value is not NO_VALUE)
 
 
 def optional_get_element(value: Any = None, /) -> Any:
-    """The value; ``ValueError`` when there is none."""
+    """Return the value. Raise ``ValueError`` if there is none."""
     if value is None or value is NO_VALUE:
         raise ValueError("the optional holds no value")
     return value

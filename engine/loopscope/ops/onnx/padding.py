@@ -14,7 +14,9 @@ from loopscope.ops.index import axis_within
 
 
 def old_pad(data: Array, /, **attributes: Any) -> Array:
-    """Pad before opset 11, whose pads (in opset 1: paddings) and value are attributes."""
+    """Return the padded data, for Pad before opset 11, whose pads (in opset 1: paddings) and value
+    are attributes.
+    """
     pads = np.array(attributes.get("pads") or attributes.get("paddings") or (), np.int64)
     value = np.array(attributes.get("value", 0.0)).astype(data.dtype)
     return pad(data, pads, value, mode=attributes.get("mode", "constant"))
@@ -29,7 +31,7 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Array:
-    """The data with elements added at both ends of each axis. Negative pads cut off elements
+    """Return the data with elements added at both ends of each axis. Negative pads cut off elements
     before elements are added.
     """
     chosen = (
@@ -52,7 +54,7 @@ def pad(
     lengths = [length + sum(more) for length, more in zip(cut.shape, added, strict=True)]
     check_elements(math.prod(lengths), "the output of Pad")
     if mode != "constant":
-        return _continued(cut, added, mode)
+        return _extend(cut, added, mode)
     filling = (
         ("" if data.dtype == object else data.dtype.type(0))
         if value is None
@@ -68,8 +70,10 @@ def pad(
     return result
 
 
-def _continued(data: Array, added: Sequence[tuple[int, int]], mode: str) -> Array:
-    """The data extended beyond both ends of each axis by its own elements, as the mode says."""
+def _extend(data: Array, added: Sequence[tuple[int, int]], mode: str) -> Array:
+    """Return the data extended beyond both ends of each axis by its own elements, as the mode
+    says.
+    """
     if mode not in _SOURCES:
         raise ValueError(
             f"mode is {str(mode)[:40]!r}, expected one of constant, {', '.join(_SOURCES)}"
@@ -84,15 +88,15 @@ def _continued(data: Array, added: Sequence[tuple[int, int]], mode: str) -> Arra
     return data
 
 
-def _reflected(positions: Array, length: int) -> Array:
-    """Positions mirrored at both ends; the elements at the ends are not repeated."""
+def _reflect(positions: Array, length: int) -> Array:
+    """Return positions mirrored at both ends; the elements at the ends are not repeated."""
     along = positions % max(2 * length - 2, 1)
     return np.minimum(along, 2 * length - 2 - along)
 
 
 _SOURCES: Mapping[str, Callable[[Array, int], Array]] = {
-    "reflect": _reflected,
+    "reflect": _reflect,
     "edge": lambda positions, length: np.clip(positions, 0, length - 1),
     "wrap": lambda positions, length: positions % length,
 }
-"""By mode: map positions on an extended axis to positions on the axis of the given length."""
+"""Functions that map positions on an extended axis to positions on an axis of a length, by mode."""

@@ -1,4 +1,4 @@
-"""The rows of ONNX's table: which kernel and which derivative an operation has, since which opset."""
+"""Rows of ONNX's table: the kernel and the derivative of an operation since a version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ LAST = 10_000
 Prepare = Callable[[Mapping[str, Any], int], Kernel]
 """Makes the kernel of one node from its attributes and its number of outputs."""
 PreparePart = Callable[[Prepare, Mapping[str, Any], int], Kernel]
-"""As ``Prepare``; its first argument prepares the onnx package's kernel for the rest."""
+"""``Prepare`` with a first argument that prepares the onnx package's kernel for the remaining
+cases.
+"""
 
 _FLOATS = frozenset({ElementType.F16, ElementType.F32, ElementType.F64})
 

@@ -1,5 +1,5 @@
-"""``Operation`` rows made from the schemas of the onnx package: what each declares, and which
-kernel computes it.
+"""``Operation`` objects from the schemas of the onnx package: declarations from the schema, the
+computation from ONNX's table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from loopscope.ops.onnx.table import find_row
 
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
 _FIRST_SCAN_WITHOUT_LENGTHS = 9
-_MANY = 2**31 - 1
+_UNBOUNDED = 2**31 - 1
 
 _KINDS: Mapping[int, AttributeKind] = {
     AttributeProto.INT: "int",
@@ -32,10 +32,10 @@ _KINDS: Mapping[int, AttributeKind] = {
 
 
 def operation_of(schema: Schema) -> Operation | None:
-    """The row of one version of an operation; None when nothing can compute it."""
+    """Return the operation of one version; None if nothing can compute it."""
     name, version = schema.name, int(schema.since_version)
-    most = None if schema.max_input >= _MANY else int(schema.max_input)
-    outputs = None if schema.max_output >= _MANY else int(schema.max_output)
+    max_inputs = None if schema.max_input >= _UNBOUNDED else int(schema.max_input)
+    outputs = None if schema.max_output >= _UNBOUNDED else int(schema.max_output)
     page = f"onnx_{schema.domain.replace('.', '')}_{name}"
     declared: dict[str, Any] = {
         "name": name,
@@ -45,7 +45,7 @@ def operation_of(schema: Schema) -> Operation | None:
         "outputs": outputs,
     }
     if not schema.domain and name in REGIONS:
-        # What the bodies capture comes after the inputs of the schema.
+        # The captured values of the bodies come after the inputs of the schema.
         types = _types(schema)
         if name == "Scan" and version < _FIRST_SCAN_WITHOUT_LENGTHS:
             types = types[
@@ -57,16 +57,19 @@ def operation_of(schema: Schema) -> Operation | None:
             types=(*types, ANY_TYPE),
             role=Role.REGION,
         )
-    declared |= {"inputs": (int(schema.min_input), most), "attributes": tuple(_attributes(schema))}
+    declared |= {
+        "inputs": (int(schema.min_input), max_inputs),
+        "attributes": tuple(_attributes(schema)),
+    }
     declared |= {
         "types": _types(schema),
-        "alike": _alike(schema),
+        "alike": _type_names(schema),
         "output_types": output_types(schema),
     }
     declared["only_tensors"] = all(
         kind.startswith("tensor(")
-        for one in (*schema.inputs, *schema.outputs)
-        for kind in one.types
+        for formal in (*schema.inputs, *schema.outputs)
+        for kind in formal.types
     )
     row = find_row(schema.domain, name, version)
     computed = row.computation if row is not None else {}
@@ -80,7 +83,7 @@ def operation_of(schema: Schema) -> Operation | None:
     prepare = computed.get("prepare")
     kernel = computed.get("kernel") or partial(_call, prepare)
     return Operation(
-        **{**declared, **computed, "kernel": _described(kernel, schema)},
+        **{**declared, **computed, "kernel": _with_documentation(kernel, schema)},
         gradient=None if row is None else row.gradient,
     )
 
@@ -90,8 +93,8 @@ def _call(make: Any, /, *arrays: Any, outputs: int = 1, **attributes: Any) -> An
     return make(attributes, outputs)(*arrays, **state)
 
 
-def _described(kernel: Kernel, schema: Schema) -> Kernel:
-    """A kernel with the first sentence of ONNX's own words as its docstring."""
+def _with_documentation(kernel: Kernel, schema: Schema) -> Kernel:
+    """Return a kernel with the first sentence of ONNX's documentation as its docstring."""
     described = partial(kernel)
     described.__doc__ = " ".join((schema.doc or "").split()).partition(". ")[0][:300]
     return described
@@ -102,32 +105,32 @@ def _attributes(schema: Schema) -> Iterable[Attribute]:
         default: object = REQUIRED if declared.required else None
         if declared.default_value.type:
             default = helper.get_attribute_value(declared.default_value)
-        yield Attribute(name, _KINDS.get(int(declared.type), "str"), _decoded(default))
+        yield Attribute(name, _KINDS.get(int(declared.type), "str"), _decode(default))
 
 
 def _types(schema: Schema) -> tuple[frozenset[ElementType], ...]:
-    """The element types that each input may have; of a sequence or an optional, those of the
-    tensors in it.
+    """Return the element types that each input may have; for a sequence or an optional, those of
+    its tensors.
     """
-    named = [TENSOR.findall(" ".join(one.types)) for one in schema.inputs]
+    named = [TENSOR.findall(" ".join(formal.types)) for formal in schema.inputs]
     return tuple(
         frozenset(ELEMENT_TYPES[name] for name in names if name in ELEMENT_TYPES) or ANY_TYPE
         for names in named
     ) or (ANY_TYPE,)
 
 
-def _alike(schema: Schema) -> tuple[str, ...]:
-    """What ``Operation.alike`` says: a type that is written out, such as ``tensor(int64)``, is
-    no name.
+def _type_names(schema: Schema) -> tuple[str, ...]:
+    """Return the value of ``Operation.alike``. A type that is written out, such as
+    ``tensor(int64)``, is not a name.
     """
     names = (
-        one.type_str if one.is_homogeneous and "(" not in one.type_str else ""
-        for one in schema.inputs
+        formal.type_str if formal.is_homogeneous and "(" not in formal.type_str else ""
+        for formal in schema.inputs
     )
     return tuple(names) if len(schema.inputs) else ()
 
 
-def _decoded(default: object) -> object:
+def _decode(default: object) -> object:
     if isinstance(default, list):
-        return tuple(_decoded(one) for one in default)
+        return tuple(_decode(item) for item in default)
     return default.decode() if isinstance(default, bytes) else default

@@ -26,17 +26,19 @@ def stft(
     *,
     onesided: int = 1,
 ) -> Array:
-    """Spectra of the frames of each signal: [batch, frames, frequencies, real and imaginary
+    """Return spectra of the frames of each signal: [batch, frames, frequencies, real and imaginary
     part].
     """
     if signal.ndim not in (2, 3) or (signal.ndim == 3 and signal.shape[2] not in (1, 2)):
         raise ValueError(
-            f"the signal has shape {list(signal.shape)}, expected [batch, length], [batch, length, 1] or [batch, length, 2]"
+            f"the signal has shape {list(signal.shape)}, "
+            "expected [batch, length], [batch, length, 1] or [batch, length, 2]"
         )
-    stride, size = int(np.ravel(step)[0]), _frame(window, length)
+    stride, size = int(np.ravel(step)[0]), _frame_length(window, length)
     if stride < 1 or not 1 <= size <= signal.shape[1]:
         raise ValueError(
-            f"frames of {size} every {stride} of a signal of {signal.shape[1]}, expected at least 1 each, and one whole frame"
+            f"frames of {size} every {stride} of a signal of {signal.shape[1]}, "
+            "expected at least 1 each, and one whole frame"
         )
     values = computable(signal).astype(np.float64)
     two_sided = signal.ndim == 3 and signal.shape[2] == 2
@@ -57,22 +59,23 @@ def stft(
     return np.stack([spectra.real, spectra.imag], axis=-1).astype(signal.dtype)
 
 
-def _frame(window: np.ndarray | None, length: np.ndarray | None) -> int:
-    """How long a frame is: as the window, or as said; ``ValueError`` where neither is given or
-    they differ.
+def _frame_length(window: np.ndarray | None, length: np.ndarray | None) -> int:
+    """Return the length of a frame, from the window or from frame_length. Raise ``ValueError`` if
+    neither is present or they differ.
     """
-    said = {int(np.ravel(length)[0])} if length is not None else set[int]()
-    said |= {len(window)} if window is not None and window.ndim == 1 else set()
-    if len(said) != 1:
+    lengths = {int(np.ravel(length)[0])} if length is not None else set[int]()
+    lengths |= {len(window)} if window is not None and window.ndim == 1 else set()
+    if len(lengths) != 1:
         raise ValueError(
-            f"the window and frame_length say {sorted(said) or 'nothing'}, expected one length for both"
+            f"the window and frame_length say {sorted(lengths) or 'nothing'}, "
+            "expected one length for both"
         )
-    return said.pop()
+    return lengths.pop()
 
 
 _WORDS_FOR_EACH, _WORDS_OF_A_ROW = 8, 32
-"""What a transform takes for each value, in words of four bytes: itself and its spectrum, as two
-f64 each; and for one row at a time what the transform of an awkward length is made of.
+"""Memory of a transform in words of four bytes: for each value, itself and its spectrum as two f64
+each; for each element of a row, the buffers of a transform of an awkward length.
 """
 
 
@@ -86,12 +89,13 @@ def dft(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Array:
-    """The spectrum along one axis of ``[..., 1]`` or ``[..., 2]`` (real and imaginary part), or
-    the signal of a spectrum.
+    """Return the spectrum along one axis of ``[..., 1]`` or ``[..., 2]`` (real and imaginary part),
+    or the signal of a spectrum.
     """
     if data.ndim < 2 or data.shape[-1] not in (1, 2):
         raise ValueError(
-            f"the signal has shape {list(data.shape)}, expected a last axis of length 1, or 2 for complex numbers"
+            f"the signal has shape {list(data.shape)}, "
+            "expected a last axis of length 1, or 2 for complex numbers"
         )
     along = int(axis if axes is None else np.ravel(axes)[0])
     if not -data.ndim <= along < data.ndim - 1 or along == -1:
@@ -122,8 +126,8 @@ def dft(
 
 
 def _window(*weights: float) -> Kernel:
-    """A sum of cosines over a length, a number in brackets or not; the weights are those of 1,
-    cos(x), cos(2 x).
+    """Return a kernel of a sum of cosines over a length. The weights are those of 1, cos(x), cos(2
+    x).
     """
 
     def kernel(

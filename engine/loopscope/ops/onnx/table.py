@@ -1,4 +1,4 @@
-"""The table of ONNX operations: one row for each kernel and derivative that an operation has had."""
+"""The table of ONNX operations: one row for each kernel and derivative that an operation had."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""ONNX operations on strings that the onnx package computes otherwise than ONNX says: it strips
-accents and drops empty strings.
+"""ONNX operations on strings. The onnx package strips accents and drops empty strings, which ONNX
+does not define.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def string_normalizer(
     locale: str = "",
     stopwords: Sequence[str] = (),
 ) -> Array:
-    """Texts [C] or [1, C] without the stop words, in lower or upper case; one empty text if all
-    are stop words.
+    """Return texts [C] or [1, C] without the stop words, in lower or upper case; one empty text if
+    all are stop words.
     """
     if texts.ndim not in (1, 2) or (texts.ndim == 2 and len(texts) != 1):
         raise ValueError(f"the texts have shape {list(texts.shape)}, expected [C] or [1, C]")
@@ -35,15 +35,17 @@ def string_normalizer(
         )
     compared = _CASES["NONE" if is_case_sensitive else "LOWER"]
     stopped = {compared(word) for word in stopwords}
-    kept = [
+    remaining = [
         _CASES[action](text) for text in texts.reshape(-1).tolist() if compared(text) not in stopped
     ]
-    made = np.array(kept or [""], object)
-    return made if texts.ndim == 1 else made[None]
+    result = np.array(remaining or [""], object)
+    return result if texts.ndim == 1 else result[None]
 
 
-def _letter_by_letter(change: Callable[[str], str]) -> Callable[[str], str]:
-    """As ONNX Runtime does: a letter whose other case is two letters stays."""
+def _change_case(change: Callable[[str], str]) -> Callable[[str], str]:
+    """Return a function that changes the case of each letter, but not of a letter whose other case
+    is two letters, as in ONNX Runtime.
+    """
     return lambda text: "".join(
         other if len(other) == 1 else letter for letter in text for other in (change(letter),)
     )
@@ -51,53 +53,53 @@ def _letter_by_letter(change: Callable[[str], str]) -> Callable[[str], str]:
 
 _CASES: Mapping[str, Callable[[str], str]] = {
     "NONE": str,
-    "LOWER": _letter_by_letter(str.lower),
-    "UPPER": _letter_by_letter(str.upper),
+    "LOWER": _change_case(str.lower),
+    "UPPER": _change_case(str.upper),
 }
 
 
 def string_split(
     texts: Array, /, *, delimiter: str | None = None, maxsplit: int | None = None
 ) -> tuple[Array, Array]:
-    """The pieces of each text along a new last axis, filled up with empty texts, and the number of
-    pieces: 0 for an empty text.
+    """Return the pieces of each text along a new last axis, filled up with empty texts, and the
+    number of pieces: 0 for an empty text.
     """
-    delimiter, most = delimiter or None, maxsplit
+    delimiter, limit = delimiter or None, maxsplit
     pieces = [
-        text.split(delimiter, -1 if most is None else int(most)) if text else []
+        text.split(delimiter, -1 if limit is None else int(limit)) if text else []
         for text in map(str, texts.reshape(-1).tolist())
     ]
-    if delimiter is None and most is not None:
-        # Blanks behind the last piece are no part of it.
-        pieces = [[*one[:-1], one[-1].rstrip()] if one else one for one in pieces]
-    counts = [len(one) for one in pieces]
+    if delimiter is None and limit is not None:
+        # Blanks at the end are not part of the last piece.
+        pieces = [[*parts[:-1], parts[-1].rstrip()] if parts else parts for parts in pieces]
+    counts = [len(parts) for parts in pieces]
     longest = max(counts, default=0)
     check_elements(texts.size * longest, "the output of StringSplit")
-    made = np.array([[*one, *[""] * (longest - len(one))] for one in pieces], object).reshape(
-        *texts.shape, longest
-    )
-    return made, np.array(counts, np.int64).reshape(texts.shape)
+    result = np.array(
+        [[*parts, *[""] * (longest - len(parts))] for parts in pieces], object
+    ).reshape(*texts.shape, longest)
+    return result, np.array(counts, np.int64).reshape(texts.shape)
 
 
 def regex_full_match(texts: np.ndarray, /, *, pattern: str | None = None) -> np.ndarray:
-    """Whether each text as a whole matches the pattern, in RE2's syntax and in time linear in
-    the text.
+    """Return True for each text that matches the pattern as a whole, in RE2's syntax and in time
+    linear in the text.
     """
     try:
         compiled = re2.compile(pattern or "", _QUIET)
     except re2.error as error:
         raise ValueError(
-            f"the pattern {shorten(repr(pattern))} is none of RE2: {_decoded(error)}"
+            f"the pattern {shorten(repr(pattern))} is none of RE2: {_error_text(error)}"
         ) from None
-    found = [compiled.fullmatch(str(text)) is not None for text in texts.reshape(-1).tolist()]
-    return np.array(found, np.bool_).reshape(texts.shape)
+    matches = [compiled.fullmatch(str(text)) is not None for text in texts.reshape(-1).tolist()]
+    return np.array(matches, np.bool_).reshape(texts.shape)
 
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
 
 
-def _decoded(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     reason = error.args[0] if error.args else b""
     return elided(
         reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason),
