@@ -370,7 +370,7 @@ REFUSED: dict[str, tuple[bytes, list[np.ndarray], str]] = {
     "no pattern of RE2": (
         model("RegexFullMatch", 20, [TEXTS], pattern=r"(a)\1"),
         [TEXTS],
-        "none of RE2: invalid escape sequence",
+        "not valid in RE2: invalid escape sequence",
     ),
     "a pattern of endless repetition": (
         model("RegexFullMatch", 20, [TEXTS], pattern="(" * 2000 + "a" + "){1000}" * 2000),

@@ -229,7 +229,7 @@ def _read(texts: Array, *, whole: bool) -> Array:
 
 def _real(text: str) -> float:
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"the text {shorten(repr(text))} is no number")
+        raise ValueError(f"the text {shorten(repr(text))} is not a number")
     return float(text)
 
 
@@ -237,7 +237,7 @@ def _whole(text: str) -> int:
     """Exactly; of a decimal number what stands before its point."""
     number = int(text) if _WHOLE.fullmatch(text) else _real(text)
     if not -(2**63) <= number < 2**64:
-        raise ValueError(f"the text {shorten(repr(text))} is no integer of 64 bits")
+        raise ValueError(f"the text {shorten(repr(text))} is not an integer of 64 bits")
     return int(number)
 
 

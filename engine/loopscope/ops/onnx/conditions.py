@@ -209,7 +209,7 @@ def _check_slice(arguments: Arguments, attributes: Attributes) -> None:
         return
     if not len(starts) == len(ends) == len(axes):
         raise ValueError(
-            f"starts {list(starts)}, ends {list(ends)} and axes {list(axes)} are not equally many"
+            f"starts {list(starts)}, ends {list(ends)} and axes {list(axes)} have different lengths"
         )
     outside = [axis for axis in axes if not -rank <= axis < rank]
     if outside:
@@ -335,7 +335,7 @@ def _check_grams(arguments: Arguments, attributes: Attributes) -> None:
     if starts != sorted(starts) or any(not 0 <= start <= pool for start in starts):
         raise ValueError(
             f"ngram_counts is {starts[:8]}, "
-            f"expected places in the pool of {pool}, none before the one in front of it"
+            f"expected places in the pool of {pool}, in ascending order"
         )
 
 

@@ -15,10 +15,7 @@ def same_as(openvino: str) -> Gradient:
 
     def gradient(node: Reverse, /) -> Adjoints:
         if openvino in ("Maximum", "Minimum") and len(node.inputs) != 2:
-            raise ValueError(
-                f"it has {len(node.inputs)} inputs, "
-                "and only the one of two is an operation of OpenVINO's"
-            )
+            raise ValueError(f"it has {len(node.inputs)} inputs, only two inputs have a derivative")
         return by(
             openvino,
             node,
@@ -155,7 +152,7 @@ def reduction(openvino: str) -> Gradient:
         elif node.attributes.get("axes"):
             axes = node.constant(np.array(node.attributes["axes"], np.int64))
         elif node.attributes.get("noop_with_empty_axes"):
-            raise ValueError("it folds nothing, and says so by noop_with_empty_axes")
+            raise ValueError("it reduces no axis, because noop_with_empty_axes is set")
         elif data.rank is None:
             rank = node.ops.reshape(
                 node.ops.shape_of(node.shape_of(data)), np.zeros(0, np.int64), special_zero=False

@@ -166,7 +166,7 @@ class _Form:
             return scores
         if mask.rank is None or mask.element_type is None:
             raise ValueError(
-                "the rank or type of its mask is not known: give the model's inputs theirs"
+                "the rank or type of its mask is not known: declare them for the model's inputs"
             )
         none = np.array(False) if not mask.element_type.is_float else minus_infinity(mask)
         length, reach = scores.shape.at(-1), mask.shape.at(-1)

@@ -21,7 +21,7 @@ def pad(node: Reverse, /) -> Mapping[int, Value | None]:
     if axes is not None or data.rank is None:
         raise ValueError("which axes it pads is not known before it runs")
     if node.attributes["mode"] == "wrap":
-        raise ValueError("its mode is wrap")
+        raise ValueError("its mode is wrap, which has no derivative")
     rank = np.array([data.rank])
     begin, end = (
         node.ops.slice(pads, np.array([0]), rank, _ONE),
@@ -136,8 +136,7 @@ def grid_sample(node: Reverse, /) -> Adjoints:
     """Return the adjoints for images [N, C, H, W]."""
     if node.inputs[0].rank != 4:
         raise ValueError(
-            f"the data has shape {node.inputs[0].shape}: only images [N, "
-            "C, H, W] have a derivative here"
+            f"the data has shape {node.inputs[0].shape}: only images [N, C, H, W] have a derivative"
         )
     mode = str(node.attributes["mode"])
     attributes = {"mode": _SAMPLED.get(mode, mode), "padding_mode": node.attributes["padding_mode"]}
@@ -154,8 +153,7 @@ def blocks_laid(node: Reverse, /) -> Adjoints:
     block = node.inputs[2]
     if not (block.shape.is_static and block.shape.lengths == (2,)):
         raise ValueError(
-            f"its block_shape has shape {block.shape}: "
-            "only blocks of two axes have a derivative here"
+            f"its block_shape has shape {block.shape}: only blocks of two axes have a derivative"
         )
     pads = tuple(node.attributes["pads"] or (0, 0, 0, 0))
     steps = {name: tuple(node.attributes[name] or (1, 1)) for name in ("strides", "dilations")}

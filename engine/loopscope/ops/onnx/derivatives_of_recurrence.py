@@ -20,7 +20,7 @@ _SMOOTH = ("relu", "sigmoid", "tanh")
 def lstm(node: Reverse, /) -> Mapping[int, Value | None]:
     """Return the adjoints. ONNX's gates are i, o, f, c; OpenVINO's are f, i, c, o."""
     if node.input_at(_PEEPHOLES) is not None or node.attributes.get("input_forget"):
-        raise ValueError("of peepholes and input_forget there is no derivative here")
+        raise ValueError("peepholes and input_forget have no derivative")
     return _sequence_adjoints(
         node, _Kind("LSTMSequence", (2, 0, 3, 1), ("sigmoid", "tanh", "tanh"), 2)
     )
@@ -81,7 +81,7 @@ def _activations(node: Reverse, kind: _Kind) -> tuple[str, ...]:
     ):
         raise ValueError(
             f"its activations are {', '.join(first)}: "
-            f"of {', '.join(_SMOOTH)} without alpha and beta there is a derivative here"
+            f"only {', '.join(_SMOOTH)} without alpha and beta have a derivative"
         )
     return first
 

@@ -35,7 +35,7 @@ def resize(node: Reverse, /) -> Mapping[int, Value | None]:
     if mode not in _MODES or coordinates not in _COORDINATES:
         raise ValueError(
             f"its mode is {mode} and its coordinates are {coordinates}: "
-            f"of {', '.join(_COORDINATES)} there is a derivative here"
+            f"only the coordinates {', '.join(_COORDINATES)} have a derivative"
         )
     for name, usual in (
         ("antialias", 0),

@@ -68,8 +68,8 @@ def stft(node: Reverse, /) -> Mapping[int, Value | None]:
     assert step is not None
     if signal.rank not in (2, 3) or (signal.rank == 3 and _is_complex(signal)):
         raise ValueError(
-            f"the signal has shape {signal.shape}: only real signals [batch, "
-            "samples] or [batch, samples, 1] go back here"
+            f"the signal has shape {signal.shape}: "
+            "only real signals [batch, samples] or [batch, samples, 1] have a derivative"
         )
     if window is not None and window.shape.is_static:
         size = window.shape.lengths[0]

@@ -152,7 +152,7 @@ def roi_align(node: Reverse, /) -> Adjoints:
         str(node.attributes.get(name) or usual).lower() for name, usual in _ALIGNED
     )
     if mode != "avg":
-        raise ValueError(f"its mode is {mode}: only that of avg is walked back here")
+        raise ValueError(f"its mode is {mode}: only avg has a derivative")
     half = coordinates == "half_pixel"
     corners = Corners(
         0.0, float(node.attributes["spatial_scale"]), -0.5 if half else 0.0, None if half else 1.0

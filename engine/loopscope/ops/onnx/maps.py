@@ -75,7 +75,7 @@ def dict_vectorizer(entries: Any, /, **attributes: Any) -> Array:
     """
     vocabulary = attributes.get("string_vocabulary") or attributes.get("int64_vocabulary") or ()
     if not isinstance(entries, Mapping):
-        raise ValueError("the input is no map")
+        raise ValueError("the input is not a map")
     first = next(iter(entries.values()), np.float32(0))
     dtype, absent = (
         (np.dtype(object), "") if isinstance(first, str) else (np.asarray(first).dtype, 0)

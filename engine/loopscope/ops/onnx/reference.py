@@ -147,18 +147,18 @@ class _ReferenceCall:
     version: int
     attributes: Mapping[str, Any]
     outputs: int
-    _made: Any = None
+    _cached: Any = None
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         arguments = [taken(value) for value in values]
         if not self.schema.domain:
             check_inputs(self.schema.name, arguments, self.attributes)
         check_size(self.schema.name, arguments, self.attributes)
-        if self._made is None:
-            self._made = _make_operation(
+        if self._cached is None:
+            self._cached = _make_operation(
                 self.schema, self.version, self.attributes, len(arguments), self.outputs
             )
-        return _run_operation(self._made, arguments, self.outputs)
+        return _run_operation(self._cached, arguments, self.outputs)
 
 
 @dataclass(eq=False)
@@ -198,7 +198,7 @@ class _FunctionCall:
     version: int
     attributes: Mapping[str, Any]
     outputs: int
-    _made: dict[tuple[object, ...], Any] = field(default_factory=dict[tuple[object, ...], Any])
+    _cached: dict[tuple[object, ...], Any] = field(default_factory=dict[tuple[object, ...], Any])
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         arguments = [taken(value) for value in values]
@@ -206,10 +206,10 @@ class _FunctionCall:
             (value.dtype, value.shape) if isinstance(value, np.ndarray) else type(value)
             for value in arguments
         )
-        if key not in self._made:
-            self._made.clear()
-            self._made[key] = ReferenceEvaluator(self._function(arguments))
-        evaluator = self._made[key]
+        if key not in self._cached:
+            self._cached.clear()
+            self._cached[key] = ReferenceEvaluator(self._function(arguments))
+        evaluator = self._cached[key]
         inputs = dict(zip(evaluator.input_names, arguments, strict=False))
         attributes = {name: _as_reference_value(value) for name, value in self.attributes.items()}
         return tuple(given(value) for value in evaluator.run(None, inputs, attributes=attributes))
@@ -225,7 +225,7 @@ class _FunctionCall:
         function = function_of(node, self.schema.since_version, types)
         if function is None:
             raise ValueError(
-                f"ONNX does not say what {self.schema.name} computes "
+                f"ONNX does not define what {self.schema.name} computes "
                 "with these attributes and inputs"
             )
         return function

@@ -131,7 +131,7 @@ def resize(
     real = np.float64 if data.dtype == np.float64 and mode != "nearest" else np.float32
     axes = [axis for axis in _axes(data, (roi, scales, sizes), attributes, real) if axis.changes]
     if any(not axis.before and axis.after for axis in axes):
-        raise ValueError(f"there is nothing in data of shape {list(data.shape)} to resize from")
+        raise ValueError(f"data of shape {list(data.shape)} has no elements to resize")
     return resized(data, axes, mode, places, attributes)
 
 

@@ -73,7 +73,7 @@ def roi_align(
     if not half_pixel:
         sizes = np.maximum(sizes, wide.dtype.type(1))
     if not np.isfinite(sizes).all():
-        raise ValueError("a region has corners that are no finite numbers")
+        raise ValueError("a region has corners that are not finite")
     # Channels come last, so that the elements of a pixel are contiguous.
     channels_last = np.ascontiguousarray(wide.transpose(0, 2, 3, 1))
     pool = _mean if mode.lower() == "avg" else _max_of_products

@@ -89,7 +89,7 @@ def regex_full_match(texts: np.ndarray, /, *, pattern: str | None = None) -> np.
         compiled = re2.compile(pattern or "", _QUIET)
     except re2.error as error:
         raise ValueError(
-            f"the pattern {shorten(repr(pattern))} is none of RE2: {_error_text(error)}"
+            f"the pattern {shorten(repr(pattern))} is not valid in RE2: {_error_text(error)}"
         ) from None
     matches = [compiled.fullmatch(str(text)) is not None for text in texts.reshape(-1).tolist()]
     return np.array(matches, np.bool_).reshape(texts.shape)

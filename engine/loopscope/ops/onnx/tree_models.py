@@ -290,11 +290,11 @@ def _forest_by_positions(attributes: Attributes, targets: int) -> Forest:
     )
     of_one_length({"leaf_targetids": added, "leaf_weights": weights})
     if (np.concatenate([yes, no]) < 0).any():
-        raise ValueError("a node leads to a node or leaf that is not there")
+        raise ValueError("a node leads to a node or leaf that does not exist")
     nodes = len(features)
     for places, leaf in ((yes, to_leaf), (no, to_other_leaf)):
         if (places[leaf == 0] >= nodes).any():
-            raise ValueError("a node leads to a node or leaf that is not there")
+            raise ValueError("a node leads to a node or leaf that does not exist")
     return laid_out(
         targets,
         features=features,
@@ -320,8 +320,7 @@ def _members(attributes: Attributes, modes: np.ndarray) -> dict[int, np.ndarray]
         ends.append(len(values))  # the last set needs no end
     if len(ends) < len(nodes):
         raise ValueError(
-            f"membership_values holds {len(ends)} sets for {len(nodes)} "
-            "nodes that ask for membership"
+            f"membership_values holds {len(ends)} sets for {len(nodes)} nodes of mode MEMBER"
         )
     starts = [0, *(end + 1 for end in ends)]
     return {node: values[start:end] for node, start, end in zip(nodes, starts, ends, strict=False)}

@@ -101,7 +101,7 @@ def laid_out(
 def _check_ways(yes: np.ndarray, no: np.ndarray, roots: np.ndarray, end: int) -> None:
     for name, places in (("a node", np.concatenate([yes, no])), ("a tree", roots)):
         if ((places < 0) | (places >= end)).any():
-            raise ValueError(f"{name} leads to a node or leaf that is not there")
+            raise ValueError(f"{name} leads to a node or leaf that does not exist")
     nodes = len(yes)
     edges = np.concatenate(
         [np.stack([np.arange(nodes), successors]) for successors in (yes, no)], axis=1
@@ -110,7 +110,7 @@ def _check_ways(yes: np.ndarray, no: np.ndarray, roots: np.ndarray, end: int) ->
     graph = sparse.csr_array((np.ones(edges.shape[1], np.int8), edges), shape=(nodes, nodes))
     components, _ = csgraph.connected_components(graph, connection="strong")
     if (edges[0] == edges[1]).any() or components < nodes:
-        raise ValueError("the nodes of a tree lead round in a circle")
+        raise ValueError("the nodes of a tree form a cycle")
 
 
 def leaves(forest: Forest, rows: np.ndarray) -> np.ndarray:
