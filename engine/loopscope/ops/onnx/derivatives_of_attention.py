@@ -65,8 +65,9 @@ def attention(node: Reverse, /) -> Mapping[int, Value | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Inputs of Attention as queries [N, heads, L, E], keys [N, kv heads, S, E] and values [N, kv
-    heads, S, V], the past included, and the scale of the scores.
+    """Inputs of Attention, the past included, and the scale of the scores.
+
+    Queries are [N, heads, L, E], keys [N, kv heads, S, E] and values [N, kv heads, S, V].
     """
 
     node: Reverse
