@@ -16,9 +16,9 @@ from loopscope.ops.effects import OPSET
 from loopscope.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
 from loopscope.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
 from loopscope.ops.onnx.reference import Schema, since
-from loopscope.ops.onnx.retired import retired
 from loopscope.ops.onnx.row import LAST
 from loopscope.ops.onnx.schemas import operation_of
+from loopscope.ops.onnx.table import find_row
 
 _OWN: Mapping[str, Operation] = {
     "Parameter": Operation(
@@ -103,7 +103,12 @@ def _find(type: str, opset: str) -> Operation | None:
         return MICROSOFT.get(type) if int(version) else None
     schema = since("" if domain == "ai.onnx" else domain, type, int(version))
     if schema is None:
-        return (retired(type, int(version)) or IN_ONNX.get(type)) if domain == "ai.onnx" else None
+        if domain != "ai.onnx":
+            return None
+        row = find_row("", type, int(version))
+        if row is not None and row.attributes is not None:
+            return row.operation
+        return IN_ONNX.get(type)
     return operation_of(schema)
 
 

@@ -21,7 +21,7 @@ from openvino.utils.node_factory import NodeFactory
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import REQUIRED, Operation, Role
-from loopscope.ops.onnx.direct import DIRECT
+from loopscope.ops.onnx.table import ROWS as ONNX_ROWS
 
 OPSETS = range(1, 18)
 SPELLED_IN_XML = {"Constant": "Const", "Relu": "ReLU", "PRelu": "PReLU", "Softmax": "SoftMax"}
@@ -199,7 +199,7 @@ def test_a_symbol_gives_the_very_result_of_the_kernel(operation: Operation) -> N
 
 
 def test_what_gives_its_input_is_written_as_its_input() -> None:
-    of_onnx = [(name, direct.identity, direct.symbol) for name, direct in DIRECT.items()]
+    of_onnx = [(row.name, row.identity, row.symbol) for row in ONNX_ROWS[""]]
     rows = [
         (operation.title, operation.identity, operation.symbol) for operation in CATALOGUE
     ] + of_onnx

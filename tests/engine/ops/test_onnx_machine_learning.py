@@ -13,7 +13,8 @@ import pytest
 from onnx import numpy_helper
 
 import loopscope
-from loopscope.ops.onnx.machine_learning import DOMAIN, MACHINE_LEARNING, TREE_MODELS
+from loopscope.ops.onnx.table import ML_DOMAIN as DOMAIN
+from loopscope.ops.onnx.table import ROWS
 from loopscope.ops.onnx_catalogue import ONNX
 from tests.engine.ops.machine_learning_nodes import TRANSFORMS, model, ours, same, theirs
 
@@ -28,7 +29,7 @@ def test_every_operation_of_the_domain_is_our_own() -> None:
         for schema in onnx.defs.get_all_schemas_with_history()
         if schema.domain == DOMAIN
     }
-    assert names == {*MACHINE_LEARNING, *TREE_MODELS}
+    assert names == {row.name for row in ROWS[DOMAIN]}
     assert all(ONNX.find(name, f"{DOMAIN} 5") is not None for name in names)
 
 

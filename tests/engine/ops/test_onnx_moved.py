@@ -458,7 +458,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
             {},
             1,
         ),
-        "no finite numbers",
+        "are not finite",
     ),
 }
 

@@ -151,7 +151,7 @@ REFUSED = {
     "a scale of 0": ({"scales": [0]}, "the scales are .*, expected numbers above 0"),
     "of nothing": (
         {"scales": [2], "data": np.zeros((1, 1, 3, 0), np.float32), "sizes": [1, 1, 3, 4]},
-        "nothing in data",
+        "has no elements to resize",
     ),
 }
 

@@ -395,13 +395,13 @@ REFUSED: dict[str, tuple[str, int, dict[str, Any], str]] = {
         "TreeEnsembleRegressor",
         3,
         {**STUMP, **ONE_TARGET, "nodes_truenodeids": [0, 0, 0]},
-        "round in a circle",
+        "form a cycle",
     ),
     "a node that is not there": (
         "TreeEnsembleRegressor",
         3,
         {**STUMP, **ONE_TARGET, "nodes_truenodeids": [8, 0, 0]},
-        "not there",
+        "does not exist",
     ),
     "a feature that is not there": (
         "TreeEnsembleRegressor",
@@ -455,7 +455,7 @@ REFUSED: dict[str, tuple[str, int, dict[str, Any], str]] = {
         "TreeEnsemble",
         5,
         _ensemble(nodes_falsenodeids=[0, 2, 4]),
-        "round in a circle",
+        "form a cycle",
     ),
     "no sets": ("TreeEnsemble", 5, _ensemble(membership_values=None), "0 sets"),
 }

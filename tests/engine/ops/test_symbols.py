@@ -13,10 +13,14 @@ import pytest
 
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Operation, typed
-from loopscope.ops.onnx.direct import DIRECT
+from loopscope.ops.onnx.table import ROWS as ONNX_ROWS
 from loopscope.ops.onnx_catalogue import ONNX
 
-OF_ONNX = [operation for name in DIRECT if (operation := ONNX.find(name, "ai.onnx 18")) is not None]
+OF_ONNX = [
+    operation
+    for name in dict.fromkeys(row.name for row in ONNX_ROWS[""])
+    if (operation := ONNX.find(name, "ai.onnx 18")) is not None
+]
 ROWS = [
     (operation, text)
     for operation in (*CATALOGUE, *OF_ONNX)

@@ -279,7 +279,7 @@ def test_regions_of_greatest_samples_are_refused() -> None:
         22, "float[2,2,5,6] x, float[3,4] w", f'{images} v = RoiAlign<mode = "max">(x, w, images)'
     )
     with pytest.raises(
-        loopscope.BuildError, match="its mode is max: only that of avg is walked back here"
+        loopscope.BuildError, match="its mode is max: only avg has a derivative"
     ):
         loopscope.gradients(model, "s", "x")
 
@@ -476,7 +476,7 @@ REFUSED = {
     ),
     "an activation with a corner of its own": (
         'RNN<hidden_size = 3, activations = ["Affine"]>(x, w, r)',
-        "its activations are affine: of relu, sigmoid, tanh without alpha and beta",
+        "its activations are affine: only relu, sigmoid, tanh without alpha and beta have a derivative",
     ),
 }
 

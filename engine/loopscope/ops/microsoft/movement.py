@@ -18,7 +18,7 @@ from loopscope.ops.index import axis_within, whole_number, whole_numbers
 from loopscope.ops.infer import same
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.movement.distinct import unique as distinct
-from loopscope.ops.onnx.own import OWN
+from loopscope.ops.onnx import padding
 from loopscope.ops.precision import computable
 
 _WHOLE = frozenset({ElementType.I64})
@@ -27,8 +27,7 @@ _AXIS = frozenset({ElementType.I32})
 
 def pad(data: Array, pads: Array, value: Array | None = None, /, *, mode: str) -> Array:
     """As ONNX's Pad; the numbers may lie in a row, ``[1, 2 rank]``."""
-    (made,) = OWN["Pad"][1]((data, pads.reshape(-1), value), {"mode": mode}, 1)
-    return np.asarray(made)
+    return np.asarray(padding.pad(data, pads.reshape(-1), value, mode=mode))
 
 
 def expand_dims(data: Array, axis: Array, /) -> Array:

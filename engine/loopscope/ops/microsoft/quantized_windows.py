@@ -17,7 +17,7 @@ from loopscope.ops.microsoft.quantized import BYTES, SCALES, one_number
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.onnx.integers import qlinear_conv
 from loopscope.ops.onnx.quantizing import dequantize_linear, difference, quanta
-from loopscope.ops.onnx.windows import WINDOWS, average_pool, pool_of
+from loopscope.ops.onnx.windows import average_pool, max_pool, pool_of
 from loopscope.ops.pooling.pooling_windows import pooled_shape
 
 
@@ -71,7 +71,7 @@ def q_linear_average_pool(
     numbers = dequantize_linear(
         _channels_second(data, channels_last), one_number(scale, data), one_number(zero, data)
     )
-    (averages,) = average_pool((numbers,), window, 1)
+    averages = average_pool(numbers, **window)
     moved = averages / one_number(to_scale, data) + one_number(to_zero, data).astype(np.float32)
     return _as_it_came(quanta(moved, None, data.dtype), channels_last)
 
@@ -105,7 +105,7 @@ def q_linear_global_average_pool(
 
 def nhwc_max_pool(data: Array, /, **window: Any) -> Array:
     """MaxPool of ``[N, lengths..., C]``."""
-    (largest,) = WINDOWS["MaxPool"]((_channels_second(data, 1),), window, 1)
+    largest = max_pool(_channels_second(data, 1), outputs=1, **window)
     return _as_it_came(largest, 1)
 
 

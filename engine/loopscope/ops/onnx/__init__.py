@@ -1,3 +1,3 @@
-"""The operations of ONNX: declared by the schemas of the onnx package, computed by its reference
-kernels.
+"""ONNX operations: rows of kernels and derivatives over the schemas of the onnx package, whose
+reference kernels are the fallback.
 """

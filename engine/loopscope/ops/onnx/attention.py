@@ -1,5 +1,5 @@
-"""ONNX's Attention: scaled dot products of queries and keys, masked, as weights of values;
-grouped heads, caches, windows.
+"""ONNX's Attention: masked scaled products of queries and keys as weights of the values, with
+grouped heads, caches and windows.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import numpy as np
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable, rounded
 
-_TOGETHER = 1 << 18
-"""So many weights are computed at a time: they stay in a processor's cache from the first
+_BLOCK_WEIGHTS = 1 << 18
+"""Number of weights computed at a time, so that they stay in a processor's cache from the first
 product to the second.
 """
 _PRECISIONS: Mapping[int, np.dtype] = {
@@ -28,7 +27,7 @@ _PRECISIONS: Mapping[int, np.dtype] = {
     16: np.dtype(ml_dtypes.bfloat16),
 }
 _RAW, _CAPPED, _BIASED, _WEIGHTS = range(4)
-"""What ``qk_matmul_output_mode`` asks for."""
+"""Values of ``qk_matmul_output_mode``: the stage of the scores that the node returns."""
 
 
 def attention(
@@ -52,61 +51,63 @@ def attention(
     left_window_size: int = -1,
     right_window_size: int = -1,
 ) -> tuple[Array, ...]:
-    """``softmax(query x keyT * scale + mask) x value``, the keys and values with those of the past,
-    and the scores that are asked for.
+    """Return ``softmax(query x keyT * scale + mask) x value``, the keys and values with those of
+    the past, and the scores of the requested stage.
 
     ``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``, or all of
-    rank 3 with the heads side by side. ``filled`` says how many keys of each batch count. A query
-    that sees no key gives 0.
+    rank 3 with the heads side by side. ``filled`` holds the number of valid keys of each batch. A
+    query that sees no key gives 0.
     """
     heads = {"q_num_heads": q_num_heads, "kv_num_heads": kv_num_heads}
     check_inputs("Attention", (query, key, value, mask, past_key, past_value), heads)
     side_by_side = query.ndim == 3
     if side_by_side:
         query, key, value = (
-            _apart(one, count or 1)
-            for one, count in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads))
+            _split_heads(value, count or 1)
+            for value, count in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads))
         )
     keys = key if past_key is None else np.concatenate((past_key, key), axis=2)
     values = value if past_value is None else np.concatenate((past_value, value), axis=2)
     batch, count, length, size = query.shape
     check_elements(batch * count * length * keys.shape[2], "the attention weights")
     past = 0 if past_key is None else past_key.shape[2]
-    hidden = _hidden(
+    hidden = _hidden_keys(
         query, keys, filled, past, bool(is_causal), left_window_size, right_window_size
     )
     wide = computable(query)
     scaled = wide * wide.dtype.type(1 / np.sqrt(size) if scale is None else scale)
-    bias = _bias(mask, hidden, (batch, count, length, keys.shape[2]), scaled.dtype)
-    asked = np.empty((batch, count, length, keys.shape[2]), scaled.dtype) if outputs > 3 else None
-    scoring = _Scoring(softcap, softmax_precision, asked, qk_matmul_output_mode)
-    mixed = _mixed(scaled, computable(keys), computable(values), bias, scoring)
+    bias = _score_bias(mask, hidden, (batch, count, length, keys.shape[2]), scaled.dtype)
+    scores_out = (
+        np.empty((batch, count, length, keys.shape[2]), scaled.dtype) if outputs > 3 else None
+    )
+    scoring = _Scoring(softcap, softmax_precision, scores_out, qk_matmul_output_mode)
+    mixed = _mix_values(scaled, computable(keys), computable(values), bias, scoring)
     result = (
         mixed.swapaxes(1, 2).reshape(batch, length, count * values.shape[3])
         if side_by_side
         else mixed
     )
-    scores = () if asked is None else (rounded(asked, query.dtype),)
+    scores = () if scores_out is None else (rounded(scores_out, query.dtype),)
     return (rounded(result, query.dtype), keys, values, *scores)[:outputs]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scoring:
-    """How scores become weights, and where those of all heads are kept in the state that is
-    asked for.
+    """Settings that turn scores into weights, and an array for the scores of all heads at the
+    requested stage.
     """
 
     softcap: float
     precision: int | None
-    asked: Array | None
+    scores_out: Array | None
     mode: int
 
 
-def _mixed(
+def _mix_values(
     query: Array, keys: Array, values: Array, bias: Array | None, scoring: _Scoring
 ) -> Array:
-    """``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``, some
-    heads at a time.
+    """Return ``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``,
+    computed for some heads at a time.
     """
     batch, count, length, size = query.shape
     group, depth = count // keys.shape[1], keys.shape[2]
@@ -119,36 +120,38 @@ def _mixed(
         scores = np.matmul(query[image, mine].reshape(*rows, size), turned[image, some]).reshape(
             rows[0] * group, length, depth
         )
-        kept = None if scoring.asked is None else scoring.asked[image, mine]
+        scores_out = None if scoring.scores_out is None else scoring.scores_out[image, mine]
         part = (
             bias
             if bias is None
             else bias[image if len(bias) > 1 else 0, mine if bias.shape[1] > 1 else slice(None)]
         )
-        weights = _weighted(scores, part, scoring, kept)
+        weights = _weigh(scores, part, scoring, scores_out)
         mixed[image, mine] = np.matmul(weights.reshape(*rows, depth), values[image, some]).reshape(
             len(weights), length, values.shape[3]
         )
     return mixed
 
 
-def _apart(data: Array, heads: int) -> Array:
+def _split_heads(data: Array, heads: int) -> Array:
     return data.reshape(*data.shape[:2], heads, data.shape[2] // heads).swapaxes(1, 2)
 
 
 def _blocks(batch: int, heads: int, weights: int) -> Iterator[tuple[int, slice]]:
-    """A batch and some heads of the keys at a time; ``weights`` are those of one of them."""
-    together = max(1, _TOGETHER // max(1, weights))
+    """Yield a batch and a slice of the key heads. ``weights`` is the number of weights of one key
+    head.
+    """
+    together = max(1, _BLOCK_WEIGHTS // max(1, weights))
     for image in range(batch):
         for start in range(0, heads, together):
             yield image, slice(start, min(start + together, heads))
 
 
-def _hidden(
+def _hidden_keys(
     query: Array, keys: Array, filled: Array | None, past: int, causal: bool, left: int, right: int
 ) -> Array | None:
-    """Which keys each query may not see whatever the mask says, ``[1 or N, 1, L, S]``; None: all
-    are seen.
+    """Return which keys each query may not see, apart from the mask, as ``[1 or N, 1, L, S]``; None
+    if every query may see all keys.
     """
     if left < -1 or right < -1:
         raise ValueError(
@@ -156,9 +159,9 @@ def _hidden(
         )
     batch, _, length, _ = query.shape
     if filled is not None and (past or filled.shape != (batch,)):
-        found = "a past" if past else f"nonpad_kv_seqlen of shape {list(filled.shape)}"
+        problem = "a past" if past else f"nonpad_kv_seqlen of shape {list(filled.shape)}"
         raise ValueError(
-            f"nonpad_kv_seqlen counts the keys of {batch} batches without a past, found {found}"
+            f"nonpad_kv_seqlen counts the keys of {batch} batches without a past, found {problem}"
         )
     columns = np.arange(keys.shape[2])
     before = np.array([past]) if filled is None else filled.reshape(-1) - length
@@ -179,11 +182,11 @@ def _hidden(
     return np.logical_or.reduce(rules) if rules else None
 
 
-def _bias(
+def _score_bias(
     mask: Array | None, hidden: Array | None, shape: tuple[int, ...], dtype: np.dtype
 ) -> Array | None:
-    """What is added to the scores, ``[1 or N, 1 or heads, L, S]``: minus infinity where a key is
-    not seen.
+    """Return the summand of the scores, ``[1 or N, 1 or heads, L, S]``: minus infinity for hidden
+    keys.
     """
     if mask is None:
         return None if hidden is None else np.where(hidden, dtype.type(-np.inf), dtype.type(0))
@@ -208,14 +211,16 @@ def _bias(
         ) from None
 
 
-def _weighted(weights: Array, bias: Array | None, scoring: _Scoring, kept: Array | None) -> Array:
-    """Scores of some heads ``[heads, L, S]`` made the weights of the values; the state that is
-    asked for is copied to ``kept``.
+def _weigh(
+    weights: Array, bias: Array | None, scoring: _Scoring, scores_out: Array | None
+) -> Array:
+    """Turn scores ``[heads, L, S]`` into the weights of the values, in place. The requested stage
+    is copied to ``scores_out``.
     """
 
     def keep(state: int) -> None:
-        if kept is not None and scoring.mode == state:
-            kept[...] = weights
+        if scores_out is not None and scoring.mode == state:
+            scores_out[...] = weights
 
     keep(_RAW)
     if scoring.softcap > 0:
@@ -227,8 +232,8 @@ def _weighted(weights: Array, bias: Array | None, scoring: _Scoring, kept: Array
         weights += bias
     keep(_BIASED)
     if scoring.precision is not None:
-        weights = _in_precision(weights, scoring.precision)
-    _softmax(weights)
+        weights = _round_to_precision(weights, scoring.precision)
+    _softmax_in_place(weights)
     if bias is not None:
         blind = bias.max(axis=-1, keepdims=True, initial=-np.inf) == -np.inf
         if blind.any():
@@ -237,9 +242,9 @@ def _weighted(weights: Array, bias: Array | None, scoring: _Scoring, kept: Array
     return weights
 
 
-def _in_precision(scores: Array, precision: int) -> Array:
-    """Rounded to the type that the softmax is asked for in, and in the type that arithmetic on
-    it is done in.
+def _round_to_precision(scores: Array, precision: int) -> Array:
+    """Round the scores to the type that ``softmax_precision`` names, and return them in the type in
+    which arithmetic on it is done.
     """
     if precision not in _PRECISIONS:
         raise ValueError(
@@ -248,8 +253,8 @@ def _in_precision(scores: Array, precision: int) -> Array:
     return computable(scores.astype(_PRECISIONS[precision], copy=False))
 
 
-def _softmax(weights: Array) -> None:
-    """In place along the last axis; of nothing but minus infinities 0."""
+def _softmax_in_place(weights: Array) -> None:
+    """Apply softmax along the last axis in place; a row of minus infinities becomes 0."""
     greatest = weights.max(axis=-1, keepdims=True, initial=-np.inf)
     greatest[greatest == -np.inf] = 0
     weights -= greatest
@@ -259,8 +264,3 @@ def _softmax(weights: Array) -> None:
     total = weights @ np.ones(weights.shape[-1], weights.dtype)
     total[total == 0] = 1
     weights /= total[..., None]
-
-
-ATTENTION: Mapping[str, Direct] = {
-    "Attention": Direct(kernel=attention, first=23, counts_outputs=True)
-}

@@ -1,5 +1,5 @@
-"""Exact correlations of 8-bit integers with filters of 8-bit integers, both less their zero
-points: sums in i32, which wrap around.
+"""Exact correlations of 8-bit integers with filters of 8-bit integers, both less their zero points.
+The sums are i32 and wrap around.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from loopscope.ops.onnx.windows import convolved
 
 
 class ByteFilters:
-    """Filters ``[O, C / group, kernel...]`` less their zero points, of which there is one, or
-    one for each filter; ready for data.
+    """Filters ``[O, C / group, kernel...]`` less their zero points: one zero point, or one for each
+    filter.
     """
 
     def __init__(self, filters: Bytes) -> None:
@@ -30,20 +30,22 @@ class ByteFilters:
 
     @classmethod
     def of(cls, filters: Array, zero: Array | None, /) -> Self:
-        """Of i8 or u8. ``ValueError`` for zero points that do not fit."""
+        """Return the filters of an i8 or u8 array. Raise ``ValueError`` for zero points that do not
+        fit.
+        """
         return cls(Bytes.of(filters, by_filter(zero, filters, "zero points")))
 
     @staticmethod
     def most_bytes(shape: Sequence[int]) -> int:
-        """Return the bytes that filters of a shape keep: their elements in f64 at most."""
+        """Return the largest number of bytes of filters of a shape: their elements in f64."""
         return 8 * prod(shape)
 
     def sums(self, data: Bytes, attributes: Mapping[str, Any]) -> Array:
-        """``[N, C, lengths...] -> [N, O, places...]`` with the attributes of Conv; padding lies
-        at the zero point of the data, a number.
+        """Return ``[N, C, lengths...] -> [N, O, places...]`` with the attributes of Conv. Padding
+        has the value of the data's zero point.
         """
-        most = max(127 - int(data.zero[0]), int(data.zero[0]) + 128)
-        if self._greatest * most > EXACT and self._filters.dtype != np.float64:
+        greatest = max(127 - int(data.zero[0]), int(data.zero[0]) + 128)
+        if self._greatest * greatest > EXACT and self._filters.dtype != np.float64:
             self._filters = self._filters.astype(
                 np.float64
             )  # exact up to 2^53, which no filter in memory reaches
@@ -55,11 +57,14 @@ class ByteFilters:
 
 
 def by_filter(numbers: Array | None, filters: Array, what: str) -> Array | None:
-    """A number for each filter along the filters' axis; one number for all as it is."""
+    """Return a number for each filter along the filters' axis; one number for all filters as a
+    scalar.
+    """
     if numbers is None or numbers.size == 1:
         return None if numbers is None else numbers.reshape(())
     if numbers.shape != filters.shape[:1]:
         raise ValueError(
-            f"the {what} of the filters have shape {list(numbers.shape)}, expected one number or {len(filters)}"
+            f"the {what} of the filters have shape {list(numbers.shape)}, "
+            f"expected one number or {len(filters)}"
         )
     return numbers.reshape(-1, *[1] * (filters.ndim - 1))

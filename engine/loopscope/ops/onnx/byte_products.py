@@ -17,24 +17,24 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, KeepingKernel, Known
 
 EXACT = 1 << 24
-"""f32 has all integers up to this magnitude, and so all sums of integers whose magnitudes add up
-to no more.
+"""Limit up to which f32 represents all integers, and so all sums of integers whose magnitudes add
+up to at most this number.
 """
 _FEW_TERMS, _TERMS = 256, 1024
-"""Terms of a sum in f32: 256 products of two differences of bytes are always exact, 1024 if the
-matrix is not extreme.
+"""Number of terms of a sum in f32: 256 products of two differences of bytes are always exact, 1024
+if the matrix is not extreme.
 """
 _FEW_ROWS, _WIDTH = 16, 64
-"""BLAS multiplies up to 16 rows with 64 columns without copying the matrix first, which would
-take most of the time.
+"""Limits up to which BLAS multiplies rows with columns without copying the matrix first, which
+would take most of the time.
 """
-_CONVERTED = 1 << 14
-"""Elements that are converted together, in the processor's cache."""
+_CONVERTED_BLOCK = 1 << 14
+"""Number of elements converted together, in the processor's cache."""
 
 
 class Bytes(NamedTuple):
-    """Whole numbers as i8, and what each is measured from: i32 of at least one axis, which
-    broadcasts with them.
+    """Integers as i8, and their zero points: i32 of at least one axis, broadcast with the
+    integers.
     """
 
     numbers: Array
@@ -42,8 +42,8 @@ class Bytes(NamedTuple):
 
     @staticmethod
     def of(data: Array, zero: Array | None) -> Bytes:
-        """Of i8 or u8 and zero points of the same type, one or some that broadcast.
-        ``ValueError`` for what does not fit.
+        """Return i8 or u8 data and zero points of the same type, one or several that broadcast.
+        Raise ``ValueError`` for other types and shapes.
         """
         if data.dtype not in LIMITS:
             raise ValueError(f"elements of type {ElementType.of(data)}, expected i8 or u8")
@@ -53,13 +53,15 @@ class Bytes(NamedTuple):
             return Bytes(numbers, np.array([-shift], np.int32))
         if zero.dtype != data.dtype:
             raise ValueError(
-                f"zero points of type {ElementType.of(zero)} for elements of type {ElementType.of(data)}, expected one type"
+                f"zero points of type {ElementType.of(zero)} for elements of type "
+                f"{ElementType.of(data)}, expected one type"
             )
         if zero.size == 1:
             return Bytes(numbers, zero.reshape(1).astype(np.int32) - shift)
         if zero.ndim > data.ndim or not _fit(zero, data):
             raise ValueError(
-                f"zero points of shape {list(zero.shape)} do not fit data of shape {list(data.shape)}"
+                f"zero points of shape {list(zero.shape)} do not fit "
+                f"data of shape {list(data.shape)}"
             )
         return Bytes(numbers, zero.astype(np.int32) - shift)
 
@@ -78,17 +80,18 @@ def _fit(zero: Array, data: Array) -> bool:
 
 
 def rows_less(rows: Array, zero: Array | None) -> Bytes:
-    """Rows ``[..., M, K]`` and their zero points: one, ``[M]`` or ``[..., M, 1]``."""
-    found = Bytes.of(rows, by_row(zero))
-    if found.zero.size > 1 and found.zero.shape[-1] > 1:
+    """Return rows ``[..., M, K]`` and their zero points: one, ``[M]`` or ``[..., M, 1]``."""
+    pair = Bytes.of(rows, by_row(zero))
+    if pair.zero.size > 1 and pair.zero.shape[-1] > 1:
         raise ValueError(
-            f"zero points of shape {list(found.zero.shape)} for rows of shape {list(rows.shape)}, expected one for each row"
+            f"zero points of shape {list(pair.zero.shape)} for rows of shape {list(rows.shape)}, "
+            "expected one for each row"
         )
-    return found
+    return pair
 
 
 def by_row(numbers: Array | None) -> Array | None:
-    """Of a vector with a number for each row, a column."""
+    """Return a vector with a number for each row as a column; other arrays unchanged."""
     return (
         numbers[:, None]
         if numbers is not None and numbers.ndim == 1 and numbers.size > 1
@@ -97,7 +100,7 @@ def by_row(numbers: Array | None) -> Array | None:
 
 
 class ByteMatrix:
-    """``columns - zero`` ``[..., K, N]``, ready for products; zero points are one, ``[N]`` or
+    """``columns - zero`` ``[..., K, N]``, ready for products; the zero points are one, ``[N]`` or
     ``[..., 1, N]``.
     """
 
@@ -108,7 +111,8 @@ class ByteMatrix:
             zero.size > 1 and (self._is_vector or (zero.ndim > 1 and zero.shape[-2] > 1))
         ):
             raise ValueError(
-                f"zero points of shape {list(zero.shape)} for a matrix of shape {list(numbers.shape)}, expected one for each column"
+                f"zero points of shape {list(zero.shape)} for a matrix of shape "
+                f"{list(numbers.shape)}, expected one for each column"
             )
         if self._is_vector:
             numbers = numbers[:, None]
@@ -120,17 +124,19 @@ class ByteMatrix:
 
     @classmethod
     def of(cls, columns: Array, zero: Array | None, /) -> Self:
-        """Of i8 or u8. ``ValueError`` for zero points that do not fit."""
+        """Return the matrix of an i8 or u8 array. Raise ``ValueError`` for zero points that do not
+        fit.
+        """
         return cls(Bytes.of(columns, zero))
 
     @staticmethod
     def most_bytes(shape: Sequence[int]) -> int:
-        """Return the bytes that a matrix of a shape keeps: its elements in f32."""
+        """Return the number of bytes of a matrix of a shape: its elements in f32."""
         return 4 * prod(shape)
 
     def sums(self, rows: Bytes) -> Array:
-        """``[..., M, K] -> [..., M, N]`` in i32, an array of the caller's own; a vector on
-        either side has no axis in it.
+        """Return ``[..., M, K] -> [..., M, N]`` in i32, a new array. A vector on either side does
+        not have its axis in the result.
         """
         numbers, zero = rows
         is_vector = numbers.ndim == 1
@@ -155,8 +161,8 @@ class ByteMatrix:
         rows = np.subtract(numbers, zero, dtype=np.float32)
         if not batches:  # one matrix for all rows: one product
             rows = rows.reshape(prod(rows.shape[:-1]), inner)
-        most = max(127 - int(zero.min()), int(zero.max()) + 128) if zero.size else 0
-        terms = _TERMS if self._greatest * most <= EXACT else _FEW_TERMS
+        greatest = max(127 - int(zero.min()), int(zero.max()) + 128) if zero.size else 0
+        terms = _TERMS if self._greatest * greatest <= EXACT else _FEW_TERMS
         result = _product(rows[..., :terms], self._turned[..., :terms])
         for start in range(terms, inner, terms):
             result += _product(
@@ -183,21 +189,21 @@ def _product(rows: Array, turned: Array) -> Array:
 
 
 def as_integers(numbers: Array) -> Array:
-    """Convert integers in f32 to i32, in the memory of a contiguous array: fresh memory of a
-    large one takes longer than its sums.
+    """Convert integers in f32 to i32, in the memory of a contiguous array. New memory for a large
+    array takes longer than its sums.
     """
-    if numbers.size <= _CONVERTED:
+    if numbers.size <= _CONVERTED_BLOCK:
         return numbers.astype(np.int32)
     floats = numbers.reshape(-1)
     integers = floats.view(np.int32)
-    for start in range(0, len(floats), _CONVERTED):
-        integers[start : start + _CONVERTED] = floats[start : start + _CONVERTED]
+    for start in range(0, len(floats), _CONVERTED_BLOCK):
+        integers[start : start + _CONVERTED_BLOCK] = floats[start : start + _CONVERTED_BLOCK]
     return integers.reshape(numbers.shape)
 
 
 def _greatest_sum(turned: Array) -> float:
-    """Return the greatest sum of magnitudes of 1024 terms of a column; 0 for a number of terms
-    that is always exact.
+    """Return the greatest sum of magnitudes of 1024 terms of a column; 0 for a number of terms that
+    is always exact.
     """
     inner = turned.shape[-1]
     if inner <= _FEW_TERMS:
@@ -208,8 +214,8 @@ def _greatest_sum(turned: Array) -> float:
     )
 
 
-class _Ready(Protocol):
-    """Something made of a constant and its zero points."""
+class _Prepared(Protocol):
+    """Object made of a constant and its zero points, ready for products."""
 
     @classmethod
     def of(cls, constant: Array, zero: Array | None, /) -> Self: ...
@@ -218,11 +224,11 @@ class _Ready(Protocol):
     def most_bytes(shape: Sequence[int]) -> int: ...
 
 
-_R = TypeVar("_R", bound=_Ready)
+_R = TypeVar("_R", bound=_Prepared)
 
 
-class _Kept(Generic[_R]):
-    """Makes something of a constant and its zero points, once as long as both stay the same."""
+class _Cache(Generic[_R]):
+    """Cache of one object that is made of a constant and its zero points."""
 
     def __init__(self, kind: type[_R]) -> None:
         self._kind = kind
@@ -233,14 +239,14 @@ class _Kept(Generic[_R]):
 
     def __call__(self, constant: Array, zero: Array | None) -> _R:
         key = b"" if zero is None else zero.tobytes()
-        made = self._made
-        if made is None or made[0]() is not constant or made[1] != key:
-            made = self._made = weakref.ref(constant), key, self._kind.of(constant, zero)
-        return made[2]
+        entry = self._made
+        if entry is None or entry[0]() is not constant or entry[1] != key:
+            entry = self._made = weakref.ref(constant), key, self._kind.of(constant, zero)
+        return entry[2]
 
 
-class _Keeping:
-    """A kernel with what it keeps."""
+class _CachingKernel:
+    """Kernel with the number of bytes that it caches."""
 
     def __init__(self, kernel: Callable[..., Any], most_bytes: int) -> None:
         self.most_bytes = most_bytes
@@ -250,16 +256,18 @@ class _Keeping:
         return self._kernel(*arrays)
 
 
-def keeping(kind: type[_Ready], kernel: Callable[..., Any]) -> Callable[..., KeepingKernel | None]:
-    """What makes the kernel of one node with a constant, from a kernel that takes what makes a
-    ``kind`` of that as ``ready``.
+def keeping(
+    kind: type[_Prepared], kernel: Callable[..., Any]
+) -> Callable[..., KeepingKernel | None]:
+    """Return a function that makes the kernel of one node with a constant. The kernel takes as
+    ``ready`` what makes a ``kind`` of the constant.
     """
 
     def made(constant: Known, /, **attributes: Any) -> KeepingKernel | None:
         if not constant.shape.is_static or not constant.shape.rank:
             return None
-        return _Keeping(
-            partial(kernel, ready=_Kept(kind), **attributes),
+        return _CachingKernel(
+            partial(kernel, ready=_Cache(kind), **attributes),
             kind.most_bytes(constant.shape.lengths),
         )
 

@@ -47,13 +47,13 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 
 
 def cast(attributes: Mapping[str, Any], outputs: int, /) -> Kernel:
-    """The kernel of a Cast, whose type is known before it runs. It gives a tuple, and raises
-    what is wrong when it is called.
+    """Return the kernel of a Cast, whose type is known before it runs. The kernel returns a tuple,
+    and raises ``ValueError`` for an unknown type when it is called.
     """
     dtype = _TARGETS.get(attributes["to"])
     if dtype is None:
-        return partial(_unknown, attributes["to"])
-    saturate, round_mode = _bounds(attributes)
+        return partial(_raise_unknown, attributes["to"])
+    saturate, round_mode = _limits(attributes)
     return (
         _to_plain_numbers(dtype)
         if _is_plain(dtype)
@@ -61,7 +61,7 @@ def cast(attributes: Mapping[str, Any], outputs: int, /) -> Kernel:
     )
 
 
-def _unknown(number: int, value: Any, /) -> Any:
+def _raise_unknown(number: int, value: Any, /) -> Any:
     raise ValueError(f"to is {number}, expected the number of an element type in TensorProto")
 
 
@@ -70,8 +70,10 @@ def _is_plain(dtype: np.dtype) -> bool:
 
 
 def cast_like(attributes: Mapping[str, Any], outputs: int, /) -> Kernel:
-    """The kernel of a CastLike: the type is that of the second tensor. It gives a tuple."""
-    saturate, round_mode = _bounds(attributes)
+    """Return the kernel of a CastLike, which converts to the type of the second tensor. It returns
+    a tuple.
+    """
+    saturate, round_mode = _limits(attributes)
 
     def to_that_of(value: Any, like: Any, /) -> Any:
         dtype = like.dtype
@@ -84,7 +86,7 @@ def cast_like(attributes: Mapping[str, Any], outputs: int, /) -> Kernel:
     return to_that_of
 
 
-def _bounds(attributes: Mapping[str, Any]) -> tuple[bool, str]:
+def _limits(attributes: Mapping[str, Any]) -> tuple[bool, str]:
     saturate = attributes.get("saturate")
     return saturate is None or bool(saturate), attributes.get("round_mode") or "up"
 
@@ -107,17 +109,19 @@ def _cast_to(dtype: np.dtype, saturate: bool, round_mode: str, value: Any, /) ->
 def converted(
     data: Array, dtype: np.dtype, /, *, saturate: bool = True, round_mode: str = "up"
 ) -> Array:
-    """The elements in another type (page Cast; for integers of 2 and 4 bits "2 bit" and "4 bit
-    integer types" of ONNX's technical details).
+    """Return the elements in another type.
 
-    Floats are cut off towards zero when they become integers of 8 bits and more; to 4 and 2 bits
-    they are rounded to the nearest, halves to even. Integers that do not fit lose their higher
-    bits. ``saturate`` and ``round_mode`` are those of 8-bit floats. What ONNX leaves open is what
-    ONNX Runtime does: numbers are written with 8 digits, and nothing below 0 has an f8e8m0.
-    ``ValueError`` for a text that is no number.
+    ONNX's page Cast and, for integers of 2 and 4 bits, "2 bit" and "4 bit integer types" of its
+    technical details define the conversion. Floats are cut off towards zero when they become
+    integers of 8 bits and more. To 4 and 2 bits they are rounded to the nearest, halves to even.
+    Integers that do not fit lose their higher bits. ``saturate`` and ``round_mode`` are those of
+    8-bit floats.
+
+    ONNX leaves two cases open, and ONNX Runtime decides them: numbers are written with 8 digits,
+    and numbers below 0 have no f8e8m0. Raise ``ValueError`` for a text that is not a number.
     """
     if dtype == _TEXT:
-        return data if data.dtype == _TEXT else _texts(_numbers(data))
+        return data if data.dtype == _TEXT else _to_texts(_as_computable(data))
     if data.dtype == _TEXT:
         return converted(
             _read(data, whole=dtype.isbuiltin == 1 and dtype.kind in "iu"),
@@ -128,25 +132,24 @@ def converted(
     if dtype == _F8E8M0:
         if round_mode not in _ROUND_MODES:
             raise ValueError(
-                f"round_mode is {shorten(repr(round_mode))}, expected one of {', '.join(_ROUND_MODES)}"
+                f"round_mode is {shorten(repr(round_mode))}, "
+                f"expected one of {', '.join(_ROUND_MODES)}"
             )
-        return _powers_of_two(_numbers(data).astype(np.float64), saturate, round_mode)
-    numbers = _numbers(data)
+        return _to_f8e8m0(_as_computable(data).astype(np.float64), saturate, round_mode)
+    numbers = _as_computable(data)
     if dtype.isbuiltin == 1:
         return numbers != 0 if dtype.kind == "b" else numbers.astype(dtype)
     if is_whole(dtype):
-        return _few_bits(numbers, dtype)
-    near = (
-        _once_rounded(numbers) if dtype in _F8 or dtype == _F4E2M1 else numbers.astype(np.float32)
-    )
+        return _to_few_bits(numbers, dtype)
+    near = _round_once(numbers) if dtype in _F8 or dtype == _F4E2M1 else numbers.astype(np.float32)
     if dtype in _F8 and saturate:
-        most = np.float32(ml_dtypes.finfo(dtype).max)
-        near = np.clip(near, -most, most)
+        limit = np.float32(ml_dtypes.finfo(dtype).max)
+        near = np.clip(near, -limit, limit)
     return near.astype(dtype)
 
 
-def _numbers(data: Array) -> Array:
-    """In a type that numpy computes with."""
+def _as_computable(data: Array) -> Array:
+    """Return the elements in a type that numpy computes with."""
     return (
         data
         if data.dtype.isbuiltin == 1
@@ -154,8 +157,8 @@ def _numbers(data: Array) -> Array:
     )
 
 
-def _few_bits(numbers: Array, dtype: np.dtype) -> Array:
-    """Integers of 2 and 4 bits: the low bits of the nearest integer."""
+def _to_few_bits(numbers: Array, dtype: np.dtype) -> Array:
+    """Return integers of 2 or 4 bits: the low bits of the nearest integer."""
     whole = (
         np.rint(numbers).astype(np.int64)
         if numbers.dtype.kind == "f"
@@ -168,9 +171,9 @@ def _few_bits(numbers: Array, dtype: np.dtype) -> Array:
     return np.asarray(codes).astype(np.int8).astype(dtype)
 
 
-def _once_rounded(numbers: Array) -> Array:
-    """In f32, of which narrow floats are made; what f64 holds beyond that is kept as an odd last
-    bit: so nothing is rounded twice.
+def _round_once(numbers: Array) -> Array:
+    """Return f32, from which narrow floats are converted. Digits that only f64 holds are
+    represented as an odd last bit, so that no number is rounded twice.
     """
     near = numbers.astype(np.float32)
     if numbers.dtype != np.float64:
@@ -182,9 +185,9 @@ def _once_rounded(numbers: Array) -> Array:
 _E8M0_BIAS, _E8M0_MOST, _E8M0_NAN = 127, 254, 255
 
 
-def _powers_of_two(numbers: Array, saturate: bool, round_mode: str) -> Array:
-    """Codes of f8e8m0 (OCP Microscaling formats 1.0), halfway up; what lies beyond its range is
-    its end, or NaN.
+def _to_f8e8m0(numbers: Array, saturate: bool, round_mode: str) -> Array:
+    """Return codes of f8e8m0 (OCP Microscaling formats 1.0), halfway up. Numbers beyond its range
+    become the end of the range, or NaN.
     """
     mantissa, exponent = np.frexp(numbers)
     threshold = {"up": mantissa > 0.5, "down": False, "nearest": mantissa >= 0.75}[round_mode]
@@ -198,16 +201,16 @@ def _powers_of_two(numbers: Array, saturate: bool, round_mode: str) -> Array:
     return np.asarray(np.where(np.isnan(numbers), _E8M0_NAN, codes).astype(np.uint8)).view(_F8E8M0)
 
 
-def _texts(numbers: Array) -> Array:
-    made = np.empty(numbers.shape, _TEXT)
+def _to_texts(numbers: Array) -> Array:
+    result = np.empty(numbers.shape, _TEXT)
     write: Callable[[Any], str] = (
-        _written if numbers.dtype.kind == "f" else lambda number: str(int(number))
+        _write_number if numbers.dtype.kind == "f" else lambda number: str(int(number))
     )
-    made.reshape(-1)[:] = [write(number) for number in numbers.reshape(-1).tolist()]
-    return made
+    result.reshape(-1)[:] = [write(number) for number in numbers.reshape(-1).tolist()]
+    return result
 
 
-def _written(number: float) -> str:
+def _write_number(number: float) -> str:
     if math.isfinite(number):
         return f"{number:.8g}"
     return "NaN" if math.isnan(number) else "INF" if number > 0 else "-INF"
@@ -226,7 +229,7 @@ def _read(texts: Array, *, whole: bool) -> Array:
 
 def _real(text: str) -> float:
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"the text {shorten(repr(text))} is no number")
+        raise ValueError(f"the text {shorten(repr(text))} is not a number")
     return float(text)
 
 
@@ -234,5 +237,35 @@ def _whole(text: str) -> int:
     """Exactly; of a decimal number what stands before its point."""
     number = int(text) if _WHOLE.fullmatch(text) else _real(text)
     if not -(2**63) <= number < 2**64:
-        raise ValueError(f"the text {shorten(repr(text))} is no integer of 64 bits")
+        raise ValueError(f"the text {shorten(repr(text))} is not an integer of 64 bits")
     return int(number)
+
+
+def cast_by_name(data: Array, /, *, to: object) -> Array:
+    """Return the data in the type that ``to`` names, for Cast before opset 6."""
+    name = str(to).upper()
+    dtype = _NAMED_DTYPES.get(name)
+    if dtype is None:
+        raise ValueError(f"to is {name[:40]!r}, expected one of {', '.join(_NAMED_DTYPES)}")
+    return data.astype(dtype)
+
+
+_NAMED_DTYPES: Mapping[str, str] = {
+    **{
+        name: name.lower()
+        for name in (
+            "UINT8",
+            "INT8",
+            "UINT16",
+            "INT16",
+            "INT32",
+            "INT64",
+            "UINT32",
+            "UINT64",
+            "FLOAT16",
+            "BOOL",
+        )
+    },
+    "FLOAT": "float32",
+    "DOUBLE": "float64",
+}

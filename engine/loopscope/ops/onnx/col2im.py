@@ -1,8 +1,8 @@
-"""ONNX's Col2Im: columns of blocks added up where the blocks lie in an image."""
+"""ONNX's Col2Im: columns of blocks added up at the blocks' positions in an image."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
@@ -12,7 +12,6 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.index import whole_numbers
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.onnx.row import Direct
 
 
 def col2im(
@@ -25,8 +24,8 @@ def col2im(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """``[N, C * elements of a block, L] -> [N, C, *image_shape]``, of any number of axes; what
-    lies in the padding is dropped.
+    """Return ``[N, C * elements of a block, L] -> [N, C, *image_shape]`` for any number of axes.
+    Elements in the padding are dropped.
     """
     check_inputs(
         "Col2Im",
@@ -44,7 +43,7 @@ def col2im(
     ]
     channels = data.shape[1] // prod(block)
     check_elements(data.shape[0] * channels * prod(image), "the output of Col2Im")
-    made = np.zeros((data.shape[0], channels, *image), data.dtype)
+    result = np.zeros((data.shape[0], channels, *image), data.dtype)
     parts = data.reshape(data.shape[0], channels, *block, *counts)
     whole_rows = axes > 1 and tuple(steps[-2:]) == (1, 1) and counts[-1] == image[-1]
     for place in product(*map(range, block)):
@@ -52,29 +51,36 @@ def col2im(
             number * gap - before
             for number, gap, before in zip(place, gaps, padding[:axes], strict=True)
         ]
-        cuts = [_inside(*one) for one in zip(offsets, steps, counts, image, strict=True)]
+        cuts = [
+            _positions_inside(*numbers)
+            for numbers in zip(offsets, steps, counts, image, strict=True)
+        ]
         if whole_rows and 0 < abs(offsets[-1]) < image[-1]:
             cuts[-1] = (slice(None), slice(None))
         targets, sources = zip(*cuts, strict=True)
-        target, source = made[(..., *targets)], parts[(slice(None), slice(None), *place, *sources)]
+        target, source = (
+            result[(..., *targets)],
+            parts[(slice(None), slice(None), *place, *sources)],
+        )
         if whole_rows and 0 < abs(offsets[-1]) < image[-1]:
             _add_shifted(target, source, offsets[-1])
         else:
             target += source
-    return made
+    return result
 
 
 def _add_shifted(rows: Array, added: Array, shift: int) -> None:
-    """Adds to rows ``[..., H, W]`` others that lie ``shift`` further right, without what then lies
-    outside.
+    """Add to rows ``[..., H, W]`` other rows that lie ``shift`` to the right, without the elements
+    that then lie outside.
 
-    All rows as one line: numpy adds those several times faster than pieces of rows. What runs over
-    the end of a row into the next is undone.
+    All rows are processed as one line, because numpy adds lines several times faster than pieces of
+    rows. The elements that run over the end of a row into the next are restored.
     """
     margin = rows[..., :shift] if shift > 0 else rows[..., shift:]
     before = margin.copy()
     target, source = (
-        one.reshape(*one.shape[:-2], one.shape[-2] * one.shape[-1]) for one in (rows, added)
+        array.reshape(*array.shape[:-2], array.shape[-2] * array.shape[-1])
+        for array in (rows, added)
     )
     if shift > 0:
         target[..., shift:] += source[..., :-shift]
@@ -83,15 +89,12 @@ def _add_shifted(rows: Array, added: Array, shift: int) -> None:
     margin[...] = before
 
 
-def _inside(offset: int, step: int, count: int, length: int) -> tuple[slice, slice]:
-    """Of so many places from an offset on in steps: where those within an axis lie, and which
-    they are.
+def _positions_inside(offset: int, step: int, count: int, length: int) -> tuple[slice, slice]:
+    """Return the positions within an axis, of ``count`` positions from an offset in steps, and
+    which of them they are.
     """
     first = max(0, -(offset // step))
     last = min(count, (length - 1 - offset) // step + 1)
     if last <= first:
         return slice(0, 0), slice(0, 0)
     return slice(offset + first * step, offset + (last - 1) * step + 1, step), slice(first, last)
-
-
-COLUMNS: Mapping[str, Direct] = {"Col2Im": Direct(kernel=col2im, first=18)}

@@ -1,5 +1,5 @@
-"""What ONNX asks of inputs that the onnx package's kernels take for granted: asked first, so
-that an error says what was expected.
+"""Conditions on ONNX inputs that the onnx package's kernels do not check, so that an error says
+what was expected.
 """
 
 from __future__ import annotations
@@ -15,54 +15,60 @@ Attributes = Mapping[str, Any]
 
 
 def check_inputs(type: str, arguments: Arguments, attributes: Attributes) -> None:
-    """``ValueError`` when inputs do not fit each other or the attributes; arguments as reference
-    kernels take them.
+    """Raise ``ValueError`` if inputs do not fit each other or the attributes. Arguments are those
+    of reference kernels.
     """
     condition = _CONDITIONS.get(type)
     if condition is not None:
         condition(arguments, attributes)
 
 
-def _of_channels(arguments: Arguments, attributes: Attributes) -> None:
-    """Each input after the first holds a number for each channel."""
+def _check_channels(arguments: Arguments, attributes: Attributes) -> None:
+    """Require that each input after the first holds a number for each channel."""
     data = arguments[0]
     if data.ndim < 1:
         raise ValueError("the data is a scalar, expected [N, C, lengths...]")
     channels = data.shape[1] if data.ndim > 1 else 1
-    for index, one in enumerate(arguments[1:], 1):
-        if one is not None and one.shape != (channels,):
+    for index, values in enumerate(arguments[1:], 1):
+        if values is not None and values.shape != (channels,):
             raise ValueError(
-                f"input {index} has shape {list(one.shape)}, expected [{channels}] for data of shape {list(data.shape)}"
+                f"input {index} has shape {list(values.shape)}, "
+                f"expected [{channels}] for data of shape {list(data.shape)}"
             )
 
 
-def _of_instances(arguments: Arguments, attributes: Attributes) -> None:
+def _check_instances(arguments: Arguments, attributes: Attributes) -> None:
     if arguments[0].ndim < 2:
         raise ValueError(
             f"the data has shape {list(arguments[0].shape)}, expected [N, C, lengths...]"
         )
-    _of_channels(arguments, attributes)
+    _check_channels(arguments, attributes)
 
 
-def _by_coordinates(arguments: Arguments, attributes: Attributes) -> None:
-    """Indices whose last axis holds coordinates into the data, after axes that both share."""
+def _check_coordinates(arguments: Arguments, attributes: Attributes) -> None:
+    """Require indices whose last axis holds coordinates into the data, after axes that both
+    share.
+    """
     data, indices = arguments[:2]
     shared = int(attributes.get("batch_dims") or 0)
     if indices.ndim < 1 or data.ndim < 1:
         raise ValueError(
-            f"data of shape {list(data.shape)} and indices of shape {list(indices.shape)}, expected at least one dimension each"
+            f"data of shape {list(data.shape)} and indices of shape {list(indices.shape)}, "
+            "expected at least one dimension each"
         )
     if (
         not 0 <= shared < min(data.ndim, indices.ndim)
         or data.shape[:shared] != indices.shape[:shared]
     ):
         raise ValueError(
-            f"batch_dims is {shared} for data of shape {list(data.shape)} and indices of shape {list(indices.shape)}"
+            f"batch_dims is {shared} for data of shape {list(data.shape)} "
+            f"and indices of shape {list(indices.shape)}"
         )
     depth = indices.shape[-1]
     if depth > data.ndim - shared:
         raise ValueError(
-            f"the indices hold {depth} coordinates each, the data has {data.ndim - shared} axes for them"
+            f"the indices hold {depth} coordinates each, "
+            f"the data has {data.ndim - shared} axes for them"
         )
     for place, length in enumerate(data.shape[shared : shared + depth]):
         along = indices[..., place]
@@ -73,15 +79,15 @@ def _by_coordinates(arguments: Arguments, attributes: Attributes) -> None:
             )
 
 
-def _to_coordinates(arguments: Arguments, attributes: Attributes) -> None:
-    _by_coordinates(arguments, {})
+def _check_scatter_nd(arguments: Arguments, attributes: Attributes) -> None:
+    _check_coordinates(arguments, {})
     data, indices, updates = arguments[:3]
     expected = (*indices.shape[:-1], *data.shape[indices.shape[-1] :])
     if updates.shape != expected:
         raise ValueError(f"the updates have shape {list(updates.shape)}, expected {list(expected)}")
 
 
-def _to_elements(arguments: Arguments, attributes: Attributes) -> None:
+def _check_scatter_elements(arguments: Arguments, attributes: Attributes) -> None:
     data, indices, updates = arguments[:3]
     if indices.shape != updates.shape or indices.ndim != data.ndim:
         shapes = (
@@ -93,42 +99,44 @@ def _to_elements(arguments: Arguments, attributes: Attributes) -> None:
 
 
 def one_axis(data: np.ndarray, axis: np.ndarray) -> None:
-    """``ValueError`` unless there is an axis, and one number that names it."""
+    """Raise ``ValueError`` unless the data has an axis and ``axis`` is one number."""
     if data.ndim < 1 or axis.size != 1:
         shapes = f"data of shape {list(data.shape)} and an axis of shape {list(axis.shape)}"
         raise ValueError(f"{shapes}, expected at least one dimension and one number")
 
 
-def _direction(arguments: Arguments, attributes: Attributes) -> None:
+def _check_direction(arguments: Arguments, attributes: Attributes) -> None:
     if attributes.get("direction") not in ("LEFT", "RIGHT"):
         raise ValueError(
             f"direction is {str(attributes.get('direction'))[:40]!r}, expected LEFT or RIGHT"
         )
 
 
-def _each_axis(arguments: Arguments, attributes: Attributes) -> None:
+def _check_repeats(arguments: Arguments, attributes: Attributes) -> None:
     if len(arguments) == 2 and arguments[1].shape != (arguments[0].ndim,):
         raise ValueError(
-            f"the repeats have shape {list(arguments[1].shape)}, expected a number for each of {arguments[0].ndim} axes"
+            f"the repeats have shape {list(arguments[1].shape)}, "
+            f"expected a number for each of {arguments[0].ndim} axes"
         )
 
 
-def _matrix(arguments: Arguments, attributes: Attributes) -> None:
+def _check_matrix(arguments: Arguments, attributes: Attributes) -> None:
     if arguments[0].ndim != 2:
         raise ValueError(f"the input has shape {list(arguments[0].shape)}, expected a matrix")
 
 
-def _matrices(arguments: Arguments, attributes: Attributes) -> None:
+def _check_matrices(arguments: Arguments, attributes: Attributes) -> None:
     if arguments[0].ndim < 2:
         raise ValueError(f"the input has shape {list(arguments[0].shape)}, expected matrices")
 
 
-def _sequences(arguments: Arguments, attributes: Attributes) -> None:
+def _check_sequences(arguments: Arguments, attributes: Attributes) -> None:
     data, lengths = arguments
     batch, time = int(attributes.get("batch_axis", 1)), int(attributes.get("time_axis", 0))
     if data.ndim < 2 or {batch, time} != {0, 1}:
         raise ValueError(
-            f"batch_axis is {batch} and time_axis {time} for data of shape {list(data.shape)}, expected 0 and 1"
+            f"batch_axis is {batch} and time_axis {time} for data of shape {list(data.shape)}, "
+            "expected 0 and 1"
         )
     if (
         lengths.shape != (data.shape[batch],)
@@ -137,22 +145,23 @@ def _sequences(arguments: Arguments, attributes: Attributes) -> None:
     ):
         expected = f"{data.shape[batch]} of at most {data.shape[time]}"
         raise ValueError(
-            f"the lengths are {lengths.reshape(-1)[:8].tolist()}, expected {expected} for data of shape {list(data.shape)}"
+            f"the lengths are {lengths.reshape(-1)[:8].tolist()}, "
+            f"expected {expected} for data of shape {list(data.shape)}"
         )
 
 
-def _regions(arguments: Arguments, attributes: Attributes) -> None:
+def _check_regions(arguments: Arguments, attributes: Attributes) -> None:
     data, rois, batches = arguments
     if data.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or batches.shape != rois.shape[:1]:
-        shapes = ", ".join(str(list(one.shape)) for one in arguments)
+        shapes = ", ".join(str(list(array.shape)) for array in arguments)
         raise ValueError(f"the inputs have shapes {shapes}, expected [N, C, H, W], [n, 4] and [n]")
     outside = batches[(batches < 0) | (batches >= data.shape[0])]
     if outside.size:
         raise ValueError(f"a region is of image {outside[0]}, there are {data.shape[0]}")
 
 
-def _blocks(arguments: Arguments, attributes: Attributes) -> None:
-    """DepthToSpace: the channels are blocks."""
+def _check_depth_to_space(arguments: Arguments, attributes: Attributes) -> None:
+    """Require channels that are blocks, for DepthToSpace."""
     data, size = arguments[0], int(attributes.get("blocksize") or 0)
     if data.ndim != 4 or size < 1 or data.shape[1] % (size * size):
         expected = (
@@ -165,8 +174,8 @@ def _blocks(arguments: Arguments, attributes: Attributes) -> None:
         )
 
 
-def _cut_into_blocks(arguments: Arguments, attributes: Attributes) -> None:
-    """SpaceToDepth: height and width are blocks."""
+def _check_space_to_depth(arguments: Arguments, attributes: Attributes) -> None:
+    """Require a height and width of whole blocks, for SpaceToDepth."""
     data, size = arguments[0], int(attributes.get("blocksize") or 0)
     if data.ndim != 4 or size < 1 or data.shape[2] % size or data.shape[3] % size:
         expected = (
@@ -177,7 +186,7 @@ def _cut_into_blocks(arguments: Arguments, attributes: Attributes) -> None:
         )
 
 
-def _sampled(arguments: Arguments, attributes: Attributes) -> None:
+def _check_grid(arguments: Arguments, attributes: Attributes) -> None:
     data, grid = arguments
     if (
         data.ndim < 3
@@ -187,33 +196,37 @@ def _sampled(arguments: Arguments, attributes: Attributes) -> None:
     ):
         shapes = f"data of shape {list(data.shape)} and a grid of shape {list(grid.shape)}"
         raise ValueError(
-            f"{shapes}: expected [N, C, H, W] and [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3]"
+            f"{shapes}: "
+            "expected [N, C, H, W] and [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3]"
         )
 
 
-def _cuts(arguments: Arguments, attributes: Attributes) -> None:
-    """Slice as it was when its numbers were attributes."""
+def _check_slice(arguments: Arguments, attributes: Attributes) -> None:
+    """Check the attributes of Slice before opset 10."""
     starts, ends = (tuple(attributes.get(name) or ()) for name in ("starts", "ends"))
     axes, rank = tuple(attributes.get("axes") or range(len(starts))), arguments[0].ndim
     if len(arguments) > 1:
         return
     if not len(starts) == len(ends) == len(axes):
         raise ValueError(
-            f"starts {list(starts)}, ends {list(ends)} and axes {list(axes)} are not equally many"
+            f"starts {list(starts)}, ends {list(ends)} and axes {list(axes)} have different lengths"
         )
     outside = [axis for axis in axes if not -rank <= axis < rank]
     if outside:
         raise ValueError(f"axis {outside[0]} is out of range for rank {rank}")
 
 
-def _columns(arguments: Arguments, attributes: Attributes) -> None:
-    """Col2Im: so many columns as windows of the block fit into the image, of as many rows as
-    blocks have elements.
+def _check_col2im(arguments: Arguments, attributes: Attributes) -> None:
+    """Require for Col2Im one column for each window of the block in the image, and one row for each
+    element of a block.
     """
     data, image, block = arguments[:3]
     axes = image.size
     if data.ndim != 3 or image.ndim != 1 or block.shape != image.shape or (block < 1).any():
-        shapes = f"data of shape {list(data.shape)}, the image {np.ravel(image)[:8].tolist()} and the block {np.ravel(block)[:8].tolist()}"
+        shapes = (
+            f"data of shape {list(data.shape)}, the image "
+            f"{np.ravel(image)[:8].tolist()} and the block {np.ravel(block)[:8].tolist()}"
+        )
         raise ValueError(
             f"{shapes}, expected [N, C * elements of a block, L] and a length for each axis of both"
         )
@@ -222,34 +235,42 @@ def _columns(arguments: Arguments, attributes: Attributes) -> None:
     )
     pads = np.array(attributes.get("pads") or [0] * (2 * axes))
     if strides.size != axes or dilations.size != axes or pads.size != 2 * axes or min(strides) < 1:
-        given = (
+        numbers = (
             f"strides {strides.tolist()}, dilations {dilations.tolist()} and pads {pads.tolist()}"
         )
-        raise ValueError(f"{given}, expected {axes}, {axes} and {2 * axes} numbers")
+        raise ValueError(f"{numbers}, expected {axes}, {axes} and {2 * axes} numbers")
     windows = (image + pads[:axes] + pads[axes:] - dilations * (block - 1) - 1) // strides + 1
-    rows, columns = math.prod(block.tolist()), math.prod(max(one, 0) for one in windows.tolist())
+    rows, columns = (
+        math.prod(block.tolist()),
+        math.prod(max(count, 0) for count in windows.tolist()),
+    )
     if data.shape[1] % rows or data.shape[2] != columns:
         raise ValueError(
-            f"the data has shape {list(data.shape)}, expected [N, a multiple of {rows}, {columns}] for these blocks"
+            f"the data has shape {list(data.shape)}, "
+            f"expected [N, a multiple of {rows}, {columns}] for these blocks"
         )
 
 
-def _attention(arguments: Arguments, attributes: Attributes) -> None:
-    shapes = [tuple(one.shape) for one in arguments[:3]]
-    told = f"Q, K and V have shapes {', '.join(str(list(one)) for one in shapes)}"
-    if {len(one) for one in shapes} not in ({3}, {4}):
+def _check_attention(arguments: Arguments, attributes: Attributes) -> None:
+    shapes = [tuple(shape.shape) for shape in arguments[:3]]
+    shapes_text = f"Q, K and V have shapes {', '.join(str(list(shape)) for shape in shapes)}"
+    if {len(shape) for shape in shapes} not in ({3}, {4}):
         raise ValueError(
-            f"{told}, expected [batch, heads, length, size] or [batch, length, heads * size] each"
+            f"{shapes_text}, "
+            "expected [batch, heads, length, size] or [batch, length, heads * size] each"
         )
     if len(shapes[0]) == 3:
         heads = [int(attributes.get(f"{name}_num_heads") or 0) for name in ("q", "kv", "kv")]
-        if min(heads) < 1 or any(one[2] % count for one, count in zip(shapes, heads, strict=True)):
+        if min(heads) < 1 or any(
+            shape[2] % count for shape, count in zip(shapes, heads, strict=True)
+        ):
             raise ValueError(
-                f"{told}, q_num_heads is {heads[0]} and kv_num_heads {heads[1]}, expected divisors of the last lengths"
+                f"{shapes_text}, q_num_heads is {heads[0]} and kv_num_heads {heads[1]}, "
+                "expected divisors of the last lengths"
             )
         shapes = [
-            (one[0], count, one[1], one[2] // count)
-            for one, count in zip(shapes, heads, strict=True)
+            (shape[0], count, shape[1], shape[2] // count)
+            for shape, count in zip(shapes, heads, strict=True)
         ]
     query, key, value = shapes
     if (
@@ -259,9 +280,14 @@ def _attention(arguments: Arguments, attributes: Attributes) -> None:
         or not key[1]
         or query[1] % key[1]
     ):
-        expected = "equal batches, K and V of equal heads and lengths, Q and K of equal size, and the heads of K dividing those of Q"
-        raise ValueError(f"{told}, expected {expected}")
-    past = [None if one is None else tuple(one.shape) for one in (*arguments[4:6], None, None)[:2]]
+        expected = (
+            "equal batches, K and V of equal heads and lengths, Q and "
+            "K of equal size, and the heads of K dividing those of Q"
+        )
+        raise ValueError(f"{shapes_text}, expected {expected}")
+    past = [
+        None if shape is None else tuple(shape.shape) for shape in (*arguments[4:6], None, None)[:2]
+    ]
     for name, before, now in (("past_key", past[0], key), ("past_value", past[1], value)):
         if before is not None and (
             len(before) != 4 or (*before[:2], before[3]) != (*now[:2], now[3])
@@ -273,61 +299,64 @@ def _attention(arguments: Arguments, attributes: Attributes) -> None:
         past[0] is not None and past[1] is not None and past[0][2] != past[1][2]
     ):
         raise ValueError(
-            "past_key and past_value are of different lengths, expected both of the same, or neither"
+            "past_key and past_value are of different lengths, "
+            "expected both of the same, or neither"
         )
 
 
-def _squares(arguments: Arguments, attributes: Attributes) -> None:
+def _check_squares(arguments: Arguments, attributes: Attributes) -> None:
     if arguments[0].ndim < 2 or arguments[0].shape[-1] != arguments[0].shape[-2]:
         raise ValueError(
             f"the input has shape {list(arguments[0].shape)}, expected square matrices"
         )
 
 
-_MOST_SKIPPED = 1_000_000
-"""Distances that TfIdfVectorizer goes through one by one."""
+_MAX_SKIPPED = 1_000_000
+"""Limit of max_skip_count of TfIdfVectorizer, whose kernel loops over the distances."""
 
 
-def _grams(arguments: Arguments, attributes: Attributes) -> None:
-    least, most, skips = (
+def _check_grams(arguments: Arguments, attributes: Attributes) -> None:
+    shortest, longest, skips = (
         attributes.get(name) for name in ("min_gram_length", "max_gram_length", "max_skip_count")
     )
     if (
-        least is None
-        or most is None
+        shortest is None
+        or longest is None
         or skips is None
-        or not 1 <= least <= most
-        or not 0 <= skips <= _MOST_SKIPPED
+        or not 1 <= shortest <= longest
+        or not 0 <= skips <= _MAX_SKIPPED
     ):
         raise ValueError(
-            f"grams of {least} to {most} with up to {skips} skipped, expected lengths of at least 1 and at most {_MOST_SKIPPED:,} skipped"
+            f"grams of {shortest} to {longest} with up to {skips} skipped, "
+            f"expected lengths of at least 1 and at most {_MAX_SKIPPED:,} skipped"
         )
     pool = len(attributes.get("pool_int64s") or attributes.get("pool_strings") or ())
-    starts = [int(one) for one in attributes.get("ngram_counts") or ()]
-    if starts != sorted(starts) or any(not 0 <= one <= pool for one in starts):
+    starts = [int(start) for start in attributes.get("ngram_counts") or ()]
+    if starts != sorted(starts) or any(not 0 <= start <= pool for start in starts):
         raise ValueError(
-            f"ngram_counts is {starts[:8]}, expected places in the pool of {pool}, none before the one in front of it"
+            f"ngram_counts is {starts[:8]}, "
+            f"expected places in the pool of {pool}, in ascending order"
         )
 
 
 _CONDITIONS: Mapping[str, Callable[[Arguments, Attributes], None]] = {
-    "Attention": _attention,
-    "BatchNormalization": _of_channels,
-    "BitShift": _direction,
-    "Col2Im": _columns,
-    "TfIdfVectorizer": _grams,
-    "DepthToSpace": _blocks,
-    "Det": _squares,
-    "EyeLike": _matrix,
-    "GatherND": _by_coordinates,
-    "GridSample": _sampled,
-    "InstanceNormalization": _of_instances,
-    "ReverseSequence": _sequences,
-    "RoiAlign": _regions,
-    "ScatterElements": _to_elements,
-    "ScatterND": _to_coordinates,
-    "Slice": _cuts,
-    "SpaceToDepth": _cut_into_blocks,
-    "Tile": _each_axis,
-    "Trilu": _matrices,
+    "Attention": _check_attention,
+    "BatchNormalization": _check_channels,
+    "BitShift": _check_direction,
+    "Col2Im": _check_col2im,
+    "TfIdfVectorizer": _check_grams,
+    "DepthToSpace": _check_depth_to_space,
+    "Det": _check_squares,
+    "EyeLike": _check_matrix,
+    "GatherND": _check_coordinates,
+    "GridSample": _check_grid,
+    "InstanceNormalization": _check_instances,
+    "ReverseSequence": _check_sequences,
+    "RoiAlign": _check_regions,
+    "ScatterElements": _check_scatter_elements,
+    "ScatterND": _check_scatter_nd,
+    "Slice": _check_slice,
+    "SpaceToDepth": _check_space_to_depth,
+    "Tile": _check_repeats,
+    "Trilu": _check_matrices,
 }

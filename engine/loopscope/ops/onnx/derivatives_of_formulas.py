@@ -1,5 +1,5 @@
-"""Derivatives of ONNX's activations, reductions and products that OpenVINO has in another form,
-or not at all.
+"""Derivatives of ONNX's activations, reductions and products that OpenVINO does not have in this
+form.
 """
 
 from __future__ import annotations
@@ -14,217 +14,246 @@ from loopscope.ops.gradients.element_places import whole_number
 from loopscope.ops.onnx.openvino_rules import by, through
 
 
-def clip(at: Reverse, /) -> Mapping[int, Value | None]:
-    """Within the bounds the data has the adjoint, outside a bound that is an input has it."""
-    data, low, high = (at.input_at(place) for place in range(3))
+def clip(node: Reverse, /) -> Mapping[int, Value | None]:
+    """Return the adjoint of the data within the bounds, and for a bound that is an input the
+    adjoint of the elements beyond it.
+    """
+    data, low, high = (node.input_at(place) for place in range(3))
     assert data is not None
     below = None if low is None else data < low
     above = None if high is None else data > high
-    of_data = at.adjoint
+    of_data = node.adjoint
     for outside in (below, above):
         if outside is not None:
-            of_data = at.where(at.ops.logical_not(outside), of_data)
-    # What lies below one bound is brought to it, and to the upper one where that is less.
+            of_data = node.where(node.ops.logical_not(outside), of_data)
+    # An element below the lower bound becomes that bound, or the upper bound if the upper one is
+    # lower.
     if below is not None and above is not None and low is not None and high is not None:
         crossed = low > high
-        below = at.ops.logical_and(below, at.ops.logical_not(crossed))
-        above = at.ops.logical_or(above, crossed)
+        below = node.ops.logical_and(below, node.ops.logical_not(crossed))
+        above = node.ops.logical_or(above, crossed)
     of_low, of_high = (
         None
         if outside is None or bound is None
-        else at.sum_to(at.where(outside, at.adjoint), bound)
+        else node.sum_to(node.where(outside, node.adjoint), bound)
         for outside, bound in ((below, low), (above, high))
     )
     return {0: of_data, 1: of_low, 2: of_high}
 
 
-def clip_by_attributes(at: Reverse, /) -> Adjoints:
-    data = at.inputs[0]
-    inside = at.ops.logical_and(
-        data >= float(at.attributes["min"]), data <= float(at.attributes["max"])
+def clip_by_attributes(node: Reverse, /) -> Adjoints:
+    data = node.inputs[0]
+    inside = node.ops.logical_and(
+        data >= float(node.attributes["min"]), data <= float(node.attributes["max"])
     )
-    return (at.where(inside, at.adjoint),)
+    return (node.where(inside, node.adjoint),)
 
 
-def prelu(at: Reverse, /) -> Adjoints:
-    data, slope = at.inputs
+def prelu(node: Reverse, /) -> Adjoints:
+    data, slope = node.inputs
     negative = data < 0.0
-    return at.ops.select(negative, at.adjoint * slope, at.adjoint), at.sum_to(
-        at.where(negative, at.adjoint * data), slope
+    return node.ops.select(negative, node.adjoint * slope, node.adjoint), node.sum_to(
+        node.where(negative, node.adjoint * data), slope
     )
 
 
-def selu(at: Reverse, /) -> Adjoints:
-    gamma, alpha, data = float(at.attributes["gamma"]), float(at.attributes["alpha"]), at.inputs[0]
+def selu(node: Reverse, /) -> Adjoints:
+    gamma, alpha, data = (
+        float(node.attributes["gamma"]),
+        float(node.attributes["alpha"]),
+        node.inputs[0],
+    )
     return (
-        at.adjoint
+        node.adjoint
         * gamma
-        * at.ops.select(data > 0.0, at.filled(1, data), at.ops.exp(data) * alpha),
+        * node.ops.select(data > 0.0, node.filled(1, data), node.ops.exp(data) * alpha),
     )
 
 
-def celu(at: Reverse, /) -> Adjoints:
-    data, alpha = at.inputs[0], float(at.attributes["alpha"])
-    return (at.ops.select(data > 0.0, at.adjoint, at.adjoint * at.ops.exp(data / alpha)),)
+def celu(node: Reverse, /) -> Adjoints:
+    data, alpha = node.inputs[0], float(node.attributes["alpha"])
+    return (node.ops.select(data > 0.0, node.adjoint, node.adjoint * node.ops.exp(data / alpha)),)
 
 
-def gelu(at: Reverse, /) -> Adjoints:
-    mode = {"none": "erf", "tanh": "tanh"}[at.attributes["approximate"]]
-    return by("Gelu", at, at.inputs, {"approximation_mode": mode})
+def gelu(node: Reverse, /) -> Adjoints:
+    mode = {"none": "erf", "tanh": "tanh"}[node.attributes["approximate"]]
+    return by("Gelu", node, node.inputs, {"approximation_mode": mode})
 
 
-def swish(at: Reverse, /) -> Adjoints:
-    data, alpha = at.inputs[0], float(at.attributes["alpha"])
-    open_ = at.ops.sigmoid(data * alpha)
-    return (at.adjoint * (open_ + data * alpha * open_ * (1.0 - open_)),)
+def swish(node: Reverse, /) -> Adjoints:
+    data, alpha = node.inputs[0], float(node.attributes["alpha"])
+    open_ = node.ops.sigmoid(data * alpha)
+    return (node.adjoint * (open_ + data * alpha * open_ * (1.0 - open_)),)
 
 
-def hard_sigmoid(at: Reverse, /) -> Adjoints:
-    result, alpha = at.outputs[0], float(at.attributes["alpha"])
-    between = at.ops.logical_and(result > 0.0, result < 1.0)
-    return (at.where(between, at.adjoint * alpha),)
+def hard_sigmoid(node: Reverse, /) -> Adjoints:
+    result, alpha = node.outputs[0], float(node.attributes["alpha"])
+    between = node.ops.logical_and(result > 0.0, result < 1.0)
+    return (node.where(between, node.adjoint * alpha),)
 
 
-def thresholded_relu(at: Reverse, /) -> Adjoints:
-    return (at.where(at.inputs[0] > float(at.attributes["alpha"]), at.adjoint),)
+def thresholded_relu(node: Reverse, /) -> Adjoints:
+    return (node.where(node.inputs[0] > float(node.attributes["alpha"]), node.adjoint),)
 
 
-def shrink(at: Reverse, /) -> Adjoints:
-    """What lies beyond the threshold is moved and keeps its adjoint; the rest becomes 0."""
-    data, threshold = at.inputs[0], float(at.attributes["lambd"])
-    beyond = at.ops.logical_or(data > threshold, data < -threshold)
-    return (at.where(beyond, at.adjoint),)
+def shrink(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of the elements beyond the threshold, which are only moved, and 0 for the
+    rest.
+    """
+    data, threshold = node.inputs[0], float(node.attributes["lambd"])
+    beyond = node.ops.logical_or(data > threshold, data < -threshold)
+    return (node.where(beyond, node.adjoint),)
 
 
-def along_the_rest(logarithm: bool, at: Reverse) -> Adjoints:
-    """Softmax and LogSoftmax before opset 13, which go along all axes from one on."""
-    data, result = at.inputs[0], at.outputs[0]
+def along_the_rest(logarithm: bool, node: Reverse) -> Adjoints:
+    """Return the adjoint for Softmax or LogSoftmax before opset 13, over all axes from ``axis``."""
+    data, result = node.inputs[0], node.outputs[0]
     if data.rank is None:
         raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
-    first = 1 if at.attributes["axis"] is None else int(at.attributes["axis"])
+    first = 1 if node.attributes["axis"] is None else int(node.attributes["axis"])
     axes = np.arange(first % data.rank if first < 0 else first, data.rank)
     if not axes.size:
-        return (at.zeros_like(data),)
+        return (node.zeros_like(data),)
     if logarithm:
         return (
-            at.adjoint - at.ops.exp(result) * at.ops.reduce_sum(at.adjoint, axes, keep_dims=True),
+            node.adjoint
+            - node.ops.exp(result) * node.ops.reduce_sum(node.adjoint, axes, keep_dims=True),
         )
-    return (result * (at.adjoint - at.ops.reduce_sum(at.adjoint * result, axes, keep_dims=True)),)
+    return (
+        result * (node.adjoint - node.ops.reduce_sum(node.adjoint * result, axes, keep_dims=True)),
+    )
 
 
-def einsum(at: Reverse, /) -> Adjoints:
-    return by("Einsum", at, at.inputs, {"equation": at.attributes["equation"]})
+def einsum(node: Reverse, /) -> Adjoints:
+    return by("Einsum", node, node.inputs, {"equation": node.attributes["equation"]})
 
 
 def sum_of_squares(spread: Gradient) -> Gradient:
-    """``spread``: the rule of the sum over the same axes, which hands each sum's adjoint to its
-    elements.
+    """Return the derivative of a sum of squares. ``spread`` is the derivative of the sum over the
+    same axes, which passes each sum's adjoint to its elements.
     """
 
-    def gradient(at: Reverse, /) -> Adjoints:
-        given, *rest = spread(at)
-        return [None if given is None else given * at.inputs[0] * 2.0, *rest]
+    def gradient(node: Reverse, /) -> Adjoints:
+        of_sum, *rest = spread(node)
+        return [None if of_sum is None else of_sum * node.inputs[0] * 2.0, *rest]
 
     return gradient
 
 
 def logarithm_of_sum(spread: Gradient) -> Gradient:
-    """``spread``: as of ``sum_of_squares``."""
+    """Return the derivative of a logarithm of a sum; ``spread`` as for ``sum_of_squares``."""
 
-    def gradient(at: Reverse, /) -> Adjoints:
-        return spread(replace(at, adjoints=(at.adjoint / at.ops.exp(at.outputs[0]),)))
+    def gradient(node: Reverse, /) -> Adjoints:
+        return spread(replace(node, adjoints=(node.adjoint / node.ops.exp(node.outputs[0]),)))
 
     return gradient
 
 
 def logarithm_of_exponentials(spread: Gradient) -> Gradient:
-    """``spread``: as of ``sum_of_squares``. Each element gets its part of the sum, which never
-    overflows.
+    """Return the derivative of a logarithm of a sum of powers; ``spread`` as for
+    ``sum_of_squares``. Each element receives its share of the sum, which cannot overflow.
     """
 
-    def gradient(at: Reverse, /) -> Adjoints:
-        given, *rest = spread(at)
-        whole = spread(replace(at, adjoints=at.outputs))[0]
-        part = None if given is None or whole is None else given * at.ops.exp(at.inputs[0] - whole)
+    def gradient(node: Reverse, /) -> Adjoints:
+        of_sum, *rest = spread(node)
+        whole = spread(replace(node, adjoints=node.outputs))[0]
+        part = (
+            None
+            if of_sum is None or whole is None
+            else of_sum * node.ops.exp(node.inputs[0] - whole)
+        )
         return [part, *rest]
 
     return gradient
 
 
-def cumulative_product(at: Reverse, /) -> Adjoints:
-    """Each element counts in the products behind it, by what all others give: two folds, so that
-    zeros are no special case.
+def cumulative_product(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of the data. An element takes part in all products behind it, multiplied
+    by the other elements. Two scans, one in each direction, need no division, so zeros are not
+    special.
     """
-    data, along = at.inputs
+    data, along = node.inputs
     axis, rank = whole_number(along, "axis"), data.rank
     if rank is None:
         raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
-    order = [axis % rank, *(one for one in range(rank) if one != axis % rank)]
-    elements, adjoint = (at.ops.transpose(one, np.array(order)) for one in (data, at.adjoint))
-    turned, exclusive = bool(at.attributes["reverse"]), bool(at.attributes["exclusive"])
-    first = at.ops.gather(elements, np.array(0), np.array(0), batch_dims=0)
-    one, nothing = at.filled(1, first), at.zeros_like(first)
+    order = [axis % rank, *(unit for unit in range(rank) if unit != axis % rank)]
+    elements, adjoint = (node.ops.transpose(unit, np.array(order)) for unit in (data, node.adjoint))
+    turned, exclusive = bool(node.attributes["reverse"]), bool(node.attributes["exclusive"])
+    first = node.ops.gather(elements, np.array(0), np.array(0), batch_dims=0)
+    unit, zero = node.filled(1, first), node.zeros_like(first)
 
-    def gathered(state: tuple[Value, Value], here: tuple[Value, Value]) -> tuple[Value, Value]:
-        behind, (element, given) = state[1], here
+    def gathered(
+        state: tuple[Value, Value], elements_and_adjoint: tuple[Value, Value]
+    ) -> tuple[Value, Value]:
+        behind, (element, adjoint) = state[1], elements_and_adjoint
         return (
-            (behind, given + element * behind)
+            (behind, adjoint + element * behind)
             if exclusive
-            else (given + behind, element * (given + behind))
+            else (adjoint + behind, element * (adjoint + behind))
         )
 
-    before = at.scan(
-        lambda products, element: (products[1], products[1] * element), elements, (one, one), turned
+    before = node.scan(
+        lambda products, element: (products[1], products[1] * element),
+        elements,
+        (unit, unit),
+        turned,
     )[0]
-    behind = at.scan(gathered, (elements, adjoint), (nothing, nothing), not turned)[0]
-    return at.ops.transpose(before * behind, np.argsort(order)), None
+    behind = node.scan(gathered, (elements, adjoint), (zero, zero), not turned)[0]
+    return node.ops.transpose(before * behind, np.argsort(order)), None
 
 
-def determinant(at: Reverse, /) -> Adjoints:
-    """Each element's cofactor: the determinant times the transposed inverse, so of a singular
-    matrix it is no number.
+def determinant(node: Reverse, /) -> Adjoints:
+    """Return the cofactor of each element: the determinant times the transposed inverse. For a
+    singular matrix the result is NaN.
     """
     ends = np.array([-2, -1])
-    cofactors = at.ops.unsqueeze(at.outputs[0], ends) * at.ops.inverse(at.inputs[0], adjoint=True)
-    return (at.ops.unsqueeze(at.adjoint, ends) * cofactors,)
+    cofactors = node.ops.unsqueeze(node.outputs[0], ends) * node.ops.inverse(
+        node.inputs[0], adjoint=True
+    )
+    return (node.ops.unsqueeze(node.adjoint, ends) * cofactors,)
 
 
-def modulo(at: Reverse, /) -> Adjoints:
-    """Of floats the remainder with the sign of the dividend, or, where it may be of the divisor,
-    of that.
+def modulo(node: Reverse, /) -> Adjoints:
+    """Return the adjoints for a remainder with the sign of the dividend (``fmod``) or of the
+    divisor.
     """
-    return by("Mod" if at.attributes["fmod"] else "FloorMod", at, at.inputs, {})
+    return by("Mod" if node.attributes["fmod"] else "FloorMod", node, node.inputs, {})
 
 
-def one_hot(at: Reverse, /) -> Adjoints:
-    """The values, first the one elsewhere, get the sums of their places."""
-    places, depth, values = at.inputs
-    hot = at.ops.one_hot(
+def one_hot(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of the values: for the first one the sum over all other positions, for the
+    second one the sum over the chosen positions.
+    """
+    places, depth, values = node.inputs
+    hot = node.ops.one_hot(
         places,
-        at.ops.convert(at.reshaped_to(depth, ()), destination_type="i64"),
+        node.ops.convert(node.reshaped_to(depth, ()), destination_type="i64"),
         True,
         False,
-        axis=at.attributes["axis"],
+        axis=node.attributes["axis"],
     )
     flat = np.array([-1])
     sums = [
-        at.ops.reduce_sum(
-            at.ops.reshape(at.where(chosen, at.adjoint), flat, special_zero=False),
+        node.ops.reduce_sum(
+            node.ops.reshape(node.where(chosen, node.adjoint), flat, special_zero=False),
             np.array([0]),
             keep_dims=True,
         )
-        for chosen in (at.ops.logical_not(hot), hot)
+        for chosen in (node.ops.logical_not(hot), hot)
     ]
-    return None, None, at.reshaped(at.ops.concat(*sums, axis=0), values)
+    return None, None, node.reshaped(node.ops.concat(*sums, axis=0), values)
 
 
-def compress(at: Reverse, /) -> Adjoints:
-    """What was kept keeps its adjoint, the rest gets 0."""
-    data, chosen = at.inputs
-    places = at.ops.squeeze(at.ops.non_zero(chosen), np.array([0]))
-    axis = at.attributes["axis"]
-    line = data if axis is not None else at.ops.reshape(data, np.array([-1]), special_zero=False)
-    found = through(
-        "Gather", at, (line, places, at.constant(np.array(axis or 0, np.int64))), {"batch_dims": 0}
+def compress(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of the data: that of the chosen elements, and 0 for the rest."""
+    data, chosen = node.inputs
+    places = node.ops.squeeze(node.ops.non_zero(chosen), np.array([0]))
+    axis = node.attributes["axis"]
+    line = data if axis is not None else node.ops.reshape(data, np.array([-1]), special_zero=False)
+    of_line = through(
+        "Gather",
+        node,
+        (line, places, node.constant(np.array(axis or 0, np.int64))),
+        {"batch_dims": 0},
     )[0]
-    return None if found is None else at.reshaped(found, data), None
+    return None if of_line is None else node.reshaped(of_line, data), None

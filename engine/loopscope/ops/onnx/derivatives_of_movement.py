@@ -1,5 +1,5 @@
 """Derivatives of ONNX's operations that move elements: pads, tiles, blocks, gathers, scatters,
-running sums, the largest.
+running sums, TopK.
 """
 
 from __future__ import annotations
@@ -14,143 +14,151 @@ from loopscope.ops.onnx.openvino_rules import by, through
 _ONE = np.array([1])
 
 
-def pad(at: Reverse, /) -> Mapping[int, Value | None]:
-    data, pads, value, axes = (at.input_at(place) for place in range(4))
+def pad(node: Reverse, /) -> Mapping[int, Value | None]:
+    data, pads, value, axes = (node.input_at(place) for place in range(4))
     assert data is not None
     assert pads is not None
     if axes is not None or data.rank is None:
         raise ValueError("which axes it pads is not known before it runs")
-    if at.attributes["mode"] == "wrap":
-        raise ValueError("its mode is wrap")
+    if node.attributes["mode"] == "wrap":
+        raise ValueError("its mode is wrap, which has no derivative")
     rank = np.array([data.rank])
     begin, end = (
-        at.ops.slice(pads, np.array([0]), rank, _ONE),
-        at.ops.slice(pads, rank, 2 * rank, _ONE),
+        node.ops.slice(pads, np.array([0]), rank, _ONE),
+        node.ops.slice(pads, rank, 2 * rank, _ONE),
     )
-    inputs = (data, begin, end) if value is None else (data, begin, end, at.reshaped_to(value, ()))
-    found = through("Pad", at, inputs, {"pad_mode": at.attributes["mode"]})
-    of_value = found[3] if value is not None and len(found) > 3 else None
+    inputs = (
+        (data, begin, end) if value is None else (data, begin, end, node.reshaped_to(value, ()))
+    )
+    adjoints = through("Pad", node, inputs, {"pad_mode": node.attributes["mode"]})
+    of_value = adjoints[3] if value is not None and len(adjoints) > 3 else None
     return {
-        0: found[0],
-        2: None if value is None or of_value is None else at.reshaped(of_value, value),
+        0: adjoints[0],
+        2: None if value is None or of_value is None else node.reshaped(of_value, value),
     }
 
 
-def tile(at: Reverse, /) -> Adjoints:
-    return by("Tile", at, at.inputs, {})
+def tile(node: Reverse, /) -> Adjoints:
+    return by("Tile", node, node.inputs, {})
 
 
-def depth_to_space(at: Reverse, /) -> Adjoints:
-    mode = {"DCR": "blocks_first", "CRD": "depth_first"}[at.attributes["mode"]]
+def depth_to_space(node: Reverse, /) -> Adjoints:
+    mode = {"DCR": "blocks_first", "CRD": "depth_first"}[node.attributes["mode"]]
     return by(
-        "DepthToSpace", at, at.inputs, {"mode": mode, "block_size": at.attributes["blocksize"]}
+        "DepthToSpace",
+        node,
+        node.inputs,
+        {"mode": mode, "block_size": node.attributes["blocksize"]},
     )
 
 
-def space_to_depth(at: Reverse, /) -> Adjoints:
+def space_to_depth(node: Reverse, /) -> Adjoints:
     return by(
         "SpaceToDepth",
-        at,
-        at.inputs,
-        {"mode": "blocks_first", "block_size": at.attributes["blocksize"]},
+        node,
+        node.inputs,
+        {"mode": "blocks_first", "block_size": node.attributes["blocksize"]},
     )
 
 
-def gather_nd(at: Reverse, /) -> Adjoints:
-    return by("GatherND", at, at.inputs, {"batch_dims": at.attributes["batch_dims"]})
+def gather_nd(node: Reverse, /) -> Adjoints:
+    return by("GatherND", node, node.inputs, {"batch_dims": node.attributes["batch_dims"]})
 
 
 _REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "min": "min", "max": "max"}
 
 
-def _reduction(at: Reverse) -> str:
-    return _REDUCTIONS[str(at.attributes.get("reduction") or "none")]
+def _reduction(node: Reverse) -> str:
+    return _REDUCTIONS[str(node.attributes.get("reduction") or "none")]
 
 
-def scatter_elements(at: Reverse, /) -> Adjoints:
-    axis = at.constant(np.array(at.attributes["axis"] or 0, np.int64))
-    attributes = {"reduction": _reduction(at), "use_init_val": True}
-    return by("ScatterElementsUpdate", at, (*at.inputs, axis), attributes)
+def scatter_elements(node: Reverse, /) -> Adjoints:
+    axis = node.constant(np.array(node.attributes["axis"] or 0, np.int64))
+    attributes = {"reduction": _reduction(node), "use_init_val": True}
+    return by("ScatterElementsUpdate", node, (*node.inputs, axis), attributes)
 
 
-def scatter_nd(at: Reverse, /) -> Adjoints:
-    return by("ScatterNDUpdate", at, at.inputs, {"reduction": _reduction(at)})
+def scatter_nd(node: Reverse, /) -> Adjoints:
+    return by("ScatterNDUpdate", node, node.inputs, {"reduction": _reduction(node)})
 
 
-def reverse_sequence(at: Reverse, /) -> Adjoints:
-    attributes = {"batch_axis": at.attributes["batch_axis"], "seq_axis": at.attributes["time_axis"]}
-    return by("ReverseSequence", at, at.inputs, attributes)
+def reverse_sequence(node: Reverse, /) -> Adjoints:
+    attributes = {
+        "batch_axis": node.attributes["batch_axis"],
+        "seq_axis": node.attributes["time_axis"],
+    }
+    return by("ReverseSequence", node, node.inputs, attributes)
 
 
-def cumulative_sum(at: Reverse, /) -> Adjoints:
-    data, axis = at.inputs
-    attributes = {name: bool(at.attributes[name]) for name in ("exclusive", "reverse")}
-    return [through("CumSum", at, (data, at.reshaped_to(axis, ())), attributes)[0], None]
+def cumulative_sum(node: Reverse, /) -> Adjoints:
+    data, axis = node.inputs
+    attributes = {name: bool(node.attributes[name]) for name in ("exclusive", "reverse")}
+    return [through("CumSum", node, (data, node.reshaped_to(axis, ())), attributes)[0], None]
 
 
-def top_k(at: Reverse, /) -> Adjoints:
-    axis = -1 if at.attributes["axis"] is None else at.attributes["axis"]
-    return [by("TopK", at, at.inputs, {"axis": axis})[0], *[None] * (len(at.inputs) - 1)]
+def top_k(node: Reverse, /) -> Adjoints:
+    axis = -1 if node.attributes["axis"] is None else node.attributes["axis"]
+    return [by("TopK", node, node.inputs, {"axis": axis})[0], *[None] * (len(node.inputs) - 1)]
 
 
-def triangle(at: Reverse, /) -> Adjoints:
-    """What was kept keeps its adjoint; the rest is 0."""
-    data, *offset = at.inputs
+def triangle(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of the elements that the triangle contains, and 0 for the rest."""
+    data, *offset = node.inputs
     rank = data.rank
     if rank is None:
         raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
-    lengths = at.shape_of(data)
-    rows, columns = (_numbers(at, lengths, rank - 2 + number) for number in range(2))
-    beyond = columns - at.ops.unsqueeze(rows, _ONE)
-    diagonal = at.reshaped_to(offset[0], ()) if offset else at.constant(np.array(0, np.int64))
-    kept = beyond >= diagonal if at.attributes["upper"] else beyond <= diagonal
-    return [at.where(kept, at.adjoint), *[None] * len(offset)]
+    lengths = node.shape_of(data)
+    rows, columns = (_count_up(node, lengths, rank - 2 + number) for number in range(2))
+    beyond = columns - node.ops.unsqueeze(rows, _ONE)
+    diagonal = node.reshaped_to(offset[0], ()) if offset else node.constant(np.array(0, np.int64))
+    inside = beyond >= diagonal if node.attributes["upper"] else beyond <= diagonal
+    return [node.where(inside, node.adjoint), *[None] * len(offset)]
 
 
-def _numbers(at: Reverse, lengths: Value, axis: int) -> Value:
-    """``0, 1, ...`` as many as an axis is long."""
-    length = at.ops.gather(lengths, np.array(axis), np.array(0), batch_dims=0)
-    return at.ops.range(np.array(0), length, np.array(1), output_type="i64")
+def _count_up(node: Reverse, lengths: Value, axis: int) -> Value:
+    """Return 0, 1, ... up to the length of an axis."""
+    length = node.ops.gather(lengths, np.array(axis), np.array(0), batch_dims=0)
+    return node.ops.range(np.array(0), length, np.array(1), output_type="i64")
 
 
-def dropout(at: Reverse, /) -> Mapping[int, Value | None]:
-    """As inference has it, which hands its input on."""
-    if at.input_at(2) is not None:
+def dropout(node: Reverse, /) -> Mapping[int, Value | None]:
+    """Return the adjoint: inference passes the input on unchanged."""
+    if node.input_at(2) is not None:
         raise ValueError("it has a training mode, which drops at random")
-    return {0: at.adjoint}
+    return {0: node.adjoint}
 
 
 _SAMPLED = {"linear": "bilinear", "cubic": "bicubic"}
-"""What the modes were called before opset 20, and are by OpenVINO."""
+"""OpenVINO's name, which is also the name before opset 20, for each mode."""
 
 
-def grid_sample(at: Reverse, /) -> Adjoints:
-    """Of images."""
-    if at.inputs[0].rank != 4:
+def grid_sample(node: Reverse, /) -> Adjoints:
+    """Return the adjoints for images [N, C, H, W]."""
+    if node.inputs[0].rank != 4:
         raise ValueError(
-            f"the data has shape {at.inputs[0].shape}: only images [N, C, H, W] have a derivative here"
+            f"the data has shape {node.inputs[0].shape}: only images [N, C, H, W] have a derivative"
         )
-    mode = str(at.attributes["mode"])
-    attributes = {"mode": _SAMPLED.get(mode, mode), "padding_mode": at.attributes["padding_mode"]}
+    mode = str(node.attributes["mode"])
+    attributes = {"mode": _SAMPLED.get(mode, mode), "padding_mode": node.attributes["padding_mode"]}
     return by(
         "GridSample",
-        at,
-        at.inputs,
-        attributes | {"align_corners": bool(at.attributes["align_corners"])},
+        node,
+        node.inputs,
+        attributes | {"align_corners": bool(node.attributes["align_corners"])},
     )
 
 
-def blocks_laid(at: Reverse, /) -> Adjoints:
-    """Col2Im of images of two axes."""
-    block = at.inputs[2]
+def blocks_laid(node: Reverse, /) -> Adjoints:
+    """Return the adjoints for Col2Im of images with two axes."""
+    block = node.inputs[2]
     if not (block.shape.is_static and block.shape.lengths == (2,)):
         raise ValueError(
-            f"its block_shape has shape {block.shape}: only blocks of two axes have a derivative here"
+            f"its block_shape has shape {block.shape}: only blocks of two axes have a derivative"
         )
-    pads = tuple(at.attributes["pads"] or (0, 0, 0, 0))
-    steps = {name: tuple(at.attributes[name] or (1, 1)) for name in ("strides", "dilations")}
-    return by("Col2Im", at, at.inputs, steps | {"pads_begin": pads[:2], "pads_end": pads[2:]})
+    pads = tuple(node.attributes["pads"] or (0, 0, 0, 0))
+    steps = {name: tuple(node.attributes[name] or (1, 1)) for name in ("strides", "dilations")}
+    return by("Col2Im", node, node.inputs, steps | {"pads_begin": pads[:2], "pads_end": pads[2:]})
 
 
-def numbers_between(at: Reverse, /) -> Adjoints:
-    return by("Range", at, at.inputs, {})
+def numbers_between(node: Reverse, /) -> Adjoints:
+    return by("Range", node, node.inputs, {})

@@ -11,116 +11,122 @@ from loopscope.ops.gradients.neighbourhoods import Neighbourhood, of_normalized
 from loopscope.ops.onnx.openvino_rules import by
 
 
-def batch_normalization(at: Reverse, /) -> Adjoints:
-    if at.attributes.get("training_mode"):
+def batch_normalization(node: Reverse, /) -> Adjoints:
+    if node.attributes.get("training_mode"):
         raise ValueError("its training_mode computes mean and variance of the batch")
-    return by("BatchNormInference", at, at.inputs, {"epsilon": at.attributes["epsilon"]})
+    return by("BatchNormInference", node, node.inputs, {"epsilon": node.attributes["epsilon"]})
 
 
-def layer_normalization(at: Reverse, /) -> Adjoints:
-    data, scale, *bias = at.inputs
-    _only_first(at)
-    axes = _trailing(data, at.attributes["axis"])
-    of_data, standard = _standardized(at, data, axes, at.adjoint * scale)
+def layer_normalization(node: Reverse, /) -> Adjoints:
+    data, scale, *bias = node.inputs
+    _require_first_output(node)
+    axes = _trailing_axes(data, node.attributes["axis"])
+    of_data, standard = _standardize(node, data, axes, node.adjoint * scale)
     return [
         of_data,
-        at.sum_to(at.adjoint * standard, scale),
-        *(at.sum_to(at.adjoint, one) for one in bias),
+        node.sum_to(node.adjoint * standard, scale),
+        *(node.sum_to(node.adjoint, value) for value in bias),
     ]
 
 
-def rms_normalization(at: Reverse, /) -> Adjoints:
-    data, scale = at.inputs
-    axes = _trailing(data, at.attributes["axis"])
-    root = at.ops.sqrt(_mean(at, data * data, axes) + float(at.attributes["epsilon"]))
-    standard, given = data / root, at.adjoint * scale
-    of_data = (given - standard * _mean(at, given * standard, axes)) / root
-    return [of_data, at.sum_to(at.adjoint * standard, scale)]
+def rms_normalization(node: Reverse, /) -> Adjoints:
+    data, scale = node.inputs
+    axes = _trailing_axes(data, node.attributes["axis"])
+    root = node.ops.sqrt(_mean(node, data * data, axes) + float(node.attributes["epsilon"]))
+    standard, of_standard = data / root, node.adjoint * scale
+    of_data = (of_standard - standard * _mean(node, of_standard * standard, axes)) / root
+    return [of_data, node.sum_to(node.adjoint * standard, scale)]
 
 
-def instance_normalization(at: Reverse, /) -> Adjoints:
-    data, scale, _ = at.inputs
+def instance_normalization(node: Reverse, /) -> Adjoints:
+    data, scale, _ = node.inputs
     rank = _rank(data)
     each, others = np.array([1, -1, *[1] * (rank - 2)]), np.array([0, *range(2, rank)])
-    weights = at.ops.reshape(scale, each, special_zero=False)
-    of_data, standard = _standardized(at, data, range(2, rank), at.adjoint * weights)
+    weights = node.ops.reshape(scale, each, special_zero=False)
+    of_data, standard = _standardize(node, data, range(2, rank), node.adjoint * weights)
     of_scale, of_bias = (
-        at.ops.reduce_sum(one, others, keep_dims=False)
-        for one in (at.adjoint * standard, at.adjoint)
+        node.ops.reduce_sum(value, others, keep_dims=False)
+        for value in (node.adjoint * standard, node.adjoint)
     )
     return [of_data, of_scale, of_bias]
 
 
-def group_normalization(at: Reverse, /) -> Adjoints:
+def group_normalization(node: Reverse, /) -> Adjoints:
     return by(
         "GroupNormalization",
-        at,
-        at.inputs,
-        {name: at.attributes[name] for name in ("num_groups", "epsilon")},
+        node,
+        node.inputs,
+        {name: node.attributes[name] for name in ("num_groups", "epsilon")},
     )
 
 
-def lp_normalization(at: Reverse, /) -> Adjoints:
-    """By the length along an axis: the sum of sizes, or the root of the sum of squares."""
-    data, result = at.inputs[0], at.outputs[0]
-    axis = np.array([at.attributes["axis"]])
-    turned = at.ops.reduce_sum(at.adjoint * result, axis, keep_dims=True)
-    if at.attributes["p"] == 1:
-        return (
-            (at.adjoint - at.ops.sign(data) * turned)
-            / at.ops.reduce_l1(data, axis, keep_dims=True),
-        )
-    return ((at.adjoint - result * turned) / at.ops.reduce_l2(data, axis, keep_dims=True),)
-
-
-def mean_variance_normalization(at: Reverse, /) -> Adjoints:
-    """Less the mean, over the deviation, to which 1e-9 is added; of elements that are all alike
-    the deviation counts as constant.
+def lp_normalization(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of data divided by its norm along an axis: the sum of magnitudes, or the
+    root of the sum of squares.
     """
-    data = at.inputs[0]
-    axes = _IMAGES if at.attributes.get("axes") is None else at.attributes["axes"]
-    centred = data - _mean(at, data, axes)
-    deviation = at.ops.sqrt(_mean(at, centred * centred, axes))
+    data, result = node.inputs[0], node.outputs[0]
+    axis = np.array([node.attributes["axis"]])
+    turned = node.ops.reduce_sum(node.adjoint * result, axis, keep_dims=True)
+    if node.attributes["p"] == 1:
+        return (
+            (node.adjoint - node.ops.sign(data) * turned)
+            / node.ops.reduce_l1(data, axis, keep_dims=True),
+        )
+    return ((node.adjoint - result * turned) / node.ops.reduce_l2(data, axis, keep_dims=True),)
+
+
+def mean_variance_normalization(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of data less its mean, divided by the standard deviation plus 1e-9. The
+    deviation of equal elements counts as constant.
+    """
+    data = node.inputs[0]
+    axes = _IMAGES if node.attributes.get("axes") is None else node.attributes["axes"]
+    centred = data - _mean(node, data, axes)
+    deviation = node.ops.sqrt(_mean(node, centred * centred, axes))
     spread = deviation + _ADDED
-    along = centred / at.ops.maximum(deviation, _ADDED)
-    pulled = _mean(at, at.adjoint * centred, axes) / spread
-    return ((at.adjoint - _mean(at, at.adjoint, axes) - along * pulled) / spread,)
+    along = centred / node.ops.maximum(deviation, _ADDED)
+    pulled = _mean(node, node.adjoint * centred, axes) / spread
+    return ((node.adjoint - _mean(node, node.adjoint, axes) - along * pulled) / spread,)
 
 
 _IMAGES = (0, 2, 3)
 _ADDED = np.float32(1e-9)
 
 
-def local_response_normalization(at: Reverse, /) -> Adjoints:
-    """Among the channels; of an even size one neighbour more counts behind than before."""
-    size, alpha = int(at.attributes["size"]), float(at.attributes["alpha"])
+def local_response_normalization(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of a normalization among the channels. With an even size, one neighbour
+    more counts behind a channel than before it.
+    """
+    size, alpha = int(node.attributes["size"]), float(node.attributes["alpha"])
     near = Neighbourhood(
         (1,),
         (size - 1) // 2,
         size // 2,
         alpha / size,
-        float(at.attributes["beta"]),
-        float(at.attributes["bias"]),
+        float(node.attributes["beta"]),
+        float(node.attributes["bias"]),
     )
-    return (of_normalized(at, at.inputs[0], near),)
+    return (of_normalized(node, node.inputs[0], near),)
 
 
-def _standardized(
-    at: Reverse, data: Value, axes: Sequence[int], given: Value
+def _standardize(
+    node: Reverse, data: Value, axes: Sequence[int], adjoint: Value
 ) -> tuple[Value, Value]:
-    """The adjoint of the data, from that of its standardized form, and that form."""
-    centred = data - _mean(at, data, axes)
-    spread = at.ops.sqrt(_mean(at, centred * centred, axes) + float(at.attributes["epsilon"]))
+    """Return the adjoint of the data, given that of its standardized form, and the standardized
+    form.
+    """
+    centred = data - _mean(node, data, axes)
+    spread = node.ops.sqrt(_mean(node, centred * centred, axes) + float(node.attributes["epsilon"]))
     standard = centred / spread
-    turned = given - _mean(at, given, axes) - standard * _mean(at, given * standard, axes)
+    turned = adjoint - _mean(node, adjoint, axes) - standard * _mean(node, adjoint * standard, axes)
     return turned / spread, standard
 
 
-def _mean(at: Reverse, value: Value, axes: Sequence[int]) -> Value:
-    return at.ops.reduce_mean(value, np.array(axes, np.int64), keep_dims=True)
+def _mean(node: Reverse, value: Value, axes: Sequence[int]) -> Value:
+    return node.ops.reduce_mean(value, np.array(axes, np.int64), keep_dims=True)
 
 
-def _trailing(data: Value, axis: int) -> range:
+def _trailing_axes(data: Value, axis: int) -> range:
     rank = _rank(data)
     return range(axis % rank, rank)
 
@@ -131,6 +137,6 @@ def _rank(data: Value) -> int:
     return data.rank
 
 
-def _only_first(at: Reverse) -> None:
-    if any(one is not None for one in at.adjoints[1:]):
+def _require_first_output(node: Reverse) -> None:
+    if any(adjoint is not None for adjoint in node.adjoints[1:]):
         raise ValueError("the target depends on its mean or deviation, which are outputs of it")

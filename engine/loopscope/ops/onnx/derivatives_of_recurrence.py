@@ -1,5 +1,5 @@
-"""Derivatives of ONNX's LSTM, GRU and RNN: those of OpenVINO's sequences, whose axes and gates
-lie in another order.
+"""Derivatives of ONNX's LSTM, GRU and RNN, by those of OpenVINO's sequences, whose axes and gates
+have another order.
 """
 
 from __future__ import annotations
@@ -17,202 +17,217 @@ _DATA, _WEIGHTS, _RECURRENT, _BIAS, _LENGTHS, _HIDDEN, _CELL, _PEEPHOLES = range
 _SMOOTH = ("relu", "sigmoid", "tanh")
 
 
-def lstm(at: Reverse, /) -> Mapping[int, Value | None]:
-    """Gates i, o, f, c; OpenVINO's are f, i, c, o."""
-    if at.input_at(_PEEPHOLES) is not None or at.attributes.get("input_forget"):
-        raise ValueError("of peepholes and input_forget there is no derivative here")
-    return _walked(at, _Kind("LSTMSequence", (2, 0, 3, 1), ("sigmoid", "tanh", "tanh"), 2))
+def lstm(node: Reverse, /) -> Mapping[int, Value | None]:
+    """Return the adjoints. ONNX's gates are i, o, f, c; OpenVINO's are f, i, c, o."""
+    if node.input_at(_PEEPHOLES) is not None or node.attributes.get("input_forget"):
+        raise ValueError("peepholes and input_forget have no derivative")
+    return _sequence_adjoints(
+        node, _Kind("LSTMSequence", (2, 0, 3, 1), ("sigmoid", "tanh", "tanh"), 2)
+    )
 
 
-def gru(at: Reverse, /) -> Mapping[int, Value | None]:
-    linear = bool(at.attributes["linear_before_reset"])
-    return _walked(at, _Kind("GRUSequence", (0, 1, 2), ("sigmoid", "tanh"), 1, linear))
+def gru(node: Reverse, /) -> Mapping[int, Value | None]:
+    linear = bool(node.attributes["linear_before_reset"])
+    return _sequence_adjoints(node, _Kind("GRUSequence", (0, 1, 2), ("sigmoid", "tanh"), 1, linear))
 
 
-def rnn(at: Reverse, /) -> Mapping[int, Value | None]:
-    return _walked(at, _Kind("RNNSequence", (0,), ("tanh",), 1))
+def rnn(node: Reverse, /) -> Mapping[int, Value | None]:
+    return _sequence_adjoints(node, _Kind("RNNSequence", (0,), ("tanh",), 1))
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
     openvino: str
     gates: tuple[int, ...]
-    """For each of OpenVINO's gates the number of ONNX's."""
+    """Index of ONNX's gate for each of OpenVINO's gates."""
     activations: tuple[str, ...]
     states: int
     linear_before_reset: bool = False
-    """Then the last gate of GRU has a bias of its own for its state."""
+    """True if the last gate of a GRU has a bias of its own for the state."""
 
 
-def _walked(at: Reverse, kind: _Kind) -> Mapping[int, Value | None]:
-    form = _Form.of(at, kind)
+def _sequence_adjoints(node: Reverse, kind: _Kind) -> Mapping[int, Value | None]:
+    form = _Form.of(node, kind)
     inputs = form.inputs()
     attributes = {
-        "direction": at.attributes["direction"],
+        "direction": node.attributes["direction"],
         "hidden_size": form.size,
-        "activations": _activations(at, kind),
+        "activations": _activations(node, kind),
     }
-    clip = at.attributes.get("clip")
+    clip = node.attributes.get("clip")
     attributes["clip"] = float("inf") if not clip else float(clip)
     if kind.openvino == "GRUSequence":
         attributes["linear_before_reset"] = kind.linear_before_reset
-    inner = replace(at, outputs=(), adjoints=form.adjoints())
-    found = through(kind.openvino, inner, inputs, attributes)
-    return form.back(found)
+    inner = replace(node, outputs=(), adjoints=form.adjoints())
+    adjoints = through(kind.openvino, inner, inputs, attributes)
+    return form.back(adjoints)
 
 
-def _activations(at: Reverse, kind: _Kind) -> tuple[str, ...]:
-    """Of one direction; OpenVINO has the same for both."""
-    named = [str(one).lower() for one in at.attributes.get("activations") or kind.activations]
+def _activations(node: Reverse, kind: _Kind) -> tuple[str, ...]:
+    """Return the activations of one direction. OpenVINO uses the same ones for both directions."""
+    names = [str(name).lower() for name in node.attributes.get("activations") or kind.activations]
     count = len(kind.activations)
-    first = tuple(named[:count])
+    first = tuple(names[:count])
     if (
-        at.attributes["direction"] == "bidirectional"
-        and len(named) > count
-        and tuple(named[count : 2 * count]) != first
+        node.attributes["direction"] == "bidirectional"
+        and len(names) > count
+        and tuple(names[count : 2 * count]) != first
     ):
         raise ValueError("its directions have different activations")
     if (
         not set(first) <= set(_SMOOTH)
-        or at.attributes.get("activation_alpha")
-        or at.attributes.get("activation_beta")
+        or node.attributes.get("activation_alpha")
+        or node.attributes.get("activation_beta")
     ):
         raise ValueError(
-            f"its activations are {', '.join(first)}: of {', '.join(_SMOOTH)} without alpha and beta there is a derivative here"
+            f"its activations are {', '.join(first)}: "
+            f"only {', '.join(_SMOOTH)} without alpha and beta have a derivative"
         )
     return first
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Brings the inputs of one node into OpenVINO's order, and the adjoints back."""
+    """Conversion of the inputs of a node to OpenVINO's order, and of the adjoints back."""
 
-    at: Reverse
+    node: Reverse
     kind: _Kind
     directions: int
     size: int
-    """Of the hidden state."""
+    """Size of the hidden state."""
 
     @staticmethod
-    def of(at: Reverse, kind: _Kind) -> _Form:
-        weights = at.input_at(_RECURRENT)
+    def of(node: Reverse, kind: _Kind) -> _Form:
+        weights = node.input_at(_RECURRENT)
         assert weights is not None
         if not weights.shape.is_static:
             raise ValueError("the shape of its recurrence weights is not known")
-        return _Form(at, kind, weights.shape.lengths[0], weights.shape.lengths[2])
+        return _Form(node, kind, weights.shape.lengths[0], weights.shape.lengths[2])
 
     @property
     def _batch_first(self) -> bool:
-        return bool(self.at.attributes["layout"])
+        return bool(self.node.attributes["layout"])
 
     def inputs(self) -> tuple[Value, ...]:
-        """Data [B, T, I], states [B, D, H], lengths [B], weights and bias."""
-        ops, data = self.at.ops, self._data(self._given(_DATA))
-        shape = self.at.shape_of(data)
+        """Return data [B, T, I], states [B, D, H], lengths [B], weights and bias."""
+        ops, data = self.node.ops, self._data(self._given(_DATA))
+        shape = self.node.shape_of(data)
         batch, time = (
             ops.slice(shape, np.array([axis]), np.array([axis + 1]), _ONE) for axis in range(2)
         )
         states = [self._state(place, batch, data) for place in (_HIDDEN, _CELL)[: self.kind.states]]
-        lengths = self.at.input_at(_LENGTHS)
+        lengths = self.node.input_at(_LENGTHS)
         steps = ops.broadcast(time, batch, mode="numpy") if lengths is None else lengths
         weights = [self._in_order(self._given(place)) for place in (_WEIGHTS, _RECURRENT)]
         return (data, *states, steps, *weights, self._bias(data))
 
     def adjoints(self) -> tuple[Value, ...]:
-        """Of what is shown [B, D, T, H] and of the last states [B, D, H]."""
-        at, order = self.at, (0, 2, 1, 3) if self._batch_first else (2, 1, 0, 3)
-        shown = at.ops.transpose(self._adjoint_of(0), np.array(order))
+        """Return the adjoints of all outputs [B, D, T, H] and of the last states [B, D, H]."""
+        node, order = self.node, (0, 2, 1, 3) if self._batch_first else (2, 1, 0, 3)
+        shown = node.ops.transpose(self._adjoint_of(0), np.array(order))
         return (
             shown,
             *(self._turned(self._adjoint_of(1 + place)) for place in range(self.kind.states)),
         )
 
-    def back(self, found: Sequence[Value | None]) -> Mapping[int, Value | None]:
-        """The adjoints of the node's own inputs, by position."""
-        of_data, *rest = found
+    def back(self, adjoints: Sequence[Value | None]) -> Mapping[int, Value | None]:
+        """Return the adjoints of the node's own inputs by index, given those of OpenVINO's
+        inputs.
+        """
+        of_data, *rest = adjoints
         states, (_, of_weights, of_recurrent, of_bias) = (
             rest[: self.kind.states],
             rest[self.kind.states :],
         )
-        made: dict[int, Value | None] = {_DATA: None if of_data is None else self._data(of_data)}
-        for place, one in zip((_HIDDEN, _CELL), states, strict=False):
-            made[place] = None if one is None else self._turned(one)
-        for place, one in ((_WEIGHTS, of_weights), (_RECURRENT, of_recurrent)):
-            made[place] = None if one is None else self._in_order(one, back=True)
-        made[_BIAS] = None if of_bias is None else self._bias_back(of_bias)
-        return made
+        by_input: dict[int, Value | None] = {
+            _DATA: None if of_data is None else self._data(of_data)
+        }
+        for place, adjoint in zip((_HIDDEN, _CELL), states, strict=False):
+            by_input[place] = None if adjoint is None else self._turned(adjoint)
+        for place, adjoint in ((_WEIGHTS, of_weights), (_RECURRENT, of_recurrent)):
+            by_input[place] = None if adjoint is None else self._in_order(adjoint, back=True)
+        by_input[_BIAS] = None if of_bias is None else self._bias_back(of_bias)
+        return by_input
 
     def _given(self, place: int) -> Value:
-        found = self.at.input_at(place)
-        assert found is not None
-        return found
+        value = self.node.input_at(place)
+        assert value is not None
+        return value
 
     def _data(self, value: Value) -> Value:
-        """[T, B, ...] to [B, T, ...], and back; as it is where the batch comes first."""
-        return value if self._batch_first else self.at.ops.transpose(value, np.array([1, 0, 2]))
+        """Swap the first two axes between [T, B, ...] and [B, T, ...], unless the node has the
+        batch first.
+        """
+        return value if self._batch_first else self.node.ops.transpose(value, np.array([1, 0, 2]))
 
     _turned = _data
 
     def _state(self, place: int, batch: Value, data: Value) -> Value:
-        given = self.at.input_at(place)
-        if given is not None:
-            return self._turned(given)
-        shape = self.at.ops.concat(batch, np.array([self.directions, self.size]), axis=0)
-        return self.at.ops.broadcast(_zero(data), shape, mode="numpy")
+        state = self.node.input_at(place)
+        if state is not None:
+            return self._turned(state)
+        shape = self.node.ops.concat(batch, np.array([self.directions, self.size]), axis=0)
+        return self.node.ops.broadcast(_zero(data), shape, mode="numpy")
 
     def _adjoint_of(self, output: int) -> Value:
-        """Zeros for an output that is left out, or that nothing depends on."""
-        at = self.at
-        found = at.adjoints[output] if output < len(at.adjoints) else None
-        if found is not None:
-            return found
+        """Return the adjoint of an output, or zeros if the output is left out or nothing depends on
+        it.
+        """
+        node = self.node
+        adjoint = node.adjoints[output] if output < len(node.adjoints) else None
+        if adjoint is not None:
+            return adjoint
         data = self._given(_DATA)
-        shape = at.shape_of(data)
+        shape = node.shape_of(data)
         first, second = (
-            at.ops.slice(shape, np.array([axis]), np.array([axis + 1]), _ONE) for axis in range(2)
+            node.ops.slice(shape, np.array([axis]), np.array([axis + 1]), _ONE) for axis in range(2)
         )
         time, batch = (second, first) if self._batch_first else (first, second)
         directions, size = np.array([self.directions]), np.array([self.size])
         inner = [batch, directions] if self._batch_first else [directions, batch]
         if output == 0:
             inner = [batch, time, directions] if self._batch_first else [time, directions, batch]
-        return at.ops.broadcast(_zero(data), at.ops.concat(*inner, size, axis=0), mode="numpy")
+        return node.ops.broadcast(_zero(data), node.ops.concat(*inner, size, axis=0), mode="numpy")
 
     def _in_order(self, value: Value, *, back: bool = False) -> Value:
-        """The rows of each gate, [D, gates H, ...], in OpenVINO's order or back in ONNX's."""
+        """Return rows [D, gates H, ...] with the gates in OpenVINO's order, or with ``back`` in
+        ONNX's order.
+        """
         order = np.argsort(self.kind.gates) if back else np.array(self.kind.gates)
         if len(order) < 2 or list(order) == sorted(order):
             return value
-        apart = self.at.reshaped_to(value, (self.directions, len(order), self.size, -1))
-        return self.at.reshaped(self.at.ops.gather(apart, order, np.array(1), batch_dims=0), value)
+        apart = self.node.reshaped_to(value, (self.directions, len(order), self.size, -1))
+        return self.node.reshaped(
+            self.node.ops.gather(apart, order, np.array(1), batch_dims=0), value
+        )
 
     def _bias(self, data: Value) -> Value:
-        """ONNX has two, for the input and for the state; OpenVINO has their sum, but for the
-        last gate of a linear GRU.
+        """Return OpenVINO's bias: the sum of ONNX's two biases, for the input and for the state.
+        The last gate of a linear GRU has both.
         """
-        at, ops, gates = self.at, self.at.ops, len(self.kind.gates)
-        both = at.input_at(_BIAS)
+        node, ops, gates = self.node, self.node.ops, len(self.kind.gates)
+        both = node.input_at(_BIAS)
         count = gates + self.kind.linear_before_reset
         if both is None:
-            return at.filled_to(0, data, (self.directions, count * self.size))
+            return node.filled_to(0, data, (self.directions, count * self.size))
         first, second = self._halves(both)
         if not self.kind.linear_before_reset:
             return self._in_order(first + second)
-        kept = (gates - 1) * self.size
-        summed = self._columns(first, 0, kept) + self._columns(second, 0, kept)
+        split = (gates - 1) * self.size
+        summed = self._columns(first, 0, split) + self._columns(second, 0, split)
         return ops.concat(
-            summed, self._columns(first, kept, 2**31), self._columns(second, kept, 2**31), axis=1
+            summed, self._columns(first, split, 2**31), self._columns(second, split, 2**31), axis=1
         )
 
     def _bias_back(self, adjoint: Value) -> Value:
-        ops = self.at.ops
+        ops = self.node.ops
         if not self.kind.linear_before_reset:
             ordered = self._in_order(adjoint, back=True)
             return ops.concat(ordered, ordered, axis=1)
-        kept = (len(self.kind.gates) - 1) * self.size
+        split = (len(self.kind.gates) - 1) * self.size
         summed, first, second = (
             self._columns(adjoint, start, end)
-            for start, end in ((0, kept), (kept, kept + self.size), (kept + self.size, 2**31))
+            for start, end in ((0, split), (split, split + self.size), (split + self.size, 2**31))
         )
         return ops.concat(summed, first, summed, second, axis=1)
 
@@ -221,7 +236,7 @@ class _Form:
         return self._columns(both, 0, half), self._columns(both, half, 2 * half)
 
     def _columns(self, value: Value, start: int, end: int) -> Value:
-        return self.at.ops.slice(value, np.array([start]), np.array([end]), _ONE, _ONE)
+        return self.node.ops.slice(value, np.array([start]), np.array([end]), _ONE, _ONE)
 
 
 def _zero(like: Value) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Derivatives of ONNX's Resize and Upsample: those of OpenVINO's Interpolate, whose coordinates
+"""Derivatives of ONNX's Resize and Upsample, by that of OpenVINO's Interpolate, whose coordinates
 have the same names.
 """
 
@@ -22,68 +22,71 @@ _COORDINATES = (
 )
 
 
-def resize(at: Reverse, /) -> Mapping[int, Value | None]:
-    """Each element of the result is a weighted sum of the data's, and hands its adjoint back by
-    the same weights.
+def resize(node: Reverse, /) -> Mapping[int, Value | None]:
+    """Return the adjoint of the data. Each element of the result is a weighted sum of the data's
+    elements, so its adjoint is distributed by the same weights.
     """
-    data = at.input_at(_DATA)
+    data = node.input_at(_DATA)
     assert data is not None
     mode, coordinates = (
-        str(at.attributes["mode"]),
-        str(at.attributes["coordinate_transformation_mode"]),
+        str(node.attributes["mode"]),
+        str(node.attributes["coordinate_transformation_mode"]),
     )
     if mode not in _MODES or coordinates not in _COORDINATES:
         raise ValueError(
-            f"its mode is {mode} and its coordinates are {coordinates}: of {', '.join(_COORDINATES)} there is a derivative here"
+            f"its mode is {mode} and its coordinates are {coordinates}: "
+            f"only the coordinates {', '.join(_COORDINATES)} have a derivative"
         )
     for name, usual in (
         ("antialias", 0),
         ("exclude_outside", 0),
         ("keep_aspect_ratio_policy", "stretch"),
     ):
-        if (at.attributes.get(name) or usual) != usual:
-            raise ValueError(f"its {name} is {at.attributes[name]}")
-    given, by_sizes = _given(at)
+        if (node.attributes.get(name) or usual) != usual:
+            raise ValueError(f"its {name} is {node.attributes[name]}")
+    lengths, by_sizes = _scales_or_sizes(node)
     attributes = {
         "mode": _MODES[mode],
         "shape_calculation_mode": "sizes" if by_sizes else "scales",
         "coordinate_transformation_mode": coordinates,
-        "nearest_mode": at.attributes["nearest_mode"],
-        "cube_coeff": at.attributes["cubic_coeff_a"],
+        "nearest_mode": node.attributes["nearest_mode"],
+        "cube_coeff": node.attributes["cubic_coeff_a"],
         "antialias": False,
         "pads_begin": (),
         "pads_end": (),
     }
-    axes = at.attributes.get("axes")
-    named = () if axes is None else (at.constant(np.array(axes, np.int64)),)
-    return {_DATA: through("Interpolate", at, (data, given, *named), attributes)[0]}
+    axes = node.attributes.get("axes")
+    chosen = () if axes is None else (node.constant(np.array(axes, np.int64)),)
+    return {_DATA: through("Interpolate", node, (data, lengths, *chosen), attributes)[0]}
 
 
-def _given(at: Reverse) -> tuple[Value, bool]:
-    """The scales or the sizes, and whether they are sizes; before opset 13 the other one may be
-    there and empty.
+def _scales_or_sizes(node: Reverse) -> tuple[Value, bool]:
+    """Return the scales or the sizes, and True for sizes. Before opset 13, the input that is not
+    used may be present and empty.
     """
-    scales, sizes = at.input_at(_SCALES), at.input_at(_SIZES)
+    scales, sizes = node.input_at(_SCALES), node.input_at(_SIZES)
     if sizes is not None and not (sizes.shape.is_static and sizes.shape.lengths == (0,)):
         return sizes, True
     assert scales is not None
     return scales, False
 
 
-def upsample(at: Reverse, /) -> Adjoints:
-    """Of Upsample, and of Resize in opset 10: places are counted from the corner."""
-    named = at.attributes.get("scales")
-    if len(at.inputs) > 1:
-        scales = at.inputs[1]
+def upsample(node: Reverse, /) -> Adjoints:
+    """Return the adjoint for Upsample, and for Resize of opset 10, whose coordinates start at the
+    corner.
+    """
+    named = node.attributes.get("scales")
+    if len(node.inputs) > 1:
+        scales = node.inputs[1]
     elif named is not None:
-        scales = at.constant(np.array(named, np.float32))
+        scales = node.constant(np.array(named, np.float32))
     else:
-        scales = at.constant(
+        scales = node.constant(
             np.array(
-                [1, 1, at.attributes["height_scale"], at.attributes["width_scale"]], np.float32
+                [1, 1, node.attributes["height_scale"], node.attributes["width_scale"]], np.float32
             )
         )
-    mode = str(at.attributes["mode"])
+    mode = str(node.attributes["mode"])
     attributes = {
         "mode": "linear_onnx" if mode in ("linear", "bilinear") else mode,
         "shape_calculation_mode": "scales",
@@ -93,4 +96,4 @@ def upsample(at: Reverse, /) -> Adjoints:
         "pads_begin": (),
         "pads_end": (),
     }
-    return by("Interpolate", at, (at.inputs[0], scales), attributes)
+    return by("Interpolate", node, (node.inputs[0], scales), attributes)

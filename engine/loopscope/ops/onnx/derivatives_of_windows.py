@@ -1,5 +1,5 @@
-"""Derivatives of ONNX's convolutions and poolings: those of OpenVINO's, with groups and padding
-as these have them.
+"""Derivatives of ONNX's convolutions and poolings, by those of OpenVINO's operations with the same
+groups and padding.
 """
 
 from __future__ import annotations
@@ -24,128 +24,141 @@ def _rank(value: Value) -> int:
     return value.rank
 
 
-def conv(at: Reverse, /) -> Adjoints:
-    _, filters, *bias = at.inputs
-    at = _with_rank(at, _rank(filters))
-    window = window_of(at.attributes, _rank(filters) - 2)
-    return [*_in_groups(at, "Convolution", filters, window), *_of_bias(at, bias)]
+def conv(node: Reverse, /) -> Adjoints:
+    _, filters, *bias = node.inputs
+    node = _with_rank(node, _rank(filters))
+    window = window_of(node.attributes, _rank(filters) - 2)
+    return [*_in_groups(node, "Convolution", filters, window), *_bias_adjoint(node, bias)]
 
 
-def conv_transpose(at: Reverse, /) -> Adjoints:
-    _, filters, *bias = at.inputs
-    at = _with_rank(at, _rank(filters))
+def conv_transpose(node: Reverse, /) -> Adjoints:
+    _, filters, *bias = node.inputs
+    node = _with_rank(node, _rank(filters))
     axes = _rank(filters) - 2
-    if at.attributes["output_shape"] or str(at.attributes["auto_pad"]).startswith("SAME"):
+    if node.attributes["output_shape"] or str(node.attributes["auto_pad"]).startswith("SAME"):
         raise ValueError("its padding follows from output_shape or auto_pad: write it as pads")
-    extra = per_axis(at.attributes["output_padding"] or (), axes, 0, "output_padding")
-    window = {**window_of(at.attributes, axes), "output_padding": extra}
-    return [*_in_groups(at, "ConvolutionBackpropData", filters, window), *_of_bias(at, bias)]
+    extra = per_axis(node.attributes["output_padding"] or (), axes, 0, "output_padding")
+    window = {**window_of(node.attributes, axes), "output_padding": extra}
+    return [
+        *_in_groups(node, "ConvolutionBackpropData", filters, window),
+        *_bias_adjoint(node, bias),
+    ]
 
 
-def _with_rank(at: Reverse, rank: int) -> Reverse:
-    """The same with data and adjoint of a rank that is known, since the filters have it."""
-    data, *rest = at.inputs
+def _with_rank(node: Reverse, rank: int) -> Reverse:
+    """Return the node with the rank of the filters as the rank of data and adjoint."""
+    data, *rest = node.inputs
     return replace(
-        at,
-        inputs=(at.ranked(data, rank), *rest),
-        adjoints=(at.ranked(at.adjoint, rank), *at.adjoints[1:]),
+        node,
+        inputs=(node.ranked(data, rank), *rest),
+        adjoints=(node.ranked(node.adjoint, rank), *node.adjoints[1:]),
     )
 
 
-def _in_groups(at: Reverse, openvino: str, filters: Value, window: Mapping[str, Any]) -> Adjoints:
-    """OpenVINO's filters have an axis of groups, where there are several."""
-    data, groups = at.inputs[0], int(at.attributes["group"])
+def _in_groups(node: Reverse, openvino: str, filters: Value, window: Mapping[str, Any]) -> Adjoints:
+    """Return the adjoints of data and filters. OpenVINO's filters have an axis of groups if there
+    are several groups.
+    """
+    data, groups = node.inputs[0], int(node.attributes["group"])
     if groups == 1:
-        return through(openvino, at, (data, filters), window)[:2]
+        return through(openvino, node, (data, filters), window)[:2]
     if not filters.shape.is_static:
         raise ValueError("the shape of its filters is not known")
     first, *rest = filters.shape.lengths
-    apart = at.ops.reshape(filters, np.array([groups, first // groups, *rest]), special_zero=False)
-    of_data, of_filters = through(f"Group{openvino}", at, (data, apart), window)[:2]
-    return [of_data, None if of_filters is None else at.reshaped(of_filters, filters)]
-
-
-def _of_bias(at: Reverse, bias: list[Value]) -> Adjoints:
-    others = np.array([0, *range(2, _rank(at.inputs[0]))])
-    return [at.ops.reduce_sum(at.adjoint, others, keep_dims=False) for _ in bias]
-
-
-def max_pool(at: Reverse, /) -> Adjoints:
-    """The first of the greatest elements of each window."""
-    window = window_of(at.attributes, _rank(at.inputs[0]) - 2)
-    kernel, rounding = (
-        tuple(at.attributes["kernel_shape"]),
-        "ceil_torch" if at.attributes.get("ceil_mode") else "floor",
+    apart = node.ops.reshape(
+        filters, np.array([groups, first // groups, *rest]), special_zero=False
     )
-    return by("MaxPool", at, at.inputs, {**window, "kernel": kernel, "rounding_type": rounding})
+    of_data, of_filters = through(f"Group{openvino}", node, (data, apart), window)[:2]
+    return [of_data, None if of_filters is None else node.reshaped(of_filters, filters)]
 
 
-def average_pool(at: Reverse, /) -> Adjoints:
-    window = window_of(at.attributes, _rank(at.inputs[0]) - 2)
-    with_padding = bool(at.attributes.get("count_include_pad"))
-    if at.attributes.get("ceil_mode"):
+def _bias_adjoint(node: Reverse, bias: list[Value]) -> Adjoints:
+    others = np.array([0, *range(2, _rank(node.inputs[0]))])
+    return [node.ops.reduce_sum(node.adjoint, others, keep_dims=False) for _ in bias]
+
+
+def max_pool(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of the first of the greatest elements of each window."""
+    window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
+    kernel, rounding = (
+        tuple(node.attributes["kernel_shape"]),
+        "ceil_torch" if node.attributes.get("ceil_mode") else "floor",
+    )
+    return by("MaxPool", node, node.inputs, {**window, "kernel": kernel, "rounding_type": rounding})
+
+
+def average_pool(node: Reverse, /) -> Adjoints:
+    window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
+    with_padding = bool(node.attributes.get("count_include_pad"))
+    if node.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
     return by(
         "AvgPool",
-        at,
-        at.inputs,
-        {**window, "kernel": tuple(at.attributes["kernel_shape"]), "exclude_pad": not with_padding},
+        node,
+        node.inputs,
+        {
+            **window,
+            "kernel": tuple(node.attributes["kernel_shape"]),
+            "exclude_pad": not with_padding,
+        },
     )
 
 
-def over_all_places(openvino: str, at: Reverse) -> Adjoints:
-    """Of GlobalAveragePool and GlobalMaxPool."""
-    axes = at.constant(np.arange(2, _rank(at.inputs[0])))
-    return by(openvino, at, (at.inputs[0], axes), {"keep_dims": True})
+def over_all_places(openvino: str, node: Reverse) -> Adjoints:
+    """Return the adjoint for GlobalAveragePool or GlobalMaxPool."""
+    axes = node.constant(np.arange(2, _rank(node.inputs[0])))
+    return by(openvino, node, (node.inputs[0], axes), {"keep_dims": True})
 
 
-def lp_pool(at: Reverse, /) -> Adjoints:
-    """The root of a sum of powers over each window: the sum is an average that counts its
-    padding, times the elements of a window.
+def lp_pool(node: Reverse, /) -> Adjoints:
+    """Return the adjoint for the root of a sum of powers over each window. The sum is the average
+    including padding, times the number of elements of a window.
     """
-    if at.attributes.get("ceil_mode"):
+    if node.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
     kernel, window = (
-        tuple(at.attributes["kernel_shape"]),
-        window_of(at.attributes, _rank(at.inputs[0]) - 2),
+        tuple(node.attributes["kernel_shape"]),
+        window_of(node.attributes, _rank(node.inputs[0]) - 2),
     )
-    inner = replace(at, adjoints=(_root(at) * float(math.prod(kernel)),))
+    inner = replace(node, adjoints=(_root(node) * float(math.prod(kernel)),))
     attributes = {**window, "kernel": kernel, "rounding_type": "floor", "exclude_pad": False}
-    of_powers = through("AvgPool", inner, at.inputs, attributes)[0]
-    return (None if of_powers is None else of_powers * _power(at),)
+    of_powers = through("AvgPool", inner, node.inputs, attributes)[0]
+    return (None if of_powers is None else of_powers * _power(node),)
 
 
-def global_lp_pool(at: Reverse, /) -> Adjoints:
-    return (_root(at) * _power(at),)
+def global_lp_pool(node: Reverse, /) -> Adjoints:
+    return (_root(node) * _power(node),)
 
 
-def _root(at: Reverse) -> Value:
-    """The adjoint of the sum of powers, but for a factor p; where the sum is 0 there is no
-    slope, and 0 stands for it.
+def _root(node: Reverse) -> Value:
+    """Return the adjoint of the sum of powers, without the factor p. If the sum is 0, the slope
+    does not exist, and 0 takes its place.
     """
-    result, power = at.outputs[0], float(at.attributes.get("p", 2))
+    result, power = node.outputs[0], float(node.attributes.get("p", 2))
     positive = result > 0.0
-    safe = at.ops.select(positive, result, at.filled(1, result))
-    return at.where(positive, at.adjoint * safe ** (1 - power))
+    safe = node.ops.select(positive, result, node.filled(1, result))
+    return node.where(positive, node.adjoint * safe ** (1 - power))
 
 
-def _power(at: Reverse) -> Value:
-    """The derivative of each element's power, but for the factor p."""
-    data, power = at.inputs[0], float(at.attributes.get("p", 2))
-    return at.ops.sign(data) * at.ops.abs(data) ** (power - 1)
+def _power(node: Reverse) -> Value:
+    """Return the derivative of each element's power, without the factor p."""
+    data, power = node.inputs[0], float(node.attributes.get("p", 2))
+    return node.ops.sign(data) * node.ops.abs(data) ** (power - 1)
 
 
-def roi_align(at: Reverse, /) -> Adjoints:
-    """Of the images and the regions."""
-    mode, coordinates = (str(at.attributes.get(name) or usual).lower() for name, usual in _ALIGNED)
+def roi_align(node: Reverse, /) -> Adjoints:
+    """Return the adjoints of the images and the regions."""
+    mode, coordinates = (
+        str(node.attributes.get(name) or usual).lower() for name, usual in _ALIGNED
+    )
     if mode != "avg":
-        raise ValueError(f"its mode is {mode}: only that of avg is walked back here")
+        raise ValueError(f"its mode is {mode}: only avg has a derivative")
     half = coordinates == "half_pixel"
     corners = Corners(
-        0.0, float(at.attributes["spatial_scale"]), -0.5 if half else 0.0, None if half else 1.0
+        0.0, float(node.attributes["spatial_scale"]), -0.5 if half else 0.0, None if half else 1.0
     )
-    bins = int(at.attributes["output_height"]), int(at.attributes["output_width"])
-    return of_means(at, bins, int(at.attributes["sampling_ratio"]), corners)
+    bins = int(node.attributes["output_height"]), int(node.attributes["output_width"])
+    return of_means(node, bins, int(node.attributes["sampling_ratio"]), corners)
 
 
 _ALIGNED = (("mode", "avg"), ("coordinate_transformation_mode", "output_half_pixel"))

@@ -1,12 +1,13 @@
-"""ONNX operations that take elements from one place to another, directly in numpy."""
+"""ONNX operations that move, join and cut elements."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -14,23 +15,25 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.index import axis_within, positions_within, whole_numbers
+from loopscope.ops.movement import gathering
+from loopscope.ops.movement.distinct import unique
 from loopscope.ops.movement.joining import concat
 from loopscope.ops.movement.slicing import slice_
+from loopscope.ops.onnx.conditions import check_inputs
 from loopscope.ops.onnx.output_sizes import check_size
-from loopscope.ops.onnx.row import Direct
-from loopscope.ops.shape import reshape, unsqueeze
+from loopscope.ops.shape import reshape
 from loopscope.ops.sort.largest import top_k
 
 
 def reshaped(data: Array, shape: Array, /, *, allowzero: int = 0) -> Array:
-    """The elements in another shape: -1 fills up, and 0 keeps a length unless ``allowzero`` is
-    set.
+    """Return the elements in another shape. -1 is computed from the rest, and 0 copies a length
+    unless ``allowzero`` is set.
     """
     return reshape(data, shape, special_zero=not allowzero)
 
 
 def flattened(data: Array, /, *, axis: int) -> Array:
-    """A matrix: the axes before ``axis`` are its rows."""
+    """Return a matrix whose rows are the axes before ``axis``."""
     if not -data.ndim <= axis <= data.ndim:
         raise ValueError(f"axis {axis} is out of range for rank {data.ndim}")
     axis += data.ndim if axis < 0 else 0
@@ -38,12 +41,12 @@ def flattened(data: Array, /, *, axis: int) -> Array:
 
 
 def squeezed(data: Array, axes: Array | None = None, /) -> Array:
-    """Without the axes of length 1 that are named, or without all of them where none are given."""
+    """Return the data without the named axes of length 1, or without all axes of length 1."""
     return np.asarray(data).squeeze(None if axes is None else tuple(whole_numbers(axes)))
 
 
 def transposed(data: Array, /, *, perm: Sequence[int] | None) -> Array:
-    """The axes in another order: backwards where there is no ``perm``."""
+    """Return the data with its axes in another order: reversed without ``perm``."""
     if not perm:
         return data.transpose()
     if len(perm) != data.ndim:
@@ -63,14 +66,14 @@ def split(
     split: Sequence[int] | None = None,
     num_outputs: int | None = None,
 ) -> tuple[Array, ...]:
-    """Parts along ``axis`` of lengths that are an input or (before opset 13) an attribute, else
-    equal ones, of which the last may be shorter.
+    """Return parts along ``axis``. Their lengths are an input or (before opset 13) an attribute;
+    otherwise they are equal, and the last may be shorter.
     """
-    named = tuple(split) if split else None
-    cut = _cutter(
+    attribute = tuple(split) if split else None
+    cut = _make_cutter(
         data.shape,
         axis,
-        named if lengths is None else tuple(whole_numbers(lengths)),
+        attribute if lengths is None else tuple(whole_numbers(lengths)),
         num_outputs or outputs,
         outputs,
     )
@@ -78,10 +81,12 @@ def split(
 
 
 @lru_cache(maxsize=256)
-def _cutter(
+def _make_cutter(
     shape: tuple[int, ...], axis: int, lengths: tuple[int, ...] | None, count: int, outputs: int
 ) -> Callable[[Array], tuple[Array, ...]]:
-    """What cuts tensors of one shape; loops ask for the same one again and again."""
+    """Return a function that cuts tensors of one shape; cached, because loops cut the same shape in
+    each iteration.
+    """
     along = axis_within(axis, len(shape))
     whole = shape[along]
     if lengths is None:
@@ -108,8 +113,8 @@ def sliced(
     steps: Array | None = None,
     /,
 ) -> Array:
-    """The elements from ``starts`` to before ``ends`` by ``steps`` along ``axes``, which are the
-    first ones where none are given.
+    """Return the elements from ``starts`` to before ``ends`` by ``steps`` along ``axes`` (default:
+    the first axes).
     """
     return slice_(data, starts, ends, _ones(starts.size) if steps is None else steps, axes)
 
@@ -120,41 +125,41 @@ def _ones(count: int) -> np.ndarray:
 
 
 def gathered(data: Array, indices: Array, /, *, axis: int) -> Array:
-    """Slices along ``axis`` at indices; negative ones count from the end."""
+    """Return slices along ``axis`` at indices; negative indices count from the end."""
     along = axis_within(axis, data.ndim)
     if indices.ndim:
         check_elements(
             indices.size * (data.size // max(data.shape[along], 1)), "the gathered tensor"
         )
     try:
-        found = data.take(indices, along)
+        result = data.take(indices, along)
     except IndexError:
         positions_within(indices, data.shape[along], "index")
         raise
-    return found if isinstance(found, (np.ndarray, np.generic)) else np.array(found, object)
+    return result if isinstance(result, (np.ndarray, np.generic)) else np.array(result, object)
 
 
 def shape_of(data: Array, /, *, start: int = 0, end: int | None = None) -> Array:
-    """Lengths from ``start`` to before ``end``, which count from the end when negative and are
-    cut to the rank.
+    """Return the lengths from ``start`` to before ``end``. Negative positions count from the end,
+    and positions are cut to the rank.
     """
     return np.array(data.shape[start:end], np.int64)
 
 
 def size_of(data: Array, /) -> np.int64:
-    """The number of elements."""
+    """Return the number of elements."""
     return np.int64(data.size)
 
 
 def expanded(data: Array, shape: Array, /) -> Array:
-    """Broadcast together with a shape."""
+    """Return the data broadcast together with a shape."""
     lengths = np.broadcast_shapes(data.shape, tuple(whole_numbers(shape)))
     check_elements(math.prod(lengths), "the output of Expand")
     return np.array(np.broadcast_to(data, lengths))
 
 
 def constant_of_shape(shape: Array, /, *, value: Array | None) -> Array:
-    """A tensor all of whose elements are the one of ``value``, 0 in f32 where it is left out."""
+    """Return a tensor filled with the element of ``value``, or with 0 in f32 without it."""
     lengths = whole_numbers(shape)
     if value is not None and value.size != 1:
         raise ValueError(f"the value has shape {list(value.shape)}, expected one element")
@@ -169,7 +174,9 @@ def constant_of_shape(shape: Array, /, *, value: Array | None) -> Array:
 
 
 def numbers_between(start: Array, limit: Array, delta: Array, /) -> Array:
-    """From ``start`` to before ``limit`` in steps of ``delta``, each a scalar."""
+    """Return the numbers from ``start`` to before ``limit`` in steps of ``delta``, each a
+    scalar.
+    """
     check_size("Range", (start, limit, delta), {})
     return np.arange(start.item(), limit.item(), delta.item()).astype(start.dtype, copy=False)
 
@@ -177,8 +184,8 @@ def numbers_between(start: Array, limit: Array, delta: Array, /) -> Array:
 def best_elements(
     data: Array, count: Array, /, *, axis: int, largest: int = 1, sorted: int = 1
 ) -> tuple[Array, Array]:
-    """The ``count`` greatest or least elements along an axis and their positions in i64, the
-    best first, ``sorted`` or not.
+    """Return the ``count`` greatest or least elements along an axis and their positions in i64, the
+    best first for both values of ``sorted``.
     """
     if count.size != 1:
         raise ValueError(f"K has shape {list(count.shape)}, expected one number")
@@ -193,20 +200,103 @@ def best_elements(
     )
 
 
-PLACES: Mapping[str, Direct] = {
-    "Concat": Direct(kernel=concat, first=4),
-    "ConstantOfShape": Direct(kernel=constant_of_shape, first=9),
-    "Expand": Direct(kernel=expanded, first=8),
-    "Flatten": Direct(kernel=flattened, first=1),
-    "Gather": Direct(kernel=gathered, first=1),
-    "Range": Direct(kernel=numbers_between, first=11, last=11),
-    "Reshape": Direct(kernel=reshaped, first=5),
-    "Shape": Direct(kernel=shape_of, first=1),
-    "Size": Direct(kernel=size_of, first=1),
-    "Slice": Direct(kernel=sliced, first=10),
-    "Split": Direct(kernel=split, first=2, counts_outputs=True),
-    "Squeeze": Direct(kernel=squeezed, first=13),
-    "TopK": Direct(kernel=best_elements, first=10),
-    "Transpose": Direct(kernel=transposed, first=1),
-    "Unsqueeze": Direct(kernel=unsqueeze, first=13),
-}
+def one_hot(indices: Array, depth: Array, values: Array, /, *, axis: int = -1) -> Array:
+    """Return a new axis of length ``depth`` with the second value at the index and the first value
+    at all other positions.
+    """
+    length = int(depth.reshape(-1)[0])
+    axis = axis_within(axis, indices.ndim + 1)
+    if length < 0 or values.shape != (2,):
+        raise ValueError(
+            f"the depth is {length} and the values have shape {list(values.shape)}, "
+            "expected at least 0 and 2 values"
+        )
+    check_elements(indices.size * length, "the output of OneHot")
+    whole = indices.astype(np.int64)
+    positions = np.expand_dims(np.where(whole < 0, whole + length, whole), axis)
+    numbers = np.arange(length).reshape(-1, *[1] * (indices.ndim - axis))
+    return np.where(positions == numbers, values[1], values[0])
+
+
+def distinct(data: Array, /, *, axis: int | None = None, sorted: int = 1) -> tuple[Array, ...]:
+    """Return the distinct elements, or the distinct parts along an axis, with their positions and
+    counts.
+    """
+    return unique(data, None if axis is None else np.array(axis), sorted=bool(sorted))
+
+
+def gather_elements(data: Array, indices: Array, /, *, axis: int = 0) -> Array:
+    """Return elements along an axis. The indices may be shorter than the data along all other
+    axes.
+    """
+    along = axis_within(axis, data.ndim)
+    if indices.ndim == data.ndim:
+        data = data[
+            tuple(
+                slice(None if number == along else length)
+                for number, length in enumerate(indices.shape)
+            )
+        ]
+    return gathering.gather_elements(data, indices, axis=along)
+
+
+def gather_nd(data: Array, indices: Array, /, **attributes: Any) -> Array:
+    """Return elements or parts at the positions that the last axis of the indices holds."""
+    check_inputs("GatherND", (data, indices), attributes)
+    return gathering.gather_nd(data, indices, batch_dims=int(attributes.get("batch_dims") or 0))
+
+
+def old_reshape(data: Array, /, *, shape: Sequence[int], **_: object) -> Array:
+    """Return the data in another shape, for Reshape before opset 5. 0 copies the length of the
+    axis.
+    """
+    lengths = (
+        data.shape[number] if length == 0 and number < data.ndim else length
+        for number, length in enumerate(shape)
+    )
+    return data.reshape(tuple(lengths))
+
+
+def old_split(
+    data: Array,
+    lengths: Array | None = None,
+    /,
+    *,
+    outputs: int,
+    axis: int = 0,
+    split: Sequence[int] | None = None,
+) -> tuple[Array, ...]:
+    """Return parts of the given lengths, or of equal lengths, for Split of opset 1."""
+    chosen = split if lengths is None else lengths.tolist()
+    if chosen is None:
+        return tuple(np.split(data, outputs, axis))
+    if sum(chosen) != data.shape[axis]:
+        raise ValueError(
+            f"the parts of lengths {list(chosen)[:8]} do not make up "
+            f"the {data.shape[axis]} of axis {axis}"
+        )
+    return tuple(np.split(data, np.cumsum(chosen)[:-1], axis))
+
+
+def old_concat(*tensors: Array, axis: int = 1) -> Array:
+    """Join tensors, for Concat before opset 4, whose axis has a default."""
+    return concat(*tensors, axis=axis)
+
+
+def old_tile(data: Array, tiles: Array, axis: Array, /) -> Array:
+    """Repeat the data along one axis, for Tile before opset 6."""
+    count, along = int(np.ravel(tiles)[0]), int(np.ravel(axis)[0])
+    check_elements(data.size * max(count, 0), "the output of Tile")
+    return np.concatenate([data] * count, along) if count > 0 else np.take(data, [], along)
+
+
+def old_squeeze(data: Array, /, *, axes: Sequence[int] = ()) -> Array:
+    """Return the data without the axes, for Squeeze before opset 13. Without axes, all axes of
+    length 1 are removed.
+    """
+    return np.squeeze(data, tuple(axes) if axes else None)
+
+
+def old_unsqueeze(data: Array, /, *, axes: Sequence[int]) -> Array:
+    """Return the data with new axes, for Unsqueeze before opset 13."""
+    return np.expand_dims(data, tuple(axes))

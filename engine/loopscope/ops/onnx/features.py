@@ -1,25 +1,23 @@
-"""ONNX-ML's operations that make features: scaled, filled in, encoded, put side by side."""
+"""ONNX-ML's operations that make features: scaling, imputing, encoding, joining."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from loopscope.ops.bounds import check_elements
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Array
 
 
-def _binarizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    (data,) = arguments
-    return ((data > attributes.get("threshold", 0.0)).astype(data.dtype),)
+def binarizer(data: Array, /, **attributes: Any) -> Array:
+    return (data > attributes.get("threshold", 0.0)).astype(data.dtype)
 
 
-def _for_each_feature(values: np.ndarray, data: np.ndarray, what: str) -> np.ndarray:
-    """One value for all, or one for each feature (axis 1; of a vector, its elements), laid along
-    the data.
+def _broadcast_features(values: np.ndarray, data: np.ndarray, what: str) -> np.ndarray:
+    """Return one value for all features, or one for each feature (axis 1; of a vector, its
+    elements), in a form that broadcasts to the data.
     """
     features = data.shape[min(1, data.ndim - 1)] if data.ndim else 1
     if values.size not in (1, features):
@@ -31,21 +29,19 @@ def _for_each_feature(values: np.ndarray, data: np.ndarray, what: str) -> np.nda
     return values.reshape((1, features) + (1,) * (data.ndim - 2)) if data.ndim > 1 else values
 
 
-def _scaler(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    (data,) = arguments
+def scaler(data: Array, /, **attributes: Any) -> Array:
     offset, scale = (
-        np.array(attributes.get(name) or (one,), np.float64)
-        for name, one in (("offset", 0.0), ("scale", 1.0))
+        np.array(attributes.get(name) or (default,), np.float64)
+        for name, default in (("offset", 0.0), ("scale", 1.0))
     )
-    shifted = data.astype(np.float64) - _for_each_feature(offset, data, "offset")
-    return ((shifted * _for_each_feature(scale, data, "scale")).astype(np.float32),)
+    shifted = data.astype(np.float64) - _broadcast_features(offset, data, "offset")
+    return (shifted * _broadcast_features(scale, data, "scale")).astype(np.float32)
 
 
-def _normalizer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Each row divided by its greatest element, the sum of its magnitudes or its length; left as
-    it is where that is 0.
+def normalizer(data: Array, /, **attributes: Any) -> Array:
+    """Return each row divided by its greatest element, the sum of its magnitudes or its length;
+    unchanged if that is 0.
     """
-    (data,) = arguments
     if data.ndim not in (1, 2):
         raise ValueError(f"the data has shape {list(data.shape)}, expected rows of features")
     rows = data.astype(np.float64)
@@ -58,39 +54,39 @@ def _normalizer(arguments: Arguments, attributes: Attributes, outputs: int) -> t
             norm = np.sqrt((rows * rows).sum(axis=-1, keepdims=True))
         case other:
             raise ValueError(f"norm is {str(other)[:40]!r}, expected MAX, L1 or L2")
-    return ((rows / np.where(norm == 0, 1, norm)).astype(np.float32),)
+    return (rows / np.where(norm == 0, 1, norm)).astype(np.float32)
 
 
-def _imputer(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Every element that equals the one to be replaced (NaN equals NaN) becomes the value of its
+def imputer(data: Array, /, **attributes: Any) -> Array:
+    """Replace every element that equals the missing value (NaN equals NaN) by the value of its
     feature.
     """
-    (data,) = arguments
     kinds = (
         ("imputed_value_floats", "replaced_value_float"),
         ("imputed_value_int64s", "replaced_value_int64"),
     )
-    named, replaced = kinds[0 if data.dtype.kind == "f" else 1]
+    attribute, replaced = kinds[0 if data.dtype.kind == "f" else 1]
     values = np.array(
-        attributes.get(named) or (), np.float64 if data.dtype.kind == "f" else np.int64
+        attributes.get(attribute) or (), np.float64 if data.dtype.kind == "f" else np.int64
     )
     if not values.size:
         raise ValueError(
-            f"{named} is empty, expected what takes the place of missing values of {data.dtype}"
+            f"{attribute} is empty, expected what takes the place of missing values of {data.dtype}"
         )
-    gone = np.asarray(attributes.get(replaced, 0), data.dtype)
-    there = np.isnan(data) if data.dtype.kind == "f" and np.isnan(gone) else data == gone
-    return (np.where(there, _for_each_feature(values, data, named), data).astype(data.dtype),)
+    missing = np.asarray(attributes.get(replaced, 0), data.dtype)
+    is_missing = np.isnan(data) if data.dtype.kind == "f" and np.isnan(missing) else data == missing
+    return np.where(is_missing, _broadcast_features(values, data, attribute), data).astype(
+        data.dtype
+    )
 
 
-def _one_hot_encoder(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """A new last axis with a single 1 at the place of the category; numbers are cut to integers,
-    and one of no category gives zeros.
+def one_hot_encoder(data: Array, /, **attributes: Any) -> Array:
+    """Return a new last axis with a single 1 at the position of the category. Numbers are cut to
+    integers; a value without a category gives zeros.
 
-    Of equal categories the last counts, as in ONNX Runtime: skl2onnx cuts those of floats, and so
-    writes some more than once.
+    Of equal categories the last counts, as in ONNX Runtime. skl2onnx writes some categories more
+    than once, because it cuts those of floats.
     """
-    (data,) = arguments
     categories = (
         attributes.get("cats_strings") if data.dtype == object else attributes.get("cats_int64s")
     ) or ()
@@ -100,67 +96,56 @@ def _one_hot_encoder(arguments: Arguments, attributes: Attributes, outputs: int)
         )
     check_elements(data.size * len(categories), "the output of OneHotEncoder")
     known = {category: place for place, category in enumerate(categories)}
-    asked = np.trunc(data) if data.dtype.kind == "f" else data
-    places = np.array([known.get(one, -1) for one in asked.reshape(-1).tolist()], np.int64).reshape(
+    keys = np.trunc(data) if data.dtype.kind == "f" else data
+    places = np.array([known.get(key, -1) for key in keys.reshape(-1).tolist()], np.int64).reshape(
         data.shape
     )
     if not attributes.get("zeros", 1) and (places < 0).any():
         raise ValueError("a value is of no category, and zeros is 0")
-    return ((places[..., None] == np.arange(len(categories))).astype(np.float32),)
+    return (places[..., None] == np.arange(len(categories))).astype(np.float32)
 
 
-def _feature_vectorizer(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
-    """The features of all inputs side by side as f32, those of each cut or filled with zeros to
-    what inputdimensions says.
+def feature_vectorizer(*tensors: Array, **attributes: Any) -> Array:
+    """Return the features of all inputs side by side as f32. Those of each input are cut or filled
+    with zeros to the number in inputdimensions.
     """
-    given = [
-        one.reshape(len(one), math.prod(one.shape[1:])) for one in map(np.atleast_1d, arguments)
+    arrays = [
+        array.reshape(len(array), math.prod(array.shape[1:]))
+        for array in map(np.atleast_1d, tensors)
     ]
-    lengths = attributes.get("inputdimensions") or tuple(one.shape[1] for one in given)
-    if len(lengths) != len(given) or min(lengths) < 0:
+    lengths = attributes.get("inputdimensions") or tuple(array.shape[1] for array in arrays)
+    if len(lengths) != len(arrays) or min(lengths) < 0:
         raise ValueError(
-            f"inputdimensions is {list(lengths)[:8]}, expected a number for each of {len(given)} inputs"
+            f"inputdimensions is {list(lengths)[:8]}, "
+            f"expected a number for each of {len(arrays)} inputs"
         )
-    if len({len(one) for one in given}) > 1:
+    if len({len(array) for array in arrays}) > 1:
         raise ValueError(
-            f"the inputs have {', '.join(str(len(one)) for one in given)} rows, expected as many in each"
+            f"the inputs have {', '.join(str(len(array)) for array in arrays)} rows, "
+            "expected as many in each"
         )
-    check_elements(len(given[0]) * sum(lengths), "the output of FeatureVectorizer")
-    parts = [np.zeros((len(given[0]), length), np.float32) for length in lengths]
-    for part, one in zip(parts, given, strict=True):
-        part[:, : one.shape[1]] = one[:, : part.shape[1]]
-    return (np.concatenate(parts, axis=1),)
+    check_elements(len(arrays[0]) * sum(lengths), "the output of FeatureVectorizer")
+    parts = [np.zeros((len(arrays[0]), length), np.float32) for length in lengths]
+    for part, array in zip(parts, arrays, strict=True):
+        part[:, : array.shape[1]] = array[:, : part.shape[1]]
+    return np.concatenate(parts, axis=1)
 
 
-def _array_feature_extractor(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
-    """The elements at some places of the last axis; of a vector as one row.
+def array_feature_extractor(data: Array, indices: Array, /, **attributes: Any) -> Array:
+    """Return the elements at some positions of the last axis; those of a vector as one row.
 
-    Places below 0 count from the end: ONNX does not say so, but skl2onnx's radius neighbours ask
-    for -1 and leave the result out later.
+    Negative positions count from the end. ONNX does not define them, but skl2onnx's radius
+    neighbours use -1 and do not use the result.
     """
-    data, indices = arguments
     places = indices.reshape(-1)
     if not data.ndim or not places.size:
         raise ValueError(
-            f"data of shape {list(data.shape)} and {places.size} places, expected at least one of each"
+            f"data of shape {list(data.shape)} and {places.size} places, "
+            "expected at least one of each"
         )
     if places.min() < -data.shape[-1] or places.max() >= data.shape[-1]:
         raise ValueError(
-            f"the places lie from {places.min()} to {places.max()}, expected {-data.shape[-1]} to below {data.shape[-1]}"
+            f"the places lie from {places.min()} to {places.max()}, "
+            f"expected {-data.shape[-1]} to below {data.shape[-1]}"
         )
-    return ((data[None] if data.ndim == 1 else data)[..., places],)
-
-
-FEATURES: Mapping[str, Older] = {
-    "ArrayFeatureExtractor": _array_feature_extractor,
-    "Binarizer": _binarizer,
-    "FeatureVectorizer": _feature_vectorizer,
-    "Imputer": _imputer,
-    "Normalizer": _normalizer,
-    "OneHotEncoder": _one_hot_encoder,
-    "Scaler": _scaler,
-}
+    return (data[None] if data.ndim == 1 else data)[..., places]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from loopscope.ops.declare import Array
 from loopscope.ops.onnx.byte_filters import ByteFilters, by_filter
-from loopscope.ops.onnx.byte_products import LIMITS, ByteMatrix, Bytes, by_row, keeping, rows_less
-from loopscope.ops.onnx.row import Direct
+from loopscope.ops.onnx.byte_products import LIMITS, ByteMatrix, Bytes, by_row, rows_less
 
 MadeReady = Callable[[Array, Array | None], Any]
-"""Makes of weights and their zero points what multiplies: anew, or the one that is kept."""
+"""Function that returns a matrix or filters ready for products, from weights and their zero points:
+a new one, or a cached one.
+"""
 
 
 def matmul_integer(
@@ -25,8 +26,8 @@ def matmul_integer(
     *,
     ready: MadeReady = ByteMatrix.of,
 ) -> Array:
-    """``(rows - rows_zero) @ (columns - columns_zero)`` in i32, which wraps around: ``[..., M, K] x
-    [..., K, N] -> [..., M, N]``.
+    """Return ``(rows - rows_zero) @ (columns - columns_zero)`` in i32, which wraps around: ``[...,
+    M, K] x [..., K, N] -> [..., M, N]``.
 
     Zero points are scalars, or ``[M]`` or ``[..., M, 1]`` for each row, ``[N]`` or ``[..., 1, N]``
     for each column.
@@ -47,23 +48,25 @@ def qlinear_matmul(
     *,
     ready: MadeReady = ByteMatrix.of,
 ) -> Array:
-    """The product of two quantized matrices, quantized; scales and zero points as
-    ``matmul_integer`` takes zero points.
+    """Return the quantized product of two quantized matrices. Scales have the shapes that zero
+    points have in ``matmul_integer``.
     """
     sums = ready(columns, columns_zero).sums(rows_less(rows, rows_zero))
     factors = (
-        by_row(_one_or_more(rows_scale)) * _one_or_more(columns_scale) / by_row(_one_or_more(scale))
+        by_row(_unwrap_single(rows_scale))
+        * _unwrap_single(columns_scale)
+        / by_row(_unwrap_single(scale))
     )
-    return _quantized(sums, np.asarray(factors), by_row(_one_or_more(zero)))
+    return _quantize(sums, np.asarray(factors), by_row(_unwrap_single(zero)))
 
 
-def _one_or_more(numbers: Array) -> Any:
+def _unwrap_single(numbers: Array) -> Any:
     return numbers.reshape(-1)[0] if numbers.size == 1 else numbers
 
 
-def _quantized(sums: Array, factors: Array, zero: Any) -> Array:
-    """Sums in i32 as f32 times factors, rounded to even as ONNX Runtime does it, then moved by
-    the zero point and cut to its type.
+def _quantize(sums: Array, factors: Array, zero: Any) -> Array:
+    """Return sums in i32 times factors in f32, rounded to even as in ONNX Runtime, plus the zero
+    point, and cut to the zero point's type.
     """
     moved = np.asarray(np.multiply(sums, factors, dtype=np.float32, casting="unsafe"))
     np.rint(moved, out=moved)
@@ -81,8 +84,8 @@ def conv_integer(
     ready: MadeReady = ByteFilters.of,
     **window: Any,
 ) -> Array:
-    """Correlation of data with filters, both less their zero points, in i32; padding lies at the
-    zero point of the data.
+    """Return the correlation of data with filters, both less their zero points, in i32. Padding has
+    the value of the data's zero point.
 
     ``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]``; the filters have one
     zero point, or ``O``.
@@ -109,8 +112,8 @@ def qlinear_conv(
     ready: MadeReady = ByteFilters.of,
     **window: Any,
 ) -> Array:
-    """A quantized correlation: the sums of ``conv_integer`` and a bias in i32, quantized; a
-    scale for all filters or for each.
+    """Return a quantized correlation: the sums of ``conv_integer`` and a bias in i32, quantized
+    with a scale for all filters or for each.
     """
     sums = conv_integer(data, filters, data_zero, filters_zero, ready=ready, **window)
     places = [1] * (sums.ndim - 2)
@@ -118,26 +121,7 @@ def qlinear_conv(
         if bias.shape != sums.shape[1:2]:
             raise ValueError(f"the bias has shape {list(bias.shape)}, expected {[sums.shape[1]]}")
         sums += bias.reshape(-1, *places)
-    by = by_filter(filters_scale, filters, "scales")
-    assert by is not None
-    factors = _one_or_more(data_scale) * by.reshape(-1, *places) / _one_or_more(scale)
-    return _quantized(sums, np.asarray(factors), _one_or_more(zero))
-
-
-INTEGERS: Mapping[str, Direct] = {
-    "ConvInteger": Direct(
-        kernel=conv_integer, first=10, by_constant=keeping(ByteFilters, conv_integer)
-    ),
-    "MatMulInteger": Direct(
-        kernel=matmul_integer, first=10, by_constant=keeping(ByteMatrix, matmul_integer)
-    ),
-    "QLinearConv": Direct(
-        kernel=qlinear_conv, first=10, by_constant=keeping(ByteFilters, qlinear_conv), kept_input=3
-    ),
-    "QLinearMatMul": Direct(
-        kernel=qlinear_matmul,
-        first=10,
-        by_constant=keeping(ByteMatrix, qlinear_matmul),
-        kept_input=3,
-    ),
-}
+    scales = by_filter(filters_scale, filters, "scales")
+    assert scales is not None
+    factors = _unwrap_single(data_scale) * scales.reshape(-1, *places) / _unwrap_single(scale)
+    return _quantize(sums, np.asarray(factors), _unwrap_single(zero))

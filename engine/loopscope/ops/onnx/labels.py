@@ -1,4 +1,4 @@
-"""ONNX-ML's LabelEncoder: keys to values, of strings and numbers in any pairing."""
+"""ONNX-ML's LabelEncoder: keys to values, strings and numbers in any combination."""
 
 from __future__ import annotations
 
@@ -7,65 +7,75 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Array
 
+Attributes = Mapping[str, Any]
 _UNUSED = "_Unused"
 _NAN = object()
-"""Stands for NaN, which is a key like any other but does not equal itself."""
+"""Key for NaN, which does not equal itself."""
 
 
-def _label_encoder(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Every element to the value of the first key that equals it (NaN equals NaN), or to the
+def label_encoder(data: Array, /, **attributes: Any) -> Array:
+    """Return for every element the value of the first key that equals it (NaN equals NaN), or the
     default.
     """
-    (data,) = arguments
     if "classes_strings" in attributes:
-        return (_first_version(data, attributes),)
-    keys, values = _written(attributes, "keys").tolist(), _written(attributes, "values")
+        return _encode_first_version(data, attributes)
+    keys, values = (
+        _attribute_values(attributes, "keys").tolist(),
+        _attribute_values(attributes, "values"),
+    )
     if len(keys) != len(values):
         raise ValueError(f"there are {len(keys)} keys and {len(values)} values, expected pairs")
     if any(isinstance(key, str) != (data.dtype == object) for key in keys):
         raise ValueError(
-            f"the keys are {'numbers' if data.dtype == object else 'texts'}, and the data is of {data.dtype}"
+            f"the keys are {'numbers' if data.dtype == object else 'texts'}, "
+            f"and the data is of {data.dtype}"
         )
-    return (_looked_up(data, keys, values, _default(attributes, values.dtype)),)
+    return _look_up(data, keys, values, _default(attributes, values.dtype))
 
 
-def _looked_up(data: np.ndarray, keys: list[Any], values: np.ndarray, default: Any) -> np.ndarray:
+def _look_up(data: np.ndarray, keys: list[Any], values: np.ndarray, default: Any) -> np.ndarray:
     known = {_key(key): place for place, key in reversed(list(enumerate(keys)))}
     places = np.array(
-        [known.get(_key(one), len(keys)) for one in data.reshape(-1).tolist()], np.int64
+        [known.get(_key(element), len(keys)) for element in data.reshape(-1).tolist()], np.int64
     )
     table = np.empty(len(keys) + 1, values.dtype)
     table[:-1], table[-1] = values, default
     return np.asarray(table[places]).reshape(data.shape)
 
 
-def _key(one: Any) -> Any:
-    return _NAN if one != one else one
+def _key(value: Any) -> Any:
+    return _NAN if value != value else value
 
 
-def _written(attributes: Attributes, what: str) -> np.ndarray:
-    """The keys or the values, by the attribute that holds them."""
+def _attribute_values(attributes: Attributes, what: str) -> np.ndarray:
+    """Return the keys or the values, from the attribute that has them."""
     for name, kind in (("strings", object), ("int64s", np.int64), ("floats", np.float32)):
         if attributes.get(f"{what}_{name}"):
             return np.array(attributes[f"{what}_{name}"], kind)
     tensor = attributes.get(f"{what}_tensor")
     if tensor is None:
         raise ValueError(f"no attribute holds the {what}")
-    made = np.ravel(tensor)
+    elements = np.ravel(tensor)
     return (
-        np.array([one.decode() if isinstance(one, bytes) else one for one in made.tolist()], object)
-        if made.dtype == object
-        else made
+        np.array(
+            [
+                element.decode() if isinstance(element, bytes) else element
+                for element in elements.tolist()
+            ],
+            object,
+        )
+        if elements.dtype == object
+        else elements
     )
 
 
 def _default(attributes: Attributes, dtype: np.dtype) -> Any:
     tensor = attributes.get("default_tensor")
     if tensor is not None:
-        one = np.ravel(tensor)[0]
-        return one.decode() if isinstance(one, bytes) else one
+        element = np.ravel(tensor)[0]
+        return element.decode() if isinstance(element, bytes) else element
     if dtype.kind == "O":
         return attributes.get("default_string", _UNUSED)
     return (
@@ -75,17 +85,14 @@ def _default(attributes: Attributes, dtype: np.dtype) -> Any:
     )
 
 
-def _first_version(data: np.ndarray, attributes: Attributes) -> np.ndarray:
-    """Opset 1: texts to their places in a list, or places to texts."""
+def _encode_first_version(data: np.ndarray, attributes: Attributes) -> np.ndarray:
+    """Return positions of texts in a list, or texts at positions, for opset 1."""
     texts = list(attributes["classes_strings"])
     if data.dtype == object:
-        return _looked_up(data, texts, np.arange(len(texts)), attributes.get("default_int64", -1))
-    return _looked_up(
+        return _look_up(data, texts, np.arange(len(texts)), attributes.get("default_int64", -1))
+    return _look_up(
         data,
         list(range(len(texts))),
         np.array(texts, object),
         attributes.get("default_string", _UNUSED),
     )
-
-
-LABELS: Mapping[str, Older] = {"LabelEncoder": _label_encoder}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Array
 from loopscope.ops.onnx.post_transforms import (
     label_or_nothing,
     labels_at,
@@ -15,20 +15,23 @@ from loopscope.ops.onnx.post_transforms import (
     transformed,
 )
 
+Attributes = Mapping[str, Any]
+
 
 def rows_of(data: np.ndarray) -> np.ndarray:
-    """What a model is asked as (N, features) in f64; a vector is one row."""
+    """Return the input of a model as rows (N, features) in f64; a vector is one row."""
     if data.ndim not in (1, 2):
         raise ValueError(f"the data has shape {list(data.shape)}, expected rows of features")
     return np.atleast_2d(data).astype(np.float64)
 
 
 def _scores(rows: np.ndarray, attributes: Attributes, targets: int) -> np.ndarray:
-    """The product with the coefficients of each target, and its intercept."""
+    """Return the product with the coefficients of each target, plus its intercept."""
     coefficients = np.array(attributes.get("coefficients") or (), np.float64)
     if coefficients.size != targets * rows.shape[1]:
         raise ValueError(
-            f"there are {coefficients.size} coefficients for {targets} times {rows.shape[1]} features"
+            f"there are {coefficients.size} coefficients for {targets} "
+            f"times {rows.shape[1]} features"
         )
     intercepts = np.array(attributes.get("intercepts") or [0.0] * targets, np.float64)
     if intercepts.size != targets:
@@ -36,13 +39,11 @@ def _scores(rows: np.ndarray, attributes: Attributes, targets: int) -> np.ndarra
     return (rows @ coefficients.reshape(targets, -1).T + intercepts).astype(np.float32)
 
 
-def _linear_classifier(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
-    """Labels (N,) and scores (N, classes); the label is that of the greatest score before the
-    transform.
+def linear_classifier(data: Array, /, **attributes: Any) -> tuple[Array, Array]:
+    """Return labels (N,) and scores (N, classes). The label is that of the greatest score before
+    the transform.
     """
-    rows = rows_of(arguments[0])
+    rows = rows_of(data)
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_ints")
     known = len(texts or numbers or ())
     intercepts = len(attributes.get("intercepts") or ())
@@ -62,14 +63,6 @@ def _linear_classifier(
     return labels_at(scores.argmax(axis=1), texts, numbers), transformed(scores, transform)
 
 
-def _linear_regressor(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
-    scores = _scores(rows_of(arguments[0]), attributes, int(attributes.get("targets") or 1))
-    return (transformed(scores, attributes.get("post_transform") or "NONE"),)
-
-
-LINEAR_MODELS: Mapping[str, Older] = {
-    "LinearClassifier": _linear_classifier,
-    "LinearRegressor": _linear_regressor,
-}
+def linear_regressor(data: Array, /, **attributes: Any) -> Array:
+    scores = _scores(rows_of(data), attributes, int(attributes.get("targets") or 1))
+    return transformed(scores, attributes.get("post_transform") or "NONE")

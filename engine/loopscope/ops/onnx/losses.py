@@ -1,5 +1,5 @@
-"""NegativeLogLikelihoodLoss where labels of -1 are ignored: the onnx package's mean counts them,
-ONNX Runtime's does not.
+"""NegativeLogLikelihoodLoss with ignored labels of -1. The onnx package's mean counts ignored
+elements, ONNX Runtime's does not.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 
 
 def mean_of_what_counts(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Any:
-    """The kernel of a node; ``slow`` prepares the onnx package's, whose mean leaves out what is
-    ignored when classes have weights.
+    """Return the kernel of a node. ``slow`` prepares the onnx package's kernel, whose mean leaves
+    out ignored elements if classes have weights.
     """
     loss = slow(attributes, outputs)
     if attributes.get("ignore_index") != -1:

@@ -1,6 +1,4 @@
-"""What ONNX values are in the machine: tensors as everywhere, sequences as tuples, an optional
-without a value as ``NO_VALUE``.
-"""
+"""ONNX values in the machine: sequences as tuples, an optional without a value as ``NO_VALUE``."""
 
 from __future__ import annotations
 
@@ -13,42 +11,42 @@ from loopscope.ops.values import NO_VALUE
 
 
 def taken(value: Any) -> Any:
-    """A value of the machine as a reference kernel wants it: arrays, lists of arrays,
+    """Convert a value of the machine to one that reference kernels take: arrays, lists of arrays,
     dictionaries, None.
     """
     if isinstance(value, np.generic):
         return np.asarray(value)
     if isinstance(value, tuple):
-        return [taken(one) for one in value]
+        return [taken(item) for item in value]
     if isinstance(value, MappingProxyType):
         return dict(value)
     return None if value is NO_VALUE else value
 
 
 def given(value: Any) -> Any:
-    """What a reference kernel gives as a value of the machine: immutable, numbers of rank 0 as
-    numpy scalars.
+    """Convert a result of a reference kernel to a value of the machine: immutable, numbers of rank
+    0 as numpy scalars.
     """
     if isinstance(value, np.ndarray):
-        return _settled(value)
+        return _settle(value)
     if isinstance(value, (list, tuple)):
-        return tuple(given(one) for one in value)
+        return tuple(given(item) for item in value)
     if value is None:
         return NO_VALUE
     if isinstance(value, dict):
         return MappingProxyType(value)
-    return _settled(np.asarray(value))
+    return _settle(np.asarray(value))
 
 
 _TEXTS: Final = "US"
 
 
-def _settled(array: np.ndarray) -> Any:
+def _settle(array: np.ndarray) -> Any:
     if array.dtype.kind in _TEXTS:
         texts = np.empty(array.shape, dtype=object)
         texts.reshape(-1)[:] = [
-            one.decode("utf-8", "replace") if isinstance(one, bytes) else one
-            for one in array.reshape(-1).tolist()
+            text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+            for text in array.reshape(-1).tolist()
         ]
         return texts
     if array.ndim == 0 and array.dtype != object and array.dtype.names is None:

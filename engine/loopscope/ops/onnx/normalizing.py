@@ -1,28 +1,26 @@
-"""ONNX's normalizations by numbers of each channel, group or row: computed in f32 and rounded
-once.
-"""
+"""ONNX's normalizations by numbers of each channel, group or row, and Dropout before opset 12."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from loopscope.ops.declare import Array, Kernel
+from loopscope.ops.elements import means, through_float
 from loopscope.ops.index import axis_within
 from loopscope.ops.normalization import batch_norm_inference, group_normalization
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable, rounded
 
 
 def instance_normalization(
     data: Array, scale: Array, bias: Array, /, *, epsilon: float, **older: object
 ) -> Array:
-    """Mean 0 and variance 1 over the lengths of each channel, then its scale and bias: ``[N, C,
-    ...], [C], [C] -> [N, C, ...]``.
+    """Return data with mean 0 and variance 1 over the lengths of each channel, times its scale plus
+    its bias: ``[N, C, ...], [C], [C] -> [N, C, ...]``.
     """
     check_inputs("InstanceNormalization", (data, scale, bias), {})
     if not data.size:
@@ -33,28 +31,30 @@ def instance_normalization(
 def rms_normalization(
     data: Array, scale: Array, /, *, axis: int, epsilon: float, stash_type: int
 ) -> Array:
-    """All axes from ``axis`` on divided by the root of their mean square, times ``scale``."""
+    """Return the data divided by the root of its mean square over the axes from ``axis``, times
+    ``scale``.
+    """
     if stash_type != 1:
         raise ValueError(f"stash_type is {stash_type}, expected 1: the steps are computed in f32")
     first = axis_within(axis, data.ndim)
     rows = computable(data).reshape(math.prod(data.shape[:first]), math.prod(data.shape[first:]))
-    means = np.vecdot(rows, rows)[:, None] / rows.dtype.type(max(rows.shape[1], 1))
-    made = rows * np.reciprocal(np.sqrt(means + rows.dtype.type(epsilon)))
-    return rounded(np.asarray(made.reshape(data.shape) * computable(scale)), data.dtype)
+    squares = np.vecdot(rows, rows)[:, None] / rows.dtype.type(max(rows.shape[1], 1))
+    result = rows * np.reciprocal(np.sqrt(squares + rows.dtype.type(epsilon)))
+    return rounded(np.asarray(result.reshape(data.shape) * computable(scale)), data.dtype)
 
 
 def batch_normalized(
     slow: Callable[..., Kernel], attributes: Mapping[str, Any], outputs: int
 ) -> Kernel:
-    """BatchNormalization by given means and variances; ``slow`` computes those of the batch,
-    too.
+    """Return the kernel of BatchNormalization with given means and variances. ``slow`` also
+    computes those of the batch.
     """
     otherwise, epsilon = slow(attributes, outputs), attributes["epsilon"]
     if attributes.get("training_mode") or outputs > 1:
         return otherwise
 
     def normalized(data: Any, *each: Any) -> Any:
-        if data.ndim < 2 or any(one.shape != data.shape[1:2] for one in each):
+        if data.ndim < 2 or any(numbers.shape != data.shape[1:2] for numbers in each):
             return otherwise(data, *each)
         return (batch_norm_inference(data, *each, epsilon=epsilon),)
 
@@ -64,8 +64,8 @@ def batch_normalized(
 def group_normalized(
     slow: Callable[..., Kernel], attributes: Mapping[str, Any], outputs: int
 ) -> Kernel:
-    """GroupNormalization in f32; ``slow`` computes in other types, by the function that defines the
-    operation.
+    """Return the kernel of GroupNormalization in f32. ``slow`` computes in other types, by the
+    function that defines the operation.
 
     Version 18 has a scale and a bias for each group, 21 for each channel.
     """
@@ -91,13 +91,105 @@ def group_normalized(
             or bias.shape != lengths
         ):
             return otherwise(data, scale, bias)
-        scale, bias = (one.repeat(data.shape[1] // len(one)) for one in (scale, bias))
+        scale, bias = (numbers.repeat(data.shape[1] // len(numbers)) for numbers in (scale, bias))
         return (group_normalization(data, scale, bias, num_groups=groups, epsilon=epsilon),)
 
     return normalized
 
 
-NORMALIZING: Mapping[str, Direct] = {
-    "InstanceNormalization": Direct(kernel=instance_normalization, first=1),
-    "RMSNormalization": Direct(kernel=rms_normalization, first=23),
-}
+def lrn(
+    data: Array, /, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> Array:
+    """Return each element divided by a power of the mean square of ``size`` neighbours along the
+    channels.
+    """
+    if data.ndim < 2 or size < 1:
+        raise ValueError(
+            f"size is {size} for data of shape {list(data.shape)}, "
+            "expected at least 1 for [N, C, lengths...]"
+        )
+    values = computable(data)
+    squares, sums = values * values, np.zeros_like(values)
+    channels = data.shape[1]
+    for offset in range(max(-((size - 1) // 2), -channels), min(size // 2, channels) + 1):
+        sums[:, max(-offset, 0) : channels - max(offset, 0)] += squares[
+            :, max(offset, 0) : channels + min(offset, 0)
+        ]
+    return (values / (bias + alpha / size * sums) ** beta).astype(data.dtype)
+
+
+def mean_variance(data: Array, /, *, axes: Sequence[int] = ()) -> Array:
+    """Return the data less its mean over the axes, divided by the standard deviation plus 1e-9. The
+    onnx package does not compute f64, f16 and bf16.
+    """
+    values, chosen = computable(data), tuple(axes or (0, 2, 3))
+    mean = means(values, chosen)
+    variance = means(values * values, chosen) - mean * mean
+    deviation = np.sqrt(np.maximum(variance, 0)) + values.dtype.type(1e-9)
+    return ((values - mean) / deviation).astype(data.dtype)
+
+
+@through_float
+def old_mean_variance(
+    data: Array, /, *, across_channels: int = 0, normalize_variance: int = 1
+) -> Array:
+    """Return the data less the mean of each channel (or of a whole image), divided by the standard
+    deviation: (N, C, H, W).
+    """
+    axes = tuple(range(1 if across_channels else 2, data.ndim))
+    centred = data - means(data, axes)
+    if not normalize_variance:
+        return np.asarray(centred)
+    return np.asarray(centred / np.sqrt(means(centred**2, axes)))
+
+
+def lp_normalization(data: Array, /, *, axis: int = -1, p: int = 2) -> Array:
+    """Return the data divided by its norm along an axis; 0 if the norm is 0."""
+    if p not in (1, 2):
+        raise ValueError(f"p is {p}, expected 1 or 2")
+    values = computable(data)
+    norm = np.linalg.norm(values, p, axis, keepdims=True)
+    return np.divide(values, norm, out=np.zeros_like(values), where=norm != 0).astype(data.dtype)
+
+
+def old_batch_normalization(
+    data: Array,
+    *statistics: Array,
+    outputs: int,
+    epsilon: float,
+    is_test: int = 0,
+    spatial: int = 1,
+    **_: object,
+) -> Array:
+    """Return the data normalized by given means and variances, for BatchNormalization before opset
+    14.
+    """
+    if outputs > 1 and not is_test:
+        raise ValueError(
+            f"with {outputs} outputs it trains, which is not computed before opset 14: "
+            "export the model for inference"
+        )
+    # Not spatial: each element of a channel has its own statistics.
+    form = (-1,) + (1,) * (data.ndim - 2) if spatial else data.shape[1:]
+    scale, bias, mean, variance = (values.reshape(form) for values in statistics[:4])
+    return ((data - mean) / np.sqrt(variance + epsilon) * scale + bias).astype(data.dtype)
+
+
+def dropout_6(data: Array, /, *, is_test: int = 0, **_: object) -> tuple[Array, Array]:
+    """Return the data and a mask of ones, for Dropout before opset 7."""
+    if not is_test:
+        raise ValueError(
+            "with is_test 0 it trains, which is not computed before opset 7: "
+            "export the model for inference"
+        )
+    return data, np.ones_like(data)
+
+
+def dropout_9(data: Array, /, **_: object) -> tuple[Array, Array]:
+    """Return the data, and a mask of zeros as in ONNX Runtime, for Dropout of opsets 7 to 9."""
+    return data, np.zeros_like(data)
+
+
+def dropout_11(data: Array, /, **_: object) -> tuple[Array, Array]:
+    """Return the data, and a mask of False as in ONNX Runtime, for Dropout of opsets 10 and 11."""
+    return data, np.zeros_like(data, np.bool_)

@@ -1,5 +1,5 @@
-"""The derivative rules of OpenVINO's operations, asked on behalf of operations of ONNX that are
-the same functions.
+"""Derivative rules of OpenVINO operations, applied to ONNX operations that are the same
+functions.
 """
 
 from __future__ import annotations
@@ -14,23 +14,34 @@ from loopscope.ops.derivative import Adjoints, Reverse, Value
 
 
 def through(
-    openvino: str, at: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]
+    openvino: str, node: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]
 ) -> Adjoints:
-    """What the newest operation of that name gives for these inputs."""
+    """Return the adjoints of these inputs by the rule of the newest OpenVINO operation of that
+    name.
+    """
     operation = CATALOGUE.versions(openvino)[-1]
     assert operation.gradient is not None
     usual = {
-        one.keyword: one.default for one in operation.attributes if one.default is not REQUIRED
+        attribute.keyword: attribute.default
+        for attribute in operation.attributes
+        if attribute.default is not REQUIRED
     }
     return operation.gradient(
         replace(
-            at, inputs=inputs, attributes={**usual, **attributes}, places=tuple(range(len(inputs)))
+            node,
+            inputs=inputs,
+            attributes={**usual, **attributes},
+            places=tuple(range(len(inputs))),
         )
     )
 
 
 def by(
-    openvino: str, at: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]
+    openvino: str, node: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]
 ) -> Adjoints:
-    """The same for the node's own inputs, which are the first ones."""
-    return [*through(openvino, at, inputs, attributes), *[None] * len(at.inputs)][: len(at.inputs)]
+    """Return the adjoints of the node's inputs. The first of them are ``inputs``; the adjoints of
+    inputs beyond those are None.
+    """
+    return [*through(openvino, node, inputs, attributes), *[None] * len(node.inputs)][
+        : len(node.inputs)
+    ]

@@ -1,5 +1,5 @@
-"""How large the outputs of ONNX operations get whose size comes from a value: asked before the
-reference kernel allocates them.
+"""Sizes of ONNX outputs that depend on a value, checked before the reference kernel allocates
+them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Attributes = Mapping[str, Any]
 
 
 def check_size(type: str, arguments: Arguments, attributes: Attributes) -> None:
-    """``ValueError`` when the output would have more elements than a run allows; arguments as
-    reference kernels take them.
+    """Raise ``ValueError`` if the output would have more elements than a run allows. Arguments are
+    those of reference kernels.
     """
     rule = _RULES.get(type)
     if rule is not None:
@@ -31,17 +31,19 @@ def _tile(arguments: Arguments, attributes: Attributes) -> int:
 
 
 def _range(arguments: Arguments, attributes: Attributes) -> int:
-    start, limit, delta = (one.reshape(-1)[0].item() for one in arguments[:3])
-    if not delta or not all(math.isfinite(one) for one in (start, limit, delta)):
+    start, limit, delta = (number.reshape(-1)[0].item() for number in arguments[:3])
+    if not delta or not all(math.isfinite(number) for number in (start, limit, delta)):
         raise ValueError(f"a range from {start} to {limit} in steps of {delta} has no end")
     return max(0, math.ceil((limit - start) / delta))
 
 
 def _pad(arguments: Arguments, attributes: Attributes) -> int:
-    tensor, pads, _, named = (*arguments, *[None] * 3)[:4]
-    given = attributes.get("pads") or attributes.get("paddings") or (() if pads is None else pads)
-    added = [int(one) for one in np.ravel(given)]
-    axes = _axes(named, tensor.ndim)
+    tensor, pads, _, axes_input = (*arguments, *[None] * 3)[:4]
+    pad_values = (
+        attributes.get("pads") or attributes.get("paddings") or (() if pads is None else pads)
+    )
+    added = [int(number) for number in np.ravel(pad_values)]
+    axes = _axes(axes_input, tensor.ndim)
     if len(added) != 2 * len(axes):
         raise ValueError(
             f"there are {len(added)} pads, expected {2 * len(axes)}: two for each padded axis"
@@ -53,34 +55,34 @@ def _pad(arguments: Arguments, attributes: Attributes) -> int:
 
 
 def _resize(arguments: Arguments, attributes: Attributes) -> int:
-    """Page onnx_Resize: the axes that are not named keep their lengths."""
+    """Page onnx_Resize: axes that are not named keep their lengths."""
     tensor, _, scales, sizes = (*arguments, *[None] * 3)[:4]
     axes = _axes(attributes.get("axes"), tensor.ndim)
     lengths = [float(length) for length in tensor.shape]
     if sizes is not None and sizes.size:
-        found = _sized(
+        new_lengths = _sized(
             [tensor.shape[axis] for axis in axes],
             np.ravel(sizes),
             attributes.get("keep_aspect_ratio_policy") or "stretch",
         )
     else:
-        given = (
+        factors = (
             np.ones(len(axes))
             if scales is None or not scales.size
             else np.ravel(scales).astype(np.float64)
         )
-        _one_for_each(given, axes, "scales")
-        found = [
+        _one_for_each(factors, axes, "scales")
+        new_lengths = [
             np.floor(tensor.shape[axis] * max(scale, 0.0))
-            for axis, scale in zip(axes, given.tolist(), strict=True)
+            for axis, scale in zip(axes, factors.tolist(), strict=True)
         ]
-    for axis, length in zip(axes, found, strict=True):
+    for axis, length in zip(axes, new_lengths, strict=True):
         lengths[axis] = length
     return _finite(math.prod(lengths))
 
 
 def _sized(lengths: Sequence[int], sizes: np.ndarray, policy: str) -> list[float]:
-    """The lengths of the axes that ``sizes`` is about; two policies scale all of them alike."""
+    """Return the lengths of the resized axes. Two policies scale all axes by one factor."""
     _one_for_each(sizes, lengths, "sizes")
     if policy == "stretch" or not all(lengths):
         return [float(max(int(size), 0)) for size in sizes]
@@ -89,21 +91,21 @@ def _sized(lengths: Sequence[int], sizes: np.ndarray, policy: str) -> list[float
     return [float(math.floor(scale * length + 0.5)) for length in lengths]
 
 
-def _one_for_each(given: np.ndarray, axes: Sequence[int], what: str) -> None:
-    if len(given) != len(axes):
+def _one_for_each(numbers: np.ndarray, axes: Sequence[int], what: str) -> None:
+    if len(numbers) != len(axes):
         raise ValueError(
-            f"there are {len(given)} {what}, expected {len(axes)}: one for each resized axis"
+            f"there are {len(numbers)} {what}, expected {len(axes)}: one for each resized axis"
         )
 
 
-def _axes(named: Any, rank: int) -> list[int]:
-    """The axes that an attribute or a tensor names, counted from the front; all of them where it
-    names none.
+def _axes(axes: Any, rank: int) -> list[int]:
+    """Return the axes that an attribute or a tensor names, counted from the front; all axes for
+    None.
     """
     return (
         list(range(rank))
-        if named is None
-        else [axis_within(int(axis), rank) for axis in np.ravel(named)]
+        if axes is None
+        else [axis_within(int(axis), rank) for axis in np.ravel(axes)]
     )
 
 
@@ -125,7 +127,7 @@ def _crop(arguments: Arguments, attributes: Attributes) -> int:
 
 
 def _mel(arguments: Arguments, attributes: Attributes) -> int:
-    bins, length = (int(np.ravel(one)[0]) for one in arguments[:2])
+    bins, length = (int(np.ravel(array)[0]) for array in arguments[:2])
     return bins * (length // 2 + 1)
 
 
@@ -138,35 +140,39 @@ def _finite(elements: float) -> int:
 
 
 def _characters(arguments: Arguments, attributes: Attributes) -> int:
-    """Of texts that are joined element by element: as many characters at most as the longest
-    have, in each.
-    """
+    """Return the largest number of characters of texts that are joined element by element."""
     longest = sum(
-        max((len(str(text)) for text in one.reshape(-1).tolist()), default=0) for one in arguments
+        max((len(str(text)) for text in array.reshape(-1).tolist()), default=0)
+        for array in arguments
     )
-    return longest * math.prod(np.broadcast_shapes(*(one.shape for one in arguments)))
+    return longest * math.prod(np.broadcast_shapes(*(array.shape for array in arguments)))
 
 
 def _terms(arguments: Arguments, attributes: Attributes) -> int:
-    """A count for each number of a gram up to the greatest, for each row."""
+    """Return the number of counts: for each row, one for each number of a gram up to the
+    greatest.
+    """
     rows = arguments[0].shape[0] if arguments[0].ndim == 2 else 1
     return int(rows) * (max(attributes.get("ngram_indexes") or (), default=-1) + 1)
 
 
 def _pieces(arguments: Arguments, attributes: Attributes) -> int:
-    """Of SplitToSequence: tensors without elements, too, take their time and memory."""
+    """Return the number of elements of SplitToSequence. Raise ``ValueError`` for too many tensors,
+    because tensors without elements also take time and memory.
+    """
     tensor, split = (*arguments, None)[:2]
     axis = attributes.get("axis", 0)
     if -tensor.ndim <= axis < tensor.ndim and (split is None or split.ndim == 0):
         pieces = tensor.shape[axis] // (1 if split is None else max(1, int(split)))
-        if pieces > _MOST_PIECES:
+        if pieces > _MAX_PIECES:
             raise ValueError(
-                f"the output of SplitToSequence would have {pieces} tensors, more than the limit of {_MOST_PIECES}"
+                f"the output of SplitToSequence would have {pieces} tensors, "
+                f"more than the limit of {_MAX_PIECES}"
             )
     return int(tensor.size)
 
 
-_MOST_PIECES = 1_000_000
+_MAX_PIECES = 1_000_000
 _RULES: Mapping[str, Callable[[Arguments, Attributes], int]] = {
     "Tile": _tile,
     "StringConcat": _characters,

@@ -1,5 +1,5 @@
-"""The element types of an operation's outputs, as far as ONNX's schema of it settles them before
-anything runs.
+"""Element types of an operation's outputs, as far as the ONNX schema determines them before a
+run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loopscope.ops.mixed_types import promoted_type
 from loopscope.ops.onnx.reference import Schema
 
 ELEMENT_TYPES: Mapping[str, ElementType] = {
-    # As ONNX spells them; those without an ElementType are left out.
+    # Names as ONNX spells them; types without an ElementType are left out.
     "float": ElementType.F32,
     "double": ElementType.F64,
     "float16": ElementType.F16,
@@ -31,36 +31,40 @@ ELEMENT_TYPES: Mapping[str, ElementType] = {
     **{f"int{bits}": ElementType(f"i{bits}") for bits in (4, 8, 16, 32, 64)},
     **{f"uint{bits}": ElementType(f"u{bits}") for bits in (2, 4, 8, 16, 32, 64)},
 }
-_NUMBERED: Mapping[int, ElementType | None] = {
+_BY_NUMBER: Mapping[int, ElementType | None] = {
     number: ELEMENT_TYPES.get(name.lower()) for name, number in TensorProto.DataType.items()
 }
 TENSOR = re.compile(r"tensor\((\w+)\)")
-_Settled: TypeAlias = ElementType | tuple[int, ...] | str
-"""One type for all nodes; the numbers of the inputs that have the same; the attribute that says
-it; an empty tuple for none of these.
+_TypeSource: TypeAlias = ElementType | tuple[int, ...] | str
+"""One type for all nodes; the indices of the inputs that have the same type; the attribute that
+holds the type; or an empty tuple for none of these.
 """
 
 
 def output_types(
     schema: Schema,
 ) -> Callable[[Sequence[Known], Mapping[str, Any]], Sequence[ElementType | None]] | None:
-    """What ``Operation.output_types`` says; None where nothing is settled of any output."""
-    entries = [_settled(schema, output) for output in schema.outputs]
+    """Return the value of ``Operation.output_types``; None if the schema determines no output
+    type.
+    """
+    entries = [_type_source(schema, output) for output in schema.outputs]
     repeated = (
         len(schema.inputs) - 1
         if len(schema.inputs) and schema.inputs[-1].option.name == "Variadic"
         else None
     )
-    return partial(_of_a_node, entries, repeated) if any(entries) else None
+    return partial(_node_types, entries, repeated) if any(entries) else None
 
 
-def _settled(schema: Schema, output: Any) -> _Settled:
+def _type_source(schema: Schema, output: Any) -> _TypeSource:
     alike = tuple(
         index
-        for index, one in enumerate(schema.inputs)
-        if one.type_str == output.type_str and one.is_homogeneous
+        for index, entry in enumerate(schema.inputs)
+        if entry.type_str == output.type_str and entry.is_homogeneous
     )
-    if alike:  # also of a type that may be but one: derivatives are held against differences in f64
+    if alike:
+        # This includes a type with a single choice, because derivatives are compared with
+        # differences in f64.
         return alike
     if len(output.types) == 1:
         named = TENSOR.fullmatch(next(iter(output.types)))
@@ -68,25 +72,25 @@ def _settled(schema: Schema, output: Any) -> _Settled:
     return "to" if "to" in schema.attributes else ()
 
 
-def _of_a_node(
-    entries: Sequence[_Settled],
+def _node_types(
+    entries: Sequence[_TypeSource],
     repeated: int | None,
     inputs: Sequence[Known],
     attributes: Mapping[str, Any],
 ) -> list[ElementType | None]:
-    """``repeated``: the number of the input that a node may have any number of times."""
-    return [_of_an_output(one, repeated, inputs, attributes) for one in entries]
+    """Return the types of a node's outputs. ``repeated`` is the index of the variadic input."""
+    return [_output_type(entry, repeated, inputs, attributes) for entry in entries]
 
 
-def _of_an_output(
-    one: _Settled, repeated: int | None, inputs: Sequence[Known], attributes: Mapping[str, Any]
+def _output_type(
+    entry: _TypeSource, repeated: int | None, inputs: Sequence[Known], attributes: Mapping[str, Any]
 ) -> ElementType | None:
-    if isinstance(one, ElementType):
-        return one
-    if isinstance(one, str):
-        number = attributes.get(one)
-        return _NUMBERED.get(number) if isinstance(number, int) else None
-    more = range(repeated + 1, len(inputs)) if repeated in one else ()
+    if isinstance(entry, ElementType):
+        return entry
+    if isinstance(entry, str):
+        number = attributes.get(entry)
+        return _BY_NUMBER.get(number) if isinstance(number, int) else None
+    more = range(repeated + 1, len(inputs)) if repeated in entry else ()
     return promoted_type(
-        inputs[index].element_type for index in (*one, *more) if index < len(inputs)
+        inputs[index].element_type for index in (*entry, *more) if index < len(inputs)
     )

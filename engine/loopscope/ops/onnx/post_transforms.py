@@ -1,5 +1,5 @@
-"""What models of ONNX-ML do with their scores at the end: attribute post_transform, and one
-score of two classes.
+"""Final transforms of ONNX-ML models: attribute post_transform, and the scores of two classes from
+one score.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ import numpy as np
 
 from loopscope.ops import special_functions as special
 
-_LEAST = 1e-7
-"""SOFTMAX_ZERO takes what is nearer to 0 for 0."""
+_ZERO_LIMIT = 1e-7
+"""Limit below which SOFTMAX_ZERO treats a magnitude as 0."""
 
 
 def transformed(scores: np.ndarray, post_transform: str) -> np.ndarray:
-    """Scores (N, k) after attribute post_transform, f32.
+    """Return scores (N, k) after attribute post_transform, in f32.
 
     >>> transformed(np.array([[0.0, 2.0]]), "LOGISTIC").round(3).tolist()
     [[0.5, 0.8809999823570251]]
@@ -32,7 +32,7 @@ def _transformed(scores: np.ndarray, post_transform: str) -> np.ndarray:
             return np.asarray(special.softmax(scores, axis=1)) if scores.size else scores
         case "SOFTMAX_ZERO":
             powers = np.where(
-                np.abs(scores) > _LEAST,
+                np.abs(scores) > _ZERO_LIMIT,
                 np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf)),
                 0,
             )
@@ -41,13 +41,14 @@ def _transformed(scores: np.ndarray, post_transform: str) -> np.ndarray:
             return _probit(scores)
         case other:
             raise ValueError(
-                f"post_transform is {str(other)[:40]!r}, expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT"
+                f"post_transform is {str(other)[:40]!r}, "
+                "expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT"
             )
 
 
 def _probit(chances: np.ndarray) -> np.ndarray:
-    """By Winitzki's short formula for the inverse of erf, as ONNX Runtime has it: right to three
-    digits, infinite at 0 and 1.
+    """Return the quantiles by Winitzki's short formula for the inverse of erf, as in ONNX Runtime:
+    right to three digits, infinite at 0 and 1.
     """
     log = np.log(4 * chances * (1 - chances))
     middle = 2 / (np.pi * 0.147) + log / 2
@@ -56,11 +57,11 @@ def _probit(chances: np.ndarray) -> np.ndarray:
 
 
 def of_two_classes(score: np.ndarray, post_transform: str, *, chance: bool) -> np.ndarray:
-    """One score (N,) of the second class as the scores of both, (N, 2).
+    """Return the scores of both classes, (N, 2), from one score (N,) of the second class.
 
-    ONNX does not say how; exporters were tested with ONNX Runtime: the first is the complement of a
-    ``chance``, else the negative, and of the transforms LOGISTIC and PROBIT alone are applied. (Of
-    PROBIT, ONNX Runtime writes every other number only.)
+    ONNX does not define this; exporters are tested with ONNX Runtime. The first score is the
+    complement of a ``chance``, otherwise the negative, and only LOGISTIC and PROBIT are applied.
+    (ONNX Runtime writes only every other number for PROBIT.)
     """
     match post_transform:
         case "LOGISTIC":
@@ -74,8 +75,8 @@ def of_two_classes(score: np.ndarray, post_transform: str, *, chance: bool) -> n
 
 
 def labels_at(places: np.ndarray, texts: object, numbers: object) -> np.ndarray:
-    """The labels at some places, by attributes of texts or of numbers; the places themselves
-    where neither is given.
+    """Return the labels at some positions, by attributes of texts or of numbers; without them the
+    positions.
     """
     if isinstance(texts, tuple) and texts:
         return np.array(texts, object)[places]
@@ -85,7 +86,9 @@ def labels_at(places: np.ndarray, texts: object, numbers: object) -> np.ndarray:
 
 
 def label_or_nothing(chosen: np.ndarray, texts: object, numbers: object) -> np.ndarray:
-    """The only label where it is chosen, else 0 or an empty text; without labels 1 and 0."""
+    """Return the only label if it is chosen, otherwise 0 or an empty text; without labels 1 and
+    0.
+    """
     if isinstance(texts, tuple) and texts:
         return np.where(chosen, np.array(texts[:1], object), np.array([""], object))
     number = numbers[0] if isinstance(numbers, tuple) and numbers else 1

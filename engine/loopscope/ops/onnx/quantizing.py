@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +15,6 @@ from loopscope.ops.declare import Array
 from loopscope.ops.elements import integer_limits
 from loopscope.ops.index import axis_within
 from loopscope.ops.onnx.byte_products import Bytes
-from loopscope.ops.onnx.row import Direct
 from loopscope.ops.precision import computable
 
 
@@ -31,14 +30,14 @@ def quantize_linear(
     output_dtype: int = 0,
     precision: int | None = None,
 ) -> Array:
-    """``data / scale`` rounded to the nearest, halves to even, plus the zero point, cut to the
-    range of the output's type.
+    """Return ``data / scale`` rounded to the nearest, halves to even, plus the zero point, cut to
+    the range of the output's type.
 
-    One scale, or one for each place along ``axis``, or one for each block of ``block_size`` along
-    it. ``precision`` is the type that divides, 0 for that of the scale; before opset 23 nothing is
-    said of it (None), and small floats are divided in f32.
+    There is one scale, or one for each position along ``axis``, or one for each block of
+    ``block_size`` along ``axis``. ``precision`` is the type of the division, 0 for that of the
+    scale. Before opset 23 ONNX does not define it (None), and small floats are divided in f32.
     """
-    dtype = _quantum(zero_point, output_dtype)
+    dtype = _quantized_type(zero_point, output_dtype)
     factor = along(scale, data.shape, axis, block_size)
     if precision is None:
         quotient = computable(
@@ -55,21 +54,22 @@ def quantize_linear(
     )
 
 
-def _quantum(zero_point: Array | None, output_dtype: int) -> np.dtype:
-    """The type of quanta: that of the zero point, the one that is named, or u8."""
-    named = helper.tensor_dtype_to_np_dtype(output_dtype) if output_dtype else None
+def _quantized_type(zero_point: Array | None, output_dtype: int) -> np.dtype:
+    """Return the type of the quantized values: that of the zero point, the named type, or u8."""
+    output_type = helper.tensor_dtype_to_np_dtype(output_dtype) if output_dtype else None
     if zero_point is None:
-        return named or np.dtype(np.uint8)
-    if named is not None and named != zero_point.dtype:
+        return output_type or np.dtype(np.uint8)
+    if output_type is not None and output_type != zero_point.dtype:
         raise ValueError(
-            f"output_dtype is {type_name(named)} and the zero point is {type_name(zero_point.dtype)}, expected one type"
+            f"output_dtype is {type_name(output_type)} and the zero point is "
+            f"{type_name(zero_point.dtype)}, expected one type"
         )
     return zero_point.dtype
 
 
 def along(parameter: Array, shape: Sequence[int], axis: int, block_size: int = 0) -> Array:
-    """Scales or zero points in a form that broadcasts to data of ``shape``; ``ValueError`` where
-    they are as many as nothing of it.
+    """Return scales or zero points in a form that broadcasts to data of ``shape``. Raise
+    ``ValueError`` for a number of them that does not fit the data.
     """
     rank = len(shape)
     if parameter.ndim == 0 or (parameter.size == 1 and parameter.ndim == 1 and not block_size):
@@ -77,44 +77,47 @@ def along(parameter: Array, shape: Sequence[int], axis: int, block_size: int = 0
     place = axis_within(axis, rank)
     if block_size > 0:
         expected = [
-            -(-length // block_size) if one == place else length for one, length in enumerate(shape)
+            -(-length // block_size) if number == place else length
+            for number, length in enumerate(shape)
         ]
         if list(parameter.shape) != expected:
             raise ValueError(
-                f"{list(parameter.shape)} scales or zero points, expected {expected}: blocks of {block_size} on axis {place}"
+                f"{list(parameter.shape)} scales or zero points, "
+                f"expected {expected}: blocks of {block_size} on axis {place}"
             )
         check_elements(parameter.size * block_size, "the scales of all blocks")
         return parameter.repeat(block_size, place)[(slice(None),) * place + (slice(shape[place]),)]
     if parameter.shape != (shape[place],):
         raise ValueError(
-            f"{list(parameter.shape)} scales or zero points, expected one, or the {shape[place]} of axis {place}"
+            f"{list(parameter.shape)} scales or zero points, "
+            f"expected one, or the {shape[place]} of axis {place}"
         )
     return parameter.reshape(-1, *[1] * (rank - place - 1))
 
 
 def quanta(values: Array | np.floating[Any], zero_point: Array | None, dtype: np.dtype) -> Array:
-    """Numbers rounded to the nearest integer, halves to even, plus a zero point, cut to what a type
-    holds; NaN is its least.
+    """Return numbers rounded to the nearest integer, halves to even, plus a zero point, cut to the
+    limits of a type. NaN becomes the lowest value.
 
-    The array of the numbers is used for the steps on the way and does not stay what it was.
-    The zero point comes after rounding: an odd one would send halves the other way.
+    The memory of ``values`` is reused and overwritten. The zero point is added after rounding,
+    because an odd one would round halves the other way.
     """
-    least, most = integer_limits(dtype)
-    made = np.asarray(values)
-    np.rint(made, out=made)
+    lower, upper = integer_limits(dtype)
+    result = np.asarray(values)
+    np.rint(result, out=result)
     if zero_point is not None:
-        made += np.asarray(zero_point).astype(made.dtype)
-    if made.size and np.isnan(made.max()):
-        made[np.isnan(made)] = least
-    np.clip(made, made.dtype.type(least), made.dtype.type(most), out=made)
-    # ml_dtypes make their small integers of others, and not of floats.
-    return made.astype(dtype) if dtype.isbuiltin == 1 else made.astype(np.int8).astype(dtype)
+        result += np.asarray(zero_point).astype(result.dtype)
+    if result.size and np.isnan(result.max()):
+        result[np.isnan(result)] = lower
+    np.clip(result, result.dtype.type(lower), result.dtype.type(upper), out=result)
+    # ml_dtypes converts to its small integers from integers only.
+    return result.astype(dtype) if dtype.isbuiltin == 1 else result.astype(np.int8).astype(dtype)
 
 
 def _narrow_floats(values: Array, dtype: np.dtype, saturate: bool) -> Array:
     if saturate:
-        most = float(ml_dtypes.finfo(dtype).max)
-        values = np.clip(values, -most, most)
+        limit = float(ml_dtypes.finfo(dtype).max)
+        values = np.clip(values, -limit, limit)
     return values.astype(dtype)
 
 
@@ -128,12 +131,13 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Array:
-    """``(data - zero point) * scale``, computed in f32 and rounded once to the type of the
+    """Return ``(data - zero point) * scale``, computed in f32 and rounded once to the type of the
     scale, or to ``output_dtype``.
     """
     if zero_point is not None and zero_point.dtype != data.dtype:
         raise ValueError(
-            f"the data is {type_name(data.dtype)} and the zero point {type_name(zero_point.dtype)}, expected one type"
+            f"the data is {type_name(data.dtype)} and the zero point "
+            f"{type_name(zero_point.dtype)}, expected one type"
         )
     zero = None if zero_point is None else along(zero_point, data.shape, axis, block_size)
     steps = np.asarray(difference(data, zero)).astype(np.float32, copy=False)
@@ -143,53 +147,45 @@ def dequantize_linear(
 
 
 def difference(data: Array, zero_point: Array | None) -> Array:
-    """What quanta are above or below their zero point, exactly: in f32 up to 16 bits, in i64
-    above.
+    """Return the exact difference of quantized values and their zero point: in f32 up to 16 bits,
+    in i64 above.
     """
     exact = np.int64 if data.dtype.kind in "iu" and data.dtype.itemsize > 2 else np.float32
-    made = data.astype(exact)
+    result = data.astype(exact)
     return (
-        made
+        result
         if zero_point is None
         else np.subtract(
-            made, np.asarray(zero_point).astype(exact), out=made if made.ndim else None
+            result, np.asarray(zero_point).astype(exact), out=result if result.ndim else None
         )
     )
 
 
 def dynamic_quantize_linear(data: Array, /) -> tuple[Array, Array, Array]:
-    """A tensor as u8 between its least and greatest number and 0, with the scale and the zero
-    point that this takes.
+    """Return a tensor as u8 between its lowest and greatest number and 0, with its scale and zero
+    point.
     """
     scale, zero_point = dynamic_scale(data)
     return quanta(data / scale, zero_point, np.dtype(np.uint8)), scale, zero_point
 
 
 def dynamic_bytes(data: Array) -> tuple[Bytes, Array]:
-    """A tensor that is quantized so, ready for products, and its scale."""
+    """Return a dynamically quantized tensor, ready for products, and its scale."""
     scale, zero_point = dynamic_scale(data)
     zero = zero_point.reshape(1).astype(np.int32) - 128
     steps = np.asarray(np.rint(data / scale))
     steps += zero
-    # What is no number becomes the least, as of a cast to u8: the two functions pass it over.
+    # NaN becomes the lowest value, as in a cast to u8: fmin and fmax ignore NaN.
     np.fmin(np.fmax(steps, -128, out=steps), 127, out=steps)
     return Bytes(steps.astype(np.int8), zero), scale
 
 
 def dynamic_scale(data: Array) -> tuple[Array, Array]:
-    """The scale and the u8 zero point with which all of a tensor fits; 1 and 0 for nothing but
-    zeros, as ONNX Runtime has it.
+    """Return the scale and the u8 zero point that fit all of a tensor; 1 and 0 for a tensor of
+    zeros, as in ONNX Runtime.
     """
-    least, most = np.float32(data.min(initial=0)), np.float32(data.max(initial=0))
-    scale = (most - least) / np.float32(255) if most != least else np.float32(1)
-    middle = float(np.rint(-least / scale))
-    # Where a number is none, ONNX Runtime's zero point is the greatest: 255 is not more than what
-    # is no number.
+    lower, upper = np.float32(data.min(initial=0)), np.float32(data.max(initial=0))
+    scale = (upper - lower) / np.float32(255) if upper != lower else np.float32(1)
+    middle = float(np.rint(-lower / scale))
+    # For NaN, ONNX Runtime's zero point is 255: the comparison in min() with NaN is False.
     return np.asarray(scale), np.asarray(0 if middle <= 0 else int(min(255, middle)), np.uint8)
-
-
-QUANTIZING: Mapping[str, Direct] = {
-    "DequantizeLinear": Direct(kernel=dequantize_linear, first=10),
-    "DynamicQuantizeLinear": Direct(kernel=dynamic_quantize_linear, first=11),
-    "QuantizeLinear": Direct(kernel=quantize_linear, first=10),
-}

@@ -1,5 +1,5 @@
-"""ONNX's RNN, GRU and LSTM: directions, lengths of sequences, peepholes, clipping, all
-activations, both layouts.
+"""ONNX's RNN, GRU and LSTM: directions, lengths of sequences, peepholes, clipping, all activations,
+both layouts.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops import special_functions as special
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Kernel
 from loopscope.ops.precision import computable
 
+Attributes = Mapping[str, Any]
 Formula = Callable[[np.ndarray, float, float], np.ndarray]
 _FORMULAS: Mapping[str, tuple[Formula, float | None, float | None]] = {
-    # name in lower case: x, alpha, beta; the defaults of alpha and beta, None where it has none
+    # Name in lower case: formula of x, alpha and beta; defaults of alpha and beta, None if it has
+    # none.
     "affine": (lambda x, a, b: a * x + b, 1.0, 0.0),
     "elu": (lambda x, a, b: np.where(x < 0, a * np.expm1(np.minimum(x, 0)), x), 1.0, None),
     "hardsigmoid": (lambda x, a, b: np.clip(a * x + b, 0, 1), 0.2, 0.5),
@@ -36,8 +38,8 @@ Activation = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Of one direction, what a step multiplies states with: ``r`` [gates H, H], its bias [gates
-    H], peepholes [3 H] where there are any.
+    """Weights of one direction that a step multiplies states with: ``r`` [gates H, H], its bias
+    [gates H], peepholes [3 H] or None.
     """
 
     r: np.ndarray
@@ -47,8 +49,9 @@ class _Weights:
 
 States = tuple[np.ndarray, ...]
 Step = Callable[[np.ndarray, States, _Weights, Sequence[Activation], Attributes], States]
-"""The states after one time step, the first of which is the output: from what the gates get of the
-input [B, gates H], with its bias, and the states [B, H] before.
+"""Function that returns the states after one time step; the first state is the output. Its
+arguments are the gates' share of the input [B, gates H] with its bias, and the previous states [B,
+H].
 """
 
 
@@ -60,7 +63,7 @@ def _rnn(
     attributes: Attributes,
 ) -> States:
     total = projected + states[0] @ weights.r.T + weights.bias
-    return (functions[0](_clipped(total, attributes)),)
+    return (functions[0](_clip(total, attributes)),)
 
 
 def _gru(
@@ -73,7 +76,7 @@ def _gru(
     (hidden,) = states
     size = hidden.shape[1]
     gates = projected[:, : 2 * size] + hidden @ weights.r[: 2 * size].T + weights.bias[: 2 * size]
-    both = functions[0](_clipped(gates, attributes))
+    both = functions[0](_clip(gates, attributes))
     update, reset = both[:, :size], both[:, size:]
     inner, bias = weights.r[2 * size :], weights.bias[2 * size :]
     recalled = (
@@ -81,7 +84,7 @@ def _gru(
         if attributes.get("linear_before_reset")
         else (reset * hidden) @ inner.T + bias
     )
-    candidate = functions[1](_clipped(projected[:, 2 * size :] + recalled, attributes))
+    candidate = functions[1](_clip(projected[:, 2 * size :] + recalled, attributes))
     return ((1 - update) * candidate + update * hidden,)
 
 
@@ -104,34 +107,36 @@ def lstm_of_gates(
     functions: Sequence[Activation],
     attributes: Attributes,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What an LSTM shows and its cell after a step, [B, H] each, from the sums of its gates [B,
-    4 H] and the cell before.
+    """Return the output of an LSTM and its cell after a step, [B, H] each, from the sums of its
+    gates [B, 4 H] and the previous cell.
     """
     gate, squash, show = functions
     size = cell.shape[1]
     to_input, to_output, to_forget = (
         gates[:, start * size : (start + 1) * size] for start in range(3)
     )
-    candidate = squash(_clipped(gates[:, 3 * size :], attributes))
+    candidate = squash(_clip(gates[:, 3 * size :], attributes))
     forgets = not attributes.get("input_forget")
     if peepholes is None:
         # The three gates lie side by side: one call for all.
-        open_gates = gate(_clipped(gates[:, : 3 * size], attributes))
-        taken, shown = open_gates[:, :size], open_gates[:, size : 2 * size]
-        kept = open_gates[:, 2 * size :] if forgets else 1 - taken
-        following = kept * cell + taken * candidate
-        return shown * show(following), following
+        open_gates = gate(_clip(gates[:, : 3 * size], attributes))
+        adding, showing = open_gates[:, :size], open_gates[:, size : 2 * size]
+        forgetting = open_gates[:, 2 * size :] if forgets else 1 - adding
+        following = forgetting * cell + adding * candidate
+        return showing * show(following), following
     seen_by_input, seen_by_output, seen_by_forget = (
         peepholes[start * size : (start + 1) * size] for start in range(3)
     )
-    taken = gate(_clipped(to_input + seen_by_input * cell, attributes))
-    kept = gate(_clipped(to_forget + seen_by_forget * cell, attributes)) if forgets else 1 - taken
-    following = kept * cell + taken * candidate
-    shown = gate(_clipped(to_output + seen_by_output * following, attributes))
-    return shown * show(following), following
+    adding = gate(_clip(to_input + seen_by_input * cell, attributes))
+    forgetting = (
+        gate(_clip(to_forget + seen_by_forget * cell, attributes)) if forgets else 1 - adding
+    )
+    following = forgetting * cell + adding * candidate
+    showing = gate(_clip(to_output + seen_by_output * following, attributes))
+    return showing * show(following), following
 
 
-def _clipped(values: np.ndarray, attributes: Attributes) -> np.ndarray:
+def _clip(values: np.ndarray, attributes: Attributes) -> np.ndarray:
     clip = attributes.get("clip")
     return values if clip is None or clip <= 0 else np.clip(values, -clip, clip)
 
@@ -139,10 +144,10 @@ def _clipped(values: np.ndarray, attributes: Attributes) -> np.ndarray:
 def activations_of(
     attributes: Attributes, defaults: Sequence[str], directions: int
 ) -> list[list[Activation]]:
-    """The functions of each direction; alpha and beta are listed for those functions alone that
+    """Return the functions of each direction. Alpha and beta are listed only for functions that
     have them.
 
-    The default of the schema of RNN names functions for two directions, whatever the direction.
+    The default in the schema of RNN names functions for two directions, also for one direction.
     """
     names, alphas, betas = (
         tuple(attributes.get(name) or ())
@@ -164,35 +169,35 @@ def _activations(
     if len(names) < each * directions:
         raise ValueError(f"activations names {len(names)} functions, expected {each * directions}")
     alphas, betas = iter(every_alpha), iter(every_beta)
-    made = []
+    functions = []
     for name in names[: each * directions]:
         if name.lower() not in _FORMULAS:
             raise ValueError(
                 f"the activation {name[:40]!r} is unknown, expected one of {', '.join(_FORMULAS)}"
             )
         formula, alpha, beta = _FORMULAS[name.lower()]
-        made.append(
-            _bound(
+        functions.append(
+            _bind(
                 formula,
                 *(
-                    0.0 if own is None else next(given, own)
-                    for own, given in ((alpha, alphas), (beta, betas))
+                    0.0 if own is None else next(values, own)
+                    for own, values in ((alpha, alphas), (beta, betas))
                 ),
             )
         )
-    return [made[start : start + each] for start in range(0, len(made), each)]
+    return [functions[start : start + each] for start in range(0, len(functions), each)]
 
 
-def _bound(formula: Formula, alpha: float, beta: float) -> Activation:
+def _bind(formula: Formula, alpha: float, beta: float) -> Activation:
     return lambda x: formula(x, alpha, beta)
 
 
-def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> Older:
-    """A layer of ``gates`` gates and ``states`` states: X, W, R, B, lengths, initial states,
-    peepholes to Y and the last states.
+def _layer(step: Step, gates: int, states: int, defaults: Sequence[str]) -> Kernel:
+    """Return the kernel of a layer with ``gates`` gates and ``states`` states. Its inputs are X, W,
+    R, B, lengths, initial states and peepholes; its outputs are Y and the last states.
     """
 
-    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
+    def kernel(*arguments: Any, **attributes: Any) -> tuple[np.ndarray, ...]:
         x, w, r, bias, lengths, *others = (*arguments, *[None] * 8)[:8]
         batch_first = bool(attributes.get("layout"))
         data = computable(x.swapaxes(0, 1) if batch_first else x)
@@ -207,7 +212,7 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
             else bias.reshape(directions, 2, gates * size)
         )
         seen = others[states] if states > 1 else None
-        made = np.zeros((steps, directions, batch, size), data.dtype)
+        result = np.zeros((steps, directions, batch, size), data.dtype)
         last = [
             initial_state(others[number], directions, batch, size, data.dtype, batch_first)
             for number in range(states)
@@ -218,7 +223,7 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
                 computable(both[index, 1]),
                 None if seen is None else seen[index],
             )
-            # Of all times at once: one product of matrices instead of many of a few rows.
+            # Project all time steps at once: one product of matrices instead of many of a few rows.
             projected = data.reshape(steps * batch, data.shape[2]) @ computable(
                 w[index]
             ).T + computable(both[index, 0])
@@ -227,42 +232,45 @@ def _recurrent(step: Step, gates: int, states: int, defaults: Sequence[str]) -> 
             for time in reversed(range(steps)) if backwards[index] else range(steps):
                 after = step(projected[time], before, weights, functions[index], attributes)
                 if counts is None or time < shortest:
-                    before, made[time, index] = after, after[0]
+                    before, result[time, index] = after, after[0]
                     continue
                 runs = (time < counts)[:, None]
                 before = tuple(
                     np.where(runs, new, old) for new, old in zip(after, before, strict=True)
                 )
-                made[time, index] = np.where(runs, after[0], 0)
+                result[time, index] = np.where(runs, after[0], 0)
             for number in range(states):
                 last[number][index] = before[number]
         shown = (
-            [made.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in last)]
+            [result.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in last)]
             if batch_first
-            else [made, *last]
+            else [result, *last]
         )
-        return tuple(one.astype(x.dtype) for one in shown)
+        return tuple(array.astype(x.dtype) for array in shown)
 
-    return compute
+    return kernel
 
 
 def _counts(lengths: np.ndarray, batch: int, steps: int) -> np.ndarray:
     counts = lengths.astype(np.int64)
     if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
         raise ValueError(
-            f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}"
+            f"the lengths of the sequences are {counts.tolist()[:8]}, "
+            f"expected {batch} numbers of 0 to {steps}"
         )
     return counts
 
 
 def directions_of(direction: str, directions: int) -> list[bool]:
-    """Of each direction whether it runs backwards."""
-    found = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(direction)
-    if found is None or len(found) != directions:
+    """Return True for each direction that runs backwards."""
+    backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(
+        direction
+    )
+    if backwards is None or len(backwards) != directions:
         raise ValueError(
             f"the direction is {direction[:40]!r}, and the weights are of {directions} directions"
         )
-    return found
+    return backwards
 
 
 def initial_state(
@@ -273,7 +281,7 @@ def initial_state(
     dtype: np.dtype,
     batch_first: bool,
 ) -> np.ndarray:
-    """[directions, B, H]: a copy of what is given, or zeros."""
+    """Return a copy of the initial state, or zeros, as [directions, B, H]."""
     if state is None:
         return np.zeros((directions, batch, size), dtype)
     ordered = state.swapaxes(0, 1) if batch_first and state.ndim > 1 else state
@@ -283,8 +291,6 @@ def initial_state(
     return np.array(ordered, dtype)
 
 
-RECURRENT: Mapping[str, Older] = {
-    "RNN": _recurrent(_rnn, 1, 1, ["Tanh"]),
-    "GRU": _recurrent(_gru, 3, 1, ["Sigmoid", "Tanh"]),
-    "LSTM": _recurrent(_lstm, 4, 2, ["Sigmoid", "Tanh", "Tanh"]),
-}
+rnn = _layer(_rnn, 1, 1, ["Tanh"])
+gru = _layer(_gru, 3, 1, ["Sigmoid", "Tanh"])
+lstm = _layer(_lstm, 4, 2, ["Sigmoid", "Tanh", "Tanh"])

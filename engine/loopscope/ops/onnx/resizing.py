@@ -1,8 +1,8 @@
-"""Resize: where each element of the output lies in the input along each axis, and which elements
-around that place it is made of.
+"""Resize and Upsample: the position of each output element in the input along each axis, and the
+elements around that position.
 
-In the steps of ONNX Runtime, whose bits decide how quanta are rounded; whole numbers lose what is
-behind the point, as there.
+The steps are those of ONNX Runtime, because the last bit decides how quantized values are rounded.
+Integers lose their fraction, as there.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.index import axis_within
 from loopscope.ops.onnx.bilinear import between, neighbours
-from loopscope.ops.onnx.output_sizes import Arguments, Attributes, check_size
+from loopscope.ops.onnx.output_sizes import Attributes, check_size
 
 _ONE, _HALF = np.float32(1), np.float32(0.5)
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """An axis that is resized: its lengths, the factor between them, and which part of it is
-    taken, in shares of it.
+    """Resized axis: its lengths, the factor between them, and the part of it that is read, as
+    fractions of its length.
     """
 
     number: int
@@ -43,34 +44,36 @@ class _Axis:
 _Places = Callable[[Array, _Axis], Array]
 
 
-def _half_pixel(made: Array, axis: _Axis) -> Array:
-    return (made + _HALF) / axis.scale - _HALF
+def _half_pixel(numbers: Array, axis: _Axis) -> Array:
+    return (numbers + _HALF) / axis.scale - _HALF
 
 
-def _symmetric(made: Array, axis: _Axis) -> Array:
-    """The middle of what is made lies on the middle of what there was."""
+def _symmetric(numbers: Array, axis: _Axis) -> Array:
+    """Return positions for which the middle of the output lies on the middle of the input."""
     ratio = np.float32(axis.after) / (axis.scale * np.float32(axis.before))
-    return np.float32(axis.before / 2) * (_ONE - ratio) + _half_pixel(made, axis)
+    return np.float32(axis.before / 2) * (_ONE - ratio) + _half_pixel(numbers, axis)
 
 
-def _corners(made: Array, axis: _Axis) -> Array:
-    return made * np.float32(axis.before - 1) / np.float32(max(axis.after - 1, 1))
+def _corners(numbers: Array, axis: _Axis) -> Array:
+    return numbers * np.float32(axis.before - 1) / np.float32(max(axis.after - 1, 1))
 
 
-def _cropped(made: Array, axis: _Axis) -> Array:
+def _cropped(numbers: Array, axis: _Axis) -> Array:
     start, end, last = np.float32(axis.start), np.float32(axis.end), np.float32(axis.before - 1)
     if axis.after == 1:
-        return np.full_like(made, _HALF * (start + end) * last)
-    return start * last + made * (end - start) * last / np.float32(axis.after - 1)
+        return np.full_like(numbers, _HALF * (start + end) * last)
+    return start * last + numbers * (end - start) * last / np.float32(axis.after - 1)
 
 
 CROPPED = "tf_crop_and_resize"
 _PLACES: Mapping[str, _Places] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _symmetric,
-    "pytorch_half_pixel": lambda made, axis: _half_pixel(made, axis) if axis.after > 1 else made,
-    "tf_half_pixel_for_nn": lambda made, axis: (made + _HALF) / axis.scale,
-    "asymmetric": lambda made, axis: made / axis.scale,
+    "pytorch_half_pixel": lambda numbers, axis: (
+        _half_pixel(numbers, axis) if axis.after > 1 else numbers
+    ),
+    "tf_half_pixel_for_nn": lambda numbers, axis: (numbers + _HALF) / axis.scale,
+    "asymmetric": lambda numbers, axis: numbers / axis.scale,
     "align_corners": _corners,
     CROPPED: _cropped,
 }
@@ -95,16 +98,23 @@ def _cubic(a: float) -> Callable[[Array], Array]:
     return weight
 
 
-def resize(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Linearly along all axes at once, which is what decides the last bit; otherwise axis by
-    axis.
+def resize(
+    data: Array,
+    roi: Array | None = None,
+    scales: Array | None = None,
+    sizes: Array | None = None,
+    /,
+    **attributes: Any,
+) -> Array:
+    """Return the data resampled to another size: linearly along all axes at once, because the order
+    decides the last bit; in the other modes axis by axis.
     """
-    data, roi, scales, sizes = (*arguments, *[None] * 3)[:4]
     mode = attributes.get("mode") or "nearest"
     if mode not in ("nearest", "linear", "cubic"):
         raise ValueError(f"mode is {mode[:40]!r}, expected nearest, linear or cubic")
     scales, sizes = (
-        None if one is None or not one.size else np.ravel(one) for one in (scales, sizes)
+        None if numbers is None or not numbers.size else np.ravel(numbers)
+        for numbers in (scales, sizes)
     )
     if (scales is None) == (sizes is None):
         raise ValueError(
@@ -115,19 +125,19 @@ def resize(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[
         (data, None, scales, sizes),
         {**attributes, "axes": attributes.get("axes") or None},
     )
-    places = _chosen(_PLACES, attributes, "coordinate_transformation_mode", "half_pixel")
-    # In f32 as runtimes have it, on which the nearest depends; between the elements of f64 no digit
-    # is lost.
+    places = _choose(_PLACES, attributes, "coordinate_transformation_mode", "half_pixel")
+    # Computed in f32 as in runtimes, because the nearest element depends on the last bit; f64 data
+    # is interpolated in f64.
     real = np.float64 if data.dtype == np.float64 and mode != "nearest" else np.float32
     axes = [axis for axis in _axes(data, (roi, scales, sizes), attributes, real) if axis.changes]
     if any(not axis.before and axis.after for axis in axes):
-        raise ValueError(f"there is nothing in data of shape {list(data.shape)} to resize from")
-    return (resized(data, axes, mode, places, attributes),)
+        raise ValueError(f"data of shape {list(data.shape)} has no elements to resize")
+    return resized(data, axes, mode, places, attributes)
 
 
 def along(data: Array, lengths: Sequence[int], scales: Sequence[float]) -> Array:
-    """Linearly, where an element of the output lies at its number over the scale: Upsample, and
-    Resize of opset 10.
+    """Return the data resampled linearly, with output element i at i / scale: Upsample, and Resize
+    of opset 10.
     """
     axes = [
         _Axis(
@@ -142,21 +152,23 @@ def along(data: Array, lengths: Sequence[int], scales: Sequence[float]) -> Array
     return resized(data, axes, "linear", _PLACES["asymmetric"], {})
 
 
-def _chosen(table: Mapping[str, Any], attributes: Attributes, name: str, default: str) -> Any:
-    given = attributes.get(name) or default
-    if given not in table:
-        raise ValueError(f"{name} is {str(given)[:40]!r}, expected one of {', '.join(table)}")
-    return table[given]
+def _choose(table: Mapping[str, Any], attributes: Attributes, name: str, default: str) -> Any:
+    name_in_table = attributes.get(name) or default
+    if name_in_table not in table:
+        raise ValueError(
+            f"{name} is {str(name_in_table)[:40]!r}, expected one of {', '.join(table)}"
+        )
+    return table[name_in_table]
 
 
 def _axes(
-    data: Array, given: Sequence[Any], attributes: Attributes, real: type[np.floating]
+    data: Array, inputs: Sequence[Any], attributes: Attributes, real: type[np.floating]
 ) -> list[_Axis]:
-    roi, scales, sizes = given
-    named = [
+    roi, scales, sizes = inputs
+    numbers = [
         axis_within(int(axis), data.ndim) for axis in attributes.get("axes") or range(data.ndim)
     ]
-    count = len(named)
+    count = len(numbers)
     cropped = attributes.get("coordinate_transformation_mode") == CROPPED
     part = (
         np.ravel(roi).astype(np.float32)
@@ -165,48 +177,60 @@ def _axes(
     )
     if len(part) != 2 * count:
         raise ValueError(
-            f"roi has {len(part)} numbers, expected {2 * count}: a start and an end for each resized axis"
+            f"roi has {len(part)} numbers, "
+            f"expected {2 * count}: a start and an end for each resized axis"
         )
-    before = [data.shape[number] for number in named]
+    before = [data.shape[number] for number in numbers]
     after, factors = (
-        _scaled(before, scales) if sizes is None else _sized(before, sizes, attributes, real)
+        _lengths_by_scales(before, scales)
+        if sizes is None
+        else _lengths_by_sizes(before, sizes, attributes, real)
     )
-    factors = [real(one) for one in factors]
+    factors = [real(values) for values in factors]
     return [
-        _Axis(*one)
-        for one in zip(
-            named, before, after, factors, part[:count].tolist(), part[count:].tolist(), strict=True
+        _Axis(*values)
+        for values in zip(
+            numbers,
+            before,
+            after,
+            factors,
+            part[:count].tolist(),
+            part[count:].tolist(),
+            strict=True,
         )
     ]
 
 
-def _scaled(before: Sequence[int], scales: Array) -> tuple[list[int], Sequence[np.floating]]:
-    factors = [np.float32(one) for one in scales]
-    if not all(np.isfinite(one) and one > 0 for one in factors):
+def _lengths_by_scales(
+    before: Sequence[int], scales: Array
+) -> tuple[list[int], Sequence[np.floating]]:
+    factors = [np.float32(factor) for factor in scales]
+    if not all(np.isfinite(factor) and factor > 0 for factor in factors):
         raise ValueError(f"the scales are {scales.tolist()[:8]}, expected numbers above 0")
-    # In f32, as ONNX infers the shape: 10 times 0.7 is 7 and not 6.
+    # Computed in f32, as ONNX infers the shape: 10 times 0.7 is 7 and not 6.
     return [
         int(np.floor(np.float32(length) * factor))
         for length, factor in zip(before, factors, strict=True)
     ], factors
 
 
-def _sized(
+def _lengths_by_sizes(
     before: Sequence[int], sizes: Array, attributes: Attributes, real: type[np.floating]
 ) -> tuple[list[int], Sequence[np.floating]]:
-    wanted = [int(one) for one in sizes]
-    if min(wanted) < 0:
-        raise ValueError(f"the sizes are {wanted[:8]}, expected lengths")
+    lengths = [int(size) for size in sizes]
+    if min(lengths) < 0:
+        raise ValueError(f"the sizes are {lengths[:8]}, expected lengths")
     factors = [
         real(size) / real(length) if length else real(1)
-        for size, length in zip(wanted, before, strict=True)
+        for size, length in zip(lengths, before, strict=True)
     ]
     policy = attributes.get("keep_aspect_ratio_policy") or "stretch"
     if policy == "stretch":
-        return wanted, factors
+        return lengths, factors
     if policy not in ("not_larger", "not_smaller"):
         raise ValueError(
-            f"keep_aspect_ratio_policy is {policy[:40]!r}, expected stretch, not_larger or not_smaller"
+            f"keep_aspect_ratio_policy is {policy[:40]!r}, "
+            "expected stretch, not_larger or not_smaller"
         )
     factor = min(factors) if policy == "not_larger" else max(factors)
     return [
@@ -217,26 +241,26 @@ def _sized(
 def resized(
     data: Array, axes: Sequence[_Axis], mode: str, places: _Places, attributes: Attributes
 ) -> Array:
-    """Along the axes that change; what lies outside a part that is cut out has a value of its
-    own.
+    """Return the data resampled along the axes that change. Positions outside a cropped part have
+    the extrapolation value.
     """
     exact = {
         axis.number: places(np.arange(axis.after, dtype=axis.scale.dtype), axis) for axis in axes
     }
     if mode == "nearest":
-        made = _nearest(
-            data, axes, exact, _chosen(_ROUNDED, attributes, "nearest_mode", "round_prefer_floor")
+        result = _nearest(
+            data, axes, exact, _choose(_ROUNDED, attributes, "nearest_mode", "round_prefer_floor")
         )
     elif mode == "linear" and not attributes.get("antialias"):
-        made = _back(_between(_real(data), axes, exact), data.dtype)
+        result = _to_type(_interpolate(_as_real(data), axes, exact), data.dtype)
     else:
-        made = _weighted(data, axes, exact, mode, attributes)
+        result = _filter_axes(data, axes, exact, mode, attributes)
     if attributes.get("coordinate_transformation_mode") == CROPPED:
-        value = np.float64(attributes.get("extrapolation_value") or 0).astype(made.dtype)
+        value = np.float64(attributes.get("extrapolation_value") or 0).astype(result.dtype)
         for axis in axes:
             outside = (exact[axis.number] < 0) | (exact[axis.number] > axis.before - 1)
-            made = np.where(_lying(outside, axis, made.ndim), value, made)
-    return made
+            result = np.where(_along_axis(outside, axis, result.ndim), value, result)
+    return result
 
 
 def _nearest(
@@ -251,38 +275,40 @@ def _nearest(
     return data
 
 
-def _real(data: Array) -> Array:
+def _as_real(data: Array) -> Array:
     return data if data.dtype == np.float64 else data.astype(np.float32, copy=False)
 
 
-def _back(made: Array, dtype: np.dtype, cut: Callable[[Array], Array] = np.trunc) -> Array:
-    """In the type of the data; whole numbers as near as their type goes."""
+def _to_type(values: Array, dtype: np.dtype, cut: Callable[[Array], Array] = np.trunc) -> Array:
+    """Return the values in the type of the data; integers are cut to the limits of their type."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        made = np.clip(cut(made.astype(np.float64)), float(limits.min), float(limits.max))
-    return made.astype(dtype, copy=False)
+        values = np.clip(cut(values.astype(np.float64)), float(limits.min), float(limits.max))
+    return values.astype(dtype, copy=False)
 
 
-_WHOLE: Mapping[int, Sequence[Sequence[int]]] = {
+_SPATIAL_AXES: Mapping[int, Sequence[Sequence[int]]] = {
     2: ((0, 1),),
     3: ((0, 1, 2),),
     4: ((2, 3), (1, 2)),
     5: ((2, 3, 4),),
 }
-"""The axes of an image or a volume, by the rank of the tensor that holds it."""
+"""Axes of an image or a volume, by the rank of the tensor."""
 
 
 def _half_up(numbers: Array) -> Array:
-    """The nearest whole numbers; of two, the one farther from 0."""
+    """Return the nearest integers, halves away from 0."""
     return np.trunc(numbers + np.copysign(0.5, numbers))
 
 
-def _between(data: Array, axes: Sequence[_Axis], exact: Mapping[int, Array]) -> Array:
-    """Between the neighbours along all axes of an image or a volume, as ONNX Runtime counts
-    them; where others change, along those.
+def _interpolate(data: Array, axes: Sequence[_Axis], exact: Mapping[int, Array]) -> Array:
+    """Interpolate along all axes of an image or a volume together, as ONNX Runtime does; for other
+    axes, along the axes that change.
     """
     rank, changing = data.ndim, set(exact)
-    chosen = next((one for one in _WHOLE.get(rank, ()) if changing <= set(one)), sorted(changing))
+    chosen = next(
+        (axis for axis in _SPATIAL_AXES.get(rank, ()) if changing <= set(axis)), sorted(changing)
+    )
     if not changing:
         return data
     return between(
@@ -290,34 +316,36 @@ def _between(data: Array, axes: Sequence[_Axis], exact: Mapping[int, Array]) -> 
         chosen,
         [
             neighbours(
-                data.shape[one], exact.get(one, np.arange(data.shape[one], dtype=np.float32))
+                data.shape[axis], exact.get(axis, np.arange(data.shape[axis], dtype=np.float32))
             )
-            for one in chosen
+            for axis in chosen
         ],
     )
 
 
-def _weighted(
+def _filter_axes(
     data: Array,
     axes: Sequence[_Axis],
     exact: Mapping[int, Array],
     mode: str,
     attributes: Attributes,
 ) -> Array:
-    """The last axis first; what antialiasing makes of whole numbers is rounded after each, as
-    ONNX Runtime has it.
+    """Filter along one axis after the other, the last first. With antialiasing, integers are
+    rounded after each axis, as in ONNX Runtime.
     """
     smooth = bool(attributes.get("antialias"))
-    made = _real(data)
+    result = _as_real(data)
     for axis in reversed(axes):
-        made = _filtered(made, axis, exact[axis.number], mode, attributes)
-        made = _real(_back(made, data.dtype, _half_up)) if smooth else made
-    return _back(made, data.dtype)
+        result = _filter_axis(result, axis, exact[axis.number], mode, attributes)
+        result = _as_real(_to_type(result, data.dtype, _half_up)) if smooth else result
+    return _to_type(result, data.dtype)
 
 
-def _filtered(data: Array, axis: _Axis, exact: Array, mode: str, attributes: Attributes) -> Array:
-    """Elements around each place, weighed by their distance; antialiased, from as much farther
-    as the axis gets shorter.
+def _filter_axis(
+    data: Array, axis: _Axis, exact: Array, mode: str, attributes: Attributes
+) -> Array:
+    """Return sums of elements around each position, weighted by their distance. With antialiasing,
+    the elements are taken from a range that is as much wider as the axis gets shorter.
     """
     weight = (
         _triangle if mode == "linear" else _cubic(float(attributes.get("cubic_coeff_a", -0.75)))
@@ -333,16 +361,43 @@ def _filtered(data: Array, axis: _Axis, exact: Array, mode: str, attributes: Att
     total = weights.sum(axis=1, keepdims=True)
     weights = np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
     read = np.clip(around, 0, axis.before - 1).astype(np.int64)
-    made = np.zeros(
+    result = np.zeros(
         (*data.shape[: axis.number], axis.after, *data.shape[axis.number + 1 :]), data.dtype
     )
     for tap in range(2 * taps):
-        made += data.take(read[:, tap], axis.number) * _lying(
+        result += data.take(read[:, tap], axis.number) * _along_axis(
             weights[:, tap].astype(data.dtype), axis, data.ndim
         )
-    return made
+    return result
 
 
-def _lying(numbers: Array, axis: _Axis, rank: int) -> Array:
-    """Numbers of the places along an axis, to be broadcast over the others."""
+def _along_axis(numbers: Array, axis: _Axis, rank: int) -> Array:
+    """Return numbers along an axis in a form that broadcasts over the other axes."""
     return numbers.reshape(-1, *[1] * (rank - 1 - axis.number))
+
+
+def upsample(data: Array, scales: Array | None = None, /, *, mode: str, **attributes: Any) -> Array:
+    """Return the data of Upsample, and Resize of opset 10: output element i lies at i / scale."""
+    if scales is not None:
+        factors = np.ravel(scales).tolist()
+    elif "scales" in attributes:
+        factors = list(attributes["scales"])
+    else:
+        factors = [1.0, 1.0, attributes["height_scale"], attributes["width_scale"]]
+    if len(factors) != data.ndim or not all(
+        math.isfinite(factor) and factor > 0 for factor in factors
+    ):
+        raise ValueError(f"the scales are {factors[:8]}, expected {data.ndim} numbers above 0")
+    lengths = [
+        math.floor(length * factor) for length, factor in zip(data.shape, factors, strict=True)
+    ]
+    check_elements(math.prod(lengths), "the output of Upsample")
+    if mode == "linear":
+        return along(data, lengths, factors)
+    for axis, (length, factor) in enumerate(zip(lengths, factors, strict=True)):
+        if factor != 1:
+            # In f32 as in runtimes, because the nearest element depends on the last bit.
+            positions = np.arange(length, dtype=np.float32) / np.float32(factor)
+            whole = np.ceil(positions) if factor < 1 else np.floor(positions)
+            data = data.take(np.minimum(whole.astype(np.int64), data.shape[axis] - 1), axis)
+    return data

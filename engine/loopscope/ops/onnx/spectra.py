@@ -7,40 +7,47 @@ ONNX Runtime takes; its DFT takes as much memory as the length says that a model
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx import TensorProto, helper
 
 from loopscope.ops.bounds import check_elements
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Array, Kernel
 from loopscope.ops.precision import computable
 
 
-def _stft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Spectra of the frames of each signal: [batch, frames, frequencies, real and imaginary
+def stft(
+    signal: Array,
+    step: Array,
+    window: Array | None = None,
+    length: Array | None = None,
+    /,
+    *,
+    onesided: int = 1,
+) -> Array:
+    """Return spectra of the frames of each signal: [batch, frames, frequencies, real and imaginary
     part].
     """
-    signal, step, window, length = (*arguments, None, None)[:4]
     if signal.ndim not in (2, 3) or (signal.ndim == 3 and signal.shape[2] not in (1, 2)):
         raise ValueError(
-            f"the signal has shape {list(signal.shape)}, expected [batch, length], [batch, length, 1] or [batch, length, 2]"
+            f"the signal has shape {list(signal.shape)}, "
+            "expected [batch, length], [batch, length, 1] or [batch, length, 2]"
         )
-    stride, size = int(np.ravel(step)[0]), _frame(window, length)
+    stride, size = int(np.ravel(step)[0]), _frame_length(window, length)
     if stride < 1 or not 1 <= size <= signal.shape[1]:
         raise ValueError(
-            f"frames of {size} every {stride} of a signal of {signal.shape[1]}, expected at least 1 each, and one whole frame"
+            f"frames of {size} every {stride} of a signal of {signal.shape[1]}, "
+            "expected at least 1 each, and one whole frame"
         )
     values = computable(signal).astype(np.float64)
     two_sided = signal.ndim == 3 and signal.shape[2] == 2
-    if two_sided and attributes.get("onesided", 1):
+    if two_sided and onesided:
         raise ValueError(
             "the signal is complex, which has no one-sided spectrum: expected onesided 0"
         )
     values = values[..., 0] + 1j * values[..., 1] if two_sided else values.reshape(signal.shape[:2])
-    bins = size // 2 + 1 if attributes.get("onesided", 1) else size
+    bins = size // 2 + 1 if onesided else size
     check_elements(
         len(values) * ((values.shape[1] - size) // stride + 1) * max(bins, size) * 2,
         "the output of STFT",
@@ -49,44 +56,53 @@ def _stft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[A
     if window is not None:
         frames = frames * computable(window).astype(np.float64)
     spectra = np.fft.fft(frames)[..., :bins]
-    return (np.stack([spectra.real, spectra.imag], axis=-1).astype(signal.dtype),)
+    return np.stack([spectra.real, spectra.imag], axis=-1).astype(signal.dtype)
 
 
-def _frame(window: np.ndarray | None, length: np.ndarray | None) -> int:
-    """How long a frame is: as the window, or as said; ``ValueError`` where neither is given or
-    they differ.
+def _frame_length(window: np.ndarray | None, length: np.ndarray | None) -> int:
+    """Return the length of a frame, from the window or from frame_length. Raise ``ValueError`` if
+    neither is present or they differ.
     """
-    said = {int(np.ravel(length)[0])} if length is not None else set[int]()
-    said |= {len(window)} if window is not None and window.ndim == 1 else set()
-    if len(said) != 1:
+    lengths = {int(np.ravel(length)[0])} if length is not None else set[int]()
+    lengths |= {len(window)} if window is not None and window.ndim == 1 else set()
+    if len(lengths) != 1:
         raise ValueError(
-            f"the window and frame_length say {sorted(said) or 'nothing'}, expected one length for both"
+            f"the window and frame_length say {sorted(lengths) or 'nothing'}, "
+            "expected one length for both"
         )
-    return said.pop()
+    return lengths.pop()
 
 
 _WORDS_FOR_EACH, _WORDS_OF_A_ROW = 8, 32
-"""What a transform takes for each value, in words of four bytes: itself and its spectrum, as two
-f64 each; and for one row at a time what the transform of an awkward length is made of.
+"""Memory of a transform in words of four bytes: for each value, itself and its spectrum as two f64
+each; for each element of a row, the buffers of a transform of an awkward length.
 """
 
 
-def _dft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The spectrum along one axis of ``[..., 1]`` or ``[..., 2]`` (real and imaginary part), or
-    the signal of a spectrum.
+def dft(
+    data: Array,
+    length: Array | None = None,
+    axes: Array | None = None,
+    /,
+    *,
+    axis: int = -2,
+    inverse: int = 0,
+    onesided: int = 0,
+) -> Array:
+    """Return the spectrum along one axis of ``[..., 1]`` or ``[..., 2]`` (real and imaginary part),
+    or the signal of a spectrum.
     """
-    data, length, axis = (*arguments, None, None)[:3]
     if data.ndim < 2 or data.shape[-1] not in (1, 2):
         raise ValueError(
-            f"the signal has shape {list(data.shape)}, expected a last axis of length 1, or 2 for complex numbers"
+            f"the signal has shape {list(data.shape)}, "
+            "expected a last axis of length 1, or 2 for complex numbers"
         )
-    along = int(attributes.get("axis", -2) if axis is None else np.ravel(axis)[0])
+    along = int(axis if axes is None else np.ravel(axes)[0])
     if not -data.ndim <= along < data.ndim - 1 or along == -1:
         raise ValueError(
             f"the axis is {along}, expected one of the first {data.ndim - 1} of {data.ndim}"
         )
     along %= data.ndim
-    inverse, onesided = bool(attributes.get("inverse")), bool(attributes.get("onesided"))
     whole = 2 * (data.shape[along] - 1) if inverse and onesided else data.shape[along]
     size = whole if length is None else int(np.ravel(length)[0])
     if size < 1:
@@ -103,43 +119,36 @@ def _dft(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[An
     else:
         numbers = values[..., 0] + 1j * values[..., 1] if data.shape[-1] == 2 else values[..., 0]
         if onesided:
-            return (np.fft.irfft(numbers, size, along)[..., None].astype(data.dtype),)
+            return np.fft.irfft(numbers, size, along)[..., None].astype(data.dtype)
         spectrum = (np.fft.ifft if inverse else np.fft.fft)(numbers, size, along)
     pairs = np.ascontiguousarray(spectrum).view(np.float64)
-    return (pairs.reshape(*spectrum.shape, 2).astype(data.dtype),)
+    return pairs.reshape(*spectrum.shape, 2).astype(data.dtype)
 
 
-def _window(*weights: float) -> Older:
-    """A sum of cosines over a length, a number in brackets or not; the weights are those of 1,
-    cos(x), cos(2 x).
+def _window(*weights: float) -> Kernel:
+    """Return a kernel of a sum of cosines over a length. The weights are those of 1, cos(x), cos(2
+    x).
     """
 
-    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-        (length,) = arguments
-        dtype = helper.tensor_dtype_to_np_dtype(
-            attributes.get("output_datatype", TensorProto.FLOAT)
-        )
+    def kernel(
+        length: Array, /, *, output_datatype: int = TensorProto.FLOAT, periodic: int = 1
+    ) -> Array:
+        dtype = helper.tensor_dtype_to_np_dtype(output_datatype)
         if length.size != 1 or length.reshape(-1)[0] < 0:
             raise ValueError(
                 f"the length is {np.ravel(length)[:8].tolist()}, expected one number of at least 0"
             )
         count = int(length.reshape(-1)[0])
         check_elements(count, "the window")
-        whole = max(count if attributes.get("periodic", 1) else count - 1, 1)
+        whole = max(count if periodic else count - 1, 1)
         angles = np.arange(count) * (2 * math.pi / whole)
-        return (
-            np.asarray(
-                sum(weight * np.cos(number * angles) for number, weight in enumerate(weights))
-            ).astype(dtype),
-        )
+        return np.asarray(
+            sum(weight * np.cos(number * angles) for number, weight in enumerate(weights))
+        ).astype(dtype)
 
-    return compute
+    return kernel
 
 
-SPECTRA: Mapping[str, Older] = {
-    "BlackmanWindow": _window(0.42, -0.5, 0.08),
-    "DFT": _dft,
-    "HammingWindow": _window(25 / 46, -21 / 46),
-    "HannWindow": _window(0.5, -0.5),
-    "STFT": _stft,
-}
+blackman_window = _window(0.42, -0.5, 0.08)
+hamming_window = _window(25 / 46, -21 / 46)
+hann_window = _window(0.5, -0.5)

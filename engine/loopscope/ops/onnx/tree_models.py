@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops.onnx.linear_models import rows_of
-from loopscope.ops.onnx.older import Attributes
+from loopscope.ops.onnx.machine_values import given
 from loopscope.ops.onnx.post_transforms import (
     label_or_nothing,
     labels_at,
@@ -30,6 +30,7 @@ from loopscope.ops.onnx.trees import (
     summed,
 )
 
+Attributes = Mapping[str, Any]
 Kernel = Callable[..., Any]
 _MODES: Mapping[str, int] = {
     "BRANCH_LEQ": LEQ,
@@ -44,28 +45,28 @@ _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 def _features(data: np.ndarray) -> np.ndarray:
-    """Integers are compared as f32, as the splits are given."""
+    """Return rows of features. Integers are compared as f32, the type of the splits."""
     return rows_of(data.astype(np.float32) if data.dtype.kind in "iu" else data)
 
 
-def _numbers(attributes: Attributes, name: str) -> np.ndarray:
-    """A list of f32, or from opset 3 on a tensor in its place, of f32 or f64."""
+def _floats(attributes: Attributes, name: str) -> np.ndarray:
+    """Return a list of f32, or from opset 3 a tensor of f32 or f64 in its place."""
     tensor = attributes.get(f"{name}_as_tensor")
     return np.array(attributes.get(name) or () if tensor is None else np.ravel(tensor), np.float64)
 
 
-def _places(attributes: Attributes, name: str) -> np.ndarray:
+def _integers(attributes: Attributes, name: str) -> np.ndarray:
     return np.array(attributes.get(name) or (), np.int64)
 
 
-def _named(attributes: Attributes, kind: str, targets: int) -> Forest:
-    """Of nodes that are known by the numbers of their tree and their own; ``kind`` of leaf
+def _forest_by_ids(attributes: Attributes, kind: str, targets: int) -> Forest:
+    """Return a forest whose nodes have the ids of their tree and their own. ``kind`` of the leaf
     entries is class or target.
     """
     names = ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")
-    trees, own, features, yes, no = (_places(attributes, f"nodes_{name}") for name in names)
-    splits, written = _numbers(attributes, "nodes_values"), attributes.get("nodes_modes") or ()
-    missing = _places(attributes, "nodes_missing_value_tracks_true")
+    trees, own, features, yes, no = (_integers(attributes, f"nodes_{name}") for name in names)
+    splits, written = _floats(attributes, "nodes_values"), attributes.get("nodes_modes") or ()
+    missing = _integers(attributes, "nodes_missing_value_tracks_true")
     missing = missing if missing.size else np.zeros(len(trees), np.int64)
     of_one_length(
         {
@@ -84,13 +85,13 @@ def _named(attributes: Attributes, kind: str, targets: int) -> Forest:
         }
     )
     of_one_length({"nodes_treeids": trees, "nodes_missing_value_tracks_true": missing})
-    modes = np.array([_mode(one) for one in written], np.int64)
+    modes = np.array([_mode(mode) for mode in written], np.int64)
     inner = modes >= 0
-    # A node that compares comes before all leaves.
+    # Nodes that compare come before all leaves.
     number = np.where(inner, np.cumsum(inner) - 1, inner.sum() + np.cumsum(~inner) - 1)
     known = dict(zip(zip(trees.tolist(), own.tolist(), strict=True), number.tolist(), strict=True))
     roots = dict(zip(reversed(trees.tolist()), reversed(number.tolist()), strict=True))
-    starts, added, weights = _entries(
+    starts, added, weights = _leaf_entries(
         attributes, kind, known, int(inner.sum()), int((~inner).sum()), targets
     )
     return laid_out(
@@ -98,8 +99,8 @@ def _named(attributes: Attributes, kind: str, targets: int) -> Forest:
         features=features[inner],
         splits=splits[inner],
         modes=modes[inner],
-        yes=_children(trees[inner], yes[inner], known),
-        no=_children(trees[inner], no[inner], known),
+        yes=_child_positions(trees[inner], yes[inner], known),
+        no=_child_positions(trees[inner], no[inner], known),
         missing=missing[inner] > 0,
         roots=np.array([roots[tree] for tree in dict.fromkeys(trees.tolist())], np.int64),
         starts=starts,
@@ -117,15 +118,15 @@ def _mode(name: str) -> int:
     return _MODES.get(name, -1)
 
 
-def _children(
+def _child_positions(
     trees: np.ndarray, own: np.ndarray, known: Mapping[tuple[int, int], int]
 ) -> np.ndarray:
     return np.array(
-        [known.get(one, -1) for one in zip(trees.tolist(), own.tolist(), strict=True)], np.int64
+        [known.get(ids, -1) for ids in zip(trees.tolist(), own.tolist(), strict=True)], np.int64
     )
 
 
-def _entries(
+def _leaf_entries(
     attributes: Attributes,
     kind: str,
     known: Mapping[tuple[int, int], int],
@@ -133,16 +134,16 @@ def _entries(
     count: int,
     targets: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where the entries of each leaf start, their targets, and their weights; those of other nodes
-    are never reached.
+    """Return the start of the entries of each leaf, their targets, and their weights. Entries of
+    nodes that are not leaves are dropped.
 
-    With one target a leaf has one entry, the first, as in ONNX Runtime: skl2onnx's
+    With one target a leaf has one entry, the first, as in ONNX Runtime, because skl2onnx's
     ``decision_leaf`` writes it once for each class.
     """
     trees, own, added = (
-        _places(attributes, f"{kind}_{name}") for name in ("treeids", "nodeids", "ids")
+        _integers(attributes, f"{kind}_{name}") for name in ("treeids", "nodeids", "ids")
     )
-    weights = _numbers(attributes, f"{kind}_weights")
+    weights = _floats(attributes, f"{kind}_weights")
     of_one_length(
         {
             f"{kind}_treeids": trees,
@@ -151,7 +152,7 @@ def _entries(
             f"{kind}_weights": weights,
         }
     )
-    leaf = _children(trees, own, known) - inner
+    leaf = _child_positions(trees, own, known) - inner
     order = np.argsort(leaf, kind="stable")
     order = order[leaf[order] >= 0]
     if targets == 1:
@@ -162,23 +163,23 @@ def _entries(
 def _tree_classifier(attributes: Attributes, outputs: int) -> Kernel:
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_int64s")
     classes = max(len(texts or numbers or ()), 1)
-    forest = functools.cache(lambda: _named(attributes, "class", classes))
+    forest = functools.cache(lambda: _forest_by_ids(attributes, "class", classes))
 
     def compute(data: np.ndarray, /) -> tuple[Any, ...]:
         scores, added = summed(forest(), _features(np.asarray(data)), classes, "SUM")
         base, transform = (
-            _numbers(attributes, "base_values"),
+            _floats(attributes, "base_values"),
             attributes.get("post_transform") or "NONE",
         )
         only = np.unique(forest().targets)
         if classes <= 2 and len(only) == 1 and base.size < 2:
-            return _of_one_score(scores, int(only[0]), attributes)[:outputs]
+            return _one_class_scores(scores, int(only[0]), attributes)[:outputs]
         if base.size == 1 and classes == 2:
             scores[:, 0] += base[0]
         else:
-            scores = scores + _base(base, classes)
+            scores = scores + _base_values(base, classes)
         scores = scores.astype(np.float32)
-        # Without base values a class that no leaf speaks of is not chosen.
+        # Without base values, a class that no leaf adds to is not a candidate.
         candidates = scores if base.size else np.where(added, scores, -np.inf)
         return (
             labels_at(candidates.argmax(axis=1), texts, numbers),
@@ -188,19 +189,19 @@ def _tree_classifier(attributes: Attributes, outputs: int) -> Kernel:
     return compute
 
 
-def _of_one_score(
+def _one_class_scores(
     scores: np.ndarray, only: int, attributes: Attributes
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where the leaves speak of one class alone: weights that are all positive add up to a
-    chance, others to a score around 0.
+    """Return labels and scores if all leaves add to one class. Weights that are all positive add up
+    to a probability, other weights to a score around 0.
     """
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_int64s")
     base, transform = (
-        _numbers(attributes, "base_values"),
+        _floats(attributes, "base_values"),
         attributes.get("post_transform") or "NONE",
     )
     score = (scores[:, only] + (base[0] if base.size and only == 0 else 0)).astype(np.float32)
-    chance = bool((_numbers(attributes, "class_weights") >= 0).all())
+    chance = bool((_floats(attributes, "class_weights") >= 0).all())
     if scores.shape[1] == 1:
         return label_or_nothing(score > 0, texts, numbers), transformed(score[:, None], transform)
     labels = labels_at((score > (0.5 if chance else 0)).astype(np.int64), texts, numbers)
@@ -209,7 +210,7 @@ def _of_one_score(
     return labels, of_two_classes(score, transform, chance=chance)
 
 
-def _base(base: np.ndarray, targets: int) -> np.ndarray:
+def _base_values(base: np.ndarray, targets: int) -> np.ndarray:
     if base.size not in (0, targets):
         raise ValueError(
             f"base_values has {base.size} numbers, expected {targets}: one for each score"
@@ -219,7 +220,7 @@ def _base(base: np.ndarray, targets: int) -> np.ndarray:
 
 def _tree_regressor(attributes: Attributes, outputs: int) -> Kernel:
     targets = int(attributes.get("n_targets") or 1)
-    forest = functools.cache(lambda: _named(attributes, "target", targets))
+    forest = functools.cache(lambda: _forest_by_ids(attributes, "target", targets))
 
     def compute(data: np.ndarray, /) -> tuple[Any, ...]:
         scores, _ = summed(
@@ -228,7 +229,7 @@ def _tree_regressor(attributes: Attributes, outputs: int) -> Kernel:
             targets,
             attributes.get("aggregate_function") or "SUM",
         )
-        scores = scores + _base(_numbers(attributes, "base_values"), targets)
+        scores = scores + _base_values(_floats(attributes, "base_values"), targets)
         return (transformed(scores, attributes.get("post_transform") or "NONE"),)
 
     return compute
@@ -237,34 +238,34 @@ def _tree_regressor(attributes: Attributes, outputs: int) -> Kernel:
 def _tree_ensemble(attributes: Attributes, outputs: int) -> Kernel:
     ids = attributes.get("leaf_targetids") or ()
     targets = int(attributes.get("n_targets") or max((0, *ids)) + 1)
-    forest = functools.cache(lambda: _numbered(attributes, targets))
+    forest = functools.cache(lambda: _forest_by_positions(attributes, targets))
 
     def compute(data: np.ndarray, /) -> tuple[Any, ...]:
         rows = np.asarray(data)
-        aggregate = _chosen(_AGGREGATES, attributes, "aggregate_function", 1)
+        aggregate = _choose(_AGGREGATES, attributes, "aggregate_function", 1)
         scores, _ = summed(forest(), _features(rows), targets, aggregate)
-        transform = _chosen(_TRANSFORMS, attributes, "post_transform", 0)
-        made = scores if transform == "NONE" else transformed(scores, transform)
-        return (made.astype(rows.dtype),)
+        transform = _choose(_TRANSFORMS, attributes, "post_transform", 0)
+        result = scores if transform == "NONE" else transformed(scores, transform)
+        return (result.astype(rows.dtype),)
 
     return compute
 
 
-def _chosen(names: Sequence[str], attributes: Attributes, name: str, otherwise: int) -> str:
+def _choose(names: Sequence[str], attributes: Attributes, name: str, otherwise: int) -> str:
     number = attributes.get(name, otherwise)
     if not 0 <= number < len(names):
         raise ValueError(f"{name} is {number}, expected 0 to {len(names) - 1}")
     return names[number]
 
 
-def _numbered(attributes: Attributes, targets: int) -> Forest:
-    """Of nodes and leaves that are known by their places in the lists."""
+def _forest_by_positions(attributes: Attributes, targets: int) -> Forest:
+    """Return a forest whose nodes and leaves are known by their positions in the lists."""
     names = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
     features, yes, no, to_leaf, to_other_leaf = (
-        _places(attributes, f"nodes_{name}") for name in names
+        _integers(attributes, f"nodes_{name}") for name in names
     )
     splits, modes = (np.ravel(attributes[f"nodes_{name}"]) for name in ("splits", "modes"))
-    missing = _places(attributes, "nodes_missing_value_tracks_true")
+    missing = _integers(attributes, "nodes_missing_value_tracks_true")
     missing = missing if missing.size else np.zeros(len(features), np.int64)
     of_one_length(
         {
@@ -284,16 +285,16 @@ def _numbered(attributes: Attributes, targets: int) -> Forest:
     )
     of_one_length({"nodes_featureids": features, "nodes_missing_value_tracks_true": missing})
     added, weights = (
-        _places(attributes, "leaf_targetids"),
+        _integers(attributes, "leaf_targetids"),
         np.ravel(attributes["leaf_weights"]).astype(np.float64),
     )
     of_one_length({"leaf_targetids": added, "leaf_weights": weights})
     if (np.concatenate([yes, no]) < 0).any():
-        raise ValueError("a node leads to a node or leaf that is not there")
+        raise ValueError("a node leads to a node or leaf that does not exist")
     nodes = len(features)
     for places, leaf in ((yes, to_leaf), (no, to_other_leaf)):
         if (places[leaf == 0] >= nodes).any():
-            raise ValueError("a node leads to a node or leaf that is not there")
+            raise ValueError("a node leads to a node or leaf that does not exist")
     return laid_out(
         targets,
         features=features,
@@ -302,7 +303,7 @@ def _numbered(attributes: Attributes, targets: int) -> Forest:
         yes=np.where(to_leaf != 0, yes + nodes, yes),
         no=np.where(to_other_leaf != 0, no + nodes, no),
         missing=missing > 0,
-        roots=_places(attributes, "tree_roots"),
+        roots=_integers(attributes, "tree_roots"),
         starts=np.arange(len(weights) + 1),
         targets=added,
         weights=weights,
@@ -311,7 +312,7 @@ def _numbered(attributes: Attributes, targets: int) -> Forest:
 
 
 def _members(attributes: Attributes, modes: np.ndarray) -> dict[int, np.ndarray]:
-    """The sets of the nodes of mode MEMBER, in the order of the nodes; NaN ends each."""
+    """Return the sets of the nodes of mode MEMBER by node; NaN ends each set."""
     nodes = np.flatnonzero(modes == MEMBER).tolist()
     values = np.ravel(attributes.get("membership_values", np.zeros(0))).astype(np.float64)
     ends = np.flatnonzero(np.isnan(values)).tolist()
@@ -319,15 +320,21 @@ def _members(attributes: Attributes, modes: np.ndarray) -> dict[int, np.ndarray]
         ends.append(len(values))  # the last set needs no end
     if len(ends) < len(nodes):
         raise ValueError(
-            f"membership_values holds {len(ends)} sets for {len(nodes)} nodes that ask for membership"
+            f"membership_values holds {len(ends)} sets for {len(nodes)} nodes of mode MEMBER"
         )
     starts = [0, *(end + 1 for end in ends)]
     return {node: values[start:end] for node, start, end in zip(nodes, starts, ends, strict=False)}
 
 
-TREE_MODELS: Mapping[str, Callable[[Attributes, int], Kernel]] = {
-    "TreeEnsembleClassifier": _tree_classifier,
-    "TreeEnsembleRegressor": _tree_regressor,
-    "TreeEnsemble": _tree_ensemble,
-}
-"""What prepares a node's kernel: its trees are laid out once, when it is first called."""
+def _prepared(
+    make: Callable[[Attributes, int], Kernel], attributes: Attributes, outputs: int
+) -> Kernel:
+    """Return the kernel of one node, whose trees are laid out once."""
+    present = {name: value for name, value in attributes.items() if value is not None}
+    compute = make(present, outputs)
+    return lambda data: tuple(given(value) for value in compute(data))
+
+
+tree_classifier = functools.partial(_prepared, _tree_classifier)
+tree_regressor = functools.partial(_prepared, _tree_regressor)
+tree_ensemble = functools.partial(_prepared, _tree_ensemble)

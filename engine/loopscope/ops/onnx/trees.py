@@ -1,4 +1,4 @@
-"""Decision trees of ONNX-ML as arrays, and which leaf of each tree a row comes to."""
+"""Decision trees of ONNX-ML as arrays, and the leaf of each tree that a row reaches."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from scipy.sparse import csgraph
 from loopscope.ops.bounds import check_elements
 
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
-"""How a node compares a feature with its split, numbered as in attribute nodes_modes of
+"""Comparisons of a feature with a node's split, numbered as in attribute nodes_modes of
 TreeEnsemble.
 """
-_AT_ONCE = 2**18
-"""So many leaves, of rows times trees, are looked for together."""
+_BLOCK_LEAVES = 2**18
+"""Number of leaves (rows times trees) searched at a time."""
 _STRIDE = 4
-"""After so many comparisons, rows that have come to a leaf are left out."""
+"""Number of comparisons after which rows that have reached a leaf are removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forest:
-    """M nodes that compare, numbered from 0, and L leaves, numbered from M on; leaf l adds the
-    entries from starts[l] to starts[l + 1].
+    """M nodes that compare, numbered from 0, and L leaves, numbered from M; leaf l adds the entries
+    from starts[l] to starts[l + 1].
 
-    Lists of nodes go on over the leaves, which lead to themselves: a row that has come to one stays
-    there.
+    Lists of nodes continue over the leaves, which lead to themselves: a row that has reached a leaf
+    remains in it.
     """
 
     nodes: int
-    """M."""
+    """Number of nodes that compare, M."""
     features: np.ndarray
     splits: np.ndarray
     modes: np.ndarray
     kinds: tuple[int, ...]
-    """The modes that there are."""
+    """Modes that occur."""
     ways: np.ndarray
-    """Where node n leads to: at 2n where its comparison does not hold, at 2n + 1 where it does."""
+    """Successors of node n: at 2n if its comparison does not hold, at 2n + 1 if it does."""
     missing: np.ndarray
-    """Whether the comparison of n holds for NaN."""
+    """True at n if the comparison of node n holds for NaN."""
     roots: np.ndarray
     starts: np.ndarray
     each: int
-    """How many entries every leaf has; 0 where they have not as many."""
+    """Number of entries of every leaf; 0 if the numbers differ."""
     targets: np.ndarray
     weights: np.ndarray
     members: Mapping[int, np.ndarray]
-    """What a node of mode MEMBER compares with."""
+    """Set that a node of mode MEMBER compares with, by node."""
 
 
 def laid_out(
-    most: int,
+    target_count: int,
     *,
     features: np.ndarray,
     splits: np.ndarray,
@@ -67,13 +67,15 @@ def laid_out(
     weights: np.ndarray,
     members: Mapping[int, np.ndarray],
 ) -> Forest:
-    """Of lists of the nodes that compare; ``ValueError`` when one leads nowhere or round in a
-    circle, or a leaf adds to no target.
+    """Return a forest from lists of the nodes that compare. Raise ``ValueError`` if a node leads
+    nowhere or in a circle, or a leaf adds to an unknown target.
     """
     leaf = np.arange(len(features), len(features) + len(starts) - 1)
     _check_ways(yes, no, roots, len(features) + len(leaf))
-    if ((targets < 0) | (targets >= most)).any():
-        raise ValueError(f"a leaf adds to target {int(targets.max())}, expected 0 to below {most}")
+    if ((targets < 0) | (targets >= target_count)).any():
+        raise ValueError(
+            f"a leaf adds to target {int(targets.max())}, expected 0 to below {target_count}"
+        )
     if (features < 0).any():
         raise ValueError(f"a node compares feature {int(features.min())}, expected 0 or more")
     counts = np.diff(starts)
@@ -99,46 +101,48 @@ def laid_out(
 def _check_ways(yes: np.ndarray, no: np.ndarray, roots: np.ndarray, end: int) -> None:
     for name, places in (("a node", np.concatenate([yes, no])), ("a tree", roots)):
         if ((places < 0) | (places >= end)).any():
-            raise ValueError(f"{name} leads to a node or leaf that is not there")
+            raise ValueError(f"{name} leads to a node or leaf that does not exist")
     nodes = len(yes)
-    edges = np.concatenate([np.stack([np.arange(nodes), one]) for one in (yes, no)], axis=1)
+    edges = np.concatenate(
+        [np.stack([np.arange(nodes), successors]) for successors in (yes, no)], axis=1
+    )
     edges = edges[:, edges[1] < nodes]
     graph = sparse.csr_array((np.ones(edges.shape[1], np.int8), edges), shape=(nodes, nodes))
     components, _ = csgraph.connected_components(graph, connection="strong")
     if (edges[0] == edges[1]).any() or components < nodes:
-        raise ValueError("the nodes of a tree lead round in a circle")
+        raise ValueError("the nodes of a tree form a cycle")
 
 
 def leaves(forest: Forest, rows: np.ndarray) -> np.ndarray:
-    """The leaf of each row (N, features) in each tree: (N, trees)."""
-    if forest.nodes and (most := int(forest.features.max())) >= rows.shape[1]:
-        raise ValueError(f"a tree compares feature {most} of data that has {rows.shape[1]}")
+    """Return the leaf of each row (N, features) in each tree: (N, trees)."""
+    if forest.nodes and (last_feature := int(forest.features.max())) >= rows.shape[1]:
+        raise ValueError(f"a tree compares feature {last_feature} of data that has {rows.shape[1]}")
     trees, flat, missing = len(forest.roots), rows.reshape(-1), bool(np.isnan(rows).any())
     places = np.tile(forest.roots, len(rows))
     active = np.flatnonzero(places < forest.nodes)
-    at, start = places[active], active // max(trees, 1) * rows.shape[1]
+    nodes, start = places[active], active // max(trees, 1) * rows.shape[1]
     while active.size:
         for _ in range(_STRIDE):
-            values = flat.take(start + forest.features.take(at))
-            holds = _decided(forest, at, values)
+            values = flat.take(start + forest.features.take(nodes))
+            holds = _compare(forest, nodes, values)
             if missing:
-                holds = np.where(np.isnan(values), forest.missing.take(at), holds)
-            at = forest.ways.take(2 * at + holds)
-        places[active] = at
-        going = np.flatnonzero(at < forest.nodes)
-        active, at, start = active.take(going), at.take(going), start.take(going)
+                holds = np.where(np.isnan(values), forest.missing.take(nodes), holds)
+            nodes = forest.ways.take(2 * nodes + holds)
+        places[active] = nodes
+        going = np.flatnonzero(nodes < forest.nodes)
+        active, nodes, start = active.take(going), nodes.take(going), start.take(going)
     return (places - forest.nodes).reshape(len(rows), trees)
 
 
-def _decided(forest: Forest, nodes: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Whether the comparison of each node holds for its value."""
+def _compare(forest: Forest, nodes: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return True for each node whose comparison holds for its value."""
     splits = forest.splits.take(nodes)
     if len(forest.kinds) == 1:
-        return _compared(forest.kinds[0], values, splits, nodes, forest.members)
+        return _compare_by_mode(forest.kinds[0], values, splits, nodes, forest.members)
     modes, answers = forest.modes.take(nodes), np.zeros(len(nodes), np.bool_)
     for mode in forest.kinds:
         chosen = modes == mode
-        answers[chosen] = _compared(
+        answers[chosen] = _compare_by_mode(
             mode, values[chosen], splits[chosen], nodes[chosen], forest.members
         )
     return answers
@@ -154,7 +158,7 @@ _COMPARISONS: Mapping[int, np.ufunc] = {
 }
 
 
-def _compared(
+def _compare_by_mode(
     mode: int,
     values: np.ndarray,
     splits: np.ndarray,
@@ -174,15 +178,15 @@ def _compared(
 def summed(
     forest: Forest, rows: np.ndarray, targets: int, how: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the leaves add to each target, (N, targets), and whether any does; where none does it is
-    0.
+    """Return the sums of the leaves for each target, (N, targets), 0 without a leaf, and True for
+    each target that a leaf adds to.
 
     ``how`` is SUM, AVERAGE (over all trees), MIN or MAX.
     """
     check_elements(len(rows) * targets, "the scores of the trees")
-    block = max(_AT_ONCE // max(len(forest.roots), targets, 1), 1)
+    block = max(_BLOCK_LEAVES // max(len(forest.roots), targets, 1), 1)
     parts = [
-        _summed(forest, rows[start : start + block], targets, how)
+        _sum_block(forest, rows[start : start + block], targets, how)
         for start in range(0, len(rows), block)
     ]
     if not parts:
@@ -192,11 +196,11 @@ def summed(
     )
 
 
-def _summed(
+def _sum_block(
     forest: Forest, rows: np.ndarray, targets: int, how: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    found = leaves(forest, rows).reshape(-1)
-    owner, entries = _spoken(forest, found)
+    reached = leaves(forest, rows).reshape(-1)
+    owner, entries = _entries_of(forest, reached)
     places = owner // max(len(forest.roots), 1) * targets + forest.targets[entries]
     size = len(rows) * targets
     added = np.bincount(places, minlength=size) > 0
@@ -214,21 +218,21 @@ def _summed(
     return np.where(added, scores, 0).reshape(-1, targets), added.reshape(-1, targets)
 
 
-def _spoken(forest: Forest, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of all leaves that were found, and for each entry the number of its leaf among
-    them.
-    """
+def _entries_of(forest: Forest, reached: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the entries of all reached leaves, and for each entry the index of its leaf."""
     if forest.each == 1:
-        return np.arange(len(found)), found
-    counts = forest.starts[found + 1] - forest.starts[found]
-    owner = np.repeat(np.arange(len(found)), counts)
+        return np.arange(len(reached)), reached
+    counts = forest.starts[reached + 1] - forest.starts[reached]
+    owner = np.repeat(np.arange(len(reached)), counts)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return owner, forest.starts[found][owner] + within
+    return owner, forest.starts[reached][owner] + within
 
 
 def of_one_length(lists: Mapping[str, Sequence[Any] | np.ndarray]) -> None:
-    """``ValueError`` when lists that describe the same nodes or leaves have different lengths."""
-    lengths = {name: len(one) for name, one in lists.items()}
+    """Raise ``ValueError`` if lists that describe the same nodes or leaves have different
+    lengths.
+    """
+    lengths = {name: len(values) for name, values in lists.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
             "the attributes have different lengths: "

@@ -1,5 +1,5 @@
-"""ONNX's convolutions and poolings by the kernels of the OpenVINO operations: all attributes,
-any number of groups, 1 to 3 axes.
+"""ONNX's convolutions and poolings by the kernels of OpenVINO operations: all attributes, any
+number of groups, 1 to 3 axes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.convolution.deformable import deformable_convolution
 from loopscope.ops.convolution.dense import group_convolution
 from loopscope.ops.convolution.transposed import group_convolution_backprop_data
-from loopscope.ops.onnx.older import Arguments, Attributes, Older
+from loopscope.ops.declare import Kernel
 from loopscope.ops.pooling.maximum import largest, max_pool_with_indices
 from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of, summed_in_order
 from loopscope.ops.precision import computable
 from loopscope.ops.window import Lengths, per_axis
 
+Attributes = Mapping[str, Any]
 _AUTO_PADS = {
     "NOTSET": "explicit",
     "SAME_UPPER": "same_upper",
@@ -31,7 +32,9 @@ _AUTO_PADS = {
 
 
 def window_of(attributes: Attributes, axes: int) -> Mapping[str, Any]:
-    """Strides, dilations and padding as our kernels name them."""
+    """Return strides, dilations and padding by the names that the kernels of OpenVINO operations
+    use.
+    """
     auto_pad = attributes.get("auto_pad", "NOTSET")
     if auto_pad not in _AUTO_PADS:
         raise ValueError(
@@ -53,7 +56,8 @@ def _window(
     )
     if min(*strides, *dilations) < 1:
         raise ValueError(
-            f"the strides are {list(strides)} and the dilations {list(dilations)}, expected numbers of at least 1"
+            f"the strides are {list(strides)} and the dilations {list(dilations)}, "
+            "expected numbers of at least 1"
         )
     padding = per_axis(padding, 2 * axes, 0, "pads")
     return {
@@ -68,13 +72,16 @@ def _window(
 def _spatial_axes(data: np.ndarray, filters: np.ndarray) -> int:
     if data.ndim < 3 or filters.ndim != data.ndim:
         raise ValueError(
-            f"data of shape {list(data.shape)} and filters of shape {list(filters.shape)}: expected [N, C, lengths...] twice"
+            f"data of shape {list(data.shape)} and filters of shape {list(filters.shape)}: "
+            "expected [N, C, lengths...] twice"
         )
     return data.ndim - 2
 
 
 def _groups(attributes: Attributes, data: np.ndarray, channels: int) -> int:
-    """``channels`` are those of the filters that the groups share among them."""
+    """Return the number of groups. ``channels`` is the number of filters' channels that the groups
+    share.
+    """
     groups = int(attributes.get("group", 1))
     if groups < 1 or channels % groups or data.shape[1] % groups:
         raise ValueError(
@@ -83,20 +90,19 @@ def _groups(attributes: Attributes, data: np.ndarray, channels: int) -> int:
     return groups
 
 
-def _biased(result: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
-    return (result if bias is None else result + bias.reshape(-1, *[1] * (result.ndim - 2)),)
+def _add_bias(result: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    return result if bias is None else result + bias.reshape(-1, *[1] * (result.ndim - 2))
 
 
 def conv(
     data: np.ndarray, filters: np.ndarray, bias: np.ndarray | None = None, /, **attributes: Any
 ) -> np.ndarray:
-    """Correlation with filters, and a bias ``[O]``, as ``convolved``."""
-    (made,) = _biased(convolved(data, filters, attributes), bias)
-    return np.asarray(made)
+    """Return the correlation with filters, plus a bias ``[O]``, as ``convolved``."""
+    return np.asarray(_add_bias(convolved(data, filters, attributes), bias))
 
 
 def convolved(data: np.ndarray, filters: np.ndarray, attributes: Attributes) -> np.ndarray:
-    """``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]`` with the
+    """Return ``[N, C, lengths...] x [O, C / group, kernel...] -> [N, O, places...]`` with the
     attributes of Conv.
     """
     window = window_of(attributes, _spatial_axes(data, filters))
@@ -104,11 +110,18 @@ def convolved(data: np.ndarray, filters: np.ndarray, attributes: Attributes) -> 
     return group_convolution(data, filters.reshape(groups, -1, *filters.shape[1:]), **window)
 
 
-def _deformed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The image goes on with zeros outside, between which and its border is interpolated as
-    within.
+def deform_conv(
+    data: np.ndarray,
+    filters: np.ndarray,
+    offsets: np.ndarray,
+    bias: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+    /,
+    **attributes: Any,
+) -> np.ndarray:
+    """Return the correlation with filters whose elements are moved by the offsets. All elements
+    outside the image are 0, and positions at the border are interpolated with these zeros.
     """
-    data, filters, offsets, bias, mask = (*arguments, None, None)[:5]
     result = deformable_convolution(
         data,
         offsets,
@@ -119,21 +132,22 @@ def _deformed(arguments: Arguments, attributes: Attributes, outputs: int) -> tup
         deformable_group=int(attributes.get("offset_group", 1)),
         bilinear_interpolation_pad=True,
     )
-    return _biased(result, bias)
+    return _add_bias(result, bias)
 
 
-def _transposed(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """The whole result without padding, of which padding cuts off both ends, or a given length
-    as much as is too long.
+def conv_transpose(
+    data: np.ndarray, filters: np.ndarray, bias: np.ndarray | None = None, /, **attributes: Any
+) -> np.ndarray:
+    """Return the transposed convolution. The whole result is computed without padding; then padding
+    cuts off both ends, or ``output_shape`` what exceeds its length.
     """
-    data, filters, bias = (*arguments, None)[:3]
     axes = _spatial_axes(data, filters)
     window = window_of(attributes, axes)
     groups = _groups(attributes, data, len(filters))
     more = per_axis(attributes.get("output_padding") or (), axes, 0, "output_padding")
-    wanted = attributes.get("output_shape")
-    if wanted is None and window["auto_pad"].startswith("same"):
-        wanted = [
+    lengths = attributes.get("output_shape")
+    if lengths is None and window["auto_pad"].startswith("same"):
+        lengths = [
             length * stride
             for length, stride in zip(data.shape[2:], window["strides"], strict=True)
         ]
@@ -144,23 +158,23 @@ def _transposed(arguments: Arguments, attributes: Attributes, outputs: int) -> t
     )
     for axis in range(axes):
         whole = result.shape[axis + 2] + more[axis]
-        if wanted is None:
+        if lengths is None:
             begin, length = (
                 window["pads_begin"][axis],
                 whole - window["pads_begin"][axis] - window["pads_end"][axis],
             )
         else:
-            length = int(wanted[len(wanted) - axes + axis])
+            length = int(lengths[len(lengths) - axes + axis])
             spare = max(whole - length, 0)
             begin = spare // 2 if window["auto_pad"] == "same_upper" else spare - spare // 2
         if length < 0:
             raise ValueError(f"padding leaves {length} elements of axis {axis + 2}")
-        result = _piece(result, axis + 2, begin, length)
-    return _biased(result, bias)
+        result = _take_or_zero(result, axis + 2, begin, length)
+    return _add_bias(result, bias)
 
 
-def _piece(data: np.ndarray, axis: int, begin: int, length: int) -> np.ndarray:
-    """``length`` elements of an axis from ``begin`` on; what lies beyond the data is 0."""
+def _take_or_zero(data: np.ndarray, axis: int, begin: int, length: int) -> np.ndarray:
+    """Return ``length`` elements of an axis from ``begin``; elements beyond the data are 0."""
     part = data[(slice(None),) * axis + (slice(begin, begin + length),)]
     missing = length - part.shape[axis]
     if not missing:
@@ -170,11 +184,12 @@ def _piece(data: np.ndarray, axis: int, begin: int, length: int) -> np.ndarray:
 
 
 def pool_of(attributes: Attributes, axes: int) -> dict[str, Any]:
-    """The window of a pooling as our kernels name it."""
+    """Return the window of a pooling by the names that the kernels of OpenVINO operations use."""
     kernel = tuple(attributes["kernel_shape"])
     if len(kernel) != axes or min(kernel, default=0) < 1:
         raise ValueError(
-            f"the kernel_shape is {list(kernel)[:8]} for data of {axes} spatial axes, expected a length for each axis"
+            f"the kernel_shape is {list(kernel)[:8]} for data of {axes} spatial axes, "
+            "expected a length for each axis"
         )
     rounding = "ceil_torch" if attributes.get("ceil_mode") else "floor"
     return {"kernel": kernel, "rounding_type": rounding, **window_of(attributes, len(kernel))}
@@ -184,47 +199,45 @@ def _frame(attributes: Attributes, data: np.ndarray) -> WindowFrame:
     return frame_of(
         data.shape,
         **{
-            _OURS.get(name, name): value
+            _FRAME_NAMES.get(name, name): value
             for name, value in pool_of(attributes, data.ndim - 2).items()
         },
     )
 
 
-_OURS = {"pads_begin": "begin", "pads_end": "end", "rounding_type": "rounding"}
+_FRAME_NAMES = {"pads_begin": "begin", "pads_end": "end", "rounding_type": "rounding"}
 
 
-def average_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Padding counts where it is asked to; what a window reaches beyond it, as ``ceil_mode``
-    lets it, never does.
+def average_pool(data: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    """Return the mean of each window. Padding counts with ``count_include_pad``; elements beyond
+    the padding, which ``ceil_mode`` lets a window reach, never count.
     """
-    frame = _frame(attributes, arguments[0])
+    frame = _frame(attributes, data)
     few = math.prod(frame.kernel) <= _FEW_TAPS
-    return (_averaged(summed_in_order if few else _summed, arguments[0], frame, attributes),)
+    return _average(summed_in_order if few else _sum, data, frame, attributes)
 
 
 _FEW_TAPS = 64
-"""Windows of so many elements are summed in the order of ONNX Runtime; of larger ones that would
-take much longer than axis by axis.
+"""Number of elements up to which windows are summed in the order of ONNX Runtime; for larger
+windows this would take much longer than axis by axis.
 """
 
 
-def _average_pool_by_axes(
-    arguments: Arguments, attributes: Attributes, outputs: int
-) -> tuple[Any, ...]:
-    """Before opset 19: ONNX Runtime's kernel for those sums one axis after the other, and the
-    last bits are others.
+def average_pool_by_axes(data: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    """Return the mean of each window, for AveragePool before opset 19. ONNX Runtime's kernel for
+    these versions sums one axis after the other, which changes the last bits.
     """
-    return (_averaged(_summed, arguments[0], _frame(attributes, arguments[0]), attributes),)
+    return _average(_sum, data, _frame(attributes, data), attributes)
 
 
-def _averaged(
+def _average(
     summed: Callable[[np.ndarray, WindowFrame], np.ndarray],
     data: np.ndarray,
     frame: WindowFrame,
     attributes: Attributes,
 ) -> np.ndarray:
     counted = [
-        _counted(frame, axis, bool(attributes.get("count_include_pad")), attributes)
+        _count_elements(frame, axis, bool(attributes.get("count_include_pad")), attributes)
         for axis in range(len(frame.kernel))
     ]
     divisor = np.maximum(reduce(np.multiply.outer, counted), 1)
@@ -232,14 +245,14 @@ def _averaged(
     return np.asarray((values / divisor.astype(values.dtype)).astype(data.dtype))
 
 
-def _summed(data: np.ndarray, frame: WindowFrame) -> np.ndarray:
+def _sum(data: np.ndarray, frame: WindowFrame) -> np.ndarray:
     return combined(data, frame, 0, np.add)
 
 
-def _counted(
+def _count_elements(
     frame: WindowFrame, axis: int, with_padding: bool, attributes: Attributes
 ) -> np.ndarray:
-    """How many elements each window has along an axis."""
+    """Return the number of elements of each window along an axis."""
     first = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.begin[axis]
     reached = first[:, None] + np.arange(frame.kernel[axis]) * frame.dilations[axis]
     before, after = (
@@ -249,80 +262,76 @@ def _counted(
 
 
 def _padding_after(frame: WindowFrame, axis: int, attributes: Attributes) -> int:
-    given = attributes.get("pads")
+    padding = attributes.get("pads")
     automatic = attributes.get("auto_pad", "NOTSET") != "NOTSET"
     return (
-        frame.overhang[axis] if automatic else int(given[len(frame.kernel) + axis]) if given else 0
+        frame.overhang[axis]
+        if automatic
+        else int(padding[len(frame.kernel) + axis])
+        if padding
+        else 0
     )
 
 
-def _max_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    """Largest elements, and where they lie in the whole tensor; with ``storage_order`` 1 the
-    first spatial axis runs fastest.
+def max_pool(data: np.ndarray, /, *, outputs: int, **attributes: Any) -> Any:
+    """Return the largest element of each window, and with two outputs its index in the whole
+    tensor. With ``storage_order`` 1 the first spatial axis runs fastest in the index.
     """
-    (data,) = arguments
     if outputs == 1:
-        return (largest(data, _frame(attributes, data)),)
+        return largest(data, _frame(attributes, data))
     by_columns = bool(attributes.get("storage_order"))
-    # Padding is less than the least byte, so that this is found where it lies.
+    # In i16 the padding is less than the lowest byte, so that a lowest byte is found at its own
+    # index.
     values = data.astype(np.int16) if data.dtype in (np.int8, np.uint8) else data
-    found, where = max_pool_with_indices(
+    values_max, indices = max_pool_with_indices(
         values,
         **pool_of(attributes, data.ndim - 2),
         index_element_type=ElementType.I64,
         axis=2 if by_columns else 0,
     )
-    found = found.astype(data.dtype, copy=False)
+    values_max = values_max.astype(data.dtype, copy=False)
     if not by_columns:
-        return found, where
+        return values_max, indices
     lengths = data.shape[2:]
-    turned = (
-        np.ravel_multi_index(np.unravel_index(where, lengths), lengths, order="F")
-        if where.size
-        else where
+    by_column = (
+        np.ravel_multi_index(np.unravel_index(indices, lengths), lengths, order="F")
+        if indices.size
+        else indices
     )
     planes = np.arange(math.prod(data.shape[:2])).reshape(*data.shape[:2], *[1] * len(lengths))
-    return found, turned + planes * math.prod(lengths)
+    return values_max, by_column + planes * math.prod(lengths)
 
 
-def _lp_pool(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-    (data,) = arguments
+def lp_pool(data: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    """Return the p-norm of each window."""
     frame = _frame(attributes, data)
     power = attributes.get("p", 2)
     sums = combined(np.abs(computable(data)) ** power, frame, 0, np.add)
-    return (np.asarray(sums ** (1 / power)).astype(data.dtype),)
+    return np.asarray(sums ** (1 / power)).astype(data.dtype)
 
 
-def _over_all_places(fold: Callable[..., np.ndarray]) -> Older:
-    def compute(arguments: Arguments, attributes: Attributes, outputs: int) -> tuple[Any, ...]:
-        (data,) = arguments
-        return (
-            np.asarray(
-                fold(computable(data), axis=tuple(range(2, data.ndim)), keepdims=True)
-            ).astype(data.dtype),
-        )
+def _over_spatial_axes(fold: Callable[..., np.ndarray]) -> Kernel:
+    def kernel(data: np.ndarray, /) -> np.ndarray:
+        axes = tuple(range(2, data.ndim))
+        return np.asarray(fold(computable(data), axis=axes, keepdims=True)).astype(data.dtype)
 
-    return compute
+    return kernel
 
 
 def _mean(data: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
-    """Of nothing NaN, and not a warning."""
+    """Return the mean; of no elements NaN without a warning."""
     with np.errstate(invalid="ignore"):
         return np.asarray(
             data.sum(axis=axis, keepdims=keepdims) / data.dtype.type(math.prod(data.shape[2:]))
         )
 
 
-WINDOWS: Mapping[str, Older] = {
-    "DeformConv": _deformed,
-    "ConvTranspose": _transposed,
-    "AveragePool": _average_pool_by_axes,
-    "MaxPool": _max_pool,
-    "LpPool": _lp_pool,
-    "GlobalAveragePool": _over_all_places(_mean),
-    "GlobalMaxPool": _over_all_places(np.max),
-}
+global_average_pool = _over_spatial_axes(_mean)
+global_max_pool = _over_spatial_axes(np.max)
 
 
-NEWER_WINDOWS: Mapping[str, tuple[int, Older]] = {"AveragePool": (19, average_pool)}
-"""From which version on an operation is computed in another way."""
+def global_lp_pool(tensor: np.ndarray, /, *, p: float = 2) -> np.ndarray:
+    """Return the p-norm over all spatial axes, which remain with length 1."""
+    axes = tuple(range(2, tensor.ndim))
+    powers = np.abs(tensor.astype(np.float64)) ** p
+    return np.asarray(powers.sum(axis=axes, keepdims=True) ** (1 / p)).astype(tensor.dtype)

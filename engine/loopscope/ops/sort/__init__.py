@@ -1,5 +1,5 @@
-"""Category sort of the OpenVINO operation specs: the best elements, sorted positions, and boxes
-that survive their rivals.
+"""Category sort of the OpenVINO operation specs: the best elements, sorted positions, and the
+selection of boxes.
 """
 
 from __future__ import annotations

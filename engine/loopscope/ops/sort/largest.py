@@ -1,4 +1,6 @@
-"""The k largest or smallest elements along an axis; ties go to the element that comes first."""
+"""The k largest or smallest elements along an axis. Of equal elements, the first is selected
+first.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +18,32 @@ from loopscope.ops.gradients import element_places as gradients
 from loopscope.ops.index import axis_within, whole_number
 from loopscope.ops.infer import spelled_length
 
-_FEW = 32
-"""An axis so short is sorted whole: finding a threshold first would take longer."""
-_MANY = 1 << 15
-"""So many elements are worth a look at groups of them first: on some processors numpy partitions
-slowly.
+_WHOLE_SORT_LENGTH = 32
+"""Axis length up to which an axis is sorted whole, because finding a threshold first would take
+longer.
 """
-_GROUPS, _LEAST_DEPTH = 64, 4
-"""At least so many groups, of at least so many elements."""
-_WORTH_NUMBERS, _PAIRS = 1 << 11, 8
-"""From so many elements on, with more than so many along the axis, they are sorted together with
-their positions, as numbers.
+_GROUPED_FROM = 1 << 15
+"""Number of elements from which groups of elements are compared first, because numpy partitions
+slowly on some processors.
 """
-_SMALL, _SHORT = 512, 255
-"""So few elements, and an axis up to so long where elements and positions are one number, are
-sorted whole as well.
+_GROUPS, _MIN_DEPTH = 64, 4
+"""Minimum number of groups, and of elements in a group."""
+_PACKED_FROM, _PACKED_LENGTH = 1 << 11, 8
+"""Numbers of elements, in all and along the axis, from which elements are sorted together with
+their positions, packed into one integer.
 """
-_BLOCK = 1 << 15
-"""So many of these numbers stay in a processor's cache."""
-_FEW_ROUNDS = 5
-"""So few elements along a short axis, when it is not the last one, are found one after the
+_WHOLE_SORT_ELEMENTS, _SHORT_AXIS = 512, 255
+"""Number of elements up to which an array is sorted whole; axis length up to which an array of
+packed integers is sorted whole.
+"""
+_PACKED_BLOCK = 1 << 15
+"""Number of packed integers that stay in a processor's cache."""
+_MAX_ROUNDS = 5
+"""Largest k for which elements along a short axis that is not the last are found one after the
 other.
 """
-_TOGETHER = 1 << 19
-"""So many elements at a time are searched for them."""
+_ROUND_BLOCK = 1 << 19
+"""Number of elements searched at a time when elements are found one after the other."""
 
 
 def top_k(
@@ -53,11 +57,11 @@ def top_k(
     stable: bool = True,
     index_element_type: ElementType = ElementType.I32,
 ) -> tuple[Array, Array]:
-    """Values and positions of the ``k`` (scalar) largest or smallest elements along ``axis``,
-    ordered by value or position.
+    """Return values and positions of the ``k`` (scalar) largest or smallest elements along
+    ``axis``, ordered by value or position.
 
-    Equal elements keep their order whether ``stable`` asks for it or not; ``sort`` ``none`` gives
-    them ordered by value.
+    Equal elements keep their order for both values of ``stable``. ``sort`` ``none`` orders them by
+    value.
     """
     along = axis_within(axis, data.ndim)
     count, length = whole_number(k), data.shape[along]
@@ -67,18 +71,18 @@ def top_k(
     shape = (*data.shape[:along], count, *data.shape[along + 1 :])
     if not prod(shape):
         return np.empty(shape, data.dtype), np.empty(shape, index_element_type.dtype)
-    few = along < data.ndim - 1 and 0 < count <= _FEW_ROUNDS and length <= _SHORT
-    found = _in_rounds(keys, along, count, largest) if few else None
-    values, places = (None, _places(keys, along, count, largest)) if found is None else found
+    few = along < data.ndim - 1 and 0 < count <= _MAX_ROUNDS and length <= _SHORT_AXIS
+    pair = _select_in_rounds(keys, along, count, largest) if few else None
+    values, places = (None, _best_positions(keys, along, count, largest)) if pair is None else pair
     if sort == "index":
         values, places = None, np.sort(places, along).astype(np.int64)
-    return _taken(data, places, along) if values is None else values.astype(
+    return _take_elements(data, places, along) if values is None else values.astype(
         data.dtype
     ), places.astype(index_element_type.dtype)
 
 
 def comparable(data: Array) -> np.ndarray:
-    """In a type that numpy sorts fast, in the same order."""
+    """Return the elements in a type that numpy sorts fast, in the same order."""
     if data.dtype.names:
         raise ValueError(f"elements of type {ElementType.of(data)} have no order")
     element_type = ElementType.of(data)
@@ -87,21 +91,21 @@ def comparable(data: Array) -> np.ndarray:
     return data.astype(np.int8) if element_type.bits < 8 else data
 
 
-def _places(keys: np.ndarray, along: int, count: int, largest: bool) -> np.ndarray:
-    """Positions along an axis of the best ``count`` elements, the best first."""
-    place = _place(keys, along, largest) if count == 1 else None
+def _best_positions(keys: np.ndarray, along: int, count: int, largest: bool) -> np.ndarray:
+    """Return positions along an axis of the best ``count`` elements, the best first."""
+    place = _best_position(keys, along, largest) if count == 1 else None
     if place is not None:
         return place
     if along == keys.ndim - 1:
-        return _best(keys, count, largest)
+        return _select(keys, count, largest)
     return np.moveaxis(
-        _best(np.moveaxis(keys, along, -1).copy(order="C"), count, largest), -1, along
+        _select(np.moveaxis(keys, along, -1).copy(order="C"), count, largest), -1, along
     )
 
 
-def _place(keys: np.ndarray, along: int, largest: bool) -> np.ndarray | None:
-    """Positions of the best elements alone; None where the least is asked for among NaN, which
-    numpy takes for less than all.
+def _best_position(keys: np.ndarray, along: int, largest: bool) -> np.ndarray | None:
+    """Return positions of the best element of each row; None for the smallest among NaN, which
+    numpy treats as smaller than all numbers.
     """
     if largest:
         return np.asarray(keys.argmax(along, keepdims=True))
@@ -110,9 +114,9 @@ def _place(keys: np.ndarray, along: int, largest: bool) -> np.ndarray | None:
     return None if unknown else np.asarray(places)
 
 
-def _taken(data: Array, places: np.ndarray, along: int) -> np.ndarray:
-    """The elements at places along an axis; where it is not the last one, by single numbers,
-    which numpy follows faster than tuples.
+def _take_elements(data: Array, places: np.ndarray, along: int) -> np.ndarray:
+    """Return the elements at positions along an axis. For an axis that is not the last, the
+    positions are flattened, because numpy indexes faster with single numbers than with tuples.
     """
     if along == data.ndim - 1:
         return np.take_along_axis(data, places, along)
@@ -122,13 +126,13 @@ def _taken(data: Array, places: np.ndarray, along: int) -> np.ndarray:
     return data.reshape(-1).take(flat.reshape(places.shape))
 
 
-def _in_rounds(
+def _select_in_rounds(
     keys: np.ndarray, along: int, count: int, largest: bool
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Values and positions: the best of all, then the best of the others, and so on.
+    """Return values and positions: the best of all elements, then the best of the rest, and so on.
 
-    None where no other can be told from what was found before: it is as bad as an element can be,
-    or NaN.
+    Return None if the best of the rest cannot be distinguished from the elements that are already
+    taken: it has the worst possible value, or is NaN.
     """
     length, inner = keys.shape[along], prod(keys.shape[along + 1 :])
     shape, parts = (
@@ -139,30 +143,28 @@ def _in_rounds(
         np.empty((len(parts), count, inner), keys.dtype),
         np.empty((len(parts), count, inner), np.uint8),
     )
-    together = max(1, _TOGETHER // (length * inner))
-    for start in range(0, len(parts), together):
-        # The axis first, so that numpy goes along long rows; a copy, in which what was found is
-        # made the worst.
-        rows = (
-            parts[start : start + together].transpose(1, 0, 2).copy(order="C").reshape(length, -1)
-        )
-        for number, found in enumerate(_rounds(rows, count, largest)):
-            if found is None:
+    block = max(1, _ROUND_BLOCK // (length * inner))
+    for start in range(0, len(parts), block):
+        # The axis comes first, so that numpy runs along long rows. The rows are copied, because
+        # each element found is overwritten with the worst value.
+        rows = parts[start : start + block].transpose(1, 0, 2).copy(order="C").reshape(length, -1)
+        for number, pair in enumerate(_rounds(rows, count, largest)):
+            if pair is None:
                 return None
-            values[start : start + together, number] = found[0].reshape(-1, inner)
-            places[start : start + together, number] = found[1].reshape(-1, inner)
+            values[start : start + block, number] = pair[0].reshape(-1, inner)
+            places[start : start + block, number] = pair[1].reshape(-1, inner)
     return values.reshape(shape), places.reshape(shape)
 
 
 def _rounds(
     rows: np.ndarray, count: int, largest: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray] | None]:
-    """The best elements of the columns and their rows, then the next best ones. Writes to
+    """Yield the best elements of the columns and their rows, then the next best ones. Writes to
     ``rows``.
     """
     length, width = rows.shape
-    worst, best_of = _worst(rows.dtype, largest), np.maximum if largest else np.minimum
-    # Greatest for the first row, so that of equal elements the first is found.
+    worst, best_of = _worst_value(rows.dtype, largest), np.maximum if largest else np.minimum
+    # The first row has the greatest number, so that of equal elements the first is selected.
     remaining = np.arange(length, 0, -1).astype(np.uint8).reshape(-1, 1)
     flat, ends = rows.reshape(-1), np.arange(length * width, (length + 1) * width)
     for _ in range(count):
@@ -181,77 +183,82 @@ def _rounds(
         flat[place] = worst
 
 
-def _worst(dtype: np.dtype, largest: bool) -> float | int:
-    """What no element is worse than; NaN apart, which compares with nothing."""
+def _worst_value(dtype: np.dtype, largest: bool) -> float | int:
+    """Return the value that no element is worse than, apart from NaN, which does not compare."""
     if dtype.kind == "f":
         return -np.inf if largest else np.inf
     limits = np.iinfo(dtype)
     return int(limits.min if largest else limits.max)
 
 
-def _best(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
-    """Positions along the last axis of the best ``count`` elements, the best first."""
+def _select(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
+    """Return positions along the last axis of the best ``count`` elements, the best first."""
     length = keys.shape[-1]
-    whole = length <= _FEW or keys.size <= _SMALL or (length <= _SHORT and _are_numbers(keys))
+    whole = (
+        length <= _WHOLE_SORT_LENGTH
+        or keys.size <= _WHOLE_SORT_ELEMENTS
+        or (length <= _SHORT_AXIS and _are_packable(keys))
+    )
     if count > 0 and not whole and 4 * count <= length:
         threshold = _threshold(keys, count, largest)
-        wanted = count * (keys.size // length)
+        expected = count * (keys.size // length)
         chosen = keys >= threshold if largest else keys <= threshold
-        if np.count_nonzero(chosen) != wanted:
-            chosen = _first_of_equals(keys, threshold, count, largest)
-        # Neither number is right where a threshold is NaN; then everything is sorted.
-        if np.count_nonzero(chosen) == wanted:
+        if np.count_nonzero(chosen) != expected:
+            chosen = _select_first_equals(keys, threshold, count, largest)
+        # Both counts differ from the expected one if a threshold is NaN; then everything is sorted.
+        if np.count_nonzero(chosen) == expected:
             places = (np.flatnonzero(chosen) % length).reshape((*keys.shape[:-1], count))
-            order = _sorted_places(np.take_along_axis(keys, places, -1), count, largest)
+            order = _sort_positions(np.take_along_axis(keys, places, -1), count, largest)
             return np.take_along_axis(places, order, -1)
-    return _sorted_places(keys, count, largest)
+    return _sort_positions(keys, count, largest)
 
 
 def _threshold(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
-    """The worst of the best ``count`` elements along the last axis, which stays with length 1."""
-    rows = _candidates(keys, count, largest) if keys.size >= _MANY else keys
+    """Return the worst of the best ``count`` elements along the last axis, which remains with
+    length 1.
+    """
+    rows = _candidates(keys, count, largest) if keys.size >= _GROUPED_FROM else keys
     kth = rows.shape[-1] - count if largest else count - 1
     return np.partition(rows, kth, -1)[..., kth : kth + 1]
 
 
 def _candidates(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
-    """Some elements of each row, the best ``count`` among them, which take less time to partition;
-    all where they would be too many.
+    """Return some elements of each row that include the best ``count``, because they take less time
+    to partition; all elements if there would be too many.
 
-    A row is cut into groups: the worst of the best ``count`` groups, judged by their best, is no
-    better than the element looked for.
+    A row is cut into groups. The best element of the worst of the best ``count`` groups is not
+    better than the threshold.
     """
     length = keys.shape[-1]
     groups = max(4 * count, _GROUPS)
     depth = length // groups
-    if depth < _LEAST_DEPTH:
+    if depth < _MIN_DEPTH:
         return keys
     parts = keys[..., : depth * groups].reshape(*keys.shape[:-1], depth, groups)
     bests = parts.max(-2) if largest else parts.min(-2)
     kth = groups - count if largest else count - 1
     bound = np.partition(bests, kth, -1)[..., kth : kth + 1]
-    found = keys >= bound if largest else keys <= bound
-    numbers = np.count_nonzero(found, axis=-1, keepdims=True)
-    most = int(numbers.max(initial=0))
+    chosen = keys >= bound if largest else keys <= bound
+    numbers = np.count_nonzero(chosen, axis=-1, keepdims=True)
+    widest = int(numbers.max(initial=0))
     if (
         numbers.min(initial=count) < count
-        or most > length // 4
+        or widest > length // 4
         or (bests.dtype.kind == "f" and np.isnan(bests).any())
     ):
         return keys
-    # The rows of a rectangle, filled up with the bound, which is never better than the element
-    # looked for.
-    rows = np.empty((*keys.shape[:-1], most), keys.dtype)
+    # Rows of a rectangle, filled up with the bound, which is never better than the threshold.
+    rows = np.empty((*keys.shape[:-1], widest), keys.dtype)
     rows[...] = bound
-    rows[np.arange(most) < numbers] = keys[found]
+    rows[np.arange(widest) < numbers] = keys[chosen]
     return rows
 
 
-def _first_of_equals(
+def _select_first_equals(
     keys: np.ndarray, threshold: np.ndarray, count: int, largest: bool
 ) -> np.ndarray:
-    """All that are better than the threshold, and of those equal to it the first, so that
-    ``count`` are chosen of each row.
+    """Select all elements better than the threshold, and the first ones equal to it, so that
+    ``count`` are selected in each row.
     """
     better = keys > threshold if largest else keys < threshold
     equal = keys == threshold
@@ -259,42 +266,46 @@ def _first_of_equals(
     return better | (equal & (equal.cumsum(-1) <= missing))
 
 
-def _sorted_places(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
-    """Positions along the last axis of the first ``count`` elements of a stable sort."""
-    if _are_numbers(keys):
-        return _sorted_numbers(keys, count, largest)
+def _sort_positions(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
+    """Return positions along the last axis of the first ``count`` elements of a stable sort."""
+    if _are_packable(keys):
+        return _sort_packed(keys, count, largest)
     if not largest:
         forwards: np.ndarray = keys.argsort(-1, kind="stable")
         return forwards[..., :count]
     backwards = keys[..., ::-1].argsort(-1, kind="stable")[..., ::-1]
-    found: np.ndarray = keys.shape[-1] - 1 - backwards[..., :count]
-    return found
+    positions: np.ndarray = keys.shape[-1] - 1 - backwards[..., :count]
+    return positions
 
 
-def _are_numbers(keys: np.ndarray) -> bool:
-    """Whether an element and its position make one number, and it is worth to make it."""
+def _are_packable(keys: np.ndarray) -> bool:
+    """Return True if an element and its position fit into one integer and the array is large enough
+    for it.
+    """
     return (
-        keys.size >= _WORTH_NUMBERS
+        keys.size >= _PACKED_FROM
         and keys.dtype.itemsize <= 4
-        and _PAIRS < keys.shape[-1] < 1 << 32
+        and _PACKED_LENGTH < keys.shape[-1] < 1 << 32
     )
 
 
-def _sorted_numbers(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
-    """As ``_sorted_places``, some rows at a time, which stay in a processor's cache."""
+def _sort_packed(keys: np.ndarray, count: int, largest: bool) -> np.ndarray:
+    """Return the same as ``_sorted_places``, for blocks of rows that stay in a processor's
+    cache.
+    """
     rows = keys.reshape(-1, keys.shape[-1])
     places = np.empty((len(rows), count), np.int64)
-    together = max(1, _BLOCK // rows.shape[-1])
-    for start in range(0, len(rows), together):
-        numbers = _numbers(rows[start : start + together], largest)
+    block = max(1, _PACKED_BLOCK // rows.shape[-1])
+    for start in range(0, len(rows), block):
+        numbers = _pack(rows[start : start + block], largest)
         numbers.sort(-1)
-        np.bitwise_and(numbers[:, :count], 0xFFFF_FFFF, out=places[start : start + together])
+        np.bitwise_and(numbers[:, :count], 0xFFFF_FFFF, out=places[start : start + block])
     return places.reshape(*keys.shape[:-1], count)
 
 
-def _numbers(keys: np.ndarray, largest: bool) -> np.ndarray:
-    """Each element and its position in one number, which numpy sorts many times as fast as it
-    sorts positions by elements.
+def _pack(keys: np.ndarray, largest: bool) -> np.ndarray:
+    """Return each element and its position as one integer. numpy sorts these many times faster than
+    it sorts positions by elements.
     """
     order = keys
     if keys.dtype.kind == "f":
@@ -320,10 +331,10 @@ def _infer_top_k(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
     if dimensions is None:
         return Known(data.element_type), Known(index_type)
     along = axis_within(attributes["axis"], len(dimensions))
-    asked = spelled_length(k) if k.value is None else static(whole_number(k.value))
-    length = asked.intersect(Dimension(0, dimensions[along].most))
+    count = spelled_length(k) if k.value is None else static(whole_number(k.value))
+    length = count.intersect(Dimension(0, dimensions[along].most))
     if length is None:
-        raise ValueError(f"k is {asked}, the axis has {dimensions[along]} elements")
+        raise ValueError(f"k is {count}, the axis has {dimensions[along]} elements")
     shape = PartialShape((*dimensions[:along], length, *dimensions[along + 1 :]))
     return Known(data.element_type, shape), Known(index_type, shape)
 

@@ -23,12 +23,12 @@ Chosen = tuple[np.ndarray, np.ndarray]
 
 
 _BY_CLASS = ("classid", "class")
-"""As files spell it, and as the pages do."""
+"""The spelling in files, and that in the specification."""
 
 
 @dataclass(slots=True)
 class _Image:
-    """What one image's classes have selected: class, box number, score and corners, row by row."""
+    """Selection of one image's classes: class, box index, score and corners, row by row."""
 
     classes: list[np.ndarray] = field(default_factory=list[np.ndarray])
     boxes: list[np.ndarray] = field(default_factory=list[np.ndarray])
@@ -45,7 +45,7 @@ class _Image:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Selected boxes of all images, one row each; ``index`` is the box's place in the flattened
+    """Selected boxes of all images, one row each; ``index`` is the box's position in the flattened
     input.
     """
 
@@ -68,7 +68,9 @@ class _Rows:
 
 
 def _rows(image: _Image, number: int, index: Any, keep_top_k: int) -> _Rows:
-    """An image's rows by score, then class, then box; at most ``keep_top_k`` of them (-1: all)."""
+    """Return an image's rows by score, then class, then box; at most ``keep_top_k`` rows (-1:
+    all).
+    """
     label = np.concatenate([np.empty(0, np.int64), *image.classes])
     box = np.concatenate([np.empty(0, np.int64), *image.boxes])
     score = np.concatenate([np.empty(0, np.float32), *image.scores])
@@ -117,10 +119,10 @@ def matrix_nms(
     gaussian_sigma: float = 2.0,
     post_threshold: float = 0.0,
 ) -> tuple[Array, Array, Array]:
-    """Boxes [batch, n, 4], scores [batch, classes, n], each score lowered by the overlaps with
-    better boxes of its class.
+    """Select boxes [batch, n, 4] by scores [batch, classes, n]; each score is lowered by the
+    overlaps with better boxes of its class.
 
-    Gives rows of class, score and corners; the place of each box among all boxes; the number of
+    Return rows of class, score and corners; the index of each box among all boxes; the number of
     rows of each batch element.
     """
     _check_shared(boxes, scores)
@@ -135,8 +137,8 @@ def matrix_nms(
             lowered = score[number, label, order] * _decay(
                 corner[number, order], normalized, decay_function, gaussian_sigma
             )
-            kept = lowered > np.float32(post_threshold)
-            image.add(label, corner[number], (order[kept], lowered[kept]))
+            passing = lowered > np.float32(post_threshold)
+            image.add(label, corner[number], (order[passing], lowered[passing]))
         images.append(
             _rows(
                 image,
@@ -149,8 +151,8 @@ def matrix_nms(
 
 
 def _decay(corner: np.ndarray, normalized: bool, decay_function: str, sigma: float) -> np.ndarray:
-    """By how much each box's score is lowered: the least of the decays that the boxes before it
-    cause.
+    """Return the factor that lowers each box's score: the smallest decay that a better box
+    causes.
     """
     shared = np.triu(overlap(corner, corner) if normalized else _pixel_overlap(corner), 1)
     worst = shared.max(0, initial=0)[:, None]
@@ -159,13 +161,15 @@ def _decay(corner: np.ndarray, normalized: bool, decay_function: str, sigma: flo
     else:
         decay = (1 - shared) / (1 - worst + np.float32(1e-10))
     earlier = np.triu(np.ones_like(shared, np.bool_), 1)
-    found: np.ndarray = np.where(earlier, decay, np.float32(1)).min(0, initial=1).astype(np.float32)
-    return found
+    factors: np.ndarray = (
+        np.where(earlier, decay, np.float32(1)).min(0, initial=1).astype(np.float32)
+    )
+    return factors
 
 
 def _pixel_overlap(corner: np.ndarray) -> np.ndarray:
-    """Boxes of whole pixels: their last row and column count. Boxes that lie apart share
-    nothing, however close they are.
+    """Return the overlap of boxes of whole pixels, which include their last row and column.
+    Separate boxes share no pixel, even at a distance below 1.
     """
     apart = (corner[:, None, :2] > corner[None, :, 2:]).any(-1)
     return np.where(apart | apart.T, np.float32(0), overlap(corner, corner, 1.0))
@@ -188,12 +192,12 @@ def multiclass_nms(
     normalized: bool = True,
     nms_eta: float = 1.0,
 ) -> tuple[Array, Array, Array]:
-    """Greedy suppression within each class; the threshold shrinks by ``nms_eta`` with each box kept
-    while it is above 0.5.
+    """Select boxes greedily within each class. The threshold is multiplied by ``nms_eta`` with each
+    selected box while it is above 0.5.
 
-    Either boxes [batch, n, 4] shared by the classes, scores [batch, classes, n]; or boxes [classes,
-    n, 4] and scores [classes, n], of which each image has as many as ``roisnum`` [batch] says.
-    Outputs as ``matrix_nms``.
+    Either boxes [batch, n, 4] are shared by the classes, with scores [batch, classes, n]; or boxes
+    are [classes, n, 4] and scores [classes, n], and ``roisnum`` [batch] holds the number of boxes
+    of each image. Outputs as ``matrix_nms``.
     """
     corner, score = np.asarray(boxes).astype(np.float32), np.asarray(scores).astype(np.float32)
     images = []
@@ -204,8 +208,10 @@ def multiclass_nms(
                 values[label], score_threshold, None if nms_top_k < 0 else nms_top_k, inclusive=True
             )
             own = mine if mine.ndim == 2 else mine[label]
-            kept = order[_greedy(own[order], iou_threshold, nms_eta, 0.0 if normalized else 1.0)]
-            image.add(label, own, (kept, values[label, kept]))
+            selected = order[
+                _greedy(own[order], iou_threshold, nms_eta, 0.0 if normalized else 1.0)
+            ]
+            image.add(label, own, (selected, values[label, selected]))
         images.append(_rows(image, number, index, keep_top_k))
     return _outputs(images, sort_result_type, sort_result_across_batch, boxes.dtype, output_type)
 
@@ -213,8 +219,8 @@ def multiclass_nms(
 def _images(
     corner: np.ndarray, score: np.ndarray, roisnum: Array | None
 ) -> list[tuple[np.ndarray, np.ndarray, Any]]:
-    """For each image its boxes, its scores [classes, n], and what makes a flat index of class
-    and box.
+    """Return for each image its boxes, its scores [classes, n], and a function that makes a flat
+    index of class and box.
     """
     if roisnum is None:
         _check_shared(corner, score)
@@ -225,7 +231,8 @@ def _images(
         ]
     if corner.ndim != 3 or corner.shape[:2] != score.shape or corner.shape[2] != 4:
         raise ValueError(
-            f"boxes of shape {list(corner.shape)} and scores of shape {list(score.shape)}: expected [c, m, 4], [c, m]"
+            f"boxes of shape {list(corner.shape)} and scores of shape {list(score.shape)}: "
+            "expected [c, m, 4], [c, m]"
         )
     counts = np.maximum(positions(roisnum).reshape(-1), 0)
     if counts.sum() > corner.shape[1]:
@@ -252,7 +259,8 @@ def _check_shared(boxes: Array, scores: Array) -> None:
         or boxes.shape[1:] != (scores.shape[2], 4)
     ):
         raise ValueError(
-            f"boxes of shape {list(boxes.shape)} and scores of shape {list(scores.shape)}: expected [n, m, 4], [n, c, m]"
+            f"boxes of shape {list(boxes.shape)} and scores of shape {list(scores.shape)}: "
+            "expected [n, m, 4], [n, c, m]"
         )
 
 
@@ -265,15 +273,15 @@ def _greedy(corner: np.ndarray, threshold: float, eta: float, margin: float) -> 
         return survivors(
             corner, threshold, len(corner), lambda ones, others: overlap(ones, others, margin)
         )
-    kept: list[int] = []
+    selected: list[int] = []
     worst = np.zeros(len(corner), np.float32)
     for position in range(len(corner)):
         if worst[position] > np.float32(threshold):
             continue
-        kept.append(position)
+        selected.append(position)
         np.maximum(worst, overlap(corner[position : position + 1], corner, margin)[0], out=worst)
         threshold *= eta if threshold > 0.5 else 1.0
-    return kept
+    return selected
 
 
 def _infer_shared(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -293,17 +301,17 @@ def _infer_multiclass(
         return _infer_shared(inputs, attributes)
     boxes, scores, counts = inputs
     batch = counts.shape.at(0) if counts.shape.rank == 1 else UNKNOWN
-    most = (scores.shape.at(0) * scores.shape.at(1)).most if scores.shape.rank == 2 else None
-    return _infer_rows(common_type([boxes, scores]), batch, most, attributes)
+    limit = (scores.shape.at(0) * scores.shape.at(1)).most if scores.shape.rank == 2 else None
+    return _infer_rows(common_type([boxes, scores]), batch, limit, attributes)
 
 
 def _infer_rows(
     element_type: ElementType | None,
     batch: Dimension,
-    most: int | None,
+    limit: int | None,
     attributes: Mapping[str, Any],
 ) -> tuple[Known, ...]:
-    rows, index_type = Dimension(0, most), attributes["output_type"]
+    rows, index_type = Dimension(0, limit), attributes["output_type"]
     return (
         Known(element_type, PartialShape((rows, static(6)))),
         Known(index_type, PartialShape((rows, static(1)))),

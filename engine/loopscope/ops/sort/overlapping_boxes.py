@@ -1,4 +1,4 @@
-"""Which of many overlapping boxes survive: pairwise overlaps, and the greedy choice by score."""
+"""Pairwise overlaps of boxes, and the greedy selection of boxes by score."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable
 import numpy as np
 
 Overlap = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Boxes [n, ...] and [m, ...] to intersection over union [n, m]."""
+"""Function of boxes [n, ...] and [m, ...] that returns intersection over union [n, m]."""
 
 _BLOCK = 64
 _PAIRS = 1 << 18
-"""Most pairs of boxes whose overlaps are held at once."""
+"""Largest number of pairs of boxes whose overlaps are in memory at once."""
 
 
 def corners(boxes: np.ndarray, encoding: str) -> np.ndarray:
-    """Boxes [n, 4] as lower and upper corners, from any two opposite ones or (``center``) from
-    x, y, width, height.
+    """Return boxes [n, 4] as lower and upper corners, from any two opposite corners or (``center``)
+    from x, y, width, height.
     """
     if encoding == "center":
         x, y, width, height = boxes.T
@@ -27,8 +27,8 @@ def corners(boxes: np.ndarray, encoding: str) -> np.ndarray:
 
 
 def overlap(ones: np.ndarray, others: np.ndarray, margin: float = 0.0) -> np.ndarray:
-    """Intersection over union of boxes [n, 4] and [m, 4] given by corners; ``margin`` 1 counts
-    pixels. Empty boxes overlap nothing.
+    """Return intersection over union of boxes [n, 4] and [m, 4] with corners; ``margin`` 1 counts
+    pixels. Empty boxes have an overlap of 0.
     """
     # One row per coordinate: numpy is several times faster on contiguous rows.
     rows, columns = ones.T[:, :, None].copy(), others.T.copy()
@@ -50,7 +50,7 @@ def overlap(ones: np.ndarray, others: np.ndarray, margin: float = 0.0) -> np.nda
 
 
 def _areas(sides: np.ndarray, margin: float) -> np.ndarray:
-    """Of boxes with one row per coordinate."""
+    """Return the areas of boxes with one row per coordinate."""
     widths, heights = sides[2] - sides[0], sides[3] - sides[1]
     if margin:
         widths, heights = widths + sides.dtype.type(margin), heights + sides.dtype.type(margin)
@@ -58,13 +58,13 @@ def _areas(sides: np.ndarray, margin: float) -> np.ndarray:
     return area
 
 
-def survivors(boxes: np.ndarray, threshold: float, most: int, overlaps: Overlap) -> list[int]:
-    """Positions of the boxes, given best first, that overlap none kept before them by more than
-    ``threshold``; at most ``most``.
+def survivors(boxes: np.ndarray, threshold: float, limit: int, overlaps: Overlap) -> list[int]:
+    """Return positions of the boxes, sorted best first, whose overlap with each better selected box
+    is at most ``threshold``; at most ``limit`` positions.
     """
-    kept: list[int] = []
+    selected: list[int] = []
     alive = np.arange(len(boxes))
-    while alive.size and len(kept) < most:
+    while alive.size and len(selected) < limit:
         block, alive = alive[:_BLOCK], alive[_BLOCK:]
         rows = _bits(overlaps(boxes[block], boxes[block]) > threshold)
         dead, chosen = 0, []
@@ -72,25 +72,29 @@ def survivors(boxes: np.ndarray, threshold: float, most: int, overlaps: Overlap)
             if not dead >> position & 1:
                 chosen.append(position)
                 dead |= row
-        found = block[chosen]
-        kept.extend(found.tolist())
-        if len(kept) < most:
-            alive = _apart(boxes, alive, found, threshold, overlaps)
-    return kept[:most]
+        selected_block = block[chosen]
+        selected.extend(selected_block.tolist())
+        if len(selected) < limit:
+            alive = _separate_boxes(boxes, alive, selected_block, threshold, overlaps)
+    return selected[:limit]
 
 
-def _apart(
-    boxes: np.ndarray, alive: np.ndarray, kept: np.ndarray, threshold: float, overlaps: Overlap
+def _separate_boxes(
+    boxes: np.ndarray, alive: np.ndarray, selected: np.ndarray, threshold: float, overlaps: Overlap
 ) -> np.ndarray:
-    """Those of ``alive`` that overlap none of ``kept`` by more than ``threshold``."""
-    step = max(_PAIRS // max(len(kept), 1), 1)
+    """Return the boxes of ``alive`` whose overlap with each of ``selected`` is at most
+    ``threshold``.
+    """
+    step = max(_PAIRS // max(len(selected), 1), 1)
     parts = [alive[start : start + step] for start in range(0, len(alive), step)]
-    left = [part[~(overlaps(boxes[kept], boxes[part]) > threshold).any(0)] for part in parts]
-    return np.concatenate(left) if left else alive
+    remaining = [
+        part[~(overlaps(boxes[selected], boxes[part]) > threshold).any(0)] for part in parts
+    ]
+    return np.concatenate(remaining) if remaining else alive
 
 
 def _bits(flags: np.ndarray) -> list[int]:
-    """Each row as one integer, bit i for column i."""
+    """Return each row as one integer, bit i for column i."""
     return [
         int.from_bytes(row.tobytes(), "little")
         for row in np.packbits(flags, axis=1, bitorder="little")
@@ -98,33 +102,38 @@ def _bits(flags: np.ndarray) -> list[int]:
 
 
 def soft_survivors(
-    boxes: np.ndarray, scores: np.ndarray, least: float, sigma: float, most: int, overlaps: Overlap
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    min_score: float,
+    sigma: float,
+    limit: int,
+    overlaps: Overlap,
 ) -> tuple[list[int], list[float]]:
-    """Soft-NMS: each kept box lowers the scores of the others by ``exp(-iou^2 / (2 sigma))``;
-    positions and lowered scores.
+    """Return positions and lowered scores by Soft-NMS: each selected box lowers the other scores by
+    ``exp(-iou^2 / (2 sigma))``.
     """
     scores = scores.copy()
     scale = scores.dtype.type(-0.5 / sigma)
-    kept: list[int] = []
+    selected: list[int] = []
     values: list[float] = []
-    while len(kept) < min(most, len(scores)):
+    while len(selected) < min(limit, len(scores)):
         best = int(scores.argmax())
-        if not scores[best] > least:
+        if not scores[best] > min_score:
             break
-        kept.append(best)
+        selected.append(best)
         values.append(float(scores[best]))
         shared = overlaps(boxes[best : best + 1], boxes)[0]
         scores *= np.exp(scale * shared * shared)
         scores[best] = -math.inf
-    return kept, values
+    return selected, values
 
 
 def best_first(
-    scores: np.ndarray, least: float, most: int | None = None, *, inclusive: bool = False
+    scores: np.ndarray, min_score: float, limit: int | None = None, *, inclusive: bool = False
 ) -> np.ndarray:
-    """Positions of the scores above ``least``, the greatest first, equal ones in order; at most
-    ``most``.
+    """Return positions of the scores above ``min_score``, the greatest first, equal ones in order;
+    at most ``limit``.
     """
-    passing = np.flatnonzero(scores >= least if inclusive else scores > least)
+    passing = np.flatnonzero(scores >= min_score if inclusive else scores > min_score)
     order: np.ndarray = passing[np.argsort(-scores[passing], kind="stable")]
-    return order[:most]
+    return order[:limit]

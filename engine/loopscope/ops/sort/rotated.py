@@ -1,4 +1,4 @@
-"""How much rotated rectangles overlap."""
+"""Overlaps of rotated rectangles."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ _TINY = 1e-14
 
 
 def rotated_quads(boxes: np.ndarray, clockwise: bool) -> np.ndarray:
-    """Corners [n, 4, 2] of boxes [n, 5]: center x and y, width, height, angle in radians (y
-    grows downwards), in float64.
+    """Return corners [n, 4, 2] in float64 of boxes [n, 5]: center x and y, width, height, angle in
+    radians (y grows downwards).
     """
     x, y, width, height, angle = boxes.astype(np.float64).T
     angle = angle if clockwise else -angle
@@ -23,22 +23,22 @@ def rotated_quads(boxes: np.ndarray, clockwise: bool) -> np.ndarray:
 
 
 def rotated_overlap(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Intersection over union of rectangles [n, 4, 2] and [m, 4, 2] given by their corners;
-    empty ones overlap nothing.
+    """Return intersection over union of rectangles [n, 4, 2] and [m, 4, 2] with their corners.
+    Empty rectangles have an overlap of 0.
     """
-    found = np.zeros((len(ones), len(others)))
+    result = np.zeros((len(ones), len(others)))
     one_area, other_area = _areas(ones), _areas(others)
-    # Only pairs whose bounding boxes meet are looked at more closely.
+    # Only pairs whose bounding boxes meet are computed.
     meet = (ones.min(1)[:, None] <= others.max(1)).all(-1) & (
         others.min(1) <= ones.max(1)[:, None]
     ).all(-1)
     first, second = np.nonzero(meet & (one_area > 0)[:, None] & (other_area > 0))
     step = 1 << 14
     for start in range(0, len(first), step):
-        one, other = first[start : start + step], second[start : start + step]
-        shared = _shared_areas(ones[one], others[other])
-        found[one, other] = shared / (one_area[one] + other_area[other] - shared)
-    return found
+        left, right = first[start : start + step], second[start : start + step]
+        shared = _shared_areas(ones[left], others[right])
+        result[left, right] = shared / (one_area[left] + other_area[right] - shared)
+    return result
 
 
 def _areas(quads: np.ndarray) -> np.ndarray:
@@ -48,8 +48,8 @@ def _areas(quads: np.ndarray) -> np.ndarray:
 
 
 def _shared_areas(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Areas [p] of the intersections of p pairs: corners inside the other, crossings of edges,
-    in order around their middle.
+    """Return areas [p] of the intersections of p pairs. Their vertices are corners inside the other
+    rectangle and crossings of edges, in order around their middle.
     """
     crossings, crossing = _crossings(ones, others)
     points = np.concatenate([ones, others, crossings], 1)
@@ -57,7 +57,7 @@ def _shared_areas(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
     number = counts.sum(1)
     middle = (points * counts[..., None]).sum(1) / np.maximum(number, 1)[:, None]
     points = np.where(counts[..., None], points - middle[:, None], 0.0)
-    # Points that do not count take the place of one that does, so that they span no area.
+    # Points that do not count are replaced by a point that does, so that they span no area.
     angle = np.where(counts, np.arctan2(points[..., 1], points[..., 0]), np.inf)
     order = angle.argsort(1)
     ring = np.take_along_axis(points, order[..., None], 1)
@@ -70,30 +70,32 @@ def _shared_areas(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def _inside(points: np.ndarray, quads: np.ndarray) -> np.ndarray:
-    """Which points [p, 4, 2] lie in the rectangle of their pair, its edge included."""
+    """Return True for points [p, 4, 2] in the rectangle of their pair, its edges included."""
     origin = quads[:, :1]
-    found = np.ones(points.shape[:2], np.bool_)
+    result = np.ones(points.shape[:2], np.bool_)
     for corner in (1, 3):
         edge = quads[:, corner] - quads[:, 0]
         length = (edge * edge).sum(-1)[:, None]
         reach = ((points - origin) * edge[:, None]).sum(-1)
-        found &= (reach >= -_TINY * length) & (reach <= length * (1 + _TINY))
-    return found
+        result &= (reach >= -_TINY * length) & (reach <= length * (1 + _TINY))
+    return result
 
 
 def _crossings(ones: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the 4 x 4 pairs of edges cross, [p, 16, 2], and whether they do, [p, 16]."""
+    """Return the crossings of the 4 x 4 pairs of edges, [p, 16, 2], and True for edges that cross,
+    [p, 16].
+    """
     one_edge, other_edge = np.roll(ones, -1, 1) - ones, np.roll(others, -1, 1) - others
-    one, other = one_edge[:, :, None], other_edge[:, None]
+    left, right = one_edge[:, :, None], other_edge[:, None]
     apart = others[:, None] - ones[:, :, None]
-    cross = one[..., 0] * other[..., 1] - one[..., 1] * other[..., 0]
+    cross = left[..., 0] * right[..., 1] - left[..., 1] * right[..., 0]
     parallel = np.abs(cross) <= _TINY
     divisor = np.where(parallel, 1.0, cross)
-    along_one = (apart[..., 0] * other[..., 1] - apart[..., 1] * other[..., 0]) / divisor
-    along_other = (apart[..., 0] * one[..., 1] - apart[..., 1] * one[..., 0]) / divisor
+    along_one = (apart[..., 0] * right[..., 1] - apart[..., 1] * right[..., 0]) / divisor
+    along_other = (apart[..., 0] * left[..., 1] - apart[..., 1] * left[..., 0]) / divisor
     crossing = (
         ~parallel & (along_one >= 0) & (along_one <= 1) & (along_other >= 0) & (along_other <= 1)
     )
-    points = ones[:, :, None] + along_one[..., None] * one
+    points = ones[:, :, None] + along_one[..., None] * left
     pairs = len(ones)
     return points.reshape(pairs, 16, 2), crossing.reshape(pairs, 16)

@@ -1,4 +1,4 @@
-"""Where values belong in sorted sequences, and the regions with the greatest probabilities."""
+"""Insertion positions in sorted sequences, and the regions with the greatest probabilities."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ def search_sorted(
     right_mode: bool = False,
     output_type: ElementType = ElementType.I64,
 ) -> Array:
-    """Where each of ``values`` [..., m] would be inserted in its row of ``sorted_sequence``
-    ([..., n], or [n] for all rows).
+    """Return the position at which each of ``values`` [..., m] would be inserted in its row of
+    ``sorted_sequence`` ([..., n], or [n] for all rows).
     """
-    rows, wanted = comparable(sorted_sequence), comparable(values)
+    rows, keys = comparable(sorted_sequence), comparable(values)
     if rows.ndim == 0:
         raise ValueError("a scalar is not a sorted sequence")
     if rows.ndim == 1:
-        return np.searchsorted(rows, wanted, "right" if right_mode else "left").astype(
+        return np.searchsorted(rows, keys, "right" if right_mode else "left").astype(
             output_type.dtype
         )
-    if rows.ndim != wanted.ndim or rows.shape[:-1] != wanted.shape[:-1]:
+    if rows.ndim != keys.ndim or rows.shape[:-1] != keys.shape[:-1]:
         raise ValueError(
-            f"values of shape {list(values.shape)} have no rows in a sequence of shape {list(sorted_sequence.shape)}"
+            f"values of shape {list(values.shape)} have no rows in a sequence "
+            f"of shape {list(sorted_sequence.shape)}"
         )
-    least, most = np.zeros(wanted.shape, np.int64), np.full(wanted.shape, rows.shape[-1], np.int64)
+    lower, upper = np.zeros(keys.shape, np.int64), np.full(keys.shape, rows.shape[-1], np.int64)
     for _ in range(rows.shape[-1].bit_length()):
-        middle = (least + most) // 2
+        middle = (lower + upper) // 2
         met = np.take_along_axis(rows, np.minimum(middle, rows.shape[-1] - 1), -1)
-        after = (met <= wanted if right_mode else met < wanted) & (least < most)
-        least, most = np.where(after, middle + 1, least), np.where(after, most, middle)
-    return least.astype(output_type.dtype)
+        after = (met <= keys if right_mode else met < keys) & (lower < upper)
+        lower, upper = np.where(after, middle + 1, lower), np.where(after, upper, middle)
+    return lower.astype(output_type.dtype)
 
 
 def _infer_search_sorted(
@@ -55,18 +56,19 @@ def _infer_search_sorted(
 
 
 def top_k_regions(regions: Array, probabilities: Array, /, *, max_rois: int = 0) -> Array:
-    """The ``max_rois`` rows of ``regions`` [n, 4] with the greatest ``probabilities`` [n], best
-    first; zeros where there are fewer.
+    """Return the ``max_rois`` rows of ``regions`` [n, 4] with the greatest ``probabilities`` [n],
+    best first, filled up with zeros.
     """
     if regions.ndim != 2 or regions.shape[1] != 4 or probabilities.shape != regions.shape[:1]:
         raise ValueError(
-            f"regions of shape {list(regions.shape)}, probabilities of shape {list(probabilities.shape)}"
+            f"regions of shape {list(regions.shape)}, "
+            f"probabilities of shape {list(probabilities.shape)}"
         )
     check_elements(max_rois * regions.shape[1], "the regions")
     order = np.argsort(-comparable(probabilities), kind="stable")[:max_rois]
-    found = np.zeros((max_rois, regions.shape[1]), regions.dtype)
-    found[: len(order)] = regions[order]
-    return found
+    result = np.zeros((max_rois, regions.shape[1]), regions.dtype)
+    result[: len(order)] = regions[order]
+    return result
 
 
 def _infer_top_k_regions(

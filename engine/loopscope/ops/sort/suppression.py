@@ -1,5 +1,5 @@
-"""Non-maximum suppression, class by class: the best box, then the best of those that do not
-overlap it, and so on.
+"""Non-maximum suppression, class by class: the best box, then the best box that does not overlap
+it, and so on.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from loopscope.ops.sort.rotated import rotated_overlap, rotated_quads
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """The scalar inputs of a suppression."""
+    """Scalar inputs of a suppression."""
 
-    most: int
+    count: int
     threshold: float
-    least: float
+    min_score: float
     sigma: float = 0.0
 
 
 @dataclass(slots=True)
 class _Selection:
-    """What was selected so far, class after class: rows of batch, class, box, and their scores."""
+    """Selection of all classes up to now: rows of batch, class, box, and their scores."""
 
     rows: list[np.ndarray] = field(default_factory=list[np.ndarray])
     scores: list[np.ndarray] = field(default_factory=list[np.ndarray])
@@ -51,7 +51,9 @@ class _Selection:
         self.scores.append(scores)
 
     def joined(self, by_score: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Rows [n, 3] and scores [n]; by score, those that are equal by batch, class and box."""
+        """Return rows [n, 3] and scores [n]; with ``by_score`` sorted by score, then batch, class
+        and box.
+        """
         rows = np.concatenate([np.empty((0, 3), np.int64), *self.rows])
         scores = np.concatenate([np.empty(0, np.float32), *self.scores])
         if by_score:
@@ -79,25 +81,25 @@ def suppress(
     sort_result_descending: bool = True,
     output_type: ElementType = ElementType.I64,
 ) -> tuple[Array, Array, Array]:
-    """Boxes [batch, n, 4], scores [batch, classes, n]: rows of batch, class and box; of batch,
-    class and score; and their number.
+    """Select boxes [batch, n, 4] by scores [batch, classes, n]. Return rows of batch, class and
+    box; rows of batch, class and score; and their number.
 
-    A box is a candidate when its score is greater than the threshold, as the runtimes have it (the
-    page says: or equal).
+    A box is a candidate if its score is greater than the threshold, as in the runtimes (the page
+    says: or equal).
     """
-    most = 0 if max_output_boxes_per_class is None else whole_number(max_output_boxes_per_class)
+    limit = 0 if max_output_boxes_per_class is None else whole_number(max_output_boxes_per_class)
     limits = _Limits(
-        most, _scalar(iou_threshold), _scalar(score_threshold), _scalar(soft_nms_sigma)
+        limit, _scalar(iou_threshold), _scalar(score_threshold), _scalar(soft_nms_sigma)
     )
     prepared = partial(corners, encoding=box_encoding)
-    rows, values = _suppressed(boxes, scores, limits, prepared, overlap, 4).joined(
+    rows, values = _select_all(boxes, scores, limits, prepared, overlap, 4).joined(
         sort_result_descending
     )
     return _outputs(rows, values, output_type, ElementType.F32.dtype)
 
 
 def suppress_indices(*inputs: Array, **attributes: Any) -> Array:
-    """As NonMaxSuppression-9 without soft scores: only the rows of batch, class and box."""
+    """Return only the rows of batch, class and box of NonMaxSuppression-9 without soft scores."""
     return suppress(*inputs, **attributes)[0]
 
 
@@ -113,20 +115,20 @@ def suppress_rotated(
     output_type: ElementType = ElementType.I64,
     clockwise: bool = True,
 ) -> tuple[Array, Array, Array]:
-    """As NonMaxSuppression-9, for boxes [batch, n, 5] of center x and y, width, height, and an
-    angle in radians.
+    """Select as NonMaxSuppression-9, for boxes [batch, n, 5] of center x and y, width, height, and
+    an angle in radians.
     """
     limits = _Limits(
         whole_number(max_output_boxes_per_class), _scalar(iou_threshold), _scalar(score_threshold)
     )
     prepared = partial(rotated_quads, clockwise=clockwise)
-    rows, values = _suppressed(boxes, scores, limits, prepared, rotated_overlap, 5).joined(
+    rows, values = _select_all(boxes, scores, limits, prepared, rotated_overlap, 5).joined(
         sort_result_descending
     )
     return _outputs(rows, values, output_type, ElementType.F32.dtype)
 
 
-def _suppressed(
+def _select_all(
     boxes: Array, scores: Array, limits: _Limits, prepared: Any, overlaps: Overlap, size: int
 ) -> _Selection:
     if (
@@ -136,31 +138,32 @@ def _suppressed(
         or boxes.shape[1:] != (scores.shape[2], size)
     ):
         raise ValueError(
-            f"boxes of shape {list(boxes.shape)} and scores of shape {list(scores.shape)}: expected [n, m, {size}], [n, c, m]"
+            f"boxes of shape {list(boxes.shape)} and scores of shape {list(scores.shape)}: "
+            f"expected [n, m, {size}], [n, c, m]"
         )
-    found = _Selection()
-    if limits.most <= 0:
-        return found
+    selection = _Selection()
+    if limits.count <= 0:
+        return selection
     boxes, scores = np.asarray(boxes).astype(np.float32), np.asarray(scores).astype(np.float32)
     for batch in range(len(scores)):
         ready = prepared(boxes[batch])
         for number in range(scores.shape[1]):
-            chosen, values = _chosen(ready, scores[batch, number], limits, overlaps)
-            found.add(batch, number, chosen, values)
-    return found
+            chosen, values = _select(ready, scores[batch, number], limits, overlaps)
+            selection.add(batch, number, chosen, values)
+    return selection
 
 
-def _chosen(
+def _select(
     boxes: np.ndarray, scores: np.ndarray, limits: _Limits, overlaps: Overlap
 ) -> tuple[np.ndarray, np.ndarray]:
-    order = best_first(scores, limits.least)
+    order = best_first(scores, limits.min_score)
     if limits.sigma > 0:
         order = np.sort(order)
-        kept, lowered = soft_survivors(
-            boxes[order], scores[order], limits.least, limits.sigma, limits.most, overlaps
+        selected, lowered = soft_survivors(
+            boxes[order], scores[order], limits.min_score, limits.sigma, limits.count, overlaps
         )
-        return order[kept], np.array(lowered, np.float32)
-    chosen = order[survivors(boxes[order], limits.threshold, limits.most, overlaps)]
+        return order[selected], np.array(lowered, np.float32)
+    chosen = order[survivors(boxes[order], limits.threshold, limits.count, overlaps)]
     return chosen, scores[chosen]
 
 
@@ -171,25 +174,27 @@ def _outputs(
     return rows.astype(output_type.dtype), values, np.array([len(rows)], output_type.dtype)
 
 
-def _selected(inputs: Sequence[Known]) -> PartialShape:
+def _selected_shape(inputs: Sequence[Known]) -> PartialShape:
     boxes, scores = inputs[:2]
     limit = inputs[2].value if len(inputs) > 2 else np.zeros((), np.int64)
     each = boxes.shape.at(1) if boxes.shape.rank == 3 else UNKNOWN
-    most = each.most
+    count = each.most
     if limit is not None:
-        most = (
-            max(whole_number(limit), 0) if most is None else max(min(most, whole_number(limit)), 0)
+        count = (
+            max(whole_number(limit), 0)
+            if count is None
+            else max(min(count, whole_number(limit)), 0)
         )
-    per_class = Dimension(0, most)
+    per_class = Dimension(0, count)
     if scores.shape.rank == 3:
         return PartialShape(
             (Dimension(0, (scores.shape.at(0) * scores.shape.at(1) * per_class).most), static(3))
         )
-    return PartialShape((Dimension(0, 0) if most == 0 else UNKNOWN, static(3)))
+    return PartialShape((Dimension(0, 0) if count == 0 else UNKNOWN, static(3)))
 
 
 def _infer_suppress(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    shape, element_type = _selected(inputs), attributes["output_type"]
+    shape, element_type = _selected_shape(inputs), attributes["output_type"]
     return (
         Known(element_type, shape),
         Known(ElementType.F32, shape),
@@ -198,7 +203,7 @@ def _infer_suppress(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
 
 
 def _infer_indices(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    return (Known(attributes.get("output_type", ElementType.I64), _selected(inputs)),)
+    return (Known(attributes.get("output_type", ElementType.I64), _selected_shape(inputs)),)
 
 
 _ENCODING = Attribute("box_encoding", "str", "corner", ("corner", "center"))

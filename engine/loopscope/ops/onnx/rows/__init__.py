@@ -1,0 +1,1 @@
+"""Rows of ONNX's table by category."""
