@@ -1,5 +1,6 @@
-"""Which values of a run are weights, or made of weights alone: what is handed into bodies,
-sliced, turned or converted.
+"""Analysis of the values of a run that are weights or computed from weights alone.
+
+Such values are weights that are passed into bodies, sliced, transposed or converted.
 """
 
 from __future__ import annotations
@@ -22,24 +23,26 @@ from loopscope.run_file.weightless import SMALL
 
 
 def made_of_weights(plan: Plan) -> frozenset[Slot]:
-    """The slots of what no input has a say in, and a Const of more than ``SMALL`` elements has;
-    drawn numbers and variables are none.
+    """Return the slots of values that depend on no input and on a Const of more than ``SMALL``
+    elements.
+
+    Random numbers and variables are excluded.
     """
-    walk = _Walk()
+    analysis = _Analysis()
     for slot, node in plan.constant_slots:
-        walk.fixed.add(slot)
+        analysis.fixed.add(slot)
         if node.constant is not None and node.constant.elements > SMALL:
-            walk.heavy.add(slot)
-    walk.through(plan.main)
-    return frozenset(walk.heavy)
+            analysis.heavy.add(slot)
+    analysis.through(plan.main)
+    return frozenset(analysis.heavy)
 
 
 @dataclass(slots=True)
-class _Walk:
+class _Analysis:
     fixed: set[Slot] = field(default_factory=set[Slot])
-    """What is the same in every run."""
+    """Values that are the same in every run."""
     heavy: set[Slot] = field(default_factory=set[Slot])
-    """What of it a large Const has a say in."""
+    """Fixed values that depend on a large Const."""
 
     def through(self, program: Program) -> None:
         for instruction in program.instructions:
@@ -73,9 +76,8 @@ class _Walk:
         for port in ports:
             self._made(port.parameter, (port.source,))
         for carried in region.carried:
-            if (
-                carried.initial is not None and carried.result == carried.parameter
-            ):  # handed on as it is
+            # A value that is carried unchanged is as fixed as its initial value.
+            if carried.initial is not None and carried.result == carried.parameter:
                 self._made(carried.parameter, (carried.initial,))
         self.through(region.program)
         for output in region.outputs:
@@ -87,8 +89,8 @@ class _Walk:
         self.through(branch.program)
 
     def _made(self, slot: Slot, sources: Iterable[Slot]) -> None:
-        given = set(sources)
-        if given <= self.fixed:
+        inputs = set(sources)
+        if inputs <= self.fixed:
             self.fixed.add(slot)
-            if given & self.heavy:
+            if inputs & self.heavy:
                 self.heavy.add(slot)

@@ -200,7 +200,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
 
 def flat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A saved run whose 8 MB of weights are zeros, where files may unpack to 4 MB freely."""
-    monkeypatch.setattr("loopscope.run_file.run_archive._FREELY", 4 * 2**20)
+    monkeypatch.setattr("loopscope.run_file.run_archive._FREE_BYTES", 4 * 2**20)
     graph = builder.Graph("flat")
     product = builder.ops.matmul(
         graph.parameter("x", "f32", [1, 2]), np.zeros((2, 2**20), np.float32)

@@ -1,3 +1,3 @@
-"""The derivatives of operations, a file for each category; rows name them as they name their
+"""Derivatives of operations, one file per category; catalogue rows refer to them beside the
 kernels.
 """
