@@ -231,7 +231,7 @@ def test_a_small_file_is_not_unpacked_to_much(
             bomb.writestr(name, whole.read(name))
     with pytest.raises(
         loopscope.ReadError,
-        match=r"unpacks to more than is allowed: model/model\.bin goes beyond 4,1\d\d,\d{3} bytes",
+        match=r"unpacks to more than is allowed: model/model\.bin exceeds 4,1\d\d,\d{3} bytes",
     ):
         loopscope.load(tmp_path / "bomb.loopscope")
 

@@ -91,7 +91,8 @@ def _inputs(
     inputs = [tensor for tensor in candidates if tensor is not None]
     if len(inputs) < len(candidates):
         raise WriteError(
-            f"{shorten(node_address, 200)} cannot be written as a TensorFlow graph: it leaves an input out"
+            f"{shorten(node_address, 200)} cannot be written as a TensorFlow graph: "
+            "it leaves an input out"
         )
     return inputs
 

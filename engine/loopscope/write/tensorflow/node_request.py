@@ -36,7 +36,8 @@ class NodeRequest:
         value = self.constants[index] if index < len(self.constants) else None
         if value is None:
             raise WriteError(
-                f"input {index} of {self.node.type} is computed, and TensorFlow has it as an attribute"
+                f"input {index} of {self.node.type} is computed, "
+                "and TensorFlow has it as an attribute"
             )
         return value
 
