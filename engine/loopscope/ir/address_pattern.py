@@ -34,8 +34,9 @@ class AddressPattern:
         )
 
     def _matches(self, text: str) -> bool:
-        """Match each part at its first occurrence and the last part at the end, without
-        backtracking.
+        """Match each part at its first occurrence, without backtracking.
+
+        The last part must match at the end.
         """
         first, *between, last = self.parts
         if not text.startswith(first):

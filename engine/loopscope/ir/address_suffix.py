@@ -44,10 +44,9 @@ def full_address(model: Model, text: str) -> str:
 
 
 def _output_address(model: Model, name: str) -> str:
-    """Return the address of the one output with this tensor name; empty if there is not exactly
-    one.
+    """Return the address of the one output with this tensor name.
 
-    Outputs of the outermost graph take precedence.
+    Return "" unless there is exactly one. Outputs of the outermost graph take precedence.
     """
     outputs = [
         (address, f":{number}" if number else "")
@@ -93,7 +92,7 @@ def without_iterations(path: str) -> str:
 
 
 def ending(known: Sequence[str], bare: str, words: str) -> dict[str, Pieces]:
-    """Return the addresses with this end, with the names that matched.
+    """Return the addresses with this end, each with its first matching notation.
 
     The end may be in screen notation, in file or address notation, or without the names of bodies.
     """
@@ -142,9 +141,7 @@ def _prefer_whole(matches: dict[str, Pieces], words: str) -> dict[str, Pieces]:
 def _ending_in(
     addresses: Sequence[str], end: str, *forms: Callable[[str], Pieces]
 ) -> dict[str, Pieces]:
-    """Return the addresses that end like this in one of these notations, with the first such
-    notation.
-    """
+    """Return the addresses that end like this in one of these notations, with that notation."""
     matches: dict[str, Pieces] = {}
     for address in addresses:
         for form in forms:

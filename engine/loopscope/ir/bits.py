@@ -39,8 +39,9 @@ def unpack(raw: np.ndarray, bits: int, elements: int) -> np.ndarray:
 
 
 def pack(codes: np.ndarray, bits: int) -> np.ndarray:
-    """Pack codes into bytes: the inverse of ``unpack``; unused bits of the last byte or unit are
-    zero.
+    """Pack codes into bytes: the inverse of ``unpack``.
+
+    Unused bits of the last byte or unit are zero.
     """
     if bits == 1:
         return np.packbits(codes)

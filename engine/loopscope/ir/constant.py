@@ -119,8 +119,9 @@ def encode(array: np.ndarray) -> bytes:
 
 
 def _copy_aligned(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Copy to aligned memory: OpenVINO does not align constants in the file, and use is then
-    faster.
+    """Copy to aligned memory, which makes later uses faster.
+
+    OpenVINO does not align constants in the file.
     """
     array = aligned.empty((raw.size // dtype.itemsize,), dtype)
     array[...] = raw.view(dtype)

@@ -77,8 +77,9 @@ class ElementType(Enum):
 
     @staticmethod
     def of(array: np.ndarray | np.generic) -> ElementType:
-        """Return the element type of an array or numpy scalar; ``KeyError`` when no type of the IR
-        fits.
+        """Return the element type of an array or numpy scalar.
+
+        ``KeyError`` when no type of the IR fits.
         """
         return _BY_DTYPE[array.dtype]
 
@@ -89,9 +90,7 @@ class ElementType(Enum):
 
 
 def type_name(dtype: np.dtype) -> str:
-    """Return the name of an element type: that of the IR, or numpy's for types such as ONNX
-    ``int2``.
-    """
+    """Return the name of an element type in the IR, or numpy's name (ONNX ``int2``)."""
     element_type = _BY_DTYPE.get(dtype)
     return str(element_type) if element_type is not None else dtype.name
 

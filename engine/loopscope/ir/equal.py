@@ -120,10 +120,10 @@ def _same_constant(left: Constant | None, right: Constant | None) -> bool:
 
 
 def _bindings(body: Body) -> tuple[object, ...]:
-    """Return the name, port map and back edges of a body, without entries that repeat an output
-    number.
+    """Return the name, port map and back edges of a body.
 
-    Output numbers are replaced by their rank, because only their order has a meaning.
+    Entries that repeat an output number are omitted. Output numbers are replaced by their rank,
+    because only their order has a meaning.
     """
     rank = {id(entry): index for index, entry in enumerate(body.outer_outputs)}
     outputs = [

@@ -74,9 +74,7 @@ def _output_of(graph: ModelGraph, layer: LayerId, output: int, name: str) -> Out
 
 
 def layer_named(graph: ModelGraph, name: str) -> LayerId:
-    """Return the node of the outermost graph that an address names or whose body contains the
-    address.
-    """
+    """Return the node of the outermost graph that an address names or lies inside."""
     return _layer_of(graph, Address.parse(name))
 
 

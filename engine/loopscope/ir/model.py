@@ -1,5 +1,6 @@
-"""The Model: graphs of nodes with ports and edges, and the bodies inside control-flow nodes,
-exactly as the file has them.
+"""The Model: graphs of nodes with ports and edges, and the bodies of control-flow nodes.
+
+Everything is stored as in the file.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class OutputMap(Struct, frozen=True):
 
 
 class BackEdge(Struct, frozen=True):
-    """A carried value: body Result ``from_layer`` feeds Parameter ``to_layer`` in the next
+    """A carried value: body Result ``from_layer`` feeds Parameter ``to_layer`` of the next
     iteration.
     """
 
@@ -228,8 +229,9 @@ class ModelGraph:
 
     @cached_property
     def sources(self) -> Mapping[LayerId, tuple[OutputRef | None, ...]]:
-        """The tensors that feed the inputs of each node, by position; None for an unconnected
-        input.
+        """The tensors that feed the inputs of each node, by position.
+
+        None for an unconnected input.
         """
         inputs = {
             node.id: {port.id: index for index, port in enumerate(node.inputs)}
@@ -345,9 +347,7 @@ class Model:
 
 
 def expect_model(argument: object, taker: str) -> None:
-    """Raise ``TypeError`` if ``taker`` was called with something other than a Model, such as a
-    path.
-    """
+    """Raise ``TypeError`` if ``taker`` was called with something other than a Model."""
     if not isinstance(argument, Model):
         advice = (
             "loopscope.read_model(path) reads one"

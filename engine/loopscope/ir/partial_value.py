@@ -34,8 +34,9 @@ class PartialValue:
 
     @staticmethod
     def of_array(array: np.ndarray) -> PartialValue:
-        """Return the exact intervals of an array; integers beyond 2**53 get an interval without
-        end.
+        """Return the exact intervals of an array.
+
+        Integers beyond 2**53 get an interval without end.
         """
         numbers = array.astype(np.float64)
         lower = np.where(numbers >= _EXACT, _EXACT, np.where(numbers <= -_EXACT, -np.inf, numbers))
@@ -44,8 +45,9 @@ class PartialValue:
 
     @staticmethod
     def of_shape(shape: PartialShape) -> PartialValue | None:
-        """Return the lengths of a shape as a tensor [rank]; None when the rank is unknown or too
-        large.
+        """Return the lengths of a shape as a tensor [rank].
+
+        None when the rank is unknown or too large.
         """
         if shape.dimensions is None or len(shape.dimensions) > MOST_ELEMENTS:
             return None
@@ -95,8 +97,7 @@ class PartialValue:
         return PartialValue(np.minimum(self.least, other.least), np.maximum(self.most, other.most))
 
     def widen(self, other: PartialValue) -> PartialValue | None:
-        """Return these intervals, with both bounds dropped for elements where ``other`` leaves
-        them.
+        """Return these intervals, without the bounds of elements where ``other`` leaves them.
 
         None when the shapes differ.
         """

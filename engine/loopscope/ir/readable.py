@@ -42,10 +42,10 @@ def readable_around(address: str) -> str:
 
 
 def readable_steps(address: str) -> tuple[str, ...]:
-    """Return the steps of an address in words, outermost first; ``("main",)`` for the outermost
-    graph.
+    """Return the steps of an address in words, outermost first.
 
-    A text that is not an address is returned unchanged, as the only step.
+    ``("main",)`` for the outermost graph. A text that is not an address is returned unchanged, as
+    the only step.
 
     >>> readable_steps("main/a%2Floop[2]/body/a%2Fx")
     ('a', 'loop · iteration 2', 'x')

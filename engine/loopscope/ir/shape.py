@@ -10,8 +10,9 @@ from functools import lru_cache
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """All lengths from ``least`` to ``most``, both included; ``most`` is None without an
-    upper bound.
+    """All lengths from ``least`` to ``most``, both included.
+
+    ``most`` is None without an upper bound.
     """
 
     least: int = 0
@@ -170,8 +171,9 @@ class PartialShape:
         return tuple(dimension.length for dimension in self.dimensions)
 
     def at(self, axis: int) -> Dimension:
-        """Return the dimension of an axis (negative counts from the end); unknown if the rank is
-        unknown.
+        """Return the dimension of an axis (negative counts from the end).
+
+        It is unknown if the rank is.
         """
         return UNKNOWN if self.dimensions is None else self.dimensions[axis]
 

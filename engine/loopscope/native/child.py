@@ -33,7 +33,7 @@ def send(stream: IO[bytes], parts: Sequence[bytes]) -> None:
     stream.flush()
 
 
-def received(stream: IO[bytes]) -> list[bytes]:
+def receive(stream: IO[bytes]) -> list[bytes]:
     """Return the parts of one message; ``EOFError`` when the stream ends."""
     (count,) = _COUNT.unpack(_read_exactly(stream, _COUNT.size))
     return [
@@ -51,8 +51,9 @@ def _read_exactly(stream: IO[bytes], length: int) -> bytes:
 
 @cache
 def _onnx() -> Any:
-    """Return the compiled module of the onnx package, which loads ten times faster than the
-    package.
+    """Return the compiled module of the onnx package.
+
+    It loads ten times faster than the package.
     """
     package = importlib.util.find_spec("onnx")
     for folder in (package.submodule_search_locations or ()) if package else ():
@@ -101,9 +102,7 @@ def _image(colours: bytes, encoded: bytes) -> list[bytes]:
 
 
 def _table(kind: bytes, file: bytes) -> list[bytes]:
-    """Return the columns of a Parquet or CSV file: for each its name and its values in ``.npy``
-    format.
-    """
+    """Return name and ``.npy`` content of each column of a Parquet or CSV file."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import csv, parquet
@@ -157,7 +156,7 @@ def main(max_bytes: str) -> int:
     os.dup2(2, 1)  # output of a library must not mix with answers
     while True:
         try:
-            seconds, cpu_seconds, work, *parts = received(requests)
+            seconds, cpu_seconds, work, *parts = receive(requests)
         except EOFError:
             return 0
         _set_timers(float(seconds), float(cpu_seconds))

@@ -1,6 +1,4 @@
-"""Function bodies by which ONNX defines some operations, computed for one node in a child
-process.
-"""
+"""Function bodies that define some ONNX operations, computed for a node in a child process."""
 
 from __future__ import annotations
 

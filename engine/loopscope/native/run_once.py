@@ -1,5 +1,6 @@
-"""Execution of a Python file with third-party native code, once, in a process that may crash or
-hang.
+"""Execution of a Python file with third-party native code in a process of its own.
+
+The process may crash or hang.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import IO
 
-from loopscope.native.child import MADE, received, send
+from loopscope.native.child import MADE, receive, send
 
 _CHILD = Path(__file__).with_name("child.py")
 _SECONDS = 20.0
@@ -50,9 +50,7 @@ class Workers:
     """
 
     def __init__(self, seconds: float = _SECONDS, most_bytes: int = _MAX_BYTES) -> None:
-        """Set ``seconds``, the limit of a request, and ``most_bytes``, the memory of a process (on
-        Linux).
-        """
+        """Set the time limit of a request and, on Linux, the memory limit of a process."""
         self._seconds, self._most_bytes = seconds, most_bytes
         self._idle: deque[subprocess.Popen[bytes]] = deque()
         self._turns = BoundedSemaphore(_MAX_CONCURRENT)
@@ -66,14 +64,14 @@ class Workers:
 
     @contextmanager
     def asking(self, work: str, *parts: bytes) -> Iterator[Callable[[], list[bytes]]]:
-        """Send a request, and yield a function that waits for the answer and raises as ``ask``
-        does.
+        """Send a request, and yield a function that waits for the answer.
 
-        The caller can work in between. The same thread must not send another request before it has
-        the answer: all slots may be occupied by requests that wait.
+        The function raises as ``ask`` does. The caller can work in between. The same thread must
+        not send another request before it has the answer: all slots may be occupied by requests
+        that wait.
         """
         request = _Request(self._turns, self._idle, self._watch)
-        request.send(self._taken, [*self._bounds(parts), work.encode(), *parts])
+        request.send(self._take_process, [*self._bounds(parts), work.encode(), *parts])
         try:
             yield request.answer
         finally:
@@ -98,7 +96,7 @@ class Workers:
         while self._idle:
             _end_process(self._idle.pop())
 
-    def _taken(self) -> subprocess.Popen[bytes]:
+    def _take_process(self) -> subprocess.Popen[bytes]:
         while True:
             try:
                 process = self._idle.pop()
@@ -118,29 +116,29 @@ class _Watch:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._begun: dict[subprocess.Popen[bytes], float] = {}
-        self._is_looking = False
+        self._start_times: dict[subprocess.Popen[bytes], float] = {}
+        self._is_running = False
         self._lock = Lock()
 
-    def begins(self, process: subprocess.Popen[bytes]) -> None:
+    def begin(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:
-            self._begun[process] = time.monotonic()
-            if not self._is_looking:
-                start_new_thread(self._look, ())  # the new thread waits for the lock
-                self._is_looking = True
+            self._start_times[process] = time.monotonic()
+            if not self._is_running:
+                start_new_thread(self._run, ())  # the new thread waits for the lock
+                self._is_running = True
 
-    def ends(self, process: subprocess.Popen[bytes]) -> None:
+    def end(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:
-            self._begun.pop(process, None)
+            self._start_times.pop(process, None)
 
-    def _look(self) -> None:
+    def _run(self) -> None:
         while True:
             time.sleep(min(1.0, self._seconds / 10))
             with self._lock:
-                if not self._begun:
-                    self._is_looking = False
+                if not self._start_times:
+                    self._is_running = False
                     return
-                for process, begun in self._begun.items():
+                for process, begun in self._start_times.items():
                     if time.monotonic() - begun > self._seconds:
                         process.kill()
 
@@ -153,14 +151,14 @@ class _Request:
     ) -> None:
         self._turns, self._idle, self._watch = turns, idle, watch
         self._process: subprocess.Popen[bytes] | None = None
-        self._made: list[bytes] = []
+        self._answer_parts: list[bytes] = []
         self._error: Crashed | Refused | None = None
 
     def send(self, take: Callable[[], subprocess.Popen[bytes]], parts: list[bytes]) -> None:
         self._turns.acquire()
         try:
             self._process = take()
-            self._watch.begins(self._process)
+            self._watch.begin(self._process)
             assert self._process.stdin is not None
             send(self._process.stdin, parts)
         except BaseException as error:
@@ -171,14 +169,14 @@ class _Request:
         if self._process is not None:
             try:
                 assert self._process.stdout is not None
-                status, *parts = received(self._process.stdout)
+                status, *parts = receive(self._process.stdout)
             except BaseException as error:
                 self._fail(error)
             else:
                 process = self._process
                 self._end()
                 self._idle.append(process)
-                self._made, self._error = (
+                self._answer_parts, self._error = (
                     parts,
                     None
                     if status == MADE
@@ -186,12 +184,10 @@ class _Request:
                 )
         if self._error is not None:
             raise self._error
-        return self._made
+        return self._answer_parts
 
     def _fail(self, error: BaseException) -> None:
-        """Discard the process after any error: unread data in its pipes would answer a later
-        request.
-        """
+        """Discard the process after an error: its unread output would answer a later request."""
         if self._process is not None:
             _end_process(self._process)
         self._end()
@@ -201,7 +197,7 @@ class _Request:
 
     def _end(self) -> None:
         if self._process is not None:
-            self._watch.ends(self._process)
+            self._watch.end(self._process)
         self._process = None
         self._turns.release()
 

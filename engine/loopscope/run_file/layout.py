@@ -1,6 +1,4 @@
-"""Digest of the slots and instructions of a plan, which a recording depends on besides the
-model.
-"""
+"""Digest of the slots and instructions of a plan, to which a recording belongs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Opening of a saved run: read as an untrusted file, then restored from its recording or
-recomputed.
+"""Opening of a saved run.
+
+The file is read as untrusted, then the run is restored from its recording or recomputed.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ _STEPS_ONE_BY_ONE = 20_000
 
 
 def load(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Debugger:
-    """Return the Debugger of a saved run at the moment of saving, with breakpoints, watches and
-    changes.
+    """Return the Debugger of a saved run at the moment of saving.
 
-    Nothing runs: recorded values are restored, and others are computed on request. A file without a
-    recording, or with a recording that does not match this version, is computed again. Its own
-    limits and ``limits`` (default: ``loopscope.Limits()``) both apply. If outputs or control flow
-    then differ from the file, such as on a machine that rounds differently, a warning describes the
-    first difference. ``ReadError`` says why a file does not open. In a file without weights, values
-    that depend on them and were not recorded raise ``NotKept``.
+    Breakpoints, watches and changes are restored. Nothing runs: recorded values are restored, and
+    others are computed on request. A file without a recording, or with a recording that does not
+    match this version, is computed again. Its own limits and ``limits`` (default:
+    ``loopscope.Limits()``) both apply. If outputs or control flow then differ from the file, such
+    as on a machine that rounds differently, a warning describes the first difference. ``ReadError``
+    says why a file does not open. In a file without weights, values that depend on them and were
+    not recorded raise ``NotKept``.
     """
     saved = read_run(path)
     try:
@@ -80,9 +81,7 @@ def read_run(source: str | os.PathLike[str] | bytes, *, limits: ReadLimits = _BO
 
 
 def resume(saved: SavedRun, *, limits: Limits | None = None) -> Debugger:
-    """Return a debugger of the run at the moment of saving, restored from the recording or
-    recomputed.
-    """
+    """Return a debugger of the run at the moment of saving, restored or recomputed."""
     description = saved.description
     debugger = as_recorded(saved, limits=limits)
     if debugger is None:

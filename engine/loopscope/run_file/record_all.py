@@ -15,7 +15,7 @@ SHORT_SECONDS = 10.0
 _STEPS_ONE_BY_ONE = 20_000
 
 
-def with_everything(debugger: Debugger, budget_bytes: int) -> Debugger:
+def record_everything(debugger: Debugger, budget_bytes: int) -> Debugger:
     """Return the same run with every value recorded.
 
     Return the given run if it recorded everything, took too long, or ends differently when

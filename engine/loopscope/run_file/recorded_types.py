@@ -41,7 +41,7 @@ class RecordedTypes:
             self._refuse(slot, np.asarray(value).dtype, np.shape(value), _ONE_ELEMENT)
 
     def expect_hidden(self, slot: Slot, value: Any) -> None:
-        """Raise ``ValueError`` if this cannot be the state of a random operation or a variable's
+        """Raise ``ValueError`` if this cannot be a random operation's state or a variable's
         value.
         """
         if slot in self._plan.states and not isinstance(value, (int, tuple)):
@@ -51,8 +51,9 @@ class RecordedTypes:
         self.expect(slot, value)
 
     def expect_rows(self, slot: Slot, values: Any) -> None:
-        """Raise ``ValueError`` if the slot cannot have these values of several rows (list or one
-        array).
+        """Raise ``ValueError`` if the slot cannot have these values of several rows.
+
+        The values are a list or one stacked array.
         """
         if isinstance(values, np.ndarray):
             known, _ = self._known(slot)

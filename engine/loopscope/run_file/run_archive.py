@@ -172,8 +172,9 @@ def _header(buffer: io.BytesIO) -> tuple[tuple[int, ...], Any, np.dtype]:
 
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> bytes:
-    """Return the unpacked content of an entry, counting its bytes: an archive may misstate
-    sizes.
+    """Return the unpacked content of an entry, counting its bytes.
+
+    An archive may misstate sizes.
     """
     content = io.BytesIO()  # returns its bytes without a copy
     with archive.open(info) as stream:

@@ -21,7 +21,7 @@ MOST_PAUSES = 1000
 _MAX_TEXT = 100_000
 """Maximum number of characters of a text."""
 _MAX_NUMBER = 2**128
-Item = TypeVar("Made")
+Item = TypeVar("Item")
 _STATES: tuple[DebuggerState, ...] = ("paused", "finished", "failed", "limit")
 
 
@@ -53,8 +53,9 @@ class Description:
     look: Mapping[str, str]
     """View of the app, as parameters of its address."""
     control_flow: tuple[tuple[str, int | str, str], ...] | None
-    """Address, iterations or branch, and ending of each executed region; None if over the
-    budget.
+    """Address, iterations or branch, and ending of each executed region.
+
+    None if over the budget.
     """
     outputs_kept: bool
     weights_kept: bool

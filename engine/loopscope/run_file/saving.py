@@ -20,7 +20,7 @@ from loopscope.ir.model import Model
 from loopscope.ops.stored import packed
 from loopscope.read import read_model
 from loopscope.replaced_file import replaced_file
-from loopscope.run_file.record_all import with_everything
+from loopscope.run_file.record_all import record_everything
 from loopscope.run_file.run_archive import (
     ENDING,
     MOST_ENTRIES,
@@ -78,7 +78,7 @@ def save(
     _expect_savable(debugger, target)
     recorded_flow, outputs = recorded(debugger, budget_bytes)
     changes = {item.address: item.value for item in debugger.changes}
-    recorded_run = debugger if weights else with_everything(debugger, budget_bytes)
+    recorded_run = debugger if weights else record_everything(debugger, budget_bytes)
     entries = {
         **_model(debugger.model, document, weights=weights),
         **_arrays("inputs", _inputs(debugger)),
@@ -131,8 +131,9 @@ def _expect_savable(debugger: Debugger, target: Path) -> None:
 def recorded(
     debugger: Debugger, budget_bytes: int
 ) -> tuple[tuple[tuple[str, int | str, str], ...] | None, dict[str, np.ndarray] | None]:
-    """Return the control flow and the outputs of a finished run; None for each that exceeds the
-    budget.
+    """Return the control flow and the outputs of a finished run.
+
+    Each is None if it exceeds the budget.
     """
     max_records = budget_bytes // _BYTES_PER_RECORD
     flow = tuple(islice(flow_records(debugger), max_records + 1))

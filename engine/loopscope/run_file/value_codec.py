@@ -19,8 +19,9 @@ _MAX_DEPTH = 4
 
 
 def encode_values(name: str, values: Sequence[Any], into: dict[str, Any]) -> dict[str, Any]:
-    """Store the values in ``into`` under ``name``, and return the JSON form from which ``decode_values``
-    decodes.
+    """Store the values in ``into`` under ``name``, and return their form in JSON.
+
+    ``decode_values`` decodes them by this form.
     """
     items = list(values)
     if all(map(_is_plain, items)):

@@ -22,18 +22,17 @@ from loopscope.executor.plan.plan import (
 from loopscope.run_file.weightless import SMALL
 
 
-def made_of_weights(plan: Plan) -> frozenset[Slot]:
-    """Return the slots of values that depend on no input and on a Const of more than ``SMALL``
-    elements.
+def weight_slots(plan: Plan) -> frozenset[Slot]:
+    """Return the slots of values that depend on a Const of more than ``SMALL`` elements.
 
-    Random numbers and variables are excluded.
+    Values that also depend on an input, random numbers and variables are excluded.
     """
     analysis = _Analysis()
     for slot, node in plan.constant_slots:
         analysis.fixed.add(slot)
         if node.constant is not None and node.constant.elements > SMALL:
             analysis.heavy.add(slot)
-    analysis.through(plan.main)
+    analysis.visit(plan.main)
     return frozenset(analysis.heavy)
 
 
@@ -44,51 +43,51 @@ class _Analysis:
     heavy: set[Slot] = field(default_factory=set[Slot])
     """Fixed values that depend on a large Const."""
 
-    def through(self, program: Program) -> None:
+    def visit(self, program: Program) -> None:
         for instruction in program.instructions:
             match instruction.region:
                 case LoopRegion() as region:
-                    self._loop(region)
+                    self._visit_loop(region)
                 case IfRegion() as region:
                     for branch in (region.then, region.otherwise):
-                        self._branch(branch)
+                        self._visit_branch(branch)
                     for output, *results in zip(
                         region.outputs, region.then.results, region.otherwise.results, strict=True
                     ):
-                        self._made(output, results)
+                        self._propagate(output, results)
                 case CallRegion() as region:
-                    self._branch(region.branch)
+                    self._visit_branch(region.branch)
                     for output, result in zip(region.outputs, region.branch.results, strict=True):
-                        self._made(output, (result,))
+                        self._propagate(output, (result,))
                 case None:
-                    self._computed(instruction)
+                    self._visit_operation(instruction)
 
-    def _computed(self, instruction: Instruction) -> None:
+    def _visit_operation(self, instruction: Instruction) -> None:
         changes = (
             instruction.state is not None or instruction.variable is not None or instruction.assigns
         )
         if instruction.inputs and not changes:
             for output in instruction.outputs:
-                self._made(output, instruction.inputs)
+                self._propagate(output, instruction.inputs)
 
-    def _loop(self, region: LoopRegion) -> None:
+    def _visit_loop(self, region: LoopRegion) -> None:
         ports: tuple[Invariant | Sliced, ...] = (*region.invariants, *region.sliced)
         for port in ports:
-            self._made(port.parameter, (port.source,))
+            self._propagate(port.parameter, (port.source,))
         for carried in region.carried:
             # A value that is carried unchanged is as fixed as its initial value.
             if carried.initial is not None and carried.result == carried.parameter:
-                self._made(carried.parameter, (carried.initial,))
-        self.through(region.program)
+                self._propagate(carried.parameter, (carried.initial,))
+        self.visit(region.program)
         for output in region.outputs:
-            self._made(output.slot, (output.result,))
+            self._propagate(output.slot, (output.result,))
 
-    def _branch(self, branch: Branch) -> None:
+    def _visit_branch(self, branch: Branch) -> None:
         for parameter, source in branch.bindings:
-            self._made(parameter, (source,))
-        self.through(branch.program)
+            self._propagate(parameter, (source,))
+        self.visit(branch.program)
 
-    def _made(self, slot: Slot, sources: Iterable[Slot]) -> None:
+    def _propagate(self, slot: Slot, sources: Iterable[Slot]) -> None:
         inputs = set(sources)
         if inputs <= self.fixed:
             self.fixed.add(slot)

@@ -17,8 +17,9 @@ from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
 
 SMALL = 64
-"""Maximum number of elements of a Const that retains its data: shapes, axes, trip counts,
-scalars.
+"""Maximum number of elements of a Const that retains its data.
+
+Shapes, axes, trip counts and scalars are that small.
 """
 
 

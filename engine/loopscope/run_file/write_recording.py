@@ -19,7 +19,7 @@ from loopscope.executor.record.columns import RecordedRows, SlotColumn
 from loopscope.ops.values import NOT_KEPT
 from loopscope.run_file.layout import layout_of
 from loopscope.run_file.value_codec import encode_values, value_bytes
-from loopscope.run_file.weight_taint import made_of_weights
+from loopscope.run_file.weight_taint import weight_slots
 from loopscope.run_file.weightless import SMALL
 
 _MAX_VALUES = 4000
@@ -41,7 +41,7 @@ class StoredRecording:
 @dataclass(eq=False, slots=True)
 class _Writer:
     run: Run
-    left: int
+    remaining_bytes: int
     """Bytes that remain of the budget."""
     weights: frozenset[Slot]
     """Slots of large values that are omitted like weights; small values stay."""
@@ -63,7 +63,7 @@ def stored_recording(
     """
     machine, plan = run.machine, run.plan
     machine.recording.pack()
-    writer = _Writer(run, budget_bytes, frozenset() if weights else made_of_weights(plan))
+    writer = _Writer(run, budget_bytes, frozenset() if weights else weight_slots(plan))
     writer.shared.update(
         (id(value), slot) for slot, value in plan.constants if value is not NOT_KEPT
     )
@@ -79,7 +79,7 @@ def stored_recording(
         else {"plain": []}
     )
     begun = [machine.begun_with.get(slot) for slot in plan.main.hidden]
-    if writer.left < 0 or len(frames) > _MAX_LISTS:
+    if writer.remaining_bytes < 0 or len(frames) > _MAX_LISTS:
         return None
     rows = _rows(writer)
     missing = _store_optional(writer)
@@ -118,7 +118,7 @@ def _tables(writer: _Writer) -> None:
 def _store_list(writer: _Writer, name: str, array: np.ndarray) -> None:
     if len(array):
         writer.values[name] = array
-        writer.left -= array.nbytes
+        writer.remaining_bytes -= array.nbytes
 
 
 def _frame(writer: _Writer, frame: Frame, depth: int) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _frame(writer: _Writer, frame: Frame, depth: int) -> dict[str, Any]:
         encode_values(f"collected.{depth}.{number}", parts, writer.values)
         for number, parts in enumerate(frame.collected)
     ]
-    writer.left -= sum(value_bytes(part) for parts in frame.collected for part in parts)
+    writer.remaining_bytes -= sum(value_bytes(part) for parts in frame.collected for part in parts)
     return {
         "graph": frame.program.address,
         "position": frame.position,
@@ -163,7 +163,7 @@ def _store(writer: _Writer, slot: Slot) -> None:
     if isinstance(value, np.generic) or id(value) not in writer.shared:
         writer.shared[id(value)] = slot
         writer.values[f"slot.{slot}"] = value
-        writer.left -= value_bytes(value)
+        writer.remaining_bytes -= value_bytes(value)
         writer.slots[str(slot)] = slot
     # A Const has its value from the model, unless the user changed it.
     elif writer.shared[id(value)] != slot:
@@ -187,7 +187,7 @@ def _store_optional(writer: _Writer) -> list[int]:
             continue
         if (
             _is_weight(writer, slot)
-            or value_bytes(values[slot]) > writer.left
+            or value_bytes(values[slot]) > writer.remaining_bytes
             or len(writer.slots) > _MAX_VALUES
         ):
             missing.append(slot)
@@ -197,8 +197,9 @@ def _store_optional(writer: _Writer) -> list[int]:
 
 
 def _rows(writer: _Writer) -> dict[str, Any] | None:
-    """Return the columns of all graphs, thinned like a recording until they fit; None if
-    impossible.
+    """Return the columns of all graphs, thinned like a recording until they fit.
+
+    Return None if they never fit.
     """
     recording = writer.run.machine.recording
     columns = {
@@ -208,11 +209,11 @@ def _rows(writer: _Writer) -> dict[str, Any] | None:
     }
     if sum(len(item.columns) for item in columns.values()) > _MAX_LISTS:
         return None
-    while sum(item.bytes for item in columns.values()) > writer.left:
+    while sum(item.bytes for item in columns.values()) > writer.remaining_bytes:
         largest = max(columns.values(), key=lambda item: item.bytes)
         if not largest.thin():
             return None
-    writer.left -= sum(item.bytes for item in columns.values())
+    writer.remaining_bytes -= sum(item.bytes for item in columns.values())
     return {
         str(index): item.encode(index, recording.rows[index], writer.values)
         for index, item in columns.items()

@@ -8,8 +8,9 @@ from loopscope.ir.model import Edge, LayerId, Model, Node, OutputRef, Port
 
 
 def cut(model: Model, source: OutputRef, name: str) -> tuple[Model, OutputRef]:
-    """Return the model with a new input in place of a tensor of the outermost graph, and that
-    input.
+    """Return the model with a new input in place of a tensor, and that input.
+
+    The tensor is one of the outermost graph.
     """
     graph = model.graph
     port = graph.tensor(source)

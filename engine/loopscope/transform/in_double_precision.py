@@ -14,22 +14,22 @@ from loopscope.ir.replace import replace
 from loopscope.ir.walk import graphs
 
 _TYPES = frozenset(str(element_type) for element_type in REAL_FLOATS)
-"""Names of real float types; IR attributes have such a value only where they name an element
-type.
+"""Names of real float types.
+
+IR attributes have such a value only where they name an element type.
 """
 _ONNX_TYPES, _ONNX_DOUBLE, _TYPE_ATTRIBUTES = (
     frozenset({1, 10, 16}),
     11,
     frozenset({"to", "dtype", "stash_type"}),
 )
-"""TensorProto numbers of float, float16 and bfloat16, that of double, and the attributes for
-types.
-"""
+"""TensorProto numbers of narrower floats and of double, and attributes for types."""
 
 
 def in_double_precision(model: Model) -> Model:
-    """Return the model with every real float as f64: constants, inputs, and target types of
-    conversions.
+    """Return the model with every real float as f64.
+
+    Constants, inputs, and target types of conversions are converted.
     """
     converted: dict[int, ModelGraph] = {}
     for place in reversed(list(graphs(model))):

@@ -123,8 +123,7 @@ _BODY_OPERATIONS = frozenset((LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP, IF))
 
 
 def index_arithmetic(model: Model, known: Propagated) -> frozenset[Value]:
-    """Return the floats of a model that reach only shapes, indices, trip counts or bounds of
-    slices.
+    """Return the floats that reach only shapes, indices, trip counts or bounds of slices.
 
     Only conversions, arithmetic and data movement lie between such a value and its use, also across
     bodies of loops and branches. A comparison of floats counts as a decision about data, which

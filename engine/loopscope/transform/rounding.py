@@ -71,7 +71,7 @@ def round_model(
     for place in reversed(list(graphs(model))):
         graphs_done[id(place.graph)] = _Rounding(
             place, patterns, known, indices, graphs_done, used_texts, unrounded
-        ).made()
+        ).build()
     unused = next((text for text in rounding if text not in used_texts), None)
     if unused is not None:
         raise AddressError(
@@ -138,7 +138,7 @@ class _Rounding:
     used: set[str]
     unrounded: list[str]
 
-    def made(self) -> _RoundedGraph:
+    def build(self) -> _RoundedGraph:
         graph = self.place.graph
         nodes, edges = list[Node](), list[Edge]()
         rounded_layers: dict[tuple[LayerId, int], LayerId] = {}
@@ -149,7 +149,7 @@ class _Rounding:
             inner = replace(
                 node, bodies=tuple(self.inside[id(body.graph)].body(body) for body in node.bodies)
             )
-            types = dict(self._asked(node))
+            types = dict(self._rounded_outputs(node))
             if node.constant is not None and types:
                 inner, types = (
                     replace(
@@ -157,7 +157,7 @@ class _Rounding:
                     ),
                     {},
                 )
-            elif types and self._hands_over_its_name(node):
+            elif types and self._passes_on_its_name(node):
                 renumbered[node.id] = next(unused_ids)
                 inner = _rename_before_rounding(
                     inner, renumbered[node.id], _unused_name(f"{node.name} before rounding", names)
@@ -183,7 +183,7 @@ class _Rounding:
             )
         return _RoundedGraph(replace(graph, nodes=tuple(nodes), edges=tuple(edges)), renumbered)
 
-    def _asked(self, node: Node) -> Iterator[tuple[int, str]]:
+    def _rounded_outputs(self, node: Node) -> Iterator[tuple[int, str]]:
         """Yield the outputs that are rounded, each with its type."""
         if node.type == "Result":
             return
@@ -208,7 +208,7 @@ class _Rounding:
             elif rules:
                 yield output, rules[-1].to
 
-    def _hands_over_its_name(self, node: Node) -> bool:
+    def _passes_on_its_name(self, node: Node) -> bool:
         is_input = node.type == "Parameter" and self.place.owner is None
         return not is_input and not node.bodies and len(node.outputs) == 1
 

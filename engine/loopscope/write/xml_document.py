@@ -119,9 +119,7 @@ def _data(node: Node, weights: WeightsWriter) -> dict[str, object]:
 
 
 def _edges(graph: ModelGraph) -> etree._Element:
-    """Return the edges by port position: an input has its own position, an output follows all
-    inputs.
-    """
+    """Return the edges by port position; output ports follow all input ports."""
     edges = element("edges")
     for node in graph.nodes:
         for index, source in enumerate(graph.sources[node.id]):

@@ -1,5 +1,6 @@
-"""Generators of random 32-bit numbers: Philox 4x32-10 and Mersenne Twister, as in
-RandomUniform-8.
+"""Generators of random 32-bit numbers, as specified for RandomUniform-8.
+
+They are Philox 4x32-10 and Mersenne Twister.
 """
 
 from __future__ import annotations

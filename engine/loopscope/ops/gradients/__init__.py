@@ -1,3 +1,4 @@
-"""Derivatives of operations, one file per category; catalogue rows refer to them beside the
-kernels.
+"""Derivatives of operations, one file per category.
+
+Catalogue rows refer to them beside the kernels.
 """

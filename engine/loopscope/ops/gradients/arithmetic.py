@@ -13,8 +13,9 @@ Partials = Callable[[Reverse, Value, Value], tuple[Value, Value]]
 
 
 def _binary(partials: Partials) -> Gradient:
-    """Return the rule of two operands, from a function that returns their adjoints in the output's
-    shape.
+    """Return the rule of two operands.
+
+    ``partials`` returns their adjoints in the shape of the output.
     """
 
     def gradient(node: Reverse, /) -> Adjoints:
@@ -51,8 +52,9 @@ def _number(like: Value, number: float) -> np.ndarray:
 
 
 def _remainder(node: Reverse, left: Value, right: Value) -> tuple[Value, Value]:
-    """Return the adjoints of a remainder: dividend minus a locally constant multiple of the
-    divisor.
+    """Return the adjoints of a remainder.
+
+    A remainder is the dividend minus a locally constant multiple of the divisor.
     """
     quotient = node.ops.round((left - node.outputs[0]) / right)
     return node.adjoint, -(node.adjoint * quotient)
@@ -90,9 +92,7 @@ def _power(node: Reverse, base: Value, exponent: Value) -> tuple[Value, Value]:
 
 
 def _slope_of_power(node: Reverse, base: Value, number: float) -> Value:
-    """Return the derivative of a constant power, without a logarithm and, if simple, without a
-    power.
-    """
+    """Return the derivative of a constant power, with as few operations as possible."""
     match number:
         case 0:
             return node.zeros_like(base)

@@ -12,8 +12,9 @@ _FIRST, _ROW = np.array(0), np.array([-1])
 
 
 def embedding_bag_offsets(node: Reverse, /) -> Adjoints:
-    """Return the adjoints of bags that begin at offsets; indices before the first offset are
-    unused.
+    """Return the adjoints of bags that begin at offsets.
+
+    Indices before the first offset are unused.
     """
     table, indices, offsets, *rest = node.inputs
     flat = node.ops.reshape(indices, _ROW, special_zero=False)
@@ -98,8 +99,9 @@ def _with_default(
     count: Value,
     inner: np.ndarray,
 ) -> Value:
-    """Add the adjoints of empty bags to the default row; the index -1 means that no default
-    exists.
+    """Add the adjoints of empty bags to the default row.
+
+    The index -1 means that no default exists.
     """
     if default.known.value is not None and int(default.known.value.reshape(())) == -1:
         return of_table

@@ -24,9 +24,7 @@ def slice_(node: Reverse, /) -> Adjoints:
 
 
 def slice_scatter(node: Reverse, /) -> Adjoints:
-    """Return the adjoint with 0 at overwritten elements, and the slice of the adjoint for the
-    updates.
-    """
+    """Return the adjoint without the overwritten elements, and the updates' slice of it."""
     _, updates, *bounds = node.inputs
     of_data = node.ops.slice_scatter(node.adjoint, node.zeros_like(updates), *bounds)
     return (
@@ -230,8 +228,9 @@ def numbered(node: Reverse, data: Value) -> Value:
 def sent_back(
     node: Reverse, came_from: Value, data: Value, values: Value | None = None
 ) -> SentBack:
-    """Sum an adjoint (default: that of output 0) at the source elements with numbers
-    ``came_from``.
+    """Sum an adjoint at the source elements with the numbers ``came_from``.
+
+    The default adjoint is that of output 0.
     """
     count = node.ops.reduce_prod(node.shape_of(data), np.array([0]), keep_dims=True)
     blank = node.ops.broadcast(

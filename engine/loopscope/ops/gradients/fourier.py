@@ -33,8 +33,9 @@ def idft(node: Reverse, /) -> Adjoints:
 
 
 def rdft(node: Reverse, /) -> Adjoints:
-    """Return the real part of the inverse transform, with zeros as the adjoint of the omitted
-    half.
+    """Return the real part of the inverse transform.
+
+    The adjoint of the omitted half of the spectrum is zero.
     """
     data, axes, *sizes = node.inputs
     rank = _rank(data)

@@ -1,5 +1,6 @@
-"""Derivatives of operations that generate a tensor from a few numbers, each the sum of its
-elements.
+"""Derivatives of operations that generate a tensor from a few numbers.
+
+The adjoint of each number is a sum over the elements that depend on it.
 """
 
 from __future__ import annotations
@@ -28,9 +29,7 @@ def sequence(node: Reverse, /) -> Adjoints:
 
 
 def one_hot(node: Reverse, /) -> Adjoints:
-    """Return the sums of the adjoint over the hot elements (on value) and the others (off
-    value).
-    """
+    """Return the sums of the adjoint over the hot and the other elements (on and off value)."""
     indices, depth, on_value, off_value = node.inputs
     hot = node.ops.one_hot(indices, depth, np.array(True), np.array(False), **node.attributes)
     of_on, of_off = (

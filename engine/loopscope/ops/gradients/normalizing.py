@@ -10,9 +10,7 @@ from loopscope.ops.derivative import Adjoints, Reverse, Value
 
 
 def mvn(node: Reverse, /) -> Adjoints:
-    """Return the adjoint for mean and variance over the spatial axes, the channels or given
-    axes.
-    """
+    """Return the adjoint for statistics over the spatial axes, the channels or given axes."""
     rank = node.inputs[0].rank
     axes = node.attributes["reduction_axes"]
     if not axes:

@@ -13,8 +13,9 @@ from loopscope.ops.gradients.resizing_axes import along_axis
 
 
 def rearranged(function: str) -> Gradient:
-    """Return the rule of an operation whose output contains input elements, possibly repeated, and
-    zeros.
+    """Return the rule of an operation whose output contains input elements and zeros.
+
+    An input element may occur several times.
     """
 
     def gradient(node: Reverse, /) -> Adjoints:

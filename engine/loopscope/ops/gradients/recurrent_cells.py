@@ -137,8 +137,9 @@ def gru_cell(node: Reverse, /) -> Adjoints:
 def _biases(
     node: Reverse, bias: Sequence[Value], size: int, linear: bool
 ) -> tuple[Sequence[Value], Sequence[Value]]:
-    """Return the biases of the projected inputs and, in the linear form, of the recurrent candidate
-    part.
+    """Return the biases of the projected inputs and of the recurrent candidate part.
+
+    Only the linear form has the second bias.
     """
     if not linear or not bias:
         return bias, ()

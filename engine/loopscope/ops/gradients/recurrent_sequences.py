@@ -121,8 +121,9 @@ class _Direction:
         )
 
     def _states_before(self, data: Value, active: Value, weights: Sequence[Value]) -> list[Value]:
-        """Return the states ``[T, B, H]`` before each step; an inactive sequence retains its
-        state.
+        """Return the states ``[T, B, H]`` before each step.
+
+        An inactive sequence retains its state.
         """
         node, ops = self.node, self.node.ops
         initial = tuple(self._mine(tensor, 1) for tensor in node.inputs[1 : 1 + self.states])

@@ -72,8 +72,9 @@ def reduce_l1(node: Reverse, /) -> Adjoints:
 
 
 def reduce_l2(node: Reverse, /) -> Adjoints:
-    """Multiply the adjoint by each element divided by the length; 0 if the length is 0, as in
-    PyTorch.
+    """Multiply the adjoint by each element divided by the length.
+
+    The result is 0 if the length is 0, as in PyTorch.
     """
     length = node.outputs[0]
     safe = node.ops.select(length > 0.0, length, node.filled(1, length))

@@ -46,20 +46,17 @@ class _Side:
     weights: Value
     """Share of each pixel in each bin, ``[n, bins, length]``."""
     slopes: Value
-    """Derivative of a pixel's share in a bin by a sample's position, ``[n, bins, samples,
-    length]``.
-    """
+    """Derivative of a pixel's share by a sample's position, ``[n, bins, samples, length]``."""
     steps: Value
     """Derivative of a sample's position by the length of the side."""
     counts: Value
-    """Mask ``[n, 1]``: 1 if the corners determine the length of the side, 0 if it is the shortest
-    one.
-    """
+    """Mask ``[n, 1]``: 1 if the corners determine the side's length, 0 if it is the minimum."""
 
 
 def roi_align(node: Reverse, /) -> Adjoints:
-    """Return the adjoints of features and regions; ``ValueError`` for bins that take the
-    maximum.
+    """Return the adjoints of features and regions.
+
+    ``ValueError`` for bins that take the maximum.
     """
     mode = str(node.attributes["mode"]).lower()
     if mode != "avg":
@@ -77,10 +74,9 @@ def roi_align(node: Reverse, /) -> Adjoints:
 
 
 def of_means(node: Reverse, bins: tuple[int, int], ratio: int, corners: Corners) -> Adjoints:
-    """Return the adjoints of features ``[N, C, H, W]`` and regions ``[n, 4]``; None for images
-    ``[n]``.
+    """Return the adjoints of features ``[N, C, H, W]`` and regions ``[n, 4]``.
 
-    The pooled regions are ``rows @ features @ columns``.
+    None for images ``[n]``. The pooled regions are ``rows @ features @ columns``.
     """
     ops, (features, regions, images) = node.ops, node.inputs
     placed = (ops.convert_like(regions, features) + corners.before) * corners.scale + corners.after
@@ -158,8 +154,9 @@ def _side(
 def _weigh(
     node: Reverse, places: Value, length: Value, share: Value, steps: Value, is_regular: Value
 ) -> _Side:
-    """Return the samples, each interpolated from its two neighbour pixels (at the border, the
-    outermost).
+    """Return the samples, interpolated from their neighbour pixels.
+
+    Beyond the outermost pixels, the value of the outermost pixel counts.
     """
     ops, last = node.ops, length - 1.0
     within = ops.logical_and(places >= -1.0, places <= length)

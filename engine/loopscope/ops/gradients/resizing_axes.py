@@ -33,8 +33,9 @@ def interpolate_1(node: Reverse, /) -> Adjoints:
 
 
 def interpolate_4(node: Reverse, /) -> Adjoints:
-    """Return the adjoints; sizes and scales are two inputs without a derivative, as lengths are
-    rounded.
+    """Return the adjoint of the image.
+
+    Sizes and scales are two inputs without a derivative, as lengths are rounded.
     """
     image, sizes, scales, *axes = node.inputs
     target = scales if node.attributes["shape_calculation_mode"] == "scales" else sizes
@@ -47,8 +48,9 @@ def interpolate_4(node: Reverse, /) -> Adjoints:
 
 
 def interpolate_11(node: Reverse, /) -> Adjoints:
-    """Return the adjoints; sizes or scales are an input without a derivative, as lengths are
-    rounded.
+    """Return the adjoint of the image.
+
+    Sizes or scales are an input without a derivative, as lengths are rounded.
     """
     image, target, *axes = node.inputs
     return (_resize_back(node, image, target, axes[0] if axes else None), None, *[None] * len(axes))
@@ -113,9 +115,7 @@ def _is_unchanged(node: Reverse, image: Value, target: Value, number: int, axis:
 
 
 def _matrix(node: Reverse, image: Value, target: Value, number: int, axis: int) -> Value:
-    """Return ``[length, resized]``: the share of each element in each element of the resized
-    axis.
-    """
+    """Return ``[length, resized]``: the share of each element in each resized element."""
     length = node.ops.gather(node.shape_of(image), np.array(axis), np.array(0), batch_dims=0)
     identity = node.ops.eye(length, length, np.int64(0), output_type=image.element_type)
     size_or_scale = node.ops.gather(target, np.array([number]), np.array(0), batch_dims=0)

@@ -1,5 +1,6 @@
-"""Derivatives of convolutions and poolings: each position gets the adjoints of the windows over
-it.
+"""Derivatives of convolutions and poolings.
+
+Each position gets the adjoints of the windows that contain it.
 """
 
 from __future__ import annotations
@@ -56,9 +57,7 @@ class _Steps:
 
 
 def convolution(node: Reverse, /) -> Adjoints:
-    """Return the adjoints: a transposed convolution, and a convolution of the data with the
-    adjoint.
-    """
+    """Return a transposed convolution, and a convolution of the data with the adjoint."""
     return _convolution(node, "ConvolutionBackpropData")
 
 
@@ -141,9 +140,7 @@ def _lengths(node: Reverse, value: Value, leading: int, like: Value | None = Non
 
 
 def _reach(node: Reverse, places: Value, kernel: Value, steps: _Steps) -> Value:
-    """Return the distance from the first element of the first window to the last of the last
-    window.
-    """
+    """Return the distance from the first window's first element to the last window's last one."""
     return (places - 1) * np.array(steps.strides) + (kernel - 1) * np.array(steps.dilations) + 1
 
 
@@ -226,8 +223,9 @@ def _merged_shape(node: Reverse, grouped: Value) -> Value:
 
 
 def _crop_to(node: Reverse, result: Value, filters: Value, axes: int) -> Value:
-    """Crop to the kernel; a stride that does not divide the length produces additional
-    positions.
+    """Crop to the kernel.
+
+    A stride that does not divide the length produces additional positions.
     """
     if result.shape.is_static and result.shape == filters.shape:
         return result

@@ -1,6 +1,4 @@
-"""Activations of the domain com.microsoft: forms of GELU that ONNX Runtime fuses, biased
-softmax.
-"""
+"""Activations of the domain com.microsoft: fused forms of GELU, and biased softmax."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ def bias_gelu(data: Array, bias: Array, /) -> Array:
 
 
 def fast_gelu(data: Array, bias: Array | None = None, /) -> Array:
-    """Return the tanh approximation of GELU of a tensor, optionally after adding a bias for the
-    last axis.
-    """
+    """Return the tanh approximation of GELU, optionally after adding a bias for the last axis."""
     if bias is None:
         return gelu(data, approximation_mode="tanh")
     return gelu_of_sum(data, _check_bias(data, bias), approximation_mode="tanh")

@@ -1,6 +1,4 @@
-"""Attention of the domain com.microsoft: queries, keys and values from one product, with a
-cache.
-"""
+"""Attention of com.microsoft: queries, keys and values from one product, with a cache."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ from loopscope.ops.infer import common_type
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import (
-    joined_heads,
+    additive_mask,
+    join_heads,
     scaled_scores,
     split_heads,
-    to_add,
-    weighted,
+    weight_values,
 )
 from loopscope.ops.precision import computable
 
@@ -66,7 +64,7 @@ def attention(
     product = _product(data, weights, bias)
     widths = tuple(qkv_hidden_sizes or ()) or (weights.shape[1] // 3,) * 3
     filter_value = FILTER if mask_filter_value is None else mask_filter_value
-    result, *cache = attended(
+    result, *cache = attend(
         product,
         widths,
         mask,
@@ -79,11 +77,11 @@ def attention(
     )
     return tuple(
         array.astype(data.dtype, copy=False)
-        for array in ((result, present(*cache)) if outputs > 1 else (result,))
+        for array in ((result, stack_cache(*cache)) if outputs > 1 else (result,))
     )
 
 
-def attended(
+def attend(
     product: Array,
     widths: Sequence[int],
     mask: Array | None,
@@ -119,9 +117,9 @@ def attended(
         )
     scores = scaled_scores(query, key, scale)
     before = key.shape[2] - product.shape[1] if causal else None
-    addend = to_add(mask, bias, scores, filter_value, before)
+    addend = additive_mask(mask, bias, scores, filter_value, before)
     scores = scores if addend is None else scores + addend
-    return joined_heads(weighted(scores, value)), key, value
+    return join_heads(weight_values(scores, value)), key, value
 
 
 def _product(data: Array, weights: Array, bias: Array | None) -> Array:
@@ -156,7 +154,7 @@ def _checked_past(past: Array, key: Array, value: Array) -> tuple[Array, Array]:
     return computable(past[0]), computable(past[1])
 
 
-def present(key: Array, value: Array) -> Array:
+def stack_cache(key: Array, value: Array) -> Array:
     """Return the cache ``[2, B, N, P + S, H]``."""
     if key.shape != value.shape:
         raise ValueError(
@@ -167,9 +165,7 @@ def present(key: Array, value: Array) -> Array:
 
 
 def infer_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Infer batch and length from the data, the width from the values, and the length of the
-    cache.
-    """
+    """Infer batch and length from the data, the width from the values, and the cache length."""
     kind, data, weights = common_type(inputs[:2]), inputs[0].shape, inputs[1].shape
     heads, sizes = attributes["num_heads"], attributes.get("qkv_hidden_sizes")
     width = weights.at(1) if weights.rank == 2 else UNKNOWN
@@ -184,11 +180,13 @@ def infer_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
     past = inputs[4].shape if len(inputs) > 4 else PartialShape()
     before = static(0) if len(inputs) < 5 else past.at(3) if past.rank == 5 else UNKNOWN
     each = static(value.least // heads) if value.is_static and heads > 0 else UNKNOWN
-    present = PartialShape((static(2), batch, static(max(heads, 0)), added(before, length), each))
-    return Known(kind, PartialShape((batch, length, value))), Known(kind, present)
+    cache = PartialShape(
+        (static(2), batch, static(max(heads, 0)), added_length(before, length), each)
+    )
+    return Known(kind, PartialShape((batch, length, value))), Known(kind, cache)
 
 
-def added(left: Dimension, right: Dimension) -> Dimension:
+def added_length(left: Dimension, right: Dimension) -> Dimension:
     """Return the sum of two lengths if both are known, else an unknown length."""
     return static(left.least + right.least) if left.is_static and right.is_static else UNKNOWN
 

@@ -1,5 +1,6 @@
-"""Weights quantised in blocks to 2, 4 or 8 bits, as in large language models: products and
-lookups.
+"""Products and lookups with weights quantised in blocks to 2, 4 or 8 bits.
+
+Large language models are often distributed in this form.
 """
 
 from __future__ import annotations
@@ -66,9 +67,7 @@ class _OneMatrix:
         self._unpack = unpack
         self._last: tuple[Array | None, ...] = ()
         self._kept: tuple[tuple[Array | None, ...], Array] | None = None
-        """The last weights and the unpacked matrix, assigned at once because threads share a
-        plan.
-        """
+        """The last weights and the unpacked matrix, set together because threads share a plan."""
 
     def __call__(self, data: Array, packed: Array, scales: Array, *others: Array | None) -> Array:
         zeros, groups, bias = (*others, None, None, None)[:3]

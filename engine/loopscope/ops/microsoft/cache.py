@@ -1,5 +1,6 @@
-"""The key and value cache of GroupQueryAttention: complete or a sliding window, floats or
-quantised.
+"""The key and value cache of GroupQueryAttention.
+
+It is complete or a sliding window, and stores floats or quantised numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from loopscope.ops.precision import computable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stored:
+class CacheEncoding:
     """Encoding of a cache: floats (``scale`` None), 8 bits, or two 4-bit numbers per byte."""
 
     dtype: np.dtype
@@ -26,12 +27,13 @@ class Stored:
     @staticmethod
     def of(
         kind: str, scale: Array | None, past: Array | None, bits: int, dtype: np.dtype
-    ) -> Stored:
-        """Return the encoding for a node's attributes and inputs; ``ValueError`` if they are
-        inconsistent.
+    ) -> CacheEncoding:
+        """Return the encoding for a node's attributes and inputs.
+
+        ``ValueError`` if they are inconsistent.
         """
         if kind == "NONE":
-            return Stored(dtype)
+            return CacheEncoding(dtype)
         if kind not in ("PER_TENSOR", "PER_CHANNEL") or bits not in (4, 8) or scale is None:
             raise ValueError(
                 f"the cache is quantized {kind[:40]!r} in {bits} bits "
@@ -41,7 +43,7 @@ class Stored:
         narrow = np.dtype(np.int8 if bits == 8 else np.uint8)
         if past is not None and past.dtype != narrow:
             raise ValueError(f"a cache of {bits} bits has the type {past.dtype}, expected {narrow}")
-        return Stored(
+        return CacheEncoding(
             narrow,
             computable(scale).reshape(-1, 1, scale.shape[-1])
             if scale.ndim > 1
@@ -49,7 +51,7 @@ class Stored:
             bits,
         )
 
-    def encoded(self, values: Array) -> Array:
+    def encode(self, values: Array) -> Array:
         """Encode values ``[..., L, H]``, rounded to the nearest, halves to even."""
         if self.scale is None:
             return values.astype(self.dtype, copy=False)
@@ -60,7 +62,7 @@ class Stored:
         codes = (quantized + limit).astype(np.uint8)
         return np.asarray(codes[..., ::2] | codes[..., 1::2] << 4)
 
-    def decoded(self, stored: Array) -> Array:
+    def decode(self, stored: Array) -> Array:
         """Decode the content of a cache to floats."""
         if self.scale is None:
             return computable(stored)
@@ -71,10 +73,8 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
-    """Rows ``[M, R, H]`` that the queries of a batch item can see, and the position of the first
-    row.
-    """
+class VisibleRows:
+    """Rows ``[M, R, H]`` that a batch item's queries can see, and the position of the first row."""
 
     rows: Array
     first: int
@@ -86,7 +86,7 @@ class KeyValueCache:
 
     past: Array | None
     now: Array
-    stored: Stored
+    stored: CacheEncoding
     window: int | None
     """Minimum number of tokens in a sliding-window cache; None for a complete cache."""
     longest: int
@@ -94,7 +94,7 @@ class KeyValueCache:
 
     @staticmethod
     def of(
-        past: Array | None, now: Array, stored: Stored, window: int | None, longest: int
+        past: Array | None, now: Array, stored: CacheEncoding, window: int | None, longest: int
     ) -> KeyValueCache:
         """Return the cache; ``ValueError`` if the shapes do not fit."""
         batch, heads, _, width = now.shape
@@ -134,32 +134,30 @@ class KeyValueCache:
         evicted = self.room - self.window + 1
         return tokens - evicted * math.ceil((tokens - self.room) / evicted)
 
-    def seen(self, number: int, before: int, total: int) -> Seen:
+    def seen(self, number: int, before: int, total: int) -> VisibleRows:
         """Return the rows that batch item ``number`` can see.
 
         ``before`` and ``total`` are its tokens without and with the new ones; further new tokens
         are padding.
         """
-        new = self.stored.decoded(
-            self.stored.encoded(self.now[number, :, : max(total - before, 0)])
-        )
+        new = self.stored.decode(self.stored.encode(self.now[number, :, : max(total - before, 0)]))
         stored_count = self.resident(before)
         if not stored_count:
-            return Seen(new, before)
+            return VisibleRows(new, before)
         room = 0 if self.past is None else self.past.shape[2]
         if self.past is None or stored_count > room:
             raise ValueError(
                 f"{before} tokens come before the new ones, and the cache has room for {room}"
             )
-        return Seen(
-            np.concatenate((self.stored.decoded(self.past[number, :, :stored_count]), new), 1),
+        return VisibleRows(
+            np.concatenate((self.stored.decode(self.past[number, :, :stored_count]), new), 1),
             before - stored_count,
         )
 
-    def handed_on(self, before: Sequence[int], totals: Sequence[int]) -> Array:
+    def with_new_tokens(self, before: Sequence[int], totals: Sequence[int]) -> Array:
         """Return the cache with the new tokens appended, padded with 0."""
         batch, heads, _, width = self.now.shape
-        now = self.stored.encoded(self.now)
+        now = self.stored.encode(self.now)
         check_elements(batch * heads * self.room * width, "the cache")
         result = np.zeros((batch, heads, self.room, now.shape[3]), now.dtype)
         for number, (earlier, total) in enumerate(zip(before, totals, strict=True)):

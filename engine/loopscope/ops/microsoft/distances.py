@@ -20,9 +20,7 @@ _BLOCK = 1 << 22
 
 
 def distances(first: Array, second: Array, /, *, metric: str) -> Array:
-    """Compute the distance of each row from each row of another matrix: ``[M, N], [K, N] -> [M,
-    K]``.
-    """
+    """Compute the distances between the rows of two matrices: ``[M, N], [K, N] -> [M, K]``."""
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
         raise ValueError(
             f"the shapes are {list(first.shape)} and {list(second.shape)}, "
@@ -41,8 +39,9 @@ def distances(first: Array, second: Array, /, *, metric: str) -> Array:
 
 
 def _by_products(first: Array, second: Array) -> Array:
-    """Compute squared f32 distances through f64 products, whose cancellation error is below f32
-    precision.
+    """Compute squared f32 distances through f64 products.
+
+    Their cancellation error is below f32 precision.
     """
     left, right = first.astype(np.float64), second.astype(np.float64)
     lengths = np.square(left).sum(1)[:, None] + np.square(right).sum(1)

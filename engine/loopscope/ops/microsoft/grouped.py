@@ -1,6 +1,4 @@
-"""GroupQueryAttention of com.microsoft: several query heads share a head of cached keys and
-values.
-"""
+"""GroupQueryAttention of com.microsoft: several query heads share a cached key and value head."""
 
 from __future__ import annotations
 
@@ -16,10 +14,10 @@ from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.index import whole_number
-from loopscope.ops.microsoft.cache import KeyValueCache, Stored
-from loopscope.ops.microsoft.rotary import turned
+from loopscope.ops.microsoft.cache import CacheEncoding, KeyValueCache
+from loopscope.ops.microsoft.rotary import rotate
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import checked_bias, joined_heads, split_heads
+from loopscope.ops.microsoft.scores import check_bias, join_heads, split_heads
 from loopscope.ops.precision import computable
 
 
@@ -59,8 +57,7 @@ def group_query_attention(
     kv_cache_bit_width: int | None,
     qk_norm_epsilon: float,
 ) -> tuple[Array, ...]:
-    """Compute causal attention over a cache and new tokens, optionally limited to a window of
-    tokens.
+    """Compute causal attention over a cache and new tokens, optionally with a sliding window.
 
     Queries are ``[B, S, N H]`` with keys and values ``[B, S, M H]`` each, or all three packed side
     by side. Caches are ``[B, M, P, H]``. ``last_places`` has for each batch item the number of its
@@ -90,7 +87,7 @@ def group_query_attention(
     window, bits = local_window_size if sliding_window_cache else None, kv_cache_bit_width or 8
     caches = [
         KeyValueCache.of(
-            past, now, Stored.of(kind, amount, past, bits, query.dtype), window, longest
+            past, now, CacheEncoding.of(kind, amount, past, bits, query.dtype), window, longest
         )
         for past, now, kind, amount in (
             (past_key, keys, k_quant_type, key_scale),
@@ -104,7 +101,7 @@ def group_query_attention(
     bias = (
         None
         if attention_bias is None
-        else computable(checked_bias(attention_bias, (batch, num_heads, length, longest)))
+        else computable(check_bias(attention_bias, (batch, num_heads, length, longest)))
     )
     check_elements(batch * num_heads * length * longest if outputs > 3 else 0, "the scores")
     visible_scores = (
@@ -113,9 +110,9 @@ def group_query_attention(
     result = _attend(
         rule, queries, caches, before, totals, bias, visible_scores, shares=qk_output == 2
     )
-    results = [joined_heads(result).astype(query.dtype, copy=False)]
+    results = [join_heads(result).astype(query.dtype, copy=False)]
     if outputs > 1:
-        results += [cache.handed_on(before, totals) for cache in caches]
+        results += [cache.with_new_tokens(before, totals) for cache in caches]
     return (
         (*results, visible_scores.astype(query.dtype, copy=False))
         if visible_scores is not None
@@ -134,10 +131,10 @@ def _attend(
     *,
     shares: bool,
 ) -> Array:
-    """Compute ``[B, N, S, H]`` one batch item after another, because their cache lengths may
-    differ.
+    """Compute ``[B, N, S, H]`` for each batch item separately.
 
-    ``shown`` receives the scores of visible keys, or their softmax shares.
+    Their cache lengths may differ. ``visible_scores`` receives the scores of visible keys, or their
+    softmax shares.
     """
     result = np.zeros_like(queries)
     for number, (query, earlier, total) in enumerate(zip(queries, before, totals, strict=True)):
@@ -224,7 +221,7 @@ def _rotate(
         raise ValueError("do_rotary is 1, and cos_cache or sin_cache is left out")
     width = 2 * cosines.shape[-1]
     query, key = (
-        turned(tensor, places, cosines, sines, interleaved=interleaved, width=width)
+        rotate(tensor, places, cosines, sines, interleaved=interleaved, width=width)
         for tensor in (queries, keys)
     )
     return query, key
@@ -277,9 +274,7 @@ class _ScoreRule:
         return powers
 
     def seen(self, length: int, count: int, first: int, before: int) -> Array:
-        """Return a mask of the keys that each query sees, by the first positions of keys and
-        queries.
-        """
+        """Return a mask of the keys that each query sees, from the first positions of both."""
         keys, queries = np.arange(first, first + count), np.arange(before, before + length)[:, None]
         if not self.causal:
             return np.ones((length, count), np.bool_)
@@ -297,9 +292,7 @@ def _weighted_sum(shares: Array, value: Array) -> Array:
 def infer_group_query_attention(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Infer batch and length from the queries, and the width of the queries if all inputs are
-    packed.
-    """
+    """Infer batch and length from the queries, and the query width of packed inputs."""
     query, kind = inputs[0].shape, inputs[0].element_type
     heads, shared = attributes["num_heads"], attributes["kv_num_heads"]
     if query.rank != 3:

@@ -45,8 +45,7 @@ def trilu(data: Array, diagonal: Array | None = None, /, *, upper: int) -> Array
 
 
 def unique(data: Array, /) -> tuple[Array, Array, Array]:
-    """Return the distinct elements of ``[N]`` by first occurrence, the index of each element, and
-    counts.
+    """Return the distinct elements of ``[N]`` by first occurrence, element indices, and counts.
 
     Every NaN is distinct from every other NaN.
     """

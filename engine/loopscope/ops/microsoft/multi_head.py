@@ -11,14 +11,14 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.index import whole_number
-from loopscope.ops.microsoft.attention import FILTER, added
+from loopscope.ops.microsoft.attention import FILTER, added_length
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import (
-    joined_heads,
+    additive_mask,
+    join_heads,
     scaled_scores,
     split_heads,
-    to_add,
-    weighted,
+    weight_values,
 )
 from loopscope.ops.precision import computable
 
@@ -62,7 +62,7 @@ def multi_head_attention(
     values, present_value = _with_past(past_value, now_value, past_sequence_length)
     scores = scaled_scores(queries, keys, scale)
     before = keys.shape[2] - now_key.shape[2] if unidirectional else None
-    addend = to_add(
+    addend = additive_mask(
         mask,
         attention_bias,
         scores,
@@ -71,7 +71,7 @@ def multi_head_attention(
     )
     scores = scores if addend is None else scores + addend
     dtype = query.dtype
-    result = joined_heads(weighted(scores, values)).astype(dtype, copy=False)
+    result = join_heads(weight_values(scores, values)).astype(dtype, copy=False)
     return (
         result,
         present_key.astype(dtype, copy=False),
@@ -155,8 +155,9 @@ def _with_past(past: Array | None, now: Array, used: Array | None) -> tuple[Arra
 def infer_multi_head_attention(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Infer batch and length from the queries, the width from the values, and the lengths with the
-    past.
+    """Infer batch and length from the queries, and the width from the values.
+
+    The lengths of the caches include the past.
     """
     kind, heads, query = inputs[0].element_type, attributes["num_heads"], inputs[0].shape
     key, value, past = (
@@ -173,7 +174,7 @@ def infer_multi_head_attention(
         if past.rank == 4 and len(inputs) <= 8
         else UNKNOWN
     )
-    total, count = added(before, now), static(max(heads, 0))
+    total, count = added_length(before, now), static(max(heads, 0))
     head_widths = [
         static(dimension.least // heads) if dimension.is_static and heads > 0 else UNKNOWN
         for dimension in (query.at(2), width)

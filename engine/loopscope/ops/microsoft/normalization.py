@@ -1,5 +1,6 @@
-"""Normalisations of com.microsoft: layer normalisation of sums and embeddings, also without
-mean.
+"""Normalisations of com.microsoft: layer normalisation of sums and of embeddings.
+
+Simplified forms do not subtract the mean.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     data: Array, skip: Array, gamma: Array, bias: Array | None = None, /, *, epsilon: float
 ) -> tuple[Array, Array, Array, Array]:
-    """Divide the sum of two tensors (and a bias) by its root mean square along the last axis, times
-    gamma.
+    """Divide a sum of two tensors (and a bias) by its root mean square, times gamma.
 
-    Also return a mean of 0, the reciprocal root mean square and the sum.
+    The root mean square is taken along the last axis. Also return a mean of 0, the reciprocal root
+    mean square and the sum.
     """
     total = _checked_sum(data, skip, bias, gamma)
     normalized, scale = _scale(total, gamma, epsilon)

@@ -1,5 +1,6 @@
-"""Matrix products and convolutions of com.microsoft, fused with transposition, scaling or
-activation.
+"""Matrix products and convolutions of com.microsoft with fused operations.
+
+These are transposition, scaling and activation.
 """
 
 from __future__ import annotations

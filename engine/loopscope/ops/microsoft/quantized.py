@@ -33,9 +33,10 @@ _QUANTA = frozenset(
 )
 
 
-def one_number(parameter: Array | None, like: Array) -> Array:
-    """Return a scale or zero point of a whole tensor as a scalar; the default is 0 in the tensor's
-    type.
+def single_number(parameter: Array | None, like: Array) -> Array:
+    """Return a scale or zero point of a whole tensor as a scalar.
+
+    The default is 0 in the tensor's type.
     """
     if parameter is None:
         return np.zeros((), like.dtype)
@@ -63,13 +64,13 @@ def q_linear_add(
     + (second * s + rest)``. ``r`` and ``s`` are the scales divided by that of the sum, and both
     products are added unrounded.
     """
-    sum_scale = one_number(scale, scale)
+    sum_scale = single_number(scale, scale)
     by_first, by_second = (
-        np.float32(one_number(parameter, parameter) / sum_scale)
+        np.float32(single_number(parameter, parameter) / sum_scale)
         for parameter in (first_scale, second_scale)
     )
     zeros = [
-        np.float32(one_number(parameter, first)) for parameter in (first_zero, second_zero, zero)
+        np.float32(single_number(parameter, first)) for parameter in (first_zero, second_zero, zero)
     ]
     rest = zeros[2] - (by_first * zeros[0] + by_second * zeros[1])
     inner = (second.astype(np.float64) * by_second + rest).astype(np.float32)
@@ -94,14 +95,16 @@ def q_linear_mul(
     The result, including the zero point, is rounded once.
     """
     ratio = (
-        one_number(first_scale, first) * one_number(second_scale, first) / one_number(scale, first)
+        single_number(first_scale, first)
+        * single_number(second_scale, first)
+        / single_number(scale, first)
     )
     left, right = (
-        data.astype(np.float32) - one_number(offset, first).astype(np.float32)
+        data.astype(np.float32) - single_number(offset, first).astype(np.float32)
         for data, offset in ((first, first_zero), (second, second_zero))
     )
     return quanta(
-        left * right * ratio + one_number(zero, first).astype(np.float32), None, first.dtype
+        left * right * ratio + single_number(zero, first).astype(np.float32), None, first.dtype
     )
 
 
@@ -120,11 +123,11 @@ def _requantize(
     to_zero: Array | None,
 ) -> Array:
     """Apply a function to the values of a quantised tensor, and quantise the result."""
-    offsets = [one_number(parameter, data) for parameter in (zero, to_zero)]
+    offsets = [single_number(parameter, data) for parameter in (zero, to_zero)]
 
     def apply(quantized: Array) -> Array:
-        numbers = function(dequantize_linear(quantized, one_number(scale, data), offsets[0]))
-        return quantize_linear(numbers, one_number(to_scale, data), offsets[1])
+        numbers = function(dequantize_linear(quantized, single_number(scale, data), offsets[0]))
+        return quantize_linear(numbers, single_number(to_scale, data), offsets[1])
 
     return by_table(apply, data)
 
@@ -172,11 +175,11 @@ def q_linear_softmax(
     Before ``opset`` 13, it spans all axes from ``axis`` on. As in ONNX Runtime, the reciprocal of
     the output scale is truncated to an integer: 254 if the scale is the f32 next to 1 / 255.
     """
-    numbers = dequantize_linear(data, one_number(scale, data), one_number(zero, data))
+    numbers = dequantize_linear(data, single_number(scale, data), single_number(zero, data))
     rows = numbers if opset >= 13 else flattened(numbers, axis=axis)
     shares = softmax(rows, axis=axis if opset >= 13 else 1).reshape(data.shape)
-    levels = np.floor(np.float32(1) / one_number(to_scale, data))
-    return quanta(shares * levels, one_number(to_zero, data), data.dtype)
+    levels = np.floor(np.float32(1) / single_number(to_scale, data))
+    return quanta(shares * levels, single_number(to_zero, data), data.dtype)
 
 
 def q_linear_concat(to_scale: Array, to_zero: Array, /, *inputs: Array, axis: int) -> Array:

@@ -9,8 +9,8 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.microsoft.attention import FILTER, attended, infer_attention, present
-from loopscope.ops.microsoft.quantized import BYTES, one_number
+from loopscope.ops.microsoft.attention import FILTER, attend, infer_attention, stack_cache
+from loopscope.ops.microsoft.quantized import BYTES, single_number
 from loopscope.ops.microsoft.quantized_products import matmul_integer_to_float
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.precision import computable
@@ -52,18 +52,18 @@ def q_attention(
             f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, "
             "expected [B, S, D] and [D, widths]"
         )
-    zero = one_number(data_zero, data)
+    zero = single_number(data_zero, data)
     product = computable(
         matmul_integer_to_float(data, weights, data_scale, weights_scale, zero, weights_zero, bias)
     )
     widths = (weights.shape[1] // 3,) * 3
     filter_value = FILTER if mask_filter_value is None else mask_filter_value
-    result, *cache = attended(
+    result, *cache = attend(
         product, widths, mask, past, None, num_heads, bool(unidirectional), scale, filter_value
     )
     return tuple(
         np.asarray(array).astype(bias.dtype, copy=False)
-        for array in ((result, present(*cache)) if outputs > 1 else (result,))
+        for array in ((result, stack_cache(*cache)) if outputs > 1 else (result,))
     )
 
 

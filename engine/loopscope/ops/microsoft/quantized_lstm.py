@@ -57,9 +57,7 @@ class _OneLayer:
         self.most_bytes = most_bytes
         self._attributes = kernel_attributes
         self._kept: tuple[tuple[Array, ...], Sequence[_Weights], Sequence[_Weights]] | None = None
-        """The last weights and their prepared form, assigned at once because threads share a
-        plan.
-        """
+        """The last weights and their prepared form, set together because threads share a plan."""
 
     def __call__(self, *arrays: Any) -> tuple[Array, Array, Array]:
         x, w, r, bias, lengths, hidden, cell, peepholes, *others = arrays

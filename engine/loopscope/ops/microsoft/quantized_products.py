@@ -11,7 +11,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.products import infer_fused_gemm, infer_fused_matmul
-from loopscope.ops.microsoft.quantized import BYTES, SCALES, one_number
+from loopscope.ops.microsoft.quantized import BYTES, SCALES, single_number
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.onnx.byte_products import ByteMatrix, Bytes, keeping, rows_less
 from loopscope.ops.onnx.integers import MadeReady, matmul_integer
@@ -133,17 +133,19 @@ def q_gemm(
             f"the shapes are {list(first.shape)} and {list(second.shape)}, expected two matrices"
         )
     left, right = first.T if transA else first, second.T if transB else second
-    sums = matmul_integer(left, right, one_number(first_zero, first), second_zero)
+    sums = matmul_integer(left, right, single_number(first_zero, first), second_zero)
     if third is not None:
         sums = sums + _broadcast_to(third, sums)
     factors = (
-        np.float32(alpha) * one_number(first_scale, first) * _scale_of_columns(second_scale, right)
+        np.float32(alpha)
+        * single_number(first_scale, first)
+        * _scale_of_columns(second_scale, right)
     )
     if scale is None or zero is None:
         return sums.astype(np.float32) * factors
     return quanta(
-        sums.astype(np.float32) * (factors / one_number(scale, first)),
-        one_number(zero, first),
+        sums.astype(np.float32) * (factors / single_number(scale, first)),
+        single_number(zero, first),
         zero.dtype,
     )
 
@@ -197,8 +199,9 @@ def infer_product_16(
 
 
 def infer_q_gemm(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Infer rows of the first and columns of the second matrix; f32 without a zero point of the
-    output.
+    """Infer rows of the first and columns of the second matrix.
+
+    The type is f32 if the output has no zero point.
     """
     (product,) = infer_fused_gemm(
         [Known(None, inputs[number].shape) for number in (0, 3)], attributes

@@ -11,7 +11,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.microsoft.quantized import BYTES, SCALES, one_number
+from loopscope.ops.microsoft.quantized import BYTES, SCALES, single_number
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.onnx.integers import qlinear_conv
 from loopscope.ops.onnx.quantizing import dequantize_linear, difference, quanta
@@ -34,10 +34,10 @@ def q_linear_conv(
     channels_last: int,
     **window: Any,
 ) -> Array:
-    """Compute ONNX's QLinearConv; with ``channels_last``, data and result are ``[N, lengths...,
-    C]``.
+    """Compute ONNX's QLinearConv, with channels second or last.
 
-    The layout of the filters does not change.
+    With ``channels_last``, data and result are ``[N, lengths..., C]``. The layout of the filters
+    does not change.
     """
     result = qlinear_conv(
         _channels_second(data, channels_last),
@@ -70,10 +70,12 @@ def q_linear_average_pool(
     The result, including the zero point, is rounded once.
     """
     numbers = dequantize_linear(
-        _channels_second(data, channels_last), one_number(scale, data), one_number(zero, data)
+        _channels_second(data, channels_last), single_number(scale, data), single_number(zero, data)
     )
     (averages,) = average_pool((numbers,), window, 1)
-    shifted = averages / one_number(to_scale, data) + one_number(to_zero, data).astype(np.float32)
+    shifted = averages / single_number(to_scale, data) + single_number(to_zero, data).astype(
+        np.float32
+    )
     return _restore_layout(quanta(shifted, None, data.dtype), channels_last)
 
 
@@ -95,12 +97,12 @@ def q_linear_global_average_pool(
     count = math.prod(images.shape[2:])
     if not count:
         raise ValueError(f"the data has shape {list(data.shape)}: there is no mean of no places")
-    sums = difference(images, one_number(zero, data)).sum(
+    sums = difference(images, single_number(zero, data)).sum(
         axis=tuple(range(2, images.ndim)), dtype=np.float64, keepdims=True
     )
-    ratio = one_number(scale, data) / (one_number(to_scale, data) * np.float32(count))
+    ratio = single_number(scale, data) / (single_number(to_scale, data) * np.float32(count))
     return _restore_layout(
-        quanta(sums.astype(np.float32) * ratio, one_number(to_zero, data), data.dtype),
+        quanta(sums.astype(np.float32) * ratio, single_number(to_zero, data), data.dtype),
         channels_last,
     )
 

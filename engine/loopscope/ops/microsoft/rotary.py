@@ -1,6 +1,4 @@
-"""Rotary position embedding of the domain com.microsoft: pairs rotated by position-dependent
-angles.
-"""
+"""Rotary position embedding of com.microsoft: rotation of pairs by position-dependent angles."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.infer import same
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import joined_heads, split_heads
+from loopscope.ops.microsoft.scores import join_heads, split_heads
 from loopscope.ops.precision import computable
 
 
@@ -40,7 +38,7 @@ def rotary_embedding(
             "and num_heads is missing, which goes with it"
         )
     if data.ndim == 4:
-        return turned(
+        return rotate(
             data,
             positions,
             cosines,
@@ -58,7 +56,7 @@ def rotary_embedding(
         else data.shape[2] // max(2 * cosines.shape[1], 1)
     )
     split = split_heads(data, heads, "the data")
-    rotated = turned(
+    rotated = rotate(
         split,
         positions,
         cosines,
@@ -66,10 +64,10 @@ def rotary_embedding(
         interleaved=bool(interleaved),
         width=rotary_embedding_dim or split.shape[3],
     )
-    return joined_heads(rotated)
+    return join_heads(rotated)
 
 
-def turned(
+def rotate(
     data: Array, positions: Array, cosines: Array, sines: Array, *, interleaved: bool, width: int
 ) -> Array:
     """Rotate the first ``width`` numbers of each head in ``[B, N, S, H]``.

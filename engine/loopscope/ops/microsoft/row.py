@@ -13,8 +13,9 @@ from loopscope.ops.family import Fields
 from loopscope.ops.onnx.row import LAST
 
 FLOATING = frozenset({ElementType.F16, ElementType.BF16, ElementType.F32, ElementType.F64})
-"""Float types that ONNX Runtime's documentation allows for any device; its CPU mostly supports
-f32.
+"""Float types that ONNX Runtime's documentation allows for any device.
+
+Its CPU mostly supports f32.
 """
 INDICES = frozenset({ElementType.I32, ElementType.I64})
 

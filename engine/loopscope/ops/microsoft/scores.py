@@ -1,5 +1,6 @@
-"""Functions that the attention operations of com.microsoft share: heads, additive masks,
-weighting.
+"""Shared functions of the attention operations of com.microsoft.
+
+They split heads, build additive masks and weight values.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def split_heads(array: Array, heads: int, name: str) -> Array:
     return array.reshape(batch, length, heads, width // heads).swapaxes(1, 2)
 
 
-def joined_heads(array: Array) -> Array:
+def join_heads(array: Array) -> Array:
     """Reshape ``[B, N, S, H]`` to ``[B, S, N H]``."""
     batch, heads, length, width = array.shape
     return array.swapaxes(1, 2).reshape(batch, length, heads * width)
@@ -51,14 +52,14 @@ def scaled_scores(query: Array, key: Array, scale: float | None) -> Array:
     )
 
 
-def weighted(scores: Array, value: Array) -> Array:
+def weight_values(scores: Array, value: Array) -> Array:
     """Weight values by the softmax of scores: ``[B, N, S, T], [B, N, T, H] -> [B, N, S, H]``."""
     if scores.shape[-1] != value.shape[-2]:
         raise ValueError(f"values of shape {list(value.shape)} do not fit {scores.shape[-1]} keys")
     return np.matmul(softmax(scores, axis=-1), value)
 
 
-def to_add(
+def additive_mask(
     mask: Array | None, bias: Array | None, scores: Array, filter_value: float, past: int | None
 ) -> Array | None:
     """Return the mask and bias to add to scores ``[B, N, S, T]``; None if there are neither.
@@ -88,7 +89,7 @@ def to_add(
         )
     if bias is None:
         return addend
-    checked = computable(checked_bias(bias, scores.shape))
+    checked = computable(check_bias(bias, scores.shape))
     return checked if addend is None else checked + addend
 
 
@@ -109,7 +110,7 @@ def _visible(mask: Array, shape: Sequence[int]) -> Array:
     )
 
 
-def checked_bias(bias: Array, shape: Sequence[int]) -> Array:
+def check_bias(bias: Array, shape: Sequence[int]) -> Array:
     """Check a bias for scores of this shape, whose batch and heads may be 1, and return it."""
     batch, heads, length, total = shape
     if (

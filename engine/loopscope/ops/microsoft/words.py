@@ -103,7 +103,7 @@ def murmur_hash(data: Array, /, *, positive: int, seed: int) -> Array:
     """Return the 32-bit MurmurHash3 of each number's bytes, or of each text's UTF-8 bytes."""
     if data.dtype == object:
         hashes = np.array(
-            [_hash_of(str(text).encode(), seed) for text in data.reshape(-1)], np.uint32
+            [_hash_bytes(str(text).encode(), seed) for text in data.reshape(-1)], np.uint32
         ).reshape(data.shape)
     else:
         words = np.ascontiguousarray(data).reshape(-1, 1).view(np.uint32)
@@ -114,7 +114,7 @@ def murmur_hash(data: Array, /, *, positive: int, seed: int) -> Array:
 _FIRST, _SECOND = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 
 
-def _hash_of(data: bytes, seed: int) -> int:
+def _hash_bytes(data: bytes, seed: int) -> int:
     """Hash any number of bytes: full words first, then the remaining bytes."""
     whole = len(data) // 4 * 4
     state = _mix(np.frombuffer(data[:whole], np.uint32).reshape(1, -1), seed)
@@ -210,8 +210,9 @@ def word_conv_embedding(
 
 
 def infer_tokens(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Infer an additional axis of unknown length; everything is unknown if there may be zero
-    texts.
+    """Infer an additional axis of unknown length.
+
+    Everything is unknown if there may be zero texts.
     """
     lengths = inputs[0].shape.dimensions
     if lengths is None or any(length.contains(0) for length in lengths):

@@ -39,10 +39,10 @@ def graph_def(model: Model) -> Any:
         )[0].text
         parameters[node.id] = declared(node, name)
     # Reserve the names of outputs before other nodes take them.
-    names = {node.id: nodes.free(node.name) for node in model.graph.results}
+    names = {node.id: nodes.unique_name(node.name) for node in model.graph.results}
     results = write_graph(model.graph, parameters, nodes, "main", write_region)
     for node in model.graph.results:
-        nodes.taken.discard(names[node.id].lower())
+        nodes.used_names.discard(names[node.id].lower())
         tensor = results[node.id]
         nodes.add(
             "Identity", [tensor], [tensor.element_type], names[node.id], T=tensor.element_type

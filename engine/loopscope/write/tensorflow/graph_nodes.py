@@ -10,7 +10,7 @@ import numpy as np
 from loopscope.errors import WriteError, shorten
 from loopscope.ir.model import LayerId, ModelGraph, Node, OutputRef
 from loopscope.write.tensorflow.node_request import NodeRequest
-from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor, of_port
+from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor, with_port
 from loopscope.write.tensorflow.translations import RULES
 
 Region = Callable[[GraphDefNodes, Node, Sequence[GraphDefTensor], str], Sequence[GraphDefTensor]]
@@ -41,7 +41,7 @@ def write_graph(
         elif node.id not in parameters:
             outputs = _outputs(graph, node, inputs, nodes, node_address, region)
             for index, (tensor, port) in enumerate(zip(outputs, node.outputs, strict=True)):
-                tensors[OutputRef(node.id, index)] = of_port(tensor, port)
+                tensors[OutputRef(node.id, index)] = with_port(tensor, port)
     return results
 
 
@@ -127,8 +127,9 @@ def _topological_order(graph: ModelGraph) -> Iterator[Node]:
 
 
 def declared(node: Node, text: str) -> GraphDefTensor:
-    """Return the tensor of a Parameter under a reference; ``WriteError`` for an unknown element
-    type.
+    """Return the tensor of a Parameter under a reference.
+
+    ``WriteError`` for an unknown element type.
     """
     port = node.outputs[0]
     if port.element_type is None:

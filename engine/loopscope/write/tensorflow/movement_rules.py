@@ -35,10 +35,10 @@ def _resolve_zeros(request: NodeRequest) -> GraphDefTensor:
     parts = [
         nodes.numbers(int(length))
         if length
-        else gathered(nodes, input_shape, nodes.numbers(axis), first)
+        else gather(nodes, input_shape, nodes.numbers(axis), first)
         for axis, length in enumerate(lengths)
     ]
-    return joined(nodes, parts, 0)
+    return concatenate(nodes, parts, 0)
 
 
 def _unsqueeze(request: NodeRequest) -> Sequence[GraphDefTensor]:
@@ -93,10 +93,12 @@ def _transpose(request: NodeRequest) -> Sequence[GraphDefTensor]:
 
 
 def _concat(request: NodeRequest) -> Sequence[GraphDefTensor]:
-    return [joined(request.nodes, request.inputs, int(request.text("axis")), request.node.name)]
+    return [
+        concatenate(request.nodes, request.inputs, int(request.text("axis")), request.node.name)
+    ]
 
 
-def joined(
+def concatenate(
     nodes: GraphDefNodes, parts: Sequence[GraphDefTensor], axis: int, name: str = ""
 ) -> GraphDefTensor:
     """Concatenate tensors along an axis."""
@@ -118,7 +120,7 @@ def _gather(request: NodeRequest) -> Sequence[GraphDefTensor]:
     if known is None or (known < 0).any():
         indices = _normalize_indices(request.nodes, data, indices, axis)
     return [
-        gathered(
+        gather(
             request.nodes,
             data,
             indices,
@@ -134,7 +136,7 @@ def _normalize_indices(
 ) -> GraphDefTensor:
     """Return the indices with negative ones normalised, because TensorFlow does not allow them."""
     kind = indices.element_type
-    length = gathered(nodes, shape_of(nodes, data), nodes.scalar(axis), nodes.constant(np.int64(0)))
+    length = gather(nodes, shape_of(nodes, data), nodes.scalar(axis), nodes.constant(np.int64(0)))
     shifted = nodes.add_one("AddV2", [indices, nodes.cast(length, kind)], kind, T=kind)
     negative = nodes.add_one(
         "Less", [indices, nodes.constant(np.zeros((), kind.dtype))], BOOLEAN, T=kind
@@ -142,7 +144,7 @@ def _normalize_indices(
     return nodes.add_one("SelectV2", [negative, shifted, indices], kind, T=kind)
 
 
-def gathered(
+def gather(
     nodes: GraphDefNodes,
     data: GraphDefTensor,
     indices: GraphDefTensor,
@@ -202,7 +204,7 @@ def _replace_part(
     nodes, axis = request.nodes, request.axis(3)
     if axis < 0:
         raise WriteError("ScatterUpdate counts its axis from the end")
-    part = nodes.reshaped(nodes.cast(index, I64), [1])
+    part = nodes.reshape_to(nodes.cast(index, I64), [1])
     if index.shape.rank == 0:
         updates = nodes.add_one(
             "ExpandDims",
@@ -218,7 +220,7 @@ def _replace_part(
         (1 << axis) - 1,
     )
     before_bound, after_bound = (
-        joined(nodes, [zeros, bound], 0) if axis else bound for bound in (part, part_end)
+        concatenate(nodes, [zeros, bound], 0) if axis else bound for bound in (part, part_end)
     )
     attributes: dict[str, Any] = {"T": request.kind, "Index": I64}
     before = nodes.add_one(
@@ -237,7 +239,7 @@ def _replace_part(
         end_mask=other_axes_mask | 1 << axis,
         **attributes,
     )
-    return joined(nodes, [before, updates, after], axis, request.node.name)
+    return concatenate(nodes, [before, updates, after], axis, request.node.name)
 
 
 def _shape_of(request: NodeRequest) -> Sequence[GraphDefTensor]:
@@ -301,9 +303,7 @@ def _slice(request: NodeRequest) -> Sequence[GraphDefTensor]:
         axes = [axis % tensor.shape.rank for axis in axes]
     for index, axis in enumerate(axes):
         first = nodes.constant(np.int64(0))
-        start, stop, step = (
-            gathered(nodes, bound, nodes.numbers(index), first) for bound in bounds
-        )
+        start, stop, step = (gather(nodes, bound, nodes.numbers(index), first) for bound in bounds)
         zeros, ones, other_axes_mask = (
             nodes.numbers(*[0] * axis),
             nodes.numbers(*[1] * axis),
@@ -311,9 +311,9 @@ def _slice(request: NodeRequest) -> Sequence[GraphDefTensor]:
         )
         inputs = (
             [
-                joined(nodes, [zeros, start], 0),
-                joined(nodes, [zeros, stop], 0),
-                joined(nodes, [ones, step], 0),
+                concatenate(nodes, [zeros, start], 0),
+                concatenate(nodes, [zeros, stop], 0),
+                concatenate(nodes, [ones, step], 0),
             ]
             if axis
             else [start, stop, step]

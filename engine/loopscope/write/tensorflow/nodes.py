@@ -125,7 +125,7 @@ class GraphDefNodes:
     """The repeated field of FunctionDefs of the whole graph."""
     inside: bool = False
     """True for a function, whose nodes refer to outputs by name."""
-    taken: set[str] = field(default_factory=set[str])
+    used_names: set[str] = field(default_factory=set[str])
     stateful: bool = False
 
     def add(
@@ -140,7 +140,7 @@ class GraphDefNodes:
         **attributes: Any,
     ) -> list[GraphDefTensor]:
         """Add a node, and return a tensor of the given type for each output."""
-        node = self.target.add(name=self.free(name or operation), op=operation)
+        node = self.target.add(name=self.unique_name(name or operation), op=operation)
         node.input.extend(
             [*(tensor.text for tensor in inputs), *(tensor.control for tensor in waits_for)]
         )
@@ -182,9 +182,9 @@ class GraphDefNodes:
 
     def scalar(self, tensor: GraphDefTensor) -> GraphDefTensor:
         """Return a tensor of one element without axes."""
-        return tensor if tensor.shape.rank == 0 else self.reshaped(tensor, [])
+        return tensor if tensor.shape.rank == 0 else self.reshape_to(tensor, [])
 
-    def reshaped(self, tensor: GraphDefTensor, lengths: Sequence[int]) -> GraphDefTensor:
+    def reshape_to(self, tensor: GraphDefTensor, lengths: Sequence[int]) -> GraphDefTensor:
         shape = self.numbers(*lengths)
         result = self.add_one(
             "Reshape",
@@ -203,15 +203,15 @@ class GraphDefNodes:
             shape=tensor.shape,
         )
 
-    def free(self, wanted: str) -> str:
+    def unique_name(self, wanted: str) -> str:
         """Return a name that TensorFlow accepts and no other node has."""
         valid = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", wanted)
         base = valid if re.match(r"[A-Za-z0-9.]", valid) else f"n{valid}"
         candidate, number = base, 0
-        while candidate.lower() in self.taken:
+        while candidate.lower() in self.used_names:
             number += 1
             candidate = f"{base}_{number}"
-        self.taken.add(candidate.lower())
+        self.used_names.add(candidate.lower())
         return candidate
 
     def function(self, name_hint: str) -> tuple[Any, GraphDefNodes]:
@@ -235,14 +235,15 @@ def _output_reference(names: Sequence[str], index: int) -> str:
     return f"{names[index]}:0" if len(names) > 1 else f"{names[0]}:{index}"
 
 
-def of_port(tensor: GraphDefTensor, port: Port) -> GraphDefTensor:
+def with_port(tensor: GraphDefTensor, port: Port) -> GraphDefTensor:
     """Return the tensor with the element type and shape that a port declares."""
     return replace(tensor, element_type=port.element_type or tensor.element_type, shape=port.shape)
 
 
 def data_type(kind: ElementType | None) -> int:
-    """Return TensorFlow's number of an element type; ``WriteError`` for an unsupported or unknown
-    type.
+    """Return TensorFlow's number of an element type.
+
+    ``WriteError`` for an unsupported or unknown type.
     """
     if kind not in _TYPES:
         raise WriteError(

@@ -27,13 +27,13 @@ from loopscope.ir.model import (
 from loopscope.ir.parallel_iterations import window_of
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.write.tensorflow.graph_nodes import declared, write_graph
-from loopscope.write.tensorflow.movement_rules import gathered, joined, shape_of
+from loopscope.write.tensorflow.movement_rules import concatenate, gather, shape_of
 from loopscope.write.tensorflow.nodes import (
     Function,
     GraphDefNodes,
     GraphDefTensor,
     data_type,
-    of_port,
+    with_port,
 )
 
 I64, BOOLEAN = ElementType.I64, ElementType.BOOLEAN
@@ -44,8 +44,9 @@ _ITERATION, _CONDITION, _TRIP_COUNT = range(3)
 def write_region(
     nodes: GraphDefNodes, node: Node, inputs: Sequence[GraphDefTensor], address: str
 ) -> Sequence[GraphDefTensor]:
-    """Write a node with bodies, and return its outputs; ``WriteError`` if TensorFlow lacks its
-    feature.
+    """Write a node with bodies, and return its outputs.
+
+    ``WriteError`` if TensorFlow lacks its feature.
     """
     if node.type == IF:
         return _write_if(nodes, node, inputs, address)
@@ -70,7 +71,7 @@ def _write_if(
         ) -> list[GraphDefTensor]:
             fed = {entry.internal: arguments[entry.external - 1] for entry in body.inputs}
             parameters = {
-                parameter.id: of_port(fed[parameter.id], parameter.outputs[0])
+                parameter.id: with_port(fed[parameter.id], parameter.outputs[0])
                 for parameter in body.graph.parameters
             }
             results = write_graph(
@@ -113,7 +114,7 @@ def _write_function(
     arguments = []
     for index, argument in enumerate(tensors):
         definition.signature.input_arg.add(
-            name=inner.free(f"argument_{index}"), type=data_type(argument.element_type)
+            name=inner.unique_name(f"argument_{index}"), type=data_type(argument.element_type)
         )
         arguments.append(GraphDefTensor(f"argument_{index}", argument.element_type, argument.shape))
     for index, result in enumerate(write(inner, arguments)):
@@ -142,9 +143,7 @@ class _Loop:
     body: Body
     states: list[GraphDefTensor] = field(default_factory=list[GraphDefTensor])
     carried: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
-    """State that a Parameter reads, or that stores the last value of a Result without a back
-    edge.
-    """
+    """State that a Parameter reads, or that stores the last value of a Result."""
     collected: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
     outer: dict[int, int] = field(default_factory=dict[int, int])
     """State that passes an input of the node into the body."""
@@ -229,7 +228,7 @@ class _Loop:
     @staticmethod
     def _length(nodes: GraphDefNodes, tensor: GraphDefTensor, entry: InputMap) -> GraphDefTensor:
         last = nodes.constant(np.int64(entry.axis or 0))
-        return gathered(nodes, shape_of(nodes, tensor), last, nodes.constant(np.int64(0)))
+        return gather(nodes, shape_of(nodes, tensor), last, nodes.constant(np.int64(0)))
 
     # Contents of its functions
 
@@ -270,7 +269,7 @@ class _Loop:
             if output.internal in self.collected and output.axis is not None:
                 index = self.collected[output.internal]
                 parts = [states[index], results[output.internal]]
-                next_states[index] = joined(
+                next_states[index] = concatenate(
                     inner, parts if _is_forward(output) else parts[::-1], output.axis
                 )
             elif output.internal in self.carried:
@@ -287,23 +286,23 @@ class _Loop:
         entry = entries.get(node.id)
         known = declared(node, "")
         if node.id in self.carried:
-            return of_port(states[self.carried[node.id]], node.outputs[0])
+            return with_port(states[self.carried[node.id]], node.outputs[0])
         if entry is None or entry.is_iteration_number:
             number = inner.cast(states[_ITERATION], known.element_type)
-            return number if known.shape.rank == 0 else inner.reshaped(number, [1])
+            return number if known.shape.rank == 0 else inner.reshape_to(number, [1])
         tensor = states[self.outer[entry.external]]
         if entry.axis is None:
-            return of_port(tensor, node.outputs[0])
+            return with_port(tensor, node.outputs[0])
         number = states[_ITERATION]
         if not _is_forward(entry):
             last = inner.add_one(
                 "Sub", [self._length(inner, tensor, entry), inner.constant(np.int64(1))], I64, T=I64
             )
             number = inner.add_one("Sub", [last, number], I64, T=I64)
-        part = gathered(
-            inner, tensor, inner.reshaped(number, [1]), inner.constant(np.int64(entry.axis))
+        part = gather(
+            inner, tensor, inner.reshape_to(number, [1]), inner.constant(np.int64(entry.axis))
         )
-        return of_port(part, node.outputs[0])
+        return with_port(part, node.outputs[0])
 
     def _state_of(self, output: OutputMap) -> int:
         if output.axis is not None:
