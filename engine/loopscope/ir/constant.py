@@ -76,7 +76,7 @@ def decode(data: memoryview | bytes, element_type: ElementType, elements: int) -
     size = packed_size(element_type, elements)
     if len(data) < size:
         raise ValueError(
-            f"{len(data)} bytes hold no {elements} elements of {element_type}: {size} are needed"
+            f"{elements} elements of {element_type} take {size} bytes, got {len(data)}"
         )
     raw = np.frombuffer(data, np.uint8, size)
     if element_type.bits >= 8:
@@ -134,13 +134,13 @@ def _decode_strings(data: memoryview | bytes, elements: int) -> np.ndarray:
     if elements == 0 and len(raw) < 4:
         return np.empty(0, dtype=object)
     if len(raw) < 4 + 4 * (elements + 1):
-        raise ValueError(f"{len(raw)} bytes hold no {elements} strings")
+        raise ValueError(
+            f"{elements} strings take at least {4 + 4 * (elements + 1)} bytes, got {len(raw)}"
+        )
     array = np.full(elements, "", dtype=object)
     header = np.frombuffer(raw, "<i4", elements + 2)
     if header[0] != elements:
-        raise ValueError(
-            f"the string data holds {header[0]} strings, its shape asks for {elements}"
-        )
+        raise ValueError(f"the data has {header[0]} strings, expected {elements} by its shape")
     text = raw[4 + 4 * (elements + 1) :]
     ends = header[1:].tolist()
     for index, (begin, end) in enumerate(pairwise(ends)):

@@ -33,7 +33,7 @@ def tensor_named(graph: ModelGraph, name: str) -> OutputRef | None:
     matches = matches or set(_node_outputs(graph, name))
     if len(matches) > 1:
         raise AddressError(
-            f"{shorten(name)!r} means {len(matches)} tensors: say one by its address"
+            f"{shorten(name)!r} matches {len(matches)} tensors: give the address of one"
         )
     if matches:
         return matches.pop()

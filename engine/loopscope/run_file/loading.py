@@ -105,11 +105,11 @@ def as_recorded(saved: SavedRun, *, limits: Limits | None = None) -> Debugger | 
     debugger = _new_debugger(saved, limits)
     try:
         if not saved.recording:
-            raise ValueError("it holds no recording")
+            raise ValueError("it does not have a recording")
         put_back(debugger, saved.recording, saved.recorded)
         if debugger.state != saved.description.state or debugger.steps != saved.description.steps:
             raise ValueError(
-                "its recording is of another state or number of steps than its run.json says"
+                "its recording and its run.json differ in the state or the number of steps"
             )
     except ValueError as error:
         if saved.description.weights_kept:
@@ -139,7 +139,7 @@ def _saved_run(
     description: Description, entries: Mapping[str, bytes], limits: ReadLimits
 ) -> SavedRun:
     if entries.keys() != description.files.keys():
-        raise ValueError("its run.json lists other files than there are in it")
+        raise ValueError("its run.json lists other files than it contains")
     damaged = next(
         (name for name, data in entries.items() if digest(data) != description.files[name]), None
     )
@@ -161,7 +161,7 @@ def _saved_run(
     values = unpacked(inputs)
     set_by_hand = unpacked(changes)
     if sorted(set_by_hand) != sorted(str(number) for number in range(len(description.changes))):
-        raise ValueError("it has other values set by hand than its run.json has addresses for")
+        raise ValueError("its changed values do not match the addresses in its run.json")
     return SavedRun(
         description=description,
         model=model,
@@ -184,7 +184,7 @@ def _model(entries: Mapping[str, bytes], limits: ReadLimits) -> Any:
         return read_model(
             entries["model/model.xml"], weights=entries["model/model.bin"], limits=limits
         )
-    raise ValueError("it holds no model: model.onnx is expected in it, or model.xml with model.bin")
+    raise ValueError("it does not have a model: expected model.onnx, or model.xml with model.bin")
 
 
 def _values(entries: Mapping[str, bytes], folder: str) -> dict[str, np.ndarray]:
@@ -194,7 +194,7 @@ def _values(entries: Mapping[str, bytes], folder: str) -> dict[str, np.ndarray]:
         if name.startswith(f"{folder}/")
     }
     if FORMS in arrays and arrays[FORMS].ndim:
-        raise ValueError(f"its entry {folder}/{FORMS} is no text")
+        raise ValueError(f"its entry {folder}/{FORMS} is not a text")
     return arrays
 
 

@@ -46,7 +46,7 @@ def put_back(run: Run, document: bytes, entries: Mapping[str, Any]) -> None:
     except (ValueError, RecursionError):
         raise ValueError("its recording.json is not JSON") from None
     if not isinstance(data, dict):
-        raise ValueError("its recording.json is no table")
+        raise ValueError("its recording.json is not a table")
     plan = run.plan
     if data.get("layout") != layout_of(plan):
         raise ValueError(
@@ -110,7 +110,7 @@ def _tables(machine: Machine, entries: Mapping[str, Any]) -> None:
             or counts.min(initial=0) < 0
             or endings.max(initial=0) >= len(ENDINGS)
         ):
-            raise ValueError("its recording has a loop whose counts and endings do not go together")
+            raise ValueError("its recording has a loop whose counts and endings do not match")
         total += sum(counts.tolist())
         if total > MOST_ITERATIONS:
             raise ValueError(f"its recording has more than {MOST_ITERATIONS:,} iterations")
@@ -125,7 +125,7 @@ def _frames(
         program = plan.main if not depth else _inner_program(frames[-1], description["graph"])
         position, iteration = _integer(description, "position"), _integer(description, "iteration")
         if position > len(program.instructions):
-            raise ValueError("its recording stands behind the end of a graph")
+            raise ValueError("its recording has a position after the end of a graph")
         bound = NO_BOUND if description["bound"] is None else _integer(description, "bound")
         collected = tuple(
             list(decode_values(f"collected.{depth}.{number}", form, entries))
@@ -144,7 +144,7 @@ def _frames(
         ):
             types.expect_rows(joined.result, parts)
         if region is not None and iteration >= max(bound, 1):
-            raise ValueError("its recording is in an iteration that its loop never comes to")
+            raise ValueError("its recording is in an iteration that its loop never reaches")
         if description["ending"] not in ENDINGS or not isinstance(description["behind"], bool):
             raise ValueError(f"its recording.json: frame {depth} has an unknown loop ending")
         frames.append(
@@ -171,7 +171,9 @@ def _inner_program(outer: Frame, address: object) -> Program:
     for program in region.programs if region is not None else ():
         if program.address == address:
             return program
-    raise ValueError("its recording has an open graph that does not lie in the one around it")
+    raise ValueError(
+        "its recording has an open graph that does not lie inside the outer open graph"
+    )
 
 
 def _state(machine: Machine, data: Mapping[str, Any]) -> None:
@@ -196,7 +198,7 @@ def _values(
         _slot(plan, slot)
         entry = entries.get(f"slot.{source}")
         if entry is None and source not in plan.constant_numbers:
-            raise ValueError("its recording lacks a value that it names")
+            raise ValueError("its recording refers to a missing value")
         values[slot] = plan.constant[source] if entry is None else settle(entry)
         types.expect(slot, values[slot])
     hidden = (*plan.states, *plan.variables.values())
@@ -209,14 +211,14 @@ def _values(
     machine.begun_with = dict(zip(plan.main.hidden, begun, strict=True))
     missing = frozenset(_slot(plan, slot) for slot in _items(data, "missing"))
     if not missing <= plan.main.producer.keys() or (missing and plan.main.hidden):
-        raise ValueError("its recording misses values that cannot be computed again")
+        raise ValueError("its recording lacks values that cannot be computed again")
     executed = plan.main.instructions[: machine.frames[0].position]
     if any(
         values[slot] is None and slot not in missing and slot > 0
         for instruction in executed
         for slot in instruction.outputs
     ):
-        raise ValueError("its recording lacks a value of an operation that has run")
+        raise ValueError("its recording lacks a value of an executed operation")
     return missing
 
 

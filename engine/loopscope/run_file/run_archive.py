@@ -69,17 +69,15 @@ def read_archive(file: IO[bytes], most_bytes: int) -> tuple[bytes, dict[str, byt
         infos = archive.infolist()
         names = [info.filename for info in infos]
         if DESCRIPTION not in names:
-            raise ValueError(f"there is no {DESCRIPTION} in it")
+            raise ValueError(f"{DESCRIPTION} is missing in it")
         if len(names) > MOST_ENTRIES:
-            raise ValueError(
-                f"it holds {len(names):,} files, and a run has at most {MOST_ENTRIES:,}"
-            )
+            raise ValueError(f"it has {len(names):,} files, expected at most {MOST_ENTRIES:,}")
         unexpected = next(
             (name for name in names if name != DESCRIPTION and not _NAMES.fullmatch(name)), None
         )
         if unexpected is not None:
             raise ValueError(
-                f"a file in it is called {shorten(repr(unexpected))}, which is no part of a run"
+                f"a file in it is called {shorten(repr(unexpected))}, which does not belong to a run"
             )
         if len(set(names)) < len(names):
             raise ValueError("two files in it have the same name")

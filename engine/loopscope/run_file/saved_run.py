@@ -135,9 +135,7 @@ def of_json(document: bytes) -> Description:
     except (ValueError, RecursionError):
         raise ValueError("its run.json is not JSON") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ValueError(
-            f'its run.json does not begin as that of a run does: "format": "{FORMAT}" is expected'
-        )
+        raise ValueError(f'its run.json is not that of a run: expected "format": "{FORMAT}"')
     version = data.get("version")
     if type(version) is not int or version < 1:
         _refuse("version", version, "a whole number from 1 on")
@@ -186,7 +184,7 @@ def of_json(document: bytes) -> Description:
 
 def _refuse(field: str, value: object, expected: str) -> NoReturn:
     raise ValueError(
-        f"its run.json has {shorten(repr(value), 60)} as {field!r}, and {expected} is expected"
+        f"its run.json has {shorten(repr(value), 60)} as {field!r}, expected {expected}"
     )
 
 

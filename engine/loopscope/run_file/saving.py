@@ -119,7 +119,7 @@ def _expect_savable(debugger: Debugger, target: Path) -> None:
         debugger.plan.main.parameter_slots
     ):
         raise WriteError(
-            "this run is one for some tensors only, or was given tensors that are not inputs: "
+            "this run computes some tensors only, or replaces tensors that are not inputs: "
             "only a whole run is saved"
         )
     if len(debugger.breakpoints) > MOST_PAUSES or len(debugger.watches.items()) > MOST_PAUSES:

@@ -75,7 +75,7 @@ def decode_values(name: str, form: object, entries: Mapping[str, Any]) -> Any:
                 else _parse_plain(item, 0)
                 for number, item in enumerate(marks)
             ]
-    raise ValueError(f"its recording does not hold {name} as it says")
+    raise ValueError(f"its recording has {name} in another form than declared")
 
 
 def value_bytes(value: Any) -> int:
@@ -94,7 +94,7 @@ def _value(name: str, entries: Mapping[str, Any]) -> Any:
 def _array(name: str, entries: Mapping[str, Any]) -> np.ndarray:
     value = _value(name, entries)
     if not isinstance(value, np.ndarray):
-        raise ValueError(f"its recording has no array as {name}")
+        raise ValueError(f"its recording does not have an array as {name}")
     return value
 
 
@@ -114,7 +114,7 @@ def _stack(values: Sequence[Any]) -> np.ndarray | None:
 def _split(flat: np.ndarray, shapes: np.ndarray) -> list[Any]:
     sizes = [math.prod(shape) for shape in shapes.tolist()]
     if (len(shapes) and shapes.min(initial=0) < 0) or sum(sizes) != len(flat):
-        raise ValueError("its recording holds values of other sizes than it says")
+        raise ValueError("its recording has values of other sizes than declared")
     ends = np.cumsum([0, *sizes]).tolist()
     return [
         flat[begin:end].reshape(shape)
@@ -137,6 +137,4 @@ def _parse_plain(value: object, depth: int) -> Any:
         return tuple(_parse_plain(item, depth + 1) for item in value)
     if value is None or (type(value) is int and abs(value) <= _MAX_MAGNITUDE):
         return value
-    raise ValueError(
-        "its recording holds what is neither a number nor nothing where one of them is expected"
-    )
+    raise ValueError("its recording has another value where a number or null is expected")

@@ -95,7 +95,7 @@ def _output_differences(recorded: Mapping[str, Any], computed: Mapping[str, Any]
             or array.dtype != recorded_array.dtype
             or array.shape != recorded_array.shape
         ):
-            yield f"Output {name} has another type or shape here than where the run was saved"
+            yield f"Output {name} has another type or shape here than in the saved run"
         elif array.tobytes() != recorded_array.tobytes():
             amount = ""
             if array.dtype.kind in "iuf":

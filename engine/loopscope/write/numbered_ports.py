@@ -53,7 +53,7 @@ def joined_names(names: tuple[str, ...]) -> str:
         if name.endswith("\\"):
             raise WriteError(
                 f"the tensor name {shorten(name, 60)!r} ends with a backslash, "
-                "which an IR cannot hold: rename it"
+                "which an IR cannot store: rename it"
             )
     return ",".join(name.replace(",", "\\,") for name in names)
 

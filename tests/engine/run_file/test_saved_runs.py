@@ -152,7 +152,7 @@ def test_what_has_no_room_is_not_kept(tmp_path: Path) -> None:
             lambda data: data.update(version=3, made_by="9.9"),
             r"saved by Loopscope 9\.9 in version 3 of the format, and this .* versions 1 to 2",
         ),
-        (lambda data: data.update(format="other"), "does not begin as that of a run does"),
+        (lambda data: data.update(format="other"), "is not that of a run"),
         (lambda data: data.update(version="1"), "'version'"),
         (lambda data: data.update(step=-1), "'step'"),
         (lambda data: data.update(step=True), "'step'"),
@@ -160,7 +160,7 @@ def test_what_has_no_room_is_not_kept(tmp_path: Path) -> None:
         (lambda data: data.update(watches=["1"] * 1001), "'watches'"),
         (lambda data: data.update(limits={"iterations": "many"}), "'iterations'"),
         (lambda data: data.update(look={"node": 1}), "'look'"),
-        (lambda data: data.update(changes=["main/x"]), "set by hand"),
+        (lambda data: data.update(changes=["main/x"]), "changed values"),
         (lambda data: data.update(files={}), "lists other files"),
         (lambda data: data.update(state="asleep"), "'state'"),
         (lambda data: data.update(control_flow=[["a"]]), "'control_flow'"),
@@ -186,7 +186,7 @@ def test_other_names_are_refused(name: str, tmp_path: Path) -> None:
     loopscope.save(debugger_of("collatz"), file)
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr(name, b"x")
-    with pytest.raises(loopscope.ReadError, match="no part of a run"):
+    with pytest.raises(loopscope.ReadError, match="does not belong to a run"):
         loopscope.load(file)
 
 

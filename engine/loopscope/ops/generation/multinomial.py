@@ -42,7 +42,9 @@ def multinomial(
         )
     batch, classes = probabilities.shape
     if not with_replacement and count > classes:
-        raise ValueError(f"{count} different classes asked for, there are {classes}")
+        raise ValueError(
+            f"num_samples is {count} without replacement, expected at most {classes} (classes)"
+        )
     check_elements(batch * count, "the samples")
     shape = np.array((batch, count), _SHAPE_TYPE)
     drawn, following = random_uniform(

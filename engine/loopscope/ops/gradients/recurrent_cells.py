@@ -48,7 +48,7 @@ def lstm_cell(node: Reverse, /) -> Adjoints:
     data, hidden, cell, weights, recurrence, *bias = node.inputs
     if len(bias) > 1 or node.attributes.get("input_forget", False):
         raise ValueError(
-            "of cells with peepholes or input_forget there is no derivative here: "
+            "cells with peepholes or input_forget do not have a derivative here: "
             "write the model for opset4 or later"
         )
     first, second, third = _functions(node, "sigmoid", "tanh", "tanh")

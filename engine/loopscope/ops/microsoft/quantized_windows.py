@@ -96,7 +96,9 @@ def q_linear_global_average_pool(
     images = _channels_second(data, channels_last)
     count = math.prod(images.shape[2:])
     if not count:
-        raise ValueError(f"the data has shape {list(data.shape)}: there is no mean of no places")
+        raise ValueError(
+            f"the data has shape {list(data.shape)}: expected at least one position for a mean"
+        )
     sums = difference(images, single_number(zero, data)).sum(
         axis=tuple(range(2, images.ndim)), dtype=np.float64, keepdims=True
     )

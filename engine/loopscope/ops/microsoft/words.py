@@ -64,7 +64,7 @@ def _splitter(
         )
     if separators == ("",) or (not separators and pattern == "."):
         if minimum > 1:
-            raise ValueError(f"mincharnum is {minimum}, and single characters are asked for")
+            raise ValueError(f"mincharnum is {minimum}, expected 1 for single characters")
         return list
     if separators:
         compiled = [_compile(separator) for separator in separators]
@@ -96,7 +96,7 @@ def _compile(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error:
-        raise ValueError(f"the pattern {shorten(repr(pattern))} is none of RE2") from None
+        raise ValueError(f"the pattern {shorten(repr(pattern))} is not valid in RE2") from None
 
 
 def murmur_hash(data: Array, /, *, positive: int, seed: int) -> Array:

@@ -59,7 +59,7 @@ def _outputs(
         if node.bodies:
             return _check_count(region(nodes, node, inputs, node_address), node)
         if node.type not in RULES:
-            raise WriteError(f"there is no rule for {shorten(node.type, 60)}")
+            raise WriteError(f"there is no translation of {shorten(node.type, 60)}")
         constants = [_constant(graph, source) for source in graph.sources[node.id]]
         return _check_count(RULES[node.type](NodeRequest(nodes, node, inputs, constants)), node)
     except WriteError as error:
@@ -92,7 +92,7 @@ def _inputs(
     if len(inputs) < len(candidates):
         raise WriteError(
             f"{shorten(node_address, 200)} cannot be written as a TensorFlow graph: "
-            "it leaves an input out"
+            "an input is missing"
         )
     return inputs
 
@@ -133,5 +133,5 @@ def declared(node: Node, text: str) -> GraphDefTensor:
     """
     port = node.outputs[0]
     if port.element_type is None:
-        raise WriteError(f"the Parameter {shorten(node.name)!r} does not say its element type")
+        raise WriteError(f"the Parameter {shorten(node.name)!r} does not declare its element type")
     return replace(GraphDefTensor(text, port.element_type), shape=port.shape)

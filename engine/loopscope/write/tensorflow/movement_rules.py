@@ -48,7 +48,7 @@ def _unsqueeze(request: NodeRequest) -> Sequence[GraphDefTensor]:
     )
     if rank is None and len(axes) > 1 and min(axes) < 0:
         raise WriteError(
-            "Unsqueeze counts several axes from the end of a tensor whose rank is not known"
+            "Unsqueeze has several negative axes, but the rank of its input is not known"
         )
     normalized = [
         axis + rank + len(axes) if axis < 0 and rank is not None else axis for axis in axes
@@ -174,10 +174,7 @@ def _scatter_update(request: NodeRequest) -> Sequence[GraphDefTensor]:
     if indices.shape.is_static and np.prod(indices.shape.lengths) == 1:
         return [_replace_part(request, data, indices, updates)]
     if request.axis(3) != 0:
-        raise WriteError(
-            "ScatterUpdate of several parts along another axis than the first "
-            "is none of TensorFlow's"
-        )
+        raise WriteError("TensorFlow has ScatterUpdate of several parts along the first axis only")
     last = request.nodes.constant(np.int64(-1))
     rows = request.nodes.add_one(
         "ExpandDims", [indices, last], indices.element_type, T=indices.element_type, Tdim=I64
@@ -203,7 +200,7 @@ def _replace_part(
     """
     nodes, axis = request.nodes, request.axis(3)
     if axis < 0:
-        raise WriteError("ScatterUpdate counts its axis from the end")
+        raise WriteError("ScatterUpdate has a negative axis, expected one from 0")
     part = nodes.reshape_to(nodes.cast(index, I64), [1])
     if index.shape.rank == 0:
         updates = nodes.add_one(
@@ -297,9 +294,7 @@ def _slice(request: NodeRequest) -> Sequence[GraphDefTensor]:
     )
     if min(axes, default=0) < 0:
         if tensor.shape.rank is None:
-            raise WriteError(
-                "Slice counts its axes from the end of a tensor whose rank is not known"
-            )
+            raise WriteError("Slice has negative axes, but the rank of its input is not known")
         axes = [axis % tensor.shape.rank for axis in axes]
     for index, axis in enumerate(axes):
         first = nodes.constant(np.int64(0))
@@ -338,7 +333,9 @@ def _range(request: NodeRequest) -> Sequence[GraphDefTensor]:
 
 def _broadcast(request: NodeRequest) -> Sequence[GraphDefTensor]:
     if request.text("mode", "numpy") not in ("numpy", "bidirectional"):
-        raise WriteError(f"Broadcast works as {request.text('mode')}, and TensorFlow as numpy")
+        raise WriteError(
+            f"Broadcast has mode {request.text('mode')}, but TensorFlow broadcasts as numpy"
+        )
     lengths = request.inputs[1]
     everywhere = request.nodes.add_one(
         "Fill",

@@ -37,7 +37,7 @@ class NodeRequest:
         if value is None:
             raise WriteError(
                 f"input {index} of {self.node.type} is computed, "
-                "and TensorFlow has it as an attribute"
+                "but it is an attribute in TensorFlow"
             )
         return value
 

@@ -246,10 +246,7 @@ def data_type(kind: ElementType | None) -> int:
     ``WriteError`` for an unsupported or unknown type.
     """
     if kind not in _TYPES:
-        raise WriteError(
-            "there is no type of TensorFlow's for "
-            f"{kind or 'an element type that the model does not say'}"
-        )
+        raise WriteError(f"TensorFlow does not have {kind or 'an unknown element type'}")
     return DATA_TYPES[f"DT_{_TYPES[kind]}"]
 
 

@@ -26,7 +26,7 @@ def _direct(operation: str, *, result: ElementType | None = None, typed: bool = 
         if request.text("auto_broadcast", "numpy") not in ("numpy", "none"):
             raise WriteError(
                 f"{request.node.type} broadcasts as {request.text('auto_broadcast')}, "
-                "and TensorFlow as numpy"
+                "but TensorFlow as numpy"
             )
         attributes = {"T": request.kind} if typed else {}
         return [
@@ -120,7 +120,7 @@ def _select(request: NodeRequest) -> Sequence[GraphDefTensor]:
 
 def _softmax(request: NodeRequest) -> Sequence[GraphDefTensor]:
     if int(request.text("axis", "1")) not in (-1, (request.inputs[0].shape.rank or 0) - 1):
-        raise WriteError("SoftMax along another axis than the last is none of TensorFlow's")
+        raise WriteError("TensorFlow has SoftMax along the last axis only")
     return [
         request.nodes.add_one(
             "Softmax", request.inputs, request.kind, request.node.name, T=request.kind
@@ -149,9 +149,7 @@ def _top_k(request: NodeRequest) -> Sequence[GraphDefTensor]:
         -1,
         (request.inputs[0].shape.rank or 0) - 1,
     ):
-        raise WriteError(
-            "TopK of the smallest, or along another axis than the last, is none of TensorFlow's"
-        )
+        raise WriteError("TensorFlow has TopK of the largest elements along the last axis only")
     number = request.nodes.scalar(request.nodes.cast(request.inputs[1], I32))
     kind = ElementType(request.text("index_element_type", "i32"))
     attributes: dict[str, Any] = {
@@ -161,7 +159,7 @@ def _top_k(request: NodeRequest) -> Sequence[GraphDefTensor]:
         "sorted": request.text("sort", "value") == "value",
     }
     if request.text("sort", "value") == "index":
-        raise WriteError("TopK in the order of the indices is none of TensorFlow's")
+        raise WriteError("TensorFlow does not have TopK in the order of the indices")
     return request.nodes.add(
         "TopKV2", [request.inputs[0], number], [request.kind, kind], request.node.name, **attributes
     )

@@ -52,7 +52,7 @@ def write_region(
         return _write_if(nodes, node, inputs, address)
     if node.type in (LOOP, TENSOR_ITERATOR) and not node.is_foreign:
         return _Loop(nodes, node, inputs, address, node.body("body")).write()
-    raise WriteError(f"there is no rule for the graphs of {node.type}")
+    raise WriteError(f"there is no translation of the graphs of {node.type}")
 
 
 def _write_if(
@@ -214,7 +214,7 @@ class _Loop:
         if kind is None or not shape.is_static:
             raise WriteError(
                 f"an output of the loop collects parts of {kind}{shape}, "
-                "and without all lengths there is no empty one"
+                "but all lengths must be known for an empty one"
             )
         return self.nodes.constant(np.zeros(shape.lengths, kind.dtype))
 
@@ -332,7 +332,7 @@ def _is_forward(entry: InputMap | OutputMap) -> bool:
             return False
         case _:
             raise WriteError(
-                "the loop goes through parts of several elements, or not through all of them"
+                "the loop takes slices of several elements, or does not take all of them"
             )
 
 
